@@ -1,0 +1,56 @@
+//! What netping puts on the wire, shared by the servers and the client.
+//!
+//! - [`line`] and [`frame`]: the two encodings of a request and its reply on a byte stream;
+//! - [`session`]: a server's side of such a stream, without any socket;
+//! - [`payload`]: the bytes a request carries and the reply they must get;
+//! - [`target`]: the URLs that name a server and how to speak to it;
+//! - [`echopb`], [`hello`], [`grpc_bench`]: the gRPC schemas of `proto/`.
+//!
+//! Nothing here measures, prints or opens a socket.
+
+pub mod frame;
+pub mod line;
+pub mod payload;
+pub mod session;
+pub mod target;
+
+/// `echopb.Echo`: the unary echo.
+#[expect(
+    missing_docs,
+    clippy::pedantic,
+    reason = "generated from proto/echo.proto, which has the docs"
+)]
+pub mod echopb {
+    tonic::include_proto!("echopb");
+}
+
+/// `pb.Hello`: the 581-byte benchmark message.
+#[expect(
+    missing_docs,
+    clippy::pedantic,
+    reason = "generated from proto/hello.proto, which has the docs"
+)]
+pub mod hello {
+    tonic::include_proto!("pb");
+}
+
+/// `grpc_bench.DataService`: one large server stream.
+#[expect(
+    missing_docs,
+    clippy::pedantic,
+    reason = "generated from proto/dataservice.proto, which has the docs"
+)]
+pub mod grpc_bench {
+    tonic::include_proto!("grpc_bench");
+}
+
+/// The encoded `FileDescriptorSet` of every schema, for gRPC reflection.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// The reply of `pb.Hello/Say`, and of a frame whose reply is [`frame::Reply::Message`]: the request with
+/// `field1` = "OK" and `field2` = 100.
+pub fn say(mut message: hello::BenchmarkMessage) -> hello::BenchmarkMessage {
+    "OK".clone_into(&mut message.field1);
+    message.field2 = 100;
+    message
+}

@@ -1,0 +1,152 @@
+//! The bytes a request carries, and the reply they must get.
+//!
+//! Payloads are printable ASCII. Where they are [`TAGGED`] bytes or longer they begin with the caller's and the
+//! request's number in hexadecimal; a shorter one has as many low digits of the request's number as fit. A reply
+//! that belongs to another request is therefore noticed.
+
+use crate::frame::Reply;
+
+/// The shortest payload that carries both the caller's and the request's number, in bytes.
+pub const TAGGED: usize = 16;
+
+/// What the messages of a bulk stream repeat, each from its beginning. Its length is prime, so that a chunk that
+/// begins at the wrong place is noticed.
+pub const BULK_PATTERN: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW\n.";
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// One caller's requests: the payload of the current one, and the check of its reply.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    payload: Vec<u8>,
+    reply: Reply,
+    sequence: u32,
+}
+
+impl Exchange {
+    /// The requests of caller number `caller`, each with `length` bytes of payload.
+    pub fn new(caller: u32, length: usize, reply: Reply) -> Self {
+        // Letters that differ from byte to byte, so that a shifted reply differs too.
+        let mut payload: Vec<u8> = (0..length).map(|at| b'a' + (at % 23) as u8).collect();
+        if length >= TAGGED {
+            write_hex(&mut payload[..8], caller);
+        }
+        let mut exchange = Self {
+            payload,
+            reply,
+            sequence: 0,
+        };
+        exchange.number();
+        exchange
+    }
+
+    /// Goes on to the next request.
+    pub fn advance(&mut self) {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.number();
+    }
+
+    /// The bytes to send.
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// What the request asks to get back.
+    pub fn reply(&self) -> Reply {
+        self.reply
+    }
+
+    /// The length of the right reply, in bytes.
+    pub fn reply_length(&self) -> usize {
+        match self.reply {
+            Reply::Echo | Reply::Message => self.payload.len(),
+            Reply::Bytes(length) => length as usize,
+        }
+    }
+
+    /// Whether `reply` is, byte for byte, the right one.
+    pub fn verify(&self, reply: &[u8]) -> bool {
+        match self.reply {
+            Reply::Echo | Reply::Message => reply == self.payload,
+            Reply::Bytes(length) if self.payload.is_empty() => reply == vec![FILLER; length as usize],
+            Reply::Bytes(length) => {
+                reply.len() == length as usize
+                    && reply
+                        .chunks(self.payload.len())
+                        .all(|chunk| *chunk == self.payload[..chunk.len()])
+            }
+        }
+    }
+
+    fn number(&mut self) {
+        let tag = if self.payload.len() >= TAGGED {
+            &mut self.payload[8..TAGGED]
+        } else {
+            let digits = self.payload.len().min(8);
+            &mut self.payload[..digits]
+        };
+        write_hex(tag, self.sequence);
+    }
+}
+
+/// What a reply of a chosen length to an empty payload consists of.
+const FILLER: u8 = b'x';
+
+/// Appends `payload`, repeated and cut to `length` bytes; an empty payload counts as `x`.
+pub fn repeat_into(payload: &[u8], length: usize, out: &mut impl Extend<u8>) {
+    let payload = if payload.is_empty() { &[FILLER] } else { payload };
+    out.extend(payload.iter().copied().cycle().take(length));
+}
+
+/// Fills `out` with the low hexadecimal digits of `number`.
+fn write_hex(out: &mut [u8], mut number: u32) {
+    for digit in out.iter_mut().rev() {
+        *digit = DIGITS[(number & 0xF) as usize];
+        number >>= 4;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_long_payload_carries_caller_and_number() {
+        let mut exchange = Exchange::new(0x2a, 20, Reply::Echo);
+        exchange.advance();
+        assert_eq!(exchange.payload(), b"0000002a00000001qrst");
+    }
+
+    #[test]
+    fn a_short_payload_still_differs_from_request_to_request() {
+        let mut exchange = Exchange::new(7, 4, Reply::Echo);
+        let first = exchange.payload().to_vec();
+        exchange.advance();
+        assert!(!exchange.verify(&first));
+        assert!(exchange.verify(b"0001"));
+    }
+
+    proptest! {
+        #[test]
+        fn the_servers_reply_is_the_one_the_client_expects(
+            length in 0_usize..200, reply in 0_u32..500, steps in 0_usize..5, flip: prop::sample::Index,
+        ) {
+            let mut exchange = Exchange::new(3, length, Reply::Bytes(reply));
+            for _ in 0..steps {
+                exchange.advance();
+            }
+            prop_assert!(exchange.payload().iter().all(|byte| byte.is_ascii_graphic()));
+            let mut answer = Vec::new();
+            repeat_into(exchange.payload(), reply as usize, &mut answer);
+            prop_assert!(exchange.verify(&answer));
+            if reply > 0 {
+                answer[flip.index(reply as usize)] ^= 1;
+                prop_assert!(!exchange.verify(&answer));
+                answer.pop();
+                prop_assert!(!exchange.verify(&answer));
+            }
+        }
+    }
+}

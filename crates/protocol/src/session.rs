@@ -1,0 +1,334 @@
+//! A server's side of one byte stream: lines or frames in, replies out. No socket, no clock.
+//!
+//! ```
+//! use bytes::BytesMut;
+//! use netping_protocol::session::{Limits, Session};
+//!
+//! let mut session = Session::new(Limits::default());
+//! let mut input = BytesMut::from("ping\npo");
+//! let mut output = BytesMut::new();
+//! while let Some(request) = session.next(&mut input)? {
+//!     session.reply(&request, &mut output)?;
+//! }
+//! assert_eq!(output, "ping\n");
+//! assert_eq!(input, "po");
+//! # Ok::<(), netping_protocol::session::Violation>(())
+//! ```
+
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use prost::Message;
+
+use crate::{
+    frame::{self, Reply, RequestHeader},
+    hello::BenchmarkMessage,
+    line, payload,
+};
+
+/// How long a server goes on reading after it has told a peer of its [`Violation`], so that the message arrives.
+pub const GOODBYE: Duration = Duration::from_secs(1);
+
+/// What a peer may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest line without its `\n`, in bytes.
+    pub max_line: usize,
+    /// The longest payload and the longest reply of a frame, in bytes.
+    pub max_frame: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_line: line::DEFAULT_MAX,
+            max_frame: frame::DEFAULT_MAX,
+        }
+    }
+}
+
+/// What a peer did against the protocol. The connection ends.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// No `\n` within the limit.
+    #[error("a line longer than {0} bytes (the server's --max-line)")]
+    LineTooLong(usize),
+    /// A payload or a reply over the limit.
+    #[error("a frame of {length} bytes, longer than {limit} (the server's --max-frame)")]
+    FrameTooLong {
+        /// What the header asks for, in bytes.
+        length: usize,
+        /// What is allowed, in bytes.
+        limit: usize,
+    },
+    /// A connection that opens with a zero byte must go on with the rest of [`frame::MAGIC`].
+    #[error("the connection opens with a zero byte but not with the frames' magic bytes")]
+    Magic,
+    /// The payload of [`Reply::Message`] could not be decoded.
+    #[error("the payload is no BenchmarkMessage: {0}")]
+    Message(String),
+}
+
+impl Violation {
+    /// A word for counters.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::LineTooLong(_) => "line_too_long",
+            Self::FrameTooLong { .. } => "frame_too_long",
+            Self::Magic => "magic",
+            Self::Message(_) => "message",
+        }
+    }
+}
+
+/// One request, as the peer sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// A line, with its `\n`.
+    Line(Bytes),
+    /// A frame's payload, and what to reply.
+    Frame(Bytes, Reply),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Unknown,
+    Lines,
+    Frames,
+}
+
+/// The state of one connection.
+#[derive(Debug)]
+pub struct Session {
+    limits: Limits,
+    mode: Mode,
+    /// Bytes of the current line known to hold no `\n`.
+    scanned: usize,
+}
+
+impl Session {
+    /// A connection on which nothing has been read yet.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            mode: Mode::Unknown,
+            scanned: 0,
+        }
+    }
+
+    /// Takes the next whole request off `input`; `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// A [`Violation`] as soon as the bytes at hand show one; a long line or frame is not waited for.
+    pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Request>, Violation> {
+        if self.mode == Mode::Unknown && !self.detect(input)? {
+            return Ok(None);
+        }
+        match self.mode {
+            Mode::Frames => self.next_frame(input),
+            Mode::Lines | Mode::Unknown => self.next_line(input),
+        }
+    }
+
+    /// Appends the reply to `request`.
+    ///
+    /// # Errors
+    /// [`Violation::Message`] where a payload that should hold a message does not.
+    pub fn reply(&self, request: &Request, output: &mut BytesMut) -> Result<(), Violation> {
+        match request {
+            Request::Line(line) => output.extend_from_slice(line),
+            Request::Frame(payload, Reply::Echo) => {
+                output.extend_from_slice(&(payload.len() as u32).to_be_bytes());
+                output.extend_from_slice(payload);
+            }
+            Request::Frame(payload, Reply::Bytes(length)) => {
+                output.extend_from_slice(&length.to_be_bytes());
+                output.reserve(*length as usize);
+                payload::repeat_into(payload, *length as usize, output);
+            }
+            Request::Frame(payload, Reply::Message) => {
+                let message = BenchmarkMessage::decode(payload.clone());
+                let message = crate::say(message.map_err(|error| Violation::Message(error.to_string()))?);
+                output.extend_from_slice(&(message.encoded_len() as u32).to_be_bytes());
+                message
+                    .encode(output)
+                    .map_err(|error| Violation::Message(error.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the last words to a peer that broke the protocol: a line, or a frame, that says what was wrong.
+    pub fn refuse(&self, violation: &Violation, output: &mut BytesMut) {
+        let text = format!("error: {violation}\n");
+        if self.mode == Mode::Frames {
+            output.extend_from_slice(&(text.len() as u32).to_be_bytes());
+        }
+        output.extend_from_slice(text.as_bytes());
+    }
+
+    /// Whether `input` is an unfinished request: what is left when the peer closes is then an error.
+    pub fn is_mid_request(&self, input: &BytesMut) -> bool {
+        !input.is_empty()
+    }
+
+    /// Decides between lines and frames; false while the bytes do not tell yet.
+    fn detect(&mut self, input: &mut BytesMut) -> Result<bool, Violation> {
+        match input.first() {
+            None => return Ok(false),
+            Some(0) => {
+                let seen = input.len().min(frame::MAGIC.len());
+                if input[..seen] != frame::MAGIC[..seen] {
+                    return Err(Violation::Magic);
+                }
+                if seen < frame::MAGIC.len() {
+                    return Ok(false);
+                }
+                input.advance(seen);
+                self.mode = Mode::Frames;
+            }
+            Some(_) => self.mode = Mode::Lines,
+        }
+        Ok(true)
+    }
+
+    fn next_line(&mut self, input: &mut BytesMut) -> Result<Option<Request>, Violation> {
+        let found = line::find(input, self.scanned);
+        if found.unwrap_or(input.len()) > self.limits.max_line {
+            return Err(Violation::LineTooLong(self.limits.max_line));
+        }
+        let Some(length) = found else {
+            self.scanned = input.len();
+            return Ok(None);
+        };
+        self.scanned = 0;
+        Ok(Some(Request::Line(input.split_to(length + 1).freeze())))
+    }
+
+    fn next_frame(&mut self, input: &mut BytesMut) -> Result<Option<Request>, Violation> {
+        let Some(header) = RequestHeader::decode(input) else {
+            return Ok(None);
+        };
+        let payload = header.payload as usize;
+        let reply = if let Reply::Bytes(length) = header.reply {
+            length as usize
+        } else {
+            0
+        };
+        let length = payload.max(reply);
+        if length > self.limits.max_frame {
+            return Err(Violation::FrameTooLong {
+                length,
+                limit: self.limits.max_frame,
+            });
+        }
+        if input.len() < frame::REQUEST_HEADER + payload {
+            input.reserve(frame::REQUEST_HEADER + payload - input.len());
+            return Ok(None);
+        }
+        input.advance(frame::REQUEST_HEADER);
+        Ok(Some(Request::Frame(input.split_to(payload).freeze(), header.reply)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn serve(session: &mut Session, input: &mut BytesMut) -> Result<BytesMut, Violation> {
+        let mut output = BytesMut::new();
+        while let Some(request) = session.next(input)? {
+            session.reply(&request, &mut output)?;
+        }
+        Ok(output)
+    }
+
+    fn framed(payload: &[u8], reply: Reply) -> Vec<u8> {
+        let header = RequestHeader {
+            payload: payload.len() as u32,
+            reply,
+        };
+        [&header.encode(), payload].concat()
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_between_reads_change_nothing(
+            payloads in prop::collection::vec("[a-z]{0,40}", 1..8), frames: bool, step in 1_usize..50,
+        ) {
+            let mut bytes = if frames { frame::MAGIC.to_vec() } else { Vec::new() };
+            let mut expected = Vec::new();
+            for payload in &payloads {
+                if frames {
+                    bytes.extend(framed(payload.as_bytes(), Reply::Echo));
+                    expected.extend((payload.len() as u32).to_be_bytes());
+                    expected.extend(payload.bytes());
+                } else {
+                    bytes.extend(format!("{payload}\n").bytes());
+                    expected.extend(format!("{payload}\n").bytes());
+                }
+            }
+            let mut session = Session::new(Limits::default());
+            let (mut input, mut output) = (BytesMut::new(), Vec::new());
+            for chunk in bytes.chunks(step) {
+                input.extend_from_slice(chunk);
+                output.extend(serve(&mut session, &mut input)?);
+            }
+            prop_assert_eq!(output, expected);
+            prop_assert!(!session.is_mid_request(&input));
+        }
+
+        #[test]
+        fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300), frames: bool) {
+            let mut input = BytesMut::new();
+            if frames {
+                input.extend_from_slice(&frame::MAGIC);
+            }
+            input.extend_from_slice(&bytes);
+            let limits = Limits { max_line: 64, max_frame: 64 };
+            let _ = serve(&mut Session::new(limits), &mut input);
+        }
+    }
+
+    #[test]
+    fn a_reply_has_the_length_asked_for() {
+        let mut input = BytesMut::from(&frame::MAGIC[..]);
+        input.extend_from_slice(&framed(b"abc", Reply::Bytes(7)));
+        let output = serve(&mut Session::new(Limits::default()), &mut input).unwrap();
+        assert_eq!(&output[..], b"\0\0\0\x07abcabca");
+    }
+
+    #[test]
+    fn a_message_is_decoded_and_answered() {
+        let message = BenchmarkMessage {
+            field1: "hello".into(),
+            field2: 1,
+            field3: 3,
+            ..Default::default()
+        };
+        let mut input = BytesMut::from(&frame::MAGIC[..]);
+        input.extend_from_slice(&framed(&message.encode_to_vec(), Reply::Message));
+        let output = serve(&mut Session::new(Limits::default()), &mut input).unwrap();
+        let reply = BenchmarkMessage::decode(&output[frame::REPLY_HEADER..]).unwrap();
+        assert_eq!((reply.field1.as_str(), reply.field2, reply.field3), ("OK", 100, 3));
+    }
+
+    #[test]
+    fn violations_are_told_before_the_rest_arrives() {
+        let limits = Limits {
+            max_line: 8,
+            max_frame: 8,
+        };
+        let check = |bytes: &[u8]| serve(&mut Session::new(limits), &mut BytesMut::from(bytes));
+        assert_eq!(check(b"123456789"), Err(Violation::LineTooLong(8)));
+        assert_eq!(check(b"12345678\n").unwrap(), "12345678\n");
+        assert_eq!(check(b"\0NPx"), Err(Violation::Magic));
+        let long = Violation::FrameTooLong { length: 9, limit: 8 };
+        assert_eq!(check(b"\0NP1\0\0\0\x09\0\0\0\0"), Err(long.clone()));
+        assert_eq!(check(b"\0NP1\0\0\0\0\0\0\0\x09"), Err(long));
+        let bad = check(&[&frame::MAGIC[..], &framed(b"\xff", Reply::Message)].concat());
+        assert_eq!(bad.unwrap_err().kind(), "message");
+    }
+}

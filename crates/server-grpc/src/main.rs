@@ -1,0 +1,10 @@
+//! `netping-server-grpc`: gRPC on tonic.
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    netping_serving::run(&netping_server_grpc::SERVICE, std::env::args_os())
+}

@@ -1,0 +1,123 @@
+//! What the RPCs do.
+
+use std::{pin::Pin, sync::Arc};
+
+use bytes::Bytes;
+use netping_protocol::{
+    echopb::{EchoRequest, EchoResponse, echo_server::Echo},
+    grpc_bench::{DataRequest, DataResponse, data_service_server::DataService},
+    hello::{BenchmarkMessage, hello_server::Hello},
+    payload,
+};
+use netping_serving::{Chassis, Connection};
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status};
+
+/// What a bulk stream has where its request does not say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BulkDefaults {
+    /// Bytes in all.
+    pub total: u64,
+    /// Bytes in each message.
+    pub chunk: u32,
+}
+
+/// Every RPC of the server.
+#[derive(Debug, Clone)]
+pub(crate) struct Services {
+    chassis: Chassis,
+    max_message: usize,
+    bulk: BulkDefaults,
+}
+
+impl Services {
+    pub fn new(chassis: Chassis, max_message: usize, bulk: BulkDefaults) -> Self {
+        Self {
+            chassis,
+            max_message,
+            bulk,
+        }
+    }
+
+    /// What every request goes through: it costs what the flags say, and is counted on its connection.
+    async fn begin<T>(&self, request: &Request<T>) {
+        self.chassis.effort().spend().await;
+        if let Some(connection) = request.extensions().get::<Arc<Connection>>() {
+            connection.count_requests(1);
+        }
+    }
+
+    fn invalid(&self, message: String) -> Status {
+        self.chassis.count_error("grpc_invalid_argument");
+        Status::invalid_argument(message)
+    }
+
+    /// Refuses a reply or a chunk over the limit.
+    fn check_length(&self, what: &str, length: usize) -> Result<(), Status> {
+        if length <= self.max_message {
+            return Ok(());
+        }
+        let limit = self.max_message;
+        Err(self.invalid(format!(
+            "{what} of {length} bytes is longer than {limit} (the server's --max-message)"
+        )))
+    }
+}
+
+#[tonic::async_trait]
+impl Echo for Services {
+    async fn echo(&self, request: Request<EchoRequest>) -> Result<Response<EchoResponse>, Status> {
+        self.begin(&request).await;
+        let EchoRequest { input, response_bytes } = request.into_inner();
+        if response_bytes == 0 {
+            return Ok(Response::new(EchoResponse { output: input }));
+        }
+        self.check_length("a reply", response_bytes as usize)?;
+        // Cut anywhere, it must still be UTF-8.
+        if !input.is_ascii() {
+            return Err(self.invalid("with response_bytes, the input must be ASCII".to_owned()));
+        }
+        let mut output = Vec::with_capacity(response_bytes as usize);
+        payload::repeat_into(input.as_bytes(), response_bytes as usize, &mut output);
+        let output = String::from_utf8(output).map_err(|_| Status::internal("ASCII that is no UTF-8"))?;
+        Ok(Response::new(EchoResponse { output }))
+    }
+}
+
+#[tonic::async_trait]
+impl Hello for Services {
+    async fn say(&self, request: Request<BenchmarkMessage>) -> Result<Response<BenchmarkMessage>, Status> {
+        self.begin(&request).await;
+        Ok(Response::new(netping_protocol::say(request.into_inner())))
+    }
+}
+
+#[tonic::async_trait]
+impl DataService for Services {
+    type GiveMeDataStream = Pin<Box<dyn Stream<Item = Result<DataResponse, Status>> + Send>>;
+
+    async fn give_me_data(&self, request: Request<DataRequest>) -> Result<Response<Self::GiveMeDataStream>, Status> {
+        self.begin(&request).await;
+        let DataRequest {
+            total_bytes,
+            chunk_bytes,
+        } = request.into_inner();
+        let mut left = if total_bytes == 0 { self.bulk.total } else { total_bytes };
+        let chunk = if chunk_bytes == 0 { self.bulk.chunk } else { chunk_bytes } as usize;
+        self.check_length("a chunk", chunk)?;
+        // One chunk serves the whole stream: its messages share these bytes.
+        let mut pattern = Vec::with_capacity(chunk);
+        payload::repeat_into(payload::BULK_PATTERN, chunk, &mut pattern);
+        let pattern = Bytes::from(pattern);
+        let messages = std::iter::from_fn(move || {
+            let length = left.min(chunk as u64);
+            left -= length;
+            (length > 0).then(|| {
+                Ok(DataResponse {
+                    data: pattern.slice(..length as usize),
+                })
+            })
+        });
+        Ok(Response::new(Box::pin(tokio_stream::iter(messages))))
+    }
+}

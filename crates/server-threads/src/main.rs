@@ -1,0 +1,10 @@
+//! `netping-server-threads`: echo over TCP with a thread per connection.
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    netping_serving::run(&netping_server_threads::SERVICE, std::env::args_os())
+}

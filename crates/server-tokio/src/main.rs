@@ -1,0 +1,10 @@
+//! `netping-server-tokio`: echo over TCP with tokio.
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    netping_serving::run(&netping_server_tokio::SERVICE, std::env::args_os())
+}

@@ -1,0 +1,62 @@
+//! Accepts connections for a server that blocks.
+
+use std::{
+    io,
+    net::{Shutdown as Direction, TcpListener, TcpStream},
+    sync::Arc,
+    thread,
+};
+
+use socket2::SockRef;
+
+use crate::{
+    chassis::{self, Chassis},
+    connection::Connection,
+    listen::StartError,
+    shutdown::Shutdown,
+};
+
+/// Accepts until `shutdown`, gives each admitted connection to `serve`, and drains.
+///
+/// # Errors
+/// When the system refuses what the wait for the shutdown needs.
+pub fn accept_blocking(
+    listener: &TcpListener,
+    chassis: &Chassis,
+    shutdown: &Shutdown,
+    mut serve: impl FnMut(Arc<TcpStream>, Connection),
+) -> Result<(), StartError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let stopping = {
+        let shutdown = shutdown.clone();
+        let listener = listener.try_clone()?;
+        move |runtime: tokio::runtime::Runtime| {
+            runtime.block_on(shutdown.triggered());
+            // It wakes the blocked accept below, which then fails.
+            let _ = SockRef::from(&listener).shutdown(Direction::Both);
+            runtime
+        }
+    };
+    let stopper = thread::Builder::new()
+        .name("stopper".to_owned())
+        .spawn(move || stopping(runtime))?;
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                let stream = Arc::new(stream);
+                if let Some(connection) = chassis.admit_socket(&stream) {
+                    chassis::set_no_delay(&stream);
+                    serve(stream, connection);
+                }
+            }
+            Err(_) if stopper.is_finished() => break,
+            // The stopper has shut the listener down and is about to end.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => break,
+            Err(error) => thread::sleep(chassis.accept_failed(&error)),
+        }
+    }
+    if let Ok(runtime) = stopper.join() {
+        runtime.block_on(chassis.drain());
+    }
+    Ok(())
+}

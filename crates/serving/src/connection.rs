@@ -1,0 +1,424 @@
+//! The connections of a server: counted one by one, and each within reach when it must end.
+
+use std::{
+    fmt, io,
+    net::{Shutdown as Direction, TcpStream},
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::{Duration, Instant},
+};
+
+use atomic_waker::AtomicWaker;
+use slab::Slab;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::Notify,
+};
+
+use crate::clock;
+
+/// What one connection has done. Only its own tasks write here, so a request touches no cache line that another
+/// connection writes; whoever wants totals adds them up.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Tally {
+    requests: AtomicU64,
+    bytes_in: AtomicU64,
+}
+
+/// How far a connection has been asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Ending {
+    /// Not at all.
+    None,
+    /// Read no further request.
+    Drain,
+    /// Stop at once.
+    Close,
+}
+
+/// How a connection is reached from outside.
+enum Handle {
+    /// A connection of a runtime: it looks at the flag whenever it would wait.
+    Task(Arc<Signal>),
+    /// A connection of a thread that blocks in the kernel: shutting the socket down wakes it.
+    Socket(Arc<TcpStream>),
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Task(_) => "Task",
+            Self::Socket(_) => "Socket",
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Signal {
+    ending: AtomicU8,
+    waker: AtomicWaker,
+}
+
+impl Signal {
+    fn is(&self, ending: Ending) -> bool {
+        self.ending.load(Ordering::Acquire) >= ending as u8
+    }
+}
+
+impl Handle {
+    fn end(&self, ending: Ending) {
+        match self {
+            Self::Task(signal) => {
+                signal.ending.fetch_max(ending as u8, Ordering::AcqRel);
+                signal.waker.wake();
+            }
+            Self::Socket(stream) => {
+                let direction = if ending == Ending::Close {
+                    Direction::Both
+                } else {
+                    Direction::Read
+                };
+                // It fails only on a connection that is gone already.
+                let _ = stream.shutdown(direction);
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    tally: Arc<Tally>,
+    handle: Handle,
+    /// When it was admitted, and from then on when the warden last saw a change.
+    changed: Instant,
+    /// Requests and bytes that the warden saw then.
+    seen: (u64, u64),
+}
+
+/// Every open connection, and the sum of the closed ones.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    open: Mutex<Open>,
+    emptied: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    entries: Slab<Entry>,
+    /// Requests of connections that are closed.
+    retired: u64,
+    admitted: u64,
+}
+
+/// What the warden closes connections for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadlines {
+    /// By when the first bytes must have come; zero: never.
+    pub first_byte: Duration,
+    /// How many bytes those are.
+    pub first_bytes: u64,
+    /// How long nothing may happen; zero: for ever.
+    pub idle: Duration,
+}
+
+/// Why the warden closed a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    FirstByte,
+    Idle,
+}
+
+impl Connections {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        // Every change under the lock is one step, so a panic elsewhere leaves nothing half done.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn insert(self: &Arc<Self>, handle: Handle, limit: usize) -> Option<Connection> {
+        let tally = Arc::new(Tally::default());
+        let mut open = self.lock();
+        if open.entries.len() >= limit {
+            return None;
+        }
+        open.admitted += 1;
+        let key = open.entries.insert(Entry {
+            tally: Arc::clone(&tally),
+            handle,
+            changed: clock::now(),
+            seen: (0, 0),
+        });
+        Some(Connection {
+            tally,
+            key,
+            connections: Arc::clone(self),
+        })
+    }
+
+    /// Admits a connection that a task will serve, unless `limit` are open.
+    pub fn admit_task(self: &Arc<Self>, limit: usize) -> Option<Guard> {
+        let signal = Arc::new(Signal {
+            ending: AtomicU8::new(Ending::None as u8),
+            waker: AtomicWaker::new(),
+        });
+        let connection = self.insert(Handle::Task(Arc::clone(&signal)), limit)?;
+        Some(Guard { connection, signal })
+    }
+
+    /// Admits a connection that a thread will serve, unless `limit` are open.
+    pub fn admit_socket(self: &Arc<Self>, socket: &Arc<TcpStream>, limit: usize) -> Option<Connection> {
+        self.insert(Handle::Socket(Arc::clone(socket)), limit)
+    }
+
+    /// Open connections, connections ever admitted, and requests served.
+    pub fn totals(&self) -> (usize, u64, u64) {
+        let open = self.lock();
+        let live: u64 = open
+            .entries
+            .iter()
+            .map(|(_, entry)| entry.tally.requests.load(Ordering::Relaxed))
+            .sum();
+        (open.entries.len(), open.admitted, open.retired + live)
+    }
+
+    /// Asks every open connection to end.
+    pub fn end_all(&self, ending: Ending) {
+        for (_, entry) in &self.lock().entries {
+            entry.handle.end(ending);
+        }
+    }
+
+    /// Closes what is overdue, and says what it closed.
+    pub fn enforce(&self, deadlines: Deadlines) -> Vec<Overdue> {
+        let now = clock::now();
+        let mut overdue = Vec::new();
+        for (_, entry) in &mut self.lock().entries {
+            let seen = (
+                entry.tally.requests.load(Ordering::Relaxed),
+                entry.tally.bytes_in.load(Ordering::Relaxed),
+            );
+            let begun = seen.0 > 0 || seen.1 >= deadlines.first_bytes;
+            // Trickled first bytes do not count as a change: a deadline that they move is none.
+            if seen != entry.seen && begun {
+                entry.seen = seen;
+                entry.changed = now;
+            }
+            let quiet = now.saturating_duration_since(entry.changed);
+            let reason = match begun {
+                false if !deadlines.first_byte.is_zero() && quiet >= deadlines.first_byte => Overdue::FirstByte,
+                _ if !deadlines.idle.is_zero() && quiet >= deadlines.idle => Overdue::Idle,
+                _ => continue,
+            };
+            entry.handle.end(Ending::Close);
+            // Told once; its task needs a moment to go.
+            entry.changed = now;
+            overdue.push(reason);
+        }
+        overdue
+    }
+
+    /// Waits until no connection is open.
+    pub async fn empty(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            if self.lock().entries.is_empty() {
+                return;
+            }
+            emptied.await;
+        }
+    }
+}
+
+/// One admitted connection, for as long as it is served. Dropping it frees its place.
+#[derive(Debug)]
+pub struct Connection {
+    tally: Arc<Tally>,
+    key: usize,
+    connections: Arc<Connections>,
+}
+
+impl Connection {
+    /// Counts `requests` answered requests.
+    pub fn count_requests(&self, requests: u64) {
+        self.tally.requests.fetch_add(requests, Ordering::Relaxed);
+    }
+
+    /// Counts `bytes` received bytes.
+    pub fn count_bytes(&self, bytes: usize) {
+        self.tally.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let mut open = self.connections.lock();
+        open.entries.remove(self.key);
+        open.retired += self.tally.requests.load(Ordering::Relaxed);
+        if open.entries.is_empty() {
+            self.connections.emptied.notify_waiters();
+        }
+    }
+}
+
+/// A [`Connection`] that a task serves, and the flag that ends it.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    connection: Connection,
+    signal: Arc<Signal>,
+}
+
+/// A stream that counts what it reads, and ends when its connection is told to: after a drain it reads as closed
+/// once the bytes that have come are read, after a close every wait fails.
+#[derive(Debug)]
+pub struct Guarded<S> {
+    stream: S,
+    connection: Arc<Connection>,
+    signal: Arc<Signal>,
+}
+
+impl<S> Guarded<S> {
+    pub(crate) fn new(stream: S, guard: Guard) -> Self {
+        Self {
+            stream,
+            connection: Arc::new(guard.connection),
+            signal: guard.signal,
+        }
+    }
+
+    /// The connection's counters, shared by all who serve it.
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// What to answer instead of waiting; `None`: wait.
+    fn ending(&self, cx: &Context<'_>, reading: bool) -> Option<io::Result<()>> {
+        self.signal.waker.register(cx.waker());
+        if self.signal.is(Ending::Close) {
+            return Some(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        (reading && self.signal.is(Ending::Drain)).then_some(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        match Pin::new(&mut this.stream).poll_read(cx, buf) {
+            Poll::Pending => this.ending(cx, true).map_or(Poll::Pending, Poll::Ready),
+            Poll::Ready(result) => {
+                this.connection.count_bytes(buf.filled().len() - before);
+                Poll::Ready(result)
+            }
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        match Pin::new(&mut this.stream).poll_write(cx, data) {
+            Poll::Pending => match this.ending(cx, false) {
+                Some(Err(error)) => Poll::Ready(Err(error)),
+                _ => Poll::Pending,
+            },
+            ready @ Poll::Ready(_) => ready,
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        match Pin::new(&mut this.stream).poll_write_vectored(cx, data) {
+            Poll::Pending => match this.ending(cx, false) {
+                Some(Err(error)) => Poll::Ready(Err(error)),
+                _ => Poll::Pending,
+            },
+            ready @ Poll::Ready(_) => ready,
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.get_mut().stream).poll_flush(cx))?;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    const DEADLINES: Deadlines = Deadlines {
+        first_byte: Duration::from_nanos(1),
+        first_bytes: 4,
+        idle: Duration::ZERO,
+    };
+
+    #[tokio::test]
+    async fn a_drained_connection_reads_what_came_and_then_the_end() {
+        let connections = Arc::new(Connections::default());
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut stream = Guarded::new(ours, connections.admit_task(1).unwrap());
+        theirs.write_all(b"last").await.unwrap();
+        connections.end_all(Ending::Drain);
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        assert_eq!(bytes, b"last");
+        drop(stream);
+        connections.empty().await;
+    }
+
+    #[tokio::test]
+    async fn a_closed_connection_stops_waiting() {
+        let connections = Arc::new(Connections::default());
+        let (ours, _theirs) = tokio::io::duplex(64);
+        let mut stream = Guarded::new(ours, connections.admit_task(1).unwrap());
+        let reader = tokio::spawn(async move { stream.read_u8().await });
+        tokio::task::yield_now().await;
+        connections.end_all(Ending::Close);
+        assert_eq!(
+            reader.await.unwrap().unwrap_err().kind(),
+            io::ErrorKind::ConnectionAborted
+        );
+    }
+
+    #[tokio::test]
+    async fn trickled_first_bytes_do_not_save_a_connection() {
+        let connections = Arc::new(Connections::default());
+        let guard = connections.admit_task(1).unwrap();
+        guard.connection.count_bytes(3);
+        assert_eq!(connections.enforce(DEADLINES), [Overdue::FirstByte]);
+        guard.connection.count_bytes(1);
+        assert_eq!(connections.enforce(DEADLINES), []);
+    }
+
+    #[test]
+    fn requests_of_closed_connections_stay_counted_and_places_come_free() {
+        let connections = Arc::new(Connections::default());
+        let first = connections.admit_task(1).unwrap();
+        first.connection.count_requests(3);
+        assert!(connections.admit_task(1).is_none());
+        drop(first);
+        let second = connections.admit_task(1).unwrap();
+        second.connection.count_requests(2);
+        assert_eq!(connections.totals(), (1, 2, 5));
+    }
+}

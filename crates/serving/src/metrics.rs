@@ -1,0 +1,194 @@
+//! A server's metrics, for Prometheus and for the client.
+//!
+//! The names of process metrics are Prometheus' standard ones, so that any dashboard finds them.
+
+use std::{
+    convert::Infallible,
+    fmt, io,
+    net::TcpListener,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use http_body_util::Full;
+use hyper::{Method, Request, Response, StatusCode, body::Bytes, header, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use nix::sys::resource::{UsageWho, getrusage};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric, text},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+    registry::Registry,
+};
+use tokio::{runtime::Runtime, sync::Semaphore, time};
+
+use crate::{chassis::Inner, clock};
+
+/// Scrapers at once, and how long each may take: metrics must never weigh on what is measured.
+const MAX_SCRAPERS: usize = 16;
+const SCRAPE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The text format that the encoder writes.
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Serves one server's metrics over HTTP/1.1.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    listener: tokio::net::TcpListener,
+    registry: Arc<Registry>,
+}
+
+impl Endpoint {
+    pub fn new(runtime: &Runtime, listener: TcpListener, server: &Arc<Inner>) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let _context = runtime.enter();
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let mut registry = Registry::default();
+        registry.register("netping_errors", "Errors, by kind", server.errors.clone());
+        registry.register_collector(Box::new(ServerCollector(Arc::downgrade(server))));
+        registry.register_collector(Box::new(ProcessCollector));
+        Ok(Self {
+            listener,
+            registry: Arc::new(registry),
+        })
+    }
+
+    pub async fn serve(self) {
+        let places = Arc::new(Semaphore::new(MAX_SCRAPERS));
+        loop {
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+                return;
+            };
+            let stream = match self.listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!("metrics: accept failed: {error}");
+                    time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let registry = Arc::clone(&self.registry);
+            tokio::spawn(async move {
+                let service = service_fn(move |request| {
+                    let response = respond(&request, &registry);
+                    async move { Ok::<_, Infallible>(response) }
+                });
+                let connection = http1::Builder::new()
+                    .keep_alive(false)
+                    .serve_connection(TokioIo::new(stream), service);
+                // A scraper that breaks off or dawdles is its own problem.
+                let _ = time::timeout(SCRAPE_TIMEOUT, connection).await;
+                drop(place);
+            });
+        }
+    }
+}
+
+fn respond<B>(request: &Request<B>, registry: &Registry) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    if request.method() != Method::GET {
+        *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    } else if !matches!(request.uri().path(), "/" | "/metrics") {
+        *response.status_mut() = StatusCode::NOT_FOUND;
+    } else {
+        let mut body = String::new();
+        if text::encode(&mut body, registry).is_err() {
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            return response;
+        }
+        response
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, header::HeaderValue::from_static(CONTENT_TYPE));
+        *response.body_mut() = Full::from(body);
+    }
+    response
+}
+
+/// What the server counts.
+#[derive(Debug)]
+struct ServerCollector(Weak<Inner>);
+
+impl Collector for ServerCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(server) = self.0.upgrade() else { return Ok(()) };
+        let (open, admitted, requests) = server.connections.totals();
+        counter(&mut encoder, "netping_requests", "Requests answered", requests)?;
+        counter(
+            &mut encoder,
+            "netping_connections_admitted",
+            "Connections admitted",
+            admitted,
+        )?;
+        gauge(&mut encoder, "netping_connections", "Connections open", open as u64)?;
+        let limit = server.max_connections as u64;
+        gauge(
+            &mut encoder,
+            "netping_max_connections",
+            "Connections that may be open at once",
+            limit,
+        )
+    }
+}
+
+/// What the kernel counts for this process.
+#[derive(Debug)]
+struct ProcessCollector;
+
+impl Collector for ProcessCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let cpu = clock::process_cpu().as_secs_f64();
+        counter(
+            &mut encoder,
+            "process_cpu_seconds",
+            "CPU time used, user and system, in seconds",
+            cpu,
+        )?;
+        if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
+            let help = "Context switches of all threads";
+            let voluntary = ConstCounter::new(usage.voluntary_context_switches().unsigned_abs());
+            let involuntary = ConstCounter::new(usage.involuntary_context_switches().unsigned_abs());
+            let kind = |name| [("kind", name)];
+            let mut metric = encoder.encode_descriptor("process_context_switches", help, None, MetricType::Counter)?;
+            voluntary.encode(metric.encode_family(&kind("voluntary"))?)?;
+            involuntary.encode(metric.encode_family(&kind("involuntary"))?)?;
+        }
+        // A process can read these of itself; where /proc is not mounted they are left out.
+        let Ok(process) = procfs::process::Process::myself() else {
+            return Ok(());
+        };
+        if let Ok(memory) = process.statm() {
+            let bytes = memory.resident * procfs::page_size();
+            gauge(
+                &mut encoder,
+                "process_resident_memory_bytes",
+                "Resident memory in bytes",
+                bytes,
+            )?;
+        }
+        if let Ok(stat) = process.stat() {
+            gauge(
+                &mut encoder,
+                "process_threads",
+                "Threads",
+                stat.num_threads.unsigned_abs(),
+            )?;
+        }
+        if let Ok(count) = process.fd_count() {
+            gauge(&mut encoder, "process_open_fds", "Open file descriptors", count as u64)?;
+        }
+        Ok(())
+    }
+}
+
+fn counter<N>(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: N) -> fmt::Result
+where
+    ConstCounter<N>: EncodeMetric,
+{
+    let counter = ConstCounter::new(value);
+    counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)
+}
+
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    let gauge = ConstGauge::new(value);
+    gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
+}

@@ -1,0 +1,60 @@
+//! The way a server is told to stop.
+
+use std::{io, process};
+
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    iterator::Signals,
+};
+use tokio::sync::watch;
+
+/// Tells every part of a server to stop accepting and to finish what is in flight. Clones are the same switch.
+#[derive(Debug, Clone)]
+pub struct Shutdown(watch::Sender<bool>);
+
+impl Shutdown {
+    /// A switch that is off.
+    pub fn new() -> Self {
+        Self(watch::Sender::new(false))
+    }
+
+    /// A switch that the first SIGTERM or SIGINT turns on; the second ends the process at once, with exit code 1.
+    ///
+    /// # Errors
+    /// When the handlers cannot be installed.
+    pub fn on_signals() -> io::Result<Self> {
+        let shutdown = Self::new();
+        let switch = shutdown.clone();
+        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for (count, signal) in signals.forever().enumerate() {
+                if count > 0 {
+                    process::exit(1);
+                }
+                tracing::info!(
+                    signal,
+                    "stopping: requests in flight may finish; a second signal ends at once"
+                );
+                switch.trigger();
+            }
+        })?;
+        Ok(shutdown)
+    }
+
+    /// Turns the switch on.
+    pub fn trigger(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Waits until the switch is on.
+    pub async fn triggered(&self) {
+        // The sender lives in `self`, so the wait cannot fail.
+        let _ = self.0.subscribe().wait_for(|on| *on).await;
+    }
+}
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self::new()
+    }
+}
