@@ -1,1 +1,22 @@
+//! What netping makes of its samples: histograms, statistics, result files and tables. No sockets, no clock.
+//!
+//! A worker's [`Recorder`] takes samples; [`Collector`] adds up what all workers recorded; the [`Summary`] of the sum
+//! stands in a [`Run`], which is saved as JSON and shown in a [`table`].
 
+mod collector;
+mod distribution;
+mod error_kind;
+pub mod format;
+mod recorder;
+mod run;
+mod summary;
+pub mod table;
+
+pub use collector::{Collected, Collector};
+pub use distribution::{Distribution, Histogram, QUANTILES, decode_histogram, histogram, record};
+pub use error_kind::ErrorKind;
+pub use recorder::{Interval, LoopKind, Outside, Recorder, Sample, Sink, Window};
+pub use run::{
+    Environment, Histograms, IntervalSummary, Run, SCHEMA_VERSION, SaveError, Status, Step, StepSettings, Tool,
+};
+pub use summary::{Accounting, Cost, Summary};

@@ -1,0 +1,355 @@
+//! Adds up what all workers recorded.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    distribution::{Histogram, histogram},
+    recorder::{INTERVAL, Interval, LoopKind, Outside, Window},
+    run::IntervalSummary,
+    summary::{Accounting, Summary},
+};
+
+/// A histogram that holds only what was recorded: `(value, count)`, ascending. An interval's is a few kilobytes.
+type Sparse = Vec<(u64, u64)>;
+
+/// The sums while a step runs.
+#[derive(Debug)]
+pub struct Collector {
+    kind: LoopKind,
+    total: Interval,
+    intervals: BTreeMap<u64, Second>,
+    outside: Outside,
+    slots: Vec<u64>,
+}
+
+/// What one interval leaves behind.
+#[derive(Debug, Default)]
+struct Second {
+    service: Sparse,
+    response: Sparse,
+    errors: u64,
+}
+
+impl Collector {
+    /// Nothing recorded yet.
+    pub fn new(kind: LoopKind) -> Self {
+        let total = Interval {
+            index: 0,
+            service: histogram(),
+            response: histogram(),
+            lag: histogram(),
+            failed: histogram(),
+            errors: BTreeMap::new(),
+        };
+        Self {
+            kind,
+            total,
+            intervals: BTreeMap::new(),
+            outside: Outside::default(),
+            slots: Vec::new(),
+        }
+    }
+
+    /// Adds one worker's interval, and gives it back empty.
+    pub fn add(&mut self, mut interval: Interval) -> Interval {
+        add(&mut self.total.service, &interval.service);
+        add(&mut self.total.response, &interval.response);
+        add(&mut self.total.lag, &interval.lag);
+        add(&mut self.total.failed, &interval.failed);
+        let second = self.intervals.entry(interval.index).or_default();
+        merge(&mut second.service, &interval.service);
+        merge(&mut second.response, &interval.response);
+        for (kind, count) in &interval.errors {
+            *self.total.errors.entry(*kind).or_default() += count;
+            second.errors += count;
+        }
+        interval.clear();
+        interval
+    }
+
+    /// Adds what one worker recorded outside the window, and its successes in each 100 ms.
+    pub fn add_rest(&mut self, outside: Outside, slots: &[u32]) {
+        self.outside.ok += outside.ok;
+        self.outside.errors += outside.errors;
+        if self.slots.len() < slots.len() {
+            self.slots.resize(slots.len(), 0);
+        }
+        for (sum, count) in self.slots.iter_mut().zip(slots) {
+            *sum += u64::from(*count);
+        }
+    }
+
+    /// Adds requests that got no reply before the drain was over, each by its age in nanoseconds: they enter the
+    /// response time as at least that.
+    fn add_in_flight(&mut self, ages: &[u64]) {
+        if self.kind == LoopKind::Open {
+            for &age in ages {
+                crate::distribution::record(&mut self.total.response, age);
+            }
+        }
+    }
+
+    /// The sums. `in_flight` has the age of every request without a reply, `not_sent` counts those that were due but
+    /// never handed to the transport.
+    pub fn finish(mut self, window: Window, in_flight: &[u64], not_sent: u64) -> Collected {
+        self.add_in_flight(in_flight);
+        let (response, lag) = match self.kind {
+            LoopKind::Open => (self.total.response, self.total.lag),
+            LoopKind::Closed => {
+                let mut lag = histogram();
+                lag.saturating_record_n(0, self.total.service.len());
+                (self.total.service.clone(), lag)
+            }
+        };
+        let accounting = Accounting {
+            ok: self.total.service.len(),
+            errors: self.total.errors,
+            in_flight: in_flight.len() as u64,
+            not_sent,
+        };
+        let intervals = self
+            .intervals
+            .iter()
+            .map(|(&index, second)| second.summary(index, self.kind, window))
+            .collect();
+        Collected {
+            window,
+            accounting,
+            service: self.total.service,
+            response,
+            lag,
+            failed: self.total.failed,
+            intervals,
+            outside: self.outside,
+            slots: self.slots,
+        }
+    }
+}
+
+/// Everything that a step recorded.
+#[derive(Debug, Clone)]
+pub struct Collected {
+    /// Where requests counted.
+    pub window: Window,
+    /// How each of them went.
+    pub accounting: Accounting,
+    /// `end - start` of successes.
+    pub service: Histogram,
+    /// `end - intended` of successes, and at least the age of what is in flight.
+    pub response: Histogram,
+    /// `start - intended` of successes.
+    pub lag: Histogram,
+    /// `end - start` of failures.
+    pub failed: Histogram,
+    /// Second by second.
+    pub intervals: Vec<IntervalSummary>,
+    /// What ended outside the window.
+    pub outside: Outside,
+    /// Successes in each 100 ms since the run's clock began.
+    pub slots: Vec<u64>,
+}
+
+impl Collected {
+    /// The numbers that describe it.
+    pub fn summary(&self) -> Summary {
+        Summary::of(self)
+    }
+}
+
+impl Second {
+    fn summary(&self, index: u64, kind: LoopKind, window: Window) -> IntervalSummary {
+        let start = index * INTERVAL;
+        let length = (start + INTERVAL)
+            .min(window.end.saturating_sub(window.start))
+            .saturating_sub(start);
+        let ok: u64 = self.service.iter().map(|(_, count)| count).sum();
+        let response = if kind == LoopKind::Open {
+            &self.response
+        } else {
+            &self.service
+        };
+        IntervalSummary {
+            start_ns: start,
+            length_ns: length,
+            ok,
+            errors: self.errors,
+            service_p50: quantile(&self.service, 0.5),
+            service_p99: quantile(&self.service, 0.99),
+            service_max: self.service.last().map(|(value, _)| *value),
+            response_p50: quantile(response, 0.5),
+            response_p99: quantile(response, 0.99),
+            response_max: response.last().map(|(value, _)| *value),
+        }
+    }
+}
+
+/// The nearest-rank quantile.
+fn quantile(sparse: &Sparse, q: f64) -> Option<u64> {
+    let total: u64 = sparse.iter().map(|(_, count)| count).sum();
+    let rank = (q * total as f64).ceil() as u64;
+    let mut seen = 0;
+    sparse
+        .iter()
+        .find(|(_, count)| {
+            seen += count;
+            seen >= rank
+        })
+        .map(|(value, _)| *value)
+}
+
+fn add(sum: &mut Histogram, part: &Histogram) {
+    if !part.is_empty() {
+        // Both have the same bounds, so that nothing can lie outside.
+        let _ = sum.add(part);
+    }
+}
+
+fn merge(sum: &mut Sparse, part: &Histogram) {
+    if part.is_empty() {
+        return;
+    }
+    let mut merged = Vec::with_capacity(sum.len() + 64);
+    let mut old = sum.iter().copied().peekable();
+    for value in part.iter_recorded() {
+        let (at, count) = (value.value_iterated_to(), value.count_at_value());
+        while let Some(entry) = old.next_if(|(value, _)| *value < at) {
+            merged.push(entry);
+        }
+        let before = old.next_if(|(value, _)| *value == at).map_or(0, |(_, count)| count);
+        merged.push((at, before + count));
+    }
+    merged.extend(old);
+    *sum = merged;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        error_kind::ErrorKind,
+        recorder::{Recorder, Sample, Sink},
+    };
+
+    /// Keeps what a recorder hands on.
+    struct Kept<'a>(&'a mut Vec<Interval>);
+
+    impl Sink for Kept<'_> {
+        fn hand_on(&mut self, interval: Interval) {
+            self.0.push(interval);
+        }
+
+        fn spare(&mut self) -> Option<Interval> {
+            None
+        }
+    }
+
+    type Request = (Sample, Result<(), ErrorKind>);
+
+    fn collect(kind: LoopKind, window: Window, workers: &[Vec<Request>], in_flight: &[u64]) -> Collected {
+        let mut collector = Collector::new(kind);
+        for requests in workers {
+            let mut kept = Vec::new();
+            let mut recorder = Recorder::new(kind, 0, Kept(&mut kept));
+            for (sample, outcome) in requests {
+                recorder.record(window, *sample, *outcome);
+            }
+            let (outside, slots) = recorder.finish();
+            collector.add_rest(outside, &slots);
+            for interval in kept {
+                collector.add(interval);
+            }
+        }
+        collector.finish(window, in_flight, 0)
+    }
+
+    fn ok(start: u64, end: u64) -> Request {
+        (
+            Sample {
+                intended: start,
+                start,
+                end,
+            },
+            Ok(()),
+        )
+    }
+
+    const WINDOW: Window = Window { start: 1000, end: 2000 };
+
+    #[test]
+    fn a_closed_loop_counts_what_ends_in_the_window() {
+        let requests = vec![ok(990, 999), ok(990, 1000), ok(1500, 1999), ok(1500, 2000)];
+        let collected = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
+        assert_eq!(collected.accounting.ok, 2);
+        assert_eq!(collected.outside, Outside { ok: 2, errors: 0 });
+        assert_eq!((collected.lag.len(), collected.lag.max()), (2, 0));
+        assert_eq!(collected.response, collected.service);
+    }
+
+    #[test]
+    fn a_closed_loop_counts_failures_that_began_in_the_window() {
+        let failed = |start, end| {
+            (
+                Sample {
+                    intended: start,
+                    start,
+                    end,
+                },
+                Err(ErrorKind::Timeout),
+            )
+        };
+        let requests = vec![
+            failed(10, 999),
+            failed(10, 1000),
+            failed(1999, 9000),
+            failed(2000, 9000),
+        ];
+        let collected = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
+        assert_eq!(collected.accounting.errors, BTreeMap::from([(ErrorKind::Timeout, 2)]));
+        assert_eq!(collected.outside, Outside { ok: 0, errors: 2 });
+    }
+
+    #[test]
+    fn an_open_loop_counts_what_was_due_in_the_window() {
+        let due = |intended, start, end| (Sample { intended, start, end }, Ok(()));
+        let requests = vec![
+            due(999, 1500, 1600),
+            due(1000, 1100, 1300),
+            due(1999, 5000, 6000),
+            due(2000, 2000, 2100),
+        ];
+        let collected = collect(LoopKind::Open, WINDOW, &[requests], &[50_000]);
+        assert_eq!(collected.accounting.ok, 2);
+        assert_eq!(collected.accounting.in_flight, 1);
+        assert_eq!(collected.accounting.scheduled(), 3);
+        assert_eq!((collected.lag.max(), collected.service.max()), (3001, 1000));
+        // What is still out is at least as old as that.
+        assert_eq!(collected.response.len(), 3);
+        assert!(collected.response.max() >= 50_000);
+    }
+
+    proptest! {
+        /// However requests are spread over workers and seconds, sums and seconds agree with the plain samples.
+        #[test]
+        fn nothing_is_lost_between_workers_and_intervals(
+            requests in prop::collection::vec((0_usize..3, 0_u64..5_000_000_000, 1_u64..900_000_000), 1..200),
+        ) {
+            let window = Window { start: 1_000_000_000, end: 4_500_000_000 };
+            let mut workers = vec![Vec::new(); 3];
+            let (mut exact, mut whole) = (0, histogram());
+            for &(worker, start, length) in &requests {
+                workers[worker].push(ok(start, start + length));
+                if window.contains(start + length) {
+                    exact += 1;
+                    crate::distribution::record(&mut whole, length);
+                }
+            }
+            let collected = collect(LoopKind::Closed, window, &workers, &[]);
+            prop_assert_eq!(collected.accounting.ok, exact);
+            prop_assert_eq!(&collected.service, &whole);
+            prop_assert_eq!(collected.intervals.iter().map(|second| second.ok).sum::<u64>(), exact);
+            prop_assert_eq!(collected.slots.iter().sum::<u64>(), requests.len() as u64);
+        }
+    }
+}

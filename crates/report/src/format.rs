@@ -1,0 +1,54 @@
+//! Numbers as people read them.
+
+/// A count or rate with thousands apart: `1,236,012`.
+pub fn thousands(number: f64) -> String {
+    let digits = format!("{:.0}", number.abs());
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if number < 0.0 && digits != "0" {
+        format!("-{text}")
+    } else {
+        text
+    }
+}
+
+/// Microseconds, to three digits or more: `7.52`, `18.3`, `1,234`.
+pub fn micros(microseconds: f64) -> String {
+    match microseconds.abs() {
+        ..9.995 => format!("{microseconds:.2}"),
+        ..99.95 => format!("{microseconds:.1}"),
+        _ => thousands(microseconds),
+    }
+}
+
+/// Nanoseconds as microseconds, `-` where there is no number to show.
+pub fn nanos_as_micros(nanoseconds: Option<u64>) -> String {
+    optional(nanoseconds.map(|time| time as f64 / 1e3))
+}
+
+/// Microseconds, `-` where there is no number to show.
+pub fn optional(microseconds: Option<f64>) -> String {
+    microseconds.map_or_else(|| "-".to_owned(), micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(thousands(0.4), "0");
+        assert_eq!(thousands(999.0), "999");
+        assert_eq!(thousands(1_236_012.0), "1,236,012");
+        assert_eq!(thousands(-1234.0), "-1,234");
+        assert_eq!(micros(7.516), "7.52");
+        assert_eq!(micros(9.996), "10.0");
+        assert_eq!(micros(99.96), "100");
+        assert_eq!(nanos_as_micros(None), "-");
+    }
+}

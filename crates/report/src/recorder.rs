@@ -1,0 +1,195 @@
+//! Takes the samples of one worker. No lock, and no allocation for a sample.
+
+use std::{collections::BTreeMap, mem};
+
+use crate::{
+    distribution::{Histogram, histogram, record},
+    error_kind::ErrorKind,
+};
+
+/// The length of an interval, in nanoseconds: 1 s.
+pub(crate) const INTERVAL: u64 = 1_000_000_000;
+
+/// The length of a slot, in nanoseconds: 100 ms.
+const SLOT: u64 = 100_000_000;
+
+/// The span in which requests count, on the run's clock in nanoseconds: `start` is in it, `end` is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// Where it begins.
+    pub start: u64,
+    /// Where it ends.
+    pub end: u64,
+}
+
+impl Window {
+    /// Whether `time` lies in it.
+    pub fn contains(self, time: u64) -> bool {
+        (self.start..self.end).contains(&time)
+    }
+
+    /// How long it is, in seconds.
+    pub fn seconds(self) -> f64 {
+        self.end.saturating_sub(self.start) as f64 / 1e9
+    }
+}
+
+/// How requests come about, and so which of a request's times decides whether it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoopKind {
+    /// A caller sends when its last reply is there: a request counts where its end lies.
+    Closed,
+    /// Requests are due at times of their own: a request counts where its intended start lies.
+    Open,
+}
+
+/// The times of one request, on the run's clock in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// When it was due.
+    pub intended: u64,
+    /// When it was handed to the transport.
+    pub start: u64,
+    /// When its whole reply was verified, or it had failed.
+    pub end: u64,
+}
+
+/// What a worker recorded in one interval.
+#[derive(Debug)]
+pub struct Interval {
+    /// Its number, counted from the window's start.
+    pub index: u64,
+    /// `end - start` of successes.
+    pub service: Histogram,
+    /// `end - intended` of successes; in a closed loop it is empty, being the same as `service`.
+    pub response: Histogram,
+    /// `start - intended` of successes; in a closed loop it is empty, being 0.
+    pub lag: Histogram,
+    /// `end - start` of failures.
+    pub failed: Histogram,
+    /// Failures by kind.
+    pub errors: BTreeMap<ErrorKind, u64>,
+}
+
+impl Interval {
+    fn new(index: u64) -> Self {
+        Self {
+            index,
+            service: histogram(),
+            response: histogram(),
+            lag: histogram(),
+            failed: histogram(),
+            errors: BTreeMap::new(),
+        }
+    }
+
+    /// Empties it for another use.
+    pub(crate) fn clear(&mut self) {
+        for histogram in [&mut self.service, &mut self.response, &mut self.lag, &mut self.failed] {
+            if !histogram.is_empty() {
+                histogram.reset();
+            }
+        }
+        self.errors.clear();
+    }
+}
+
+/// Requests that ended outside the window: they enter no statistic.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outside {
+    /// Successes.
+    pub ok: u64,
+    /// Failures.
+    pub errors: u64,
+}
+
+/// Where a recorder's finished intervals go, and where it gets empty ones: nothing is allocated in between.
+pub trait Sink {
+    /// Takes a finished interval.
+    fn hand_on(&mut self, interval: Interval);
+    /// Gives an empty interval, if one is at hand.
+    fn spare(&mut self) -> Option<Interval>;
+}
+
+/// Records one worker's samples, and hands every finished interval on.
+#[derive(Debug)]
+pub struct Recorder<S> {
+    kind: LoopKind,
+    sink: S,
+    current: Interval,
+    outside: Outside,
+    /// Successes in each 100 ms since the run's clock began, warm-up and all.
+    slots: Vec<u32>,
+}
+
+impl<S: Sink> Recorder<S> {
+    /// A recorder without samples. `expected` is the length of the run, in nanoseconds, if known.
+    pub fn new(kind: LoopKind, expected: u64, sink: S) -> Self {
+        let slots = Vec::with_capacity((expected / SLOT) as usize + 64);
+        Self {
+            kind,
+            sink,
+            current: Interval::new(0),
+            outside: Outside::default(),
+            slots,
+        }
+    }
+
+    /// Takes one request and how it went.
+    ///
+    /// A failure of a closed loop that began in the window but ended after it counts too: a server that stops
+    /// answering just before the end must show.
+    pub fn record(&mut self, window: Window, sample: Sample, outcome: Result<(), ErrorKind>) {
+        if outcome.is_ok() {
+            self.count_slot(sample.end);
+        }
+        let counts = match self.kind {
+            LoopKind::Closed if outcome.is_err() => sample.end >= window.start && sample.start < window.end,
+            LoopKind::Closed => window.contains(sample.end),
+            LoopKind::Open => window.contains(sample.intended),
+        };
+        if !counts {
+            match outcome {
+                Ok(()) => self.outside.ok += 1,
+                Err(_) => self.outside.errors += 1,
+            }
+            return;
+        }
+        let index = sample.end.saturating_sub(window.start) / INTERVAL;
+        if index != self.current.index {
+            self.roll(index);
+        }
+        let service = sample.end - sample.start;
+        if let Err(kind) = outcome {
+            *self.current.errors.entry(kind).or_default() += 1;
+            record(&mut self.current.failed, service);
+            return;
+        }
+        record(&mut self.current.service, service);
+        if self.kind == LoopKind::Open {
+            record(&mut self.current.response, sample.end - sample.intended);
+            record(&mut self.current.lag, sample.start - sample.intended);
+        }
+    }
+
+    /// Hands the last interval on, and gives what belongs to none: the requests outside, and the successes in each
+    /// 100 ms.
+    pub fn finish(mut self) -> (Outside, Vec<u32>) {
+        self.sink.hand_on(self.current);
+        (self.outside, self.slots)
+    }
+
+    fn roll(&mut self, index: u64) {
+        let mut next = self.sink.spare().unwrap_or_else(|| Interval::new(index));
+        next.index = index;
+        self.sink.hand_on(mem::replace(&mut self.current, next));
+    }
+
+    fn count_slot(&mut self, end: u64) {
+        let slot = (end / SLOT) as usize;
+        if slot >= self.slots.len() {
+            self.slots.resize(slot + 1, 0);
+        }
+        self.slots[slot] += 1;
+    }
+}

@@ -1,0 +1,225 @@
+//! A result file: what was run, where, and what came of it.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    collector::Collected,
+    distribution::encode_histogram,
+    summary::{Cost, Summary},
+};
+
+/// The version of the result file's form. It rises when a reader of the old form could misread the new one.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One invocation of a command, as it stands in a result file. The schema is in `schema/run.schema.json`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Run {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Whether all of it was run.
+    pub status: Status,
+    /// What wrote it.
+    pub tool: Tool,
+    /// The command line.
+    pub command_line: Vec<String>,
+    /// When it began, as RFC 3339 in UTC.
+    pub started_at: String,
+    /// Where the client ran.
+    pub environment: Environment,
+    /// The steps that are done, in the order they were run.
+    pub steps: Vec<Step>,
+}
+
+/// Whether all of a run or step was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// All of it.
+    Complete,
+    /// It was interrupted, or is still going on.
+    Partial,
+}
+
+/// The program that wrote a file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The commit it was built from, if known.
+    pub commit: Option<String>,
+}
+
+/// The machine that the client ran on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Environment {
+    /// Its name.
+    pub host: String,
+    /// Its kernel.
+    pub kernel: String,
+    /// The processor's model.
+    pub cpu_model: String,
+    /// Cores that the client may run on.
+    pub cpus: usize,
+    /// The limit on open files.
+    pub open_files: u64,
+}
+
+/// One measurement: one target with one set of settings.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Step {
+    /// The target's URL.
+    pub target: String,
+    /// A name for it, such as a ladder's rung.
+    pub label: Option<String>,
+    /// Whether all of it was run.
+    pub status: Status,
+    /// What was asked for.
+    pub settings: StepSettings,
+    /// What came of it.
+    pub summary: Summary,
+    /// What it used.
+    pub cost: Cost,
+    /// Connections that were opened anew after they had been lost.
+    pub reconnects: u64,
+    /// Second by second.
+    pub intervals: Vec<IntervalSummary>,
+    /// The histograms of the summary's times.
+    pub histograms: Histograms,
+}
+
+/// The settings of one step.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StepSettings {
+    /// The kind of loop: `closed`.
+    #[serde(rename = "loop")]
+    pub loop_kind: String,
+    /// Callers, each with one request outstanding.
+    pub callers: usize,
+    /// Connections that the callers share, or one for each.
+    pub connections: usize,
+    /// Worker threads of the client.
+    pub workers: usize,
+    /// Whether workers were pinned to cores.
+    pub pinned: bool,
+    /// Whether workers polled all the time.
+    pub busy_poll: bool,
+    /// Which of several clients for this protocol was used: how requests were put on the wire.
+    pub client: String,
+    /// Bytes of payload in each request.
+    pub payload_bytes: usize,
+    /// Bytes of reply asked for; absent where the payload is echoed.
+    pub response_bytes: Option<u32>,
+    /// Warm-up, in seconds.
+    pub warmup_seconds: f64,
+    /// The window's planned length, in seconds, unless requests were counted.
+    pub duration_seconds: Option<f64>,
+    /// Requests asked for, unless time was.
+    pub requests: Option<u64>,
+    /// The most a request may take, in seconds.
+    pub timeout_seconds: f64,
+    /// Requests on each connection before it is opened anew; absent where connections are kept.
+    pub requests_per_connection: Option<u64>,
+}
+
+/// One second of a step. Times are in nanoseconds; requests lie where they ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IntervalSummary {
+    /// Since the window's start.
+    pub start_ns: u64,
+    /// How much of it lies in the window; 0 for what an open loop's drain brought in.
+    pub length_ns: u64,
+    /// Verified replies.
+    pub ok: u64,
+    /// Failures.
+    pub errors: u64,
+    /// Median of the service time.
+    pub service_p50: Option<u64>,
+    /// 99th percentile of the service time.
+    pub service_p99: Option<u64>,
+    /// Longest service time.
+    pub service_max: Option<u64>,
+    /// Median of the response time.
+    pub response_p50: Option<u64>,
+    /// 99th percentile of the response time.
+    pub response_p99: Option<u64>,
+    /// Longest response time.
+    pub response_max: Option<u64>,
+}
+
+/// Histograms of nanoseconds in HdrHistogram's V2 format, deflated, as base64.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Histograms {
+    /// Service time of successes.
+    pub service_time: String,
+    /// Response time of successes, and at least the age of what is in flight.
+    pub response_time: String,
+    /// Lag of successes.
+    pub lag: String,
+    /// Service time of failures.
+    pub failed_time: String,
+}
+
+impl Histograms {
+    /// The file's form of what a step recorded.
+    pub fn of(collected: &Collected) -> Self {
+        Self {
+            service_time: encode_histogram(&collected.service),
+            response_time: encode_histogram(&collected.response),
+            lag: encode_histogram(&collected.lag),
+            failed_time: encode_histogram(&collected.failed),
+        }
+    }
+}
+
+/// Why a result file could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {source}", path.display())]
+pub struct SaveError {
+    /// The file.
+    pub path: PathBuf,
+    /// The system's answer.
+    pub source: io::Error,
+}
+
+impl Run {
+    /// The JSON text, with a newline at its end.
+    ///
+    /// # Errors
+    /// Only what `serde_json` reports, which these types never cause.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    }
+
+    /// Writes the file anew: to a temporary file in its folder, synced, then renamed. Whoever reads the path finds
+    /// the old file or the new one, whole.
+    ///
+    /// # Errors
+    /// [`SaveError`], and then the old file is as it was.
+    pub fn save(&self, path: &Path) -> Result<(), SaveError> {
+        let write = || -> io::Result<()> {
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
+            let mut file = tempfile::Builder::new()
+                .prefix(".netping-")
+                .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+                .tempfile_in(folder)?;
+            file.write_all(self.to_json()?.as_bytes())?;
+            file.as_file().sync_all()?;
+            file.persist(path)?;
+            Ok(())
+        };
+        write().map_err(|source| SaveError {
+            path: path.to_owned(),
+            source,
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! The numbers that describe a step.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{collector::Collected, distribution::Distribution, error_kind::ErrorKind, recorder::Outside};
+
+/// How every request that counts went.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accounting {
+    /// Verified replies.
+    pub ok: u64,
+    /// Failures by kind.
+    pub errors: BTreeMap<ErrorKind, u64>,
+    /// Requests without a reply when the drain was over.
+    pub in_flight: u64,
+    /// Requests that were due but never handed to the transport.
+    pub not_sent: u64,
+}
+
+impl Accounting {
+    /// All failures.
+    pub fn failed(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    /// Every request that counts: the sum of all there is.
+    pub fn scheduled(&self) -> u64 {
+        self.ok + self.failed() + self.in_flight + self.not_sent
+    }
+
+    /// The share of requests that got no verified reply, from 0 to 1; 0 without requests.
+    pub fn error_rate(&self) -> f64 {
+        let scheduled = self.scheduled();
+        if scheduled == 0 {
+            0.0
+        } else {
+            (scheduled - self.ok) as f64 / scheduled as f64
+        }
+    }
+}
+
+/// The numbers that describe a step. Times are in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Requests that count: `ok` + the errors + `in_flight` + `not_sent`.
+    pub scheduled: u64,
+    /// How they went.
+    #[serde(flatten)]
+    pub accounting: Accounting,
+    /// Requests that ended outside the window, and so enter nothing else.
+    pub outside_ok: u64,
+    /// Failures outside the window.
+    pub outside_errors: u64,
+    /// The window's length, in seconds.
+    pub seconds: f64,
+    /// Verified replies per second of the window.
+    pub rate: f64,
+    /// `end - start` of successes.
+    pub service_time: Distribution,
+    /// `end - intended` of successes, and at least the age of what is in flight.
+    pub response_time: Distribution,
+    /// `start - intended` of successes.
+    pub lag: Distribution,
+    /// `end - start` of failures.
+    pub failed_time: Distribution,
+}
+
+impl Summary {
+    pub(crate) fn of(collected: &Collected) -> Self {
+        let Outside { ok, errors } = collected.outside;
+        let seconds = collected.window.seconds();
+        let accounting = collected.accounting.clone();
+        Self {
+            scheduled: accounting.scheduled(),
+            outside_ok: ok,
+            outside_errors: errors,
+            seconds,
+            rate: if seconds > 0.0 {
+                accounting.ok as f64 / seconds
+            } else {
+                0.0
+            },
+            accounting,
+            service_time: Distribution::of(&collected.service),
+            response_time: Distribution::of(&collected.response),
+            lag: Distribution::of(&collected.lag),
+            failed_time: Distribution::of(&collected.failed),
+        }
+    }
+}
+
+/// What a step used of the machines.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// CPU time of each of the client's workers over the window, in seconds.
+    pub client_worker_cpu_seconds: Vec<f64>,
+    /// CPU time of all workers for each request that counts, in microseconds.
+    pub client_cpu_us_per_request: Option<f64>,
+    /// CPU time of the server's process for each request that it counted meanwhile, in microseconds; absent where its
+    /// metrics could not be read.
+    pub server_cpu_us_per_request: Option<f64>,
+}
