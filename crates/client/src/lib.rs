@@ -1,1 +1,25 @@
+//! The `netping` command: load generation, measurement and every user command.
+//!
+//! One request, from the top: [`args`] parses flags into a [`plan::Plan`]; [`engine`] runs it, one [`worker`] on each
+//! core; a worker's caller takes a connection from its [`lane`], sends through a [`transport`], and gives the times to
+//! the recorder of `netping-report`. [`session`] keeps, saves and shows what came of it.
 
+pub mod args;
+mod clock;
+pub mod commands;
+mod cores;
+mod crew;
+mod deadline;
+pub mod engine;
+mod environment;
+pub mod interrupt;
+mod lane;
+pub mod plan;
+mod progress;
+pub mod server_metrics;
+mod server_process;
+pub mod session;
+mod start_error;
+mod timeline;
+pub mod transport;
+mod worker;

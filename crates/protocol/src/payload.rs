@@ -31,11 +31,7 @@ impl Exchange {
         if length >= TAGGED {
             write_hex(&mut payload[..8], caller);
         }
-        let mut exchange = Self {
-            payload,
-            reply,
-            sequence: 0,
-        };
+        let mut exchange = Self { payload, reply, sequence: 0 };
         exchange.number();
         exchange
     }
@@ -71,9 +67,7 @@ impl Exchange {
             Reply::Bytes(length) if self.payload.is_empty() => reply == vec![FILLER; length as usize],
             Reply::Bytes(length) => {
                 reply.len() == length as usize
-                    && reply
-                        .chunks(self.payload.len())
-                        .all(|chunk| *chunk == self.payload[..chunk.len()])
+                    && reply.chunks(self.payload.len()).all(|chunk| *chunk == self.payload[..chunk.len()])
             }
         }
     }

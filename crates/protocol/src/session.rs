@@ -40,10 +40,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            max_line: line::DEFAULT_MAX,
-            max_frame: frame::DEFAULT_MAX,
-        }
+        Self { max_line: line::DEFAULT_MAX, max_frame: frame::DEFAULT_MAX }
     }
 }
 
@@ -109,11 +106,7 @@ pub struct Session {
 impl Session {
     /// A connection on which nothing has been read yet.
     pub fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            mode: Mode::Unknown,
-            scanned: 0,
-        }
+        Self { limits, mode: Mode::Unknown, scanned: 0 }
     }
 
     /// Takes the next whole request off `input`; `None` when more bytes are needed.
@@ -150,9 +143,7 @@ impl Session {
                 let message = BenchmarkMessage::decode(payload.clone());
                 let message = crate::say(message.map_err(|error| Violation::Message(error.to_string()))?);
                 output.extend_from_slice(&(message.encoded_len() as u32).to_be_bytes());
-                message
-                    .encode(output)
-                    .map_err(|error| Violation::Message(error.to_string()))?;
+                message.encode(output).map_err(|error| Violation::Message(error.to_string()))?;
             }
         }
         Ok(())
@@ -210,17 +201,10 @@ impl Session {
             return Ok(None);
         };
         let payload = header.payload as usize;
-        let reply = if let Reply::Bytes(length) = header.reply {
-            length as usize
-        } else {
-            0
-        };
+        let reply = if let Reply::Bytes(length) = header.reply { length as usize } else { 0 };
         let length = payload.max(reply);
         if length > self.limits.max_frame {
-            return Err(Violation::FrameTooLong {
-                length,
-                limit: self.limits.max_frame,
-            });
+            return Err(Violation::FrameTooLong { length, limit: self.limits.max_frame });
         }
         if input.len() < frame::REQUEST_HEADER + payload {
             input.reserve(frame::REQUEST_HEADER + payload - input.len());
@@ -246,10 +230,7 @@ mod tests {
     }
 
     fn framed(payload: &[u8], reply: Reply) -> Vec<u8> {
-        let header = RequestHeader {
-            payload: payload.len() as u32,
-            reply,
-        };
+        let header = RequestHeader { payload: payload.len() as u32, reply };
         [&header.encode(), payload].concat()
     }
 
@@ -302,12 +283,7 @@ mod tests {
 
     #[test]
     fn a_message_is_decoded_and_answered() {
-        let message = BenchmarkMessage {
-            field1: "hello".into(),
-            field2: 1,
-            field3: 3,
-            ..Default::default()
-        };
+        let message = BenchmarkMessage { field1: "hello".into(), field2: 1, field3: 3, ..Default::default() };
         let mut input = BytesMut::from(&frame::MAGIC[..]);
         input.extend_from_slice(&framed(&message.encode_to_vec(), Reply::Message));
         let output = serve(&mut Session::new(Limits::default()), &mut input).unwrap();
@@ -317,10 +293,7 @@ mod tests {
 
     #[test]
     fn violations_are_told_before_the_rest_arrives() {
-        let limits = Limits {
-            max_line: 8,
-            max_frame: 8,
-        };
+        let limits = Limits { max_line: 8, max_frame: 8 };
         let check = |bytes: &[u8]| serve(&mut Session::new(limits), &mut BytesMut::from(bytes));
         assert_eq!(check(b"123456789"), Err(Violation::LineTooLong(8)));
         assert_eq!(check(b"12345678\n").unwrap(), "12345678\n");

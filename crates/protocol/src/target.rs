@@ -134,26 +134,15 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
         let owned = || text.to_owned();
-        let url = Url::parse(text).map_err(|error| TargetError::Url {
-            text: owned(),
-            reason: error.to_string(),
-        })?;
+        let url = Url::parse(text).map_err(|error| TargetError::Url { text: owned(), reason: error.to_string() })?;
         let scheme = Scheme::ALL
             .into_iter()
             .find(|scheme| scheme.as_str() == url.scheme())
-            .ok_or_else(|| TargetError::Scheme {
-                text: owned(),
-                scheme: url.scheme().to_owned(),
-            })?;
-        let name = url
-            .host_str()
-            .filter(|host| !host.is_empty())
-            .ok_or_else(|| TargetError::NoHost { text: owned() })?;
+            .ok_or_else(|| TargetError::Scheme { text: owned(), scheme: url.scheme().to_owned() })?;
+        let name =
+            url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| TargetError::NoHost { text: owned() })?;
         // For schemes that the URL standard does not know, a host is opaque: `127.0.0.1` would stay a name.
-        let host = Host::parse(name).map_err(|error| TargetError::Url {
-            text: owned(),
-            reason: error.to_string(),
-        })?;
+        let host = Host::parse(name).map_err(|error| TargetError::Url { text: owned(), reason: error.to_string() })?;
         let extra = [
             (!url.username().is_empty() || url.password().is_some(), "a user name"),
             (!matches!(url.path(), "" | "/"), "a path"),
@@ -161,17 +150,9 @@ impl FromStr for Target {
             (url.fragment().is_some(), "a fragment"),
         ];
         if let Some((_, part)) = extra.into_iter().find(|(present, _)| *present) {
-            return Err(TargetError::Extra {
-                text: owned(),
-                scheme: scheme.as_str(),
-                part,
-            });
+            return Err(TargetError::Extra { text: owned(), scheme: scheme.as_str(), part });
         }
-        Ok(Self {
-            scheme,
-            host,
-            port: url.port().unwrap_or(scheme.default_port()),
-        })
+        Ok(Self { scheme, host, port: url.port().unwrap_or(scheme.default_port()) })
     }
 }
 
@@ -187,10 +168,7 @@ mod tests {
         let target: Target = "grpc://[::1]".parse().unwrap();
         assert_eq!(target.authority(), "[::1]:8005");
         let target: Target = "tcp://server.example".parse().unwrap();
-        assert_eq!(
-            target.at("10.0.0.1".parse().unwrap()).to_string(),
-            "tcp://10.0.0.1:8004"
-        );
+        assert_eq!(target.at("10.0.0.1".parse().unwrap()).to_string(), "tcp://10.0.0.1:8004");
     }
 
     #[test]

@@ -41,13 +41,7 @@ impl Collector {
             failed: histogram(),
             errors: BTreeMap::new(),
         };
-        Self {
-            kind,
-            total,
-            intervals: BTreeMap::new(),
-            outside: Outside::default(),
-            slots: Vec::new(),
-        }
+        Self { kind, total, intervals: BTreeMap::new(), outside: Outside::default(), slots: Vec::new() }
     }
 
     /// Adds one worker's interval, and gives it back empty.
@@ -95,7 +89,7 @@ impl Collector {
         self.add_in_flight(in_flight);
         let (response, lag) = match self.kind {
             LoopKind::Open => (self.total.response, self.total.lag),
-            LoopKind::Closed => {
+            LoopKind::Closed | LoopKind::Counted => {
                 let mut lag = histogram();
                 lag.saturating_record_n(0, self.total.service.len());
                 (self.total.service.clone(), lag)
@@ -107,11 +101,8 @@ impl Collector {
             in_flight: in_flight.len() as u64,
             not_sent,
         };
-        let intervals = self
-            .intervals
-            .iter()
-            .map(|(&index, second)| second.summary(index, self.kind, window))
-            .collect();
+        let intervals =
+            self.intervals.iter().map(|(&index, second)| second.summary(index, self.kind, window)).collect();
         Collected {
             window,
             accounting,
@@ -159,15 +150,9 @@ impl Collected {
 impl Second {
     fn summary(&self, index: u64, kind: LoopKind, window: Window) -> IntervalSummary {
         let start = index * INTERVAL;
-        let length = (start + INTERVAL)
-            .min(window.end.saturating_sub(window.start))
-            .saturating_sub(start);
+        let length = (start + INTERVAL).min(window.end.saturating_sub(window.start)).saturating_sub(start);
         let ok: u64 = self.service.iter().map(|(_, count)| count).sum();
-        let response = if kind == LoopKind::Open {
-            &self.response
-        } else {
-            &self.service
-        };
+        let response = if kind == LoopKind::Open { &self.response } else { &self.service };
         IntervalSummary {
             start_ns: start,
             length_ns: length,
@@ -265,14 +250,7 @@ mod tests {
     }
 
     fn ok(start: u64, end: u64) -> Request {
-        (
-            Sample {
-                intended: start,
-                start,
-                end,
-            },
-            Ok(()),
-        )
+        (Sample { intended: start, start, end }, Ok(()))
     }
 
     const WINDOW: Window = Window { start: 1000, end: 2000 };
@@ -289,36 +267,24 @@ mod tests {
 
     #[test]
     fn a_closed_loop_counts_failures_that_began_in_the_window() {
-        let failed = |start, end| {
-            (
-                Sample {
-                    intended: start,
-                    start,
-                    end,
-                },
-                Err(ErrorKind::Timeout),
-            )
-        };
-        let requests = vec![
-            failed(10, 999),
-            failed(10, 1000),
-            failed(1999, 9000),
-            failed(2000, 9000),
-        ];
+        let failed = |start, end| (Sample { intended: start, start, end }, Err(ErrorKind::Timeout));
+        let requests = vec![failed(10, 999), failed(10, 1000), failed(1999, 9000), failed(2000, 9000)];
         let collected = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
         assert_eq!(collected.accounting.errors, BTreeMap::from([(ErrorKind::Timeout, 2)]));
         assert_eq!(collected.outside, Outside { ok: 0, errors: 2 });
     }
 
     #[test]
+    fn a_counted_loop_counts_what_starts_in_the_window() {
+        let requests = vec![ok(999, 1001), ok(1000, 1001), ok(1999, 5000)];
+        let collected = collect(LoopKind::Counted, WINDOW, &[requests], &[]);
+        assert_eq!((collected.accounting.ok, collected.outside.ok), (2, 1));
+    }
+
+    #[test]
     fn an_open_loop_counts_what_was_due_in_the_window() {
         let due = |intended, start, end| (Sample { intended, start, end }, Ok(()));
-        let requests = vec![
-            due(999, 1500, 1600),
-            due(1000, 1100, 1300),
-            due(1999, 5000, 6000),
-            due(2000, 2000, 2100),
-        ];
+        let requests = vec![due(999, 1500, 1600), due(1000, 1100, 1300), due(1999, 5000, 6000), due(2000, 2000, 2100)];
         let collected = collect(LoopKind::Open, WINDOW, &[requests], &[50_000]);
         assert_eq!(collected.accounting.ok, 2);
         assert_eq!(collected.accounting.in_flight, 1);

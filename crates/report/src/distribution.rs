@@ -26,10 +26,7 @@ const BEYOND: f64 = 10.0;
 const TRIM: f64 = 0.001;
 
 /// An empty histogram of nanoseconds: 1 ns to 60 s, 3 significant digits.
-#[expect(
-    clippy::missing_panics_doc,
-    reason = "the bounds are constants that hdrhistogram accepts"
-)]
+#[expect(clippy::missing_panics_doc, reason = "the bounds are constants that hdrhistogram accepts")]
 pub fn histogram() -> Histogram {
     Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("1 <= LONGEST / 2 and DIGITS <= 5")
 }
@@ -128,12 +125,8 @@ pub(crate) fn encode_histogram(histogram: &Histogram) -> String {
 /// # Errors
 /// A sentence that says what is wrong with the text.
 pub fn decode_histogram(text: &str) -> Result<Histogram, String> {
-    let bytes = BASE64_STANDARD
-        .decode(text)
-        .map_err(|error| format!("not base64: {error}"))?;
-    Deserializer::new()
-        .deserialize(&mut bytes.as_slice())
-        .map_err(|error| format!("no HdrHistogram: {error}"))
+    let bytes = BASE64_STANDARD.decode(text).map_err(|error| format!("not base64: {error}"))?;
+    Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|error| format!("no HdrHistogram: {error}"))
 }
 
 #[cfg(test)]

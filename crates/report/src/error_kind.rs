@@ -51,12 +51,7 @@ impl fmt::Display for ErrorKind {
         match self {
             Self::Grpc(code) => write!(f, "grpc_{code}"),
             Self::Http(status) => write!(f, "http_{status}"),
-            named => f.write_str(
-                NAMES
-                    .iter()
-                    .find(|(kind, _)| kind == named)
-                    .map_or("other", |(_, name)| name),
-            ),
+            named => f.write_str(NAMES.iter().find(|(kind, _)| kind == named).map_or("other", |(_, name)| name)),
         }
     }
 }
@@ -98,10 +93,7 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        let all = NAMES
-            .iter()
-            .map(|(kind, _)| *kind)
-            .chain([ErrorKind::Grpc(14), ErrorKind::Http(503)]);
+        let all = NAMES.iter().map(|(kind, _)| *kind).chain([ErrorKind::Grpc(14), ErrorKind::Http(503)]);
         for kind in all {
             assert_eq!(ErrorKind::try_from(kind.to_string()), Ok(kind));
         }

@@ -10,11 +10,7 @@ pub fn thousands(number: f64) -> String {
         }
         text.push(digit);
     }
-    if number < 0.0 && digits != "0" {
-        format!("-{text}")
-    } else {
-        text
-    }
+    if number < 0.0 && digits != "0" { format!("-{text}") } else { text }
 }
 
 /// Microseconds, to three digits or more: `7.52`, `18.3`, `1,234`.

@@ -39,6 +39,8 @@ impl Window {
 pub enum LoopKind {
     /// A caller sends when its last reply is there: a request counts where its end lies.
     Closed,
+    /// A closed loop of a given number of requests: a request counts where its start lies.
+    Counted,
     /// Requests are due at times of their own: a request counts where its intended start lies.
     Open,
 }
@@ -126,13 +128,7 @@ impl<S: Sink> Recorder<S> {
     /// A recorder without samples. `expected` is the length of the run, in nanoseconds, if known.
     pub fn new(kind: LoopKind, expected: u64, sink: S) -> Self {
         let slots = Vec::with_capacity((expected / SLOT) as usize + 64);
-        Self {
-            kind,
-            sink,
-            current: Interval::new(0),
-            outside: Outside::default(),
-            slots,
-        }
+        Self { kind, sink, current: Interval::new(0), outside: Outside::default(), slots }
     }
 
     /// Takes one request and how it went.
@@ -146,6 +142,7 @@ impl<S: Sink> Recorder<S> {
         let counts = match self.kind {
             LoopKind::Closed if outcome.is_err() => sample.end >= window.start && sample.start < window.end,
             LoopKind::Closed => window.contains(sample.end),
+            LoopKind::Counted => window.contains(sample.start),
             LoopKind::Open => window.contains(sample.intended),
         };
         if !counts {

@@ -204,10 +204,7 @@ impl Run {
     /// [`SaveError`], and then the old file is as it was.
     pub fn save(&self, path: &Path) -> Result<(), SaveError> {
         let write = || -> io::Result<()> {
-            let folder = path
-                .parent()
-                .filter(|folder| !folder.as_os_str().is_empty())
-                .unwrap_or(Path::new("."));
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let mut file = tempfile::Builder::new()
                 .prefix(".netping-")
                 .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
@@ -217,9 +214,6 @@ impl Run {
             file.persist(path)?;
             Ok(())
         };
-        write().map_err(|source| SaveError {
-            path: path.to_owned(),
-            source,
-        })
+        write().map_err(|source| SaveError { path: path.to_owned(), source })
     }
 }

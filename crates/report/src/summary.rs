@@ -33,11 +33,7 @@ impl Accounting {
     /// The share of requests that got no verified reply, from 0 to 1; 0 without requests.
     pub fn error_rate(&self) -> f64 {
         let scheduled = self.scheduled();
-        if scheduled == 0 {
-            0.0
-        } else {
-            (scheduled - self.ok) as f64 / scheduled as f64
-        }
+        if scheduled == 0 { 0.0 } else { (scheduled - self.ok) as f64 / scheduled as f64 }
     }
 }
 
@@ -77,11 +73,7 @@ impl Summary {
             outside_ok: ok,
             outside_errors: errors,
             seconds,
-            rate: if seconds > 0.0 {
-                accounting.ok as f64 / seconds
-            } else {
-                0.0
-            },
+            rate: if seconds > 0.0 { accounting.ok as f64 / seconds } else { 0.0 },
             accounting,
             service_time: Distribution::of(&collected.service),
             response_time: Distribution::of(&collected.response),

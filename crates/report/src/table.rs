@@ -18,20 +18,12 @@ pub struct Column {
 impl Column {
     /// A column of numbers.
     pub const fn number(title: &'static str, width: u16) -> Self {
-        Self {
-            title,
-            width,
-            left: false,
-        }
+        Self { title, width, left: false }
     }
 
     /// A column of words.
     pub const fn text(title: &'static str, width: u16) -> Self {
-        Self {
-            title,
-            width,
-            left: true,
-        }
+        Self { title, width, left: true }
     }
 }
 
@@ -46,18 +38,12 @@ impl Table {
     /// A table for standard output: its titles are bold where that is a terminal, unless `NO_COLOR` is set.
     pub fn new(columns: Vec<Column>) -> Self {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self {
-            columns,
-            styled: io::stdout().is_terminal() && !no_color,
-        }
+        Self { columns, styled: io::stdout().is_terminal() && !no_color }
     }
 
     /// The line of titles.
     pub fn header(&self) -> String {
-        self.lines(
-            &[self.columns.iter().map(|column| column.title.to_owned()).collect()],
-            self.styled,
-        )
+        self.lines(&[self.columns.iter().map(|column| column.title.to_owned()).collect()], self.styled)
     }
 
     /// One row.
@@ -68,11 +54,7 @@ impl Table {
     /// Titles and rows together, each column as wide as it needs.
     pub fn whole(columns: &[Column], rows: &[Vec<String>]) -> String {
         let columns = columns.iter().enumerate().map(|(at, column)| {
-            let longest = rows
-                .iter()
-                .filter_map(|row| row.get(at))
-                .map(|cell| cell.chars().count())
-                .max();
+            let longest = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
             let width = longest.unwrap_or(0).max(column.title.chars().count()) as u16;
             Column { width, ..*column }
         });
@@ -82,25 +64,15 @@ impl Table {
 
     fn lines(&self, rows: &[Vec<String>], bold: bool) -> String {
         let mut table = comfy_table::Table::new();
-        table
-            .load_style(presets::NOTHING)
-            .set_content_arrangement(ContentArrangement::Disabled);
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         if bold {
             table.enforce_styling();
         }
         for row in rows {
             table.add_row(row.iter().zip(&self.columns).map(|(text, column)| {
                 let cell = Cell::new(text);
-                let cell = if bold {
-                    cell.add_attribute(Attribute::Bold)
-                } else {
-                    cell
-                };
-                cell.set_alignment(if column.left {
-                    CellAlignment::Left
-                } else {
-                    CellAlignment::Right
-                })
+                let cell = if bold { cell.add_attribute(Attribute::Bold) } else { cell };
+                cell.set_alignment(if column.left { CellAlignment::Left } else { CellAlignment::Right })
             }));
         }
         for (at, column) in self.columns.iter().enumerate() {
@@ -129,13 +101,7 @@ mod tests {
     #[test]
     fn a_whole_table_is_as_wide_as_its_longest_cells() {
         let columns = [Column::text("rung", 0), Column::number("n", 0)];
-        let rows = [
-            vec!["threads".to_owned(), "1".to_owned()],
-            vec!["x".to_owned(), "1,000".to_owned()],
-        ];
-        assert_eq!(
-            Table::whole(&columns, &rows),
-            "rung         n\nthreads      1\nx        1,000"
-        );
+        let rows = [vec!["threads".to_owned(), "1".to_owned()], vec!["x".to_owned(), "1,000".to_owned()]];
+        assert_eq!(Table::whole(&columns, &rows), "rung         n\nthreads      1\nx        1,000");
     }
 }

@@ -64,11 +64,7 @@ impl AsRef<CommonArgs> for Args {
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service {
-    scheme: "grpc",
-    port: port::GRPC,
-    serve,
-};
+pub const SERVICE: Service<Args> = Service { scheme: "grpc", port: port::GRPC, serve };
 
 /// Streams that may be reset for the peer's errors before the connection ends: hyper's own limit, which tonic lifts
 /// unless it is told (CVE-2023-44487 and its kin).
@@ -83,33 +79,24 @@ const PREFACE: u64 = 24;
 /// When the system refuses a thread, a runtime or a socket.
 pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
     // A GOAWAY is HTTP/2's goodbye: connections are not cut for the drain.
-    let profile = Profile {
-        first_bytes: PREFACE,
-        drain_by_eof: false,
-    };
+    let profile = Profile { first_bytes: PREFACE, drain_by_eof: false };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let routes = routes(&chassis, args)?;
-    serve_on_runtimes(
-        listening.service,
-        &chassis,
-        &args.runtime,
-        shutdown,
-        |accepts: Accepts| {
-            let serving = server(args).serve_with_incoming_shutdown(
-                routes.clone(),
-                accepts.map(|accepted| accepted.map(Peer::new)),
-                {
-                    let shutdown = shutdown.clone();
-                    async move { shutdown.triggered().await }
-                },
-            );
-            async move {
-                if let Err(error) = serving.await {
-                    tracing::error!("serving ended: {error}");
-                }
+    serve_on_runtimes(listening.service, &chassis, &args.runtime, shutdown, |accepts: Accepts| {
+        let serving = server(args).serve_with_incoming_shutdown(
+            routes.clone(),
+            accepts.map(|accepted| accepted.map(Peer::new)),
+            {
+                let shutdown = shutdown.clone();
+                async move { shutdown.triggered().await }
+            },
+        );
+        async move {
+            if let Err(error) = serving.await {
+                tracing::error!("serving ended: {error}");
             }
-        },
-    )
+        }
+    })
 }
 
 fn server(args: &Args) -> Server {
@@ -121,10 +108,7 @@ fn server(args: &Args) -> Server {
 }
 
 fn routes(chassis: &Chassis, args: &Args) -> Result<Routes, StartError> {
-    let defaults = BulkDefaults {
-        total: args.bulk_total,
-        chunk: args.bulk_chunk,
-    };
+    let defaults = BulkDefaults { total: args.bulk_total, chunk: args.bulk_chunk };
     let services = Services::new(chassis.clone(), args.max_message, defaults);
     let reflection = || {
         tonic_reflection::server::Builder::configure()

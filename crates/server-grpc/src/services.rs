@@ -32,11 +32,7 @@ pub(crate) struct Services {
 
 impl Services {
     pub fn new(chassis: Chassis, max_message: usize, bulk: BulkDefaults) -> Self {
-        Self {
-            chassis,
-            max_message,
-            bulk,
-        }
+        Self { chassis, max_message, bulk }
     }
 
     /// What every request goes through: it costs what the flags say, and is counted on its connection.
@@ -58,9 +54,7 @@ impl Services {
             return Ok(());
         }
         let limit = self.max_message;
-        Err(self.invalid(format!(
-            "{what} of {length} bytes is longer than {limit} (the server's --max-message)"
-        )))
+        Err(self.invalid(format!("{what} of {length} bytes is longer than {limit} (the server's --max-message)")))
     }
 }
 
@@ -98,10 +92,7 @@ impl DataService for Services {
 
     async fn give_me_data(&self, request: Request<DataRequest>) -> Result<Response<Self::GiveMeDataStream>, Status> {
         self.begin(&request).await;
-        let DataRequest {
-            total_bytes,
-            chunk_bytes,
-        } = request.into_inner();
+        let DataRequest { total_bytes, chunk_bytes } = request.into_inner();
         let mut left = if total_bytes == 0 { self.bulk.total } else { total_bytes };
         let chunk = if chunk_bytes == 0 { self.bulk.chunk } else { chunk_bytes } as usize;
         self.check_length("a chunk", chunk)?;
@@ -112,11 +103,7 @@ impl DataService for Services {
         let messages = std::iter::from_fn(move || {
             let length = left.min(chunk as u64);
             left -= length;
-            (length > 0).then(|| {
-                Ok(DataResponse {
-                    data: pattern.slice(..length as usize),
-                })
-            })
+            (length > 0).then(|| Ok(DataResponse { data: pattern.slice(..length as usize) }))
         });
         Ok(Response::new(Box::pin(tokio_stream::iter(messages))))
     }

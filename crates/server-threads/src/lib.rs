@@ -42,11 +42,7 @@ impl AsRef<CommonArgs> for Args {
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service {
-    scheme: "tcp",
-    port: port::THREADS,
-    serve,
-};
+pub const SERVICE: Service<Args> = Service { scheme: "tcp", port: port::THREADS, serve };
 
 /// How much is read at once, and how much of the replies to pipelined requests is gathered, in bytes.
 const CHUNK: usize = 8 << 10;
@@ -59,22 +55,14 @@ const GOODBYE_BYTES: u64 = 32 << 20;
 /// # Errors
 /// When the system refuses a thread or a socket.
 pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
-    let profile = Profile {
-        first_bytes: 1,
-        drain_by_eof: true,
-    };
+    let profile = Profile { first_bytes: 1, drain_by_eof: true };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let limits = args.stream.limits();
     let (busy, stack) = (args.busy_poll, args.stack_size as usize);
     accept_blocking(&listening.service, &chassis, shutdown, |stream, connection| {
         let chassis_ = chassis.clone();
         let serve = move || {
-            let mut peer = Peer {
-                stream,
-                connection,
-                busy,
-                chassis: chassis_,
-            };
+            let mut peer = Peer { stream, connection, busy, chassis: chassis_ };
             peer.serve(limits);
         };
         // `thread::spawn` would panic where the system has no thread left.

@@ -40,11 +40,7 @@ impl AsRef<CommonArgs> for Args {
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service {
-    scheme: "tcp",
-    port: port::TOKIO,
-    serve,
-};
+pub const SERVICE: Service<Args> = Service { scheme: "tcp", port: port::TOKIO, serve };
 
 /// How much of the replies to pipelined requests is gathered before it is written, in bytes.
 const CHUNK: usize = 64 << 10;
@@ -57,27 +53,18 @@ const BUFFER: usize = 4 << 10;
 /// # Errors
 /// When the system refuses a thread, a runtime or a socket.
 pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
-    let profile = Profile {
-        first_bytes: 1,
-        drain_by_eof: true,
-    };
+    let profile = Profile { first_bytes: 1, drain_by_eof: true };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let limits = args.stream.limits();
-    serve_on_runtimes(
-        listening.service,
-        &chassis,
-        &args.runtime,
-        shutdown,
-        |mut accepts: Accepts| {
-            let chassis = chassis.clone();
-            async move {
-                while let Some(Ok(stream)) = accepts.next().await {
-                    let chassis = chassis.clone();
-                    tokio::spawn(async move { connection(stream, limits, &chassis).await });
-                }
+    serve_on_runtimes(listening.service, &chassis, &args.runtime, shutdown, |mut accepts: Accepts| {
+        let chassis = chassis.clone();
+        async move {
+            while let Some(Ok(stream)) = accepts.next().await {
+                let chassis = chassis.clone();
+                tokio::spawn(async move { connection(stream, limits, &chassis).await });
             }
-        },
-    )
+        }
+    })
 }
 
 /// Serves one connection to its end, and counts what was wrong with it.

@@ -37,9 +37,7 @@ pub fn accept_blocking(
             runtime
         }
     };
-    let stopper = thread::Builder::new()
-        .name("stopper".to_owned())
-        .spawn(move || stopping(runtime))?;
+    let stopper = thread::Builder::new().name("stopper".to_owned()).spawn(move || stopping(runtime))?;
     loop {
         match listener.accept() {
             Ok((stream, _)) => {

@@ -136,12 +136,7 @@ impl Chassis {
     pub fn accept_failed(&self, error: &io::Error) -> Duration {
         // ECONNABORTED and its like concern one peer; a want of descriptors or memory goes on for a while, and a
         // loop that retries at once would spin.
-        let scarce = [
-            nix::libc::EMFILE,
-            nix::libc::ENFILE,
-            nix::libc::ENOBUFS,
-            nix::libc::ENOMEM,
-        ];
+        let scarce = [nix::libc::EMFILE, nix::libc::ENFILE, nix::libc::ENOBUFS, nix::libc::ENOMEM];
         let back_off = error.raw_os_error().is_some_and(|code| scarce.contains(&code));
         self.count_error(if back_off { "accept_exhausted" } else { "accept" });
         self.inner.complain(|| tracing::warn!("accept failed: {error}"));
@@ -151,8 +146,7 @@ impl Chassis {
     /// Counts a thread that the system refused for a connection.
     pub fn spawn_failed(&self, error: &io::Error) {
         self.count_error("spawn");
-        self.inner
-            .complain(|| tracing::warn!("no thread for a connection: {error}"));
+        self.inner.complain(|| tracing::warn!("no thread for a connection: {error}"));
     }
 
     /// Ends all connections: politely first, then, after the drain timeout, at once.
@@ -161,17 +155,11 @@ impl Chassis {
         if self.inner.profile.drain_by_eof {
             connections.end_all(Ending::Drain);
         }
-        if time::timeout(self.inner.drain_timeout, connections.empty())
-            .await
-            .is_ok()
-        {
+        if time::timeout(self.inner.drain_timeout, connections.empty()).await.is_ok() {
             return;
         }
         let (open, ..) = connections.totals();
-        tracing::warn!(
-            connections = open,
-            "closing what has not finished within the drain timeout"
-        );
+        tracing::warn!(connections = open, "closing what has not finished within the drain timeout");
         connections.end_all(Ending::Close);
         // What does not go now is stuck in its own work; the process ends without it.
         let _ = time::timeout(Duration::from_secs(1), connections.empty()).await;
@@ -187,10 +175,7 @@ impl Inner {
         if admitted.is_none() {
             self.count_error("max_connections");
             self.complain(|| {
-                tracing::warn!(
-                    "{} connections are open: closing one more at once",
-                    self.max_connections
-                );
+                tracing::warn!("{} connections are open: closing one more at once", self.max_connections);
             });
         }
         admitted

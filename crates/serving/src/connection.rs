@@ -79,11 +79,7 @@ impl Handle {
                 signal.waker.wake();
             }
             Self::Socket(stream) => {
-                let direction = if ending == Ending::Close {
-                    Direction::Both
-                } else {
-                    Direction::Read
-                };
+                let direction = if ending == Ending::Close { Direction::Both } else { Direction::Read };
                 // It fails only on a connection that is gone already.
                 let _ = stream.shutdown(direction);
             }
@@ -147,25 +143,13 @@ impl Connections {
             return None;
         }
         open.admitted += 1;
-        let key = open.entries.insert(Entry {
-            tally: Arc::clone(&tally),
-            handle,
-            changed: clock::now(),
-            seen: (0, 0),
-        });
-        Some(Connection {
-            tally,
-            key,
-            connections: Arc::clone(self),
-        })
+        let key = open.entries.insert(Entry { tally: Arc::clone(&tally), handle, changed: clock::now(), seen: (0, 0) });
+        Some(Connection { tally, key, connections: Arc::clone(self) })
     }
 
     /// Admits a connection that a task will serve, unless `limit` are open.
     pub fn admit_task(self: &Arc<Self>, limit: usize) -> Option<Guard> {
-        let signal = Arc::new(Signal {
-            ending: AtomicU8::new(Ending::None as u8),
-            waker: AtomicWaker::new(),
-        });
+        let signal = Arc::new(Signal { ending: AtomicU8::new(Ending::None as u8), waker: AtomicWaker::new() });
         let connection = self.insert(Handle::Task(Arc::clone(&signal)), limit)?;
         Some(Guard { connection, signal })
     }
@@ -178,11 +162,7 @@ impl Connections {
     /// Open connections, connections ever admitted, and requests served.
     pub fn totals(&self) -> (usize, u64, u64) {
         let open = self.lock();
-        let live: u64 = open
-            .entries
-            .iter()
-            .map(|(_, entry)| entry.tally.requests.load(Ordering::Relaxed))
-            .sum();
+        let live: u64 = open.entries.iter().map(|(_, entry)| entry.tally.requests.load(Ordering::Relaxed)).sum();
         (open.entries.len(), open.admitted, open.retired + live)
     }
 
@@ -198,10 +178,7 @@ impl Connections {
         let now = clock::now();
         let mut overdue = Vec::new();
         for (_, entry) in &mut self.lock().entries {
-            let seen = (
-                entry.tally.requests.load(Ordering::Relaxed),
-                entry.tally.bytes_in.load(Ordering::Relaxed),
-            );
+            let seen = (entry.tally.requests.load(Ordering::Relaxed), entry.tally.bytes_in.load(Ordering::Relaxed));
             let begun = seen.0 > 0 || seen.1 >= deadlines.first_bytes;
             // Trickled first bytes do not count as a change: a deadline that they move is none.
             if seen != entry.seen && begun {
@@ -283,11 +260,7 @@ pub struct Guarded<S> {
 
 impl<S> Guarded<S> {
     pub(crate) fn new(stream: S, guard: Guard) -> Self {
-        Self {
-            stream,
-            connection: Arc::new(guard.connection),
-            signal: guard.signal,
-        }
+        Self { stream, connection: Arc::new(guard.connection), signal: guard.signal }
     }
 
     /// The connection's counters, shared by all who serve it.
@@ -366,11 +339,8 @@ mod tests {
 
     use super::*;
 
-    const DEADLINES: Deadlines = Deadlines {
-        first_byte: Duration::from_nanos(1),
-        first_bytes: 4,
-        idle: Duration::ZERO,
-    };
+    const DEADLINES: Deadlines =
+        Deadlines { first_byte: Duration::from_nanos(1), first_bytes: 4, idle: Duration::ZERO };
 
     #[tokio::test]
     async fn a_drained_connection_reads_what_came_and_then_the_end() {
@@ -394,10 +364,7 @@ mod tests {
         let reader = tokio::spawn(async move { stream.read_u8().await });
         tokio::task::yield_now().await;
         connections.end_all(Ending::Close);
-        assert_eq!(
-            reader.await.unwrap().unwrap_err().kind(),
-            io::ErrorKind::ConnectionAborted
-        );
+        assert_eq!(reader.await.unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
     }
 
     #[tokio::test]

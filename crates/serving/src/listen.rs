@@ -54,9 +54,7 @@ impl Listening {
     /// # Errors
     /// [`StartError::Bind`]. Metrics at the default address are given up with a warning, not an error.
     pub fn bind(args: &CommonArgs, default_port: u16) -> Result<Self, StartError> {
-        let address = args
-            .listen
-            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default_port)));
+        let address = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default_port)));
         let service = bind(address, args).map_err(|source| StartError::Bind { address, source })?;
         let metrics = match args.metrics {
             Some(MetricsAddress::Off) => None,
@@ -72,11 +70,7 @@ impl Listening {
 /// The metrics' listener at the default place: the same address, [`port::METRICS_OFFSET`] higher.
 fn default_metrics(service: SocketAddr) -> Option<TcpListener> {
     let Some(port) = service.port().checked_add(port::METRICS_OFFSET) else {
-        tracing::warn!(
-            "no metrics: port {} + {} is no port; give --metrics",
-            service.port(),
-            port::METRICS_OFFSET
-        );
+        tracing::warn!("no metrics: port {} + {} is no port; give --metrics", service.port(), port::METRICS_OFFSET);
         return None;
     };
     let address = SocketAddr::new(service.ip(), port);

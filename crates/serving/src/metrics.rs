@@ -47,10 +47,7 @@ impl Endpoint {
         registry.register("netping_errors", "Errors, by kind", server.errors.clone());
         registry.register_collector(Box::new(ServerCollector(Arc::downgrade(server))));
         registry.register_collector(Box::new(ProcessCollector));
-        Ok(Self {
-            listener,
-            registry: Arc::new(registry),
-        })
+        Ok(Self { listener, registry: Arc::new(registry) })
     }
 
     pub async fn serve(self) {
@@ -73,9 +70,8 @@ impl Endpoint {
                     let response = respond(&request, &registry);
                     async move { Ok::<_, Infallible>(response) }
                 });
-                let connection = http1::Builder::new()
-                    .keep_alive(false)
-                    .serve_connection(TokioIo::new(stream), service);
+                let connection =
+                    http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service);
                 // A scraper that breaks off or dawdles is its own problem.
                 let _ = time::timeout(SCRAPE_TIMEOUT, connection).await;
                 drop(place);
@@ -96,9 +92,7 @@ fn respond<B>(request: &Request<B>, registry: &Registry) -> Response<Full<Bytes>
             *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
             return response;
         }
-        response
-            .headers_mut()
-            .insert(header::CONTENT_TYPE, header::HeaderValue::from_static(CONTENT_TYPE));
+        response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(CONTENT_TYPE));
         *response.body_mut() = Full::from(body);
     }
     response
@@ -113,20 +107,10 @@ impl Collector for ServerCollector {
         let Some(server) = self.0.upgrade() else { return Ok(()) };
         let (open, admitted, requests) = server.connections.totals();
         counter(&mut encoder, "netping_requests", "Requests answered", requests)?;
-        counter(
-            &mut encoder,
-            "netping_connections_admitted",
-            "Connections admitted",
-            admitted,
-        )?;
+        counter(&mut encoder, "netping_connections_admitted", "Connections admitted", admitted)?;
         gauge(&mut encoder, "netping_connections", "Connections open", open as u64)?;
         let limit = server.max_connections as u64;
-        gauge(
-            &mut encoder,
-            "netping_max_connections",
-            "Connections that may be open at once",
-            limit,
-        )
+        gauge(&mut encoder, "netping_max_connections", "Connections that may be open at once", limit)
     }
 }
 
@@ -137,12 +121,7 @@ struct ProcessCollector;
 impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let cpu = clock::process_cpu().as_secs_f64();
-        counter(
-            &mut encoder,
-            "process_cpu_seconds",
-            "CPU time used, user and system, in seconds",
-            cpu,
-        )?;
+        counter(&mut encoder, "process_cpu_seconds", "CPU time used, user and system, in seconds", cpu)?;
         if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
             let help = "Context switches of all threads";
             let voluntary = ConstCounter::new(usage.voluntary_context_switches().unsigned_abs());
@@ -158,20 +137,10 @@ impl Collector for ProcessCollector {
         };
         if let Ok(memory) = process.statm() {
             let bytes = memory.resident * procfs::page_size();
-            gauge(
-                &mut encoder,
-                "process_resident_memory_bytes",
-                "Resident memory in bytes",
-                bytes,
-            )?;
+            gauge(&mut encoder, "process_resident_memory_bytes", "Resident memory in bytes", bytes)?;
         }
         if let Ok(stat) = process.stat() {
-            gauge(
-                &mut encoder,
-                "process_threads",
-                "Threads",
-                stat.num_threads.unsigned_abs(),
-            )?;
+            gauge(&mut encoder, "process_threads", "Threads", stat.num_threads.unsigned_abs())?;
         }
         if let Ok(count) = process.fd_count() {
             gauge(&mut encoder, "process_open_fds", "Open file descriptors", count as u64)?;

@@ -81,10 +81,7 @@ pub struct StreamArgs {
 impl StreamArgs {
     /// What a peer may send.
     pub fn limits(&self) -> Limits {
-        Limits {
-            max_line: self.max_line,
-            max_frame: self.max_frame,
-        }
+        Limits { max_line: self.max_line, max_frame: self.max_frame }
     }
 }
 
@@ -105,9 +102,7 @@ pub struct RuntimeArgs {
 impl RuntimeArgs {
     /// How many workers to run.
     pub fn worker_count(&self) -> usize {
-        self.workers
-            .or_else(|| std::thread::available_parallelism().ok())
-            .map_or(1, NonZeroUsize::get)
+        self.workers.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
     }
 }
 
@@ -136,8 +131,6 @@ impl FromStr for MetricsAddress {
         if text == "off" {
             return Ok(Self::Off);
         }
-        text.parse()
-            .map(Self::At)
-            .map_err(|_| "neither 'off' nor an address such as 127.0.0.1:9004".to_owned())
+        text.parse().map(Self::At).map_err(|_| "neither 'off' nor an address such as 127.0.0.1:9004".to_owned())
     }
 }

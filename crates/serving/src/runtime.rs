@@ -87,10 +87,7 @@ where
     let mut accepts = || {
         let (queue, receiver) = mpsc::unbounded_channel();
         queues.push(queue);
-        Accepts {
-            queue: receiver,
-            chassis: chassis.clone(),
-        }
+        Accepts { queue: receiver, chassis: chassis.clone() }
     };
 
     let (main, first) = match args.runtime {
@@ -98,10 +95,7 @@ where
             return Err(StartError::Flags("--busy-poll needs --runtime per-core".to_owned()));
         }
         RuntimeKind::MultiThread => {
-            let runtime = Builder::new_multi_thread()
-                .worker_threads(args.worker_count())
-                .enable_all()
-                .build()?;
+            let runtime = Builder::new_multi_thread().worker_threads(args.worker_count()).enable_all().build()?;
             (runtime, worker(accepts()))
         }
         RuntimeKind::PerCore => {
@@ -172,11 +166,7 @@ async fn accept(
             let Some(guard) = chassis.admit_task() else { continue };
             chassis::set_no_delay(&stream);
             let Some((number, queue)) = turn.next() else { continue };
-            let handed = if number == 0 {
-                Ok(Handed::Here(stream))
-            } else {
-                stream.into_std().map(Handed::Elsewhere)
-            };
+            let handed = if number == 0 { Ok(Handed::Here(stream)) } else { stream.into_std().map(Handed::Elsewhere) };
             match handed {
                 // A queue closes only after this loop has ended.
                 Ok(handed) => drop(queue.send((handed, guard))),

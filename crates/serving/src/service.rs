@@ -1,6 +1,10 @@
 //! The `main` of every server.
 
-use std::{ffi::OsString, io::Write, process::ExitCode};
+use std::{
+    ffi::OsString,
+    io::{IsTerminal, Write},
+    process::ExitCode,
+};
 
 use clap::Parser;
 
@@ -38,6 +42,7 @@ where
     };
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()))
         .with_env_filter(
             tracing_subscriber::EnvFilter::builder()
                 .with_default_directive(tracing::level_filters::LevelFilter::INFO.into())
@@ -56,11 +61,7 @@ where
 fn listen_and_serve<A: AsRef<CommonArgs>>(service: &Service<A>, args: &A) -> Result<(), StartError> {
     let shutdown = Shutdown::on_signals()?;
     let listening = Listening::bind(args.as_ref(), service.port)?;
-    let mut lines = vec![format!(
-        "listening {}://{}",
-        service.scheme,
-        listening.service.local_addr()?
-    )];
+    let mut lines = vec![format!("listening {}://{}", service.scheme, listening.service.local_addr()?)];
     if let Some(metrics) = &listening.metrics {
         lines.push(format!("metrics http://{}/metrics", metrics.local_addr()?));
     }

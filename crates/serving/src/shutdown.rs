@@ -31,10 +31,7 @@ impl Shutdown {
                 if count > 0 {
                     process::exit(1);
                 }
-                tracing::info!(
-                    signal,
-                    "stopping: requests in flight may finish; a second signal ends at once"
-                );
+                tracing::info!(signal, "stopping: requests in flight may finish; a second signal ends at once");
                 switch.trigger();
             }
         })?;

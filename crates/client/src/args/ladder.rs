@@ -1,0 +1,85 @@
+//! Flags of `netping ladder`.
+
+use std::time::Duration;
+
+use clap::Args;
+use netping_protocol::{frame::Reply, target::Target};
+
+use super::{OutputArgs, Range, UsageError};
+use crate::{
+    cores,
+    plan::{Extent, Plan},
+    transport::Kind,
+};
+
+/// Flags of `netping ladder`.
+#[derive(Debug, Clone, Args)]
+pub struct LadderArgs {
+    /// Shorter steps: about 5 s in all instead of about 20 s
+    #[arg(long)]
+    quick: bool,
+    /// Callers of the sweep whose best step is shown
+    #[arg(short = 'c', long, default_value = "16,64,256", value_name = "RANGE")]
+    callers: Range,
+    /// Where results go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// How long the parts of a ladder are.
+struct Lengths {
+    warmup: Duration,
+    latency: Duration,
+    step: Duration,
+}
+
+impl LadderArgs {
+    fn lengths(&self) -> Lengths {
+        let ms = Duration::from_millis;
+        if self.quick {
+            Lengths { warmup: ms(100), latency: ms(400), step: ms(300) }
+        } else {
+            Lengths { warmup: ms(400), latency: ms(1500), step: ms(1200) }
+        }
+    }
+
+    /// The steps of one rung: one caller first, then the sweep.
+    ///
+    /// # Errors
+    /// [`UsageError`].
+    pub fn plans(&self, rung: &str, target: &Target, metrics: Option<&str>) -> Result<Vec<Plan>, UsageError> {
+        let lengths = self.lengths();
+        let cores = cores::own().len().max(1);
+        let mut plans = Vec::new();
+        for (callers, length) in [(1, lengths.latency)]
+            .into_iter()
+            .chain(self.callers.values().iter().map(|&callers| (callers, lengths.step)))
+        {
+            let callers = u32::try_from(callers).map_err(|_| UsageError(format!("{callers} callers are too many")))?;
+            let callers = callers as usize;
+            let multiplexes = target.scheme.multiplexes();
+            let connections = if multiplexes { callers.min(MOST_SHARED_CONNECTIONS) } else { callers };
+            plans.push(Plan {
+                target: target.clone(),
+                label: Some(rung.to_owned()),
+                metrics: metrics.map(str::to_owned),
+                kind: if multiplexes { Kind::GrpcH2 } else { Kind::Line },
+                callers,
+                connections,
+                workers: cores.min(connections),
+                pin: false,
+                busy_poll: false,
+                payload: 16,
+                reply: Reply::Echo,
+                warmup: lengths.warmup,
+                extent: Extent::Time(length),
+                timeout: Duration::from_secs(5),
+                requests_per_connection: None,
+            });
+        }
+        Ok(plans)
+    }
+}
+
+/// gRPC callers share at most so many connections, as applications do.
+const MOST_SHARED_CONNECTIONS: usize = 16;

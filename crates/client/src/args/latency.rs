@@ -1,0 +1,94 @@
+//! Flags of `netping latency`.
+
+use std::{num::NonZeroU64, str::FromStr, time::Duration};
+
+use clap::Args;
+use humantime::parse_duration;
+use netping_protocol::target::Target;
+
+use super::{
+    OutputArgs, UsageError,
+    request::{RequestArgs, positive},
+};
+use crate::{
+    plan::{Extent, Plan},
+    server_metrics,
+};
+
+/// Flags of `netping latency`.
+#[derive(Debug, Clone, Args)]
+pub struct LatencyArgs {
+    /// Servers, such as tcp://HOST:8004 or grpc://HOST:8005
+    #[arg(required = true, value_name = "URL")]
+    pub targets: Vec<Target>,
+    /// Round trips to measure
+    #[arg(long, default_value = "10000", value_name = "N")]
+    samples: NonZeroU64,
+    /// Measure for this long instead
+    #[arg(short, long, value_parser = positive, value_name = "TIME", conflicts_with = "samples")]
+    duration: Option<Duration>,
+    /// Round trips before that do not count, for this long
+    #[arg(long, default_value = "200ms", value_parser = parse_duration, value_name = "TIME")]
+    warmup: Duration,
+    /// Measure again and again: a number, or 'forever'
+    #[arg(long, default_value = "1", value_name = "N|forever")]
+    pub repeat: Repeat,
+    /// Time from the beginning of one measurement to that of the next
+    #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME")]
+    pub every: Duration,
+    /// Measure each address that a name resolves to, but for the one in $POD_IP
+    #[arg(long)]
+    pub all_addresses: bool,
+    #[command(flatten)]
+    request: RequestArgs,
+    /// Where results go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl LatencyArgs {
+    /// The measurement of one target.
+    ///
+    /// # Errors
+    /// [`UsageError`].
+    pub fn plan(&self, target: &Target) -> Result<Plan, UsageError> {
+        Ok(Plan {
+            target: target.clone(),
+            label: None,
+            metrics: server_metrics::default_url(target),
+            kind: self.request.kind(target.scheme)?,
+            callers: 1,
+            connections: 1,
+            workers: 1,
+            pin: false,
+            busy_poll: self.request.busy_poll,
+            payload: self.request.payload,
+            reply: self.request.reply(),
+            warmup: self.warmup,
+            extent: self.duration.map_or(Extent::Requests(self.samples.get()), Extent::Time),
+            timeout: self.request.timeout,
+            requests_per_connection: None,
+        })
+    }
+}
+
+/// How often to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// So many times.
+    Times(u64),
+    /// Until interrupted.
+    Forever,
+}
+
+impl FromStr for Repeat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            _ if text == "forever" => Ok(Self::Forever),
+            Ok(times @ 1..) => Ok(Self::Times(times)),
+            _ => Err("neither a number from 1 on nor 'forever'".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The command line. Flag types stay in this folder: what leaves it is a [`Plan`](crate::plan::Plan) or a plain value.
+
+mod ladder;
+mod latency;
+mod output;
+mod range;
+mod request;
+mod throughput;
+
+pub use ladder::LadderArgs;
+pub use latency::{LatencyArgs, Repeat};
+pub use output::{JsonTo, OutputArgs};
+pub use range::Range;
+pub use throughput::ThroughputArgs;
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// A mistake in the command line that only shows when its parts are put together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+/// Measures what a small request costs over TCP and gRPC
+#[derive(Debug, Parser)]
+#[command(
+    name = "netping",
+    version,
+    after_help = "Exit codes: 0 ok, 1 errors above --max-error-rate or a result that could not be saved, 2 wrong usage, \
+                  3 could not start, 130 interrupted.",
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure every server on this machine, from the plainest up, and show what each step costs
+    Ladder(LadderArgs),
+    /// Measure round trips one after the other on one connection
+    Latency(LatencyArgs),
+    /// Measure the rate and the times of requests from many callers at once
+    Throughput(ThroughputArgs),
+    /// Run one of the servers from this binary, with the server's own flags
+    Serve(ServeArgs),
+}
+
+/// Flags of `netping serve`.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct ServeArgs {
+    /// End when the process that started this one ends.
+    #[arg(long, hide = true)]
+    pub die_with_parent: bool,
+    /// Which server
+    pub server: ServerKind,
+    /// The server's flags; --help lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+    pub flags: Vec<OsString>,
+}
+
+/// The servers there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ServerKind {
+    /// TCP, an OS thread per connection
+    Threads,
+    /// TCP, tokio tasks
+    Tokio,
+    /// gRPC, tonic
+    Grpc,
+}

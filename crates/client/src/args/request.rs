@@ -1,0 +1,101 @@
+//! Flags about requests, shared by the measuring commands.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use humantime::parse_duration;
+use netping_protocol::{
+    frame::{self, Reply},
+    line,
+    target::Scheme,
+};
+
+use super::UsageError;
+use crate::transport::Kind;
+
+/// What requests are like, and how they are put on the wire.
+#[derive(Debug, Clone, Args)]
+pub struct RequestArgs {
+    /// Payload of each request, in bytes
+    #[arg(long, default_value_t = 4, value_name = "BYTES")]
+    pub payload: usize,
+    /// Length of each reply, in bytes [default: the payload is echoed]
+    #[arg(long, value_name = "BYTES")]
+    pub response: Option<u32>,
+    /// The most a request may take; opening a connection too
+    #[arg(long, default_value = "5s", value_parser = positive, value_name = "TIME")]
+    pub timeout: Duration,
+    /// How tcp:// requests are framed [default: line, but frame with --response or a payload longer than 64 KiB]
+    #[arg(long, value_name = "FORM")]
+    pub framing: Option<Framing>,
+    /// The client for grpc://: HTTP/2 driven directly, or a tonic channel as in an application
+    #[arg(long, default_value = "h2", value_name = "CLIENT")]
+    pub grpc_client: GrpcClient,
+    /// Never sleep: each worker polls its sockets all the time, and uses a full core
+    #[arg(long)]
+    pub busy_poll: bool,
+}
+
+/// How requests on a TCP stream are framed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Framing {
+    /// A line, echoed
+    Line,
+    /// A length-prefixed frame
+    Frame,
+}
+
+/// The clients for gRPC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GrpcClient {
+    /// HTTP/2 driven directly
+    H2,
+    /// A tonic channel
+    Tonic,
+}
+
+impl RequestArgs {
+    /// What each request asks to get back.
+    pub fn reply(&self) -> Reply {
+        self.response.map_or(Reply::Echo, Reply::Bytes)
+    }
+
+    /// How requests to a target of this scheme are put on the wire.
+    pub fn kind(&self, scheme: Scheme) -> Result<Kind, UsageError> {
+        if self.payload.max(self.response.unwrap_or(0) as usize) > frame::DEFAULT_MAX {
+            return Err(UsageError(format!("payloads and replies have at most {} bytes", frame::DEFAULT_MAX)));
+        }
+        Ok(match scheme {
+            Scheme::Tcp => self.tcp_kind()?,
+            Scheme::Grpc if self.response == Some(0) => {
+                return Err(UsageError("over gRPC a reply of 0 bytes cannot be asked for; use 1 or more".to_owned()));
+            }
+            Scheme::Grpc => match self.grpc_client {
+                GrpcClient::H2 => Kind::GrpcH2,
+                GrpcClient::Tonic => Kind::GrpcTonic,
+            },
+        })
+    }
+
+    fn tcp_kind(&self) -> Result<Kind, UsageError> {
+        let needs_frames = self.response.is_some() || self.payload > line::DEFAULT_MAX;
+        match self.framing {
+            Some(Framing::Line) if needs_frames => Err(UsageError(format!(
+                "a line is echoed, and has at most {} bytes: use --framing frame with --response or a longer --payload",
+                line::DEFAULT_MAX
+            ))),
+            Some(Framing::Line) => Ok(Kind::Line),
+            None if !needs_frames => Ok(Kind::Line),
+            Some(Framing::Frame) | None => Ok(Kind::Frame),
+        }
+    }
+}
+
+/// A time that is more than none.
+pub(super) fn positive(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(Duration::ZERO) => Err("0 is too short".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(format!("{error}; a time looks like 500ms, 2s or 1m")),
+    }
+}

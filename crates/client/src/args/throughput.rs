@@ -1,0 +1,119 @@
+//! Flags of `netping throughput`.
+
+use std::{
+    num::{NonZeroU64, NonZeroUsize},
+    time::Duration,
+};
+
+use clap::Args;
+use humantime::parse_duration;
+use netping_protocol::target::Target;
+
+use super::{
+    OutputArgs, Range, UsageError,
+    request::{RequestArgs, positive},
+};
+use crate::{
+    cores,
+    plan::{Extent, Plan},
+    server_metrics,
+};
+
+/// Flags of `netping throughput`.
+#[derive(Debug, Clone, Args)]
+pub struct ThroughputArgs {
+    /// Servers, such as tcp://HOST:8004 or grpc://HOST:8005
+    #[arg(required = true, value_name = "URL")]
+    targets: Vec<Target>,
+    /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or 10..100+10
+    #[arg(short = 'c', long, value_name = "RANGE")]
+    callers: Range,
+    /// Connections that gRPC callers share [default: one for each worker; TCP always has one for each caller]
+    #[arg(long, value_name = "RANGE")]
+    connections: Option<Range>,
+    /// How long each step is measured
+    #[arg(short, long, default_value = "10s", value_parser = positive, value_name = "TIME")]
+    duration: Duration,
+    /// Measure so many requests at each step instead
+    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    requests: Option<NonZeroU64>,
+    /// Requests before that do not count, for this long
+    #[arg(long, default_value = "2s", value_parser = parse_duration, value_name = "TIME")]
+    warmup: Duration,
+    /// Worker threads of the client [default: the number of cores]
+    #[arg(long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
+    /// Keep each worker on a core of its own
+    #[arg(long)]
+    pin: bool,
+    /// Open a connection for each request; opening it is part of the request
+    #[arg(long, conflicts_with = "requests_per_connection")]
+    new_connection_per_request: bool,
+    /// Open a connection anew after so many requests; opening it is part of the first of them
+    #[arg(long, value_name = "N")]
+    requests_per_connection: Option<NonZeroU64>,
+    #[command(flatten)]
+    request: RequestArgs,
+    /// Where results go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl ThroughputArgs {
+    /// The steps, target by target.
+    ///
+    /// # Errors
+    /// [`UsageError`].
+    pub fn plans(&self) -> Result<Vec<Plan>, UsageError> {
+        if self.connections.is_some() && !self.targets.iter().any(|target| target.scheme.multiplexes()) {
+            let reason = "--connections is for grpc://: over TCP each caller has a connection of its own (-c)";
+            return Err(UsageError(reason.to_owned()));
+        }
+        let mut plans = Vec::new();
+        for target in &self.targets {
+            for &callers in self.callers.values() {
+                plans.extend(self.steps(target, callers)?);
+            }
+        }
+        if plans.is_empty() {
+            return Err(UsageError(
+                "every step has more --connections than callers (-c): nothing to measure".to_owned(),
+            ));
+        }
+        Ok(plans)
+    }
+
+    /// The steps of one target with so many callers: one for each number of connections that they can use.
+    fn steps(&self, target: &Target, callers: u64) -> Result<Vec<Plan>, UsageError> {
+        let kind = self.request.kind(target.scheme)?;
+        let callers = u32::try_from(callers)
+            .map_err(|_| UsageError(format!("{callers} callers are too many; 4294967295 are the most")))?
+            as usize;
+        let workers = self.workers.map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
+        let connections: Vec<usize> = match &self.connections {
+            _ if !target.scheme.multiplexes() => vec![callers],
+            None => vec![callers.min(workers)],
+            Some(range) => range.values().iter().map(|&n| n as usize).filter(|&n| n <= callers).collect(),
+        };
+        let requests_per_connection =
+            if self.new_connection_per_request { Some(NonZeroU64::MIN) } else { self.requests_per_connection };
+        let plan = |connections: usize| Plan {
+            target: target.clone(),
+            label: None,
+            metrics: server_metrics::default_url(target),
+            kind,
+            callers,
+            connections,
+            workers: workers.min(connections),
+            pin: self.pin,
+            busy_poll: self.request.busy_poll,
+            payload: self.request.payload,
+            reply: self.request.reply(),
+            warmup: self.warmup,
+            extent: self.requests.map_or(Extent::Time(self.duration), |requests| Extent::Requests(requests.get())),
+            timeout: self.request.timeout,
+            requests_per_connection,
+        };
+        Ok(connections.into_iter().map(plan).collect())
+    }
+}

@@ -1,0 +1,97 @@
+//! `netping latency`: round trips one after the other, on one connection.
+
+use std::{env, net::IpAddr};
+
+use netping_protocol::target::Target;
+use netping_report::{
+    Step,
+    format::{micros, nanos_as_micros},
+    table::{Column, Table},
+};
+
+use super::Failed;
+use crate::{
+    args::{LatencyArgs, Repeat, UsageError},
+    clock, engine,
+    session::{Session, Verdict},
+};
+
+/// The quantiles that the table shows, in per cent.
+const SHOWN: [(f64, &str); 8] = [
+    (1.0, "p1"),
+    (25.0, "p25"),
+    (50.0, "p50"),
+    (75.0, "p75"),
+    (90.0, "p90"),
+    (95.0, "p95"),
+    (99.0, "p99"),
+    (99.9, "p99.9"),
+];
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failed`].
+pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
+    let targets = if args.all_addresses { every_address(&args.targets)? } else { args.targets.clone() };
+    let plans = targets.iter().map(|target| args.plan(target)).collect::<Result<Vec<_>, _>>()?;
+    let mut session = Session::begin(&args.output)?;
+    let quantiles = SHOWN.iter().map(|(_, title)| Column::number(title, 5));
+    let others = ["max", "mean", "sd"].map(|title| Column::number(title, 5));
+    let table = Table::new(quantiles.chain(others).collect());
+
+    let mut heading = None;
+    let mut round = 0;
+    loop {
+        let next = clock::Deadline::after(args.every);
+        for plan in &plans {
+            if session.is_interrupted() {
+                break;
+            }
+            let result = session.step(plan, |step| {
+                let row = table.row(&row(step));
+                // The target and the titles stand above the rows that they are for.
+                if heading.as_ref() == Some(&step.target) {
+                    return row;
+                }
+                heading = Some(step.target.clone());
+                let count = step.summary.service_time.count;
+                let bytes = step.settings.payload_bytes;
+                format!("{}  {count} round trips of {bytes} bytes, in us\n{}\n{row}", step.target, table.header())
+            });
+            if let Err(error) = result {
+                return Err(session.abandon(error));
+            }
+        }
+        round += 1;
+        if session.is_interrupted() || args.repeat == Repeat::Times(round) {
+            return Ok(session.finish());
+        }
+        session.wait(next);
+    }
+}
+
+fn row(step: &Step) -> Vec<String> {
+    let time = &step.summary.service_time;
+    let optional = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| micros(value / 1e3));
+    let quantiles = SHOWN.iter().map(|&(percent, _)| nanos_as_micros(time.quantile(percent)));
+    quantiles.chain([nanos_as_micros(time.max), optional(time.mean), optional(time.sd)]).collect()
+}
+
+/// Each address of each target's name as a target of its own, less this pod's.
+fn every_address(targets: &[Target]) -> Result<Vec<Target>, Failed> {
+    let own: Option<IpAddr> = env::var("POD_IP").ok().and_then(|address| address.parse().ok());
+    let mut all = Vec::new();
+    for target in targets {
+        for address in engine::resolve(target)?.addresses {
+            let target = target.at(address.ip());
+            if Some(address.ip()) != own && !all.contains(&target) {
+                all.push(target);
+            }
+        }
+    }
+    if all.is_empty() {
+        return Err(UsageError("the names resolve to no address but this pod's ($POD_IP)".to_owned()).into());
+    }
+    Ok(all)
+}

@@ -1,0 +1,47 @@
+//! What each command does.
+
+mod ladder;
+mod latency;
+mod serve;
+mod throughput;
+
+use std::process::ExitCode;
+
+use crate::{
+    args::{Command, UsageError},
+    session::Verdict,
+    start_error::StartError,
+};
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    /// The flags do not go together.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    /// It could not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// It could not start, for another reason.
+    #[error("{0:#}")]
+    Other(#[from] anyhow::Error),
+}
+
+/// Does it, and says how it went.
+pub fn run(command: Command) -> ExitCode {
+    let result = match command {
+        Command::Ladder(args) => ladder::run(&args),
+        Command::Latency(args) => latency::run(&args),
+        Command::Throughput(args) => throughput::run(&args),
+        Command::Serve(args) => return serve::run(args),
+    };
+    match result {
+        Ok(Verdict::Fine) => ExitCode::SUCCESS,
+        Ok(Verdict::Failed) => ExitCode::from(1),
+        Ok(Verdict::Interrupted) | Err(Failed::Start(StartError::Interrupted)) => ExitCode::from(130),
+        Err(failed) => {
+            eprintln!("error: {failed}");
+            ExitCode::from(if matches!(failed, Failed::Usage(_)) { 2 } else { 3 })
+        }
+    }
+}

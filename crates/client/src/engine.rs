@@ -1,0 +1,339 @@
+//! Runs one step: connect, warm up, measure, drain, collect.
+//!
+//! Each worker is an OS thread with its own single-threaded runtime, its own connections and its own recorder. Workers
+//! send finished intervals here over a channel; on the way of a request they share only the [`Timeline`].
+
+use std::{
+    cmp,
+    collections::BTreeMap,
+    net::{SocketAddr, ToSocketAddrs},
+    num::NonZeroU64,
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread,
+    time::Duration,
+};
+
+use netping_protocol::target::Target;
+use netping_report::{Collected, Collector, Cost, ErrorKind, Interval, LoopKind, Status, Window};
+use tokio::sync::watch;
+
+use crate::{
+    clock::{Clock, Monotonic},
+    cores,
+    crew::{Crew, Event, Loop},
+    interrupt::Interrupt,
+    plan::{Extent, Plan},
+    server_metrics::{Probe, Reading},
+    start_error::StartError,
+    timeline::Timeline,
+    transport::{Endpoint, Transport, Visitor},
+    worker::{Job, Progress, WorkerReport},
+};
+
+/// How long after an interrupt replies are still waited for.
+const INTERRUPTED_DRAIN: Duration = Duration::from_secs(1);
+
+/// How often the engine looks up: at interrupts, at the phases' ends, at the live rate.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What came of a step.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was recorded.
+    pub collected: Collected,
+    /// Whether it ran to its end.
+    pub status: Status,
+    /// What it used of the machines.
+    pub cost: Cost,
+    /// Connections opened in place of lost ones.
+    pub reconnects: u64,
+    /// The first failure of each kind, as people read it.
+    pub details: BTreeMap<ErrorKind, String>,
+}
+
+/// Watches a step while it runs.
+pub trait Observer {
+    /// `phase` began; it will last `planned`, if that is known.
+    fn phase(&self, phase: Phase, planned: Option<Duration>);
+    /// The phase has lasted `elapsed`, and replies come at `rate` per second.
+    fn tick(&self, elapsed: Duration, rate: f64);
+}
+
+/// The phases of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Connections are being opened.
+    Connect,
+    /// Requests run but do not count.
+    Warmup,
+    /// Requests count.
+    Measure,
+    /// The last replies are waited for.
+    Drain,
+}
+
+/// Runs `plan`.
+///
+/// # Errors
+/// [`StartError`], and then no request was sent.
+pub fn run(plan: &Plan, interrupt: &Interrupt, observer: &dyn Observer) -> Result<Outcome, StartError> {
+    let endpoint = resolve(&plan.target)?;
+    plan.kind.visit(endpoint, Step { plan, interrupt, observer })
+}
+
+/// The addresses of a target's host.
+///
+/// # Errors
+/// [`StartError::Resolve`].
+pub fn resolve(target: &Target) -> Result<Endpoint, StartError> {
+    let authority = target.authority();
+    let addresses: Vec<SocketAddr> =
+        authority.to_socket_addrs().map_err(|source| StartError::Resolve { target: target.clone(), source })?.collect();
+    Ok(Endpoint { target: target.clone(), addresses })
+}
+
+struct Step<'a> {
+    plan: &'a Plan,
+    interrupt: &'a Interrupt,
+    observer: &'a dyn Observer,
+}
+
+impl Visitor for Step<'_> {
+    type Output = Result<Outcome, StartError>;
+
+    fn visit<T: Transport + Send>(self, transport: T) -> Self::Output {
+        let plan = self.plan;
+        let (events, inbox) = mpsc::channel();
+        let clock = Monotonic::start();
+        let timeline = Arc::new(Timeline::new());
+        let (go, going) = watch::channel(false);
+        let cores = if plan.pin { cores::own() } else { Vec::new() };
+        let mut spares = Vec::new();
+        let mut progress = Vec::new();
+        let mut threads = Vec::new();
+        self.observer.phase(Phase::Connect, None);
+        let mut first_caller = 0;
+        for worker in 0..plan.workers {
+            let (spare, empty) = mpsc::channel();
+            let counter = Arc::new(Progress::default());
+            let callers = share(plan.callers, plan.workers, worker);
+            let crew = Crew {
+                transport: transport.clone(),
+                job: Job {
+                    kind: self.loop_kind(),
+                    first_caller,
+                    callers,
+                    payload: plan.payload,
+                    reply: plan.reply,
+                    timeout: plan.timeout,
+                    quota: match plan.extent {
+                        Extent::Time(_) => 0,
+                        Extent::Requests(requests) => share(requests as usize, plan.workers, worker) as u64,
+                    },
+                },
+                lanes: share(plan.connections, plan.workers, worker),
+                requests_per_connection: plan.requests_per_connection.map(NonZeroU64::get),
+                core: (!cores.is_empty()).then(|| cores[worker % cores.len()]),
+                busy_poll: plan.busy_poll,
+                clock,
+                timeline: Arc::clone(&timeline),
+                progress: Arc::clone(&counter),
+                go: going.clone(),
+                channels: Loop { worker, full: events.clone(), empty },
+            };
+            first_caller += callers as u32;
+            threads.push(thread::Builder::new().name(format!("client-{worker}")).spawn(move || crew.run())?);
+            spares.push(spare);
+            progress.push(counter);
+        }
+        drop((events, going));
+
+        let connected = self.await_connections(&inbox);
+        if let Err(error) = connected {
+            // Without the word to go, workers end.
+            drop(go);
+            return Err(error);
+        }
+        let running =
+            Running { step: &self, clock, timeline, progress, spares, probe: Probe::new(plan.metrics.clone()) };
+        let outcome = running.measure(&go, &inbox);
+        for thread in threads {
+            thread.join().map_err(|_| StartError::Broken)?;
+        }
+        outcome
+    }
+}
+
+impl Step<'_> {
+    fn loop_kind(&self) -> LoopKind {
+        match self.plan.extent {
+            Extent::Time(_) => LoopKind::Closed,
+            Extent::Requests(_) => LoopKind::Counted,
+        }
+    }
+
+    fn await_connections(&self, inbox: &Receiver<Event>) -> Result<(), StartError> {
+        let mut waiting = self.plan.workers;
+        while waiting > 0 {
+            match inbox.recv_timeout(LOOK) {
+                Ok(Event::Ready(Ok(()))) => waiting -= 1,
+                Ok(Event::Ready(Err(failure))) => {
+                    return Err(StartError::Connect { target: self.plan.target.clone(), failure });
+                }
+                Ok(Event::Failed(error)) => return Err(error.into()),
+                Ok(Event::Interval { .. } | Event::Done(_)) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(StartError::Broken);
+                }
+                Err(RecvTimeoutError::Timeout) if self.interrupt.is_set() => return Err(StartError::Interrupted),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The engine's view of a step whose workers are connected.
+struct Running<'a> {
+    step: &'a Step<'a>,
+    clock: Monotonic,
+    timeline: Arc<Timeline>,
+    progress: Vec<Arc<Progress>>,
+    spares: Vec<Sender<Interval>>,
+    probe: Probe,
+}
+
+impl Running<'_> {
+    fn measure(self, go: &watch::Sender<bool>, inbox: &Receiver<Event>) -> Result<Outcome, StartError> {
+        let plan = self.step.plan;
+        let begun = self.clock.now();
+        let start = begun + nanos(plan.warmup);
+        let (end, planned) = match plan.extent {
+            Extent::Time(duration) => (start + nanos(duration), Some(duration)),
+            Extent::Requests(_) => (u64::MAX, None),
+        };
+        self.timeline.set(Window { start, end }, nanos(plan.timeout) + nanos(LOOK));
+        // Workers hold the other end until they are done.
+        let _ = go.send(true);
+
+        let mut collector = Collector::new(self.step.loop_kind());
+        let mut reports: Vec<WorkerReport> = Vec::new();
+        let mut at_start: Option<Option<Reading>> = None;
+        let mut at_end: Option<Option<Reading>> = None;
+        let mut status = Status::Complete;
+        let mut live = Live::new(begun);
+        let mut phase = Phase::Connect;
+        while reports.len() < plan.workers {
+            match inbox.recv_timeout(LOOK) {
+                Ok(Event::Interval { worker, interval }) => {
+                    // A worker that is done no longer wants it.
+                    let _ = self.spares[worker].send(collector.add(*interval));
+                }
+                Ok(Event::Done(report)) => {
+                    collector.add_rest(report.outside, &report.slots);
+                    reports.push(report);
+                }
+                Ok(Event::Ready(_) | Event::Failed(_)) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(StartError::Broken);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let now = self.clock.now();
+            if status == Status::Complete && self.step.interrupt.is_set() && now < self.timeline.window().end {
+                status = Status::Partial;
+                self.timeline.cut(now, nanos(cmp::min(plan.timeout, INTERRUPTED_DRAIN)));
+            }
+            let window = self.timeline.window();
+            let current = match now {
+                _ if now < window.start => Phase::Warmup,
+                _ if now < window.end => Phase::Measure,
+                _ => Phase::Drain,
+            };
+            if current != phase {
+                phase = current;
+                let planned = if phase == Phase::Warmup { Some(plan.warmup) } else { planned };
+                self.step.observer.phase(phase, planned);
+                live.phase_start = now;
+            }
+            if phase != Phase::Warmup && at_start.is_none() {
+                at_start = Some(self.probe.read());
+            }
+            if phase == Phase::Drain && at_end.is_none() {
+                at_end = Some(self.probe.read());
+            }
+            live.tick(now, &self.progress, self.step.observer);
+        }
+
+        let mut window = self.timeline.window();
+        if window.end == u64::MAX {
+            window.end = reports.iter().map(|report| report.last_end).max().unwrap_or(0).max(window.start);
+        }
+        let at_end = at_end.unwrap_or_else(|| self.probe.read());
+        let in_flight: Vec<u64> = reports.iter().flat_map(|report| report.in_flight.iter().copied()).collect();
+        let collected = collector.finish(window, &in_flight, 0);
+        let cpu: Vec<f64> = reports.iter().map(|report| report.cpu.as_secs_f64()).collect();
+        let handled = collected.accounting.ok + collected.accounting.failed();
+        let cost = Cost {
+            client_cpu_us_per_request: (handled > 0).then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
+            server_cpu_us_per_request: at_start.flatten().zip(at_end).and_then(|(start, end)| start.cpu_us_until(&end)),
+            client_worker_cpu_seconds: cpu,
+        };
+        let mut details = BTreeMap::new();
+        for report in &mut reports {
+            details.append(&mut report.details);
+        }
+        let reconnects = reports.iter().map(|report| report.reconnects).sum();
+        Ok(Outcome { collected, status, cost, reconnects, details })
+    }
+}
+
+/// The live rate: replies since the last look, smoothed over about a second.
+struct Live {
+    phase_start: u64,
+    last: u64,
+    replies: u64,
+    rate: f64,
+}
+
+impl Live {
+    fn new(now: u64) -> Self {
+        Self { phase_start: now, last: now, replies: 0, rate: 0.0 }
+    }
+
+    fn tick(&mut self, now: u64, progress: &[Arc<Progress>], observer: &dyn Observer) {
+        let elapsed = (now - self.last) as f64 / 1e9;
+        if elapsed < 0.1 {
+            return;
+        }
+        let replies = progress.iter().map(|counter| counter.replies()).sum();
+        let rate = (replies - self.replies) as f64 / elapsed;
+        self.rate = if self.rate == 0.0 { rate } else { self.rate + (rate - self.rate) * elapsed.min(1.0) };
+        (self.last, self.replies) = (now, replies);
+        observer.tick(Duration::from_nanos(now - self.phase_start), self.rate);
+    }
+}
+
+/// One of `parts` nearly equal shares of `whole`.
+fn share(whole: usize, parts: usize, number: usize) -> usize {
+    whole / parts + usize::from(number < whole % parts)
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up() {
+        for (whole, parts) in [(10, 3), (2, 2), (1, 4), (0, 3)] {
+            let shares: Vec<_> = (0..parts).map(|number| share(whole, parts, number)).collect();
+            assert_eq!(shares.iter().sum::<usize>(), whole);
+            assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A connection and the callers on it: opened once, renewed when it is lost or has served its requests.
+
+use std::cell::{Cell, RefCell};
+
+use tokio::sync::Mutex;
+
+use crate::transport::{Connection, Failure, Transport};
+
+/// The place of one connection. Its callers hold handles on whatever connection is there now.
+#[derive(Debug)]
+pub struct Lane<T: Transport> {
+    transport: T,
+    /// A handle for the next caller who asks; `None` where it has been given away, or there is no connection.
+    spare: RefCell<Option<T::Connection>>,
+    /// Counts the connections that have been here.
+    generation: Cell<u64>,
+    /// Whether the connection of this generation has been lost.
+    lost: Cell<bool>,
+    /// Requests that were begun on this connection.
+    used: Cell<u64>,
+    /// Requests for each connection; `u64::MAX`: keep it.
+    limit: u64,
+    /// Connections opened in place of lost ones.
+    reconnects: Cell<u64>,
+    /// One caller opens, the others wait and share what it opened.
+    opening: Mutex<()>,
+}
+
+/// A handle on a lane's connection.
+#[derive(Debug)]
+pub struct Held<C> {
+    /// The handle.
+    pub connection: C,
+    generation: u64,
+}
+
+impl<T: Transport> Lane<T> {
+    /// A lane without a connection; with `limit`, a connection is closed after so many requests.
+    pub fn new(transport: T, limit: Option<u64>) -> Self {
+        Self {
+            transport,
+            spare: RefCell::new(None),
+            generation: Cell::new(0),
+            lost: Cell::new(true),
+            used: Cell::new(0),
+            limit: limit.unwrap_or(u64::MAX),
+            reconnects: Cell::new(0),
+            opening: Mutex::new(()),
+        }
+    }
+
+    /// Opens the connection, before there are requests.
+    pub async fn open(&self) -> Result<(), Failure> {
+        let connection = self.transport.connect().await?;
+        self.install(Some(connection));
+        Ok(())
+    }
+
+    /// A handle for one request: the one in `held` if its connection still serves, a new one otherwise. Meanwhile
+    /// `held` is empty.
+    pub async fn handle<'a>(
+        &self,
+        held: &'a mut Option<Held<T::Connection>>,
+    ) -> Result<&'a mut T::Connection, Failure> {
+        if !held.as_ref().is_some_and(|held| self.serves(held.generation)) {
+            // Dropped first: where connections are limited, the old one must be gone before the new one comes.
+            *held = None;
+            *held = Some(self.acquire().await?);
+        }
+        self.used.set(self.used.get() + 1);
+        match held {
+            Some(held) => Ok(&mut held.connection),
+            None => unreachable!("it was just filled"),
+        }
+    }
+
+    /// Notes that the connection behind `held` is of no more use.
+    pub fn discard(&self, held: &mut Option<Held<T::Connection>>) {
+        if let Some(held) = held.take()
+            && held.generation == self.generation.get()
+        {
+            self.lost.set(true);
+            self.spare.take();
+        }
+    }
+
+    /// Connections opened in place of lost ones.
+    pub fn reconnects(&self) -> u64 {
+        self.reconnects.get()
+    }
+
+    fn serves(&self, generation: u64) -> bool {
+        generation == self.generation.get() && !self.lost.get() && self.used.get() < self.limit
+    }
+
+    async fn acquire(&self) -> Result<Held<T::Connection>, Failure> {
+        let _turn = self.opening.lock().await;
+        let spare = if self.serves(self.generation.get()) { self.take_spare() } else { None };
+        let connection = if let Some(connection) = spare {
+            connection
+        } else {
+            self.spare.take();
+            let replaces = self.lost.get() && self.generation.get() > 0;
+            let connection = self.transport.connect().await?;
+            self.reconnects.set(self.reconnects.get() + u64::from(replaces));
+            self.install(connection.share());
+            connection
+        };
+        Ok(Held { connection, generation: self.generation.get() })
+    }
+
+    fn install(&self, spare: Option<T::Connection>) {
+        self.spare.replace(spare);
+        self.generation.set(self.generation.get() + 1);
+        self.lost.set(false);
+        self.used.set(0);
+    }
+
+    /// A handle on the connection: a shared one stays for the next caller too.
+    fn take_spare(&self) -> Option<T::Connection> {
+        let mut spare = self.spare.borrow_mut();
+        let shared = spare.as_ref()?.share();
+        shared.or_else(|| spare.take())
+    }
+}

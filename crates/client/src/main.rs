@@ -1,0 +1,12 @@
+//! `netping`: measures what a small request costs over TCP and gRPC.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    netping_client::commands::run(netping_client::args::Cli::parse().command)
+}

@@ -1,0 +1,81 @@
+//! A validated run of one step. The engine sees only this.
+
+use std::{num::NonZeroU64, time::Duration};
+
+use netping_protocol::{frame::Reply, target::Target};
+use netping_report::StepSettings;
+
+use crate::transport::Kind;
+
+/// One step: one target, one set of settings.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The server.
+    pub target: Target,
+    /// A name for the step's target, such as a ladder's rung.
+    pub label: Option<String>,
+    /// Where the server's metrics are, if anywhere.
+    pub metrics: Option<String>,
+    /// How requests are put on the wire.
+    pub kind: Kind,
+    /// Callers, each with one request outstanding.
+    pub callers: usize,
+    /// Connections; for a protocol without multiplexing, one for each caller.
+    pub connections: usize,
+    /// Worker threads; never more than connections.
+    pub workers: usize,
+    /// Whether each worker stays on a core of its own.
+    pub pin: bool,
+    /// Whether workers poll all the time.
+    pub busy_poll: bool,
+    /// Bytes of payload in each request.
+    pub payload: usize,
+    /// What each request asks to get back.
+    pub reply: Reply,
+    /// Time before the window, in which requests do not count.
+    pub warmup: Duration,
+    /// How long the window is.
+    pub extent: Extent,
+    /// The most a request may take.
+    pub timeout: Duration,
+    /// Requests on a connection before it is opened anew; `None`: it is kept.
+    pub requests_per_connection: Option<NonZeroU64>,
+}
+
+/// How long a window is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// This long.
+    Time(Duration),
+    /// Until so many requests are done.
+    Requests(u64),
+}
+
+impl Plan {
+    /// The form in which a result file has it.
+    pub fn settings(&self) -> StepSettings {
+        let (duration, requests) = match self.extent {
+            Extent::Time(duration) => (Some(duration.as_secs_f64()), None),
+            Extent::Requests(requests) => (None, Some(requests)),
+        };
+        StepSettings {
+            loop_kind: "closed".to_owned(),
+            callers: self.callers,
+            connections: self.connections,
+            workers: self.workers,
+            pinned: self.pin,
+            busy_poll: self.busy_poll,
+            client: self.kind.name().to_owned(),
+            payload_bytes: self.payload,
+            response_bytes: match self.reply {
+                Reply::Bytes(length) => Some(length),
+                Reply::Echo | Reply::Message => None,
+            },
+            warmup_seconds: self.warmup.as_secs_f64(),
+            duration_seconds: duration,
+            requests,
+            timeout_seconds: self.timeout.as_secs_f64(),
+            requests_per_connection: self.requests_per_connection.map(NonZeroU64::get),
+        }
+    }
+}

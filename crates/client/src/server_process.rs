@@ -1,0 +1,77 @@
+//! A server that this process starts from its own binary, on a free port of the loopback.
+
+use std::{
+    env,
+    io::{BufRead, BufReader},
+    os::unix::process::CommandExt,
+    process::{Child, Command, Stdio},
+};
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use netping_protocol::target::Target;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
+use crate::args::ServerKind;
+
+/// A running server; dropping it ends it.
+#[derive(Debug)]
+pub struct ServerProcess {
+    child: Child,
+    target: Target,
+    metrics: Option<String>,
+}
+
+impl ServerProcess {
+    /// Starts a server, and waits until it listens.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn start(kind: ServerKind) -> anyhow::Result<Self> {
+        let name = kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let program = env::current_exe().context("cannot find netping's own binary")?;
+        let mut child = Command::new(program)
+            .args(["serve", "--die-with-parent", &name, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"])
+            // Its comings and goings are no news here; its warnings are.
+            .env("RUST_LOG", "warn")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            // Ctrl-C is for the client, which then ends its servers in order.
+            .process_group(0)
+            .spawn()
+            .context("cannot start a server")?;
+        let Some(stdout) = child.stdout.take() else { bail!("a server has no standard output") };
+        let mut lines = BufReader::new(stdout).lines();
+        let mut field = |name: &str| -> Option<String> {
+            lines.next()?.ok()?.strip_prefix(name).map(|rest| rest.trim().to_owned())
+        };
+        let (listening, metrics) = (field("listening"), field("metrics"));
+        let Some(target) = listening.and_then(|url| url.parse().ok()) else {
+            let _ = child.kill();
+            let _ = child.wait();
+            bail!("the {name} server did not start; its own message stands above");
+        };
+        Ok(Self { child, target, metrics })
+    }
+
+    /// Where it listens.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Where its metrics are.
+    pub fn metrics(&self) -> Option<&str> {
+        self.metrics.as_deref()
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // It ends by its drain timeout, and is gone already if these fail.
+        let _ = kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM);
+        let _ = self.child.wait();
+    }
+}

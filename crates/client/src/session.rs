@@ -1,0 +1,227 @@
+//! The steps of one invocation: run, kept, saved and said.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+    thread,
+    time::Duration,
+};
+
+use anyhow::Context;
+use netping_report::{ErrorKind, Histograms, Run, SCHEMA_VERSION, Status, Step, Tool, format};
+
+use crate::{
+    args::{JsonTo, OutputArgs},
+    clock,
+    commands::Failed,
+    engine, environment,
+    interrupt::Interrupt,
+    plan::Plan,
+    progress::Bar,
+    server_metrics::Probe,
+    start_error::StartError,
+};
+
+/// How an invocation went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// All was measured, and no more requests failed than allowed.
+    Fine,
+    /// Too many requests failed, or the results could not be saved.
+    Failed,
+    /// The user ended it.
+    Interrupted,
+}
+
+/// One invocation that measures.
+#[derive(Debug)]
+pub struct Session {
+    run: Run,
+    json: Option<JsonTo>,
+    max_error_rate: f64,
+    interrupt: Interrupt,
+    bar: Bar,
+    failed: bool,
+}
+
+impl Session {
+    /// Begins; the result file is there from now on, without steps.
+    ///
+    /// # Errors
+    /// When the result file cannot be written, before anything is measured.
+    pub fn begin(output: &OutputArgs) -> anyhow::Result<Self> {
+        environment::raise_open_files();
+        let run = Run {
+            schema_version: SCHEMA_VERSION,
+            status: Status::Partial,
+            tool: Tool {
+                name: "netping".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                commit: option_env!("NETPING_COMMIT").map(str::to_owned),
+            },
+            command_line: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+            started_at: clock::timestamp(),
+            environment: environment::fingerprint(),
+            steps: Vec::new(),
+        };
+        if let Some(JsonTo::File(path)) = &output.json {
+            run.save(path)?;
+        }
+        Ok(Self {
+            run,
+            json: output.json.clone(),
+            max_error_rate: output.max_error_rate,
+            interrupt: Interrupt::on_signals().context("cannot handle Ctrl-C")?,
+            bar: Bar::new(),
+            failed: false,
+        })
+    }
+
+    /// Shows a line of the result: on standard output, unless that is for the JSON.
+    pub fn say(&self, line: &str) {
+        self.bar.hidden(|| {
+            // Nobody reads it any more, perhaps; the measurement and its file go on.
+            let _ = if self.json == Some(JsonTo::Stdout) {
+                writeln!(io::stderr(), "{line}")
+            } else {
+                writeln!(io::stdout(), "{line}")
+            };
+        });
+    }
+
+    /// Shows a remark, on standard error.
+    pub fn remark(&self, line: &str) {
+        self.bar.hidden(|| {
+            let _ = writeln!(io::stderr(), "{line}");
+        });
+    }
+
+    /// Whether the user wants it to end.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.is_set()
+    }
+
+    /// Waits until `until`, but not longer than the user wants.
+    pub fn wait(&self, until: clock::Deadline) {
+        while !self.is_interrupted() && !until.left().is_zero() {
+            thread::sleep(until.left().min(Duration::from_millis(20)));
+        }
+    }
+
+    /// Runs a step, shows what `describe` makes of it, and what failed in it.
+    ///
+    /// # Errors
+    /// [`StartError`]; what was measured before is saved.
+    pub fn step(&mut self, plan: &Plan, describe: impl FnOnce(&Step) -> String) -> Result<(), StartError> {
+        self.measure(plan, |step| Some(describe(step))).map(drop)
+    }
+
+    /// Runs a step, keeps it, saves it, and says what failed in it.
+    ///
+    /// # Errors
+    /// [`StartError`]; what was measured before is saved.
+    pub fn measure(
+        &mut self,
+        plan: &Plan,
+        describe: impl FnOnce(&Step) -> Option<String>,
+    ) -> Result<&Step, StartError> {
+        let limit = Probe::new(plan.metrics.clone()).read().and_then(|reading| reading.max_connections());
+        for objection in environment::objections(plan.connections as u64, limit) {
+            self.remark(&format!("warning: {}: {objection}", plan.target));
+        }
+        self.bar.begin(&format!("{}  {} callers", plan.label.as_deref().unwrap_or(""), plan.callers));
+        let outcome = engine::run(plan, &self.interrupt, &self.bar);
+        self.bar.end();
+        let outcome = outcome?;
+        let step = Step {
+            target: plan.target.to_string(),
+            label: plan.label.clone(),
+            status: outcome.status,
+            settings: plan.settings(),
+            summary: outcome.collected.summary(),
+            cost: outcome.cost,
+            reconnects: outcome.reconnects,
+            intervals: outcome.collected.intervals.clone(),
+            histograms: Histograms::of(&outcome.collected),
+        };
+        if let Some(text) = describe(&step) {
+            self.say(&text);
+        }
+        for line in troubles(&step, &outcome.details) {
+            self.remark(&line);
+        }
+        self.failed |= step.summary.accounting.error_rate() > self.max_error_rate;
+        if step.summary.scheduled == 0 {
+            self.remark("warning: no request ended within the window; use a longer -d, or a shorter --timeout");
+            self.failed = true;
+        }
+        self.run.steps.push(step);
+        self.save();
+        Ok(&self.run.steps[self.run.steps.len() - 1])
+    }
+
+    /// Ends: the result file is complete, unless the user ended it before.
+    pub fn finish(mut self) -> Verdict {
+        if !self.is_interrupted() {
+            self.run.status = Status::Complete;
+        }
+        self.save();
+        if self.json == Some(JsonTo::Stdout) {
+            self.print_json();
+        }
+        match self {
+            Self { interrupt, .. } if interrupt.is_set() => Verdict::Interrupted,
+            Self { failed: true, .. } => Verdict::Failed,
+            _ => Verdict::Fine,
+        }
+    }
+
+    /// Ends after a step that could not start: what was measured before it is saved.
+    pub fn abandon(mut self, error: StartError) -> Failed {
+        if self.json == Some(JsonTo::Stdout) {
+            self.print_json();
+        }
+        error.into()
+    }
+
+    fn save(&mut self) {
+        if let Some(JsonTo::File(path)) = &self.json
+            && let Err(error) = self.run.save(path)
+        {
+            self.remark(&format!("error: {error}; the file is as it was before"));
+            self.failed = true;
+        }
+    }
+
+    fn print_json(&mut self) {
+        let text = self.run.to_json().map_err(io::Error::from);
+        if let Err(error) = text.and_then(|text| io::stdout().write_all(text.as_bytes())) {
+            self.remark(&format!("error: cannot write the results to standard output: {error}"));
+            self.failed = true;
+        }
+    }
+}
+
+/// What went wrong in a step, one line for each kind.
+fn troubles(step: &Step, details: &BTreeMap<ErrorKind, String>) -> Vec<String> {
+    let summary = &step.summary;
+    let mut lines: Vec<String> = summary
+        .accounting
+        .errors
+        .iter()
+        .map(|(kind, count)| {
+            let detail = details.get(kind).map_or("", String::as_str);
+            format!("  {} requests failed: {kind} ({detail})", format::thousands(*count as f64))
+        })
+        .collect();
+    if summary.accounting.in_flight > 0 {
+        lines.push(format!("  {} requests got no reply before the drain was over", summary.accounting.in_flight));
+    }
+    if summary.outside_errors > 0 {
+        lines.push(format!("  {} requests failed outside the window (they do not count)", summary.outside_errors));
+    }
+    if step.reconnects > 0 {
+        lines.push(format!("  {} connections were opened in place of lost ones", step.reconnects));
+    }
+    lines
+}

@@ -1,0 +1,47 @@
+//! Why a step did not come to its first request.
+
+use std::io;
+
+use netping_protocol::target::Target;
+use netping_report::ErrorKind;
+
+use crate::transport::Failure;
+
+/// Why a step did not come to its first request.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The host has no address.
+    #[error("{target}: cannot resolve '{}': {source}; check the name, or give an address", target.host)]
+    Resolve {
+        /// The server.
+        target: Target,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A connection could not be opened.
+    #[error("{target}: cannot connect: {} ({}){}", failure.detail, failure.kind, advice(failure.kind, target))]
+    Connect {
+        /// The server.
+        target: Target,
+        /// What happened.
+        failure: Failure,
+    },
+    /// The system refused a thread or a runtime.
+    #[error("cannot start a worker: {0}; try fewer --workers")]
+    Worker(#[from] io::Error),
+    /// A worker ended by itself.
+    #[error("a worker broke down; this is a defect in netping")]
+    Broken,
+    /// The user did not want to wait.
+    #[error("interrupted before the first request")]
+    Interrupted,
+}
+
+fn advice(kind: ErrorKind, target: &Target) -> String {
+    match kind {
+        ErrorKind::Refused => format!("; is a server listening on port {}?", target.port),
+        ErrorKind::ConnectTimeout => "; is the host up, and does a firewall let the port through?".to_owned(),
+        ErrorKind::Other => "; if addresses or files ran out, use fewer connections or raise the limits".to_owned(),
+        _ => format!("; does the server there speak {}?", target.scheme.as_str()),
+    }
+}

@@ -1,0 +1,195 @@
+//! gRPC by driving HTTP/2 directly: what a load generator needs of the protocol and nothing more.
+//!
+//! Messages and trailers follow "gRPC over HTTP2" (the gRPC project's PROTOCOL-HTTP2 document).
+
+use bytes::{BufMut, Bytes, BytesMut};
+use h2::{
+    RecvStream,
+    client::{Builder, SendRequest},
+};
+use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
+use netping_protocol::{
+    echopb::{EchoRequest, EchoResponse},
+    frame::Reply,
+    payload::Exchange,
+};
+use netping_report::ErrorKind;
+use prost::{
+    Message,
+    encoding::{encode_key, encode_varint, encoded_len_varint, key_len},
+};
+
+use super::{Connection, Endpoint, Failure, Transport, connect};
+
+/// Flow-control windows, in bytes: large enough never to hold a reply back.
+const STREAM_WINDOW: u32 = 4 << 20;
+const CONNECTION_WINDOW: u32 = 64 << 20;
+
+/// The length of a gRPC message's prefix: a flag byte and a length of four bytes.
+const PREFIX: usize = 5;
+
+/// The longest reply that is read, in bytes beyond the expected one.
+const MARGIN: usize = 64 << 10;
+
+/// Opens HTTP/2 connections.
+#[derive(Debug, Clone)]
+pub struct GrpcH2 {
+    endpoint: Endpoint,
+    /// What every request begins with.
+    head: Request<()>,
+}
+
+impl GrpcH2 {
+    /// Calls `echopb.Echo/Echo`.
+    pub fn new(endpoint: Endpoint) -> Self {
+        let mut head = Request::new(());
+        let uri = format!("http://{}/echopb.Echo/Echo", endpoint.target.authority());
+        *head.method_mut() = Method::POST;
+        *head.version_mut() = Version::HTTP_2;
+        // A target's host and port are always a valid authority.
+        *head.uri_mut() = uri.parse().unwrap_or_else(|_| Uri::from_static("http://localhost/echopb.Echo/Echo"));
+        head.headers_mut().insert(http::header::TE, http::HeaderValue::from_static("trailers"));
+        let grpc = http::HeaderValue::from_static("application/grpc");
+        head.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
+        Self { endpoint, head }
+    }
+}
+
+impl Transport for GrpcH2 {
+    type Connection = H2Handle;
+
+    async fn connect(&self) -> Result<H2Handle, Failure> {
+        let stream = connect::tcp(&self.endpoint).await?;
+        let (send, connection) = Builder::new()
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .handshake(stream)
+            .await
+            .map_err(failure)?;
+        tokio::task::spawn_local(async move {
+            // Every request on the connection learns of its end by itself.
+            let _ = connection.await;
+        });
+        Ok(H2Handle { send, head: self.head.clone() })
+    }
+}
+
+/// One caller's handle on a connection.
+#[derive(Debug, Clone)]
+pub struct H2Handle {
+    send: SendRequest<Bytes>,
+    head: Request<()>,
+}
+
+impl Connection for H2Handle {
+    fn share(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+        std::future::poll_fn(|cx| self.send.poll_ready(cx)).await.map_err(failure)?;
+        let (response, mut stream) = self.send.send_request(self.head.clone(), false).map_err(failure)?;
+        stream.send_data(encode(exchange), true).map_err(failure)?;
+
+        let response = response.await.map_err(failure)?;
+        if response.status() != StatusCode::OK {
+            let status = response.status();
+            return Err(Failure::request(ErrorKind::Http(status.as_u16()), format!("HTTP status {status}")));
+        }
+        let (head, mut body) = response.into_parts();
+        let message = read(&mut body, exchange.reply_length() + MARGIN).await?;
+        // An error without a message has its status in the headers.
+        match body.trailers().await.map_err(failure)? {
+            Some(trailers) => check_status(&trailers)?,
+            None => check_status(&head.headers)?,
+        }
+        verify(exchange, &message)
+    }
+}
+
+/// The request's message with its prefix.
+fn encode(exchange: &Exchange) -> Bytes {
+    let payload = exchange.payload();
+    let response_bytes = if let Reply::Bytes(length) = exchange.reply() { length } else { 0 };
+    if response_bytes > 0 || payload.is_empty() {
+        let input = String::from_utf8_lossy(payload).into_owned();
+        return prefixed(&EchoRequest { input, response_bytes });
+    }
+    // The plain echo is the hot path: its one field is written without an intermediate string.
+    let length = key_len(1) + encoded_len_varint(payload.len() as u64) + payload.len();
+    let mut bytes = BytesMut::with_capacity(PREFIX + length);
+    put_prefix(&mut bytes, length);
+    encode_key(1, prost::encoding::WireType::LengthDelimited, &mut bytes);
+    encode_varint(payload.len() as u64, &mut bytes);
+    bytes.put_slice(payload);
+    bytes.freeze()
+}
+
+fn prefixed(message: &impl Message) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(PREFIX + message.encoded_len());
+    put_prefix(&mut bytes, message.encoded_len());
+    message.encode_raw(&mut bytes);
+    bytes.freeze()
+}
+
+fn put_prefix(bytes: &mut BytesMut, length: usize) {
+    bytes.put_u8(0);
+    bytes.put_u32(length as u32);
+}
+
+/// Reads the whole body, and gives its bytes back to the flow control.
+async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, Failure> {
+    let mut whole = Bytes::new();
+    while let Some(chunk) = body.data().await {
+        let chunk = chunk.map_err(failure)?;
+        // It fails only on a stream that is closed, and then the next read tells.
+        let _ = body.flow_control().release_capacity(chunk.len());
+        whole = if whole.is_empty() { chunk } else { [whole, chunk].concat().into() };
+        if whole.len() > limit {
+            return Err(Failure::request(ErrorKind::Mismatch, "the reply is longer than expected"));
+        }
+    }
+    Ok(whole)
+}
+
+fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
+    let Some(status) = headers.get("grpc-status") else {
+        return Err(Failure::request(ErrorKind::Protocol, "the reply has no grpc-status"));
+    };
+    match status.to_str().ok().and_then(|status| status.parse().ok()) {
+        Some(0) => Ok(()),
+        Some(code) => {
+            let message = headers.get("grpc-message").map_or("", |message| message.to_str().unwrap_or_default());
+            Err(Failure::request(ErrorKind::Grpc(code), format!("gRPC status {code}: {message}")))
+        }
+        None => Err(Failure::request(ErrorKind::Protocol, "the reply's grpc-status is no number")),
+    }
+}
+
+fn verify(exchange: &Exchange, body: &Bytes) -> Result<(), Failure> {
+    let mismatch = |what: &str| Failure::request(ErrorKind::Mismatch, format!("the reply {what}"));
+    let Some((prefix, message)) = body.split_first_chunk::<PREFIX>() else {
+        return Err(mismatch("is shorter than a message's prefix"));
+    };
+    let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
+    if prefix[0] != 0 || length != message.len() {
+        return Err(mismatch("is not one uncompressed message"));
+    }
+    let reply =
+        EchoResponse::decode(body.slice(PREFIX..)).map_err(|error| mismatch(&format!("is no message: {error}")))?;
+    if exchange.verify(reply.output.as_bytes()) { Ok(()) } else { Err(mismatch("is not what was asked for")) }
+}
+
+/// The failure that an HTTP/2 error means.
+fn failure(error: h2::Error) -> Failure {
+    if let Some(io) = error.get_io() {
+        return connect::io_failure(io);
+    }
+    if error.is_go_away() {
+        return Failure::lost(ErrorKind::Goaway, error);
+    }
+    if error.is_reset() && error.is_remote() {
+        return Failure::request(ErrorKind::Reset, error);
+    }
+    Failure::lost(ErrorKind::Protocol, error)
+}

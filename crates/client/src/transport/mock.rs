@@ -1,0 +1,64 @@
+//! A transport without a network: every call takes its time by moving a manual clock.
+
+use std::{cell::Cell, rc::Rc};
+
+use netping_protocol::payload::Exchange;
+use netping_report::ErrorKind;
+
+use super::{Connection, Failure, Transport};
+use crate::clock::Manual;
+
+/// How the mock behaves. Times are in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Behaviour {
+    /// How long connecting takes.
+    pub connect: u64,
+    /// How long each request takes.
+    pub service: u64,
+    /// Every so many requests, one fails; 0: none.
+    pub fail_every: u64,
+}
+
+/// A server that is not there.
+#[derive(Debug, Clone)]
+pub struct Mock {
+    clock: Manual,
+    behaviour: Behaviour,
+    calls: Rc<Cell<u64>>,
+}
+
+impl Mock {
+    /// A mock that moves `clock`.
+    pub fn new(clock: Manual, behaviour: Behaviour) -> Self {
+        Self { clock, behaviour, calls: Rc::default() }
+    }
+
+    /// Requests so far.
+    pub fn calls(&self) -> u64 {
+        self.calls.get()
+    }
+}
+
+impl Transport for Mock {
+    type Connection = Self;
+
+    async fn connect(&self) -> Result<Self, Failure> {
+        self.clock.advance(self.behaviour.connect);
+        Ok(self.clone())
+    }
+}
+
+impl Connection for Mock {
+    fn share(&self) -> Option<Self> {
+        None
+    }
+
+    async fn call(&mut self, _: &Exchange) -> Result<(), Failure> {
+        self.clock.advance(self.behaviour.service);
+        self.calls.set(self.calls.get() + 1);
+        if self.behaviour.fail_every > 0 && self.calls.get().is_multiple_of(self.behaviour.fail_every) {
+            return Err(Failure::request(ErrorKind::Mismatch, "mock"));
+        }
+        Ok(())
+    }
+}

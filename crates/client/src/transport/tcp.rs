@@ -1,0 +1,153 @@
+//! Lines and frames over TCP: a connection for each caller.
+
+use netping_protocol::{
+    frame::{self, RequestHeader},
+    line,
+    payload::Exchange,
+};
+use netping_report::ErrorKind;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use super::{Connection, Endpoint, Failure, Transport, connect};
+
+/// Room beyond the reply that is expected, in bytes: a reply that is too long is seen, and a read that fills less
+/// than the buffer spares the runtime a second one to learn that nothing is left.
+const MARGIN: usize = 512;
+
+/// The longest wrong reply that is read for its text, in bytes.
+const LONGEST_WRONG: usize = 64 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Lines,
+    Frames,
+}
+
+/// Opens TCP connections.
+#[derive(Debug, Clone)]
+pub struct Tcp {
+    endpoint: Endpoint,
+    framing: Framing,
+}
+
+impl Tcp {
+    /// Requests are lines.
+    pub fn lines(endpoint: Endpoint) -> Self {
+        Self { endpoint, framing: Framing::Lines }
+    }
+
+    /// Requests are frames.
+    pub fn frames(endpoint: Endpoint) -> Self {
+        Self { endpoint, framing: Framing::Frames }
+    }
+}
+
+impl Transport for Tcp {
+    type Connection = TcpConnection;
+
+    async fn connect(&self) -> Result<TcpConnection, Failure> {
+        let mut stream = connect::tcp(&self.endpoint).await?;
+        if self.framing == Framing::Frames {
+            stream.write_all(&frame::MAGIC).await.map_err(|error| connect::io_failure(&error))?;
+        }
+        Ok(TcpConnection { stream, framing: self.framing, output: Vec::new(), input: Vec::new() })
+    }
+}
+
+/// A TCP connection with its buffers.
+#[derive(Debug)]
+pub struct TcpConnection {
+    stream: TcpStream,
+    framing: Framing,
+    output: Vec<u8>,
+    input: Vec<u8>,
+}
+
+impl Connection for TcpConnection {
+    fn share(&self) -> Option<Self> {
+        None
+    }
+
+    async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+        self.output.clear();
+        match self.framing {
+            Framing::Lines => {
+                self.output.extend_from_slice(exchange.payload());
+                self.output.push(b'\n');
+            }
+            Framing::Frames => {
+                let header = RequestHeader { payload: exchange.payload().len() as u32, reply: exchange.reply() };
+                self.output.extend_from_slice(&header.encode());
+                self.output.extend_from_slice(exchange.payload());
+            }
+        }
+        self.stream.write_all(&self.output).await.map_err(|error| connect::io_failure(&error))?;
+
+        let expected = exchange.reply_length();
+        let room = expected + frame::REPLY_HEADER + MARGIN;
+        if self.input.len() < room {
+            self.input.resize(room, 0);
+        }
+        let mut filled = 0;
+        let (from, upto, end) = loop {
+            if filled == self.input.len() {
+                return Err(self.wrong(filled, "is longer than expected"));
+            }
+            match self.stream.read(&mut self.input[filled..]).await {
+                Ok(0) if filled == 0 => return Err(Failure::lost(ErrorKind::Eof, "the server closed the connection")),
+                Ok(0) => {
+                    return Err(Failure::lost(ErrorKind::Eof, "the server closed the connection within a reply"));
+                }
+                Ok(read) => filled += read,
+                Err(error) => return Err(connect::io_failure(&error)),
+            }
+            if let Some(reply) = self.whole_reply(filled, expected)? {
+                break reply;
+            }
+        };
+        if end != filled {
+            return Err(self.wrong(filled, "is followed by bytes that nobody asked for"));
+        }
+        if !exchange.verify(&self.input[from..upto]) {
+            return Err(self.wrong(filled, "is not what was sent"));
+        }
+        Ok(())
+    }
+}
+
+impl TcpConnection {
+    /// Where the reply begins and ends, and where what belongs to it ends; `None` until it is whole.
+    fn whole_reply(&mut self, filled: usize, expected: usize) -> Result<Option<(usize, usize, usize)>, Failure> {
+        let input = &self.input[..filled];
+        match self.framing {
+            Framing::Lines if filled <= expected => {
+                // Shorter than a right one; but a wrong one may be whole already.
+                Ok(line::find(input, 0).map(|length| (0, length, length + 1)))
+            }
+            Framing::Lines => Ok(line::find(input, expected).map(|length| (0, length, length + 1))),
+            Framing::Frames => {
+                let Some(length) = frame::reply_length(input) else {
+                    return Ok(None);
+                };
+                let end = frame::REPLY_HEADER + length as usize;
+                if length as usize != expected && end > LONGEST_WRONG {
+                    let detail = format!("a reply of {length} bytes where {expected} were asked for");
+                    return Err(Failure::lost(ErrorKind::Protocol, detail));
+                }
+                if end > self.input.len() {
+                    self.input.resize(end + MARGIN, 0);
+                }
+                Ok((filled >= end).then_some((frame::REPLY_HEADER, end, end)))
+            }
+        }
+    }
+
+    /// A reply that is not the right one: whatever follows on the connection cannot be trusted.
+    fn wrong(&self, filled: usize, what: &str) -> Failure {
+        let shown = self.input[..filled.min(80)].escape_ascii();
+        Failure::lost(ErrorKind::Mismatch, format!("the reply {what}: \"{shown}\""))
+    }
+}

@@ -1,0 +1,362 @@
+//! The measurement loop: the callers of one worker, on one thread.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use netping_protocol::{frame::Reply, payload::Exchange};
+use netping_report::{ErrorKind, LoopKind, Outside, Recorder, Sample, Sink, Window};
+use tokio::time;
+
+use crate::{
+    clock::{self, Clock},
+    deadline::Deadline,
+    lane::{Held, Lane},
+    timeline::Timeline,
+    transport::{Failure, Transport},
+};
+
+/// Pauses of a caller whose connection failed twice or more in a row: a server that is gone must not make it spin.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// What the callers of a worker do.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// How requests come about.
+    pub kind: LoopKind,
+    /// The number of the worker's first caller.
+    pub first_caller: u32,
+    /// How many callers there are.
+    pub callers: usize,
+    /// Bytes of payload in each request.
+    pub payload: usize,
+    /// What each request asks to get back.
+    pub reply: Reply,
+    /// The most a request may take.
+    pub timeout: Duration,
+    /// Requests to send within the window, where they are counted.
+    pub quota: u64,
+}
+
+/// A worker's count of replies, for whoever watches. Only the worker writes it.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Progress(AtomicU64);
+
+impl Progress {
+    /// Replies so far, warm-up and all.
+    pub fn replies(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What a worker knows in the end, beside what its recorder has handed on.
+#[derive(Debug, Default)]
+pub struct WorkerReport {
+    /// Requests outside the window.
+    pub outside: Outside,
+    /// Successes in each 100 ms since the run's clock began.
+    pub slots: Vec<u32>,
+    /// The age, in nanoseconds, of each request without a reply.
+    pub in_flight: Vec<u64>,
+    /// Connections opened in place of lost ones.
+    pub reconnects: u64,
+    /// The first failure of each kind, as people read it.
+    pub details: BTreeMap<ErrorKind, String>,
+    /// CPU time of this thread over the window.
+    pub cpu: Duration,
+    /// When the last request that counts ended.
+    pub last_end: u64,
+}
+
+/// What the callers of a worker share; all of them are on one thread.
+struct Shared<C, S> {
+    job: Job,
+    clock: C,
+    timeline: Arc<Timeline>,
+    progress: Arc<Progress>,
+    recorder: RefCell<Recorder<S>>,
+    left: Cell<u64>,
+    /// The intended start of each caller's request, while it is out.
+    outstanding: RefCell<Vec<Option<u64>>>,
+    details: RefCell<BTreeMap<ErrorKind, String>>,
+    last_end: Cell<u64>,
+    /// Callers that have not finished.
+    active: Cell<usize>,
+}
+
+/// Runs the callers of one worker, spread over `lanes`, until the window ends and the drain is over.
+pub async fn run<T, C, S>(
+    job: Job,
+    lanes: &[Rc<Lane<T>>],
+    clock: C,
+    timeline: Arc<Timeline>,
+    progress: Arc<Progress>,
+    sink: S,
+) -> WorkerReport
+where
+    T: Transport,
+    C: Clock,
+    S: Sink + 'static,
+{
+    let window = timeline.window();
+    let expected = if window.end == u64::MAX { 0 } else { window.end };
+    let shared = Rc::new(Shared {
+        recorder: RefCell::new(Recorder::new(job.kind, expected, sink)),
+        left: Cell::new(job.quota),
+        outstanding: RefCell::new(vec![None; job.callers]),
+        details: RefCell::default(),
+        last_end: Cell::new(0),
+        active: Cell::new(job.callers),
+        job,
+        clock,
+        timeline,
+        progress,
+    });
+    let callers: Vec<_> = (0..shared.job.callers)
+        .map(|number| {
+            let lane = Rc::clone(&lanes[number % lanes.len()]);
+            tokio::task::spawn_local(call(Rc::clone(&shared), lane, number))
+        })
+        .collect();
+    let at_start = Rc::new(Cell::new(None));
+    let meter = tokio::task::spawn_local({
+        let (at_start, start) = (Rc::clone(&at_start), shared.clock.instant(window.start));
+        async move {
+            time::sleep_until(start).await;
+            at_start.set(Some(clock::thread_cpu()));
+        }
+    });
+
+    let at_end = shared.wait().await;
+    meter.abort();
+    for caller in &callers {
+        caller.abort();
+    }
+    for caller in callers {
+        if let Err(error) = caller.await
+            && error.is_panic()
+        {
+            // A caller that is missing would falsify the result.
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+
+    let now = shared.clock.now();
+    let in_flight = shared.outstanding.borrow().iter().flatten().map(|&start| now - start).collect();
+    let reconnects = lanes.iter().map(|lane| lane.reconnects()).sum();
+    let mut report = WorkerReport {
+        in_flight,
+        reconnects,
+        details: shared.details.take(),
+        cpu: at_end.saturating_sub(at_start.get().unwrap_or(at_end)),
+        last_end: shared.last_end.get(),
+        ..WorkerReport::default()
+    };
+    // Every caller is gone, and with it every other owner.
+    if let Some(shared) = Rc::into_inner(shared) {
+        (report.outside, report.slots) = shared.recorder.into_inner().finish();
+    }
+    report
+}
+
+impl<C: Clock, S: Sink> Shared<C, S> {
+    /// Waits until all callers are done or the drain is over; gives the thread's CPU time at the window's end.
+    async fn wait(&self) -> Duration {
+        let mut tick = time::interval(Duration::from_millis(5));
+        let mut at_end = None;
+        loop {
+            tick.tick().await;
+            let now = self.clock.now();
+            let done = self.active.get() == 0;
+            if at_end.is_none() && (done || now >= self.timeline.window().end) {
+                at_end = Some(clock::thread_cpu());
+            }
+            if done || now >= self.timeline.drain_until() {
+                return at_end.unwrap_or_else(clock::thread_cpu);
+            }
+        }
+    }
+
+    /// Whether a request may start now.
+    fn may_start(&self, now: u64, window: Window) -> bool {
+        if now >= window.end {
+            return false;
+        }
+        if self.job.kind == LoopKind::Counted && now >= window.start {
+            let left = self.left.get();
+            self.left.set(left.saturating_sub(1));
+            return left > 0;
+        }
+        true
+    }
+
+    fn record(&self, number: usize, sample: Sample, outcome: Result<(), ErrorKind>) {
+        self.outstanding.borrow_mut()[number] = None;
+        self.recorder.borrow_mut().record(self.timeline.window(), sample, outcome);
+        if outcome.is_ok() {
+            self.progress.0.store(self.progress.replies() + 1, Ordering::Relaxed);
+        }
+        if self.job.kind == LoopKind::Counted {
+            self.last_end.set(sample.end);
+        }
+    }
+}
+
+/// One caller: a request, its reply, the next request.
+async fn call<T: Transport, C: Clock, S: Sink>(shared: Rc<Shared<C, S>>, lane: Rc<Lane<T>>, number: usize) {
+    let job = &shared.job;
+    let timeout = job.timeout.as_nanos() as u64;
+    let limit = |start: u64| shared.clock.instant(start.saturating_add(timeout));
+    let mut exchange = Exchange::new(job.first_caller + number as u32, job.payload, job.reply);
+    let mut deadline = Deadline::new(limit(shared.clock.now()));
+    let mut held = None;
+    let mut pause = Duration::ZERO;
+    loop {
+        let start = shared.clock.now();
+        if !shared.may_start(start, shared.timeline.window()) {
+            shared.active.set(shared.active.get() - 1);
+            return;
+        }
+        shared.outstanding.borrow_mut()[number] = Some(start);
+        let answer = deadline.within(limit(start), attempt(&lane, &mut held, &exchange)).await;
+        let sample = Sample { intended: start, start, end: shared.clock.now() };
+        match answer.unwrap_or_else(|| Err(overdue(held.as_ref()))) {
+            Ok(()) => {
+                shared.record(number, sample, Ok(()));
+                pause = Duration::ZERO;
+            }
+            Err(failure) => {
+                shared.record(number, sample, Err(failure.kind));
+                shared.details.borrow_mut().entry(failure.kind).or_insert(failure.detail);
+                if failure.lost {
+                    lane.discard(&mut held);
+                    time::sleep(pause).await;
+                    pause = (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                }
+            }
+        }
+        exchange.advance();
+    }
+}
+
+async fn attempt<T: Transport>(
+    lane: &Lane<T>,
+    held: &mut Option<Held<T::Connection>>,
+    exchange: &Exchange,
+) -> Result<(), Failure> {
+    use crate::transport::Connection;
+    lane.handle(held).await?.call(exchange).await
+}
+
+/// The failure of a request that took too long: without a connection, it was the connecting.
+fn overdue<C: crate::transport::Connection>(held: Option<&Held<C>>) -> Failure {
+    match held {
+        None => Failure::lost(ErrorKind::ConnectTimeout, "the connection was not there within --timeout"),
+        // The late reply could be taken for the next one's, unless requests on the connection are told apart.
+        Some(held) => Failure {
+            kind: ErrorKind::Timeout,
+            detail: "no whole reply within --timeout".to_owned(),
+            lost: held.connection.share().is_none(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        clock::Manual,
+        transport::mock::{Behaviour, Mock},
+    };
+    use netping_report::{Collected, Collector, Interval};
+
+    const MS: u64 = 1_000_000;
+    const WINDOW: Window = Window { start: 1000 * MS, end: 3000 * MS };
+
+    #[derive(Clone, Default)]
+    struct Kept(Rc<RefCell<Vec<Interval>>>);
+
+    impl Sink for Kept {
+        fn hand_on(&mut self, interval: Interval) {
+            self.0.borrow_mut().push(interval);
+        }
+
+        fn spare(&mut self) -> Option<Interval> {
+            None
+        }
+    }
+
+    /// Runs one caller against a mock that takes its time by moving the clock.
+    fn measure(kind: LoopKind, quota: u64, window: Window, behaviour: Behaviour) -> (Collected, WorkerReport, u64) {
+        let clock = Manual::default();
+        let mock = Mock::new(clock.clone(), behaviour);
+        let timeline = Arc::new(Timeline::new());
+        timeline.set(window, 10 * MS);
+        let job = Job {
+            kind,
+            first_caller: 0,
+            callers: 1,
+            payload: 16,
+            reply: Reply::Echo,
+            timeout: Duration::from_secs(1),
+            quota,
+        };
+        let kept = Kept::default();
+        let lanes = [Rc::new(Lane::new(mock.clone(), None))];
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build_local(tokio::runtime::LocalOptions::default());
+        let report = runtime.unwrap().block_on(async {
+            lanes[0].open().await.unwrap();
+            run(job, &lanes, clock, timeline, Arc::default(), kept.clone()).await
+        });
+        let mut collector = Collector::new(kind);
+        collector.add_rest(report.outside, &report.slots);
+        for interval in kept.0.take() {
+            collector.add(interval);
+        }
+        (collector.finish(window, &report.in_flight, 0), report, mock.calls())
+    }
+
+    #[test]
+    fn neither_connecting_nor_warm_up_counts() {
+        let behaviour = Behaviour { connect: 500 * MS, service: 10 * MS, ..Behaviour::default() };
+        let (collected, _, calls) = measure(LoopKind::Closed, 0, WINDOW, behaviour);
+        // Connected at 500 ms; requests end at 510, 520, ... 3000 ms, of which 1000 to 2990 ms lie in the window.
+        assert_eq!(collected.accounting.ok, 200);
+        assert_eq!(collected.outside.ok, 50);
+        assert_eq!(calls, 250);
+        assert!((collected.summary().rate - 100.0).abs() < 1e-9);
+        assert!(collected.service.equivalent(collected.service.max(), 10 * MS));
+    }
+
+    #[test]
+    fn a_count_of_requests_is_kept_exactly() {
+        let behaviour = Behaviour { service: 10 * MS, ..Behaviour::default() };
+        let window = Window { start: 0, end: u64::MAX };
+        let (collected, report, calls) = measure(LoopKind::Counted, 37, window, behaviour);
+        assert_eq!((collected.accounting.ok, calls), (37, 37));
+        assert_eq!(report.last_end, 370 * MS);
+    }
+
+    #[test]
+    fn every_failed_request_is_accounted_for() {
+        let behaviour = Behaviour { service: 10 * MS, fail_every: 7, ..Behaviour::default() };
+        let (collected, report, calls) = measure(LoopKind::Closed, 0, WINDOW, behaviour);
+        let summary = collected.summary();
+        assert_eq!(summary.scheduled, 200);
+        assert_eq!(summary.accounting.errors, BTreeMap::from([(ErrorKind::Mismatch, 28)]));
+        assert_eq!(summary.scheduled + summary.outside_ok + summary.outside_errors, calls);
+        assert_eq!(summary.failed_time.count, 28);
+        assert_eq!(report.details[&ErrorKind::Mismatch], "mock");
+    }
+}
