@@ -56,16 +56,19 @@ impl<T: Transport> Lane<T> {
         Ok(())
     }
 
-    /// A handle for one request: the one in `held` if its connection still serves, a new one otherwise. Meanwhile
-    /// `held` is empty.
+    /// A handle for one request: the one in `held` if its connection still serves, a new one otherwise. While that is
+    /// being opened, `held` is empty and `connected` false.
     pub async fn handle<'a>(
         &self,
         held: &'a mut Option<Held<T::Connection>>,
+        connected: &Cell<bool>,
     ) -> Result<&'a mut T::Connection, Failure> {
         if !held.as_ref().is_some_and(|held| self.serves(held.generation)) {
             // Dropped first: where connections are limited, the old one must be gone before the new one comes.
             *held = None;
+            connected.set(false);
             *held = Some(self.acquire().await?);
+            connected.set(true);
         }
         self.used.set(self.used.get() + 1);
         match held {
@@ -100,7 +103,8 @@ impl<T: Transport> Lane<T> {
             connection
         } else {
             self.spare.take();
-            let replaces = self.lost.get() && self.generation.get() > 0;
+            // Not the first, and not in its turn: the last one was lost, or dropped with a request that took too long.
+            let replaces = self.generation.get() > 0 && self.used.get() < self.limit;
             let connection = self.transport.connect().await?;
             self.reconnects.set(self.reconnects.get() + u64::from(replaces));
             self.install(connection.share());

@@ -9,7 +9,6 @@ mod clock;
 pub mod commands;
 mod cores;
 mod crew;
-mod deadline;
 pub mod engine;
 mod environment;
 pub mod interrupt;

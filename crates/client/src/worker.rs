@@ -13,19 +13,24 @@ use std::{
 
 use netping_protocol::{frame::Reply, payload::Exchange};
 use netping_report::{ErrorKind, LoopKind, Outside, Recorder, Sample, Sink, Window};
-use tokio::time;
+use tokio::{task::JoinHandle, time};
 
 use crate::{
     clock::{self, Clock},
-    deadline::Deadline,
-    lane::{Held, Lane},
+    lane::Lane,
     timeline::Timeline,
-    transport::{Failure, Transport},
+    transport::{Connection, Transport},
 };
 
 /// Pauses of a caller whose connection failed twice or more in a row: a server that is gone must not make it spin.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// How often a worker looks whether its callers are done.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How often in each request's time limit a worker looks for requests over it: it is kept to within 2 %.
+const PATROLS: u64 = 50;
 
 /// What the callers of a worker do.
 #[derive(Debug, Clone)]
@@ -85,13 +90,24 @@ struct Shared<C, S> {
     progress: Arc<Progress>,
     recorder: RefCell<Recorder<S>>,
     left: Cell<u64>,
-    /// The intended start of each caller's request, while it is out.
-    outstanding: RefCell<Vec<Option<u64>>>,
+    /// What each caller is doing.
+    slots: Vec<Slot>,
     details: RefCell<BTreeMap<ErrorKind, String>>,
     last_end: Cell<u64>,
     /// Callers that have not finished.
     active: Cell<usize>,
 }
+
+/// What one caller is doing, for those who look after all.
+#[derive(Debug)]
+struct Slot {
+    /// When its request started; [`IDLE`] while none is out.
+    start: Cell<u64>,
+    /// Whether it has a connection.
+    connected: Cell<bool>,
+}
+
+const IDLE: u64 = u64::MAX;
 
 /// Runs the callers of one worker, spread over `lanes`, until the window ends and the drain is over.
 pub async fn run<T, C, S>(
@@ -112,7 +128,7 @@ where
     let shared = Rc::new(Shared {
         recorder: RefCell::new(Recorder::new(job.kind, expected, sink)),
         left: Cell::new(job.quota),
-        outstanding: RefCell::new(vec![None; job.callers]),
+        slots: (0..job.callers).map(|_| Slot { start: Cell::new(IDLE), connected: Cell::new(false) }).collect(),
         details: RefCell::default(),
         last_end: Cell::new(0),
         active: Cell::new(job.callers),
@@ -121,12 +137,11 @@ where
         timeline,
         progress,
     });
-    let callers: Vec<_> = (0..shared.job.callers)
-        .map(|number| {
-            let lane = Rc::clone(&lanes[number % lanes.len()]);
-            tokio::task::spawn_local(call(Rc::clone(&shared), lane, number))
-        })
-        .collect();
+    let start = |number: usize| {
+        let lane = Rc::clone(&lanes[number % lanes.len()]);
+        tokio::task::spawn_local(call(Rc::clone(&shared), lane, number))
+    };
+    let mut callers: Vec<_> = (0..shared.job.callers).map(start).collect();
     let at_start = Rc::new(Cell::new(None));
     let meter = tokio::task::spawn_local({
         let (at_start, start) = (Rc::clone(&at_start), shared.clock.instant(window.start));
@@ -136,7 +151,7 @@ where
         }
     });
 
-    let at_end = shared.wait().await;
+    let at_end = shared.look_after(&mut callers, start).await;
     meter.abort();
     for caller in &callers {
         caller.abort();
@@ -151,7 +166,7 @@ where
     }
 
     let now = shared.clock.now();
-    let in_flight = shared.outstanding.borrow().iter().flatten().map(|&start| now - start).collect();
+    let in_flight = shared.slots.iter().filter_map(|slot| slot.age(now)).collect();
     let reconnects = lanes.iter().map(|lane| lane.reconnects()).sum();
     let mut report = WorkerReport {
         in_flight,
@@ -169,9 +184,12 @@ where
 }
 
 impl<C: Clock, S: Sink> Shared<C, S> {
-    /// Waits until all callers are done or the drain is over; gives the thread's CPU time at the window's end.
-    async fn wait(&self) -> Duration {
-        let mut tick = time::interval(Duration::from_millis(5));
+    /// Waits until all callers are done or the drain is over, and meanwhile replaces each caller whose request takes
+    /// too long: no request pays for a timer. Gives the thread's CPU time at the window's end.
+    async fn look_after(&self, callers: &mut [JoinHandle<()>], start: impl Fn(usize) -> JoinHandle<()>) -> Duration {
+        let mut tick = time::interval(LOOK);
+        let timeout = self.job.timeout.as_nanos() as u64;
+        let mut next_patrol = 0;
         let mut at_end = None;
         loop {
             tick.tick().await;
@@ -183,7 +201,31 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             if done || now >= self.timeline.drain_until() {
                 return at_end.unwrap_or_else(clock::thread_cpu);
             }
+            if now < next_patrol {
+                continue;
+            }
+            next_patrol = now + timeout / PATROLS;
+            for (number, slot) in self.slots.iter().enumerate() {
+                if slot.age(now).is_some_and(|age| age >= timeout) {
+                    callers[number].abort();
+                    self.give_up(number, now);
+                    callers[number] = start(number);
+                }
+            }
         }
+    }
+
+    /// Records that a caller's request took too long.
+    fn give_up(&self, number: usize, now: u64) {
+        let slot = &self.slots[number];
+        let (kind, detail) = if slot.connected.replace(false) {
+            (ErrorKind::Timeout, "no whole reply within --timeout")
+        } else {
+            (ErrorKind::ConnectTimeout, "the connection was not there within --timeout")
+        };
+        let start = slot.start.get();
+        self.record(number, Sample { intended: start, start, end: now }, Err(kind));
+        self.details.borrow_mut().entry(kind).or_insert_with(|| detail.to_owned());
     }
 
     /// Whether a request may start now.
@@ -200,7 +242,7 @@ impl<C: Clock, S: Sink> Shared<C, S> {
     }
 
     fn record(&self, number: usize, sample: Sample, outcome: Result<(), ErrorKind>) {
-        self.outstanding.borrow_mut()[number] = None;
+        self.slots[number].start.set(IDLE);
         self.recorder.borrow_mut().record(self.timeline.window(), sample, outcome);
         if outcome.is_ok() {
             self.progress.0.store(self.progress.replies() + 1, Ordering::Relaxed);
@@ -211,13 +253,19 @@ impl<C: Clock, S: Sink> Shared<C, S> {
     }
 }
 
+impl Slot {
+    /// How long its request has been out.
+    fn age(&self, now: u64) -> Option<u64> {
+        let start = self.start.get();
+        (start != IDLE).then(|| now.saturating_sub(start))
+    }
+}
+
 /// One caller: a request, its reply, the next request.
 async fn call<T: Transport, C: Clock, S: Sink>(shared: Rc<Shared<C, S>>, lane: Rc<Lane<T>>, number: usize) {
     let job = &shared.job;
-    let timeout = job.timeout.as_nanos() as u64;
-    let limit = |start: u64| shared.clock.instant(start.saturating_add(timeout));
+    let slot = &shared.slots[number];
     let mut exchange = Exchange::new(job.first_caller + number as u32, job.payload, job.reply);
-    let mut deadline = Deadline::new(limit(shared.clock.now()));
     let mut held = None;
     let mut pause = Duration::ZERO;
     loop {
@@ -226,10 +274,13 @@ async fn call<T: Transport, C: Clock, S: Sink>(shared: Rc<Shared<C, S>>, lane: R
             shared.active.set(shared.active.get() - 1);
             return;
         }
-        shared.outstanding.borrow_mut()[number] = Some(start);
-        let answer = deadline.within(limit(start), attempt(&lane, &mut held, &exchange)).await;
+        slot.start.set(start);
+        let answer = match lane.handle(&mut held, &slot.connected).await {
+            Ok(connection) => connection.call(&exchange).await,
+            Err(failure) => Err(failure),
+        };
         let sample = Sample { intended: start, start, end: shared.clock.now() };
-        match answer.unwrap_or_else(|| Err(overdue(held.as_ref()))) {
+        match answer {
             Ok(()) => {
                 shared.record(number, sample, Ok(()));
                 pause = Duration::ZERO;
@@ -245,28 +296,6 @@ async fn call<T: Transport, C: Clock, S: Sink>(shared: Rc<Shared<C, S>>, lane: R
             }
         }
         exchange.advance();
-    }
-}
-
-async fn attempt<T: Transport>(
-    lane: &Lane<T>,
-    held: &mut Option<Held<T::Connection>>,
-    exchange: &Exchange,
-) -> Result<(), Failure> {
-    use crate::transport::Connection;
-    lane.handle(held).await?.call(exchange).await
-}
-
-/// The failure of a request that took too long: without a connection, it was the connecting.
-fn overdue<C: crate::transport::Connection>(held: Option<&Held<C>>) -> Failure {
-    match held {
-        None => Failure::lost(ErrorKind::ConnectTimeout, "the connection was not there within --timeout"),
-        // The late reply could be taken for the next one's, unless requests on the connection are told apart.
-        Some(held) => Failure {
-            kind: ErrorKind::Timeout,
-            detail: "no whole reply within --timeout".to_owned(),
-            lost: held.connection.share().is_none(),
-        },
     }
 }
 

@@ -4,7 +4,7 @@
 //! request's number in hexadecimal; a shorter one has as many low digits of the request's number as fit. A reply
 //! that belongs to another request is therefore noticed.
 
-use crate::frame::Reply;
+use crate::frame::{REQUEST_HEADER, Reply, RequestHeader};
 
 /// The shortest payload that carries both the caller's and the request's number, in bytes.
 pub const TAGGED: usize = 16;
@@ -15,10 +15,11 @@ pub const BULK_PATTERN: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// One caller's requests: the payload of the current one, and the check of its reply.
+/// One caller's requests: the bytes of the current one, and the check of its reply.
 #[derive(Debug, Clone)]
 pub struct Exchange {
-    payload: Vec<u8>,
+    /// A frame's header, the payload and a line's end, so that neither form has to be put together.
+    bytes: Vec<u8>,
     reply: Reply,
     sequence: u32,
 }
@@ -26,12 +27,14 @@ pub struct Exchange {
 impl Exchange {
     /// The requests of caller number `caller`, each with `length` bytes of payload.
     pub fn new(caller: u32, length: usize, reply: Reply) -> Self {
+        let mut bytes = RequestHeader { payload: length as u32, reply }.encode().to_vec();
         // Letters that differ from byte to byte, so that a shifted reply differs too.
-        let mut payload: Vec<u8> = (0..length).map(|at| b'a' + (at % 23) as u8).collect();
+        bytes.extend((0..length).map(|at| b'a' + (at % 23) as u8));
         if length >= TAGGED {
-            write_hex(&mut payload[..8], caller);
+            write_hex(&mut bytes[REQUEST_HEADER..][..8], caller);
         }
-        let mut exchange = Self { payload, reply, sequence: 0 };
+        bytes.push(b'\n');
+        let mut exchange = Self { bytes, reply, sequence: 0 };
         exchange.number();
         exchange
     }
@@ -42,9 +45,19 @@ impl Exchange {
         self.number();
     }
 
-    /// The bytes to send.
+    /// The payload alone.
     pub fn payload(&self) -> &[u8] {
-        &self.payload
+        &self.bytes[REQUEST_HEADER..self.bytes.len() - 1]
+    }
+
+    /// The payload as a line, with its end.
+    pub fn line(&self) -> &[u8] {
+        &self.bytes[REQUEST_HEADER..]
+    }
+
+    /// The payload as a frame, with its header.
+    pub fn frame(&self) -> &[u8] {
+        &self.bytes[..self.bytes.len() - 1]
     }
 
     /// What the request asks to get back.
@@ -55,29 +68,32 @@ impl Exchange {
     /// The length of the right reply, in bytes.
     pub fn reply_length(&self) -> usize {
         match self.reply {
-            Reply::Echo | Reply::Message => self.payload.len(),
+            Reply::Echo | Reply::Message => self.payload().len(),
             Reply::Bytes(length) => length as usize,
         }
     }
 
     /// Whether `reply` is, byte for byte, the right one.
     pub fn verify(&self, reply: &[u8]) -> bool {
+        let payload = self.payload();
         match self.reply {
-            Reply::Echo | Reply::Message => reply == self.payload,
-            Reply::Bytes(length) if self.payload.is_empty() => reply == vec![FILLER; length as usize],
+            Reply::Echo | Reply::Message => reply == payload,
             Reply::Bytes(length) => {
+                let payload = if payload.is_empty() { &[FILLER] } else { payload };
                 reply.len() == length as usize
-                    && reply.chunks(self.payload.len()).all(|chunk| *chunk == self.payload[..chunk.len()])
+                    && reply.chunks(payload.len()).all(|chunk| *chunk == payload[..chunk.len()])
             }
         }
     }
 
     fn number(&mut self) {
-        let tag = if self.payload.len() >= TAGGED {
-            &mut self.payload[8..TAGGED]
+        let end = self.bytes.len() - 1;
+        let payload = &mut self.bytes[REQUEST_HEADER..end];
+        let tag = if payload.len() >= TAGGED {
+            &mut payload[8..TAGGED]
         } else {
-            let digits = self.payload.len().min(8);
-            &mut self.payload[..digits]
+            let digits = payload.len().min(8);
+            &mut payload[..digits]
         };
         write_hex(tag, self.sequence);
     }
@@ -111,6 +127,8 @@ mod tests {
         let mut exchange = Exchange::new(0x2a, 20, Reply::Echo);
         exchange.advance();
         assert_eq!(exchange.payload(), b"0000002a00000001qrst");
+        assert_eq!(exchange.line(), b"0000002a00000001qrst\n");
+        assert_eq!(exchange.frame(), b"\0\0\0\x14\xFF\xFF\xFF\xFF0000002a00000001qrst");
     }
 
     #[test]

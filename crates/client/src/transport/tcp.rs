@@ -1,10 +1,6 @@
 //! Lines and frames over TCP: a connection for each caller.
 
-use netping_protocol::{
-    frame::{self, RequestHeader},
-    line,
-    payload::Exchange,
-};
+use netping_protocol::{frame, line, payload::Exchange};
 use netping_report::ErrorKind;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -53,16 +49,15 @@ impl Transport for Tcp {
         if self.framing == Framing::Frames {
             stream.write_all(&frame::MAGIC).await.map_err(|error| connect::io_failure(&error))?;
         }
-        Ok(TcpConnection { stream, framing: self.framing, output: Vec::new(), input: Vec::new() })
+        Ok(TcpConnection { stream, framing: self.framing, input: Vec::new() })
     }
 }
 
-/// A TCP connection with its buffers.
+/// A TCP connection with the buffer for its replies.
 #[derive(Debug)]
 pub struct TcpConnection {
     stream: TcpStream,
     framing: Framing,
-    output: Vec<u8>,
     input: Vec<u8>,
 }
 
@@ -72,19 +67,11 @@ impl Connection for TcpConnection {
     }
 
     async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
-        self.output.clear();
-        match self.framing {
-            Framing::Lines => {
-                self.output.extend_from_slice(exchange.payload());
-                self.output.push(b'\n');
-            }
-            Framing::Frames => {
-                let header = RequestHeader { payload: exchange.payload().len() as u32, reply: exchange.reply() };
-                self.output.extend_from_slice(&header.encode());
-                self.output.extend_from_slice(exchange.payload());
-            }
-        }
-        self.stream.write_all(&self.output).await.map_err(|error| connect::io_failure(&error))?;
+        let request = match self.framing {
+            Framing::Lines => exchange.line(),
+            Framing::Frames => exchange.frame(),
+        };
+        self.stream.write_all(request).await.map_err(|error| connect::io_failure(&error))?;
 
         let expected = exchange.reply_length();
         let room = expected + frame::REPLY_HEADER + MARGIN;
