@@ -60,12 +60,21 @@ impl Reading {
 
     /// How many connections the server takes.
     pub fn max_connections(&self) -> Option<u64> {
-        self.0.get("netping_max_connections").map(|&limit| limit as u64)
+        self.count("netping_max_connections")
     }
 
     /// Requests that the server has answered.
     pub fn requests(&self) -> Option<u64> {
-        self.0.get("netping_requests_total").map(|&count| count as u64)
+        self.count("netping_requests_total")
+    }
+
+    /// Connections that the server has taken.
+    pub fn connections_admitted(&self) -> Option<u64> {
+        self.count("netping_connections_admitted_total")
+    }
+
+    fn count(&self, name: &str) -> Option<u64> {
+        self.0.get(name).map(|&count| count as u64)
     }
 
     fn gained(&self, earlier: &Self, name: &str) -> Option<f64> {

@@ -7,13 +7,14 @@ use h2::{
     RecvStream,
     client::{Builder, SendRequest},
 };
-use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version};
 use netping_protocol::{
     echopb::{EchoRequest, EchoResponse},
     frame::Reply,
     payload::Exchange,
 };
 use netping_report::ErrorKind;
+use percent_encoding::percent_decode;
 use prost::{
     Message,
     encoding::{encode_key, encode_varint, encoded_len_varint, key_len},
@@ -48,8 +49,8 @@ impl GrpcH2 {
         *head.version_mut() = Version::HTTP_2;
         // A target's host and port are always a valid authority.
         *head.uri_mut() = uri.parse().unwrap_or_else(|_| Uri::from_static("http://localhost/echopb.Echo/Echo"));
-        head.headers_mut().insert(http::header::TE, http::HeaderValue::from_static("trailers"));
-        let grpc = http::HeaderValue::from_static("application/grpc");
+        head.headers_mut().insert(http::header::TE, HeaderValue::from_static("trailers"));
+        let grpc = HeaderValue::from_static("application/grpc");
         head.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
         Self { endpoint, head }
     }
@@ -159,7 +160,8 @@ fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
     match status.to_str().ok().and_then(|status| status.parse().ok()) {
         Some(0) => Ok(()),
         Some(code) => {
-            let message = headers.get("grpc-message").map_or("", |message| message.to_str().unwrap_or_default());
+            let message = headers.get("grpc-message").map_or(&[][..], HeaderValue::as_bytes);
+            let message = percent_decode(message).decode_utf8_lossy();
             Err(Failure::request(ErrorKind::Grpc(code), format!("gRPC status {code}: {message}")))
         }
         None => Err(Failure::request(ErrorKind::Protocol, "the reply's grpc-status is no number")),

@@ -1,0 +1,205 @@
+//! The `netping` binary when something is wrong: a clear error, the documented exit code, and accounts that add up.
+
+mod common;
+
+use std::{
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    process::Stdio,
+    thread,
+};
+
+use common::{Server, load, netping, parse, run, stderr};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::Value;
+
+/// A server that does `behave` with each connection, and its URL.
+fn misbehaving(scheme: &str, behave: impl Fn(TcpStream) + Send + Copy + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("{scheme}://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(move || behave(stream.unwrap()));
+        }
+    });
+    url
+}
+
+/// A short run that must end with exit code 1; its first step's summary, and what stands on standard error.
+fn failing(url: &str, flags: &[&str]) -> (Value, String) {
+    let fixed = ["throughput", url, "-c", "3", "-d", "300ms", "--warmup", "0s", "--json", "-"];
+    let output = run(&[&fixed, flags].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let run = parse(&String::from_utf8_lossy(&output.stdout));
+    (run["steps"][0]["summary"].clone(), stderr(&output))
+}
+
+fn kinds(summary: &Value) -> Vec<&str> {
+    summary["errors"].as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn wrong_usage_says_what_to_write() {
+    let cases: [(&[&str], &str); 12] = [
+        (&["throughput", "udp://127.0.0.1:1", "-c", "1"], "unknown scheme 'udp'"),
+        (&["throughput", "tcp://127.0.0.1:1", "-c", "0"], "values begin at 1"),
+        (&["throughput", "tcp://127.0.0.1:1", "-c", "10..1"], "ends before it begins"),
+        (&["throughput", "tcp://127.0.0.1:1", "-c", "x"], "a range looks like"),
+        (&["throughput", "tcp://127.0.0.1:1"], "--callers"),
+        (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "--connections", "1"], "--connections is for grpc://"),
+        (&["throughput", "grpc://127.0.0.1:1", "-c", "1", "--connections", "2"], "nothing to measure"),
+        (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "-d", "0s"], "0 is too short"),
+        (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "--framing", "line", "--response", "9"], "--framing frame"),
+        (&["latency", "tcp://127.0.0.1:1", "--payload", "99999999"], "at most 16777216 bytes"),
+        (&["latency", "tcp://127.0.0.1:1", "--repeat", "0"], "'forever'"),
+        (&["latency", "tcp://127.0.0.1:1", "--max-error-rate", "2"], "from 0 to 1"),
+    ];
+    for (args, message) in cases {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains(message), "{args:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_port_that_nobody_listens_on_is_named() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for url in [format!("tcp://{free}"), format!("grpc://{free}")] {
+        let output = run(&["latency", &url]);
+        assert_eq!(output.status.code(), Some(3));
+        let text = stderr(&output);
+        assert!(text.contains(&url) && text.contains("refused") && text.contains("is a server listening"), "{text}");
+    }
+    let output = run(&["latency", "grpc://127.0.0.1:1", "--grpc-client", "tonic"]);
+    assert!(stderr(&output).contains("refused"), "{}", stderr(&output));
+    let output = run(&["latency", "tcp://no-such-host.invalid"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("cannot resolve"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_before_measuring() {
+    let output = run(&["latency", "tcp://127.0.0.1:1", "--json", "/no/such/folder/run.json"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("cannot write /no/such/folder/run.json"), "{}", stderr(&output));
+}
+
+#[test]
+fn garbage_is_never_a_success() {
+    let garbage = |mut stream: TcpStream| {
+        let mut request = [0; 512];
+        while stream.read(&mut request).is_ok_and(|read| read > 0) {
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    };
+    for (flags, expected) in [(&[][..], "mismatch"), (&["--framing", "frame"], "protocol")] {
+        let (summary, text) = failing(&misbehaving("tcp", garbage), flags);
+        assert_eq!((&summary["ok"], kinds(&summary)), (&Value::from(0), vec![expected]), "{text}");
+    }
+    // HTTP/2 shows it in the handshake's answer, or with the first request.
+    for client in ["h2", "tonic"] {
+        let (summary, text) = failing(&misbehaving("grpc", garbage), &["--grpc-client", client]);
+        assert_eq!(summary["ok"], 0, "{text}");
+        assert!(summary["scheduled"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn a_reply_that_belongs_to_another_request_is_a_mismatch() {
+    let stale = |mut stream: TcpStream| {
+        let mut request = [0; 512];
+        while stream.read(&mut request).is_ok_and(|read| read > 0) {
+            let _ = stream.write_all(b"0000\n");
+        }
+    };
+    let (summary, text) = failing(&misbehaving("tcp", stale), &["--max-error-rate", "0.1"]);
+    assert_eq!(kinds(&summary), ["mismatch"]);
+    assert!(text.contains("is not what was sent"), "{text}");
+}
+
+#[test]
+fn a_server_that_closes_or_says_nothing_is_told_apart() {
+    let (summary, _) = failing(&misbehaving("tcp", drop), &[]);
+    assert!(kinds(&summary).iter().all(|kind| ["eof", "reset"].contains(kind)), "{summary}");
+
+    let silent = |mut stream: TcpStream| drop(stream.read_to_end(&mut Vec::new()));
+    for scheme in ["tcp", "grpc"] {
+        let (summary, text) = failing(&misbehaving(scheme, silent), &["--timeout", "100ms"]);
+        assert_eq!(kinds(&summary), ["timeout"], "{text}");
+        // Each caller has had its three, or two and one that began in the window.
+        assert!(summary["scheduled"].as_u64().unwrap() >= 6, "{summary}");
+    }
+}
+
+#[test]
+fn a_grpc_error_has_its_code() {
+    let server = Server::start("grpc", &["--max-message", "100"]);
+    for client in ["h2", "tonic"] {
+        let flags = ["--payload", "500", "--connections", "1", "--grpc-client", client];
+        let (summary, text) = failing(&server.url, &flags);
+        assert_eq!(kinds(&summary), ["grpc_11"], "{text}");
+        assert!(text.contains("the limit is: 100 bytes"), "{text}");
+    }
+}
+
+#[test]
+fn a_server_killed_in_mid_run_leaves_exact_accounts() {
+    for (kind, flags) in [("threads", &[][..]), ("tokio", &[]), ("grpc", &[]), ("grpc", &["--grpc-client", "tonic"])] {
+        let mut server = Server::start(kind, &[]);
+        let client = netping()
+            .args(["throughput", &server.url, "-c", "8", "-d", "1s", "--warmup", "0s", "--json", "-"])
+            .args(flags)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        server.await_requests();
+        server.child.kill().unwrap();
+        server.child.wait().unwrap();
+        let output = client.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let run = parse(&String::from_utf8(output.stdout).unwrap());
+        let summary = &run["steps"][0]["summary"];
+        assert!(summary["errors"]["refused"].as_u64().unwrap() > 0, "{kind} {flags:?}: {summary}");
+        // Refused callers pause: 8 of them come to some tens of tries in a second, not to thousands.
+        assert!(summary["errors"]["refused"].as_u64().unwrap() < 500, "{summary}");
+    }
+}
+
+#[test]
+fn ctrl_c_keeps_what_there_is() {
+    let server = Server::start("tokio", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let mut client = netping()
+        .args(["throughput", &server.url, "-c", "2,4", "-d", "60s", "--warmup", "0s"])
+        .args(["--json", file.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    server.await_requests();
+    kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).unwrap();
+    let mut table = String::new();
+    client.stdout.take().unwrap().read_to_string(&mut table).unwrap();
+    assert_eq!(client.wait().unwrap().code(), Some(130));
+    assert_eq!(table.lines().count(), 3, "{table}");
+    let run = load(&file);
+    assert_eq!((&run["status"], &run["steps"][0]["status"]), (&Value::from("partial"), &Value::from("partial")));
+    assert_eq!(run["steps"].as_array().unwrap().len(), 1);
+    assert!(run["steps"][0]["summary"]["ok"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn connections_that_a_server_does_not_take_are_failures() {
+    let server = Server::start("tokio", &["--max-connections", "4"]);
+    let output = run(&["throughput", &server.url, "-c", "16", "-d", "300ms", "--warmup", "0s", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(1));
+    let run = parse(&String::from_utf8_lossy(&output.stdout));
+    let summary = &run["steps"][0]["summary"];
+    assert!(summary["ok"].as_u64().unwrap() > 0);
+    assert!(kinds(summary).iter().all(|kind| ["eof", "reset"].contains(kind)), "{summary}");
+}
