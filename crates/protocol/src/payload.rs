@@ -149,7 +149,7 @@ mod tests {
             for _ in 0..steps {
                 exchange.advance();
             }
-            prop_assert!(exchange.payload().iter().all(|byte| byte.is_ascii_graphic()));
+            prop_assert!(exchange.payload().iter().all(u8::is_ascii_graphic));
             let mut answer = Vec::new();
             repeat_into(exchange.payload(), reply as usize, &mut answer);
             prop_assert!(exchange.verify(&answer));

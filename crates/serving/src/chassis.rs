@@ -191,7 +191,7 @@ impl Inner {
     }
 
     /// Logs at most once a second, whatever happens how often.
-    fn complain(&self, log: impl FnOnce()) {
+    pub fn complain(&self, log: impl FnOnce()) {
         let Ok(mut last) = self.last_complaint.lock() else {
             return;
         };

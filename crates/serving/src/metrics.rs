@@ -36,6 +36,7 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 pub(crate) struct Endpoint {
     listener: tokio::net::TcpListener,
     registry: Arc<Registry>,
+    server: Weak<Inner>,
 }
 
 impl Endpoint {
@@ -47,7 +48,7 @@ impl Endpoint {
         registry.register("netping_errors", "Errors, by kind", server.errors.clone());
         registry.register_collector(Box::new(ServerCollector(Arc::downgrade(server))));
         registry.register_collector(Box::new(ProcessCollector));
-        Ok(Self { listener, registry: Arc::new(registry) })
+        Ok(Self { listener, registry: Arc::new(registry), server: Arc::downgrade(server) })
     }
 
     pub async fn serve(self) {
@@ -59,7 +60,9 @@ impl Endpoint {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    tracing::warn!("metrics: accept failed: {error}");
+                    if let Some(server) = self.server.upgrade() {
+                        server.complain(|| tracing::warn!("metrics: accept failed: {error}"));
+                    }
                     time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }

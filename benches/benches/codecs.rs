@@ -1,0 +1,55 @@
+//! Lines and frames, without sockets: one request in and its reply out.
+
+#![allow(missing_docs, reason = "criterion's macros make items without docs")]
+
+use std::hint::black_box;
+
+use bytes::BytesMut;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use netping_protocol::{
+    frame::{MAGIC, Reply},
+    payload::Exchange,
+    session::{Limits, Session},
+};
+
+const LENGTHS: [usize; 3] = [4, 581, 64 << 10];
+
+fn sessions(c: &mut Criterion) {
+    for (form, magic) in [("line", &b""[..]), ("frame", &MAGIC)] {
+        let mut group = c.benchmark_group(format!("session/{form}"));
+        for length in LENGTHS {
+            let exchange = Exchange::new(0, length, Reply::Echo);
+            let request = if form == "line" { exchange.line() } else { exchange.frame() };
+            let mut session = Session::new(Limits::default());
+            let (mut input, mut output) = (BytesMut::from(magic), BytesMut::new());
+            group.throughput(Throughput::Bytes(length as u64));
+            group.bench_function(BenchmarkId::from_parameter(length), |b| {
+                b.iter(|| {
+                    input.extend_from_slice(black_box(request));
+                    while let Ok(Some(request)) = session.next(&mut input) {
+                        session.reply(&request, &mut output).expect("an echo cannot fail");
+                    }
+                    black_box(&output);
+                    output.clear();
+                });
+            });
+        }
+    }
+}
+
+fn exchanges(c: &mut Criterion) {
+    let mut group = c.benchmark_group("exchange");
+    for length in LENGTHS {
+        let mut exchange = Exchange::new(0, length, Reply::Echo);
+        group.throughput(Throughput::Bytes(length as u64));
+        group.bench_function(BenchmarkId::new("advance and verify", length), |b| {
+            b.iter(|| {
+                exchange.advance();
+                black_box(exchange.verify(black_box(exchange.payload())))
+            });
+        });
+    }
+}
+
+criterion_group!(benches, sessions, exchanges);
+criterion_main!(benches);

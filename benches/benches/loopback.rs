@@ -1,0 +1,117 @@
+//! Round trips and pipelined requests against each server in this process, and the servers' p50 in one table.
+
+#![allow(missing_docs, reason = "criterion's macros make items without docs")]
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use criterion::{Criterion, Throughput, criterion_group};
+use futures_util::future::join_all;
+use netping_benches::start_all;
+use netping_client::{
+    engine::{self, Observer, Phase},
+    interrupt::Interrupt,
+    plan::{Extent, Plan},
+    transport::Kind,
+};
+use netping_protocol::{
+    echopb::{EchoRequest, echo_client::EchoClient},
+    frame::Reply,
+    target::{Scheme, Target},
+};
+use netping_report::{
+    format::nanos_as_micros,
+    table::{Column, Table},
+};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Requests that are out at once when pipelined.
+const PIPELINED: usize = 64;
+
+fn loopback(c: &mut Criterion) {
+    for (name, target) in start_all() {
+        for (how, requests) in [("round trip", 1), ("pipelined", PIPELINED)] {
+            let mut group = c.benchmark_group(how);
+            group.throughput(Throughput::Elements(requests as u64));
+            match target.scheme {
+                Scheme::Tcp => {
+                    let mut stream = TcpStream::connect(target.authority()).expect("a server that listens");
+                    stream.set_nodelay(true).expect("a connected socket");
+                    let lines = b"0123\n".repeat(requests);
+                    let mut replies = vec![0; lines.len()];
+                    group.bench_function(name, |b| {
+                        b.iter(|| {
+                            stream.write_all(&lines).expect("an open connection");
+                            stream.read_exact(&mut replies).expect("an open connection");
+                            assert_eq!(replies, lines);
+                        });
+                    });
+                }
+                Scheme::Grpc => {
+                    let runtime =
+                        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+                    let url = format!("http://{}", target.authority());
+                    let endpoint = tonic::transport::Endpoint::from_shared(url).expect("a server's own URL");
+                    let channel = runtime.block_on(endpoint.connect()).expect("a server that listens");
+                    let client = EchoClient::new(channel);
+                    let call = |mut client: EchoClient<_>| async move {
+                        let request = EchoRequest { input: "0123".to_owned(), response_bytes: 0 };
+                        client.echo(request).await.expect("an open connection").into_inner().output
+                    };
+                    group.bench_function(name, |b| {
+                        b.iter(|| {
+                            let calls = (0..requests).map(|_| call(client.clone()));
+                            let replies = runtime.block_on(join_all(calls));
+                            assert!(replies.iter().all(|reply| reply == "0123"));
+                        });
+                    });
+                }
+            }
+        }
+    }
+}
+
+criterion_group!(benches, loopback);
+
+struct Silent;
+
+impl Observer for Silent {
+    fn phase(&self, _: Phase, _: Option<Duration>) {}
+    fn tick(&self, _: Duration, _: f64) {}
+}
+
+/// 10,000 round trips of the client's own engine, on one connection.
+fn p50(target: &Target) -> String {
+    let plan = Plan {
+        target: target.clone(),
+        label: None,
+        metrics: None,
+        kind: if target.scheme == Scheme::Grpc { Kind::GrpcH2 } else { Kind::Line },
+        callers: 1,
+        connections: 1,
+        workers: 1,
+        pin: false,
+        busy_poll: false,
+        payload: 4,
+        reply: Reply::Echo,
+        warmup: Duration::from_millis(200),
+        extent: Extent::Requests(10_000),
+        timeout: Duration::from_secs(5),
+        requests_per_connection: None,
+    };
+    let outcome = engine::run(&plan, &Interrupt::default(), &Silent).expect("a server that listens");
+    nanos_as_micros(outcome.collected.summary().service_time.quantile(50.0))
+}
+
+fn main() {
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+    // `cargo test` runs benchmarks once, to see that they work.
+    let rows = start_all().map(|(name, target)| vec![name.to_owned(), p50(&target)]);
+    println!("{}", Table::whole(&[Column::text("server", 0), Column::number("p50 us", 0)], &rows));
+}
