@@ -12,6 +12,7 @@ use criterion::{Criterion, Throughput, criterion_group};
 use futures_util::future::join_all;
 use netping_benches::start_all;
 use netping_client::{
+    arrival::Arrival,
     engine::{self, Observer, Phase},
     interrupt::Interrupt,
     plan::{Extent, Plan},
@@ -92,6 +93,8 @@ fn p50(target: &Target) -> String {
         label: None,
         metrics: None,
         kind: if target.scheme == Scheme::Grpc { Kind::GrpcH2 } else { Kind::Line },
+        arrival: Arrival::Closed,
+        max_backlog: 0,
         callers: 1,
         connections: 1,
         workers: 1,

@@ -66,7 +66,6 @@ pub struct Crew<T> {
     pub lanes: usize,
     pub requests_per_connection: Option<u64>,
     pub core: Option<usize>,
-    pub busy_poll: bool,
     pub clock: Monotonic,
     pub timeline: Arc<Timeline>,
     pub progress: Arc<Progress>,
@@ -87,7 +86,7 @@ impl<T: Transport> Crew<T> {
     }
 
     async fn work(mut self) {
-        if self.busy_poll {
+        if self.job.busy_poll {
             tokio::task::spawn_local(async {
                 loop {
                     tokio::task::yield_now().await;

@@ -21,6 +21,7 @@ use netping_report::{Collected, Collector, Cost, ErrorKind, Interval, LoopKind, 
 use tokio::sync::watch;
 
 use crate::{
+    arrival::Arrival,
     clock::{Clock, Monotonic},
     cores,
     crew::{Crew, Event, Loop},
@@ -133,11 +134,13 @@ impl Visitor for Step<'_> {
                         Extent::Time(_) => 0,
                         Extent::Requests(requests) => share(requests as usize, plan.workers, worker) as u64,
                     },
+                    schedule: plan.arrival.schedule(worker, plan.workers),
+                    max_backlog: share(plan.max_backlog, plan.workers, worker),
+                    busy_poll: plan.busy_poll,
                 },
                 lanes: share(plan.connections, plan.workers, worker),
                 requests_per_connection: plan.requests_per_connection.map(NonZeroU64::get),
                 core: (!cores.is_empty()).then(|| cores[worker % cores.len()]),
-                busy_poll: plan.busy_poll,
                 clock,
                 timeline: Arc::clone(&timeline),
                 progress: Arc::clone(&counter),
@@ -170,6 +173,7 @@ impl Visitor for Step<'_> {
 impl Step<'_> {
     fn loop_kind(&self) -> LoopKind {
         match self.plan.extent {
+            _ if self.plan.arrival != Arrival::Closed => LoopKind::Open,
             Extent::Time(_) => LoopKind::Closed,
             Extent::Requests(_) => LoopKind::Counted,
         }
@@ -214,7 +218,7 @@ impl Running<'_> {
             Extent::Time(duration) => (start + nanos(duration), Some(duration)),
             Extent::Requests(_) => (u64::MAX, None),
         };
-        self.timeline.set(Window { start, end }, nanos(plan.timeout) + nanos(LOOK));
+        self.timeline.set(begun, Window { start, end }, nanos(plan.timeout) + nanos(LOOK));
         // Workers hold the other end until they are done.
         let _ = go.send(true);
 
@@ -272,7 +276,8 @@ impl Running<'_> {
         }
         let at_end = at_end.unwrap_or_else(|| self.probe.read());
         let in_flight: Vec<u64> = reports.iter().flat_map(|report| report.in_flight.iter().copied()).collect();
-        let collected = collector.finish(window, &in_flight, 0);
+        let not_sent = reports.iter().map(|report| report.not_sent).sum();
+        let collected = collector.finish(window, &in_flight, not_sent);
         let cpu: Vec<f64> = reports.iter().map(|report| report.cpu.as_secs_f64()).collect();
         let handled = collected.accounting.ok + collected.accounting.failed();
         let cost = Cost {

@@ -5,14 +5,17 @@
 //! the recorder of `netping-report`. [`session`] keeps, saves and shows what came of it.
 
 pub mod args;
+pub mod arrival;
 mod clock;
 pub mod commands;
 mod cores;
 mod crew;
+mod dispatch;
 pub mod engine;
 mod environment;
 pub mod interrupt;
 mod lane;
+mod pacer;
 pub mod plan;
 mod progress;
 pub mod server_metrics;

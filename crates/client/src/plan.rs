@@ -5,7 +5,7 @@ use std::{num::NonZeroU64, time::Duration};
 use netping_protocol::{frame::Reply, target::Target};
 use netping_report::StepSettings;
 
-use crate::transport::Kind;
+use crate::{arrival::Arrival, transport::Kind};
 
 /// One step: one target, one set of settings.
 #[derive(Debug, Clone)]
@@ -18,6 +18,10 @@ pub struct Plan {
     pub metrics: Option<String>,
     /// How requests are put on the wire.
     pub kind: Kind,
+    /// How requests come about.
+    pub arrival: Arrival,
+    /// In an open loop, the most requests that may be due and wait for a caller.
+    pub max_backlog: usize,
     /// Callers, each with one request outstanding.
     pub callers: usize,
     /// Connections; for a protocol without multiplexing, one for each caller.
@@ -59,7 +63,12 @@ impl Plan {
             Extent::Requests(requests) => (None, Some(requests)),
         };
         StepSettings {
-            loop_kind: "closed".to_owned(),
+            arrivals: self.arrival.name().to_owned(),
+            planned_rate: self.arrival.rate(),
+            seed: match self.arrival {
+                Arrival::Poisson { seed, .. } => Some(seed),
+                Arrival::Closed | Arrival::Constant(_) => None,
+            },
             callers: self.callers,
             connections: self.connections,
             workers: self.workers,

@@ -217,6 +217,12 @@ fn troubles(step: &Step, details: &BTreeMap<ErrorKind, String>) -> Vec<String> {
     if summary.accounting.in_flight > 0 {
         lines.push(format!("  {} requests got no reply before the drain was over", summary.accounting.in_flight));
     }
+    if summary.accounting.not_sent > 0 {
+        let count = format::thousands(summary.accounting.not_sent as f64);
+        lines.push(format!(
+            "  {count} requests were due but never sent: no caller came free, or --max-backlog was full"
+        ));
+    }
     if summary.outside_errors > 0 {
         lines.push(format!("  {} requests failed outside the window (they do not count)", summary.outside_errors));
     }

@@ -8,6 +8,7 @@ use netping_report::Window;
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Timeline {
+    begin: AtomicU64,
     start: AtomicU64,
     end: AtomicU64,
     drain_until: AtomicU64,
@@ -16,11 +17,13 @@ pub struct Timeline {
 impl Timeline {
     /// A run whose window is not known yet: nothing counts.
     pub fn new() -> Self {
-        Self { start: AtomicU64::new(u64::MAX), end: AtomicU64::new(u64::MAX), drain_until: AtomicU64::new(u64::MAX) }
+        let unknown = || AtomicU64::new(u64::MAX);
+        Self { begin: unknown(), start: unknown(), end: unknown(), drain_until: unknown() }
     }
 
-    /// Sets the window, and how long after it replies are waited for.
-    pub fn set(&self, window: Window, drain: u64) {
+    /// Sets when requests begin, the window, and how long after it replies are waited for.
+    pub fn set(&self, begin: u64, window: Window, drain: u64) {
+        self.begin.store(begin, Ordering::Relaxed);
         self.start.store(window.start, Ordering::Relaxed);
         self.end.store(window.end, Ordering::Relaxed);
         self.drain_until.store(window.end.saturating_add(drain), Ordering::Relaxed);
@@ -31,6 +34,11 @@ impl Timeline {
         self.end.fetch_min(now, Ordering::Relaxed);
         self.start.fetch_min(now, Ordering::Relaxed);
         self.drain_until.fetch_min(now.saturating_add(drain), Ordering::Relaxed);
+    }
+
+    /// When requests begin, warm-up and all.
+    pub fn begin(&self) -> u64 {
+        self.begin.load(Ordering::Relaxed)
     }
 
     /// When requests count.

@@ -16,8 +16,11 @@ use netping_report::{ErrorKind, LoopKind, Outside, Recorder, Sample, Sink, Windo
 use tokio::{task::JoinHandle, time};
 
 use crate::{
+    arrival::Schedule,
     clock::{self, Clock},
+    dispatch::Dispatch,
     lane::Lane,
+    pacer::Pacer,
     timeline::Timeline,
     transport::{Connection, Transport},
 };
@@ -49,6 +52,12 @@ pub struct Job {
     pub timeout: Duration,
     /// Requests to send within the window, where they are counted.
     pub quota: u64,
+    /// When requests are due, in an open loop.
+    pub schedule: Option<Schedule>,
+    /// The most requests that may be due and wait for a caller.
+    pub max_backlog: usize,
+    /// Whether the runtime polls all the time.
+    pub busy_poll: bool,
 }
 
 /// A worker's count of replies, for whoever watches. Only the worker writes it.
@@ -70,8 +79,10 @@ pub struct WorkerReport {
     pub outside: Outside,
     /// Successes in each 100 ms since the run's clock began.
     pub slots: Vec<u32>,
-    /// The age, in nanoseconds, of each request without a reply.
+    /// The age, in nanoseconds since it was due, of each request without a reply.
     pub in_flight: Vec<u64>,
+    /// Requests that were due but never handed to the transport.
+    pub not_sent: u64,
     /// Connections opened in place of lost ones.
     pub reconnects: u64,
     /// The first failure of each kind, as people read it.
@@ -90,6 +101,8 @@ struct Shared<C, S> {
     progress: Arc<Progress>,
     recorder: RefCell<Recorder<S>>,
     left: Cell<u64>,
+    /// In an open loop, who gets which request.
+    dispatch: Option<Dispatch>,
     /// What each caller is doing.
     slots: Vec<Slot>,
     details: RefCell<BTreeMap<ErrorKind, String>>,
@@ -103,6 +116,8 @@ struct Shared<C, S> {
 struct Slot {
     /// When its request started; [`IDLE`] while none is out.
     start: Cell<u64>,
+    /// When that was due.
+    intended: Cell<u64>,
     /// Whether it has a connection.
     connected: Cell<bool>,
 }
@@ -111,7 +126,7 @@ const IDLE: u64 = u64::MAX;
 
 /// Runs the callers of one worker, spread over `lanes`, until the window ends and the drain is over.
 pub async fn run<T, C, S>(
-    job: Job,
+    mut job: Job,
     lanes: &[Rc<Lane<T>>],
     clock: C,
     timeline: Arc<Timeline>,
@@ -128,7 +143,8 @@ where
     let shared = Rc::new(Shared {
         recorder: RefCell::new(Recorder::new(job.kind, expected, sink)),
         left: Cell::new(job.quota),
-        slots: (0..job.callers).map(|_| Slot { start: Cell::new(IDLE), connected: Cell::new(false) }).collect(),
+        dispatch: job.schedule.take().map(|schedule| Dispatch::new(schedule, timeline.begin(), job.max_backlog)),
+        slots: (0..job.callers).map(|_| Slot::default()).collect(),
         details: RefCell::default(),
         last_end: Cell::new(0),
         active: Cell::new(job.callers),
@@ -151,8 +167,12 @@ where
         }
     });
 
+    let pacer = tokio::task::spawn_local(pace(Rc::clone(&shared)));
+
     let at_end = shared.look_after(&mut callers, start).await;
     meter.abort();
+    pacer.abort();
+    let _ = pacer.await;
     for caller in &callers {
         caller.abort();
     }
@@ -166,10 +186,13 @@ where
     }
 
     let now = shared.clock.now();
-    let in_flight = shared.slots.iter().filter_map(|slot| slot.age(now)).collect();
+    let window = shared.timeline.window();
+    let in_flight = shared.slots.iter().filter_map(|slot| slot.in_flight(now, window)).collect();
+    let not_sent = shared.dispatch.as_ref().map_or(0, |dispatch| dispatch.not_sent(window));
     let reconnects = lanes.iter().map(|lane| lane.reconnects()).sum();
     let mut report = WorkerReport {
         in_flight,
+        not_sent,
         reconnects,
         details: shared.details.take(),
         cpu: at_end.saturating_sub(at_start.get().unwrap_or(at_end)),
@@ -223,22 +246,27 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         } else {
             (ErrorKind::ConnectTimeout, "the connection was not there within --timeout")
         };
-        let start = slot.start.get();
-        self.record(number, Sample { intended: start, start, end: now }, Err(kind));
+        let sample = Sample { intended: slot.intended.get(), start: slot.start.get(), end: now };
+        self.record(number, sample, Err(kind));
         self.details.borrow_mut().entry(kind).or_insert_with(|| detail.to_owned());
     }
 
-    /// Whether a request may start now.
-    fn may_start(&self, now: u64, window: Window) -> bool {
+    /// The next request: when it is due, and when it starts. `None` when there will be no more.
+    async fn next(&self) -> Option<(u64, u64)> {
+        if let Some(dispatch) = &self.dispatch {
+            let intended = dispatch.take(&self.clock, || self.timeline.window()).await?;
+            return Some((intended, self.clock.now()));
+        }
+        let now = self.clock.now();
+        let window = self.timeline.window();
         if now >= window.end {
-            return false;
+            return None;
         }
         if self.job.kind == LoopKind::Counted && now >= window.start {
             let left = self.left.get();
-            self.left.set(left.saturating_sub(1));
-            return left > 0;
+            self.left.set(left.checked_sub(1)?);
         }
-        true
+        Some((now, now))
     }
 
     fn record(&self, number: usize, sample: Sample, outcome: Result<(), ErrorKind>) {
@@ -253,11 +281,33 @@ impl<C: Clock, S: Sink> Shared<C, S> {
     }
 }
 
+impl Default for Slot {
+    fn default() -> Self {
+        Self { start: Cell::new(IDLE), intended: Cell::new(IDLE), connected: Cell::new(false) }
+    }
+}
+
 impl Slot {
     /// How long its request has been out.
     fn age(&self, now: u64) -> Option<u64> {
         let start = self.start.get();
         (start != IDLE).then(|| now.saturating_sub(start))
+    }
+
+    /// How long ago its request was due, if that is out and began before the window's end.
+    fn in_flight(&self, now: u64, window: Window) -> Option<u64> {
+        let intended = self.intended.get();
+        self.age(now).filter(|_| intended < window.end).map(|_| now.saturating_sub(intended))
+    }
+}
+
+/// Wakes callers when requests are due, in an open loop.
+async fn pace<C: Clock, S: Sink>(shared: Rc<Shared<C, S>>) {
+    let Some(dispatch) = &shared.dispatch else { return };
+    match Pacer::new(shared.clock.clone(), shared.job.busy_poll) {
+        Ok(mut pacer) => dispatch.pace(&mut pacer, &shared.clock, || shared.timeline.window()).await,
+        // Without it nothing would ever be due, and the accounts would show it: all requests not sent.
+        Err(error) => drop(shared.details.borrow_mut().insert(ErrorKind::Other, format!("no timer: {error}"))),
     }
 }
 
@@ -269,17 +319,17 @@ async fn call<T: Transport, C: Clock, S: Sink>(shared: Rc<Shared<C, S>>, lane: R
     let mut held = None;
     let mut pause = Duration::ZERO;
     loop {
-        let start = shared.clock.now();
-        if !shared.may_start(start, shared.timeline.window()) {
+        let Some((intended, start)) = shared.next().await else {
             shared.active.set(shared.active.get() - 1);
             return;
-        }
+        };
         slot.start.set(start);
+        slot.intended.set(intended);
         let answer = match lane.handle(&mut held, &slot.connected).await {
             Ok(connection) => connection.call(&exchange).await,
             Err(failure) => Err(failure),
         };
-        let sample = Sample { intended: start, start, end: shared.clock.now() };
+        let sample = Sample { intended, start, end: shared.clock.now() };
         match answer {
             Ok(()) => {
                 shared.record(number, sample, Ok(()));
@@ -329,7 +379,7 @@ mod tests {
         let clock = Manual::default();
         let mock = Mock::new(clock.clone(), behaviour);
         let timeline = Arc::new(Timeline::new());
-        timeline.set(window, 10 * MS);
+        timeline.set(0, window, 10 * MS);
         let job = Job {
             kind,
             first_caller: 0,
@@ -338,6 +388,9 @@ mod tests {
             reply: Reply::Echo,
             timeout: Duration::from_secs(1),
             quota,
+            schedule: None,
+            max_backlog: 0,
+            busy_poll: false,
         };
         let kept = Kept::default();
         let lanes = [Rc::new(Lane::new(mock.clone(), None))];

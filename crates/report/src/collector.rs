@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     distribution::{Histogram, histogram},
-    recorder::{INTERVAL, Interval, LoopKind, Outside, Window},
+    recorder::{INTERVAL, Interval, LoopKind, Outside, SLOT, Window},
     run::IntervalSummary,
     summary::{Accounting, Summary},
 };
@@ -141,6 +141,13 @@ pub struct Collected {
 }
 
 impl Collected {
+    /// Successes in each 100 ms that lies wholly in the window.
+    pub fn window_slots(&self) -> &[u64] {
+        let first = self.window.start.div_ceil(SLOT) as usize;
+        let last = ((self.window.end / SLOT) as usize).min(self.slots.len());
+        self.slots.get(first..last).unwrap_or_default()
+    }
+
     /// The numbers that describe it.
     pub fn summary(&self) -> Summary {
         Summary::of(self)

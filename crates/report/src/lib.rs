@@ -4,19 +4,25 @@
 //! stands in a [`Run`], which is saved as JSON and shown in a [`table`].
 
 mod collector;
+mod condition;
 mod distribution;
+mod doubt;
 mod error_kind;
 pub mod format;
 mod recorder;
 mod run;
 mod summary;
 pub mod table;
+mod warm_up;
 
 pub use collector::{Collected, Collector};
+pub use condition::{Answer, Condition};
 pub use distribution::{Distribution, Histogram, QUANTILES, decode_histogram, histogram, record};
+pub use doubt::{Doubt, Facts};
 pub use error_kind::ErrorKind;
 pub use recorder::{Interval, LoopKind, Outside, Recorder, Sample, Sink, Window};
 pub use run::{
     Environment, Histograms, IntervalSummary, Run, SCHEMA_VERSION, SaveError, Status, Step, StepSettings, Tool,
 };
 pub use summary::{Accounting, Cost, Summary};
+pub use warm_up::mser5;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     collector::Collected,
     distribution::encode_histogram,
+    doubt::Doubt,
     summary::{Cost, Summary},
 };
 
@@ -88,6 +89,8 @@ pub struct Step {
     pub cost: Cost,
     /// Connections that were opened anew after they had been lost.
     pub reconnects: u64,
+    /// Why its numbers may mislead; empty: no doubt is known.
+    pub doubts: Vec<Doubt>,
     /// Second by second.
     pub intervals: Vec<IntervalSummary>,
     /// The histograms of the summary's times.
@@ -97,9 +100,12 @@ pub struct Step {
 /// The settings of one step.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StepSettings {
-    /// The kind of loop: `closed`.
-    #[serde(rename = "loop")]
-    pub loop_kind: String,
+    /// How requests came about: `closed` for a closed loop, `constant` or `poisson` for the arrivals of an open one.
+    pub arrivals: String,
+    /// The planned rate of an open loop, in requests per second.
+    pub planned_rate: Option<f64>,
+    /// The seed of random arrivals.
+    pub seed: Option<u64>,
     /// Callers, each with one request outstanding.
     pub callers: usize,
     /// Connections that the callers share, or one for each.
@@ -116,7 +122,7 @@ pub struct StepSettings {
     pub payload_bytes: usize,
     /// Bytes of reply asked for; absent where the payload is echoed.
     pub response_bytes: Option<u32>,
-    /// Warm-up, in seconds.
+    /// Warm-up, in seconds; found by the run itself where `auto` was asked for.
     pub warmup_seconds: f64,
     /// The window's planned length, in seconds, unless requests were counted.
     pub duration_seconds: Option<f64>,

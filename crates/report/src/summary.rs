@@ -64,6 +64,11 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// The mean number of requests in the system by Little's law: rate times mean service time (X * R).
+    pub fn in_system(&self) -> Option<f64> {
+        self.service_time.mean.map(|mean| self.rate * mean / 1e9)
+    }
+
     pub(crate) fn of(collected: &Collected) -> Self {
         let Outside { ok, errors } = collected.outside;
         let seconds = collected.window.seconds();

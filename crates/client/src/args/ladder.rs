@@ -7,6 +7,7 @@ use netping_protocol::{frame::Reply, target::Target};
 
 use super::{OutputArgs, Range, UsageError};
 use crate::{
+    arrival::Arrival,
     cores,
     plan::{Extent, Plan},
     transport::Kind,
@@ -64,6 +65,8 @@ impl LadderArgs {
                 label: Some(rung.to_owned()),
                 metrics: metrics.map(str::to_owned),
                 kind: if multiplexes { Kind::GrpcH2 } else { Kind::Line },
+                arrival: Arrival::Closed,
+                max_backlog: 0,
                 callers,
                 connections,
                 workers: cores.min(connections),

@@ -11,6 +11,7 @@ use super::{
     request::{RequestArgs, positive},
 };
 use crate::{
+    arrival::Arrival,
     plan::{Extent, Plan},
     server_metrics,
 };
@@ -57,6 +58,8 @@ impl LatencyArgs {
             label: None,
             metrics: server_metrics::default_url(target),
             kind: self.request.kind(target.scheme)?,
+            arrival: Arrival::Closed,
+            max_backlog: 0,
             callers: 1,
             connections: 1,
             workers: 1,

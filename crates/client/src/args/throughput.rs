@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use clap::Args;
-use humantime::parse_duration;
+use clap::{Args, ValueEnum};
+use humantime::{format_duration, parse_duration};
 use netping_protocol::target::Target;
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
     request::{RequestArgs, positive},
 };
 use crate::{
+    arrival::Arrival,
     cores,
     plan::{Extent, Plan},
     server_metrics,
@@ -25,9 +26,22 @@ pub struct ThroughputArgs {
     /// Servers, such as tcp://HOST:8004 or grpc://HOST:8005
     #[arg(required = true, value_name = "URL")]
     targets: Vec<Target>,
-    /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or 10..100+10
-    #[arg(short = 'c', long, value_name = "RANGE")]
-    callers: Range,
+    /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or 10..100+10; with
+    /// --rate, the most requests outstanding [default with --rate: 64]
+    #[arg(short = 'c', long, value_name = "RANGE", required_unless_present = "rate")]
+    callers: Option<Range>,
+    /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or 10k..25k+1k
+    #[arg(long, value_name = "RANGE")]
+    rate: Option<Range>,
+    /// Open loop: the distances between requests
+    #[arg(long, default_value = "constant", value_name = "KIND", requires = "rate")]
+    arrivals: Arrivals,
+    /// Open loop: where the randomness of poisson arrivals begins
+    #[arg(long, default_value_t = 1, value_name = "N", requires = "rate")]
+    seed: u64,
+    /// Open loop: the most requests that may be due and wait for a caller; one more counts as not sent
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "rate")]
+    max_backlog: usize,
     /// Connections that gRPC callers share [default: one for each worker; TCP always has one for each caller]
     #[arg(long, value_name = "RANGE")]
     connections: Option<Range>,
@@ -59,6 +73,18 @@ pub struct ThroughputArgs {
     pub output: OutputArgs,
 }
 
+/// The most requests outstanding in an open loop, unless told otherwise.
+const OPEN_LOOP_CALLERS: u64 = 64;
+
+/// The distances between the requests of an open loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Arrivals {
+    /// Equal
+    Constant,
+    /// Exponentially distributed, as those of many independent users
+    Poisson,
+}
+
 impl ThroughputArgs {
     /// The steps, target by target.
     ///
@@ -69,10 +95,18 @@ impl ThroughputArgs {
             let reason = "--connections is for grpc://: over TCP each caller has a connection of its own (-c)";
             return Err(UsageError(reason.to_owned()));
         }
+        if self.requests.is_none() && self.duration < self.warmup {
+            let (duration, warmup) = (format_duration(self.duration), format_duration(self.warmup));
+            return Err(UsageError(format!(
+                "-d {duration} is shorter than the warm-up of {warmup}: measure longer, or give a shorter --warmup"
+            )));
+        }
         let mut plans = Vec::new();
         for target in &self.targets {
-            for &callers in self.callers.values() {
-                plans.extend(self.steps(target, callers)?);
+            for &callers in self.callers.as_ref().map_or(&[OPEN_LOOP_CALLERS][..], Range::values) {
+                for arrival in self.arrivals() {
+                    plans.extend(self.steps(target, callers, arrival)?);
+                }
             }
         }
         if plans.is_empty() {
@@ -83,8 +117,27 @@ impl ThroughputArgs {
         Ok(plans)
     }
 
+    /// The ways in which requests come about: one for each rate, or a closed loop.
+    fn arrivals(&self) -> Vec<Arrival> {
+        let Some(rates) = &self.rate else { return vec![Arrival::Closed] };
+        let arrival = |&rate: &u64| match self.arrivals {
+            Arrivals::Constant => Arrival::Constant(rate as f64),
+            Arrivals::Poisson => Arrival::Poisson { rate: rate as f64, seed: self.seed },
+        };
+        rates.values().iter().map(arrival).collect()
+    }
+
+    /// How long the window is: an open loop's number of requests is a time.
+    fn extent(&self, arrival: Arrival) -> Extent {
+        match (self.requests, arrival.rate()) {
+            (None, _) => Extent::Time(self.duration),
+            (Some(requests), None) => Extent::Requests(requests.get()),
+            (Some(requests), Some(rate)) => Extent::Time(Duration::from_secs_f64(requests.get() as f64 / rate)),
+        }
+    }
+
     /// The steps of one target with so many callers: one for each number of connections that they can use.
-    fn steps(&self, target: &Target, callers: u64) -> Result<Vec<Plan>, UsageError> {
+    fn steps(&self, target: &Target, callers: u64, arrival: Arrival) -> Result<Vec<Plan>, UsageError> {
         let kind = self.request.kind(target.scheme)?;
         let callers = u32::try_from(callers)
             .map_err(|_| UsageError(format!("{callers} callers are too many; 4294967295 are the most")))?
@@ -102,6 +155,8 @@ impl ThroughputArgs {
             label: None,
             metrics: server_metrics::default_url(target),
             kind,
+            arrival,
+            max_backlog: self.max_backlog,
             callers,
             connections,
             workers: workers.min(connections),
@@ -110,7 +165,7 @@ impl ThroughputArgs {
             payload: self.request.payload,
             reply: self.request.reply(),
             warmup: self.warmup,
-            extent: self.requests.map_or(Extent::Time(self.duration), |requests| Extent::Requests(requests.get())),
+            extent: self.extent(arrival),
             timeout: self.request.timeout,
             requests_per_connection,
         };

@@ -1,0 +1,103 @@
+//! Hands out the requests of an open loop: each is due at a time of its own, and a caller that is free takes the oldest.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+};
+
+use netping_report::Window;
+use tokio::sync::Notify;
+
+use crate::{arrival::Schedule, clock::Clock, pacer::Pacer};
+
+/// The requests of one worker that are due and not taken yet.
+#[derive(Debug)]
+pub struct Dispatch {
+    schedule: RefCell<Schedule>,
+    /// When the schedule began.
+    origin: u64,
+    due: RefCell<VecDeque<u64>>,
+    /// The most that may wait.
+    limit: usize,
+    /// Requests of the window that did not fit.
+    dropped: Cell<u64>,
+    changed: Notify,
+    ended: Cell<bool>,
+}
+
+impl Dispatch {
+    /// Nothing is due before `origin`. At most `limit` requests wait.
+    pub fn new(schedule: Schedule, origin: u64, limit: usize) -> Self {
+        Self {
+            schedule: RefCell::new(schedule),
+            origin,
+            due: RefCell::default(),
+            limit,
+            dropped: Cell::new(0),
+            changed: Notify::new(),
+            ended: Cell::new(false),
+        }
+    }
+
+    /// The oldest request that is due, by its intended start; waits for one. `None` when there will be no more.
+    pub async fn take<C: Clock>(&self, clock: &C, window: impl Fn() -> Window) -> Option<u64> {
+        loop {
+            // A caller that comes free may be earlier than the pacer: the runtime may be busy.
+            self.collect(clock.now(), window());
+            if let Some(intended) = self.due.borrow_mut().pop_front() {
+                return Some(intended);
+            }
+            if self.ended.get() {
+                return None;
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    /// Wakes callers as requests become due, until the window ends.
+    pub async fn pace<C: Clock>(&self, pacer: &mut Pacer<C>, clock: &C, window: impl Fn() -> Window) {
+        loop {
+            let next = self.next();
+            if next >= window().end {
+                break;
+            }
+            pacer.wait_until(next).await;
+            let due = self.collect(clock.now(), window());
+            for _ in 0..due {
+                self.changed.notify_one();
+            }
+            // With much due at once, callers get their turn before the next look at the clock.
+            tokio::task::yield_now().await;
+        }
+        self.ended.set(true);
+        self.changed.notify_waiters();
+    }
+
+    /// Requests of `window` that were due but not taken.
+    pub fn not_sent(&self, window: Window) -> u64 {
+        let waiting = self.due.borrow().iter().filter(|&&intended| window.contains(intended)).count();
+        self.dropped.get() + waiting as u64
+    }
+
+    /// Moves what is due by `now` from the schedule to those who wait; gives how many wait now.
+    fn collect(&self, now: u64, window: Window) -> usize {
+        let mut due = self.due.borrow_mut();
+        let mut schedule = self.schedule.borrow_mut();
+        loop {
+            let intended = self.origin + schedule.peek();
+            if intended > now || intended >= window.end {
+                return due.len();
+            }
+            schedule.advance();
+            if due.len() < self.limit {
+                due.push_back(intended);
+            } else if window.contains(intended) {
+                self.dropped.set(self.dropped.get() + 1);
+            }
+        }
+    }
+
+    fn next(&self) -> u64 {
+        self.origin + self.schedule.borrow().peek()
+    }
+}

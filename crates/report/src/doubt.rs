@@ -1,0 +1,223 @@
+//! Doubts about a step's numbers, each with what to do about it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Cost, StepSettings, Summary};
+
+/// A worker that uses this share of its core has none to spare.
+const FULL_CORE: f64 = 0.95;
+
+/// A median lag beyond this many nanoseconds is more than the timer's.
+const LATE: u64 = 1_000_000;
+
+/// An open loop that achieves less than this share of its planned rate is behind.
+const ACHIEVED: f64 = 0.99;
+
+/// A rate that differs by more than this share, and by more than chance explains, is not steady.
+const DRIFT: f64 = 0.1;
+
+/// N and X * R may differ by this share.
+const LITTLE: f64 = 0.02;
+
+/// Why a number may mislead.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Doubt {
+    /// The client's own cores are full: the numbers are the client's, not the server's.
+    ClientBound {
+        /// The CPU time of the busiest worker, as a share of the window.
+        busiest_worker: f64,
+    },
+    /// Requests of an open loop started later than they were due.
+    BehindSchedule {
+        /// The median lag, in nanoseconds.
+        lag_p50: Option<u64>,
+        /// Requests that were due but never sent.
+        not_sent: u64,
+        /// Verified replies as a share of what was planned.
+        achieved: f64,
+    },
+    /// The rate was not level over the window.
+    NotSteady {
+        /// The rate of the window's last third against that of its first, less 1.
+        drift: f64,
+    },
+    /// There are too few samples for the 99th percentile.
+    TooFewSamples {
+        /// How many there are.
+        samples: u64,
+    },
+    /// Requests failed.
+    Errors {
+        /// The share of requests without a verified reply.
+        share: f64,
+    },
+    /// The callers were not all in the server's hands all the time: N differs from X * R (Little's law).
+    LittlesLaw {
+        /// Callers (N).
+        callers: f64,
+        /// Rate times mean time (X * R).
+        in_system: f64,
+    },
+    /// Client and server share a machine, and so its cores.
+    SharedHost,
+    /// The time of day was set while the step ran, so that timestamps from other sources do not fit.
+    ClockStep {
+        /// By how much, in nanoseconds.
+        nanoseconds: i64,
+    },
+}
+
+/// What doubts are about, beside the summary.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// What was asked for.
+    pub settings: &'a StepSettings,
+    /// What came of it.
+    pub summary: &'a Summary,
+    /// What it used.
+    pub cost: &'a Cost,
+    /// Successes in each 100 ms of the window.
+    pub slots: &'a [u64],
+    /// Whether the server is on the client's host.
+    pub shared_host: bool,
+    /// By how much the time of day was set meanwhile, in nanoseconds.
+    pub clock_step: i64,
+}
+
+impl Doubt {
+    /// Every doubt there is about a step; none: it is valid.
+    pub fn about(facts: &Facts<'_>) -> Vec<Self> {
+        let doubts =
+            [client_bound, behind_schedule, not_steady, too_few_samples, errors, littles_law, shared_host, clock_step];
+        doubts.iter().filter_map(|doubt| doubt(facts)).collect()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ClientBound { .. } => "CLIENT_BOUND",
+            Self::BehindSchedule { .. } => "BEHIND_SCHEDULE",
+            Self::NotSteady { .. } => "NOT_STEADY",
+            Self::TooFewSamples { .. } => "TOO_FEW_SAMPLES",
+            Self::Errors { .. } => "ERRORS",
+            Self::LittlesLaw { .. } => "LITTLES_LAW",
+            Self::SharedHost => "SHARED_HOST",
+            Self::ClockStep { .. } => "CLOCK_STEP",
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::ClientBound { .. } => "give the client more --workers or cores, or use several client hosts",
+            Self::BehindSchedule { .. } => {
+                "if the server is not full, give more callers (-c) or --workers; otherwise this rate is too high for it"
+            }
+            Self::NotSteady { .. } => "warm up longer (--warmup), measure longer (-d), and look for other load",
+            Self::TooFewSamples { .. } => "measure longer (-d, --requests or --samples)",
+            Self::Errors { .. } => "mend what fails first: failed requests cost less than served ones",
+            Self::LittlesLaw { .. } => "the client spent time of its own between requests: give it more --workers",
+            Self::SharedHost => "compare targets with each other; for absolute numbers, put the client on another host",
+            Self::ClockStep { .. } => "measure again without setting the clock; netping's own times are not affected",
+        }
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClientBound { busiest_worker } => {
+                write!(f, "the busiest client worker used {:.0}% of its core", busiest_worker * 100.0)
+            }
+            Self::BehindSchedule { lag_p50, not_sent, achieved } => {
+                let lag = crate::format::nanos_as_micros(*lag_p50);
+                let achieved = achieved * 100.0;
+                write!(f, "{achieved:.1}% of the planned rate, median lag {lag} us, {not_sent} requests not sent")
+            }
+            Self::NotSteady { drift } => {
+                write!(f, "the last third of the window was {:+.1}% in rate against the first", drift * 100.0)
+            }
+            Self::TooFewSamples { samples } => write!(f, "{samples} samples are too few for p99"),
+            Self::Errors { share } => write!(f, "{:.3}% of the requests failed", share * 100.0),
+            Self::LittlesLaw { callers, in_system } => {
+                write!(f, "N = {callers} callers, but X * R = {in_system:.2}")
+            }
+            Self::SharedHost => f.write_str("client and server share this machine's cores"),
+            Self::ClockStep { nanoseconds } => {
+                write!(f, "the time of day was set by {:.3} ms meanwhile", *nanoseconds as f64 / 1e6)
+            }
+        }
+    }
+}
+
+fn client_bound(facts: &Facts<'_>) -> Option<Doubt> {
+    // A worker that polls all the time always uses its whole core.
+    if facts.settings.busy_poll {
+        return None;
+    }
+    let busiest = facts.cost.client_worker_cpu_seconds.iter().copied().fold(0.0, f64::max);
+    let busiest_worker = busiest / facts.summary.seconds;
+    (busiest_worker >= FULL_CORE).then_some(Doubt::ClientBound { busiest_worker })
+}
+
+fn behind_schedule(facts: &Facts<'_>) -> Option<Doubt> {
+    let planned = facts.settings.planned_rate?;
+    let lag_p50 = facts.summary.lag.quantile(50.0);
+    let not_sent = facts.summary.accounting.not_sent;
+    // Against what was scheduled: random arrivals are not exactly as many as planned.
+    let scheduled = (facts.summary.scheduled as f64 / facts.summary.seconds).min(planned);
+    let achieved = if scheduled > 0.0 { facts.summary.rate / scheduled } else { 1.0 };
+    let late = lag_p50.is_some_and(|lag| lag > LATE);
+    (late || not_sent > 0 || achieved < ACHIEVED).then_some(Doubt::BehindSchedule { lag_p50, not_sent, achieved })
+}
+
+fn not_steady(facts: &Facts<'_>) -> Option<Doubt> {
+    let third = facts.slots.len() / 3;
+    if third < 3 {
+        return None;
+    }
+    let (first, last) = (moments(&facts.slots[..third]), moments(&facts.slots[facts.slots.len() - third..]));
+    let difference = last.0 - first.0;
+    let chance = 3.0 * ((first.1 + last.1) / third as f64).sqrt();
+    let drift = difference / first.0.max(f64::MIN_POSITIVE);
+    (difference.abs() > chance && drift.abs() > DRIFT).then_some(Doubt::NotSteady { drift })
+}
+
+/// Mean and variance.
+fn moments(counts: &[u64]) -> (f64, f64) {
+    let n = counts.len() as f64;
+    let mean = counts.iter().sum::<u64>() as f64 / n;
+    (mean, counts.iter().map(|&count| (count as f64 - mean).powi(2)).sum::<f64>() / (n - 1.0))
+}
+
+fn too_few_samples(facts: &Facts<'_>) -> Option<Doubt> {
+    let time = &facts.summary.response_time;
+    time.quantile(99.0).is_none().then_some(Doubt::TooFewSamples { samples: time.count })
+}
+
+fn errors(facts: &Facts<'_>) -> Option<Doubt> {
+    let share = facts.summary.accounting.error_rate();
+    (share > 0.0).then_some(Doubt::Errors { share })
+}
+
+/// Little's law: the mean number in a system is the rate of arrivals times the mean time there (Little 1961).
+fn littles_law(facts: &Facts<'_>) -> Option<Doubt> {
+    // With failures, callers also pause; in an open loop N is not given but follows.
+    if facts.settings.planned_rate.is_some() || facts.summary.accounting.failed() > 0 {
+        return None;
+    }
+    let callers = facts.settings.callers as f64;
+    let in_system = facts.summary.in_system()?;
+    ((in_system / callers - 1.0).abs() > LITTLE).then_some(Doubt::LittlesLaw { callers, in_system })
+}
+
+fn shared_host(facts: &Facts<'_>) -> Option<Doubt> {
+    facts.shared_host.then_some(Doubt::SharedHost)
+}
+
+fn clock_step(facts: &Facts<'_>) -> Option<Doubt> {
+    (facts.clock_step != 0).then_some(Doubt::ClockStep { nanoseconds: facts.clock_step })
+}
