@@ -15,7 +15,8 @@ use netping_client::{
     arrival::Arrival,
     engine::{self, Observer, Phase},
     interrupt::Interrupt,
-    plan::{Extent, Plan},
+    plan::{Extent, Plan, Warmup},
+    server_metrics::ServerSource,
     transport::Kind,
 };
 use netping_protocol::{
@@ -91,7 +92,7 @@ fn p50(target: &Target) -> String {
     let plan = Plan {
         target: target.clone(),
         label: None,
-        metrics: None,
+        server: ServerSource::Nowhere,
         kind: if target.scheme == Scheme::Grpc { Kind::GrpcH2 } else { Kind::Line },
         arrival: Arrival::Closed,
         max_backlog: 0,
@@ -102,7 +103,7 @@ fn p50(target: &Target) -> String {
         busy_poll: false,
         payload: 4,
         reply: Reply::Echo,
-        warmup: Duration::from_millis(200),
+        warmup: Warmup::Time(Duration::from_millis(200)),
         extent: Extent::Requests(10_000),
         timeout: Duration::from_secs(5),
         requests_per_connection: None,

@@ -1,6 +1,6 @@
 //! The only file of the client that reads the time.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::time::{ClockId, clock_gettime};
 
@@ -8,8 +8,6 @@ use nix::time::{ClockId, clock_gettime};
 pub trait Clock: Clone + 'static {
     /// Now.
     fn now(&self) -> u64;
-    /// The runtime's form of a time, for its timers.
-    fn instant(&self, nanoseconds: u64) -> tokio::time::Instant;
 }
 
 /// The system's monotonic clock.
@@ -30,10 +28,6 @@ impl Clock for Monotonic {
     fn now(&self) -> u64 {
         self.origin.elapsed().as_nanos() as u64
     }
-
-    fn instant(&self, nanoseconds: u64) -> tokio::time::Instant {
-        (self.origin + Duration::from_nanos(nanoseconds)).into()
-    }
 }
 
 /// A time in the future.
@@ -51,6 +45,37 @@ impl Deadline {
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn left(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
+    }
+}
+
+/// Watches the time of day against the monotonic clock.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeOfDay {
+    monotonic: Monotonic,
+    wall: SystemTime,
+}
+
+/// The clocks may drift apart by this much for each second of a run, in nanoseconds: NTP slews at most 500 us/s.
+const SLEW: u64 = 500_000;
+
+impl TimeOfDay {
+    /// Watches from now on.
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    pub fn start() -> Self {
+        Self { monotonic: Monotonic::start(), wall: SystemTime::now() }
+    }
+
+    /// By how much it was set meanwhile, in nanoseconds; 0 where it ran on, or was only slewed.
+    pub fn step(self) -> i64 {
+        let later = Self::start();
+        let monotonic = self.monotonic.now().cast_signed();
+        let wall = match later.wall.duration_since(self.wall) {
+            Ok(forward) => forward.as_nanos() as i64,
+            Err(error) => -(error.duration().as_nanos() as i64),
+        };
+        let step = wall - monotonic;
+        let allowed = 10_000_000 + monotonic.unsigned_abs() / 1_000_000_000 * SLEW;
+        if step.unsigned_abs() > allowed { step } else { 0 }
     }
 }
 
@@ -81,10 +106,5 @@ impl Manual {
 impl Clock for Manual {
     fn now(&self) -> u64 {
         self.0.get()
-    }
-
-    fn instant(&self, _nanoseconds: u64) -> tokio::time::Instant {
-        // Far enough that no timer of a test fires.
-        Monotonic::start().instant(3_600_000_000_000)
     }
 }

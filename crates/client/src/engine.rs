@@ -17,16 +17,16 @@ use std::{
 };
 
 use netping_protocol::target::Target;
-use netping_report::{Collected, Collector, Cost, ErrorKind, Interval, LoopKind, Status, Window};
+use netping_report::{Collected, Collector, Cost, ErrorKind, Interval, LoopKind, Status, Window, mser5};
 use tokio::sync::watch;
 
 use crate::{
     arrival::Arrival,
-    clock::{Clock, Monotonic},
+    clock::{self, Clock, Monotonic},
     cores,
     crew::{Crew, Event, Loop},
     interrupt::Interrupt,
-    plan::{Extent, Plan},
+    plan::{Extent, Plan, Warmup},
     server_metrics::{Probe, Reading},
     start_error::StartError,
     timeline::Timeline,
@@ -40,6 +40,12 @@ const INTERRUPTED_DRAIN: Duration = Duration::from_secs(1);
 /// How often the engine looks up: at interrupts, at the phases' ends, at the live rate.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How often an automatic warm-up looks at the rate.
+const WARMUP_LOOK: Duration = Duration::from_millis(100);
+
+/// How long an automatic warm-up may take; what is not steady then is measured all the same, and doubted.
+const LONGEST_WARMUP: Duration = Duration::from_secs(30);
+
 /// What came of a step.
 #[derive(Debug)]
 pub struct Outcome {
@@ -47,8 +53,14 @@ pub struct Outcome {
     pub collected: Collected,
     /// Whether it ran to its end.
     pub status: Status,
+    /// How long the warm-up was.
+    pub warmup: Duration,
+    /// By how much the time of day was set meanwhile, in nanoseconds.
+    pub clock_step: i64,
     /// What it used of the machines.
     pub cost: Cost,
+    /// Why the server's counters could not be read, where they were to be expected.
+    pub server_note: Option<String>,
     /// Connections opened in place of lost ones.
     pub reconnects: u64,
     /// The first failure of each kind, as people read it.
@@ -161,7 +173,7 @@ impl Visitor for Step<'_> {
             return Err(error);
         }
         let running =
-            Running { step: &self, clock, timeline, progress, spares, probe: Probe::new(plan.metrics.clone()) };
+            Running { step: &self, clock, timeline, progress, spares, probe: Probe::new(plan.server.clone()) };
         let outcome = running.measure(&go, &inbox);
         for thread in threads {
             thread.join().map_err(|_| StartError::Broken)?;
@@ -213,19 +225,22 @@ impl Running<'_> {
     fn measure(self, go: &watch::Sender<bool>, inbox: &Receiver<Event>) -> Result<Outcome, StartError> {
         let plan = self.step.plan;
         let begun = self.clock.now();
-        let start = begun + nanos(plan.warmup);
-        let (end, planned) = match plan.extent {
-            Extent::Time(duration) => (start + nanos(duration), Some(duration)),
-            Extent::Requests(_) => (u64::MAX, None),
-        };
-        self.timeline.set(begun, Window { start, end }, nanos(plan.timeout) + nanos(LOOK));
+        let time_of_day = clock::TimeOfDay::start();
+        let mut auto = None;
+        match plan.warmup {
+            Warmup::Time(warmup) => self.set_window(begun, begun + nanos(warmup)),
+            Warmup::Auto => {
+                self.timeline.set(begun, Window { start: u64::MAX, end: u64::MAX }, 0);
+                auto = Some(AutoWarmup::new(begun));
+            }
+        }
         // Workers hold the other end until they are done.
         let _ = go.send(true);
 
         let mut collector = Collector::new(self.step.loop_kind());
         let mut reports: Vec<WorkerReport> = Vec::new();
-        let mut at_start: Option<Option<Reading>> = None;
-        let mut at_end: Option<Option<Reading>> = None;
+        let mut at_start = None;
+        let mut at_end = None;
         let mut status = Status::Complete;
         let mut live = Live::new(begun);
         let mut phase = Phase::Connect;
@@ -245,6 +260,10 @@ impl Running<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             let now = self.clock.now();
+            if auto.as_mut().is_some_and(|auto| auto.is_over(now, &self.progress)) {
+                auto = None;
+                self.set_window(begun, now);
+            }
             if status == Status::Complete && self.step.interrupt.is_set() && now < self.timeline.window().end {
                 status = Status::Partial;
                 self.timeline.cut(now, nanos(cmp::min(plan.timeout, INTERRUPTED_DRAIN)));
@@ -257,8 +276,7 @@ impl Running<'_> {
             };
             if current != phase {
                 phase = current;
-                let planned = if phase == Phase::Warmup { Some(plan.warmup) } else { planned };
-                self.step.observer.phase(phase, planned);
+                self.step.observer.phase(phase, plan.planned(phase));
                 live.phase_start = now;
             }
             if phase != Phase::Warmup && at_start.is_none() {
@@ -280,9 +298,12 @@ impl Running<'_> {
         let collected = collector.finish(window, &in_flight, not_sent);
         let cpu: Vec<f64> = reports.iter().map(|report| report.cpu.as_secs_f64()).collect();
         let handled = collected.accounting.ok + collected.accounting.failed();
+        let read: Result<(Reading, Reading), String> =
+            at_start.unwrap_or_else(|| Err(String::new())).and_then(|start| Ok((start, at_end?)));
+        let server = read.map(|(start, end)| start.demand_until(&end, collected.accounting.ok));
         let cost = Cost {
             client_cpu_us_per_request: (handled > 0).then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
-            server_cpu_us_per_request: at_start.flatten().zip(at_end).and_then(|(start, end)| start.cpu_us_until(&end)),
+            server: server.as_ref().ok().cloned().flatten(),
             client_worker_cpu_seconds: cpu,
         };
         let mut details = BTreeMap::new();
@@ -290,7 +311,48 @@ impl Running<'_> {
             details.append(&mut report.details);
         }
         let reconnects = reports.iter().map(|report| report.reconnects).sum();
-        Ok(Outcome { collected, status, cost, reconnects, details })
+        let warmup = Duration::from_nanos(window.start - begun);
+        let clock_step = time_of_day.step();
+        let server_note = server.err().filter(|note| !note.is_empty());
+        Ok(Outcome { collected, status, warmup, clock_step, cost, server_note, reconnects, details })
+    }
+}
+
+impl Running<'_> {
+    /// Begins the window, and with it the end of the run.
+    fn set_window(&self, begun: u64, start: u64) {
+        let plan = self.step.plan;
+        let end = match plan.extent {
+            Extent::Time(duration) => start + nanos(duration),
+            Extent::Requests(_) => u64::MAX,
+        };
+        self.timeline.set(begun, Window { start, end }, nanos(plan.timeout) + nanos(LOOK));
+    }
+}
+
+/// Looks for the end of the transient while a run warms up.
+struct AutoWarmup {
+    begun: u64,
+    last: u64,
+    replies: u64,
+    /// The rate of each look, in replies per nanosecond.
+    rates: Vec<f64>,
+}
+
+impl AutoWarmup {
+    fn new(begun: u64) -> Self {
+        Self { begun, last: begun, replies: 0, rates: Vec::new() }
+    }
+
+    /// Whether a steady state has been seen, or the patience is over. All that was looked at is then warm-up.
+    fn is_over(&mut self, now: u64, progress: &[Arc<Progress>]) -> bool {
+        if now - self.last < nanos(WARMUP_LOOK) {
+            return false;
+        }
+        let replies = progress.iter().map(|counter| counter.replies()).sum();
+        self.rates.push((replies - self.replies) as f64 / (now - self.last) as f64);
+        (self.last, self.replies) = (now, replies);
+        mser5(&self.rates).is_some() || now - self.begun >= nanos(LONGEST_WARMUP)
     }
 }
 

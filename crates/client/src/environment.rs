@@ -1,14 +1,18 @@
 //! What the client finds out about its machine.
 
-use std::fs;
+use std::{
+    fs,
+    net::{SocketAddr, UdpSocket},
+};
 
+use netping_protocol::target::Target;
 use netping_report::Environment;
 use nix::sys::{
     resource::{Resource, getrlimit, setrlimit},
     utsname::uname,
 };
 
-use crate::cores;
+use crate::{cores, engine};
 
 /// Descriptors that the client needs beside its connections.
 const OWN_FILES: u64 = 64;
@@ -41,6 +45,13 @@ pub fn raise_open_files() {
 
 fn open_files() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft)
+}
+
+/// Whether a target is on this host: one of its addresses is this host's own.
+pub fn is_own(target: &Target) -> bool {
+    // Only an address of its own can be bound; port 0 disturbs nobody.
+    let bound = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
+    engine::resolve(target).is_ok_and(|endpoint| endpoint.addresses.iter().any(bound))
 }
 
 /// What stands against opening `connections` to one server, if anything, with what to do about it.

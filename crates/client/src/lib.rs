@@ -24,4 +24,5 @@ pub mod session;
 mod start_error;
 mod timeline;
 pub mod transport;
+mod verdict;
 mod worker;

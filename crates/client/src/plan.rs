@@ -5,7 +5,7 @@ use std::{num::NonZeroU64, time::Duration};
 use netping_protocol::{frame::Reply, target::Target};
 use netping_report::StepSettings;
 
-use crate::{arrival::Arrival, transport::Kind};
+use crate::{arrival::Arrival, engine::Phase, server_metrics::ServerSource, transport::Kind};
 
 /// One step: one target, one set of settings.
 #[derive(Debug, Clone)]
@@ -14,8 +14,8 @@ pub struct Plan {
     pub target: Target,
     /// A name for the step's target, such as a ladder's rung.
     pub label: Option<String>,
-    /// Where the server's metrics are, if anywhere.
-    pub metrics: Option<String>,
+    /// Where the server's counters are.
+    pub server: ServerSource,
     /// How requests are put on the wire.
     pub kind: Kind,
     /// How requests come about.
@@ -36,14 +36,23 @@ pub struct Plan {
     pub payload: usize,
     /// What each request asks to get back.
     pub reply: Reply,
-    /// Time before the window, in which requests do not count.
-    pub warmup: Duration,
+    /// What comes before the window, where requests do not count.
+    pub warmup: Warmup,
     /// How long the window is.
     pub extent: Extent,
     /// The most a request may take.
     pub timeout: Duration,
     /// Requests on a connection before it is opened anew; `None`: it is kept.
     pub requests_per_connection: Option<NonZeroU64>,
+}
+
+/// What comes before the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Warmup {
+    /// This long.
+    Time(Duration),
+    /// Until the rate is steady, as the rule MSER-5 sees it.
+    Auto,
 }
 
 /// How long a window is.
@@ -56,8 +65,16 @@ pub enum Extent {
 }
 
 impl Plan {
-    /// The form in which a result file has it.
-    pub fn settings(&self) -> StepSettings {
+    /// How long a phase will be, if that is known.
+    pub fn planned(&self, phase: Phase) -> Option<Duration> {
+        match (phase, self.warmup, self.extent) {
+            (Phase::Warmup, Warmup::Time(duration), _) | (Phase::Measure, _, Extent::Time(duration)) => Some(duration),
+            _ => None,
+        }
+    }
+
+    /// The form in which a result file has it, with the warm-up that the run had.
+    pub fn settings(&self, warmup: Duration) -> StepSettings {
         let (duration, requests) = match self.extent {
             Extent::Time(duration) => (Some(duration.as_secs_f64()), None),
             Extent::Requests(requests) => (None, Some(requests)),
@@ -80,7 +97,7 @@ impl Plan {
                 Reply::Bytes(length) => Some(length),
                 Reply::Echo | Reply::Message => None,
             },
-            warmup_seconds: self.warmup.as_secs_f64(),
+            warmup_seconds: warmup.as_secs_f64(),
             duration_seconds: duration,
             requests,
             timeout_seconds: self.timeout.as_secs_f64(),

@@ -1,61 +1,144 @@
-//! What a server says of itself, over HTTP, while it is measured.
+//! What a server has used and answered, read while it is measured: over HTTP from its metrics, or from the system.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use netping_protocol::target::{Target, port};
+use netping_report::ServerDemand;
+use procfs::process::Process;
 
 /// The most that reading a server's metrics may take.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Reads one server's metrics.
+/// The most bytes of metrics that are read.
+const LONGEST: u64 = 4 << 20;
+
+/// Where a server's counters are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerSource {
+    /// Nobody knows.
+    Nowhere,
+    /// In Prometheus' text format at this URL.
+    Url {
+        /// The URL.
+        url: String,
+        /// Whether the user named it; otherwise it is a guess, and nothing is said if it is wrong.
+        asked: bool,
+    },
+    /// With the system, for this process of this host.
+    Process(u32),
+}
+
+impl ServerSource {
+    /// Where netping's servers have their metrics unless told otherwise: their host, [`port::METRICS_OFFSET`] higher.
+    pub fn default_of(target: &Target) -> Self {
+        match target.port.checked_add(port::METRICS_OFFSET) {
+            Some(port) => Self::Url { url: format!("http://{}:{port}/metrics", target.host), asked: false },
+            None => Self::Nowhere,
+        }
+    }
+}
+
+/// Reads one server's counters.
 #[derive(Debug)]
 pub struct Probe {
-    url: Option<String>,
+    source: ServerSource,
     agent: ureq::Agent,
 }
 
-/// A server's counters at one time.
+/// A server's counters at one time, by their Prometheus names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading(BTreeMap<String, f64>);
 
-/// Where the metrics of the server at `target` are unless it was told otherwise: its host, [`port::METRICS_OFFSET`]
-/// higher.
-pub fn default_url(target: &Target) -> Option<String> {
-    let port = target.port.checked_add(port::METRICS_OFFSET)?;
-    Some(format!("http://{}:{port}/metrics", target.host))
-}
+const CPU: &str = "process_cpu_seconds_total";
+const MEMORY: &str = "process_resident_memory_bytes";
+const VOLUNTARY: &str = "process_context_switches_total{kind=\"voluntary\"}";
+const INVOLUNTARY: &str = "process_context_switches_total{kind=\"involuntary\"}";
+const REQUESTS: &str = "netping_requests_total";
 
 impl Probe {
-    /// Reads the metrics at `url`, if there is one.
-    pub fn new(url: Option<String>) -> Self {
+    /// Reads what is at `source`.
+    pub fn new(source: ServerSource) -> Self {
         // A proxy of the environment is meant for other traffic.
         let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).proxy(None).build();
-        Self { url, agent: config.into() }
+        Self { source, agent: config.into() }
     }
 
-    /// The counters now; `None` where nobody serves them.
-    pub fn read(&self) -> Option<Reading> {
-        let text = self.agent.get(self.url.as_ref()?).call().ok()?.body_mut().read_to_string().ok()?;
-        Some(Reading::parse(&text))
+    /// The counters now.
+    ///
+    /// # Errors
+    /// A sentence that says why there are none; it is empty where none were to be expected.
+    pub fn read(&self) -> Result<Reading, String> {
+        match &self.source {
+            ServerSource::Nowhere => Err(String::new()),
+            ServerSource::Process(pid) => Reading::of_process(*pid),
+            ServerSource::Url { url, asked } => {
+                self.fetch(url).map_err(|error| if *asked { error } else { String::new() })
+            }
+        }
+    }
+
+    fn fetch(&self, url: &str) -> Result<Reading, String> {
+        let failed = |error: ureq::Error| format!("cannot read the server's metrics at {url}: {error}");
+        let mut response = self.agent.get(url).call().map_err(failed)?;
+        let text = response.body_mut().with_config().limit(LONGEST).read_to_string().map_err(failed)?;
+        let reading = Reading::parse(&text);
+        if reading.0.contains_key(CPU) {
+            Ok(reading)
+        } else {
+            Err(format!("what is at {url} has no {CPU}: are these the server's Prometheus metrics?"))
+        }
     }
 }
 
 impl Reading {
-    /// Reads Prometheus' text format: the samples without labels.
+    /// Reads Prometheus' text format.
     fn parse(text: &str) -> Self {
         let sample = |line: &str| {
-            let (name, rest) = line.split_once(' ')?;
-            let value = rest.split_ascii_whitespace().next()?.parse().ok()?;
-            (!name.contains(['#', '{'])).then(|| (name.to_owned(), value))
+            // Labels may hold spaces.
+            let at = line.rfind('}').map_or_else(|| line.find(' '), |brace| Some(brace + 1))?;
+            let value = line[at..].split_ascii_whitespace().next()?.parse().ok()?;
+            (!line.starts_with('#')).then(|| (line[..at].to_owned(), value))
         };
         Self(text.lines().filter_map(sample).collect())
     }
 
-    /// CPU time for each request between this reading and a later one of the same server, in microseconds.
-    pub fn cpu_us_until(&self, later: &Self) -> Option<f64> {
-        let cpu = later.gained(self, "process_cpu_seconds_total")?;
-        let requests = later.gained(self, "netping_requests_total")?;
-        (requests > 0.0).then(|| cpu * 1e6 / requests)
+    /// What the system counts for a process of this host.
+    fn of_process(pid: u32) -> Result<Self, String> {
+        let failed =
+            |error| format!("cannot read the counters of process {pid}: {error}; is it running here, and yours?");
+        let process = Process::new(pid.cast_signed()).map_err(failed)?;
+        let mut counters = BTreeMap::from([(MEMORY.to_owned(), 0.0)]);
+        if let Ok(memory) = process.statm() {
+            counters.insert(MEMORY.to_owned(), (memory.resident * procfs::page_size()) as f64);
+        }
+        let mut add = |name: &str, value: f64| *counters.entry(name.to_owned()).or_default() += value;
+        for task in process.tasks().map_err(failed)?.flatten() {
+            // To the nanosecond; the process' own figures have steps of 10 ms. Threads that have ended are missing.
+            if let Ok(times) = task.schedstat() {
+                add(CPU, times.sum_exec_runtime as f64 / 1e9);
+            }
+            if let Ok(status) = task.status() {
+                add(VOLUNTARY, status.voluntary_ctxt_switches.unwrap_or(0) as f64);
+                add(INVOLUNTARY, status.nonvoluntary_ctxt_switches.unwrap_or(0) as f64);
+            }
+        }
+        Ok(Self(counters))
+    }
+
+    /// What the server used from this reading to a `later` one. `answered` requests were its work, unless it counts them
+    /// itself.
+    pub fn demand_until(&self, later: &Self, answered: u64) -> Option<ServerDemand> {
+        let gained = |name: &str| Some((later.0.get(name)? - self.0.get(name)?).max(0.0));
+        let requests = gained(REQUESTS).unwrap_or(answered as f64);
+        let cpu_seconds = gained(CPU)?;
+        let switches = gained(VOLUNTARY).zip(gained(INVOLUNTARY)).map(|(a, b)| a + b);
+        let each = |sum: f64| (requests > 0.0).then(|| sum / requests);
+        Some(ServerDemand {
+            cpu_seconds,
+            cpu_us_per_request: each(cpu_seconds * 1e6),
+            context_switches_per_request: switches.and_then(each),
+            resident_bytes: later.0.get(MEMORY).map(|&bytes| bytes as u64),
+        })
     }
 
     /// How many connections the server takes.
@@ -65,7 +148,7 @@ impl Reading {
 
     /// Requests that the server has answered.
     pub fn requests(&self) -> Option<u64> {
-        self.count("netping_requests_total")
+        self.count(REQUESTS)
     }
 
     /// Connections that the server has taken.
@@ -76,26 +159,40 @@ impl Reading {
     fn count(&self, name: &str) -> Option<u64> {
         self.0.get(name).map(|&count| count as u64)
     }
-
-    fn gained(&self, earlier: &Self, name: &str) -> Option<f64> {
-        Some(self.0.get(name)? - earlier.0.get(name)?)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn reading(cpu: f64, requests: u64, switches: u64) -> Reading {
+        Reading::parse(&format!(
+            "# HELP a b\nprocess_cpu_seconds_total {cpu} 12\nnetping_requests_total {requests}\n{VOLUNTARY} {switches}\n\
+             {INVOLUNTARY} 0\nx{{a=\"b c\"}} 1\nprocess_resident_memory_bytes 4096\n"
+        ))
+    }
+
     #[test]
     fn service_demand_comes_from_two_readings() {
-        let text = |cpu, requests| {
-            format!(
-                "# HELP a b\nprocess_cpu_seconds_total {cpu} 12\nnetping_requests_total {requests}\nx{{a=\"b\"}} 1\n"
-            )
-        };
-        let (first, second) = (Reading::parse(&text(1.5, 100)), Reading::parse(&text(2.0, 100_100)));
-        assert_eq!(first.cpu_us_until(&second), Some(5.0));
-        assert_eq!(first.cpu_us_until(&first), None);
-        assert_eq!(Reading::parse("<html>").cpu_us_until(&second), None);
+        let demand = reading(1.5, 100, 5).demand_until(&reading(2.0, 100_100, 50_005), 7).unwrap();
+        assert_eq!(demand.cpu_us_per_request, Some(5.0));
+        assert_eq!(demand.context_switches_per_request, Some(0.5));
+        assert_eq!(demand.resident_bytes, Some(4096));
+        assert_eq!(reading(1.0, 0, 0).demand_until(&reading(2.0, 0, 0), 7).unwrap().cpu_us_per_request, None);
+    }
+
+    #[test]
+    fn a_server_that_counts_no_requests_is_measured_by_the_clients_count() {
+        let cpu = |seconds: f64| Reading::parse(&format!("process_cpu_seconds_total {seconds}\n"));
+        assert_eq!(cpu(1.0).demand_until(&cpu(2.0), 1000).unwrap().cpu_us_per_request, Some(1000.0));
+        assert_eq!(Reading::parse("<html>").demand_until(&cpu(2.0), 1), None);
+    }
+
+    #[test]
+    fn this_process_has_counters() {
+        let own = Probe::new(ServerSource::Process(std::process::id())).read().unwrap();
+        assert!(own.0[CPU] > 0.0 && own.0[MEMORY] > 0.0);
+        let none = Probe::new(ServerSource::Process(u32::MAX / 4)).read().unwrap_err();
+        assert!(none.contains("is it running here"), "{none}");
     }
 }

@@ -15,14 +15,14 @@ use nix::{
     unistd::Pid,
 };
 
-use crate::args::ServerKind;
+use crate::{args::ServerKind, server_metrics::ServerSource};
 
 /// A running server; dropping it ends it.
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
     target: Target,
-    metrics: Option<String>,
+    source: ServerSource,
 }
 
 impl ServerProcess {
@@ -54,7 +54,8 @@ impl ServerProcess {
             let _ = child.wait();
             bail!("the {name} server did not start; its own message stands above");
         };
-        Ok(Self { child, target, metrics })
+        let source = metrics.map_or(ServerSource::Nowhere, |url| ServerSource::Url { url, asked: true });
+        Ok(Self { child, target, source })
     }
 
     /// Where it listens.
@@ -62,9 +63,9 @@ impl ServerProcess {
         &self.target
     }
 
-    /// Where its metrics are.
-    pub fn metrics(&self) -> Option<&str> {
-        self.metrics.as_deref()
+    /// Where its counters are.
+    pub fn source(&self) -> &ServerSource {
+        &self.source
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context;
-use netping_report::{ErrorKind, Histograms, Run, SCHEMA_VERSION, Status, Step, Tool, format};
+use netping_report::{Doubt, ErrorKind, Facts, Histograms, Run, SCHEMA_VERSION, Status, Step, Tool, format};
 
 use crate::{
     args::{JsonTo, OutputArgs},
@@ -16,10 +16,11 @@ use crate::{
     commands::Failed,
     engine, environment,
     interrupt::Interrupt,
-    plan::Plan,
+    plan::{Plan, Warmup},
     progress::Bar,
     server_metrics::Probe,
     start_error::StartError,
+    verdict,
 };
 
 /// How an invocation went.
@@ -37,8 +38,7 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct Session {
     run: Run,
-    json: Option<JsonTo>,
-    max_error_rate: f64,
+    output: OutputArgs,
     interrupt: Interrupt,
     bar: Bar,
     failed: bool,
@@ -69,8 +69,7 @@ impl Session {
         }
         Ok(Self {
             run,
-            json: output.json.clone(),
-            max_error_rate: output.max_error_rate,
+            output: output.clone(),
             interrupt: Interrupt::on_signals().context("cannot handle Ctrl-C")?,
             bar: Bar::new(),
             failed: false,
@@ -81,7 +80,7 @@ impl Session {
     pub fn say(&self, line: &str) {
         self.bar.hidden(|| {
             // Nobody reads it any more, perhaps; the measurement and its file go on.
-            let _ = if self.json == Some(JsonTo::Stdout) {
+            let _ = if self.output.json == Some(JsonTo::Stdout) {
                 writeln!(io::stderr(), "{line}")
             } else {
                 writeln!(io::stdout(), "{line}")
@@ -125,7 +124,7 @@ impl Session {
         plan: &Plan,
         describe: impl FnOnce(&Step) -> Option<String>,
     ) -> Result<&Step, StartError> {
-        let limit = Probe::new(plan.metrics.clone()).read().and_then(|reading| reading.max_connections());
+        let limit = Probe::new(plan.server.clone()).read().ok().and_then(|reading| reading.max_connections());
         for objection in environment::objections(plan.connections as u64, limit) {
             self.remark(&format!("warning: {}: {objection}", plan.target));
         }
@@ -133,14 +132,25 @@ impl Session {
         let outcome = engine::run(plan, &self.interrupt, &self.bar);
         self.bar.end();
         let outcome = outcome?;
+        let settings = plan.settings(outcome.warmup);
+        let summary = outcome.collected.summary();
+        let doubts = Doubt::about(&Facts {
+            settings: &settings,
+            summary: &summary,
+            cost: &outcome.cost,
+            slots: outcome.collected.window_slots(),
+            shared_host: environment::is_own(&plan.target),
+            clock_step: outcome.clock_step,
+        });
         let step = Step {
             target: plan.target.to_string(),
             label: plan.label.clone(),
             status: outcome.status,
-            settings: plan.settings(),
-            summary: outcome.collected.summary(),
+            settings,
+            summary,
             cost: outcome.cost,
             reconnects: outcome.reconnects,
+            doubts,
             intervals: outcome.collected.intervals.clone(),
             histograms: Histograms::of(&outcome.collected),
         };
@@ -150,7 +160,18 @@ impl Session {
         for line in troubles(&step, &outcome.details) {
             self.remark(&line);
         }
-        self.failed |= step.summary.accounting.error_rate() > self.max_error_rate;
+        if plan.warmup == Warmup::Auto {
+            self.remark(&format!("  warm-up: {:.1} s until the rate was steady", step.settings.warmup_seconds));
+        }
+        if let Some(note) = outcome.server_note {
+            self.remark(&format!("  no service demand of the server: {note}"));
+        }
+        for line in self.output.broken(&step.summary) {
+            self.remark(&line);
+            self.failed = true;
+        }
+        self.failed |= self.output.strict && !step.doubts.is_empty();
+        self.failed |= step.summary.accounting.error_rate() > self.output.max_error_rate;
         if step.summary.scheduled == 0 {
             self.remark("warning: no request ended within the window; use a longer -d, or a shorter --timeout");
             self.failed = true;
@@ -166,7 +187,8 @@ impl Session {
             self.run.status = Status::Complete;
         }
         self.save();
-        if self.json == Some(JsonTo::Stdout) {
+        self.say(&verdict::text(&self.run.steps));
+        if self.output.json == Some(JsonTo::Stdout) {
             self.print_json();
         }
         match self {
@@ -178,14 +200,14 @@ impl Session {
 
     /// Ends after a step that could not start: what was measured before it is saved.
     pub fn abandon(mut self, error: StartError) -> Failed {
-        if self.json == Some(JsonTo::Stdout) {
+        if self.output.json == Some(JsonTo::Stdout) {
             self.print_json();
         }
         error.into()
     }
 
     fn save(&mut self) {
-        if let Some(JsonTo::File(path)) = &self.json
+        if let Some(JsonTo::File(path)) = &self.output.json
             && let Err(error) = self.run.save(path)
         {
             self.remark(&format!("error: {error}; the file is as it was before"));

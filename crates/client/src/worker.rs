@@ -158,19 +158,9 @@ where
         tokio::task::spawn_local(call(Rc::clone(&shared), lane, number))
     };
     let mut callers: Vec<_> = (0..shared.job.callers).map(start).collect();
-    let at_start = Rc::new(Cell::new(None));
-    let meter = tokio::task::spawn_local({
-        let (at_start, start) = (Rc::clone(&at_start), shared.clock.instant(window.start));
-        async move {
-            time::sleep_until(start).await;
-            at_start.set(Some(clock::thread_cpu()));
-        }
-    });
-
     let pacer = tokio::task::spawn_local(pace(Rc::clone(&shared)));
 
-    let at_end = shared.look_after(&mut callers, start).await;
-    meter.abort();
+    let cpu = shared.look_after(&mut callers, start).await;
     pacer.abort();
     let _ = pacer.await;
     for caller in &callers {
@@ -195,7 +185,7 @@ where
         not_sent,
         reconnects,
         details: shared.details.take(),
-        cpu: at_end.saturating_sub(at_start.get().unwrap_or(at_end)),
+        cpu,
         last_end: shared.last_end.get(),
         ..WorkerReport::default()
     };
@@ -208,21 +198,26 @@ where
 
 impl<C: Clock, S: Sink> Shared<C, S> {
     /// Waits until all callers are done or the drain is over, and meanwhile replaces each caller whose request takes
-    /// too long: no request pays for a timer. Gives the thread's CPU time at the window's end.
+    /// too long: no request pays for a timer. Gives the thread's CPU time over the window.
     async fn look_after(&self, callers: &mut [JoinHandle<()>], start: impl Fn(usize) -> JoinHandle<()>) -> Duration {
         let mut tick = time::interval(LOOK);
         let timeout = self.job.timeout.as_nanos() as u64;
         let mut next_patrol = 0;
-        let mut at_end = None;
+        let (mut at_start, mut at_end) = (None, None);
         loop {
             tick.tick().await;
             let now = self.clock.now();
+            let window = self.timeline.window();
             let done = self.active.get() == 0;
-            if at_end.is_none() && (done || now >= self.timeline.window().end) {
-                at_end = Some(clock::thread_cpu());
+            if now >= window.start {
+                at_start.get_or_insert_with(clock::thread_cpu);
+            }
+            if done || now >= window.end {
+                at_end.get_or_insert_with(clock::thread_cpu);
             }
             if done || now >= self.timeline.drain_until() {
-                return at_end.unwrap_or_else(clock::thread_cpu);
+                let at_end = at_end.unwrap_or_else(clock::thread_cpu);
+                return at_end.saturating_sub(at_start.unwrap_or(at_end));
             }
             if now < next_patrol {
                 continue;

@@ -43,7 +43,7 @@ fn kinds(summary: &Value) -> Vec<&str> {
 
 #[test]
 fn wrong_usage_says_what_to_write() {
-    let cases: [(&[&str], &str); 12] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["throughput", "udp://127.0.0.1:1", "-c", "1"], "unknown scheme 'udp'"),
         (&["throughput", "tcp://127.0.0.1:1", "-c", "0"], "values begin at 1"),
         (&["throughput", "tcp://127.0.0.1:1", "-c", "10..1"], "ends before it begins"),
@@ -54,6 +54,10 @@ fn wrong_usage_says_what_to_write() {
         (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "-d", "0s"], "0 is too short"),
         (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "--framing", "line", "--response", "9"], "--framing frame"),
         (&["latency", "tcp://127.0.0.1:1", "--payload", "99999999"], "at most 16777216 bytes"),
+        (&["throughput", "tcp://127.0.0.1:1", "--rate", "0"], "values begin at 1"),
+        (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "-d", "1s", "--warmup", "2s"], "shorter than the warm-up"),
+        (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "--seed", "2"], "--rate"),
+        (&["latency", "tcp://127.0.0.1:1", "--fail-if", "p99"], "looks like p99<1ms"),
         (&["latency", "tcp://127.0.0.1:1", "--repeat", "0"], "'forever'"),
         (&["latency", "tcp://127.0.0.1:1", "--max-error-rate", "2"], "from 0 to 1"),
     ];
@@ -186,7 +190,7 @@ fn ctrl_c_keeps_what_there_is() {
     let mut table = String::new();
     client.stdout.take().unwrap().read_to_string(&mut table).unwrap();
     assert_eq!(client.wait().unwrap().code(), Some(130));
-    assert_eq!(table.lines().count(), 3, "{table}");
+    assert_eq!(table.lines().filter(|line| line.starts_with(' ')).count(), 1, "{table}");
     let run = load(&file);
     assert_eq!((&run["status"], &run["steps"][0]["status"]), (&Value::from("partial"), &Value::from("partial")));
     assert_eq!(run["steps"].as_array().unwrap().len(), 1);

@@ -2,7 +2,13 @@
 
 mod common;
 
-use common::{Server, load, parse, run, stderr};
+use std::{process::Stdio, thread, time::Duration};
+
+use common::{Server, load, netping, parse, run, stderr};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde_json::Value;
 
 /// Every way to put requests on the wire: the server, and the flags of the client.
@@ -100,7 +106,8 @@ fn latency_has_as_many_samples_as_asked_for() {
     // 1000 samples do not tell it.
     assert!(quantiles["p99.9"].is_null());
     let table = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(table.lines().count(), 4, "{table}");
+    assert_eq!(table.lines().filter(|line| line.starts_with(' ')).count(), 3, "{table}");
+    assert!(table.contains("SHARED_HOST") && table.contains("X*R"), "{table}");
 }
 
 #[test]
@@ -126,6 +133,108 @@ fn the_ladder_climbs_every_server() {
     let run = load(&file);
     let labels: Vec<_> = run["steps"].as_array().unwrap().iter().map(|step| step["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["TCP, threads", "TCP, threads", "TCP, tokio", "TCP, tokio", "gRPC, tonic", "gRPC, tonic"]);
-    assert!(run["steps"][5]["cost"]["server_cpu_us_per_request"].is_number());
+    assert!(run["steps"][5]["cost"]["server"]["cpu_us_per_request"].is_number());
     assert!(String::from_utf8(output.stdout).unwrap().contains("gRPC, tonic"));
+}
+
+#[test]
+fn an_open_loop_sends_what_is_planned() {
+    let server = Server::start("tokio", &[]);
+    for flags in [&["--rate", "2k"][..], &["--rate", "2k", "--arrivals", "poisson", "--seed", "7"]] {
+        let run = throughput(&server.url, &[&["--requests", "1000", "--warmup", "100ms"], flags].concat());
+        let summary = &run["steps"][0]["summary"];
+        let scheduled = summary["scheduled"].as_f64().unwrap();
+        // Random arrivals are within six standard deviations of what is expected.
+        let slack = if flags.len() > 2 { 6.0 * 1000_f64.sqrt() } else { 1.0 };
+        assert!((scheduled - 1000.0).abs() <= slack, "{scheduled}");
+        assert_eq!(summary["scheduled"], summary["ok"]);
+        for time in ["service_time", "response_time", "lag"] {
+            assert_eq!(summary[time]["count"], summary["ok"], "{time}");
+        }
+    }
+}
+
+#[test]
+fn a_rate_beyond_the_server_is_accounted_for_and_doubted() {
+    let server = Server::start("tokio", &["--workers", "1", "--delay", "50ms"]);
+    let output = run(&[
+        "throughput",
+        &server.url,
+        "--rate",
+        "1000",
+        "-c",
+        "2",
+        "-d",
+        "500ms",
+        "--warmup",
+        "0s",
+        "--timeout",
+        "200ms",
+        "--max-backlog",
+        "100",
+        "--json",
+        "-",
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    let run = parse(&String::from_utf8(output.stdout).unwrap());
+    let (summary, doubts) = (&run["steps"][0]["summary"], &run["steps"][0]["doubts"]);
+    assert_eq!(summary["scheduled"], 500);
+    assert!(summary["not_sent"].as_u64().unwrap() > 0);
+    assert!(doubts.as_array().unwrap().iter().any(|doubt| doubt["kind"] == "BEHIND_SCHEDULE"), "{doubts}");
+}
+
+#[test]
+fn a_stopped_server_shows_in_the_response_time_of_an_open_loop() {
+    let server = Server::start("tokio", &[]);
+    let client = netping()
+        .args(["throughput", &server.url, "--rate", "1000", "-c", "4", "-d", "2s", "--warmup", "0s", "--json", "-"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    server.await_requests();
+    let pid = Pid::from_raw(server.child.id().cast_signed());
+    kill(pid, Signal::SIGSTOP).unwrap();
+    // The stop is what is measured; its length is the test's input.
+    thread::sleep(Duration::from_millis(500));
+    kill(pid, Signal::SIGCONT).unwrap();
+    let run = parse(&String::from_utf8(client.wait_with_output().unwrap().stdout).unwrap());
+    let summary = &run["steps"][0]["summary"];
+    assert_eq!((&summary["scheduled"], &summary["ok"]), (&2000.into(), &2000.into()));
+    let time = |name: &str, quantile: &str| summary[name]["quantiles"][quantile].as_u64().unwrap();
+    assert!(summary["response_time"]["max"].as_u64().unwrap() >= 450_000_000);
+    assert!(time("response_time", "p99") >= 200_000_000);
+    // Four requests were in the server's hands; the others waited for a caller.
+    assert!(time("service_time", "p99") < 200_000_000);
+}
+
+#[test]
+fn thresholds_fail_a_run_and_say_by_how_much() {
+    let server = Server::start("tokio", &[]);
+    let fixed = ["latency", &server.url, "--samples", "1000", "--warmup", "0s"];
+    let ok = run(&[&fixed[..], &["--fail-if", "p50>10s", "--fail-if", "errors>0"]].concat());
+    assert_eq!(ok.status.code(), Some(0), "{}", stderr(&ok));
+    let failed = run(&[&fixed[..], &["--fail-if", "rate<100M", "--fail-if", "p99.9<1s"]].concat());
+    assert_eq!(failed.status.code(), Some(1));
+    let text = stderr(&failed);
+    assert!(text.contains("'rate<100M': it is") && text.contains("from the limit"), "{text}");
+    assert!(text.contains("too few samples to tell"), "{text}");
+    assert_eq!(run(&[&fixed[..], &["--strict"]].concat()).status.code(), Some(1));
+}
+
+#[test]
+fn a_servers_demand_is_taken_from_where_it_is_said_to_be() {
+    let server = Server::start("tokio", &[]);
+    let pid = server.child.id().to_string();
+    let fixed = ["-c", "2", "--requests", "2000", "--warmup", "0s"];
+    for flags in [["--server-pid", &pid], ["--server-metrics", &server.metrics]] {
+        let run = throughput(&server.url, &[&fixed[..], &flags].concat());
+        let demand = &run["steps"][0]["cost"]["server"];
+        assert!(demand["cpu_us_per_request"].as_f64().unwrap() > 0.0, "{flags:?}: {demand}");
+        assert!(demand["resident_bytes"].as_u64().unwrap() > 0);
+    }
+    // A server whose port has something else is no reason not to measure.
+    let flags = ["throughput", &server.url, "--server-metrics", "http://127.0.0.1:1/metrics"];
+    let output = run(&[&flags[..], &fixed].concat());
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("no service demand of the server: cannot read"), "{}", stderr(&output));
 }

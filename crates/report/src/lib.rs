@@ -24,5 +24,5 @@ pub use recorder::{Interval, LoopKind, Outside, Recorder, Sample, Sink, Window};
 pub use run::{
     Environment, Histograms, IntervalSummary, Run, SCHEMA_VERSION, SaveError, Status, Step, StepSettings, Tool,
 };
-pub use summary::{Accounting, Cost, Summary};
+pub use summary::{Accounting, Cost, ServerDemand, Summary};
 pub use warm_up::mser5;

@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn what_only_rises_is_not_steady() {
-        let rising: Vec<f64> = (0..100).map(|at| at as f64).collect();
+        let rising: Vec<f64> = (0..100).map(f64::from).collect();
         assert_eq!(mser5(&rising), None);
         assert_eq!(mser5(&[1.0; 29]), None);
     }

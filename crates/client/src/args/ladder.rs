@@ -9,7 +9,8 @@ use super::{OutputArgs, Range, UsageError};
 use crate::{
     arrival::Arrival,
     cores,
-    plan::{Extent, Plan},
+    plan::{Extent, Plan, Warmup},
+    server_metrics::ServerSource,
     transport::Kind,
 };
 
@@ -48,7 +49,7 @@ impl LadderArgs {
     ///
     /// # Errors
     /// [`UsageError`].
-    pub fn plans(&self, rung: &str, target: &Target, metrics: Option<&str>) -> Result<Vec<Plan>, UsageError> {
+    pub fn plans(&self, rung: &str, target: &Target, server: &ServerSource) -> Result<Vec<Plan>, UsageError> {
         let lengths = self.lengths();
         let cores = cores::own().len().max(1);
         let mut plans = Vec::new();
@@ -63,7 +64,7 @@ impl LadderArgs {
             plans.push(Plan {
                 target: target.clone(),
                 label: Some(rung.to_owned()),
-                metrics: metrics.map(str::to_owned),
+                server: server.clone(),
                 kind: if multiplexes { Kind::GrpcH2 } else { Kind::Line },
                 arrival: Arrival::Closed,
                 max_backlog: 0,
@@ -74,7 +75,7 @@ impl LadderArgs {
                 busy_poll: false,
                 payload: 16,
                 reply: Reply::Echo,
-                warmup: lengths.warmup,
+                warmup: Warmup::Time(lengths.warmup),
                 extent: Extent::Time(length),
                 timeout: Duration::from_secs(5),
                 requests_per_connection: None,

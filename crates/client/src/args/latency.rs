@@ -8,12 +8,11 @@ use netping_protocol::target::Target;
 
 use super::{
     OutputArgs, UsageError,
-    request::{RequestArgs, positive},
+    request::{RequestArgs, positive, warmup},
 };
 use crate::{
     arrival::Arrival,
-    plan::{Extent, Plan},
-    server_metrics,
+    plan::{Extent, Plan, Warmup},
 };
 
 /// Flags of `netping latency`.
@@ -29,8 +28,8 @@ pub struct LatencyArgs {
     #[arg(short, long, value_parser = positive, value_name = "TIME", conflicts_with = "samples")]
     duration: Option<Duration>,
     /// Round trips before that do not count, for this long
-    #[arg(long, default_value = "200ms", value_parser = parse_duration, value_name = "TIME")]
-    warmup: Duration,
+    #[arg(long, default_value = "200ms", value_parser = warmup, value_name = "TIME|auto")]
+    warmup: Warmup,
     /// Measure again and again: a number, or 'forever'
     #[arg(long, default_value = "1", value_name = "N|forever")]
     pub repeat: Repeat,
@@ -56,7 +55,7 @@ impl LatencyArgs {
         Ok(Plan {
             target: target.clone(),
             label: None,
-            metrics: server_metrics::default_url(target),
+            server: self.output.server(target),
             kind: self.request.kind(target.scheme)?,
             arrival: Arrival::Closed,
             max_backlog: 0,

@@ -3,6 +3,10 @@
 use std::{path::PathBuf, str::FromStr};
 
 use clap::Args;
+use netping_protocol::target::Target;
+use netping_report::{Answer, Condition, Summary};
+
+use crate::server_metrics::ServerSource;
 
 /// Where results go.
 #[derive(Debug, Clone, Args)]
@@ -13,6 +17,39 @@ pub struct OutputArgs {
     /// Exit with 1 when a larger share of requests fails, from 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
     pub max_error_rate: f64,
+    /// Exit with 1 when this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; may be given several times
+    #[arg(long, value_name = "CONDITION")]
+    pub fail_if: Vec<Condition>,
+    /// Exit with 1 when there is any doubt about a step
+    #[arg(long)]
+    pub strict: bool,
+    /// Where the server's metrics are [default: http://HOST:PORT+1000/metrics]
+    #[arg(long, value_name = "URL", conflicts_with = "server_pid")]
+    server_metrics: Option<String>,
+    /// Take the server's CPU time from the system: its process, on this host
+    #[arg(long, value_name = "PID")]
+    server_pid: Option<u32>,
+}
+
+impl OutputArgs {
+    /// Which of the conditions to fail on hold for a step, each as a line that says by how much.
+    pub fn broken(&self, summary: &Summary) -> Vec<String> {
+        let line = |condition: &Condition| match condition.check(summary) {
+            Answer::Fails(_) => None,
+            Answer::Holds(value) => Some(format!("  failed by --fail-if '{condition}': {}", condition.describe(value))),
+            Answer::Unknown => Some(format!("  failed by --fail-if '{condition}': there are too few samples to tell")),
+        };
+        self.fail_if.iter().filter_map(line).collect()
+    }
+
+    /// Where the counters of the server at `target` are.
+    pub fn server(&self, target: &Target) -> ServerSource {
+        match (&self.server_metrics, self.server_pid) {
+            (_, Some(pid)) => ServerSource::Process(pid),
+            (Some(url), None) => ServerSource::Url { url: url.clone(), asked: true },
+            (None, None) => ServerSource::default_of(target),
+        }
+    }
 }
 
 /// Where JSON goes.

@@ -11,7 +11,7 @@ use netping_protocol::{
 };
 
 use super::UsageError;
-use crate::transport::Kind;
+use crate::{plan::Warmup, transport::Kind};
 
 /// What requests are like, and how they are put on the wire.
 #[derive(Debug, Clone, Args)]
@@ -89,6 +89,15 @@ impl RequestArgs {
             Some(Framing::Frame) | None => Ok(Kind::Frame),
         }
     }
+}
+
+/// A warm-up: a time, or `auto`.
+pub(super) fn warmup(text: &str) -> Result<Warmup, String> {
+    if text == "auto" {
+        return Ok(Warmup::Auto);
+    }
+    let wrong = |error| format!("{error}; a warm-up is a time such as 500ms or 2s, or 'auto'");
+    parse_duration(text).map(Warmup::Time).map_err(wrong)
 }
 
 /// A time that is more than none.

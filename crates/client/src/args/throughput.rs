@@ -6,18 +6,17 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use humantime::{format_duration, parse_duration};
+use humantime::format_duration;
 use netping_protocol::target::Target;
 
 use super::{
     OutputArgs, Range, UsageError,
-    request::{RequestArgs, positive},
+    request::{RequestArgs, positive, warmup},
 };
 use crate::{
     arrival::Arrival,
     cores,
-    plan::{Extent, Plan},
-    server_metrics,
+    plan::{Extent, Plan, Warmup},
 };
 
 /// Flags of `netping throughput`.
@@ -51,9 +50,9 @@ pub struct ThroughputArgs {
     /// Measure so many requests at each step instead
     #[arg(long, value_name = "N", conflicts_with = "duration")]
     requests: Option<NonZeroU64>,
-    /// Requests before that do not count, for this long
-    #[arg(long, default_value = "2s", value_parser = parse_duration, value_name = "TIME")]
-    warmup: Duration,
+    /// Requests before that do not count: for this long, or 'auto' until the rate is steady
+    #[arg(long, default_value = "2s", value_parser = warmup, value_name = "TIME|auto")]
+    warmup: Warmup,
     /// Worker threads of the client [default: the number of cores]
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
@@ -95,8 +94,11 @@ impl ThroughputArgs {
             let reason = "--connections is for grpc://: over TCP each caller has a connection of its own (-c)";
             return Err(UsageError(reason.to_owned()));
         }
-        if self.requests.is_none() && self.duration < self.warmup {
-            let (duration, warmup) = (format_duration(self.duration), format_duration(self.warmup));
+        if let Warmup::Time(warmup) = self.warmup
+            && self.requests.is_none()
+            && self.duration < warmup
+        {
+            let (duration, warmup) = (format_duration(self.duration), format_duration(warmup));
             return Err(UsageError(format!(
                 "-d {duration} is shorter than the warm-up of {warmup}: measure longer, or give a shorter --warmup"
             )));
@@ -153,7 +155,7 @@ impl ThroughputArgs {
         let plan = |connections: usize| Plan {
             target: target.clone(),
             label: None,
-            metrics: server_metrics::default_url(target),
+            server: self.output.server(target),
             kind,
             arrival,
             max_backlog: self.max_backlog,

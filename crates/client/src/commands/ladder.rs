@@ -49,7 +49,7 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
         }
         let server = ServerProcess::start(kind)?;
         let mut steps = Vec::new();
-        for plan in args.plans(name, server.target(), server.metrics())? {
+        for plan in args.plans(name, server.target(), server.source())? {
             if session.is_interrupted() {
                 break;
             }
@@ -91,7 +91,7 @@ fn table(rungs: &[Rung]) -> String {
                 peak.settings.callers.to_string(),
                 nanos_as_micros(peak.summary.service_time.quantile(99.0)),
                 optional(peak.cost.client_cpu_us_per_request),
-                optional(peak.cost.server_cpu_us_per_request),
+                optional(peak.cost.server_cpu_us_per_request()),
             ])
         })
         .collect();

@@ -81,7 +81,7 @@ fn closed_row(step: &Step) -> Vec<String> {
         nanos_as_micros(time.quantile(99.9)),
         nanos_as_micros(time.max),
         optional(step.cost.client_cpu_us_per_request),
-        optional(step.cost.server_cpu_us_per_request),
+        optional(step.cost.server_cpu_us_per_request()),
         thousands((summary.scheduled - summary.accounting.ok) as f64),
     ]
 }

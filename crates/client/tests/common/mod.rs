@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use netping_client::server_metrics::{Probe, Reading};
+use netping_client::server_metrics::{Probe, Reading, ServerSource};
 use serde_json::Value;
 
 /// The binary under test.
@@ -33,7 +33,7 @@ pub fn stderr(output: &Output) -> String {
 pub struct Server {
     pub child: Child,
     pub url: String,
-    metrics: String,
+    pub metrics: String,
 }
 
 impl Server {
@@ -52,7 +52,8 @@ impl Server {
     }
 
     pub fn reading(&self) -> Reading {
-        Probe::new(Some(self.metrics.clone())).read().unwrap()
+        let source = ServerSource::Url { url: self.metrics.clone(), asked: true };
+        Probe::new(source).read().unwrap()
     }
 
     /// Requests that the server has answered.

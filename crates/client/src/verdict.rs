@@ -1,0 +1,39 @@
+//! Whether the numbers of an invocation may be believed.
+
+use netping_report::{
+    Doubt, Step,
+    format::{micros, thousands},
+};
+
+/// Every doubt about the steps, once, with what to do about it; `VALID` where there is none. Then Little's law for the
+/// step with the highest rate.
+pub fn text(steps: &[Step]) -> String {
+    let mut lines = Vec::new();
+    let mut seen: Vec<&Doubt> = Vec::new();
+    for doubt in steps.iter().flat_map(|step| &step.doubts) {
+        if seen.iter().all(|other| other.name() != doubt.name()) {
+            seen.push(doubt);
+        }
+    }
+    for doubt in &seen {
+        let concerned =
+            steps.iter().filter(|step| step.doubts.iter().any(|other| other.name() == doubt.name())).count();
+        let steps = if steps.len() == 1 { String::new() } else { format!(" ({concerned} of {} steps)", steps.len()) };
+        lines.push(format!("{}{steps}: {doubt}; {}", doubt.name(), doubt.remedy()));
+    }
+    if seen.is_empty() && !steps.is_empty() {
+        lines.push("VALID: no doubt about these numbers is known".to_owned());
+    }
+    let peak = steps.iter().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
+    if let Some(step) = peak
+        && let (Some(mean), Some(in_system)) = (step.summary.service_time.mean, step.summary.in_system())
+    {
+        lines.push(format!(
+            "Little's law at the highest rate: N = {} callers, X = {} req/s, R = {} us, X*R = {in_system:.2}",
+            step.settings.callers,
+            thousands(step.summary.rate),
+            micros(mean / 1e3),
+        ));
+    }
+    lines.join("\n")
+}
