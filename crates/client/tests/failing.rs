@@ -30,8 +30,9 @@ fn misbehaving(scheme: &str, behave: impl Fn(TcpStream) + Send + Copy + 'static)
 
 /// A short run that must end with exit code 1; its first step's summary, and what stands on standard error.
 fn failing(url: &str, flags: &[&str]) -> (Value, String) {
-    let fixed = ["throughput", url, "-c", "3", "-d", "300ms", "--warmup", "0s", "--json", "-"];
-    let output = run(&[&fixed, flags].concat());
+    let fixed = ["throughput", url, "-c", "3", "--warmup", "0s", "--json", "-"];
+    let extent: &[&str] = if flags.contains(&"--requests") { &[] } else { &["-d", "300ms"] };
+    let output = run(&[&fixed, extent, flags].concat());
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let run = parse(&String::from_utf8_lossy(&output.stdout));
     (run["steps"][0]["summary"].clone(), stderr(&output))
@@ -143,7 +144,8 @@ fn a_server_that_closes_or_says_nothing_is_told_apart() {
 fn a_grpc_error_has_its_code() {
     let server = Server::start("grpc", &["--max-message", "100"]);
     for client in ["h2", "tonic"] {
-        let flags = ["--payload", "500", "--connections", "1", "--grpc-client", client];
+        // Not more: a server ends a connection after too many errors, as it should.
+        let flags = ["--payload", "500", "--connections", "1", "--requests", "50", "--grpc-client", client];
         let (summary, text) = failing(&server.url, &flags);
         assert_eq!(kinds(&summary), ["grpc_11"], "{text}");
         assert!(text.contains("the limit is: 100 bytes"), "{text}");
