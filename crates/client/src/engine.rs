@@ -17,7 +17,7 @@ use std::{
 };
 
 use netping_protocol::target::Target;
-use netping_report::{Collected, Collector, Cost, ErrorKind, Interval, LoopKind, Status, Window, mser5};
+use netping_report::{Collected, Collector, Cost, ErrorKind, Fairness, Interval, LoopKind, Status, Window, mser5};
 use tokio::sync::watch;
 
 use crate::{
@@ -61,6 +61,8 @@ pub struct Outcome {
     pub cost: Cost,
     /// Why the server's counters could not be read, where they were to be expected.
     pub server_note: Option<String>,
+    /// How evenly requests were spread over connections; `None` with fewer than two.
+    pub fairness: Option<Fairness>,
     /// Connections opened in place of lost ones.
     pub reconnects: u64,
     /// The first failure of each kind, as people read it.
@@ -310,11 +312,12 @@ impl Running<'_> {
         for report in &mut reports {
             details.append(&mut report.details);
         }
+        let fairness = Fairness::of(reports.iter().flat_map(|report| report.connections.iter().copied()).collect());
         let reconnects = reports.iter().map(|report| report.reconnects).sum();
         let warmup = Duration::from_nanos(window.start - begun);
         let clock_step = time_of_day.step();
         let server_note = server.err().filter(|note| !note.is_empty());
-        Ok(Outcome { collected, status, warmup, clock_step, cost, server_note, reconnects, details })
+        Ok(Outcome { collected, status, warmup, clock_step, cost, server_note, fairness, reconnects, details })
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Session {
     interrupt: Interrupt,
     bar: Bar,
     failed: bool,
+    /// The current trial, from 1 on.
+    trial: u32,
 }
 
 impl Session {
@@ -62,6 +64,7 @@ impl Session {
             command_line: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
             started_at: clock::timestamp(),
             environment: environment::fingerprint(),
+            order_seed: None,
             steps: Vec::new(),
         };
         if let Some(JsonTo::File(path)) = &output.json {
@@ -73,6 +76,7 @@ impl Session {
             interrupt: Interrupt::on_signals().context("cannot handle Ctrl-C")?,
             bar: Bar::new(),
             failed: false,
+            trial: 1,
         })
     }
 
@@ -107,12 +111,29 @@ impl Session {
         }
     }
 
+    /// Begins a trial, by number from 1 on; `seed` is that of the order of its targets.
+    pub fn begin_trial(&mut self, trial: u32, seed: u64) {
+        self.trial = trial;
+        self.run.order_seed = Some(seed);
+    }
+
     /// Runs a step, shows what `describe` makes of it, and what failed in it.
     ///
     /// # Errors
     /// [`StartError`]; what was measured before is saved.
     pub fn step(&mut self, plan: &Plan, describe: impl FnOnce(&Step) -> String) -> Result<(), StartError> {
         self.measure(plan, |step| Some(describe(step))).map(drop)
+    }
+
+    /// Runs a step of a search, where failing is part of finding: it does not fail the invocation.
+    ///
+    /// # Errors
+    /// [`StartError`]; what was measured before is saved.
+    pub fn explore(&mut self, plan: &Plan, describe: impl FnOnce(&Step) -> Option<String>) -> Result<(), StartError> {
+        let failed = self.failed;
+        let result = self.measure(plan, describe).map(drop);
+        self.failed = failed;
+        result
     }
 
     /// Runs a step, keeps it, saves it, and says what failed in it.
@@ -145,11 +166,13 @@ impl Session {
         let step = Step {
             target: plan.target.to_string(),
             label: plan.label.clone(),
+            trial: self.trial,
             status: outcome.status,
             settings,
             summary,
             cost: outcome.cost,
             reconnects: outcome.reconnects,
+            fairness: outcome.fairness,
             doubts,
             intervals: outcome.collected.intervals.clone(),
             histograms: Histograms::of(&outcome.collected),

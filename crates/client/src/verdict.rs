@@ -5,8 +5,8 @@ use netping_report::{
     format::{micros, thousands},
 };
 
-/// Every doubt about the steps, once, with what to do about it; `VALID` where there is none. Then Little's law for the
-/// step with the highest rate.
+/// Every doubt about the steps, once, with what to do about it; `VALID` where there is none. Then Little's law and
+/// fairness for the step with the highest rate.
 pub fn text(steps: &[Step]) -> String {
     let mut lines = Vec::new();
     let mut seen: Vec<&Doubt> = Vec::new();
@@ -33,6 +33,17 @@ pub fn text(steps: &[Step]) -> String {
             step.settings.callers,
             thousands(step.summary.rate),
             micros(mean / 1e3),
+        ));
+    }
+    if let Some(step) = peak
+        && let Some(fairness) = &step.fairness
+    {
+        lines.push(format!(
+            "requests per connection at the highest rate: min {}, median {}, max {}, Jain's index {:.3}",
+            thousands(fairness.min as f64),
+            thousands(fairness.median as f64),
+            thousands(fairness.max as f64),
+            fairness.jain,
         ));
     }
     lines.join("\n")

@@ -12,7 +12,7 @@ use std::{
 };
 
 use netping_protocol::{frame::Reply, payload::Exchange};
-use netping_report::{ErrorKind, LoopKind, Outside, Recorder, Sample, Sink, Window};
+use netping_report::{ErrorKind, LoopKind, Outside, PerConnection, Recorder, Sample, Sink, Window};
 use tokio::{task::JoinHandle, time};
 
 use crate::{
@@ -83,6 +83,8 @@ pub struct WorkerReport {
     pub in_flight: Vec<u64>,
     /// Requests that were due but never handed to the transport.
     pub not_sent: u64,
+    /// What each connection, or each place of one, has served.
+    pub connections: Vec<PerConnection>,
     /// Connections opened in place of lost ones.
     pub reconnects: u64,
     /// The first failure of each kind, as people read it.
@@ -120,6 +122,8 @@ struct Slot {
     intended: Cell<u64>,
     /// Whether it has a connection.
     connected: Cell<bool>,
+    /// Its successes that count, and the sum of their service times in nanoseconds.
+    done: Cell<(u64, u64)>,
 }
 
 const IDLE: u64 = u64::MAX;
@@ -183,6 +187,7 @@ where
     let mut report = WorkerReport {
         in_flight,
         not_sent,
+        connections: shared.per_connection(lanes.len()),
         reconnects,
         details: shared.details.take(),
         cpu,
@@ -246,6 +251,18 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         self.details.borrow_mut().entry(kind).or_insert_with(|| detail.to_owned());
     }
 
+    /// What the callers on each of `lanes` connections have done together.
+    fn per_connection(&self, lanes: usize) -> Vec<PerConnection> {
+        let mut sums = vec![(0, 0); lanes];
+        for (number, slot) in self.slots.iter().enumerate() {
+            let (requests, sum) = slot.done.get();
+            let lane: &mut (u64, u64) = &mut sums[number % lanes];
+            *lane = (lane.0 + requests, lane.1 + sum);
+        }
+        let mean = |(requests, sum): (u64, u64)| if requests > 0 { sum as f64 / requests as f64 } else { 0.0 };
+        sums.into_iter().map(|done| PerConnection { requests: done.0, mean: mean(done) }).collect()
+    }
+
     /// The next request: when it is due, and when it starts. `None` when there will be no more.
     async fn next(&self) -> Option<(u64, u64)> {
         if let Some(dispatch) = &self.dispatch {
@@ -265,9 +282,14 @@ impl<C: Clock, S: Sink> Shared<C, S> {
     }
 
     fn record(&self, number: usize, sample: Sample, outcome: Result<(), ErrorKind>) {
-        self.slots[number].start.set(IDLE);
-        self.recorder.borrow_mut().record(self.timeline.window(), sample, outcome);
+        let slot = &self.slots[number];
+        slot.start.set(IDLE);
+        let counts = self.recorder.borrow_mut().record(self.timeline.window(), sample, outcome);
         if outcome.is_ok() {
+            if counts {
+                let (requests, sum) = slot.done.get();
+                slot.done.set((requests + 1, sum + (sample.end - sample.start)));
+            }
             self.progress.0.store(self.progress.replies() + 1, Ordering::Relaxed);
         }
         if self.job.kind == LoopKind::Counted {
@@ -278,7 +300,7 @@ impl<C: Clock, S: Sink> Shared<C, S> {
 
 impl Default for Slot {
     fn default() -> Self {
-        Self { start: Cell::new(IDLE), intended: Cell::new(IDLE), connected: Cell::new(false) }
+        Self { start: Cell::new(IDLE), intended: Cell::new(IDLE), connected: Cell::new(false), done: Cell::new((0, 0)) }
     }
 }
 
@@ -401,6 +423,7 @@ mod tests {
         for interval in kept.0.take() {
             collector.add(interval);
         }
+        let window = if window.end == u64::MAX { Window { end: report.last_end, ..window } } else { window };
         (collector.finish(window, &report.in_flight, 0), report, mock.calls())
     }
 

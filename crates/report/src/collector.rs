@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     distribution::{Histogram, histogram},
+    precision::Precision,
     recorder::{INTERVAL, Interval, LoopKind, Outside, SLOT, Window},
     run::IntervalSummary,
     summary::{Accounting, Summary},
@@ -83,7 +84,7 @@ impl Collector {
         }
     }
 
-    /// The sums. `in_flight` has the age of every request without a reply, `not_sent` counts those that were due but
+    /// The sums over `window`, which has ended. `in_flight` has the age of every request without a reply, `not_sent` counts those that were due but
     /// never handed to the transport.
     pub fn finish(mut self, window: Window, in_flight: &[u64], not_sent: u64) -> Collected {
         self.add_in_flight(in_flight);
@@ -101,6 +102,13 @@ impl Collector {
             in_flight: in_flight.len() as u64,
             not_sent,
         };
+        // A second in which nothing ended is one too.
+        let nothing = Second::default();
+        let seconds = window.end.saturating_sub(window.start) / INTERVAL;
+        let whole: Vec<&Second> = (0..seconds).map(|index| self.intervals.get(&index).unwrap_or(&nothing)).collect();
+        let rates: Vec<f64> = whole.iter().map(|second| second.ok() as f64 * 1e9 / INTERVAL as f64).collect();
+        let times: Vec<&[(u64, u64)]> = whole.iter().map(|second| second.times(self.kind)).collect();
+        let precision = Precision::of(&rates, &times);
         let intervals =
             self.intervals.iter().map(|(&index, second)| second.summary(index, self.kind, window)).collect();
         Collected {
@@ -111,6 +119,7 @@ impl Collector {
             lag,
             failed: self.total.failed,
             intervals,
+            precision,
             outside: self.outside,
             slots: self.slots,
         }
@@ -134,6 +143,8 @@ pub struct Collected {
     pub failed: Histogram,
     /// Second by second.
     pub intervals: Vec<IntervalSummary>,
+    /// How much the numbers vary.
+    pub precision: Precision,
     /// What ended outside the window.
     pub outside: Outside,
     /// Successes in each 100 ms since the run's clock began.
@@ -155,11 +166,20 @@ impl Collected {
 }
 
 impl Second {
+    fn ok(&self) -> u64 {
+        self.service.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Response times.
+    fn times(&self, kind: LoopKind) -> &[(u64, u64)] {
+        if kind == LoopKind::Open { &self.response } else { &self.service }
+    }
+
     fn summary(&self, index: u64, kind: LoopKind, window: Window) -> IntervalSummary {
         let start = index * INTERVAL;
         let length = (start + INTERVAL).min(window.end.saturating_sub(window.start)).saturating_sub(start);
-        let ok: u64 = self.service.iter().map(|(_, count)| count).sum();
-        let response = if kind == LoopKind::Open { &self.response } else { &self.service };
+        let ok = self.ok();
+        let response = self.times(kind);
         IntervalSummary {
             start_ns: start,
             length_ns: length,
@@ -176,7 +196,7 @@ impl Second {
 }
 
 /// The nearest-rank quantile.
-fn quantile(sparse: &Sparse, q: f64) -> Option<u64> {
+fn quantile(sparse: &[(u64, u64)], q: f64) -> Option<u64> {
     let total: u64 = sparse.iter().map(|(_, count)| count).sum();
     let rank = (q * total as f64).ceil() as u64;
     let mut seen = 0;

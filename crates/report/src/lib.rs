@@ -4,11 +4,14 @@
 //! stands in a [`Run`], which is saved as JSON and shown in a [`table`].
 
 mod collector;
+mod compare;
 mod condition;
 mod distribution;
 mod doubt;
 mod error_kind;
+mod fairness;
 pub mod format;
+mod precision;
 mod recorder;
 mod run;
 mod summary;
@@ -16,10 +19,13 @@ pub mod table;
 mod warm_up;
 
 pub use collector::{Collected, Collector};
+pub use compare::{Difference, Estimate, Shown};
 pub use condition::{Answer, Condition};
 pub use distribution::{Distribution, Histogram, QUANTILES, decode_histogram, histogram, record};
 pub use doubt::{Doubt, Facts};
 pub use error_kind::ErrorKind;
+pub use fairness::{Fairness, PerConnection};
+pub use precision::Precision;
 pub use recorder::{Interval, LoopKind, Outside, Recorder, Sample, Sink, Window};
 pub use run::{
     Environment, Histograms, IntervalSummary, Run, SCHEMA_VERSION, SaveError, Status, Step, StepSettings, Tool,

@@ -131,11 +131,11 @@ impl<S: Sink> Recorder<S> {
         Self { kind, sink, current: Interval::new(0), outside: Outside::default(), slots }
     }
 
-    /// Takes one request and how it went.
+    /// Takes one request and how it went; says whether it counts.
     ///
     /// A failure of a closed loop that began in the window but ended after it counts too: a server that stops
     /// answering just before the end must show.
-    pub fn record(&mut self, window: Window, sample: Sample, outcome: Result<(), ErrorKind>) {
+    pub fn record(&mut self, window: Window, sample: Sample, outcome: Result<(), ErrorKind>) -> bool {
         if outcome.is_ok() {
             self.count_slot(sample.end);
         }
@@ -150,7 +150,7 @@ impl<S: Sink> Recorder<S> {
                 Ok(()) => self.outside.ok += 1,
                 Err(_) => self.outside.errors += 1,
             }
-            return;
+            return false;
         }
         let index = sample.end.saturating_sub(window.start) / INTERVAL;
         if index != self.current.index {
@@ -160,13 +160,14 @@ impl<S: Sink> Recorder<S> {
         if let Err(kind) = outcome {
             *self.current.errors.entry(kind).or_default() += 1;
             record(&mut self.current.failed, service);
-            return;
+            return true;
         }
         record(&mut self.current.service, service);
         if self.kind == LoopKind::Open {
             record(&mut self.current.response, sample.end - sample.intended);
             record(&mut self.current.lag, sample.start - sample.intended);
         }
+        true
     }
 
     /// Hands the last interval on, and gives what belongs to none: the requests outside, and the successes in each

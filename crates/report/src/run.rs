@@ -11,6 +11,7 @@ use crate::{
     collector::Collected,
     distribution::encode_histogram,
     doubt::Doubt,
+    fairness::Fairness,
     summary::{Cost, Summary},
 };
 
@@ -32,6 +33,8 @@ pub struct Run {
     pub started_at: String,
     /// Where the client ran.
     pub environment: Environment,
+    /// The seed of the order in which the targets of a trial were measured; absent with one trial.
+    pub order_seed: Option<u64>,
     /// The steps that are done, in the order they were run.
     pub steps: Vec<Step>,
 }
@@ -79,6 +82,8 @@ pub struct Step {
     pub target: String,
     /// A name for it, such as a ladder's rung.
     pub label: Option<String>,
+    /// Which of several trials it belongs to, from 1 on.
+    pub trial: u32,
     /// Whether all of it was run.
     pub status: Status,
     /// What was asked for.
@@ -89,6 +94,8 @@ pub struct Step {
     pub cost: Cost,
     /// Connections that were opened anew after they had been lost.
     pub reconnects: u64,
+    /// How evenly its requests were spread over connections; absent with fewer than two.
+    pub fairness: Option<Fairness>,
     /// Why its numbers may mislead; empty: no doubt is known.
     pub doubts: Vec<Doubt>,
     /// Second by second.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{collector::Collected, distribution::Distribution, error_kind::ErrorKind, recorder::Outside};
+use crate::{
+    collector::Collected, distribution::Distribution, error_kind::ErrorKind, precision::Precision, recorder::Outside,
+};
 
 /// How every request that counts went.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +55,8 @@ pub struct Summary {
     pub seconds: f64,
     /// Verified replies per second of the window.
     pub rate: f64,
+    /// How much rate and response time vary within the run.
+    pub precision: Precision,
     /// `end - start` of successes.
     pub service_time: Distribution,
     /// `end - intended` of successes, and at least the age of what is in flight.
@@ -80,6 +84,7 @@ impl Summary {
             seconds,
             rate: if seconds > 0.0 { accounting.ok as f64 / seconds } else { 0.0 },
             accounting,
+            precision: collected.precision.clone(),
             service_time: Distribution::of(&collected.service),
             response_time: Distribution::of(&collected.response),
             lag: Distribution::of(&collected.lag),

@@ -7,7 +7,7 @@ use humantime::parse_duration;
 use netping_protocol::target::Target;
 
 use super::{
-    OutputArgs, UsageError,
+    OutputArgs, TrialArgs, UsageError,
     request::{RequestArgs, positive, warmup},
 };
 use crate::{
@@ -41,6 +41,9 @@ pub struct LatencyArgs {
     pub all_addresses: bool,
     #[command(flatten)]
     request: RequestArgs,
+    /// How often to measure.
+    #[command(flatten)]
+    pub trials: TrialArgs,
     /// Where results go.
     #[command(flatten)]
     pub output: OutputArgs,

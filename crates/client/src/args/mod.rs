@@ -9,7 +9,7 @@ mod throughput;
 
 pub use ladder::LadderArgs;
 pub use latency::{LatencyArgs, Repeat};
-pub use output::{JsonTo, OutputArgs};
+pub use output::{JsonTo, OutputArgs, TrialArgs};
 pub use range::Range;
 pub use throughput::ThroughputArgs;
 

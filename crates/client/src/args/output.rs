@@ -8,6 +8,17 @@ use netping_report::{Answer, Condition, Summary};
 
 use crate::server_metrics::ServerSource;
 
+/// How often to measure.
+#[derive(Debug, Clone, Args)]
+pub struct TrialArgs {
+    /// Measure everything so often, the targets in a random order each time, and compare the targets
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub trials: u32,
+    /// Where the randomness of that order begins
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub order_seed: u64,
+}
+
 /// Where results go.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {

@@ -8,9 +8,10 @@ use std::{
 use clap::{Args, ValueEnum};
 use humantime::format_duration;
 use netping_protocol::target::Target;
+use netping_report::Condition;
 
 use super::{
-    OutputArgs, Range, UsageError,
+    OutputArgs, Range, TrialArgs, UsageError,
     request::{RequestArgs, positive, warmup},
 };
 use crate::{
@@ -26,20 +27,23 @@ pub struct ThroughputArgs {
     #[arg(required = true, value_name = "URL")]
     targets: Vec<Target>,
     /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or 10..100+10; with
-    /// --rate, the most requests outstanding [default with --rate: 64]
-    #[arg(short = 'c', long, value_name = "RANGE", required_unless_present = "rate")]
+    /// --rate or --find, the most requests outstanding [default with --rate or --find: 64]
+    #[arg(short = 'c', long, value_name = "RANGE", required_unless_present_any = ["rate", "find"])]
     callers: Option<Range>,
     /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or 10k..25k+1k
-    #[arg(long, value_name = "RANGE")]
+    #[arg(long, value_name = "RANGE", group = "open")]
     rate: Option<Range>,
+    /// Look for the highest rate of an open loop that keeps a condition, such as 'p99<1ms'
+    #[arg(long, value_name = "CONDITION", group = "open", conflicts_with_all = ["rate", "trials"])]
+    pub find: Option<Condition>,
     /// Open loop: the distances between requests
-    #[arg(long, default_value = "constant", value_name = "KIND", requires = "rate")]
+    #[arg(long, default_value = "constant", value_name = "KIND", requires = "open")]
     arrivals: Arrivals,
     /// Open loop: where the randomness of poisson arrivals begins
-    #[arg(long, default_value_t = 1, value_name = "N", requires = "rate")]
+    #[arg(long, default_value_t = 1, value_name = "N", requires = "open")]
     seed: u64,
     /// Open loop: the most requests that may be due and wait for a caller; one more counts as not sent
-    #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "rate")]
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "open")]
     max_backlog: usize,
     /// Connections that gRPC callers share [default: one for each worker; TCP always has one for each caller]
     #[arg(long, value_name = "RANGE")]
@@ -67,6 +71,9 @@ pub struct ThroughputArgs {
     requests_per_connection: Option<NonZeroU64>,
     #[command(flatten)]
     request: RequestArgs,
+    /// How often to measure.
+    #[command(flatten)]
+    pub trials: TrialArgs,
     /// Where results go.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -85,11 +92,11 @@ pub enum Arrivals {
 }
 
 impl ThroughputArgs {
-    /// The steps, target by target.
+    /// The steps: for each number of callers and connections and each rate a group, in which only the target differs.
     ///
     /// # Errors
     /// [`UsageError`].
-    pub fn plans(&self) -> Result<Vec<Plan>, UsageError> {
+    pub fn groups(&self) -> Result<Vec<Vec<Plan>>, UsageError> {
         if self.connections.is_some() && !self.targets.iter().any(|target| target.scheme.multiplexes()) {
             let reason = "--connections is for grpc://: over TCP each caller has a connection of its own (-c)";
             return Err(UsageError(reason.to_owned()));
@@ -103,30 +110,48 @@ impl ThroughputArgs {
                 "-d {duration} is shorter than the warm-up of {warmup}: measure longer, or give a shorter --warmup"
             )));
         }
-        let mut plans = Vec::new();
-        for target in &self.targets {
-            for &callers in self.callers.as_ref().map_or(&[OPEN_LOOP_CALLERS][..], Range::values) {
+        let mut groups = Vec::new();
+        for &callers in self.callers.as_ref().map_or(&[OPEN_LOOP_CALLERS][..], Range::values) {
+            for connections in self.connection_counts(callers) {
                 for arrival in self.arrivals() {
-                    plans.extend(self.steps(target, callers, arrival)?);
+                    let plan = |target: &Target| self.plan(target, callers, connections, arrival);
+                    groups.push(self.targets.iter().map(plan).collect::<Result<Vec<_>, _>>()?);
                 }
             }
         }
-        if plans.is_empty() {
+        if groups.is_empty() {
             return Err(UsageError(
                 "every step has more --connections than callers (-c): nothing to measure".to_owned(),
             ));
         }
-        Ok(plans)
+        Ok(groups)
+    }
+
+    /// The numbers of shared connections that so many callers can use; `None`: as many as there are workers.
+    fn connection_counts(&self, callers: u64) -> Vec<Option<u64>> {
+        match &self.connections {
+            None => vec![None],
+            Some(range) => range.values().iter().filter(|&&count| count <= callers).map(|&count| Some(count)).collect(),
+        }
+    }
+
+    /// `plan` with another rate: a step of a search.
+    pub fn at_rate(&self, plan: &Plan, rate: f64) -> Plan {
+        let arrival = self.arrival(rate);
+        Plan { arrival, extent: self.extent(arrival), ..plan.clone() }
     }
 
     /// The ways in which requests come about: one for each rate, or a closed loop.
     fn arrivals(&self) -> Vec<Arrival> {
-        let Some(rates) = &self.rate else { return vec![Arrival::Closed] };
-        let arrival = |&rate: &u64| match self.arrivals {
-            Arrivals::Constant => Arrival::Constant(rate as f64),
-            Arrivals::Poisson => Arrival::Poisson { rate: rate as f64, seed: self.seed },
-        };
-        rates.values().iter().map(arrival).collect()
+        let rates = self.rate.as_ref().map(|rates| rates.values().iter().map(|&rate| self.arrival(rate as f64)));
+        rates.map_or_else(|| vec![Arrival::Closed], Iterator::collect)
+    }
+
+    fn arrival(&self, rate: f64) -> Arrival {
+        match self.arrivals {
+            Arrivals::Constant => Arrival::Constant(rate),
+            Arrivals::Poisson => Arrival::Poisson { rate, seed: self.seed },
+        }
     }
 
     /// How long the window is: an open loop's number of requests is a time.
@@ -138,21 +163,26 @@ impl ThroughputArgs {
         }
     }
 
-    /// The steps of one target with so many callers: one for each number of connections that they can use.
-    fn steps(&self, target: &Target, callers: u64, arrival: Arrival) -> Result<Vec<Plan>, UsageError> {
+    fn plan(
+        &self,
+        target: &Target,
+        callers: u64,
+        connections: Option<u64>,
+        arrival: Arrival,
+    ) -> Result<Plan, UsageError> {
         let kind = self.request.kind(target.scheme)?;
         let callers = u32::try_from(callers)
             .map_err(|_| UsageError(format!("{callers} callers are too many; 4294967295 are the most")))?
             as usize;
         let workers = self.workers.map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
-        let connections: Vec<usize> = match &self.connections {
-            _ if !target.scheme.multiplexes() => vec![callers],
-            None => vec![callers.min(workers)],
-            Some(range) => range.values().iter().map(|&n| n as usize).filter(|&n| n <= callers).collect(),
+        let connections = match connections {
+            _ if !target.scheme.multiplexes() => callers,
+            None => callers.min(workers),
+            Some(connections) => connections as usize,
         };
         let requests_per_connection =
             if self.new_connection_per_request { Some(NonZeroU64::MIN) } else { self.requests_per_connection };
-        let plan = |connections: usize| Plan {
+        Ok(Plan {
             target: target.clone(),
             label: None,
             server: self.output.server(target),
@@ -170,7 +200,6 @@ impl ThroughputArgs {
             extent: self.extent(arrival),
             timeout: self.request.timeout,
             requests_per_connection,
-        };
-        Ok(connections.into_iter().map(plan).collect())
+        })
     }
 }

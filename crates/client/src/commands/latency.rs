@@ -14,6 +14,7 @@ use crate::{
     args::{LatencyArgs, Repeat, UsageError},
     clock, engine,
     session::{Session, Verdict},
+    trials,
 };
 
 /// The quantiles that the table shows, in per cent.
@@ -36,6 +37,9 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
     let targets = if args.all_addresses { every_address(&args.targets)? } else { args.targets.clone() };
     let plans = targets.iter().map(|target| args.plan(target)).collect::<Result<Vec<_>, _>>()?;
     let mut session = Session::begin(&args.output)?;
+    if args.trials.trials > 1 {
+        return Ok(trials::run(session, &args.trials, &[plans])?.finish());
+    }
     let quantiles = SHOWN.iter().map(|(_, title)| Column::number(title, 5));
     let others = ["max", "mean", "sd"].map(|title| Column::number(title, 5));
     let table = Table::new(quantiles.chain(others).collect());

@@ -1,7 +1,7 @@
 //! `netping throughput`: many callers at once.
 
 use netping_report::{
-    Step,
+    Condition, Status, Step,
     format::{nanos_as_micros, optional, thousands},
     table::{Column, Table},
 };
@@ -9,7 +9,11 @@ use netping_report::{
 use super::Failed;
 use crate::{
     args::ThroughputArgs,
+    find::{self, Search},
+    plan::Plan,
     session::{Session, Verdict},
+    start_error::StartError,
+    trials,
 };
 
 /// Runs the command.
@@ -17,8 +21,11 @@ use crate::{
 /// # Errors
 /// [`Failed`].
 pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
-    let plans = args.plans()?;
+    let groups = args.groups()?;
     let mut session = Session::begin(&args.output)?;
+    if args.trials.trials > 1 {
+        return Ok(trials::run(session, &args.trials, &groups)?.finish());
+    }
     let closed = Table::new(vec![
         Column::number("callers", 7),
         Column::number("conns", 5),
@@ -44,29 +51,58 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
         Column::number("failed", 6),
     ]);
     let mut heading = None;
-    for plan in &plans {
-        if session.is_interrupted() {
-            break;
+    let mut show = |step: &Step| {
+        let (table, row, arrivals) = match step.settings.planned_rate {
+            None => (&closed, closed_row(step), "closed loop".to_owned()),
+            Some(_) => (&open, open_row(step), format!("open loop, {} arrivals", step.settings.arrivals)),
+        };
+        let row = table.row(&row);
+        // The target and the titles stand above the rows that they are for.
+        if heading.as_ref() == Some(&step.target) {
+            return row;
         }
-        let result = session.step(plan, |step| {
-            let (table, row, arrivals) = match step.settings.planned_rate {
-                None => (&closed, closed_row(step), "closed loop".to_owned()),
-                Some(_) => (&open, open_row(step), format!("open loop, {} arrivals", step.settings.arrivals)),
+        heading = Some(step.target.clone());
+        let title = format!("{}  {} bytes, {arrivals}", step.target, step.settings.payload_bytes);
+        format!("{title}\n{}\n{row}", table.header())
+    };
+    // Target by target, so that each has its rows together.
+    for target in 0..groups[0].len() {
+        for group in &groups {
+            let plan = &group[target];
+            let result = match &args.find {
+                Some(condition) => find(&mut session, args, plan, condition, &mut show),
+                None if session.is_interrupted() => break,
+                None => session.step(plan, &mut show),
             };
-            let row = table.row(&row);
-            // The target and the titles stand above the rows that they are for.
-            if heading.as_ref() == Some(&step.target) {
-                return row;
+            if let Err(error) = result {
+                return Err(session.abandon(error));
             }
-            heading = Some(step.target.clone());
-            let title = format!("{}  {} bytes, {arrivals}", step.target, step.settings.payload_bytes);
-            format!("{title}\n{}\n{row}", table.header())
-        });
-        if let Err(error) = result {
-            return Err(session.abandon(error));
         }
     }
     Ok(session.finish())
+}
+
+/// Looks for the highest rate that keeps the condition.
+fn find(
+    session: &mut Session,
+    args: &ThroughputArgs,
+    plan: &Plan,
+    condition: &Condition,
+    show: &mut impl FnMut(&Step) -> String,
+) -> Result<(), StartError> {
+    let mut search = Search::new();
+    while let Some(rate) = search.next()
+        && !session.is_interrupted()
+    {
+        let mut kept = false;
+        session.explore(&args.at_rate(plan, rate), |step| {
+            kept = step.status == Status::Complete && find::is_kept(step, condition, args.output.max_error_rate);
+            Some(format!("{}  {}", show(step), if kept { "kept" } else { "not kept" }))
+        })?;
+        search.tried(rate, kept);
+    }
+    session.say(&search.result(condition));
+    Ok(())
 }
 
 fn closed_row(step: &Step) -> Vec<String> {

@@ -1,0 +1,145 @@
+//! Repeated trials of several targets, interleaved, and what their comparison shows.
+
+use netping_report::{
+    Difference, Estimate, Shown, Step,
+    format::{micros, thousands},
+    table::{Column, Table},
+};
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{Rng, SeedableRng},
+};
+
+use crate::{args::TrialArgs, commands::Failed, plan::Plan, session::Session};
+
+const COLUMNS: [Column; 8] = [
+    Column::text("target", 0),
+    Column::number("callers", 0),
+    Column::text("measure", 0),
+    Column::number("mean", 0),
+    Column::number("+-95%", 0),
+    Column::number("to first", 0),
+    Column::number("95% interval", 0),
+    Column::text("shown", 0),
+];
+
+/// One of the numbers that targets are compared by.
+struct Measure {
+    name: &'static str,
+    more_is_better: bool,
+    of: fn(&Step) -> Option<f64>,
+    show: fn(f64) -> String,
+}
+
+const MEASURES: [Measure; 3] = [
+    Measure { name: "req/s", more_is_better: true, of: |step| Some(step.summary.rate), show: thousands },
+    Measure { name: "p50 us", more_is_better: false, of: |step| response(step, 50.0), show: micros },
+    Measure { name: "p99 us", more_is_better: false, of: |step| response(step, 99.0), show: micros },
+];
+
+/// Runs every group of plans, which differ in their targets only, so often as `args` say. In each trial the targets come in
+/// a random order, so that what drifts on the machines does not favour one of them.
+///
+/// # Errors
+/// [`Failed`]; what was measured before is saved.
+pub fn run(mut session: Session, args: &TrialArgs, groups: &[Vec<Plan>]) -> Result<Session, Failed> {
+    let mut random = ChaCha8Rng::seed_from_u64(args.order_seed);
+    let mut rows = Vec::new();
+    'groups: for group in groups {
+        let mut steps: Vec<Vec<Step>> = vec![Vec::new(); group.len()];
+        for trial in 1..=args.trials {
+            session.begin_trial(trial, args.order_seed);
+            for target in shuffled(group.len(), &mut random) {
+                if session.is_interrupted() {
+                    break 'groups;
+                }
+                match session.measure(&group[target], |_| None) {
+                    Ok(step) => steps[target].push(step.clone()),
+                    Err(error) => return Err(session.abandon(error)),
+                }
+            }
+        }
+        rows.extend(compare(group, &steps));
+    }
+    session.say(&Table::whole(&COLUMNS, &rows));
+    session.say(&format!(
+        "{} trials of each, in random order. A difference to the first target is shown where Welch's test gives \
+         p < 0.05, adjusted for the {} measures compared.",
+        args.trials,
+        MEASURES.len()
+    ));
+    Ok(session)
+}
+
+/// The rows of one group: each target, by each measure.
+fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for (number, (plan, own)) in group.iter().zip(steps).enumerate() {
+        for measure in &MEASURES {
+            let values = |steps: &[Step]| steps.iter().filter_map(measure.of).collect::<Vec<f64>>();
+            let estimate = Estimate::of(&values(own));
+            let difference = match number {
+                0 => None,
+                _ => Difference::between(&values(&steps[0]), &values(own), MEASURES.len()),
+            };
+            let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), measure.show);
+            let percent = |share: f64| format!("{:+.1}%", share * 100.0);
+            rows.push(vec![
+                plan.target.to_string(),
+                plan.callers.to_string(),
+                measure.name.to_owned(),
+                show(estimate.map(|estimate| estimate.mean)),
+                show(estimate.and_then(|estimate| estimate.half_width)),
+                difference.map(|difference| percent(difference.relative)).unwrap_or_default(),
+                difference
+                    .map(|difference| {
+                        format!("{}..{}", percent(difference.interval[0]), percent(difference.interval[1]))
+                    })
+                    .unwrap_or_default(),
+                difference.map(|difference| shown(difference, measure.more_is_better)).unwrap_or_default(),
+            ]);
+        }
+    }
+    rows
+}
+
+fn shown(difference: Difference, more_is_better: bool) -> String {
+    let word = match difference.shown(more_is_better) {
+        Shown::Better => "better",
+        Shown::Worse => "worse",
+        Shown::NoDifference => "no difference shown",
+    };
+    format!("{word} (p = {:.3})", difference.p_value)
+}
+
+fn response(step: &Step, percent: f64) -> Option<f64> {
+    step.summary.response_time.quantile(percent).map(|time| time as f64 / 1e3)
+}
+
+/// The numbers below `count` in a random order (Fisher and Yates).
+fn shuffled(count: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    for last in (1..count).rev() {
+        order.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_comes_once_and_in_every_order() {
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let mut orders = std::collections::BTreeSet::new();
+        for _ in 0..100 {
+            let order = shuffled(3, &mut random);
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2]);
+            orders.insert(order);
+        }
+        assert_eq!(orders.len(), 6);
+    }
+}

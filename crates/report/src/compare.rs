@@ -1,0 +1,142 @@
+//! Means of repeated trials, and differences between them.
+
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Differences less likely by chance than this are called differences.
+const SIGNIFICANT: f64 = 0.05;
+
+/// A mean with its 95 % confidence interval, by Student's t.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// Half the interval's width; absent with fewer than two values.
+    pub half_width: Option<f64>,
+}
+
+impl Estimate {
+    /// The mean of `values`, which are independent; `None` without any.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let moments = Moments::of(values)?;
+        let half_width = moments.error().and_then(|error| Some(error * t_quantile(moments.n - 1.0)?));
+        Some(Self { mean: moments.mean, half_width })
+    }
+}
+
+/// What a comparison of two targets shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shown {
+    /// The second is better.
+    Better,
+    /// The second is worse.
+    Worse,
+    /// The values do not show a difference; that is not to say that there is none.
+    NoDifference,
+}
+
+/// The difference of two means, by Welch's t-test (Welch, "The generalization of Student's problem when several different
+/// population variances are involved", 1947).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The second mean less the first, as a share of the first.
+    pub relative: f64,
+    /// The 95 % confidence interval of that.
+    pub interval: [f64; 2],
+    /// The probability of a difference at least as large by chance alone, times the number of comparisons made
+    /// together (Bonferroni), at most 1.
+    pub p_value: f64,
+}
+
+impl Difference {
+    /// Compares two targets' values, one of `comparisons` measures looked at together. `None` with fewer than two values
+    /// on either side, or where the first mean is 0.
+    pub fn between(first: &[f64], second: &[f64], comparisons: usize) -> Option<Self> {
+        let (a, b) = (Moments::of(first)?, Moments::of(second)?);
+        let (ea, eb) = (a.error()?.powi(2), b.error()?.powi(2));
+        let difference = b.mean - a.mean;
+        let error = (ea + eb).sqrt();
+        let (half_width, p) = if error > 0.0 {
+            // Welch and Satterthwaite's degrees of freedom.
+            let freedom = (ea + eb).powi(2) / (ea.powi(2) / (a.n - 1.0) + eb.powi(2) / (b.n - 1.0));
+            let tail = StudentsT::new(0.0, 1.0, freedom).ok()?.sf((difference / error).abs());
+            (error * t_quantile(freedom)?, 2.0 * tail)
+        } else {
+            (0.0, if difference == 0.0 { 1.0 } else { 0.0 })
+        };
+        (a.mean != 0.0).then(|| Self {
+            relative: difference / a.mean,
+            interval: [(difference - half_width) / a.mean, (difference + half_width) / a.mean],
+            p_value: (p * comparisons as f64).min(1.0),
+        })
+    }
+
+    /// What it shows, where `more_is_better` or less is.
+    pub fn shown(self, more_is_better: bool) -> Shown {
+        match self.p_value < SIGNIFICANT {
+            false => Shown::NoDifference,
+            true if (self.relative > 0.0) == more_is_better => Shown::Better,
+            true => Shown::Worse,
+        }
+    }
+}
+
+struct Moments {
+    n: f64,
+    mean: f64,
+    /// The variance of the values; absent with fewer than two.
+    variance: Option<f64>,
+}
+
+impl Moments {
+    fn of(values: &[f64]) -> Option<Self> {
+        let n = values.len() as f64;
+        let mean = (n > 0.0).then(|| values.iter().sum::<f64>() / n)?;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Some(Self { n, mean, variance: (n > 1.0).then(|| squares / (n - 1.0)) })
+    }
+
+    /// The standard error of the mean.
+    fn error(&self) -> Option<f64> {
+        self.variance.map(|variance| (variance / self.n).sqrt())
+    }
+}
+
+/// The factor that makes a standard error half a 95 % interval.
+fn t_quantile(freedom: f64) -> Option<f64> {
+    StudentsT::new(0.0, 1.0, freedom).ok().map(|t| t.inverse_cdf(0.975))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-3
+    }
+
+    #[test]
+    fn a_mean_has_students_interval() {
+        // t(0.975, 4) = 2.7764, and the standard error is 0.7071.
+        let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert!(near(estimate.mean, 3.0) && near(estimate.half_width.unwrap(), 1.9632));
+        assert_eq!(Estimate::of(&[1.0]).unwrap().half_width, None);
+        assert_eq!(Estimate::of(&[]), None);
+    }
+
+    /// The values of a textbook example of Welch's test: t = -2.46, 24.99 degrees of freedom, p = 0.021.
+    #[test]
+    fn a_difference_has_welchs_p_value() {
+        let a = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4];
+        let b = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4];
+        let difference = Difference::between(&a, &b, 1).unwrap();
+        assert!((difference.p_value - 0.021).abs() < 5e-4, "{}", difference.p_value);
+        assert_eq!(difference.shown(true), Shown::Better);
+        assert_eq!(difference.shown(false), Shown::Worse);
+        assert!(difference.interval[0] > 0.0 && difference.interval[0] < difference.relative);
+        let same = Difference::between(&a, &a, 1).unwrap();
+        assert_eq!((same.relative, same.p_value, same.shown(true)), (0.0, 1.0, Shown::NoDifference));
+        assert_eq!(Difference::between(&a, &[1.0], 1), None);
+    }
+}
