@@ -5,23 +5,14 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
-    time::Duration,
 };
 
 use criterion::{Criterion, Throughput, criterion_group};
 use futures_util::future::join_all;
-use netping_benches::start_all;
-use netping_client::{
-    arrival::Arrival,
-    engine::{self, Observer, Phase},
-    interrupt::Interrupt,
-    plan::{Extent, Plan, Warmup},
-    server_metrics::ServerSource,
-    transport::Kind,
-};
+use netping_benches::{plan, run, start_all};
+use netping_client::plan::Extent;
 use netping_protocol::{
     echopb::{EchoRequest, echo_client::EchoClient},
-    frame::Reply,
     target::{Scheme, Target},
 };
 use netping_report::{
@@ -80,42 +71,15 @@ fn loopback(c: &mut Criterion) {
 
 criterion_group!(benches, loopback);
 
-struct Silent;
-
-impl Observer for Silent {
-    fn phase(&self, _: Phase, _: Option<Duration>) {}
-    fn tick(&self, _: Duration, _: f64) {}
-}
-
 /// 10,000 round trips of the client's own engine, on one connection.
 fn p50(target: &Target) -> String {
-    let plan = Plan {
-        target: target.clone(),
-        label: None,
-        server: ServerSource::Nowhere,
-        kind: if target.scheme == Scheme::Grpc { Kind::GrpcH2 } else { Kind::Line },
-        arrival: Arrival::Closed,
-        max_backlog: 0,
-        callers: 1,
-        connections: 1,
-        workers: 1,
-        pin: false,
-        busy_poll: false,
-        payload: 4,
-        reply: Reply::Echo,
-        warmup: Warmup::Time(Duration::from_millis(200)),
-        extent: Extent::Requests(10_000),
-        timeout: Duration::from_secs(5),
-        requests_per_connection: None,
-    };
-    let outcome = engine::run(&plan, &Interrupt::default(), &Silent).expect("a server that listens");
+    let outcome = run(&plan(target, Extent::Requests(10_000)));
     nanos_as_micros(outcome.collected.summary().service_time.quantile(50.0))
 }
 
 fn main() {
     benches();
     Criterion::default().configure_from_args().final_summary();
-    // `cargo test` runs benchmarks once, to see that they work.
     let rows = start_all().map(|(name, target)| vec![name.to_owned(), p50(&target)]);
     println!("{}", Table::whole(&[Column::text("server", 0), Column::number("p50 us", 0)], &rows));
 }

@@ -1,9 +1,20 @@
 //! Servers in this process, for the benchmarks.
 
-use std::thread;
+use std::{thread, time::Duration};
 
 use clap::Parser;
-use netping_protocol::target::Target;
+use netping_client::{
+    arrival::Arrival,
+    engine::{self, Observer, Outcome, Phase},
+    interrupt::Interrupt,
+    plan::{Extent, Plan, Warmup},
+    server_metrics::ServerSource,
+    transport::Kind,
+};
+use netping_protocol::{
+    frame::Reply,
+    target::{Scheme, Target},
+};
 use netping_serving::{CommonArgs, Listening, Service, Shutdown};
 
 /// Starts a server on a free port, on one worker where it has workers; it runs until the process ends.
@@ -31,4 +42,42 @@ pub fn start_all() -> [(&'static str, Target); 3] {
         ("tokio", start(&netping_server_tokio::SERVICE, &["--workers", "1"])),
         ("grpc", start(&netping_server_grpc::SERVICE, &["--workers", "1"])),
     ]
+}
+
+/// One caller on one connection, for so long.
+pub fn plan(target: &Target, extent: Extent) -> Plan {
+    Plan {
+        target: target.clone(),
+        label: None,
+        server: ServerSource::Nowhere,
+        kind: if target.scheme == Scheme::Grpc { Kind::GrpcH2 } else { Kind::Line },
+        arrival: Arrival::Closed,
+        max_backlog: 100_000,
+        callers: 1,
+        connections: 1,
+        workers: 1,
+        pin: false,
+        busy_poll: false,
+        payload: 4,
+        reply: Reply::Echo,
+        warmup: Warmup::Time(Duration::from_millis(100)),
+        extent,
+        timeout: Duration::from_secs(5),
+        requests_per_connection: None,
+    }
+}
+
+/// Runs a plan against a server of this process.
+///
+/// # Panics
+/// When it cannot start: there is nothing to measure then.
+pub fn run(plan: &Plan) -> Outcome {
+    engine::run(plan, &Interrupt::default(), &Silent).expect("a server that listens")
+}
+
+struct Silent;
+
+impl Observer for Silent {
+    fn phase(&self, _: Phase, _: Option<Duration>) {}
+    fn tick(&self, _: Duration, _: f64) {}
 }

@@ -70,6 +70,9 @@ impl Session {
         if let Some(JsonTo::File(path)) = &output.json {
             run.save(path)?;
         }
+        for warning in environment::warnings(&run.environment) {
+            eprintln!("warning: {warning}");
+        }
         Ok(Self {
             run,
             output: output.clone(),

@@ -1,6 +1,7 @@
 //! A result file: what was run, where, and what came of it.
 
 use std::{
+    collections::BTreeMap,
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -73,6 +74,8 @@ pub struct Environment {
     pub cpus: usize,
     /// The limit on open files.
     pub open_files: u64,
+    /// Everything else that bears on the numbers and that the system tells: setting and value.
+    pub system: BTreeMap<String, String>,
 }
 
 /// One measurement: one target with one set of settings.

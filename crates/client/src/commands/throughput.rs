@@ -1,7 +1,7 @@
 //! `netping throughput`: many callers at once.
 
 use netping_report::{
-    Condition, Status, Step,
+    Condition, Status, Step, Summary,
     format::{nanos_as_micros, optional, thousands},
     table::{Column, Table},
 };
@@ -30,6 +30,7 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
         Column::number("callers", 7),
         Column::number("conns", 5),
         Column::number("req/s", 9),
+        Column::number("+-%", 4),
         Column::number("p50 us", 6),
         Column::number("p99 us", 6),
         Column::number("p99.9 us", 8),
@@ -112,6 +113,7 @@ fn closed_row(step: &Step) -> Vec<String> {
         step.settings.callers.to_string(),
         step.settings.connections.to_string(),
         thousands(summary.rate),
+        error_bar(summary),
         nanos_as_micros(time.quantile(50.0)),
         nanos_as_micros(time.quantile(99.0)),
         nanos_as_micros(time.quantile(99.9)),
@@ -120,6 +122,12 @@ fn closed_row(step: &Step) -> Vec<String> {
         optional(step.cost.server_cpu_us_per_request()),
         thousands((summary.scheduled - summary.accounting.ok) as f64),
     ]
+}
+
+/// Half the width of the rate's 95 % interval, in per cent of the rate.
+fn error_bar(summary: &Summary) -> String {
+    let half = summary.precision.rate_half_width.filter(|_| summary.rate > 0.0);
+    half.map_or_else(|| "-".to_owned(), |half| format!("{:.1}", half / summary.rate * 100.0))
 }
 
 fn open_row(step: &Step) -> Vec<String> {

@@ -1,0 +1,40 @@
+//! How much later than it was due a request starts, without and with busy polling.
+
+#![allow(missing_docs, reason = "criterion's macros make items without docs")]
+
+use std::time::Duration;
+
+use netping_benches::{plan, run, start};
+use netping_client::{arrival::Arrival, plan::Extent};
+use netping_report::{
+    format::{nanos_as_micros, thousands},
+    table::{Column, Table},
+};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {
+    let target = start(&netping_server_tokio::SERVICE, &["--workers", "1"]);
+    let mut rows = Vec::new();
+    for busy_poll in [false, true] {
+        for rate in [1_000.0, 10_000.0, 50_000.0] {
+            let mut plan = plan(&target, Extent::Time(Duration::from_secs(2)));
+            (plan.callers, plan.connections) = (64, 64);
+            (plan.arrival, plan.busy_poll) = (Arrival::Constant(rate), busy_poll);
+            let lag = run(&plan).collected.summary().lag;
+            let quantiles = [50.0, 90.0, 99.0].map(|percent| nanos_as_micros(lag.quantile(percent)));
+            rows.push(
+                [vec![if busy_poll { "yes" } else { "no" }.to_owned(), thousands(rate)], quantiles.into()].concat(),
+            );
+        }
+    }
+    let columns = [
+        Column::text("busy poll", 0),
+        Column::number("req/s", 0),
+        Column::number("lag p50 us", 0),
+        Column::number("p90 us", 0),
+        Column::number("p99 us", 0),
+    ];
+    println!("{}", Table::whole(&columns, &rows));
+}
