@@ -1,6 +1,6 @@
 //! Whether comparisons may be believed: forty of a server with itself, and forty with one that works 20 us more.
 //!
-//! `cargo run --release -p netping-benches --example ab` takes about four minutes.
+//! `cargo run --release -p netping-benches --example ab` takes about five minutes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use netping_protocol::target::Target;
 use netping_report::{Difference, Shown, Summary};
 
 const COMPARISONS: usize = 40;
-const TRIALS: usize = 5;
+const TRIALS: usize = 6;
 
 /// What is compared, and whether more of it is better: as `netping --trials` does.
 const MEASURES: [fn(&Summary) -> Option<f64>; 3] = [

@@ -17,7 +17,7 @@ use std::{
 };
 
 use netping_protocol::target::Target;
-use netping_report::{Collected, Collector, Cost, ErrorKind, Fairness, Interval, LoopKind, Status, Window, mser5};
+use netping_report::{Collected, Collector, Cost, ErrorKind, Fairness, Interval, LoopKind, Status, Window};
 use tokio::sync::watch;
 
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
     cores,
     crew::{Crew, Event, Loop},
     interrupt::Interrupt,
+    live::{AutoWarmup, Live},
     plan::{Extent, Plan, Warmup},
     server_metrics::{Probe, Reading},
     start_error::StartError,
@@ -39,12 +40,6 @@ const INTERRUPTED_DRAIN: Duration = Duration::from_secs(1);
 
 /// How often the engine looks up: at interrupts, at the phases' ends, at the live rate.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// How often an automatic warm-up looks at the rate.
-const WARMUP_LOOK: Duration = Duration::from_millis(100);
-
-/// How long an automatic warm-up may take; what is not steady then is measured all the same, and doubted.
-const LONGEST_WARMUP: Duration = Duration::from_secs(30);
 
 /// What came of a step.
 #[derive(Debug)]
@@ -279,7 +274,7 @@ impl Running<'_> {
             if current != phase {
                 phase = current;
                 self.step.observer.phase(phase, plan.planned(phase));
-                live.phase_start = now;
+                live.begin_phase(now);
             }
             if phase != Phase::Warmup && at_start.is_none() {
                 at_start = Some(self.probe.read());
@@ -330,58 +325,6 @@ impl Running<'_> {
             Extent::Requests(_) => u64::MAX,
         };
         self.timeline.set(begun, Window { start, end }, nanos(plan.timeout) + nanos(LOOK));
-    }
-}
-
-/// Looks for the end of the transient while a run warms up.
-struct AutoWarmup {
-    begun: u64,
-    last: u64,
-    replies: u64,
-    /// The rate of each look, in replies per nanosecond.
-    rates: Vec<f64>,
-}
-
-impl AutoWarmup {
-    fn new(begun: u64) -> Self {
-        Self { begun, last: begun, replies: 0, rates: Vec::new() }
-    }
-
-    /// Whether a steady state has been seen, or the patience is over. All that was looked at is then warm-up.
-    fn is_over(&mut self, now: u64, progress: &[Arc<Progress>]) -> bool {
-        if now - self.last < nanos(WARMUP_LOOK) {
-            return false;
-        }
-        let replies = progress.iter().map(|counter| counter.replies()).sum();
-        self.rates.push((replies - self.replies) as f64 / (now - self.last) as f64);
-        (self.last, self.replies) = (now, replies);
-        mser5(&self.rates).is_some() || now - self.begun >= nanos(LONGEST_WARMUP)
-    }
-}
-
-/// The live rate: replies since the last look, smoothed over about a second.
-struct Live {
-    phase_start: u64,
-    last: u64,
-    replies: u64,
-    rate: f64,
-}
-
-impl Live {
-    fn new(now: u64) -> Self {
-        Self { phase_start: now, last: now, replies: 0, rate: 0.0 }
-    }
-
-    fn tick(&mut self, now: u64, progress: &[Arc<Progress>], observer: &dyn Observer) {
-        let elapsed = (now - self.last) as f64 / 1e9;
-        if elapsed < 0.1 {
-            return;
-        }
-        let replies = progress.iter().map(|counter| counter.replies()).sum();
-        let rate = (replies - self.replies) as f64 / elapsed;
-        self.rate = if self.rate == 0.0 { rate } else { self.rate + (rate - self.rate) * elapsed.min(1.0) };
-        (self.last, self.replies) = (now, replies);
-        observer.tick(Duration::from_nanos(now - self.phase_start), self.rate);
     }
 }
 

@@ -16,6 +16,7 @@ mod environment;
 mod find;
 pub mod interrupt;
 mod lane;
+mod live;
 mod pacer;
 pub mod plan;
 mod progress;

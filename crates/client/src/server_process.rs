@@ -8,14 +8,13 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use clap::ValueEnum;
 use netping_protocol::target::Target;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
 
-use crate::{args::ServerKind, server_metrics::ServerSource};
+use crate::server_metrics::ServerSource;
 
 /// A running server; dropping it ends it.
 #[derive(Debug)]
@@ -26,15 +25,14 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts a server, and waits until it listens.
+    /// Starts the server that `netping serve` knows by `name`, and waits until it listens.
     ///
     /// # Errors
     /// When it does not.
-    pub fn start(kind: ServerKind) -> anyhow::Result<Self> {
-        let name = kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    pub fn start(name: &str) -> anyhow::Result<Self> {
         let program = env::current_exe().context("cannot find netping's own binary")?;
         let mut child = Command::new(program)
-            .args(["serve", "--die-with-parent", &name, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"])
+            .args(["serve", "--die-with-parent", name, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"])
             // Its comings and goings are no news here; its warnings are.
             .env("RUST_LOG", "warn")
             .stdin(Stdio::null())

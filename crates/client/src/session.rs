@@ -271,6 +271,11 @@ fn troubles(step: &Step, details: &BTreeMap<ErrorKind, String>) -> Vec<String> {
             "  {count} requests were due but never sent: no caller came free, or --max-backlog was full"
         ));
     }
+    // A few at the end are the ordinary course of an open loop.
+    if summary.late * 100 > summary.accounting.ok {
+        let count = format::thousands(summary.late as f64);
+        lines.push(format!("  {count} replies came after the window: they count, but not for the rate"));
+    }
     if summary.outside_errors > 0 {
         lines.push(format!("  {} requests failed outside the window (they do not count)", summary.outside_errors));
     }

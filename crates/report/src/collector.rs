@@ -41,6 +41,7 @@ impl Collector {
             lag: histogram(),
             failed: histogram(),
             errors: BTreeMap::new(),
+            late: 0,
         };
         Self { kind, total, intervals: BTreeMap::new(), outside: Outside::default(), slots: Vec::new() }
     }
@@ -54,6 +55,7 @@ impl Collector {
         let second = self.intervals.entry(interval.index).or_default();
         merge(&mut second.service, &interval.service);
         merge(&mut second.response, &interval.response);
+        self.total.late += interval.late;
         for (kind, count) in &interval.errors {
             *self.total.errors.entry(*kind).or_default() += count;
             second.errors += count;
@@ -114,6 +116,7 @@ impl Collector {
         Collected {
             window,
             accounting,
+            late: self.total.late,
             service: self.total.service,
             response,
             lag,
@@ -133,6 +136,8 @@ pub struct Collected {
     pub window: Window,
     /// How each of them went.
     pub accounting: Accounting,
+    /// Successes that came after the window's end.
+    pub late: u64,
     /// `end - start` of successes.
     pub service: Histogram,
     /// `end - intended` of successes, and at least the age of what is in flight.
@@ -317,6 +322,9 @@ mod tests {
         assert_eq!(collected.accounting.in_flight, 1);
         assert_eq!(collected.accounting.scheduled(), 3);
         assert_eq!((collected.lag.max(), collected.service.max()), (3001, 1000));
+        // One of them came after the window: it counts, but the server did not keep up with the rate.
+        assert_eq!(collected.late, 1);
+        assert!((collected.summary().rate - 1e6).abs() < 1.0);
         // What is still out is at least as old as that.
         assert_eq!(collected.response.len(), 3);
         assert!(collected.response.max() >= 50_000);

@@ -71,6 +71,8 @@ pub struct Interval {
     pub failed: Histogram,
     /// Failures by kind.
     pub errors: BTreeMap<ErrorKind, u64>,
+    /// Successes that came after the window's end, in an open loop's drain.
+    pub late: u64,
 }
 
 impl Interval {
@@ -82,6 +84,7 @@ impl Interval {
             lag: histogram(),
             failed: histogram(),
             errors: BTreeMap::new(),
+            late: 0,
         }
     }
 
@@ -93,6 +96,7 @@ impl Interval {
             }
         }
         self.errors.clear();
+        self.late = 0;
     }
 }
 
@@ -163,6 +167,7 @@ impl<S: Sink> Recorder<S> {
             return true;
         }
         record(&mut self.current.service, service);
+        self.current.late += u64::from(sample.end >= window.end);
         if self.kind == LoopKind::Open {
             record(&mut self.current.response, sample.end - sample.intended);
             record(&mut self.current.lag, sample.start - sample.intended);

@@ -196,12 +196,12 @@ impl Histograms {
 
 /// Why a result file could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {source}", path.display())]
+#[error("cannot write {}: {reason}", path.display())]
 pub struct SaveError {
     /// The file.
     pub path: PathBuf,
     /// The system's answer.
-    pub source: io::Error,
+    pub reason: io::Error,
 }
 
 impl Run {
@@ -230,6 +230,6 @@ impl Run {
             file.persist(path)?;
             Ok(())
         };
-        write().map_err(|source| SaveError { path: path.to_owned(), source })
+        write().map_err(|reason| SaveError { path: path.to_owned(), reason })
     }
 }

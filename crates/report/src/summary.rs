@@ -53,7 +53,9 @@ pub struct Summary {
     pub outside_errors: u64,
     /// The window's length, in seconds.
     pub seconds: f64,
-    /// Verified replies per second of the window.
+    /// Of the verified replies, those that came after the window's end, in an open loop's drain.
+    pub late: u64,
+    /// Verified replies that came within the window, per second of it.
     pub rate: f64,
     /// How much rate and response time vary within the run.
     pub precision: Precision,
@@ -82,7 +84,8 @@ impl Summary {
             outside_ok: ok,
             outside_errors: errors,
             seconds,
-            rate: if seconds > 0.0 { accounting.ok as f64 / seconds } else { 0.0 },
+            late: collected.late,
+            rate: if seconds > 0.0 { (accounting.ok - collected.late) as f64 / seconds } else { 0.0 },
             accounting,
             precision: collected.precision.clone(),
             service_time: Distribution::of(&collected.service),

@@ -15,7 +15,7 @@ pub use throughput::ThroughputArgs;
 
 use std::ffi::OsString;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
 /// A mistake in the command line that only shows when its parts are put together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,25 +52,33 @@ pub enum Command {
 
 /// Flags of `netping serve`.
 #[derive(Debug, clap::Args)]
-#[command(disable_help_flag = true)]
 pub struct ServeArgs {
     /// End when the process that started this one ends.
     #[arg(long, hide = true)]
     pub die_with_parent: bool,
-    /// Which server
-    pub server: ServerKind,
-    /// The server's flags; --help lists them
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
-    pub flags: Vec<OsString>,
+    /// Which server.
+    #[command(subcommand)]
+    pub server: ServerCommand,
 }
 
 /// The servers there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ServerKind {
+#[derive(Debug, Subcommand)]
+pub enum ServerCommand {
     /// TCP, an OS thread per connection
-    Threads,
+    #[command(disable_help_flag = true)]
+    Threads(ServerFlags),
     /// TCP, tokio tasks
-    Tokio,
+    #[command(disable_help_flag = true)]
+    Tokio(ServerFlags),
     /// gRPC, tonic
-    Grpc,
+    #[command(disable_help_flag = true)]
+    Grpc(ServerFlags),
+}
+
+/// What a server is given.
+#[derive(Debug, clap::Args)]
+pub struct ServerFlags {
+    /// The server's flags; --help lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+    pub flags: Vec<OsString>,
 }

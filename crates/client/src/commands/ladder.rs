@@ -8,14 +8,13 @@ use netping_report::{
 
 use super::Failed;
 use crate::{
-    args::{LadderArgs, ServerKind},
+    args::LadderArgs,
     server_process::ServerProcess,
     session::{Session, Verdict},
 };
 
-/// The rungs, from the plainest up.
-const RUNGS: [(&str, ServerKind); 3] =
-    [("TCP, threads", ServerKind::Threads), ("TCP, tokio", ServerKind::Tokio), ("gRPC, tonic", ServerKind::Grpc)];
+/// The rungs, from the plainest up, each with its server for `netping serve`.
+const RUNGS: [(&str, &str); 3] = [("TCP, threads", "threads"), ("TCP, tokio", "tokio"), ("gRPC, tonic", "grpc")];
 
 const COLUMNS: [Column; 9] = [
     Column::text("rung", 0),
@@ -43,11 +42,11 @@ struct Rung {
 pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
     let mut session = Session::begin(&args.output)?;
     let mut rungs = Vec::new();
-    for (name, kind) in RUNGS {
+    for (name, server) in RUNGS {
         if session.is_interrupted() {
             break;
         }
-        let server = ServerProcess::start(kind)?;
+        let server = ServerProcess::start(server)?;
         let mut steps = Vec::new();
         for plan in args.plans(name, server.target(), server.source())? {
             if session.is_interrupted() {

@@ -5,7 +5,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use nix::sys::{prctl, signal::Signal};
 
-use crate::args::{ServeArgs, ServerKind};
+use crate::args::{ServeArgs, ServerCommand, ServerFlags};
 
 /// Runs the server to its end.
 pub fn run(args: ServeArgs) -> ExitCode {
@@ -13,10 +13,16 @@ pub fn run(args: ServeArgs) -> ExitCode {
         // Refused, the server would only outlive a ladder that was killed.
         let _ = prctl::set_pdeathsig(Signal::SIGTERM);
     }
-    let flags = |name: &str| std::iter::once(OsString::from(name)).chain(args.flags);
+    let flags = |name: &str, flags: ServerFlags| std::iter::once(OsString::from(name)).chain(flags.flags);
     match args.server {
-        ServerKind::Threads => netping_serving::run(&netping_server_threads::SERVICE, flags("netping-server-threads")),
-        ServerKind::Tokio => netping_serving::run(&netping_server_tokio::SERVICE, flags("netping-server-tokio")),
-        ServerKind::Grpc => netping_serving::run(&netping_server_grpc::SERVICE, flags("netping-server-grpc")),
+        ServerCommand::Threads(given) => {
+            netping_serving::run(&netping_server_threads::SERVICE, flags("netping-server-threads", given))
+        }
+        ServerCommand::Tokio(given) => {
+            netping_serving::run(&netping_server_tokio::SERVICE, flags("netping-server-tokio", given))
+        }
+        ServerCommand::Grpc(given) => {
+            netping_serving::run(&netping_server_grpc::SERVICE, flags("netping-server-grpc", given))
+        }
     }
 }
