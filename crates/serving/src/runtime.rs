@@ -83,7 +83,6 @@ where
     // Workers stay until the last connection is done, whatever their futures do.
     let finished = watch::Sender::new(false);
     let mut queues = Vec::new();
-    let mut others = Vec::new();
     let mut accepts = || {
         let (queue, receiver) = mpsc::unbounded_channel();
         queues.push(queue);
@@ -105,12 +104,12 @@ where
                 let future = worker(accepts());
                 let mut finished = finished.subscribe();
                 let busy = args.busy_poll;
-                others.push(thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
+                thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
                     runtime.block_on(async move {
                         start(future, busy);
                         let _ = finished.wait_for(|finished| *finished).await;
                     });
-                })?);
+                })?;
             }
             (per_core()?, first)
         }
