@@ -34,16 +34,13 @@ struct Second {
 impl Collector {
     /// Nothing recorded yet.
     pub fn new(kind: LoopKind) -> Self {
-        let total = Interval {
-            index: 0,
-            service: histogram(),
-            response: histogram(),
-            lag: histogram(),
-            failed: histogram(),
-            errors: BTreeMap::new(),
-            late: 0,
-        };
-        Self { kind, total, intervals: BTreeMap::new(), outside: Outside::default(), slots: Vec::new() }
+        Self {
+            kind,
+            total: Interval::new(0),
+            intervals: BTreeMap::new(),
+            outside: Outside::default(),
+            slots: Vec::new(),
+        }
     }
 
     /// Adds one worker's interval, and gives it back empty.

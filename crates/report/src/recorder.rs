@@ -76,7 +76,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    fn new(index: u64) -> Self {
+    pub(crate) fn new(index: u64) -> Self {
         Self {
             index,
             service: histogram(),

@@ -1,4 +1,4 @@
-//! The ways to put a request on the wire. A new one is a file here and a line in [`transports!`].
+//! The ways to put a request on the wire. A new one is a file here and a line in `transports!`.
 
 mod connect;
 mod grpc_h2;
