@@ -1,6 +1,6 @@
 //! What netping puts on the wire, shared by the servers and the client.
 //!
-//! - [`line`] and [`frame`]: the two encodings of a request and its reply on a byte stream;
+//! - [`mod@line`] and [`frame`]: the two encodings of a request and its reply on a byte stream;
 //! - [`session`]: a server's side of such a stream, without any socket;
 //! - [`payload`]: the bytes a request carries and the reply they must get;
 //! - [`target`]: the URLs that name a server and how to speak to it;
