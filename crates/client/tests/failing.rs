@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use common::{Server, load, netping, parse, run, stderr};
+use common::{NO_METRICS, Server, load, netping, parse, run, stderr};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -159,6 +159,7 @@ fn a_server_killed_in_mid_run_leaves_exact_accounts() {
         let client = netping()
             .args(["throughput", &server.url, "-c", "8", "-d", "1s", "--warmup", "0s", "--json", "-"])
             .args(flags)
+            .args(NO_METRICS)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -184,6 +185,7 @@ fn ctrl_c_keeps_what_there_is() {
     let mut client = netping()
         .args(["throughput", &server.url, "-c", "2,4", "-d", "60s", "--warmup", "0s"])
         .args(["--json", file.to_str().unwrap()])
+        .args(NO_METRICS)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

@@ -4,7 +4,7 @@ mod common;
 
 use std::{process::Stdio, thread, time::Duration};
 
-use common::{Server, load, netping, parse, run, stderr};
+use common::{NO_METRICS, Server, load, netping, parse, run, stderr};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -188,6 +188,7 @@ fn a_stopped_server_shows_in_the_response_time_of_an_open_loop() {
     let server = Server::start("tokio", &[]);
     let client = netping()
         .args(["throughput", &server.url, "--rate", "1000", "-c", "4", "-d", "2s", "--warmup", "0s", "--json", "-"])
+        .args(NO_METRICS)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

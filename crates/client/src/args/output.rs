@@ -34,8 +34,8 @@ pub struct OutputArgs {
     /// Exit with 1 when there is any doubt about a step
     #[arg(long)]
     pub strict: bool,
-    /// Where the server's metrics are [default: http://HOST:PORT+1000/metrics]
-    #[arg(long, value_name = "URL", conflicts_with = "server_pid")]
+    /// Where the server's metrics are, or 'off' [default: http://HOST:PORT+1000/metrics]
+    #[arg(long, value_name = "URL|off", conflicts_with = "server_pid")]
     server_metrics: Option<String>,
     /// Take the server's CPU time from the system: its process, on this host
     #[arg(long, value_name = "PID")]
@@ -57,6 +57,7 @@ impl OutputArgs {
     pub fn server(&self, target: &Target) -> ServerSource {
         match (&self.server_metrics, self.server_pid) {
             (_, Some(pid)) => ServerSource::Process(pid),
+            (Some(url), None) if url == "off" => ServerSource::Nowhere,
             (Some(url), None) => ServerSource::Url { url: url.clone(), asked: true },
             (None, None) => ServerSource::default_of(target),
         }
