@@ -41,7 +41,10 @@ pub struct Session {
     output: OutputArgs,
     interrupt: Interrupt,
     bar: Bar,
+    /// Whether a step was not as it should be.
     failed: bool,
+    /// Whether results could not be written.
+    unsaved: bool,
     /// The current trial, from 1 on.
     trial: u32,
 }
@@ -79,6 +82,7 @@ impl Session {
             interrupt: Interrupt::on_signals().context("cannot handle Ctrl-C")?,
             bar: Bar::new(),
             failed: false,
+            unsaved: false,
             trial: 1,
         })
     }
@@ -219,7 +223,7 @@ impl Session {
         }
         match self {
             Self { interrupt, .. } if interrupt.is_set() => Verdict::Interrupted,
-            Self { failed: true, .. } => Verdict::Failed,
+            Self { failed: true, .. } | Self { unsaved: true, .. } => Verdict::Failed,
             _ => Verdict::Fine,
         }
     }
@@ -237,7 +241,7 @@ impl Session {
             && let Err(error) = self.run.save(path)
         {
             self.remark(&format!("error: {error}; the file is as it was before"));
-            self.failed = true;
+            self.unsaved = true;
         }
     }
 
@@ -245,7 +249,7 @@ impl Session {
         let text = self.run.to_json().map_err(io::Error::from);
         if let Err(error) = text.and_then(|text| io::stdout().write_all(text.as_bytes())) {
             self.remark(&format!("error: cannot write the results to standard output: {error}"));
-            self.failed = true;
+            self.unsaved = true;
         }
     }
 }
