@@ -119,6 +119,10 @@ impl Doubt {
             Self::NotSteady { .. } => "warm up longer (--warmup), measure longer (-d), and look for other load",
             Self::TooFewSamples { .. } => "measure longer (-d, --requests or --samples)",
             Self::Errors { .. } => "mend what fails first: failed requests cost less than served ones",
+            // More than there are: requests from before the window weigh in it.
+            Self::LittlesLaw { callers, in_system } if in_system > callers => {
+                "the server stalled at the window's edge, and the window is too short for that: measure longer (-d)"
+            }
             Self::LittlesLaw { .. } => "the client spent time of its own between requests: give it more --workers",
             Self::SharedHost => "compare targets with each other; for absolute numbers, put the client on another host",
             Self::ClockStep { .. } => "measure again without setting the clock; netping's own times are not affected",
