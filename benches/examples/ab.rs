@@ -1,23 +1,19 @@
 //! Whether comparisons may be believed: forty of a server with itself, and forty with one that works 20 us more.
 //!
-//! `cargo run --release -p netping-benches --example ab` takes about five minutes.
+//! `cargo run --release -p netping-benches --example ab` takes about ten minutes.
 
 use std::time::Duration;
 
 use netping_benches::{plan, run, start};
-use netping_client::plan::Extent;
+use netping_client::plan::{Extent, Plan, Warmup};
 use netping_protocol::target::Target;
-use netping_report::{Difference, Shown, Summary};
+use netping_report::{Difference, Shown, counts};
 
 const COMPARISONS: usize = 40;
-const TRIALS: usize = 6;
+const TRIALS: usize = 20;
 
-/// What is compared, and whether more of it is better: as `netping --trials` does.
-const MEASURES: [fn(&Summary) -> Option<f64>; 3] = [
-    |summary| Some(summary.rate),
-    |summary| summary.response_time.quantile(50.0).map(|time| time as f64),
-    |summary| summary.response_time.quantile(99.0).map(|time| time as f64),
-];
+/// What is compared: the rate and two quantiles, as `netping --trials` does.
+const MEASURES: usize = 3;
 
 fn main() {
     let server = |flags: &[&str]| start(&netping_server_tokio::SERVICE, &[&["--workers", "1"], flags].concat());
@@ -30,17 +26,22 @@ fn main() {
 
 /// Whether a comparison shows a difference by any measure.
 fn differs(first: &Target, second: &Target, number: usize) -> bool {
-    let measure = |target: &Target| run(&plan(target, Extent::Time(Duration::from_millis(200)))).collected.summary();
-    let mut summaries = [Vec::new(), Vec::new()];
+    let ms = Duration::from_millis;
+    let measure =
+        |target: &Target| run(&Plan { warmup: Warmup::Time(ms(20)), ..plan(target, Extent::Time(ms(130))) }).collected;
+    let (mut rates, mut times) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for trial in 0..TRIALS {
         // Both orders come equally often.
         for side in if (number + trial).is_multiple_of(2) { [0, 1] } else { [1, 0] } {
-            summaries[side].push(measure([first, second][side]));
+            let collected = measure([first, second][side]);
+            rates[side].push(collected.summary().rate);
+            times[side].push(counts(&collected.response));
         }
     }
-    MEASURES.iter().any(|of| {
-        let [first, second] = summaries.each_ref().map(|summaries| summaries.iter().filter_map(of).collect::<Vec<_>>());
-        Difference::between(&first, &second, MEASURES.len())
-            .is_some_and(|difference| difference.shown(true) != Shown::NoDifference)
-    })
+    let by_rate = Difference::between(&rates[0], &rates[1], MEASURES);
+    let by_quantile = |percent| Difference::of_quantiles(&times[0], &times[1], percent, MEASURES);
+    [by_rate, by_quantile(50.0), by_quantile(99.0)]
+        .iter()
+        .flatten()
+        .any(|difference| difference.shown(true) != Shown::NoDifference)
 }

@@ -11,6 +11,9 @@ const CLOSE: f64 = 0.02;
 /// The most steps of a search: enough for every rate that a machine can have.
 const MOST_STEPS: usize = 40;
 
+/// Windows that must agree about a rate, once the search is between two rates: one hiccup decides nothing.
+const AGREEING: usize = 2;
+
 /// A search by doubling, then by bisection. Every step is a whole window at one rate.
 #[derive(Debug, Clone, Copy)]
 pub struct Search {
@@ -18,16 +21,18 @@ pub struct Search {
     kept: Option<f64>,
     /// The lowest rate that did not.
     broken: Option<f64>,
+    /// Windows at the current rate that kept the condition, and that did not.
+    votes: (usize, usize),
     steps: usize,
 }
 
 impl Search {
     /// Nothing tried yet.
     pub fn new() -> Self {
-        Self { kept: None, broken: None, steps: 0 }
+        Self { kept: None, broken: None, votes: (0, 0), steps: 0 }
     }
 
-    /// The next rate to try; `None` when the search is over.
+    /// The next rate to try, which may be the last one again; `None` when the search is over.
     pub fn next(&self) -> Option<f64> {
         if self.steps >= MOST_STEPS {
             return None;
@@ -44,22 +49,33 @@ impl Search {
     /// Notes how the rate that [`Search::next`] gave went.
     pub fn tried(&mut self, rate: f64, kept: bool) {
         self.steps += 1;
-        if kept {
-            self.kept = Some(rate);
-        } else {
-            self.broken = Some(rate);
+        self.votes = if kept { (self.votes.0 + 1, self.votes.1) } else { (self.votes.0, self.votes.1 + 1) };
+        // While it only doubles, a rate that is kept is passed by quickly: the bisection comes back to its like.
+        let enough = if self.broken.is_none() { 1 } else { AGREEING };
+        match self.votes {
+            (votes, _) if votes >= enough => self.kept = Some(rate),
+            (_, AGREEING..) => self.broken = Some(rate),
+            _ => return,
         }
+        self.votes = (0, 0);
     }
 
-    /// What was found, as a sentence.
-    pub fn result(&self, condition: &Condition) -> String {
+    /// What was found, as a sentence. `measured` is what the highest rate kept gave, in requests/s with half its 95 %
+    /// interval, where that is known.
+    pub fn result(&self, condition: &Condition, measured: Option<(f64, Option<f64>)>) -> String {
+        let measured = measured.map_or_else(String::new, |(rate, half)| match half {
+            Some(half) => format!(" (measured: {} +- {} req/s)", thousands(rate), thousands(half)),
+            None => format!(" (measured: {} req/s)", thousands(rate)),
+        });
         match (self.kept, self.broken) {
             (Some(kept), Some(broken)) => format!(
-                "the highest rate that keeps {condition}: {} req/s; {} req/s did not keep it",
+                "the highest rate that keeps {condition}: {} req/s{measured}; it lies between that and {} req/s, which did not keep it",
                 thousands(kept),
                 thousands(broken)
             ),
-            (Some(kept), None) => format!("{condition} was kept at every rate tried, up to {} req/s", thousands(kept)),
+            (Some(kept), None) => {
+                format!("{condition} was kept at every rate tried, up to {} req/s{measured}", thousands(kept))
+            }
             (None, Some(broken)) => {
                 format!("{condition} was not kept at any rate tried, down to {} req/s", thousands(broken))
             }
@@ -96,7 +112,20 @@ mod tests {
             let (search, steps) = search(limit);
             let (kept, broken) = (search.kept.unwrap(), search.broken.unwrap());
             assert!(kept <= limit && limit < broken && broken / kept <= 1.0 + CLOSE, "{limit}: {kept}..{broken}");
-            assert!(steps <= 20, "{limit}: {steps}");
+            assert!(steps <= 36, "{limit}: {steps}");
+        }
+    }
+
+    #[test]
+    fn one_hiccup_decides_nothing() {
+        let mut search = Search::new();
+        for (kept, next) in [(true, 2000.0), (false, 2000.0), (true, 4000.0), (false, 4000.0), (false, 3000.0)] {
+            search.tried(search.next().unwrap(), kept);
+            assert_eq!(search.next(), Some(next));
+        }
+        for (kept, next) in [(false, 3000.0), (true, 3000.0), (true, 3500.0)] {
+            search.tried(search.next().unwrap(), kept);
+            assert_eq!(search.next(), Some(next));
         }
     }
 

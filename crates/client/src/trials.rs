@@ -23,19 +23,53 @@ const COLUMNS: [Column; 8] = [
     Column::text("shown", 0),
 ];
 
-/// One of the numbers that targets are compared by.
-struct Measure {
-    name: &'static str,
-    more_is_better: bool,
-    of: fn(&Step) -> Option<f64>,
-    show: fn(f64) -> String,
+/// What targets are compared by: the rate, and quantiles of the response time in per cent.
+#[derive(Debug, Clone, Copy)]
+enum Measure {
+    Rate,
+    Response(f64),
 }
 
-const MEASURES: [Measure; 3] = [
-    Measure { name: "req/s", more_is_better: true, of: |step| Some(step.summary.rate), show: thousands },
-    Measure { name: "p50 us", more_is_better: false, of: |step| response(step, 50.0), show: micros },
-    Measure { name: "p99 us", more_is_better: false, of: |step| response(step, 99.0), show: micros },
-];
+const MEASURES: [Measure; 3] = [Measure::Rate, Measure::Response(50.0), Measure::Response(99.0)];
+
+impl Measure {
+    fn name(self) -> String {
+        match self {
+            Self::Rate => "req/s".to_owned(),
+            Self::Response(percent) => format!("p{percent} us"),
+        }
+    }
+
+    /// Its value in each step that has one.
+    fn of(self, steps: &[Step]) -> Vec<f64> {
+        let value = |step: &Step| match self {
+            Self::Rate => Some(step.summary.rate),
+            Self::Response(percent) => step.summary.response_time.quantile(percent).map(|time| time as f64 / 1e3),
+        };
+        steps.iter().filter_map(value).collect()
+    }
+
+    fn show(self, value: f64) -> String {
+        match self {
+            Self::Rate => thousands(value),
+            Self::Response(_) => micros(value),
+        }
+    }
+
+    /// What the second target's steps show against the first's.
+    fn difference(self, first: &[Step], second: &[Step]) -> Option<Difference> {
+        match self {
+            Self::Rate => Difference::between(&self.of(first), &self.of(second), MEASURES.len()),
+            Self::Response(percent) => {
+                // A quantile that some trials have too few samples for is none to compare.
+                let complete = [first, second].iter().all(|steps| self.of(steps).len() == steps.len());
+                let trials = |steps: &[Step]| steps.iter().map(|step| step.histograms.response_counts()).collect();
+                let (first, second): (Option<Vec<_>>, Option<Vec<_>>) = (trials(first), trials(second));
+                Difference::of_quantiles(&first?, &second?, percent, MEASURES.len()).filter(|_| complete)
+            }
+        }
+    }
+}
 
 /// Runs every group of plans, which differ in their targets only, so often as `args` say. In each trial the targets come in
 /// a random order, so that what drifts on the machines does not favour one of them.
@@ -63,8 +97,8 @@ pub fn run(mut session: Session, args: &TrialArgs, groups: &[Vec<Plan>]) -> Resu
     }
     session.say(&Table::whole(&COLUMNS, &rows));
     session.say(&format!(
-        "{} trials of each, in random order. A difference to the first target is shown where Welch's test gives \
-         p < 0.05, adjusted for the {} measures compared.",
+        "{} trials of each, in random order. A difference to the first target is shown where p < 0.05, adjusted for the \
+         {} measures compared: Welch's test for rates, whole trials drawn anew for quantiles.",
         args.trials,
         MEASURES.len()
     ));
@@ -75,19 +109,15 @@ pub fn run(mut session: Session, args: &TrialArgs, groups: &[Vec<Plan>]) -> Resu
 fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (number, (plan, own)) in group.iter().zip(steps).enumerate() {
-        for measure in &MEASURES {
-            let values = |steps: &[Step]| steps.iter().filter_map(measure.of).collect::<Vec<f64>>();
-            let estimate = Estimate::of(&values(own));
-            let difference = match number {
-                0 => None,
-                _ => Difference::between(&values(&steps[0]), &values(own), MEASURES.len()),
-            };
-            let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), measure.show);
+        for measure in MEASURES {
+            let estimate = Estimate::of(&measure.of(own));
+            let difference = if number == 0 { None } else { measure.difference(&steps[0], own) };
+            let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| measure.show(value));
             let percent = |share: f64| format!("{:+.1}%", share * 100.0);
             rows.push(vec![
                 plan.target.to_string(),
                 plan.callers.to_string(),
-                measure.name.to_owned(),
+                measure.name(),
                 show(estimate.map(|estimate| estimate.mean)),
                 show(estimate.and_then(|estimate| estimate.half_width)),
                 difference.map(|difference| percent(difference.relative)).unwrap_or_default(),
@@ -96,7 +126,7 @@ fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
                         format!("{}..{}", percent(difference.interval[0]), percent(difference.interval[1]))
                     })
                     .unwrap_or_default(),
-                difference.map(|difference| shown(difference, measure.more_is_better)).unwrap_or_default(),
+                difference.map(|difference| shown(difference, matches!(measure, Measure::Rate))).unwrap_or_default(),
             ]);
         }
     }
@@ -110,10 +140,6 @@ fn shown(difference: Difference, more_is_better: bool) -> String {
         Shown::NoDifference => "no difference shown",
     };
     format!("{word} (p = {:.3})", difference.p_value)
-}
-
-fn response(step: &Step, percent: f64) -> Option<f64> {
-    step.summary.response_time.quantile(percent).map(|time| time as f64 / 1e3)
 }
 
 /// The numbers below `count` in a random order (Fisher and Yates).

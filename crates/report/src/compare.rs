@@ -1,7 +1,10 @@
 //! Means of repeated trials, and differences between them.
 
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::precision::Blocks;
 
 /// Differences less likely by chance than this are called differences.
 const SIGNIFICANT: f64 = 0.05;
@@ -36,11 +39,13 @@ pub enum Shown {
     NoDifference,
 }
 
-/// The difference of two means, by Welch's t-test (Welch, "The generalization of Student's problem when several different
-/// population variances are involved", 1947).
+/// How often whole trials are drawn anew.
+const RESAMPLES: usize = 400;
+
+/// The difference of two targets.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The second mean less the first, as a share of the first.
+    /// The second value less the first, as a share of the first.
     pub relative: f64,
     /// The 95 % confidence interval of that.
     pub interval: [f64; 2],
@@ -50,12 +55,33 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Compares two targets' values, one of `comparisons` measures looked at together. `None` with fewer than two values
-    /// on either side, or where the first mean is 0.
+    /// The difference of two means by Welch's t-test; one of `comparisons` measures looked at together. `None` with fewer
+    /// than two values on either side, or where the first mean is 0.
     pub fn between(first: &[f64], second: &[f64], comparisons: usize) -> Option<Self> {
-        let (a, b) = (Moments::of(first)?, Moments::of(second)?);
-        let (ea, eb) = (a.error()?.powi(2), b.error()?.powi(2));
-        let difference = b.mean - a.mean;
+        let side = |values| {
+            let moments = Moments::of(values)?;
+            Some(Side { n: moments.n, value: moments.mean, error: moments.error()? })
+        };
+        Self::welch(side(first)?, side(second)?, comparisons)
+    }
+
+    /// The difference of two quantiles over all of a side's trials, each given by its `(value, count)` in ascending
+    /// order. A side's standard error comes from a block bootstrap that draws whole trials (Efron and Tibshirani, "An
+    /// Introduction to the Bootstrap", 1993, chapter 6), made up for few of them; then as for means. `None` with fewer
+    /// than two trials on either side, or without samples.
+    pub fn of_quantiles<B: AsRef<[(u64, u64)]>>(
+        first: &[B],
+        second: &[B],
+        percent: f64,
+        comparisons: usize,
+    ) -> Option<Self> {
+        Self::welch(Side::of_quantile(first, percent)?, Side::of_quantile(second, percent)?, comparisons)
+    }
+
+    /// Welch, "The generalization of Student's problem when several different population variances are involved", 1947.
+    fn welch(a: Side, b: Side, comparisons: usize) -> Option<Self> {
+        let (ea, eb) = (a.error.powi(2), b.error.powi(2));
+        let difference = b.value - a.value;
         let error = (ea + eb).sqrt();
         let (half_width, p) = if error > 0.0 {
             // Welch and Satterthwaite's degrees of freedom.
@@ -65,9 +91,9 @@ impl Difference {
         } else {
             (0.0, if difference == 0.0 { 1.0 } else { 0.0 })
         };
-        (a.mean != 0.0).then(|| Self {
-            relative: difference / a.mean,
-            interval: [(difference - half_width) / a.mean, (difference + half_width) / a.mean],
+        (a.value != 0.0).then(|| Self {
+            relative: difference / a.value,
+            interval: [(difference - half_width) / a.value, (difference + half_width) / a.value],
             p_value: (p * comparisons as f64).min(1.0),
         })
     }
@@ -79,6 +105,34 @@ impl Difference {
             true if (self.relative > 0.0) == more_is_better => Shown::Better,
             true => Shown::Worse,
         }
+    }
+}
+
+/// One side of a comparison.
+#[derive(Debug, Clone, Copy)]
+struct Side {
+    /// Trials.
+    n: f64,
+    value: f64,
+    /// The value's standard error.
+    error: f64,
+}
+
+impl Side {
+    fn of_quantile<B: AsRef<[(u64, u64)]>>(trials: &[B], percent: f64) -> Option<Self> {
+        let n = trials.len() as f64;
+        let blocks = Blocks::new(trials);
+        let quantile = |counts: &[u64]| blocks.quantile(counts, percent / 100.0).map(|value| value as f64);
+        // The same trials give the same answer.
+        let mut random = ChaCha8Rng::seed_from_u64(0);
+        let drawn: Option<Vec<f64>> = (0..RESAMPLES).map(|_| quantile(&blocks.draw(&mut random))).collect();
+        let spread = Moments::of(&drawn?)?.variance?.sqrt();
+        // Draws from n trials vary by a factor of (n - 1) / n less than trials do.
+        (trials.len() > 1).then_some(Self {
+            n,
+            value: quantile(&blocks.whole())?,
+            error: spread * (n / (n - 1.0)).sqrt(),
+        })
     }
 }
 
@@ -138,5 +192,42 @@ mod tests {
         let same = Difference::between(&a, &a, 1).unwrap();
         assert_eq!((same.relative, same.p_value, same.shown(true)), (0.0, 1.0, Shown::NoDifference));
         assert_eq!(Difference::between(&a, &[1.0], 1), None);
+    }
+
+    #[test]
+    fn quantiles_differ_by_more_than_their_trials_do() {
+        // Each trial's values lie around a level of its own.
+        let trials = |levels: [u64; 6]| levels.map(|level| vec![(level, 90), (level + 50, 9), (level * 2, 1)]);
+        let a = trials([100, 104, 98, 101, 97, 103]);
+        let b = trials([121, 118, 125, 119, 123, 120]);
+        let difference = Difference::of_quantiles(&a, &b, 50.0, 3).unwrap();
+        assert_eq!(difference.shown(false), Shown::Worse);
+        assert!(difference.interval[0] > 0.1 && difference.interval[1] < 0.35, "{difference:?}");
+        let same = Difference::of_quantiles(&a, &a, 50.0, 3).unwrap();
+        assert_eq!((same.relative, same.p_value, same.shown(false)), (0.0, 1.0, Shown::NoDifference));
+        let near = Difference::of_quantiles(&a, &trials([102, 99, 105, 100, 98, 101]), 50.0, 3).unwrap();
+        assert_eq!(near.shown(false), Shown::NoDifference, "{near:?}");
+        assert_eq!(Difference::of_quantiles(&a[..1], &b, 50.0, 3), None);
+    }
+
+    /// The chance of a false alarm, on trials whose levels are drawn from one distribution, is not above what is said.
+    #[test]
+    fn bootstrapped_differences_of_equals_are_rare() {
+        let mut random = ChaCha8Rng::seed_from_u64(7);
+        let mut trials = || -> Vec<Vec<(u64, u64)>> {
+            (0..5)
+                .map(|_| {
+                    let level = (0..12).map(|_| 1000 + rand_chacha::rand_core::Rng::next_u64(&mut random) % 400).sum();
+                    vec![(level, 100)]
+                })
+                .collect()
+        };
+        let alarms = (0..200)
+            .filter(|_| {
+                let difference = Difference::of_quantiles(&trials(), &trials(), 50.0, 1).unwrap();
+                difference.shown(true) != Shown::NoDifference
+            })
+            .count();
+        assert!(alarms <= 16, "{alarms} of 200");
     }
 }

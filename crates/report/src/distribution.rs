@@ -36,6 +36,11 @@ pub fn record(histogram: &mut Histogram, nanoseconds: u64) {
     histogram.saturating_record(nanoseconds);
 }
 
+/// What a histogram holds, as `(nanoseconds, count)`, ascending.
+pub fn counts(histogram: &Histogram) -> Vec<(u64, u64)> {
+    histogram.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
+}
+
 /// The numbers that describe a histogram. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {

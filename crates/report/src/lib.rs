@@ -21,7 +21,7 @@ mod warm_up;
 pub use collector::{Collected, Collector};
 pub use compare::{Difference, Estimate, Shown};
 pub use condition::{Answer, Condition};
-pub use distribution::{Distribution, Histogram, QUANTILES, decode_histogram, histogram, record};
+pub use distribution::{Distribution, Histogram, QUANTILES, counts, decode_histogram, histogram, record};
 pub use doubt::{Doubt, Facts};
 pub use error_kind::ErrorKind;
 pub use fairness::{Fairness, PerConnection};

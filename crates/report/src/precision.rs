@@ -38,42 +38,14 @@ impl Precision {
 
 /// The intervals of quantiles when whole seconds are drawn with replacement.
 fn bootstrap(seconds: &[&[(u64, u64)]], quantiles: [f64; 2]) -> [Option<[u64; 2]>; 2] {
-    let mut values: Vec<u64> = seconds.iter().flat_map(|second| second.iter().map(|(value, _)| *value)).collect();
-    values.sort_unstable();
-    values.dedup();
-    if values.is_empty() {
-        return [None; 2];
-    }
-    let row = |second: &&[(u64, u64)]| {
-        let mut counts = vec![0; values.len()];
-        for (value, count) in *second {
-            if let Ok(at) = values.binary_search(value) {
-                counts[at] = *count;
-            }
-        }
-        counts
-    };
-    let rows: Vec<Vec<u64>> = seconds.iter().map(row).collect();
+    let blocks = Blocks::new(seconds);
     // The same samples give the same interval.
     let mut random = ChaCha8Rng::seed_from_u64(0);
     let mut found = [Vec::new(), Vec::new()];
     for _ in 0..RESAMPLES {
-        let mut sum = vec![0; values.len()];
-        for _ in 0..rows.len() {
-            let drawn = &rows[(random.next_u64() % rows.len() as u64) as usize];
-            for (sum, count) in sum.iter_mut().zip(drawn) {
-                *sum += count;
-            }
-        }
-        let total: u64 = sum.iter().sum();
+        let drawn = blocks.draw(&mut random);
         for (found, q) in found.iter_mut().zip(quantiles) {
-            let rank = ((q * total as f64).ceil() as u64).max(1);
-            let mut seen = 0;
-            let at = sum.iter().position(|count| {
-                seen += count;
-                seen >= rank
-            });
-            found.extend(at.map(|at| values[at]));
+            found.extend(blocks.quantile(&drawn, q));
         }
     }
     found.map(|mut found| {
@@ -81,6 +53,69 @@ fn bootstrap(seconds: &[&[(u64, u64)]], quantiles: [f64; 2]) -> [Option<[u64; 2]
         let last = found.len().checked_sub(1)?;
         Some([found[last * 25 / 1000], found[last * 975 / 1000]])
     })
+}
+
+/// Histograms to be drawn with replacement and added up: of seconds, or of whole trials.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    /// Every value of any block, ascending.
+    values: Vec<u64>,
+    /// How often each occurs, block by block.
+    rows: Vec<Vec<u64>>,
+}
+
+impl Blocks {
+    /// From the `(value, count)` of each block, ascending.
+    pub fn new<B: AsRef<[(u64, u64)]>>(blocks: &[B]) -> Self {
+        let mut values: Vec<u64> =
+            blocks.iter().flat_map(|block| block.as_ref().iter().map(|(value, _)| *value)).collect();
+        values.sort_unstable();
+        values.dedup();
+        let row = |block: &B| {
+            let mut counts = vec![0; values.len()];
+            for (value, count) in block.as_ref() {
+                if let Ok(at) = values.binary_search(value) {
+                    counts[at] = *count;
+                }
+            }
+            counts
+        };
+        let rows = blocks.iter().map(row).collect();
+        Self { values, rows }
+    }
+
+    /// The counts of all blocks together.
+    pub fn whole(&self) -> Vec<u64> {
+        self.sum(self.rows.iter())
+    }
+
+    /// The counts of as many blocks as there are, each drawn from all.
+    pub fn draw(&self, random: &mut ChaCha8Rng) -> Vec<u64> {
+        let rows = self.rows.len() as u64;
+        self.sum((0..rows).map(|_| &self.rows[(random.next_u64() % rows) as usize]))
+    }
+
+    /// The smallest value that a share `q` of `counts` does not exceed; `None` without any.
+    pub fn quantile(&self, counts: &[u64], q: f64) -> Option<u64> {
+        let total: u64 = counts.iter().sum();
+        let rank = ((q * total as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        let at = counts.iter().position(|count| {
+            seen += count;
+            seen >= rank
+        });
+        at.map(|at| self.values[at])
+    }
+
+    fn sum<'a>(&self, rows: impl Iterator<Item = &'a Vec<u64>>) -> Vec<u64> {
+        let mut sum = vec![0; self.values.len()];
+        for row in rows {
+            for (sum, count) in sum.iter_mut().zip(row) {
+                *sum += count;
+            }
+        }
+        sum
+    }
 }
 
 #[cfg(test)]

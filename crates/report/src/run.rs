@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     collector::Collected,
-    distribution::encode_histogram,
+    distribution::{counts, decode_histogram, encode_histogram},
     doubt::Doubt,
     fairness::Fairness,
     summary::{Cost, Summary},
@@ -191,6 +191,11 @@ impl Histograms {
             lag: encode_histogram(&collected.lag),
             failed_time: encode_histogram(&collected.failed),
         }
+    }
+
+    /// The response times as `(nanoseconds, count)`, ascending; `None` where the text is no histogram.
+    pub fn response_counts(&self) -> Option<Vec<(u64, u64)>> {
+        decode_histogram(&self.response_time).ok().map(|histogram| counts(&histogram))
     }
 }
 

@@ -92,17 +92,21 @@ fn find(
     show: &mut impl FnMut(&Step) -> String,
 ) -> Result<(), StartError> {
     let mut search = Search::new();
+    let mut measured: Option<(f64, (f64, Option<f64>))> = None;
     while let Some(rate) = search.next()
         && !session.is_interrupted()
     {
         let mut kept = false;
         session.explore(&args.at_rate(plan, rate), |step| {
             kept = step.status == Status::Complete && find::is_kept(step, condition, args.output.max_error_rate);
+            if kept && measured.is_none_or(|(best, _)| rate >= best) {
+                measured = Some((rate, (step.summary.rate, step.summary.precision.rate_half_width)));
+            }
             Some(format!("{}  {}", show(step), if kept { "kept" } else { "not kept" }))
         })?;
         search.tried(rate, kept);
     }
-    session.say(&search.result(condition));
+    session.say(&search.result(condition, measured.map(|(_, measured)| measured)));
     Ok(())
 }
 

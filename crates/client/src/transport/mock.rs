@@ -6,7 +6,7 @@ use netping_protocol::payload::Exchange;
 use netping_report::ErrorKind;
 
 use super::{Connection, Failure, Transport};
-use crate::clock::Manual;
+use crate::clock::{Clock, Manual};
 
 /// How the mock behaves. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,6 +17,10 @@ pub struct Behaviour {
     pub service: u64,
     /// Every so many requests, one fails; 0: none.
     pub fail_every: u64,
+    /// Whether requests take their time side by side, on a clock that something else moves.
+    pub side_by_side: bool,
+    /// From when until when the server does nothing, where requests are side by side.
+    pub stopped: (u64, u64),
 }
 
 /// A server that is not there.
@@ -39,6 +43,21 @@ impl Mock {
     }
 }
 
+impl Mock {
+    async fn serve(&self) {
+        let Behaviour { service, side_by_side, stopped: (from, until), .. } = self.behaviour;
+        if !side_by_side {
+            return self.clock.advance(service);
+        }
+        let begun = self.clock.now();
+        let end = begun + service;
+        let end = if begun < until && end > from { until.max(begun) + service } else { end };
+        while self.clock.now() < end {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 impl Transport for Mock {
     type Connection = Self;
 
@@ -54,7 +73,7 @@ impl Connection for Mock {
     }
 
     async fn call(&mut self, _: &Exchange) -> Result<(), Failure> {
-        self.clock.advance(self.behaviour.service);
+        self.serve().await;
         self.calls.set(self.calls.get() + 1);
         if self.behaviour.fail_every > 0 && self.calls.get().is_multiple_of(self.behaviour.fail_every) {
             return Err(Failure::request(ErrorKind::Mismatch, "mock"));
