@@ -31,8 +31,8 @@ fn loopback(c: &mut Criterion) {
         for (how, requests) in [("round trip", 1), ("pipelined", PIPELINED)] {
             let mut group = c.benchmark_group(how);
             group.throughput(Throughput::Elements(requests as u64));
-            match target.scheme {
-                Scheme::Tcp => {
+            match target.scheme.multiplexes() {
+                false => {
                     let mut stream = TcpStream::connect(target.authority()).expect("a server that listens");
                     stream.set_nodelay(true).expect("a connected socket");
                     let lines = b"0123\n".repeat(requests);
@@ -45,7 +45,7 @@ fn loopback(c: &mut Criterion) {
                         });
                     });
                 }
-                Scheme::Grpc => {
+                true => {
                     let runtime =
                         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
                     let url = format!("http://{}", target.authority());

@@ -7,29 +7,31 @@ use netping_client::{
     arrival::Arrival,
     engine::{self, Observer, Outcome, Phase},
     interrupt::Interrupt,
-    plan::{Extent, Plan, Warmup},
+    plan::{Extent, Plan, Trust, Warmup},
     server_metrics::ServerSource,
     transport::Kind,
 };
 use netping_protocol::{
     frame::Reply,
+    secure::Connector,
     target::{Scheme, Target},
 };
-use netping_serving::{CommonArgs, Listening, Service, Shutdown};
+use netping_serving::{Bind, CommonArgs, Listening, Service, Shutdown};
 
 /// Starts a server on a free port, on one worker where it has workers; it runs until the process ends.
 ///
 /// # Panics
 /// When the system refuses a port or a thread: there is nothing to measure then.
-pub fn start<A>(service: &Service<A>, flags: &[&str]) -> Target
+pub fn start<A, L>(service: &Service<A, L>, flags: &[&str]) -> Target
 where
     A: Parser + AsRef<CommonArgs> + Send + 'static,
+    L: Bind + Send + 'static,
 {
     let base = ["server", "--listen", "127.0.0.1:0", "--metrics", "off", "--idle-timeout", "0s"];
     let args = A::parse_from(base.iter().chain(flags));
-    let listening = Listening::bind(args.as_ref(), 0).expect("a free port");
-    let address = listening.service.local_addr().expect("a bound port");
-    let target = format!("{}://{address}", service.scheme).parse().expect("a server's own URL");
+    let listening = Listening::<L>::bind(args.as_ref(), 0).expect("a free port");
+    let address = listening.service.address().expect("a bound port");
+    let target = format!("{}://{address}", (service.scheme)(&args).as_str()).parse().expect("a server's own URL");
     let serve = service.serve;
     thread::spawn(move || serve(listening, &args, &Shutdown::new()).expect("a server that starts"));
     target
@@ -50,6 +52,9 @@ pub fn plan(target: &Target, extent: Extent) -> Plan {
         target: target.clone(),
         label: None,
         server: ServerSource::Nowhere,
+        connector: Connector::Plain,
+        trust: Trust::default(),
+        resolve_each: false,
         kind: if target.scheme == Scheme::Grpc { Kind::GrpcH2 } else { Kind::Line },
         arrival: Arrival::Closed,
         max_backlog: 100_000,

@@ -10,6 +10,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, TryStreamExt, stream};
+use netping_protocol::tls::Negotiated;
 use netping_report::{ErrorKind, Interval, Sink};
 use tokio::{
     runtime::{Builder, LocalOptions},
@@ -31,8 +32,8 @@ const OPENING_AT_ONCE: usize = 64;
 
 /// What workers tell the engine.
 pub enum Event {
-    /// A worker has its connections, or not.
-    Ready(Result<(), Failure>),
+    /// A worker has its connections, secured in this way, or not.
+    Ready(Result<Option<Negotiated>, Failure>),
     /// A worker's interval is full.
     Interval { worker: usize, interval: Box<Interval> },
     /// A worker is done.
@@ -97,7 +98,7 @@ impl<T: Transport> Crew<T> {
         let lanes = self.connect().await;
         // Where the engine is gone, the word to go never comes either.
         let (lanes, ready) = match lanes {
-            Ok(lanes) => (lanes, Ok(())),
+            Ok((lanes, negotiated)) => (lanes, Ok(negotiated)),
             Err(failure) => (Vec::new(), Err(failure)),
         };
         let connected = ready.is_ok();
@@ -111,20 +112,20 @@ impl<T: Transport> Crew<T> {
 
     /// Opens this worker's connections. With a limited number of requests on each, only the first is tried: the others
     /// would be closed anew at once, and their opening belongs to the requests.
-    async fn connect(&self) -> Result<Vec<Rc<Lane<T>>>, Failure> {
+    async fn connect(&self) -> Result<(Vec<Rc<Lane<T>>>, Option<Negotiated>), Failure> {
         let limit = self.requests_per_connection;
         let lane = || Rc::new(Lane::new(self.transport.clone(), limit));
         let lanes: Vec<_> = (0..self.lanes).map(|_| lane()).collect();
         let opened = if limit.is_some() { vec![lane()] } else { lanes.clone() };
-        stream::iter(opened)
+        let negotiated: Vec<_> = stream::iter(opened)
             .map(|lane| async move {
                 let opening = time::timeout(self.job.timeout, lane.open());
                 let overdue = || Failure::lost(ErrorKind::ConnectTimeout, "no connection within --timeout");
                 opening.await.unwrap_or_else(|_| Err(overdue()))
             })
             .buffer_unordered(OPENING_AT_ONCE)
-            .try_collect::<()>()
+            .try_collect()
             .await?;
-        Ok(lanes)
+        Ok((lanes, negotiated.into_iter().flatten().next()))
     }
 }

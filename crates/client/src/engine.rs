@@ -16,8 +16,8 @@ use std::{
     time::Duration,
 };
 
-use netping_protocol::target::Target;
-use netping_report::{Collected, Collector, Cost, ErrorKind, Fairness, Interval, LoopKind, Status, Window};
+use netping_protocol::{target::Target, tls::Negotiated};
+use netping_report::{Collected, Collector, Cost, ErrorKind, Fairness, Interval, LoopKind, PhaseTimes, Status, Window};
 use tokio::sync::watch;
 
 use crate::{
@@ -60,6 +60,10 @@ pub struct Outcome {
     pub fairness: Option<Fairness>,
     /// Connections opened in place of lost ones.
     pub reconnects: u64,
+    /// What it took to open connections within the window.
+    pub phases: PhaseTimes,
+    /// How connections were secured.
+    pub negotiated: Option<Negotiated>,
     /// The first failure of each kind, as people read it.
     pub details: BTreeMap<ErrorKind, String>,
 }
@@ -90,7 +94,9 @@ pub enum Phase {
 /// # Errors
 /// [`StartError`], and then no request was sent.
 pub fn run(plan: &Plan, interrupt: &Interrupt, observer: &dyn Observer) -> Result<Outcome, StartError> {
-    let endpoint = resolve(&plan.target)?;
+    let addresses = resolve(&plan.target)?;
+    let (target, resolve_each, connector) = (plan.target.clone(), plan.resolve_each, plan.connector.clone());
+    let endpoint = Endpoint { target, addresses, resolve_each, connector };
     plan.kind.visit(endpoint, Step { plan, interrupt, observer })
 }
 
@@ -98,11 +104,9 @@ pub fn run(plan: &Plan, interrupt: &Interrupt, observer: &dyn Observer) -> Resul
 ///
 /// # Errors
 /// [`StartError::Resolve`].
-pub fn resolve(target: &Target) -> Result<Endpoint, StartError> {
-    let authority = target.authority();
-    let addresses: Vec<SocketAddr> =
-        authority.to_socket_addrs().map_err(|source| StartError::Resolve { target: target.clone(), source })?.collect();
-    Ok(Endpoint { target: target.clone(), addresses })
+pub fn resolve(target: &Target) -> Result<Vec<SocketAddr>, StartError> {
+    let found = target.authority().to_socket_addrs();
+    Ok(found.map_err(|source| StartError::Resolve { target: target.clone(), source })?.collect())
 }
 
 struct Step<'a> {
@@ -163,14 +167,10 @@ impl Visitor for Step<'_> {
         }
         drop((events, going));
 
-        let connected = self.await_connections(&inbox);
-        if let Err(error) = connected {
-            // Without the word to go, workers end.
-            drop(go);
-            return Err(error);
-        }
-        let running =
-            Running { step: &self, clock, timeline, progress, spares, probe: Probe::new(plan.server.clone()) };
+        // Without the word to go, workers end.
+        let negotiated = self.await_connections(&inbox)?;
+        let probe = Probe::new(plan.server.clone());
+        let running = Running { step: &self, clock, timeline, progress, spares, probe, negotiated };
         let outcome = running.measure(&go, &inbox);
         for thread in threads {
             thread.join().map_err(|_| StartError::Broken)?;
@@ -188,11 +188,16 @@ impl Step<'_> {
         }
     }
 
-    fn await_connections(&self, inbox: &Receiver<Event>) -> Result<(), StartError> {
+    /// Waits until all workers are connected, and says how the connections are secured.
+    fn await_connections(&self, inbox: &Receiver<Event>) -> Result<Option<Negotiated>, StartError> {
+        let mut negotiated = None;
         let mut waiting = self.plan.workers;
         while waiting > 0 {
             match inbox.recv_timeout(LOOK) {
-                Ok(Event::Ready(Ok(()))) => waiting -= 1,
+                Ok(Event::Ready(Ok(secured))) => {
+                    negotiated = negotiated.or(secured);
+                    waiting -= 1;
+                }
                 Ok(Event::Ready(Err(failure))) => {
                     return Err(StartError::Connect { target: self.plan.target.clone(), failure });
                 }
@@ -204,7 +209,7 @@ impl Step<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
-        Ok(())
+        Ok(negotiated)
     }
 }
 
@@ -216,6 +221,7 @@ struct Running<'a> {
     progress: Vec<Arc<Progress>>,
     spares: Vec<Sender<Interval>>,
     probe: Probe,
+    negotiated: Option<Negotiated>,
 }
 
 impl Running<'_> {
@@ -304,15 +310,30 @@ impl Running<'_> {
             client_worker_cpu_seconds: cpu,
         };
         let mut details = BTreeMap::new();
+        let mut phases = PhaseTimes::default();
         for report in &mut reports {
             details.append(&mut report.details);
+            phases.merge(&report.phases);
         }
         let fairness = Fairness::of(reports.iter().flat_map(|report| report.connections.iter().copied()).collect());
         let reconnects = reports.iter().map(|report| report.reconnects).sum();
         let warmup = Duration::from_nanos(window.start - begun);
         let clock_step = time_of_day.step();
         let server_note = server.err().filter(|note| !note.is_empty());
-        Ok(Outcome { collected, status, warmup, clock_step, cost, server_note, fairness, reconnects, details })
+        let negotiated = self.negotiated;
+        Ok(Outcome {
+            collected,
+            status,
+            warmup,
+            clock_step,
+            cost,
+            server_note,
+            fairness,
+            reconnects,
+            phases,
+            negotiated,
+            details,
+        })
     }
 }
 

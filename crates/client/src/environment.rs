@@ -117,7 +117,7 @@ fn open_files() -> u64 {
 pub fn is_own(target: &Target) -> bool {
     // Only an address of its own can be bound; port 0 disturbs nobody.
     let bound = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
-    engine::resolve(target).is_ok_and(|endpoint| endpoint.addresses.iter().any(bound))
+    engine::resolve(target).is_ok_and(|addresses| addresses.iter().any(bound))
 }
 
 /// What stands against opening `connections` to one server, if anything, with what to do about it.

@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 
 use tokio::sync::Mutex;
 
-use crate::transport::{Connection, Failure, Transport};
+use netping_protocol::tls::Negotiated;
+
+use crate::transport::{Connection, Failure, Milestones, Opened, Transport};
 
 /// The place of one connection. Its callers hold handles on whatever connection is there now.
 #[derive(Debug)]
@@ -49,31 +51,42 @@ impl<T: Transport> Lane<T> {
         }
     }
 
-    /// Opens the connection, before there are requests.
-    pub async fn open(&self) -> Result<(), Failure> {
-        let connection = self.transport.connect().await?;
+    /// Opens the connection, before there are requests, and says how it is secured.
+    pub async fn open(&self) -> Result<Option<Negotiated>, Failure> {
+        let connection = self.transport.connect(&mut Milestones::start(&|| 0)).await?;
+        let negotiated = connection.negotiated();
         self.install(Some(connection));
-        Ok(())
+        Ok(negotiated)
     }
 
     /// A handle for one request: the one in `held` if its connection still serves, a new one otherwise. While that is
-    /// being opened, `held` is empty and `connected` false.
+    /// being opened, `held` is empty and `connected` false; `opened` then tells what it took by the clock `now`.
     pub async fn handle<'a>(
         &self,
         held: &'a mut Option<Held<T::Connection>>,
         connected: &Cell<bool>,
+        opened: &mut Option<Opened>,
+        now: &dyn Fn() -> u64,
     ) -> Result<&'a mut T::Connection, Failure> {
         if !held.as_ref().is_some_and(|held| self.serves(held.generation)) {
             // Dropped first: where connections are limited, the old one must be gone before the new one comes.
             *held = None;
             connected.set(false);
-            *held = Some(self.acquire().await?);
+            *held = Some(self.acquire(opened, now).await?);
             connected.set(true);
         }
         self.used.set(self.used.get() + 1);
         match held {
             Some(held) => Ok(&mut held.connection),
             None => unreachable!("it was just filled"),
+        }
+    }
+
+    /// Closes the connection behind `held` once it has served its requests: that belongs to none of them.
+    pub fn release(&self, held: &mut Option<Held<T::Connection>>) {
+        if self.used.get() >= self.limit {
+            *held = None;
+            self.spare.take();
         }
     }
 
@@ -96,7 +109,11 @@ impl<T: Transport> Lane<T> {
         generation == self.generation.get() && !self.lost.get() && self.used.get() < self.limit
     }
 
-    async fn acquire(&self) -> Result<Held<T::Connection>, Failure> {
+    async fn acquire(
+        &self,
+        opened: &mut Option<Opened>,
+        now: &dyn Fn() -> u64,
+    ) -> Result<Held<T::Connection>, Failure> {
         let _turn = self.opening.lock().await;
         let spare = if self.serves(self.generation.get()) { self.take_spare() } else { None };
         let connection = if let Some(connection) = spare {
@@ -105,7 +122,9 @@ impl<T: Transport> Lane<T> {
             self.spare.take();
             // Not the first, and not in its turn: the last one was lost, or dropped with a request that took too long.
             let replaces = self.generation.get() > 0 && self.used.get() < self.limit;
-            let connection = self.transport.connect().await?;
+            let mut milestones = Milestones::start(now);
+            let connection = self.transport.connect(&mut milestones).await?;
+            *opened = Some(milestones.finish());
             self.reconnects.set(self.reconnects.get() + u64::from(replaces));
             self.install(connection.share());
             connection

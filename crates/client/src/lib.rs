@@ -9,6 +9,7 @@ pub mod arrival;
 mod clock;
 pub mod commands;
 mod cores;
+mod credentials;
 mod crew;
 mod dispatch;
 pub mod engine;

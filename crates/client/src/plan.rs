@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU64, time::Duration};
 
-use netping_protocol::{frame::Reply, target::Target};
+use netping_protocol::{frame::Reply, secure::Connector, target::Target};
 use netping_report::StepSettings;
 
 use crate::{arrival::Arrival, engine::Phase, server_metrics::ServerSource, transport::Kind};
@@ -18,6 +18,12 @@ pub struct Plan {
     pub server: ServerSource,
     /// How requests are put on the wire.
     pub kind: Kind,
+    /// How connections are secured.
+    pub connector: Connector,
+    /// Whether the client knows the server by its certificate or key; and whether it shows a certificate of its own.
+    pub trust: Trust,
+    /// Whether the target's name is resolved anew for each connection.
+    pub resolve_each: bool,
     /// How requests come about.
     pub arrival: Arrival,
     /// In an open loop, the most requests that may be due and wait for a caller.
@@ -44,6 +50,15 @@ pub struct Plan {
     pub timeout: Duration,
     /// Requests on a connection before it is opened anew; `None`: it is kept.
     pub requests_per_connection: Option<NonZeroU64>,
+}
+
+/// Who knows whom on a secured connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Trust {
+    /// The client checks who the server is.
+    pub server_verified: bool,
+    /// The client shows a certificate, if it is asked for one.
+    pub client_certificate: bool,
 }
 
 /// What comes before the window.

@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    ffi::OsString,
     io::{BufRead, BufReader},
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
@@ -25,14 +26,15 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts the server that `netping serve` knows by `name`, and waits until it listens.
+    /// Starts the server that `netping serve` knows by `name`, with more `flags`, and waits until it listens.
     ///
     /// # Errors
     /// When it does not.
-    pub fn start(name: &str) -> anyhow::Result<Self> {
+    pub fn start(name: &str, flags: &[OsString]) -> anyhow::Result<Self> {
         let program = env::current_exe().context("cannot find netping's own binary")?;
         let mut child = Command::new(program)
             .args(["serve", "--die-with-parent", name, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"])
+            .args(flags)
             // Its comings and goings are no news here; its warnings are.
             .env("RUST_LOG", "warn")
             .stdin(Stdio::null())

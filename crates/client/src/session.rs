@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context;
-use netping_report::{Doubt, ErrorKind, Facts, Histograms, Run, SCHEMA_VERSION, Status, Step, Tool, format};
+use netping_report::{Doubt, ErrorKind, Facts, Histograms, Run, SCHEMA_VERSION, Security, Status, Step, Tool, format};
 
 use crate::{
     args::{JsonTo, OutputArgs},
@@ -179,6 +179,15 @@ impl Session {
             summary,
             cost: outcome.cost,
             reconnects: outcome.reconnects,
+            security: outcome.negotiated.map(|negotiated| Security {
+                protocol: negotiated.protocol,
+                cipher_suite: negotiated.cipher_suite,
+                key_exchange: negotiated.key_exchange,
+                resumed: negotiated.resumed,
+                server_verified: plan.trust.server_verified,
+                client_certificate: plan.trust.client_certificate,
+            }),
+            connect: outcome.phases.summary(),
             fairness: outcome.fairness,
             doubts,
             intervals: outcome.collected.intervals.clone(),
@@ -190,6 +199,7 @@ impl Session {
         for line in troubles(&step, &outcome.details) {
             self.remark(&line);
         }
+        self.say_security(&step);
         if plan.warmup == Warmup::Auto {
             self.remark(&format!("  warm-up: {:.1} s until the rate was steady", step.settings.warmup_seconds));
         }
@@ -209,6 +219,22 @@ impl Session {
         self.run.steps.push(step);
         self.save();
         Ok(&self.run.steps[self.run.steps.len() - 1])
+    }
+
+    /// Says how connections are secured, once, and every time if anybody could be the server.
+    fn say_security(&mut self, step: &Step) {
+        let Some(security) = &step.security else { return };
+        let before = self.run.steps.last().and_then(|last| last.security.as_ref());
+        if before != Some(security) {
+            let Security { protocol, cipher_suite, key_exchange, .. } = security;
+            let resumed = if security.resumed { ", resumed" } else { "" };
+            self.remark(&format!("  {protocol}, {cipher_suite}, key exchange {key_exchange}{resumed}"));
+        }
+        if !security.server_verified {
+            self.remark(
+                "  WARNING: --tls-insecure: the server's certificate was not checked; anybody could have answered",
+            );
+        }
     }
 
     /// Ends: the result file is complete, unless the user ended it before.

@@ -12,7 +12,9 @@ use std::{
 };
 
 use netping_protocol::{frame::Reply, payload::Exchange};
-use netping_report::{ErrorKind, LoopKind, Outside, PerConnection, Recorder, Sample, Sink, Window};
+use netping_report::{
+    ConnectPhase, ErrorKind, LoopKind, Outside, PerConnection, PhaseTimes, Recorder, Sample, Sink, Window,
+};
 use tokio::{task::JoinHandle, time};
 
 use crate::{
@@ -22,7 +24,7 @@ use crate::{
     lane::Lane,
     pacer::Pacer,
     timeline::Timeline,
-    transport::{Connection, Transport},
+    transport::{Connection, Opened, Transport},
 };
 
 /// Pauses of a caller whose connection failed twice or more in a row: a server that is gone must not make it spin.
@@ -87,6 +89,8 @@ pub struct WorkerReport {
     pub connections: Vec<PerConnection>,
     /// Connections opened in place of lost ones.
     pub reconnects: u64,
+    /// What it took to open connections within the window.
+    pub phases: PhaseTimes,
     /// The first failure of each kind, as people read it.
     pub details: BTreeMap<ErrorKind, String>,
     /// CPU time of this thread over the window.
@@ -108,6 +112,7 @@ struct Shared<C, S> {
     /// What each caller is doing.
     slots: Vec<Slot>,
     details: RefCell<BTreeMap<ErrorKind, String>>,
+    phases: RefCell<PhaseTimes>,
     last_end: Cell<u64>,
     /// Callers that have not finished.
     active: Cell<usize>,
@@ -150,6 +155,7 @@ where
         dispatch: job.schedule.take().map(|schedule| Dispatch::new(schedule, timeline.begin(), job.max_backlog)),
         slots: (0..job.callers).map(|_| Slot::default()).collect(),
         details: RefCell::default(),
+        phases: RefCell::default(),
         last_end: Cell::new(0),
         active: Cell::new(job.callers),
         job,
@@ -190,6 +196,7 @@ where
         connections: shared.per_connection(lanes.len()),
         reconnects,
         details: shared.details.take(),
+        phases: shared.phases.take(),
         cpu,
         last_end: shared.last_end.get(),
         ..WorkerReport::default()
@@ -281,7 +288,8 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         Some((now, now))
     }
 
-    fn record(&self, number: usize, sample: Sample, outcome: Result<(), ErrorKind>) {
+    /// Records a request, and says whether it counts.
+    fn record(&self, number: usize, sample: Sample, outcome: Result<(), ErrorKind>) -> bool {
         let slot = &self.slots[number];
         slot.start.set(IDLE);
         let counts = self.recorder.borrow_mut().record(self.timeline.window(), sample, outcome);
@@ -295,6 +303,17 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         if self.job.kind == LoopKind::Counted {
             self.last_end.set(sample.end);
         }
+        counts
+    }
+
+    /// Records what it took to open a connection, up to the end of the first request on it.
+    fn record_opening(&self, opened: &Opened, sample: Sample) {
+        let mut phases = self.phases.borrow_mut();
+        for (phase, spent) in ConnectPhase::ALL.into_iter().zip(opened.spent) {
+            spent.into_iter().for_each(|spent| phases.record(phase, spent));
+        }
+        phases.record(ConnectPhase::FirstCall, sample.end - opened.at);
+        phases.record(ConnectPhase::Total, sample.end - sample.start);
     }
 }
 
@@ -342,14 +361,22 @@ async fn call<T: Transport, C: Clock, S: Sink>(shared: Rc<Shared<C, S>>, lane: R
         };
         slot.start.set(start);
         slot.intended.set(intended);
-        let answer = match lane.handle(&mut held, &slot.connected).await {
+        let mut opened = None;
+        let now = || shared.clock.now();
+        let answer = match lane.handle(&mut held, &slot.connected, &mut opened, &now).await {
             Ok(connection) => connection.call(&exchange).await,
             Err(failure) => Err(failure),
         };
         let sample = Sample { intended, start, end: shared.clock.now() };
         match answer {
             Ok(()) => {
-                shared.record(number, sample, Ok(()));
+                let counts = shared.record(number, sample, Ok(()));
+                if let Some(opened) = &opened
+                    && counts
+                {
+                    shared.record_opening(opened, sample);
+                }
+                lane.release(&mut held);
                 pause = Duration::ZERO;
             }
             Err(failure) => {

@@ -3,16 +3,23 @@
 //! - [`mod@line`] and [`frame`]: the two encodings of a request and its reply on a byte stream;
 //! - [`session`]: a server's side of such a stream, without any socket;
 //! - [`payload`]: the bytes a request carries and the reply they must get;
+//! - [`secure`]: byte streams in the clear, in TLS ([`tls`]) or in Noise ([`psk`]), and their handshakes;
+//! - [`pki`], [`private`]: certificates made for a try, and files that hold keys;
 //! - [`target`]: the URLs that name a server and how to speak to it;
 //! - [`echopb`], [`hello`], [`grpc_bench`]: the gRPC schemas of `proto/`.
 //!
-//! Nothing here measures, prints or opens a socket.
+//! Nothing here measures, prints or opens a connection.
 
 pub mod frame;
 pub mod line;
 pub mod payload;
+pub mod pki;
+pub mod private;
+pub mod psk;
+pub mod secure;
 pub mod session;
 pub mod target;
+pub mod tls;
 
 /// `echopb.Echo`: the unary echo.
 #[expect(missing_docs, clippy::pedantic, reason = "generated from proto/echo.proto, which has the docs")]

@@ -23,7 +23,7 @@ use prost::Message;
 use crate::{
     frame::{self, Reply, RequestHeader},
     hello::BenchmarkMessage,
-    line, payload,
+    line, payload, tls,
 };
 
 /// How long a server goes on reading after it has told a peer of its [`Violation`], so that the message arrives.
@@ -61,6 +61,9 @@ pub enum Violation {
     /// A connection that opens with a zero byte must go on with the rest of [`frame::MAGIC`].
     #[error("the connection opens with a zero byte but not with the frames' magic bytes")]
     Magic,
+    /// A TLS handshake where none is expected.
+    #[error("the peer speaks TLS, and this port does not")]
+    Tls,
     /// The payload of [`Reply::Message`] could not be decoded.
     #[error("the payload is no BenchmarkMessage: {0}")]
     Message(String),
@@ -73,6 +76,7 @@ impl Violation {
             Self::LineTooLong(_) => "line_too_long",
             Self::FrameTooLong { .. } => "frame_too_long",
             Self::Magic => "magic",
+            Self::Tls => "tls",
             Self::Message(_) => "message",
         }
     }
@@ -107,6 +111,11 @@ impl Session {
     /// A connection on which nothing has been read yet.
     pub fn new(limits: Limits) -> Self {
         Self { limits, mode: Mode::Unknown, scanned: 0 }
+    }
+
+    /// A stream that speaks frames from its first byte on, as those of QUIC do.
+    pub fn frames(limits: Limits) -> Self {
+        Self { mode: Mode::Frames, ..Self::new(limits) }
     }
 
     /// Takes the next whole request off `input`; `None` when more bytes are needed.
@@ -178,6 +187,7 @@ impl Session {
                 input.advance(seen);
                 self.mode = Mode::Frames;
             }
+            Some(&tls::HANDSHAKE) => return Err(Violation::Tls),
             Some(_) => self.mode = Mode::Lines,
         }
         Ok(true)
@@ -298,6 +308,7 @@ mod tests {
         assert_eq!(check(b"123456789"), Err(Violation::LineTooLong(8)));
         assert_eq!(check(b"12345678\n").unwrap(), "12345678\n");
         assert_eq!(check(b"\0NPx"), Err(Violation::Magic));
+        assert_eq!(check(b"\x16\x03\x01\x02\n"), Err(Violation::Tls));
         let long = Violation::FrameTooLong { length: 9, limit: 8 };
         assert_eq!(check(b"\0NP1\0\0\0\x09\0\0\0\0"), Err(long.clone()));
         assert_eq!(check(b"\0NP1\0\0\0\0\0\0\0\x09"), Err(long));

@@ -12,6 +12,10 @@ pub mod port {
     pub const TOKIO: u16 = 8004;
     /// `netping-server-grpc`, and `grpc://` URLs without a port.
     pub const GRPC: u16 = 8005;
+    /// `netping-server-quic` (UDP), and `quic://` URLs without a port.
+    pub const QUIC: u16 = 8006;
+    /// `netping-proxy`.
+    pub const PROXY: u16 = 8010;
     /// A server's metrics are this far above its own port.
     pub const METRICS_OFFSET: u16 = 1000;
 }
@@ -21,35 +25,68 @@ pub mod port {
 pub enum Scheme {
     /// `tcp://`: lines or frames on a TCP connection.
     Tcp,
+    /// `tcp+tls://`: the same in TLS.
+    TcpTls,
+    /// `tcp+psk://`: the same in Noise, with a pre-shared key.
+    TcpPsk,
     /// `grpc://`: gRPC on HTTP/2 in clear text.
     Grpc,
+    /// `grpc+tls://`: gRPC on HTTP/2 in TLS.
+    GrpcTls,
+    /// `quic://`: frames on streams of a QUIC connection.
+    Quic,
+}
+
+/// What a scheme puts its bytes into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Security {
+    /// Nothing.
+    Plain,
+    /// TLS, also as part of QUIC.
+    Tls,
+    /// Noise, with a pre-shared key.
+    Psk,
 }
 
 impl Scheme {
     /// Every scheme there is.
-    pub const ALL: [Self; 2] = [Self::Tcp, Self::Grpc];
+    pub const ALL: [Self; 6] = [Self::Tcp, Self::TcpTls, Self::TcpPsk, Self::Grpc, Self::GrpcTls, Self::Quic];
 
     /// As it stands in a URL.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
+            Self::TcpTls => "tcp+tls",
+            Self::TcpPsk => "tcp+psk",
             Self::Grpc => "grpc",
+            Self::GrpcTls => "grpc+tls",
+            Self::Quic => "quic",
         }
     }
 
     /// The port of a URL that has none.
     pub fn default_port(self) -> u16 {
         match self {
-            Self::Tcp => port::TOKIO,
-            Self::Grpc => port::GRPC,
+            Self::Tcp | Self::TcpTls | Self::TcpPsk => port::TOKIO,
+            Self::Grpc | Self::GrpcTls => port::GRPC,
+            Self::Quic => port::QUIC,
         }
     }
 
     /// Whether one connection carries many callers at once.
     pub fn multiplexes(self) -> bool {
         match self {
-            Self::Tcp => false,
-            Self::Grpc => true,
+            Self::Tcp | Self::TcpTls | Self::TcpPsk => false,
+            Self::Grpc | Self::GrpcTls | Self::Quic => true,
+        }
+    }
+
+    /// What it puts its bytes into.
+    pub fn security(self) -> Security {
+        match self {
+            Self::Tcp | Self::Grpc => Security::Plain,
+            Self::TcpTls | Self::GrpcTls | Self::Quic => Security::Tls,
+            Self::TcpPsk => Security::Psk,
         }
     }
 }
@@ -175,7 +212,7 @@ mod tests {
     fn what_is_no_target_says_what_one_looks_like() {
         let error = |text: &str| text.parse::<Target>().unwrap_err().to_string();
         assert!(error("localhost").contains("tcp://HOST:PORT"));
-        assert!(error("udp://h:1").contains("tcp://, grpc://"));
+        assert!(error("udp://h:1").contains("tcp+psk://, grpc://"));
         assert!(error("tcp://h:1/x").contains("without a path"));
         assert!(error("tcp://").contains("no host"));
         assert!(error("tcp://h:99999").contains("port"));

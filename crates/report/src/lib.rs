@@ -6,6 +6,7 @@
 mod collector;
 mod compare;
 mod condition;
+mod connect;
 mod distribution;
 mod doubt;
 mod error_kind;
@@ -21,6 +22,7 @@ mod warm_up;
 pub use collector::{Collected, Collector};
 pub use compare::{Difference, Estimate, Shown};
 pub use condition::{Answer, Condition};
+pub use connect::{ConnectPhase, PhaseSummary, PhaseTimes, Security};
 pub use distribution::{Distribution, Histogram, QUANTILES, counts, decode_histogram, histogram, record};
 pub use doubt::{Doubt, Facts};
 pub use error_kind::ErrorKind;

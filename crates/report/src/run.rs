@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     collector::Collected,
+    connect::{ConnectPhase, PhaseSummary, Security},
     distribution::{counts, decode_histogram, encode_histogram},
     doubt::Doubt,
     fairness::Fairness,
@@ -97,6 +98,10 @@ pub struct Step {
     pub cost: Cost,
     /// Connections that were opened anew after they had been lost.
     pub reconnects: u64,
+    /// How its connections were secured; absent in the clear.
+    pub security: Option<Security>,
+    /// What it took to open connections within the window, where any were; the total is with the first call.
+    pub connect: BTreeMap<ConnectPhase, PhaseSummary>,
     /// How evenly its requests were spread over connections; absent with fewer than two.
     pub fairness: Option<Fairness>,
     /// Why its numbers may mislead; empty: no doubt is known.

@@ -4,19 +4,24 @@ use std::{
     io,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
-use netping_serving::{Accepted, Connection};
+use netping_protocol::tls;
+use netping_serving::{Accepted, Chassis, Connection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 
 /// A connection whose requests carry its [`Connection`], to be counted on it.
-pub(crate) struct Peer(Accepted);
+pub(crate) struct Peer {
+    stream: Accepted,
+    /// Until the first bytes have come: there to count a client that speaks TLS where none is expected.
+    fresh: Option<Chassis>,
+}
 
 impl Peer {
-    pub fn new(accepted: Accepted) -> Self {
-        Self(accepted)
+    pub fn new(stream: Accepted, chassis: Chassis) -> Self {
+        Self { stream, fresh: Some(chassis) }
     }
 }
 
@@ -24,19 +29,27 @@ impl Connected for Peer {
     type ConnectInfo = Arc<Connection>;
 
     fn connect_info(&self) -> Arc<Connection> {
-        Arc::clone(self.0.connection())
+        Arc::clone(self.stream.connection())
     }
 }
 
 impl AsyncRead for Peer {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buf)
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        if let Some(chassis) = self.fresh.take()
+            && buf.filled().get(before) == Some(&tls::HANDSHAKE)
+        {
+            chassis.count_error("tls");
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the peer speaks TLS")));
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for Peer {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, data)
+        Pin::new(&mut self.stream).poll_write(cx, data)
     }
 
     fn poll_write_vectored(
@@ -44,18 +57,18 @@ impl AsyncWrite for Peer {
         cx: &mut Context<'_>,
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(cx, data)
+        Pin::new(&mut self.stream).poll_write_vectored(cx, data)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

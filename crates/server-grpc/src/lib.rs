@@ -3,13 +3,21 @@
 mod connected;
 mod services;
 
+use std::sync::Arc;
+
 use clap::Parser;
 use netping_protocol::{
-    FILE_DESCRIPTOR_SET, echopb::echo_server::EchoServer, grpc_bench::data_service_server::DataServiceServer,
-    hello::hello_server::HelloServer, target::port,
+    FILE_DESCRIPTOR_SET,
+    echopb::echo_server::EchoServer,
+    grpc_bench::data_service_server::DataServiceServer,
+    hello::hello_server::HelloServer,
+    secure::Acceptor,
+    target::{Scheme, port},
+    tls::ALPN_H2,
 };
 use netping_serving::{
-    Accepts, Chassis, CommonArgs, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError, serve_on_runtimes,
+    Accepts, Chassis, CommonArgs, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError, TlsArgs,
+    serve_on_runtimes,
 };
 use tokio_stream::StreamExt;
 use tonic::{service::Routes, transport::Server};
@@ -29,6 +37,9 @@ pub struct Args {
     /// How tasks get to cores.
     #[command(flatten)]
     pub runtime: RuntimeArgs,
+    /// How connections are secured.
+    #[command(flatten)]
+    pub tls: TlsArgs,
     /// Requests at once on one connection (SETTINGS_MAX_CONCURRENT_STREAMS)
     #[arg(long, default_value_t = 16_384, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_streams: u32,
@@ -64,7 +75,11 @@ impl AsRef<CommonArgs> for Args {
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service { scheme: "grpc", port: port::GRPC, serve };
+pub const SERVICE: Service<Args> = Service { scheme, port: port::GRPC, serve };
+
+fn scheme(args: &Args) -> Scheme {
+    if args.tls.is_on() { Scheme::GrpcTls } else { Scheme::Grpc }
+}
 
 /// Streams that may be reset for the peer's errors before the connection ends: hyper's own limit, which tonic lifts
 /// unless it is told (CVE-2023-44487 and its kin).
@@ -76,16 +91,21 @@ const PREFACE: u64 = 24;
 /// Serves until `shutdown`, then drains.
 ///
 /// # Errors
-/// When the system refuses a thread, a runtime or a socket.
+/// When the system refuses a thread, a runtime or a socket, or a key's file is of no use.
 pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
+    let tls = args.tls.config(&[ALPN_H2])?;
+    let acceptor = tls.map_or(Acceptor::Plain, |config| Acceptor::Tls(Arc::new(config)));
     // A GOAWAY is HTTP/2's goodbye: connections are not cut for the drain.
     let profile = Profile { first_bytes: PREFACE, drain_by_eof: false };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let routes = routes(&chassis, args)?;
-    serve_on_runtimes(listening.service, &chassis, &args.runtime, shutdown, |accepts: Accepts| {
+    serve_on_runtimes(listening.service, &chassis, &args.runtime, &acceptor, shutdown, |accepts: Accepts| {
         let serving = server(args).serve_with_incoming_shutdown(
             routes.clone(),
-            accepts.map(|accepted| accepted.map(Peer::new)),
+            {
+                let chassis = chassis.clone();
+                accepts.map(move |accepted| accepted.map(|stream| Peer::new(stream, chassis.clone())))
+            },
             {
                 let shutdown = shutdown.clone();
                 async move { shutdown.triggered().await }

@@ -10,12 +10,15 @@ use std::{
 use bytes::BytesMut;
 use clap::Parser;
 use netping_protocol::{
+    secure,
     session::{GOODBYE, Limits, Session, Violation},
-    target::port,
+    target::{Scheme, port},
 };
 use netping_serving::{
-    Chassis, CommonArgs, Connection, Listening, Profile, Service, Shutdown, StartError, StreamArgs, accept_blocking,
+    Chassis, CommonArgs, Connection, Listening, Profile, Service, Shutdown, StartError, StreamArgs, TlsArgs,
+    accept_blocking,
 };
+use rustls::ServerConnection;
 
 /// Echoes lines and frames over TCP, with an OS thread per connection
 #[derive(Debug, Clone, Parser)]
@@ -30,10 +33,17 @@ pub struct Args {
     /// Never sleep: every connection's thread polls its socket all the time; for few connections on many cores
     #[arg(long)]
     pub busy_poll: bool,
-    /// Stack of a connection's thread, in bytes
-    #[arg(long, default_value_t = 64 << 10, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(16384..))]
-    pub stack_size: u64,
+    /// Stack of a connection's thread, in bytes [default: 65536, with TLS 262144]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(16384..))]
+    pub stack_size: Option<u64>,
+    /// How connections are secured.
+    #[command(flatten)]
+    pub tls: TlsArgs,
 }
+
+/// The stack of a connection's thread, in bytes; and where it does TLS's arithmetic too.
+const STACK: u64 = 64 << 10;
+const TLS_STACK: u64 = 256 << 10;
 
 impl AsRef<CommonArgs> for Args {
     fn as_ref(&self) -> &CommonArgs {
@@ -42,7 +52,11 @@ impl AsRef<CommonArgs> for Args {
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service { scheme: "tcp", port: port::THREADS, serve };
+pub const SERVICE: Service<Args> = Service { scheme, port: port::THREADS, serve };
+
+fn scheme(args: &Args) -> Scheme {
+    if args.tls.is_on() { Scheme::TcpTls } else { Scheme::Tcp }
+}
 
 /// How much is read at once, and how much of the replies to pipelined requests is gathered, in bytes.
 const CHUNK: usize = 8 << 10;
@@ -53,20 +67,21 @@ const GOODBYE_BYTES: u64 = 32 << 20;
 /// Serves until `shutdown`, then drains.
 ///
 /// # Errors
-/// When the system refuses a thread or a socket.
+/// When the system refuses a thread or a socket, or a key's file is of no use.
 pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
+    let tls = args.tls.config(&[])?.map(Arc::new);
     let profile = Profile { first_bytes: 1, drain_by_eof: true };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let limits = args.stream.limits();
-    let (busy, stack) = (args.busy_poll, args.stack_size as usize);
+    let (busy, stack) = (args.busy_poll, args.stack_size.unwrap_or(if tls.is_some() { TLS_STACK } else { STACK }));
     accept_blocking(&listening.service, &chassis, shutdown, |stream, connection| {
-        let chassis_ = chassis.clone();
-        let serve = move || {
-            let mut peer = Peer { stream, connection, busy, chassis: chassis_ };
-            peer.serve(limits);
+        let (chassis_, tls) = (chassis.clone(), tls.clone());
+        let serve = move || match tls.map(ServerConnection::new).transpose() {
+            Ok(tls) => Peer { stream, tls, connection, busy, chassis: chassis_ }.serve(limits),
+            Err(error) => tracing::error!("no TLS: {error}"),
         };
         // `thread::spawn` would panic where the system has no thread left.
-        if let Err(error) = thread::Builder::new().stack_size(stack).spawn(serve) {
+        if let Err(error) = thread::Builder::new().stack_size(stack as usize).spawn(serve) {
             chassis.spawn_failed(&error);
         }
     })
@@ -75,6 +90,8 @@ pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Resu
 /// One connection and its thread's view of it.
 struct Peer {
     stream: Arc<TcpStream>,
+    /// The state of TLS, where it is spoken.
+    tls: Option<ServerConnection>,
     connection: Connection,
     busy: bool,
     chassis: Chassis,
@@ -85,14 +102,30 @@ impl Peer {
     fn serve(&mut self, limits: Limits) {
         let mut session = Session::new(limits);
         let mut input = BytesMut::new();
+        if let Err(error) = self.shake_hands() {
+            tracing::debug!(peer = ?self.address(), "handshake: {error}");
+            self.chassis.count_error("tls");
+            // The alert that says why has been sent.
+            return self.wait_for_end();
+        }
         match self.echo(&mut session, &mut input) {
             Ok(()) if session.is_mid_request(&input) => self.chassis.count_error("eof_in_request"),
             Ok(()) => {}
             Err(error) => {
                 tracing::debug!(peer = ?self.address(), "connection: {error}");
-                self.chassis.count_error("io");
+                self.chassis.count_error(if secure::is_security_error(&error) { "tls" } else { "io" });
             }
         }
+    }
+
+    fn shake_hands(&mut self) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        // Until then the thread waits in the kernel; busy polling is for requests.
+        let mut socket = &*self.stream;
+        while tls.is_handshaking() {
+            tls.complete_io(&mut socket)?;
+        }
+        Ok(())
     }
 
     fn echo(&mut self, session: &mut Session, input: &mut BytesMut) -> io::Result<()> {
@@ -143,34 +176,57 @@ impl Peer {
         session.refuse(violation, &mut output);
         input.clear();
         self.stream.set_nonblocking(false)?;
-        (&*self.stream).write_all(&output)?;
-        self.stream.shutdown(std::net::Shutdown::Write)?;
-        // Closing with unread bytes would reset the connection, and the peer would lose the message.
-        self.stream.set_read_timeout(Some(GOODBYE))?;
-        // A time-out or a reset ends the reading as well as the end of the stream does.
-        let _ = io::copy(&mut (&*self.stream).take(GOODBYE_BYTES), &mut io::sink());
+        self.write_all(&output)?;
+        if let Some(tls) = &mut self.tls {
+            tls.send_close_notify();
+            tls.write_tls(&mut &*self.stream)?;
+        }
+        self.wait_for_end();
         Ok(())
     }
 
+    /// Says that no more comes, and waits a moment for the peer to say the same: closing with unread bytes would reset
+    /// the connection, and the peer would lose what it was told last.
+    fn wait_for_end(&self) {
+        let wait = || {
+            self.stream.set_nonblocking(false)?;
+            self.stream.shutdown(std::net::Shutdown::Write)?;
+            self.stream.set_read_timeout(Some(GOODBYE))?;
+            io::copy(&mut (&*self.stream).take(GOODBYE_BYTES), &mut io::sink())
+        };
+        // A time-out or a reset ends it as well as the end of the stream does.
+        let _ = wait();
+    }
+
     /// Reads what has come, at least one byte; 0 at the end.
-    fn read(&self, chunk: &mut [u8]) -> io::Result<usize> {
-        let read = self.persist(|mut stream| stream.read(chunk))?;
+    fn read(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
+        let read = match self.persist(|stream| stream.read(chunk)) {
+            // A peer in TLS that has just closed: what is missing, if anything, shows in the request.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
+            read => read?,
+        };
         self.connection.count_bytes(read);
         Ok(read)
     }
 
-    fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            let written = self.persist(|mut stream| stream.write(bytes))?;
+            let written = self.persist(|stream| stream.write(bytes))?;
             bytes = &bytes[written..];
         }
-        Ok(())
+        // TLS may have kept some of it.
+        if self.tls.is_some() { self.persist(|stream| stream.flush().map(|()| 0)).map(drop) } else { Ok(()) }
     }
 
     /// Repeats a call while it is interrupted or, with busy polling, would block.
-    fn persist(&self, mut call: impl FnMut(&TcpStream) -> io::Result<usize>) -> io::Result<usize> {
+    fn persist(&mut self, mut call: impl FnMut(&mut dyn ReadWrite) -> io::Result<usize>) -> io::Result<usize> {
+        let mut socket = &*self.stream;
         loop {
-            match call(&self.stream) {
+            let result = match &mut self.tls {
+                None => call(&mut socket),
+                Some(tls) => call(&mut rustls::Stream::new(tls, &mut socket)),
+            };
+            match result {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Others may need this core.
                 Err(error) if self.busy && error.kind() == io::ErrorKind::WouldBlock => thread::yield_now(),
@@ -183,3 +239,8 @@ impl Peer {
         self.stream.peer_addr().ok()
     }
 }
+
+/// What bytes come from and go to.
+trait ReadWrite: Read + Write {}
+
+impl<S: Read + Write> ReadWrite for S {}

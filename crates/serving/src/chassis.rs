@@ -70,7 +70,7 @@ impl Chassis {
     ///
     /// # Errors
     /// When the system refuses a thread or a socket.
-    pub fn start(listening: &mut Listening, args: &CommonArgs, profile: Profile) -> io::Result<Self> {
+    pub fn start<L>(listening: &mut Listening<L>, args: &CommonArgs, profile: Profile) -> io::Result<Self> {
         let files = listen::raise_open_files();
         let allowed = (files - RESERVED_FILES.min(files / 2)) as usize;
         let inner = Arc::new(Inner {
@@ -121,7 +121,7 @@ impl Chassis {
     }
 
     /// Admits a connection that a task will serve. `None`: there are too many, close it.
-    pub(crate) fn admit_task(&self) -> Option<Guard> {
+    pub fn admit_task(&self) -> Option<Guard> {
         let guard = self.inner.connections.admit_task(self.inner.max_connections);
         self.inner.note_admission(guard)
     }

@@ -1,7 +1,9 @@
 //! The connections of a server: counted one by one, and each within reach when it must end.
 
 use std::{
-    fmt, io,
+    fmt,
+    future::poll_fn,
+    io,
     net::{Shutdown as Direction, TcpStream},
     pin::Pin,
     sync::{
@@ -151,7 +153,7 @@ impl Connections {
     pub fn admit_task(self: &Arc<Self>, limit: usize) -> Option<Guard> {
         let signal = Arc::new(Signal { ending: AtomicU8::new(Ending::None as u8), waker: AtomicWaker::new() });
         let connection = self.insert(Handle::Task(Arc::clone(&signal)), limit)?;
-        Some(Guard { connection, signal })
+        Some(Guard { connection: Arc::new(connection), signal })
     }
 
     /// Admits a connection that a thread will serve, unless `limit` are open.
@@ -244,9 +246,34 @@ impl Drop for Connection {
 
 /// A [`Connection`] that a task serves, and the flag that ends it.
 #[derive(Debug)]
-pub(crate) struct Guard {
-    connection: Connection,
+pub struct Guard {
+    connection: Arc<Connection>,
     signal: Arc<Signal>,
+}
+
+impl Guard {
+    /// The connection's counters, shared by all who serve it.
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// Waits until the connection must end at once. One task at a time can wait.
+    pub async fn closed(&self) {
+        self.reached(Ending::Close).await;
+    }
+
+    /// Waits until the connection is to read no further request. One task at a time can wait.
+    pub async fn draining(&self) {
+        self.reached(Ending::Drain).await;
+    }
+
+    async fn reached(&self, ending: Ending) {
+        poll_fn(|cx| {
+            self.signal.waker.register(cx.waker());
+            if self.signal.is(ending) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
 }
 
 /// A stream that counts what it reads, and ends when its connection is told to: after a drain it reads as closed
@@ -254,27 +281,27 @@ pub(crate) struct Guard {
 #[derive(Debug)]
 pub struct Guarded<S> {
     stream: S,
-    connection: Arc<Connection>,
-    signal: Arc<Signal>,
+    guard: Guard,
 }
 
 impl<S> Guarded<S> {
     pub(crate) fn new(stream: S, guard: Guard) -> Self {
-        Self { stream, connection: Arc::new(guard.connection), signal: guard.signal }
+        Self { stream, guard }
     }
 
     /// The connection's counters, shared by all who serve it.
     pub fn connection(&self) -> &Arc<Connection> {
-        &self.connection
+        &self.guard.connection
     }
 
     /// What to answer instead of waiting; `None`: wait.
     fn ending(&self, cx: &Context<'_>, reading: bool) -> Option<io::Result<()>> {
-        self.signal.waker.register(cx.waker());
-        if self.signal.is(Ending::Close) {
+        let signal = &self.guard.signal;
+        signal.waker.register(cx.waker());
+        if signal.is(Ending::Close) {
             return Some(Err(io::ErrorKind::ConnectionAborted.into()));
         }
-        (reading && self.signal.is(Ending::Drain)).then_some(Ok(()))
+        (reading && signal.is(Ending::Drain)).then_some(Ok(()))
     }
 }
 
@@ -285,7 +312,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
         match Pin::new(&mut this.stream).poll_read(cx, buf) {
             Poll::Pending => this.ending(cx, true).map_or(Poll::Pending, Poll::Ready),
             Poll::Ready(result) => {
-                this.connection.count_bytes(buf.filled().len() - before);
+                this.guard.connection.count_bytes(buf.filled().len() - before);
                 Poll::Ready(result)
             }
         }

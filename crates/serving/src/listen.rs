@@ -2,22 +2,63 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
 };
 
-use netping_protocol::target::port;
+use netping_protocol::{psk::KeyError, target::port, tls::TlsError};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Socket, Type};
 
 use crate::options::{CommonArgs, MetricsAddress};
 
-/// What a server listens on.
+/// What a server listens on: a TCP listener unless its protocol has another kind of socket.
 #[derive(Debug)]
-pub struct Listening {
+pub struct Listening<L = TcpListener> {
     /// Where requests come in.
-    pub service: TcpListener,
+    pub service: L,
     /// Where metrics are served, if at all.
     pub metrics: Option<TcpListener>,
+}
+
+/// A socket on which requests come in.
+pub trait Bind: Sized {
+    /// Datagrams or a stream.
+    const TYPE: Type;
+    /// Makes a bound socket ready.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn ready(socket: Socket, args: &CommonArgs) -> io::Result<Self>;
+    /// Where it is bound.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn address(&self) -> io::Result<SocketAddr>;
+}
+
+impl Bind for TcpListener {
+    const TYPE: Type = Type::STREAM;
+
+    fn ready(socket: Socket, args: &CommonArgs) -> io::Result<Self> {
+        socket.listen(args.backlog)?;
+        Ok(socket.into())
+    }
+
+    fn address(&self) -> io::Result<SocketAddr> {
+        self.local_addr()
+    }
+}
+
+impl Bind for UdpSocket {
+    const TYPE: Type = Type::DGRAM;
+
+    fn ready(socket: Socket, _: &CommonArgs) -> io::Result<Self> {
+        Ok(socket.into())
+    }
+
+    fn address(&self) -> io::Result<SocketAddr> {
+        self.local_addr()
+    }
 }
 
 /// Why a server could not start.
@@ -37,6 +78,12 @@ pub enum StartError {
     /// Flags that do not go together.
     #[error("{0}")]
     Flags(String),
+    /// Certificates or keys that are of no use.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A pre-shared key that is of no use.
+    #[error(transparent)]
+    Key(#[from] KeyError),
 }
 
 fn advice(error: &io::Error) -> &'static str {
@@ -48,20 +95,20 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-impl Listening {
+impl<L: Bind> Listening<L> {
     /// Binds what `args` ask for.
     ///
     /// # Errors
     /// [`StartError::Bind`]. Metrics at the default address are given up with a warning, not an error.
     pub fn bind(args: &CommonArgs, default_port: u16) -> Result<Self, StartError> {
         let address = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default_port)));
-        let service = bind(address, args).map_err(|source| StartError::Bind { address, source })?;
+        let service: L = bind(address, args).map_err(|source| StartError::Bind { address, source })?;
         let metrics = match args.metrics {
             Some(MetricsAddress::Off) => None,
             Some(MetricsAddress::At(address)) => {
                 Some(TcpListener::bind(address).map_err(|source| StartError::Bind { address, source })?)
             }
-            None => default_metrics(service.local_addr()?),
+            None => default_metrics(service.address()?),
         };
         Ok(Self { service, metrics })
     }
@@ -79,9 +126,14 @@ fn default_metrics(service: SocketAddr) -> Option<TcpListener> {
         .ok()
 }
 
-fn bind(address: SocketAddr, args: &CommonArgs) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
+/// A socket of the kind that a server wants, as the flags say.
+///
+/// # Errors
+/// What the system says.
+pub fn bind<L: Bind>(address: SocketAddr, args: &CommonArgs) -> io::Result<L> {
+    let socket = Socket::new(Domain::for_address(address), L::TYPE, None)?;
+    // On UDP it would let two servers share a port unnoticed.
+    socket.set_reuse_address(L::TYPE == Type::STREAM)?;
     socket.set_reuse_port(args.reuse_port)?;
     // Accepted connections inherit the sizes; they count for the window scale, so they are set before `listen`.
     if let Some(bytes) = args.recv_buffer {
@@ -91,8 +143,7 @@ fn bind(address: SocketAddr, args: &CommonArgs) -> io::Result<TcpListener> {
         socket.set_send_buffer_size(bytes)?;
     }
     socket.bind(&address.into())?;
-    socket.listen(args.backlog)?;
-    Ok(socket.into())
+    L::ready(socket, args)
 }
 
 /// Raises the limit on open files to the hard limit, and returns it.

@@ -1,10 +1,18 @@
 //! The flags that servers share. A flag's doc is its help text.
 
-use std::{net::SocketAddr, num::NonZeroUsize, str::FromStr, time::Duration};
+use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
 use clap::{Args, ValueEnum};
 use humantime::parse_duration;
-use netping_protocol::{frame, line, session::Limits};
+use netping_protocol::{
+    frame, line,
+    psk::Key,
+    secure::Acceptor,
+    session::Limits,
+    tls::{self, Identity, ServerConfig},
+};
+
+use crate::listen::StartError;
 
 /// Flags of every server.
 #[derive(Debug, Clone, Args)]
@@ -85,6 +93,71 @@ impl StreamArgs {
     }
 }
 
+/// Flags of servers that speak TLS.
+#[derive(Debug, Clone, Args)]
+pub struct TlsArgs {
+    /// Speak TLS 1.3 only, with this certificate chain (PEM; `netping certs` makes one)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's private key (PEM), readable by its owner only
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Speak TLS 1.3 only, with a certificate made up for this run: for a quick try with --tls-insecure
+    #[arg(long, conflicts_with = "tls_cert")]
+    pub tls_self_signed: bool,
+    /// Take only clients whose certificate comes from one of these authorities (PEM): mutual TLS
+    #[arg(long, value_name = "FILE")]
+    pub tls_client_ca: Option<PathBuf>,
+}
+
+impl TlsArgs {
+    /// Whether they ask for TLS.
+    pub fn is_on(&self) -> bool {
+        self.tls_cert.is_some() || self.tls_self_signed
+    }
+
+    /// The configuration that they ask for; `None` in the clear.
+    ///
+    /// # Errors
+    /// [`StartError`] when a file is of no use, or the flags do not go together.
+    pub fn config(&self, alpn: &[&[u8]]) -> Result<Option<ServerConfig>, StartError> {
+        let identity = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificates), Some(key)) => Identity::read(certificates, key)?,
+            _ if self.tls_self_signed => Identity::self_signed()?,
+            _ if self.tls_client_ca.is_some() => {
+                let reason = "--tls-client-ca needs the server's own --tls-cert and --tls-key (or --tls-self-signed)";
+                return Err(StartError::Flags(reason.to_owned()));
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(tls::server(identity, self.tls_client_ca.as_deref(), alpn)?))
+    }
+}
+
+/// Flags of servers that can also speak to clients with a pre-shared key.
+#[derive(Debug, Clone, Args)]
+pub struct SecureArgs {
+    /// Flags about TLS.
+    #[command(flatten)]
+    pub tls: TlsArgs,
+    /// Speak Noise with this pre-shared key only (32 bytes; `netping certs --psk` makes one)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tls_cert", "tls_self_signed", "tls_client_ca"])]
+    pub psk_file: Option<PathBuf>,
+}
+
+impl SecureArgs {
+    /// How connections are secured.
+    ///
+    /// # Errors
+    /// As [`TlsArgs::config`].
+    pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor, StartError> {
+        if let Some(path) = &self.psk_file {
+            return Ok(Acceptor::Psk(Arc::new(Key::read(path)?)));
+        }
+        Ok(self.tls.config(alpn)?.map_or(Acceptor::Plain, |config| Acceptor::Tls(Arc::new(config))))
+    }
+}
+
 /// Flags of servers that run on tokio.
 #[derive(Debug, Clone, Args)]
 pub struct RuntimeArgs {
@@ -100,6 +173,14 @@ pub struct RuntimeArgs {
 }
 
 impl RuntimeArgs {
+    /// How many runtimes to run.
+    pub fn runtime_count(&self) -> usize {
+        match self.runtime {
+            RuntimeKind::PerCore => self.worker_count(),
+            RuntimeKind::MultiThread => 1,
+        }
+    }
+
     /// How many workers to run.
     pub fn worker_count(&self) -> usize {
         self.workers.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)

@@ -8,6 +8,7 @@ use std::{
     thread,
 };
 
+use netping_protocol::secure::{Acceptor, Stream as Secured};
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::{Builder, Runtime},
@@ -19,13 +20,14 @@ use tokio_stream::Stream;
 use crate::{
     chassis::{self, Chassis},
     connection::{Guard, Guarded},
+    echo::goodbye,
     listen::StartError,
     options::{RuntimeArgs, RuntimeKind},
     shutdown::Shutdown,
 };
 
-/// A connection as a server's worker gets it.
-pub type Accepted = Guarded<TcpStream>;
+/// A connection as a server's worker gets it: admitted, and with its handshake done.
+pub type Accepted = Guarded<netping_protocol::secure::Stream>;
 
 /// A connection on its way to a worker.
 #[derive(Debug)]
@@ -43,6 +45,48 @@ type Queue = mpsc::UnboundedSender<(Handed, Guard)>;
 pub struct Accepts {
     queue: mpsc::UnboundedReceiver<(Handed, Guard)>,
     chassis: Chassis,
+    handshakes: Option<Handshakes>,
+}
+
+/// The handshakes of one worker's connections, each in a task of its own: a slow one holds no other up.
+#[derive(Debug)]
+struct Handshakes {
+    acceptor: Acceptor,
+    shutdown: Shutdown,
+    /// For the next task; `None` when there will be no more of them.
+    done: Option<mpsc::UnboundedSender<Accepted>>,
+    ready: mpsc::UnboundedReceiver<Accepted>,
+}
+
+impl Handshakes {
+    fn new(acceptor: &Acceptor, shutdown: &Shutdown) -> Self {
+        let (done, ready) = mpsc::unbounded_channel();
+        Self { acceptor: acceptor.clone(), shutdown: shutdown.clone(), done: Some(done), ready }
+    }
+
+    fn start(&self, stream: TcpStream, guard: Guard, chassis: &Chassis) {
+        let Some(done) = self.done.clone() else { return };
+        let (acceptor, shutdown, chassis) = (self.acceptor.clone(), self.shutdown.clone(), chassis.clone());
+        tokio::spawn(async move {
+            let outcome = tokio::select! {
+                outcome = acceptor.accept(stream) => outcome,
+                // The warden has counted why.
+                () = guard.closed() => return,
+                () = shutdown.triggered() => return,
+            };
+            match outcome {
+                // Nobody waits for it any more where the server has just ended.
+                Ok(stream) => drop(done.send(Guarded::new(stream, guard))),
+                Err((error, stream)) => {
+                    tracing::debug!("handshake: {error}");
+                    chassis.count_error("tls");
+                    if let Some(mut stream) = stream {
+                        goodbye(&mut stream, &[]).await;
+                    }
+                }
+            }
+        });
+    }
 }
 
 impl Stream for Accepts {
@@ -50,21 +94,31 @@ impl Stream for Accepts {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        while let Some((stream, guard)) = std::task::ready!(this.queue.poll_recv(cx)) {
+        while let Poll::Ready(handed) = this.queue.poll_recv(cx) {
+            let Some((stream, guard)) = handed else {
+                let Some(handshakes) = &mut this.handshakes else { return Poll::Ready(None) };
+                handshakes.done = None;
+                break;
+            };
             let stream = match stream {
                 Handed::Here(stream) => Ok(stream),
                 Handed::Elsewhere(stream) => TcpStream::from_std(stream),
             };
-            match stream {
-                Ok(stream) => return Poll::Ready(Some(Ok(Guarded::new(stream, guard)))),
-                Err(error) => drop(this.chassis.accept_failed(&error)),
+            match (stream, &this.handshakes) {
+                (Ok(stream), Some(handshakes)) => handshakes.start(stream, guard, &this.chassis),
+                (Ok(stream), None) => return Poll::Ready(Some(Ok(Guarded::new(Secured::Plain(stream), guard)))),
+                (Err(error), _) => drop(this.chassis.accept_failed(&error)),
             }
         }
-        Poll::Ready(None)
+        match &mut this.handshakes {
+            Some(handshakes) => handshakes.ready.poll_recv(cx).map(|accepted| accepted.map(Ok)),
+            None => Poll::Pending,
+        }
     }
 }
 
-/// Serves until `shutdown`, then drains. `worker` is run once on each runtime, with the connections it is to serve.
+/// Serves until `shutdown`, then drains. `worker` is run once on each runtime, with the connections it is to serve,
+/// secured by `acceptor`.
 ///
 /// # Errors
 /// When a runtime or a thread cannot be had.
@@ -72,6 +126,7 @@ pub fn serve<W, F>(
     listener: std::net::TcpListener,
     chassis: &Chassis,
     args: &RuntimeArgs,
+    acceptor: &Acceptor,
     shutdown: &Shutdown,
     worker: W,
 ) -> Result<(), StartError>
@@ -80,52 +135,78 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     listener.set_nonblocking(true)?;
-    // Workers stay until the last connection is done, whatever their futures do.
-    let finished = watch::Sender::new(false);
     let mut queues = Vec::new();
-    let mut accepts = || {
+    let mut accepts = Vec::new();
+    for _ in 0..args.runtime_count() {
         let (queue, receiver) = mpsc::unbounded_channel();
+        let handshakes = (!acceptor.is_plain()).then(|| Handshakes::new(acceptor, shutdown));
         queues.push(queue);
-        Accepts { queue: receiver, chassis: chassis.clone() }
-    };
-
-    let (main, first) = match args.runtime {
-        RuntimeKind::MultiThread if args.busy_poll => {
-            return Err(StartError::Flags("--busy-poll needs --runtime per-core".to_owned()));
-        }
-        RuntimeKind::MultiThread => {
-            let runtime = Builder::new_multi_thread().worker_threads(args.worker_count()).enable_all().build()?;
-            (runtime, worker(accepts()))
-        }
-        RuntimeKind::PerCore => {
-            let first = worker(accepts());
-            for number in 1..args.worker_count() {
-                let runtime = per_core()?;
-                let future = worker(accepts());
-                let mut finished = finished.subscribe();
-                let busy = args.busy_poll;
-                thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-                    runtime.block_on(async move {
-                        start(future, busy);
-                        let _ = finished.wait_for(|finished| *finished).await;
-                    });
-                })?;
+        accepts.push(worker(Accepts { queue: receiver, chassis: chassis.clone(), handshakes }));
+    }
+    let mut accepts = accepts.into_iter();
+    let worker = || {
+        let accepts = accepts.next();
+        async move {
+            // There is one for each worker.
+            if let Some(accepts) = accepts {
+                accepts.await;
             }
-            (per_core()?, first)
         }
     };
-    main.block_on(async {
-        start(first, args.busy_poll);
+    run_on_runtimes(args, worker, async {
         accept(listener, chassis, &queues, shutdown).await?;
         // Workers see the end of their connections, and stop waiting for more.
         queues.clear();
         chassis.drain().await;
-        io::Result::Ok(())
-    })?;
+        Ok(())
+    })
+}
+
+/// Runs `main` to its end, and meanwhile what `worker` gives on each runtime: it is called once for each of
+/// [`RuntimeArgs::runtime_count`], and the first of them has `main` too.
+///
+/// # Errors
+/// When a runtime or a thread cannot be had, or `main` fails.
+pub fn run_on_runtimes<F>(
+    args: &RuntimeArgs,
+    mut worker: impl FnMut() -> F,
+    main: impl Future<Output = io::Result<()>>,
+) -> Result<(), StartError>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    // Workers stay until the last connection is done, whatever their futures do.
+    let finished = watch::Sender::new(false);
+    let runtime = match args.runtime {
+        RuntimeKind::MultiThread if args.busy_poll => {
+            return Err(StartError::Flags("--busy-poll needs --runtime per-core".to_owned()));
+        }
+        RuntimeKind::MultiThread => {
+            Builder::new_multi_thread().worker_threads(args.worker_count()).enable_all().build()?
+        }
+        RuntimeKind::PerCore => per_core()?,
+    };
+    let first = worker();
+    for number in 1..args.runtime_count() {
+        let runtime = per_core()?;
+        let future = worker();
+        let mut finished = finished.subscribe();
+        let busy = args.busy_poll;
+        thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
+            runtime.block_on(async move {
+                start(future, busy);
+                let _ = finished.wait_for(|finished| *finished).await;
+            });
+        })?;
+    }
+    let result = runtime.block_on(async {
+        start(first, args.busy_poll);
+        main.await
+    });
     finished.send_replace(true);
     // What is stuck in its own work does not keep the process.
-    main.shutdown_background();
-    Ok(())
+    runtime.shutdown_background();
+    Ok(result?)
 }
 
 fn per_core() -> io::Result<Runtime> {

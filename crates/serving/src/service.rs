@@ -3,34 +3,37 @@
 use std::{
     ffi::OsString,
     io::{IsTerminal, Write},
+    net::TcpListener,
     process::ExitCode,
 };
 
 use clap::Parser;
+use netping_protocol::target::Scheme;
 
 use crate::{
-    listen::{Listening, StartError},
+    listen::{Bind, Listening, StartError},
     options::CommonArgs,
     shutdown::Shutdown,
 };
 
 /// A server: what to call it, and how to run it.
 #[derive(Debug)]
-pub struct Service<A> {
-    /// The scheme of its URLs.
-    pub scheme: &'static str,
+pub struct Service<A, L = TcpListener> {
+    /// The scheme of its URLs, with these flags.
+    pub scheme: fn(&A) -> Scheme,
     /// Its port unless it is told another.
     pub port: u16,
     /// Serves until the shutdown is triggered and the drain is over.
-    pub serve: fn(Listening, &A, &Shutdown) -> Result<(), StartError>,
+    pub serve: fn(Listening<L>, &A, &Shutdown) -> Result<(), StartError>,
 }
 
 /// Parses the flags, listens, says where on standard output, and serves until SIGTERM or SIGINT.
 ///
 /// Exit codes: 0 after a drain, 1 after a second signal, 2 wrong usage, 3 could not start.
-pub fn run<A>(service: &Service<A>, args: impl IntoIterator<Item = OsString>) -> ExitCode
+pub fn run<A, L>(service: &Service<A, L>, args: impl IntoIterator<Item = OsString>) -> ExitCode
 where
     A: Parser + AsRef<CommonArgs>,
+    L: Bind,
 {
     let args = match A::try_parse_from(args) {
         Ok(args) => args,
@@ -58,10 +61,10 @@ where
     }
 }
 
-fn listen_and_serve<A: AsRef<CommonArgs>>(service: &Service<A>, args: &A) -> Result<(), StartError> {
+fn listen_and_serve<A: AsRef<CommonArgs>, L: Bind>(service: &Service<A, L>, args: &A) -> Result<(), StartError> {
     let shutdown = Shutdown::on_signals()?;
-    let listening = Listening::bind(args.as_ref(), service.port)?;
-    let mut lines = vec![format!("listening {}://{}", service.scheme, listening.service.local_addr()?)];
+    let listening = Listening::<L>::bind(args.as_ref(), service.port)?;
+    let mut lines = vec![format!("listening {}://{}", (service.scheme)(args).as_str(), listening.service.address()?)];
     if let Some(metrics) = &listening.metrics {
         lines.push(format!("metrics http://{}/metrics", metrics.local_addr()?));
     }

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use netping_protocol::{frame::Reply, target::Target};
+use netping_protocol::{
+    frame::Reply,
+    target::{Scheme, Target},
+};
 
-use super::{OutputArgs, Range, UsageError};
+use super::{OutputArgs, PlanError, Range, SecureArgs, UsageError};
 use crate::{
     arrival::Arrival,
     cores,
@@ -17,7 +20,7 @@ use crate::{
 /// Flags of `netping ladder`.
 #[derive(Debug, Clone, Args)]
 pub struct LadderArgs {
-    /// Shorter steps: about 5 s in all instead of about 20 s
+    /// Shorter steps: about 15 s in all instead of about 40 s
     #[arg(long)]
     quick: bool,
     /// Callers of the sweep whose best step is shown
@@ -41,15 +44,22 @@ impl LadderArgs {
         if self.quick {
             Lengths { warmup: ms(100), latency: ms(400), step: ms(300) }
         } else {
-            Lengths { warmup: ms(400), latency: ms(1500), step: ms(1200) }
+            Lengths { warmup: ms(300), latency: ms(1000), step: ms(900) }
         }
     }
 
     /// The steps of one rung: one caller first, then the sweep.
     ///
     /// # Errors
-    /// [`UsageError`].
-    pub fn plans(&self, rung: &str, target: &Target, server: &ServerSource) -> Result<Vec<Plan>, UsageError> {
+    /// [`PlanError`].
+    pub fn plans(
+        &self,
+        rung: &str,
+        target: &Target,
+        server: &ServerSource,
+        secure: &SecureArgs,
+    ) -> Result<Vec<Plan>, PlanError> {
+        let (connector, trust) = secure.connector(target)?;
         let lengths = self.lengths();
         let cores = cores::own().len().max(1);
         let mut plans = Vec::new();
@@ -65,7 +75,14 @@ impl LadderArgs {
                 target: target.clone(),
                 label: Some(rung.to_owned()),
                 server: server.clone(),
-                kind: if multiplexes { Kind::GrpcH2 } else { Kind::Line },
+                kind: match target.scheme {
+                    Scheme::Tcp | Scheme::TcpTls | Scheme::TcpPsk => Kind::Line,
+                    Scheme::Grpc | Scheme::GrpcTls => Kind::GrpcH2,
+                    Scheme::Quic => Kind::Quic,
+                },
+                connector: connector.clone(),
+                trust,
+                resolve_each: false,
                 arrival: Arrival::Closed,
                 max_backlog: 0,
                 callers,
@@ -85,5 +102,5 @@ impl LadderArgs {
     }
 }
 
-/// gRPC callers share at most so many connections, as applications do.
+/// gRPC and QUIC callers share at most so many connections, as applications do.
 const MOST_SHARED_CONNECTIONS: usize = 16;

@@ -7,7 +7,7 @@ use humantime::parse_duration;
 use netping_protocol::target::Target;
 
 use super::{
-    OutputArgs, TrialArgs, UsageError,
+    OutputArgs, PlanError, TrialArgs,
     request::{RequestArgs, positive, warmup},
 };
 use crate::{
@@ -53,13 +53,17 @@ impl LatencyArgs {
     /// The measurement of one target.
     ///
     /// # Errors
-    /// [`UsageError`].
-    pub fn plan(&self, target: &Target) -> Result<Plan, UsageError> {
+    /// [`PlanError`].
+    pub fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
+        let (connector, trust) = self.request.secure.connector(target)?;
         Ok(Plan {
             target: target.clone(),
             label: None,
             server: self.output.server(target),
             kind: self.request.kind(target.scheme)?,
+            connector,
+            trust,
+            resolve_each: false,
             arrival: Arrival::Closed,
             max_backlog: 0,
             callers: 1,

@@ -1,28 +1,49 @@
 //! The command line. Flag types stay in this folder: what leaves it is a [`Plan`](crate::plan::Plan) or a plain value.
 
+mod certs;
+mod connect;
 mod ladder;
 mod latency;
 mod output;
 mod range;
 mod request;
+mod secure;
 mod throughput;
 
+pub use certs::CertsArgs;
+pub use connect::ConnectArgs;
 pub use ladder::LadderArgs;
 pub use latency::{LatencyArgs, Repeat};
 pub use output::{JsonTo, OutputArgs, TrialArgs};
 pub use range::Range;
+pub use secure::SecureArgs;
 pub use throughput::ThroughputArgs;
 
 use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
+use netping_protocol::{psk::KeyError, tls::TlsError};
 
 /// A mistake in the command line that only shows when its parts are put together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
-/// Measures what a small request costs over TCP and gRPC
+/// Why the flags make no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// They do not go together.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    /// A certificate or its key is of no use.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A pre-shared key is of no use.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+/// Measures what a small request costs over TCP, gRPC and QUIC
 #[derive(Debug, Parser)]
 #[command(
     name = "netping",
@@ -46,6 +67,10 @@ pub enum Command {
     Latency(LatencyArgs),
     /// Measure the rate and the times of requests from many callers at once
     Throughput(ThroughputArgs),
+    /// Measure what it takes to open a connection and make the first call on it, part by part
+    Connect(ConnectArgs),
+    /// Make certificates or a pre-shared key for a try of the encrypted transports
+    Certs(CertsArgs),
     /// Run one of the servers from this binary, with the server's own flags
     Serve(ServeArgs),
 }
@@ -73,6 +98,9 @@ pub enum ServerCommand {
     /// gRPC, tonic
     #[command(disable_help_flag = true)]
     Grpc(ServerFlags),
+    /// QUIC, quinn
+    #[command(disable_help_flag = true)]
+    Quic(ServerFlags),
 }
 
 /// What a server is given.

@@ -10,7 +10,7 @@ use netping_protocol::{
     target::Scheme,
 };
 
-use super::UsageError;
+use super::{UsageError, secure::SecureArgs};
 use crate::{plan::Warmup, transport::Kind};
 
 /// What requests are like, and how they are put on the wire.
@@ -34,6 +34,9 @@ pub struct RequestArgs {
     /// Never sleep: each worker polls its sockets all the time, and uses a full core
     #[arg(long)]
     pub busy_poll: bool,
+    /// How connections are secured.
+    #[command(flatten)]
+    pub secure: SecureArgs,
 }
 
 /// How requests on a TCP stream are framed.
@@ -66,11 +69,15 @@ impl RequestArgs {
             return Err(UsageError(format!("payloads and replies have at most {} bytes", frame::DEFAULT_MAX)));
         }
         Ok(match scheme {
-            Scheme::Tcp => self.tcp_kind()?,
-            Scheme::Grpc if self.response == Some(0) => {
+            Scheme::Tcp | Scheme::TcpTls | Scheme::TcpPsk => self.tcp_kind()?,
+            Scheme::Quic if self.framing == Some(Framing::Line) => {
+                return Err(UsageError("QUIC streams carry frames only: leave out --framing line".to_owned()));
+            }
+            Scheme::Quic => Kind::Quic,
+            Scheme::Grpc | Scheme::GrpcTls if self.response == Some(0) => {
                 return Err(UsageError("over gRPC a reply of 0 bytes cannot be asked for; use 1 or more".to_owned()));
             }
-            Scheme::Grpc => match self.grpc_client {
+            Scheme::Grpc | Scheme::GrpcTls => match self.grpc_client {
                 GrpcClient::H2 => Kind::GrpcH2,
                 GrpcClient::Tonic => Kind::GrpcTonic,
             },

@@ -7,11 +7,11 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use humantime::format_duration;
-use netping_protocol::target::Target;
+use netping_protocol::target::{Scheme, Target};
 use netping_report::Condition;
 
 use super::{
-    OutputArgs, Range, TrialArgs, UsageError,
+    OutputArgs, PlanError, Range, TrialArgs, UsageError,
     request::{RequestArgs, positive, warmup},
 };
 use crate::{
@@ -45,7 +45,8 @@ pub struct ThroughputArgs {
     /// Open loop: the most requests that may be due and wait for a caller; one more counts as not sent
     #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "open")]
     max_backlog: usize,
-    /// Connections that gRPC callers share [default: one for each worker; TCP always has one for each caller]
+    /// Connections that gRPC and QUIC callers share [default: one for each worker,
+    /// over QUIC at least one for 100 callers; TCP always has one for each caller]
     #[arg(long, value_name = "RANGE")]
     connections: Option<Range>,
     /// How long each step is measured
@@ -82,6 +83,9 @@ pub struct ThroughputArgs {
 /// The most requests outstanding in an open loop, unless told otherwise.
 const OPEN_LOOP_CALLERS: u64 = 64;
 
+/// Callers on one QUIC connection, unless told otherwise: servers commonly allow 100 streams, netping's 256.
+const STREAMS: usize = 100;
+
 /// The distances between the requests of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Arrivals {
@@ -95,11 +99,12 @@ impl ThroughputArgs {
     /// The steps: for each number of callers and connections and each rate a group, in which only the target differs.
     ///
     /// # Errors
-    /// [`UsageError`].
-    pub fn groups(&self) -> Result<Vec<Vec<Plan>>, UsageError> {
+    /// [`PlanError`].
+    pub fn groups(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
         if self.connections.is_some() && !self.targets.iter().any(|target| target.scheme.multiplexes()) {
-            let reason = "--connections is for grpc://: over TCP each caller has a connection of its own (-c)";
-            return Err(UsageError(reason.to_owned()));
+            let reason =
+                "--connections is for grpc:// and quic://: over TCP each caller has a connection of its own (-c)";
+            return Err(UsageError(reason.to_owned()).into());
         }
         if let Warmup::Time(warmup) = self.warmup
             && self.requests.is_none()
@@ -108,7 +113,8 @@ impl ThroughputArgs {
             let (duration, warmup) = (format_duration(self.duration), format_duration(warmup));
             return Err(UsageError(format!(
                 "-d {duration} is shorter than the warm-up of {warmup}: measure longer, or give a shorter --warmup"
-            )));
+            ))
+            .into());
         }
         let mut groups = Vec::new();
         for &callers in self.callers.as_ref().map_or(&[OPEN_LOOP_CALLERS][..], Range::values) {
@@ -122,7 +128,8 @@ impl ThroughputArgs {
         if groups.is_empty() {
             return Err(UsageError(
                 "every step has more --connections than callers (-c): nothing to measure".to_owned(),
-            ));
+            )
+            .into());
         }
         Ok(groups)
     }
@@ -169,7 +176,8 @@ impl ThroughputArgs {
         callers: u64,
         connections: Option<u64>,
         arrival: Arrival,
-    ) -> Result<Plan, UsageError> {
+    ) -> Result<Plan, PlanError> {
+        let (connector, trust) = self.request.secure.connector(target)?;
         let kind = self.request.kind(target.scheme)?;
         let callers = u32::try_from(callers)
             .map_err(|_| UsageError(format!("{callers} callers are too many; 4294967295 are the most")))?
@@ -177,6 +185,7 @@ impl ThroughputArgs {
         let workers = self.workers.map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
         let connections = match connections {
             _ if !target.scheme.multiplexes() => callers,
+            None if target.scheme == Scheme::Quic => callers.min(workers.max(callers.div_ceil(STREAMS))),
             None => callers.min(workers),
             Some(connections) => connections as usize,
         };
@@ -187,6 +196,9 @@ impl ThroughputArgs {
             label: None,
             server: self.output.server(target),
             kind,
+            connector,
+            trust,
+            resolve_each: false,
             arrival,
             max_backlog: self.max_backlog,
             callers,

@@ -1,5 +1,9 @@
 //! `netping ladder`: every server on this machine, from the plainest up.
 
+use std::{ffi::OsString, path::Path};
+
+use anyhow::Context;
+use netping_protocol::pki::PkiError;
 use netping_report::{
     Step,
     format::{micros, nanos_as_micros, optional, thousands},
@@ -8,31 +12,72 @@ use netping_report::{
 
 use super::Failed;
 use crate::{
-    args::LadderArgs,
+    args::{LadderArgs, SecureArgs},
+    credentials,
     server_process::ServerProcess,
     session::{Session, Verdict},
 };
 
-/// The rungs, from the plainest up, each with its server for `netping serve`.
-const RUNGS: [(&str, &str); 3] = [("TCP, threads", "threads"), ("TCP, tokio", "tokio"), ("gRPC, tonic", "grpc")];
+/// A rung: a way to reach a server.
+struct Rung {
+    name: &'static str,
+    /// The server's name for `netping serve`.
+    server: &'static str,
+    security: Security,
+    /// Which rung it is compared with, by its place.
+    over: Option<usize>,
+}
 
-const COLUMNS: [Column; 9] = [
+/// How a rung's connections are secured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Security {
+    Plain,
+    SharedKey,
+    Tls,
+    MutualTls,
+}
+
+/// The rungs, from the plainest up.
+const RUNGS: [Rung; 8] = [
+    Rung { name: "TCP, threads", server: "threads", security: Security::Plain, over: None },
+    Rung { name: "TCP, tokio", server: "tokio", security: Security::Plain, over: Some(0) },
+    Rung { name: "TCP+PSK", server: "tokio", security: Security::SharedKey, over: Some(1) },
+    Rung { name: "TCP+TLS", server: "tokio", security: Security::Tls, over: Some(1) },
+    Rung { name: "TCP+mTLS", server: "tokio", security: Security::MutualTls, over: Some(3) },
+    Rung { name: "QUIC", server: "quic", security: Security::Tls, over: Some(3) },
+    Rung { name: "gRPC", server: "grpc", security: Security::Plain, over: Some(1) },
+    Rung { name: "gRPC+TLS", server: "grpc", security: Security::Tls, over: Some(6) },
+];
+
+const COLUMNS: [Column; 11] = [
+    Column::text("", 0),
     Column::text("rung", 0),
+    Column::text("over", 0),
     Column::number("p50 us", 0),
-    Column::number("step us", 0),
+    Column::number("+us", 0),
     Column::number("peak req/s", 0),
-    Column::number("step", 0),
-    Column::number("callers", 0),
+    Column::number("x", 0),
     Column::number("p99 us", 0),
     Column::number("cli us", 0),
     Column::number("srv us", 0),
+    Column::text("+cli +srv", 0),
 ];
 
-/// What is shown of a rung.
-struct Rung {
-    name: &'static str,
-    /// The steps: one caller, then the sweep.
-    steps: Vec<Step>,
+impl Rung {
+    /// The server's flags, with the credentials in `folder`.
+    fn flags(&self, folder: &Path) -> Vec<OsString> {
+        let files: &[(&str, &str)] = match self.security {
+            Security::Plain => &[],
+            Security::SharedKey => &[("--psk-file", credentials::SHARED_KEY)],
+            Security::Tls => &[("--tls-cert", credentials::SERVER_CERT), ("--tls-key", credentials::SERVER_KEY)],
+            Security::MutualTls => &[
+                ("--tls-cert", credentials::SERVER_CERT),
+                ("--tls-key", credentials::SERVER_KEY),
+                ("--tls-client-ca", credentials::CA),
+            ],
+        };
+        files.iter().flat_map(|(flag, file)| [OsString::from(flag), folder.join(file).into()]).collect()
+    }
 }
 
 /// Runs the command.
@@ -41,14 +86,17 @@ struct Rung {
 /// [`Failed`].
 pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
     let mut session = Session::begin(&args.output)?;
-    let mut rungs = Vec::new();
-    for (name, server) in RUNGS {
+    let folder = tempfile::tempdir().context("cannot make a folder for certificates")?;
+    make_credentials(folder.path())?;
+    let mut measured = Vec::new();
+    for rung in &RUNGS {
         if session.is_interrupted() {
             break;
         }
-        let server = ServerProcess::start(server)?;
+        let server = ServerProcess::start(rung.server, &rung.flags(folder.path()))?;
+        let secure = SecureArgs::of(folder.path(), rung.security == Security::MutualTls);
         let mut steps = Vec::new();
-        for plan in args.plans(name, server.target(), server.source())? {
+        for plan in args.plans(rung.name, server.target(), server.source(), &secure)? {
             if session.is_interrupted() {
                 break;
             }
@@ -57,46 +105,74 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
                 Err(error) => return Err(session.abandon(error)),
             }
         }
-        rungs.push(Rung { name, steps });
+        measured.push(steps);
     }
-    session.say(&table(&rungs));
+    session.say(&table(&measured));
     session.say(
-        "p50: one caller. peak: the best step of the sweep, with its callers, p99, and CPU of client and server per \
-         request.\nstep: to the rung above. Client and servers share this machine and its loopback: compare rungs, not \
-         machines.",
+        "p50: one caller. peak: the best step of the sweep, with its p99, and CPU of client and server per request.\n\
+         +us, x, +cli, +srv: against the rung in the column 'over'. Client and servers share this machine and its\n\
+         loopback: compare rungs, not machines.",
     );
     Ok(session.finish())
 }
 
-fn table(rungs: &[Rung]) -> String {
-    let mut above: Option<(f64, f64)> = None;
-    let rows: Vec<Vec<String>> = rungs
-        .iter()
-        .filter_map(|rung| {
-            let (alone, sweep) = rung.steps.split_first()?;
-            let peak = sweep.iter().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate)).unwrap_or(alone);
-            let p50 = alone.summary.service_time.quantile(50.0).map(|time| time as f64 / 1e3);
-            let rate = peak.summary.rate;
-            let step =
-                above.zip(p50).map(|((before, _), p50)| format!("{}{}", sign(p50 - before), micros(p50 - before)));
-            let ratio = above.map(|(_, before)| format!("x{:.2}", rate / before));
-            above = p50.map(|p50| (p50, rate));
-            Some(vec![
-                rung.name.to_owned(),
-                optional(p50),
-                step.unwrap_or_default(),
-                thousands(rate),
-                ratio.unwrap_or_default(),
-                peak.settings.callers.to_string(),
-                nanos_as_micros(peak.summary.service_time.quantile(99.0)),
-                optional(peak.cost.client_cpu_us_per_request),
-                optional(peak.cost.server_cpu_us_per_request()),
-            ])
-        })
-        .collect();
+fn make_credentials(folder: &Path) -> anyhow::Result<()> {
+    let hosts = ["127.0.0.1".to_owned()];
+    let mut files = credentials::certificates(&hosts).map_err(|error: PkiError| anyhow::anyhow!("{error}"))?;
+    files.push(credentials::shared_key()?);
+    credentials::write(folder, &files, false)
+}
+
+/// What is shown of a rung.
+struct Figures<'a> {
+    p50: Option<f64>,
+    peak: &'a Step,
+}
+
+impl<'a> Figures<'a> {
+    /// From the steps: one caller, then the sweep.
+    fn of(steps: &'a [Step]) -> Option<Self> {
+        let (alone, sweep) = steps.split_first()?;
+        let peak = sweep.iter().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate)).unwrap_or(alone);
+        Some(Self { p50: alone.summary.service_time.quantile(50.0).map(|time| time as f64 / 1e3), peak })
+    }
+
+    fn client(&self) -> Option<f64> {
+        self.peak.cost.client_cpu_us_per_request
+    }
+
+    fn server(&self) -> Option<f64> {
+        self.peak.cost.server_cpu_us_per_request()
+    }
+}
+
+fn table(measured: &[Vec<Step>]) -> String {
+    let figures: Vec<_> = measured.iter().map(|steps| Figures::of(steps)).collect();
+    let row = |(place, own): (usize, &Option<Figures<'_>>)| {
+        let own = own.as_ref()?;
+        let rung = &RUNGS[place];
+        let base = rung.over.and_then(|over| figures.get(over)?.as_ref());
+        let added = |of: fn(&Figures<'_>) -> Option<f64>| {
+            base.and_then(|base| Some(of(own)? - of(base)?)).map_or_else(String::new, signed)
+        };
+        Some(vec![
+            (place + 1).to_string(),
+            rung.name.to_owned(),
+            rung.over.map(|over| (over + 1).to_string()).unwrap_or_default(),
+            optional(own.p50),
+            added(|figures| figures.p50),
+            thousands(own.peak.summary.rate),
+            base.map(|base| format!("{:.2}", own.peak.summary.rate / base.peak.summary.rate)).unwrap_or_default(),
+            nanos_as_micros(own.peak.summary.service_time.quantile(99.0)),
+            optional(own.client()),
+            optional(own.server()),
+            format!("{} {}", added(|figures| figures.client()), added(|figures| figures.server())),
+        ])
+    };
+    let rows: Vec<_> = figures.iter().enumerate().filter_map(row).collect();
     Table::whole(&COLUMNS, &rows)
 }
 
-fn sign(difference: f64) -> &'static str {
-    if difference < 0.0 { "" } else { "+" }
+fn signed(difference: f64) -> String {
+    format!("{}{}", if difference < 0.0 { "" } else { "+" }, micros(difference))
 }

@@ -87,7 +87,7 @@ fn every_address(targets: &[Target]) -> Result<Vec<Target>, Failed> {
     let own: Option<IpAddr> = env::var("POD_IP").ok().and_then(|address| address.parse().ok());
     let mut all = Vec::new();
     for target in targets {
-        for address in engine::resolve(target)?.addresses {
+        for address in engine::resolve(target)? {
             let target = target.at(address.ip());
             if Some(address.ip()) != own && !all.contains(&target) {
                 all.push(target);

@@ -1,5 +1,7 @@
 //! What each command does.
 
+mod certs;
+mod connect;
 mod ladder;
 mod latency;
 mod serve;
@@ -8,7 +10,7 @@ mod throughput;
 use std::process::ExitCode;
 
 use crate::{
-    args::{Command, UsageError},
+    args::{Command, PlanError, UsageError},
     session::Verdict,
     start_error::StartError,
 };
@@ -16,9 +18,9 @@ use crate::{
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Failed {
-    /// The flags do not go together.
+    /// The flags make no plan.
     #[error(transparent)]
-    Usage(#[from] UsageError),
+    Plan(#[from] PlanError),
     /// It could not start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -27,12 +29,20 @@ pub enum Failed {
     Other(#[from] anyhow::Error),
 }
 
+impl From<UsageError> for Failed {
+    fn from(error: UsageError) -> Self {
+        Self::Plan(error.into())
+    }
+}
+
 /// Does it, and says how it went.
 pub fn run(command: Command) -> ExitCode {
     let result = match command {
         Command::Ladder(args) => ladder::run(&args),
         Command::Latency(args) => latency::run(&args),
         Command::Throughput(args) => throughput::run(&args),
+        Command::Connect(args) => connect::run(&args),
+        Command::Certs(args) => certs::run(&args),
         Command::Serve(args) => return serve::run(args),
     };
     match result {
@@ -41,7 +51,7 @@ pub fn run(command: Command) -> ExitCode {
         Ok(Verdict::Interrupted) | Err(Failed::Start(StartError::Interrupted)) => ExitCode::from(130),
         Err(failed) => {
             eprintln!("error: {failed}");
-            ExitCode::from(if matches!(failed, Failed::Usage(_)) { 2 } else { 3 })
+            ExitCode::from(if matches!(failed, Failed::Plan(PlanError::Usage(_))) { 2 } else { 3 })
         }
     }
 }

@@ -24,5 +24,8 @@ pub fn run(args: ServeArgs) -> ExitCode {
         ServerCommand::Grpc(given) => {
             netping_serving::run(&netping_server_grpc::SERVICE, flags("netping-server-grpc", given))
         }
+        ServerCommand::Quic(given) => {
+            netping_serving::run(&netping_server_quic::SERVICE, flags("netping-server-quic", given))
+        }
     }
 }

@@ -1,27 +1,63 @@
-//! What the transports over TCP share: opening the connection, and naming what went wrong.
+//! What the transports share: opening the connection, and naming what went wrong.
 
-use std::io;
+use std::{io, net::SocketAddr};
 
-use netping_report::ErrorKind;
-use tokio::net::TcpStream;
+use netping_protocol::secure::{Stream, is_security_error};
+use netping_report::{ConnectPhase, ErrorKind};
+use tokio::net::{TcpStream, lookup_host};
 
-use super::{Endpoint, Failure};
+use super::{Endpoint, Failure, Milestones};
 
-/// Connects to the first address that answers; requests leave at once.
-pub(super) async fn tcp(endpoint: &Endpoint) -> Result<TcpStream, Failure> {
-    let mut last = io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address");
-    for &address in &endpoint.addresses {
+/// Connects to the first address that answers, and secures the connection; requests leave at once.
+pub(super) async fn open(endpoint: &Endpoint, milestones: &mut Milestones<'_>) -> Result<Stream, Failure> {
+    let mut last = no_address();
+    for address in addresses(endpoint, milestones).await? {
         match TcpStream::connect(address).await.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => {
+                milestones.reached(ConnectPhase::Tcp);
+                let secured = endpoint.connector.connect(stream).await.map_err(|error| handshake_failure(&error))?;
+                if secured.is_secure() {
+                    milestones.reached(ConnectPhase::Handshake);
+                }
+                return Ok(secured);
+            }
             Err(error) => last = error,
         }
     }
     Err(io_failure(&last))
 }
 
+/// The endpoint's addresses: those it was given, or what its name resolves to now.
+pub(super) async fn addresses(
+    endpoint: &Endpoint,
+    milestones: &mut Milestones<'_>,
+) -> Result<Vec<SocketAddr>, Failure> {
+    if !endpoint.resolve_each {
+        return Ok(endpoint.addresses.clone());
+    }
+    let target = &endpoint.target;
+    let found = lookup_host((target.host.to_string(), target.port)).await.map_err(|error| io_failure(&error))?;
+    milestones.reached(ConnectPhase::Resolve);
+    Ok(found.collect())
+}
+
+/// The error where a name has no address.
+pub(super) fn no_address() -> io::Error {
+    io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address")
+}
+
+/// The failure of a handshake, whatever the peer did: it spoke of security, or broke off before there was any.
+pub(super) fn handshake_failure(error: &io::Error) -> Failure {
+    let detail = if is_security_error(error) { error.to_string() } else { format!("in the handshake: {error}") };
+    Failure::lost(ErrorKind::Tls, detail)
+}
+
 /// The failure that an I/O error means; the connection is lost.
 pub(super) fn io_failure(error: &io::Error) -> Failure {
     let kind = match error.kind() {
+        // Only TLS and Noise find bytes invalid. A server that refuses a client's certificate says so after the client's
+        // side of the handshake is done.
+        io::ErrorKind::InvalidData => ErrorKind::Tls,
         io::ErrorKind::ConnectionRefused => ErrorKind::Refused,
         io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
             ErrorKind::Reset

@@ -2,6 +2,8 @@
 //!
 //! Messages and trailers follow "gRPC over HTTP2" (the gRPC project's PROTOCOL-HTTP2 document).
 
+use std::rc::Rc;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::{
     RecvStream,
@@ -12,15 +14,17 @@ use netping_protocol::{
     echopb::{EchoRequest, EchoResponse},
     frame::Reply,
     payload::Exchange,
+    secure::Connector,
+    tls::Negotiated,
 };
-use netping_report::ErrorKind;
+use netping_report::{ConnectPhase, ErrorKind};
 use percent_encoding::percent_decode;
 use prost::{
     Message,
     encoding::{encode_key, encode_varint, encoded_len_varint, key_len},
 };
 
-use super::{Connection, Endpoint, Failure, Transport, connect};
+use super::{Connection, Endpoint, Failure, Milestones, Transport, connect};
 
 /// Flow-control windows, in bytes: large enough never to hold a reply back.
 const STREAM_WINDOW: u32 = 4 << 20;
@@ -44,7 +48,8 @@ impl GrpcH2 {
     /// Calls `echopb.Echo/Echo`.
     pub fn new(endpoint: Endpoint) -> Self {
         let mut head = Request::new(());
-        let uri = format!("http://{}/echopb.Echo/Echo", endpoint.target.authority());
+        let scheme = if matches!(endpoint.connector, Connector::Plain) { "http" } else { "https" };
+        let uri = format!("{scheme}://{}/echopb.Echo/Echo", endpoint.target.authority());
         *head.method_mut() = Method::POST;
         *head.version_mut() = Version::HTTP_2;
         // A target's host and port are always a valid authority.
@@ -59,8 +64,9 @@ impl GrpcH2 {
 impl Transport for GrpcH2 {
     type Connection = H2Handle;
 
-    async fn connect(&self) -> Result<H2Handle, Failure> {
-        let stream = connect::tcp(&self.endpoint).await?;
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<H2Handle, Failure> {
+        let stream = connect::open(&self.endpoint, milestones).await?;
+        let negotiated = stream.negotiated();
         let (send, connection) = Builder::new()
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -71,7 +77,8 @@ impl Transport for GrpcH2 {
             // Every request on the connection learns of its end by itself.
             let _ = connection.await;
         });
-        Ok(H2Handle { send, head: self.head.clone() })
+        milestones.reached(ConnectPhase::Http2);
+        Ok(H2Handle { send, head: self.head.clone(), negotiated: negotiated.map(Rc::new) })
     }
 }
 
@@ -80,11 +87,16 @@ impl Transport for GrpcH2 {
 pub struct H2Handle {
     send: SendRequest<Bytes>,
     head: Request<()>,
+    negotiated: Option<Rc<Negotiated>>,
 }
 
 impl Connection for H2Handle {
     fn share(&self) -> Option<Self> {
         Some(self.clone())
+    }
+
+    fn negotiated(&self) -> Option<Negotiated> {
+        self.negotiated.as_deref().cloned()
     }
 
     async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {

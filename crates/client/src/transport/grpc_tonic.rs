@@ -2,18 +2,20 @@
 
 use std::error::Error;
 
+use hyper_util::rt::TokioIo;
 use netping_protocol::{
     echopb::{EchoRequest, echo_client::EchoClient},
     frame::Reply,
     payload::Exchange,
+    tls::Negotiated,
 };
-use netping_report::ErrorKind;
+use netping_report::{ConnectPhase, ErrorKind};
 use tonic::{
     Code, Status,
     transport::{Channel, Endpoint as TonicEndpoint},
 };
 
-use super::{Connection, Endpoint, Failure, Transport, connect};
+use super::{Connection, Endpoint, Failure, Milestones, Transport, connect};
 
 /// Opens channels, each of one connection.
 #[derive(Debug, Clone)]
@@ -31,34 +33,53 @@ impl GrpcTonic {
 impl Transport for GrpcTonic {
     type Connection = TonicHandle;
 
-    async fn connect(&self) -> Result<TonicHandle, Failure> {
-        let mut last = Failure::lost(ErrorKind::Other, "the name has no address");
-        for address in &self.endpoint.addresses {
-            let connecting = async { TonicEndpoint::from_shared(format!("http://{address}"))?.connect().await };
-            match connecting.await {
-                Ok(channel) => {
-                    return Ok(TonicHandle(EchoClient::new(channel).max_decoding_message_size(usize::MAX)));
-                }
-                Err(error) => last = io_cause(&error).unwrap_or_else(|| Failure::lost(ErrorKind::Other, &error)),
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<TonicHandle, Failure> {
+        let stream = connect::open(&self.endpoint, milestones).await?;
+        let negotiated = stream.negotiated();
+        // The channel gets this one connection: one that it opened itself would not be counted.
+        let mut stream = Some(TokioIo::new(stream));
+        let connector = tower::service_fn(move |_| {
+            std::future::ready(stream.take().ok_or_else(|| Failure::lost(ErrorKind::Goaway, "the connection is gone")))
+        });
+        let authority = self.endpoint.target.authority();
+        let scheme = if negotiated.is_some() { "https" } else { "http" };
+        let connecting = async {
+            let origin = format!("{scheme}://{authority}").parse()?;
+            // The channel would refuse an https:// URI: it does not know that the connection is secure already.
+            let channel = TonicEndpoint::from_shared(format!("http://{authority}"))?.origin(origin);
+            Ok::<_, Box<dyn Error + Send + Sync>>(channel.connect_with_connector(connector).await?)
+        };
+        match connecting.await {
+            Ok(channel) => {
+                milestones.reached(ConnectPhase::Http2);
+                let client = EchoClient::new(channel).max_decoding_message_size(usize::MAX);
+                Ok(TonicHandle { client, negotiated })
             }
+            Err(error) => Err(cause(&*error).unwrap_or_else(|| Failure::lost(ErrorKind::Other, &error))),
         }
-        Err(last)
     }
 }
 
 /// One caller's handle on a channel.
 #[derive(Debug, Clone)]
-pub struct TonicHandle(EchoClient<Channel>);
+pub struct TonicHandle {
+    client: EchoClient<Channel>,
+    negotiated: Option<Negotiated>,
+}
 
 impl Connection for TonicHandle {
     fn share(&self) -> Option<Self> {
         Some(self.clone())
     }
 
+    fn negotiated(&self) -> Option<Negotiated> {
+        self.negotiated.clone()
+    }
+
     async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
         let response_bytes = if let Reply::Bytes(length) = exchange.reply() { length } else { 0 };
         let input = String::from_utf8_lossy(exchange.payload()).into_owned();
-        let reply = self.0.echo(EchoRequest { input, response_bytes }).await.map_err(|status| failure(&status))?;
+        let reply = self.client.echo(EchoRequest { input, response_bytes }).await.map_err(|status| failure(&status))?;
         if exchange.verify(reply.into_inner().output.as_bytes()) {
             return Ok(());
         }
@@ -68,7 +89,7 @@ impl Connection for TonicHandle {
 
 /// The failure that a status means: the server's own, or a broken connection that tonic reports as one.
 fn failure(status: &Status) -> Failure {
-    if let Some(failure) = io_cause(status) {
+    if let Some(failure) = cause(status) {
         return failure;
     }
     let kind = ErrorKind::Grpc(status.code() as u16);
@@ -77,10 +98,13 @@ fn failure(status: &Status) -> Failure {
     Failure { kind, detail: format!("gRPC status {}: {}", status.code() as u16, status.message()), lost }
 }
 
-/// The I/O error or GOAWAY at the bottom of an error, if there is one.
-fn io_cause(error: &(dyn Error + 'static)) -> Option<Failure> {
+/// The failure, I/O error or GOAWAY at the bottom of an error, if there is one.
+fn cause(error: &(dyn Error + 'static)) -> Option<Failure> {
     let mut cause = Some(error);
     while let Some(error) = cause {
+        if let Some(failure) = error.downcast_ref::<Failure>() {
+            return Some(failure.clone());
+        }
         if let Some(io) = error.downcast_ref::<std::io::Error>() {
             return Some(connect::io_failure(io));
         }

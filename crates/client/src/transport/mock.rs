@@ -3,9 +3,9 @@
 use std::{cell::Cell, rc::Rc};
 
 use netping_protocol::payload::Exchange;
-use netping_report::ErrorKind;
+use netping_report::{ConnectPhase, ErrorKind};
 
-use super::{Connection, Failure, Transport};
+use super::{Connection, Failure, Milestones, Transport};
 use crate::clock::{Clock, Manual};
 
 /// How the mock behaves. Times are in nanoseconds.
@@ -61,8 +61,9 @@ impl Mock {
 impl Transport for Mock {
     type Connection = Self;
 
-    async fn connect(&self) -> Result<Self, Failure> {
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<Self, Failure> {
         self.clock.advance(self.behaviour.connect);
+        milestones.reached(ConnectPhase::Tcp);
         Ok(self.clone())
     }
 }

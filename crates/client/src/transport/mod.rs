@@ -1,24 +1,26 @@
 //! The ways to put a request on the wire. A new one is a file here and a line in `transports!`.
 
 mod connect;
+mod framed;
 mod grpc_h2;
 mod grpc_tonic;
 #[cfg(test)]
 pub mod mock;
+mod quic;
 mod tcp;
 
 use std::{fmt, future::Future, net::SocketAddr};
 
-use netping_protocol::{payload::Exchange, target::Target};
-use netping_report::ErrorKind;
+use netping_protocol::{payload::Exchange, secure::Connector, target::Target, tls::Negotiated};
+use netping_report::{ConnectPhase, ErrorKind};
 
 /// Opens connections of one kind to one server.
 pub trait Transport: Clone + 'static {
     /// What it opens.
     type Connection: Connection;
 
-    /// Opens a connection that is ready for requests.
-    fn connect(&self) -> impl Future<Output = Result<Self::Connection, Failure>>;
+    /// Opens a connection that is ready for requests, and notes what that took.
+    fn connect(&self, milestones: &mut Milestones<'_>) -> impl Future<Output = Result<Self::Connection, Failure>>;
 }
 
 /// An open connection, or one caller's handle on it.
@@ -26,12 +28,59 @@ pub trait Connection: Sized + 'static {
     /// Another handle on the same connection; `None` where a connection serves one caller only.
     fn share(&self) -> Option<Self>;
 
+    /// What the handshake came to; `None` in the clear.
+    fn negotiated(&self) -> Option<Negotiated> {
+        None
+    }
+
     /// Sends the exchange's current request, waits for the whole reply and verifies every byte of it.
     fn call(&mut self, exchange: &Exchange) -> impl Future<Output = Result<(), Failure>>;
 }
 
+/// How long each part of opening a connection takes, in nanoseconds.
+pub struct Milestones<'a> {
+    now: &'a dyn Fn() -> u64,
+    last: u64,
+    spent: [Option<u64>; ConnectPhase::ALL.len()],
+}
+
+impl fmt::Debug for Milestones<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Milestones").field("spent", &self.spent).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Milestones<'a> {
+    /// The opening begins now.
+    pub fn start(now: &'a dyn Fn() -> u64) -> Self {
+        Self { now, last: now(), spent: [None; ConnectPhase::ALL.len()] }
+    }
+
+    /// A part is done, and the next begins.
+    pub fn reached(&mut self, phase: ConnectPhase) {
+        let now = (self.now)();
+        self.spent[phase as usize] = Some(now - self.last);
+        self.last = now;
+    }
+
+    /// What it took, and when it was over.
+    pub fn finish(self) -> Opened {
+        Opened { spent: self.spent, at: self.last }
+    }
+}
+
+/// What opening a connection took.
+#[derive(Debug, Clone, Copy)]
+pub struct Opened {
+    /// By [`ConnectPhase`], in nanoseconds; absent where there is no such part.
+    pub spent: [Option<u64>; ConnectPhase::ALL.len()],
+    /// When it was over.
+    pub at: u64,
+}
+
 /// Why a request failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
 pub struct Failure {
     /// As it is counted.
     pub kind: ErrorKind,
@@ -60,6 +109,10 @@ pub struct Endpoint {
     pub target: Target,
     /// Its addresses, to be tried in this order.
     pub addresses: Vec<SocketAddr>,
+    /// Whether its name is resolved anew for each connection.
+    pub resolve_each: bool,
+    /// How connections are secured.
+    pub connector: Connector,
 }
 
 /// What to do with a transport whose type is known only at run time.
@@ -97,6 +150,8 @@ transports! {
     Line = "line" => tcp::Tcp::lines;
     /// Frames over TCP.
     Frame = "frame" => tcp::Tcp::frames;
+    /// Frames on the streams of a QUIC connection.
+    Quic = "quic" => quic::Quic::new;
     /// gRPC by driving HTTP/2 directly.
     GrpcH2 = "h2" => grpc_h2::GrpcH2::new;
     /// gRPC by a tonic channel, as an application would.

@@ -1,26 +1,12 @@
-//! Lines and frames over TCP: a connection for each caller.
+//! Lines and frames over TCP, in the clear or secured: a connection for each caller.
 
-use netping_protocol::{frame, line, payload::Exchange};
-use netping_report::ErrorKind;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+use netping_protocol::{frame, payload::Exchange, secure::Stream, tls::Negotiated};
+use tokio::io::AsyncWriteExt;
+
+use super::{
+    Connection, Endpoint, Failure, Milestones, Transport, connect,
+    framed::{Framed, Framing},
 };
-
-use super::{Connection, Endpoint, Failure, Transport, connect};
-
-/// Room beyond the reply that is expected, in bytes: a reply that is too long is seen, and a read that fills less
-/// than the buffer spares the runtime a second one to learn that nothing is left.
-const MARGIN: usize = 512;
-
-/// The longest wrong reply that is read for its text, in bytes.
-const LONGEST_WRONG: usize = 64 << 10;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Framing {
-    Lines,
-    Frames,
-}
 
 /// Opens TCP connections.
 #[derive(Debug, Clone)]
@@ -42,99 +28,27 @@ impl Tcp {
 }
 
 impl Transport for Tcp {
-    type Connection = TcpConnection;
+    type Connection = Framed<Stream>;
 
-    async fn connect(&self) -> Result<TcpConnection, Failure> {
-        let mut stream = connect::tcp(&self.endpoint).await?;
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<Framed<Stream>, Failure> {
+        let mut stream = connect::open(&self.endpoint, milestones).await?;
         if self.framing == Framing::Frames {
             stream.write_all(&frame::MAGIC).await.map_err(|error| connect::io_failure(&error))?;
         }
-        Ok(TcpConnection { stream, framing: self.framing, input: Vec::new() })
+        Ok(Framed::new(stream, self.framing))
     }
 }
 
-/// A TCP connection with the buffer for its replies.
-#[derive(Debug)]
-pub struct TcpConnection {
-    stream: TcpStream,
-    framing: Framing,
-    input: Vec<u8>,
-}
-
-impl Connection for TcpConnection {
+impl Connection for Framed<Stream> {
     fn share(&self) -> Option<Self> {
         None
     }
 
+    fn negotiated(&self) -> Option<Negotiated> {
+        self.stream().negotiated()
+    }
+
     async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
-        let request = match self.framing {
-            Framing::Lines => exchange.line(),
-            Framing::Frames => exchange.frame(),
-        };
-        self.stream.write_all(request).await.map_err(|error| connect::io_failure(&error))?;
-
-        let expected = exchange.reply_length();
-        let room = expected + frame::REPLY_HEADER + MARGIN;
-        if self.input.len() < room {
-            self.input.resize(room, 0);
-        }
-        let mut filled = 0;
-        let (from, upto, end) = loop {
-            if filled == self.input.len() {
-                return Err(self.wrong(filled, "is longer than expected"));
-            }
-            match self.stream.read(&mut self.input[filled..]).await {
-                Ok(0) if filled == 0 => return Err(Failure::lost(ErrorKind::Eof, "the server closed the connection")),
-                Ok(0) => {
-                    return Err(Failure::lost(ErrorKind::Eof, "the server closed the connection within a reply"));
-                }
-                Ok(read) => filled += read,
-                Err(error) => return Err(connect::io_failure(&error)),
-            }
-            if let Some(reply) = self.whole_reply(filled, expected)? {
-                break reply;
-            }
-        };
-        if end != filled {
-            return Err(self.wrong(filled, "is followed by bytes that nobody asked for"));
-        }
-        if !exchange.verify(&self.input[from..upto]) {
-            return Err(self.wrong(filled, "is not what was sent"));
-        }
-        Ok(())
-    }
-}
-
-impl TcpConnection {
-    /// Where the reply begins and ends, and where what belongs to it ends; `None` until it is whole.
-    fn whole_reply(&mut self, filled: usize, expected: usize) -> Result<Option<(usize, usize, usize)>, Failure> {
-        let input = &self.input[..filled];
-        match self.framing {
-            Framing::Lines if filled <= expected => {
-                // Shorter than a right one; but a wrong one may be whole already.
-                Ok(line::find(input, 0).map(|length| (0, length, length + 1)))
-            }
-            Framing::Lines => Ok(line::find(input, expected).map(|length| (0, length, length + 1))),
-            Framing::Frames => {
-                let Some(length) = frame::reply_length(input) else {
-                    return Ok(None);
-                };
-                let end = frame::REPLY_HEADER + length as usize;
-                if length as usize != expected && end > LONGEST_WRONG {
-                    let detail = format!("a reply of {length} bytes where {expected} were asked for");
-                    return Err(Failure::lost(ErrorKind::Protocol, detail));
-                }
-                if end > self.input.len() {
-                    self.input.resize(end + MARGIN, 0);
-                }
-                Ok((filled >= end).then_some((frame::REPLY_HEADER, end, end)))
-            }
-        }
-    }
-
-    /// A reply that is not the right one: whatever follows on the connection cannot be trusted.
-    fn wrong(&self, filled: usize, what: &str) -> Failure {
-        let shown = self.input[..filled.min(80)].escape_ascii();
-        Failure::lost(ErrorKind::Mismatch, format!("the reply {what}: \"{shown}\""))
+        self.request(exchange).await
     }
 }

@@ -1,0 +1,75 @@
+//! Flags of `netping connect`.
+
+use std::num::NonZeroU64;
+
+use clap::Args;
+use netping_protocol::target::Target;
+use url::Host;
+
+use super::{
+    OutputArgs, PlanError, UsageError,
+    request::{RequestArgs, warmup},
+};
+use crate::{
+    arrival::Arrival,
+    cores,
+    plan::{Extent, Plan, Warmup},
+};
+
+/// Flags of `netping connect`.
+#[derive(Debug, Clone, Args)]
+pub struct ConnectArgs {
+    /// Servers, such as tcp+tls://HOST:8004 or quic://HOST:8006
+    #[arg(required = true, value_name = "URL")]
+    pub targets: Vec<Target>,
+    /// Connections to open, one for each sample
+    #[arg(short = 'n', long, default_value = "10000", value_name = "N")]
+    samples: NonZeroU64,
+    /// Callers, each with one connection at a time
+    #[arg(short = 'c', long, default_value = "1", value_name = "N")]
+    callers: u32,
+    /// Connections before that do not count, for this long
+    #[arg(long, default_value = "200ms", value_parser = warmup, value_name = "TIME|auto")]
+    warmup: Warmup,
+    #[command(flatten)]
+    request: RequestArgs,
+    /// Where results go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl ConnectArgs {
+    /// The measurement of one target.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
+        if self.callers == 0 {
+            return Err(UsageError("-c 0 opens nothing; use 1 or more".to_owned()).into());
+        }
+        let callers = self.callers as usize;
+        let (connector, trust) = self.request.secure.connector(target)?;
+        Ok(Plan {
+            target: target.clone(),
+            label: None,
+            server: self.output.server(target),
+            kind: self.request.kind(target.scheme)?,
+            connector,
+            trust,
+            resolve_each: matches!(target.host, Host::Domain(_)),
+            arrival: Arrival::Closed,
+            max_backlog: 0,
+            callers,
+            connections: callers,
+            workers: cores::own().len().clamp(1, callers),
+            pin: false,
+            busy_poll: self.request.busy_poll,
+            payload: self.request.payload,
+            reply: self.request.reply(),
+            warmup: self.warmup,
+            extent: Extent::Requests(self.samples.get()),
+            timeout: self.request.timeout,
+            requests_per_connection: Some(NonZeroU64::MIN),
+        })
+    }
+}

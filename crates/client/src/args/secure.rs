@@ -1,0 +1,102 @@
+//! Flags about secured connections.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use clap::{Args, ValueEnum};
+use netping_protocol::{
+    psk::Key,
+    secure::Connector,
+    target::{Scheme, Security, Target},
+    tls::{self, ALPN_H2, ALPN_NETPING, ClientOptions},
+};
+
+use super::{PlanError, UsageError};
+use crate::{credentials, plan::Trust};
+
+/// What the client trusts, and what it shows.
+#[derive(Debug, Clone, Args)]
+pub struct SecureArgs {
+    /// The authorities that a server's certificate must come from (PEM) [default: the system's]
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// Take any certificate: then anybody could be the server
+    #[arg(long, conflicts_with = "tls_ca")]
+    tls_insecure: bool,
+    /// The client's own certificate chain, for servers that ask for one (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Its private key (PEM), readable by its owner only
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Whether a connection resumes the TLS session of an earlier one; 0-RTT data is never sent
+    #[arg(long, default_value = "off", value_name = "WHETHER")]
+    tls_resume: Resume,
+    /// The pre-shared key of tcp+psk:// (32 bytes; `netping certs --psk` makes one)
+    #[arg(long, value_name = "FILE")]
+    psk_file: Option<PathBuf>,
+}
+
+/// Whether sessions are resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Resume {
+    /// Yes
+    On,
+    /// No: every handshake is a full one
+    Off,
+}
+
+impl SecureArgs {
+    /// Those that go with a folder of [`credentials`](crate::credentials); with `mutual`, the client has a certificate
+    /// too.
+    pub fn of(folder: &Path, mutual: bool) -> Self {
+        let file = |name: &str| Some(folder.join(name));
+        Self {
+            tls_ca: file(credentials::CA),
+            tls_insecure: false,
+            tls_cert: file(credentials::CLIENT_CERT).filter(|_| mutual),
+            tls_key: file(credentials::CLIENT_KEY).filter(|_| mutual),
+            tls_resume: Resume::Off,
+            psk_file: file(credentials::SHARED_KEY),
+        }
+    }
+
+    /// How connections to `target` are secured, and who then knows whom.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn connector(&self, target: &Target) -> Result<(Connector, Trust), PlanError> {
+        match target.scheme.security() {
+            Security::Plain => Ok((Connector::Plain, Trust::default())),
+            Security::Tls => {
+                let alpn: &[&[u8]] = match target.scheme {
+                    Scheme::GrpcTls => &[ALPN_H2],
+                    Scheme::Quic => &[ALPN_NETPING],
+                    _ => &[],
+                };
+                let config = tls::client(&self.options(), alpn)?;
+                let connector = Connector::Tls(Arc::new(config), tls::server_name(&target.host)?);
+                let trust = Trust { server_verified: !self.tls_insecure, client_certificate: self.tls_cert.is_some() };
+                Ok((connector, trust))
+            }
+            Security::Psk => {
+                let path = self.psk_file.as_ref().ok_or_else(|| {
+                    UsageError(format!("{target} needs the key that it shares with the server: --psk-file FILE"))
+                })?;
+                let trust = Trust { server_verified: true, client_certificate: false };
+                Ok((Connector::Psk(Arc::new(Key::read(path)?)), trust))
+            }
+        }
+    }
+
+    fn options(&self) -> ClientOptions {
+        ClientOptions {
+            ca: self.tls_ca.clone(),
+            insecure: self.tls_insecure,
+            identity: self.tls_cert.clone().zip(self.tls_key.clone()),
+            resume: self.tls_resume == Resume::On,
+        }
+    }
+}

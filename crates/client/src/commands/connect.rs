@@ -1,0 +1,66 @@
+//! `netping connect`: a new connection for each sample, and what its parts take.
+
+use netping_report::{
+    ConnectPhase, Distribution, Step,
+    format::{micros, nanos_as_micros, optional, thousands},
+    table::{Column, Table},
+};
+
+use super::Failed;
+use crate::{
+    args::ConnectArgs,
+    session::{Session, Verdict},
+};
+
+const COLUMNS: [Column; 8] = [
+    Column::text("us", 0),
+    Column::number("p50", 0),
+    Column::number("p90", 0),
+    Column::number("p99", 0),
+    Column::number("p99.9", 0),
+    Column::number("max", 0),
+    Column::number("mean", 0),
+    Column::number("sd", 0),
+];
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failed`].
+pub fn run(args: &ConnectArgs) -> Result<Verdict, Failed> {
+    let plans = args.targets.iter().map(|target| args.plan(target)).collect::<Result<Vec<_>, _>>()?;
+    let mut session = Session::begin(&args.output)?;
+    for plan in &plans {
+        if session.is_interrupted() {
+            break;
+        }
+        if let Err(error) = session.step(plan, describe) {
+            return Err(session.abandon(error));
+        }
+    }
+    Ok(session.finish())
+}
+
+/// A row for each part that there was, in their order.
+fn describe(step: &Step) -> String {
+    let rows: Vec<_> =
+        ConnectPhase::ALL.into_iter().filter_map(|phase| Some(row(phase, &step.connect.get(&phase)?.time))).collect();
+    let opened = step.connect.get(&ConnectPhase::Total).map_or(0, |total| total.time.count);
+    format!(
+        "{}  {} connections by {} callers, {}/s, CPU us per connection: client {}, server {}\n{}",
+        step.target,
+        thousands(opened as f64),
+        step.settings.callers,
+        thousands(step.summary.rate),
+        optional(step.cost.client_cpu_us_per_request),
+        optional(step.cost.server_cpu_us_per_request()),
+        Table::whole(&COLUMNS, &rows)
+    )
+}
+
+fn row(phase: ConnectPhase, time: &Distribution) -> Vec<String> {
+    let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| micros(value / 1e3));
+    let quantiles = [50.0, 90.0, 99.0, 99.9].map(|percent| nanos_as_micros(time.quantile(percent)));
+    let others = [nanos_as_micros(time.max), shown(time.mean), shown(time.sd)];
+    [phase.name().to_owned()].into_iter().chain(quantiles).chain(others).collect()
+}

@@ -1,0 +1,114 @@
+//! Lines and frames on a byte stream: one request after the other.
+
+use netping_protocol::{frame, line, payload::Exchange};
+use netping_report::ErrorKind;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::{Failure, connect};
+
+/// Room beyond the reply that is expected, in bytes: a reply that is too long is seen, and a read that fills less
+/// than the buffer spares the runtime a second one to learn that nothing is left.
+const MARGIN: usize = 512;
+
+/// The longest wrong reply that is read for its text, in bytes.
+const LONGEST_WRONG: usize = 64 << 10;
+
+/// How requests and replies are told apart on a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// By the ends of lines.
+    Lines,
+    /// By the lengths before them.
+    Frames,
+}
+
+/// A byte stream with the buffer for its replies.
+#[derive(Debug)]
+pub struct Framed<S> {
+    stream: S,
+    framing: Framing,
+    input: Vec<u8>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
+    pub(super) fn new(stream: S, framing: Framing) -> Self {
+        Self { stream, framing, input: Vec::new() }
+    }
+
+    pub(super) fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    /// Sends the exchange's current request, waits for the whole reply and verifies every byte of it.
+    pub(super) async fn request(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+        let request = match self.framing {
+            Framing::Lines => exchange.line(),
+            Framing::Frames => exchange.frame(),
+        };
+        self.stream.write_all(request).await.map_err(|error| connect::io_failure(&error))?;
+        // TLS may have kept some of it.
+        self.stream.flush().await.map_err(|error| connect::io_failure(&error))?;
+
+        let expected = exchange.reply_length();
+        let room = expected + frame::REPLY_HEADER + MARGIN;
+        if self.input.len() < room {
+            self.input.resize(room, 0);
+        }
+        let mut filled = 0;
+        let (from, upto, end) = loop {
+            if filled == self.input.len() {
+                return Err(self.wrong(filled, "is longer than expected"));
+            }
+            match self.stream.read(&mut self.input[filled..]).await {
+                Ok(0) if filled == 0 => return Err(Failure::lost(ErrorKind::Eof, "the server closed the connection")),
+                Ok(0) => {
+                    return Err(Failure::lost(ErrorKind::Eof, "the server closed the connection within a reply"));
+                }
+                Ok(read) => filled += read,
+                Err(error) => return Err(connect::io_failure(&error)),
+            }
+            if let Some(reply) = self.whole_reply(filled, expected)? {
+                break reply;
+            }
+        };
+        if end != filled {
+            return Err(self.wrong(filled, "is followed by bytes that nobody asked for"));
+        }
+        if !exchange.verify(&self.input[from..upto]) {
+            return Err(self.wrong(filled, "is not what was sent"));
+        }
+        Ok(())
+    }
+
+    /// Where the reply begins and ends, and where what belongs to it ends; `None` until it is whole.
+    fn whole_reply(&mut self, filled: usize, expected: usize) -> Result<Option<(usize, usize, usize)>, Failure> {
+        let input = &self.input[..filled];
+        match self.framing {
+            Framing::Lines if filled <= expected => {
+                // Shorter than a right one; but a wrong one may be whole already.
+                Ok(line::find(input, 0).map(|length| (0, length, length + 1)))
+            }
+            Framing::Lines => Ok(line::find(input, expected).map(|length| (0, length, length + 1))),
+            Framing::Frames => {
+                let Some(length) = frame::reply_length(input) else {
+                    return Ok(None);
+                };
+                let end = frame::REPLY_HEADER + length as usize;
+                if length as usize != expected && end > LONGEST_WRONG {
+                    let detail = format!("a reply of {length} bytes where {expected} were asked for");
+                    return Err(Failure::lost(ErrorKind::Protocol, detail));
+                }
+                if end > self.input.len() {
+                    self.input.resize(end + MARGIN, 0);
+                }
+                Ok((filled >= end).then_some((frame::REPLY_HEADER, end, end)))
+            }
+        }
+    }
+
+    /// A reply that is not the right one: whatever follows on the connection cannot be trusted.
+    fn wrong(&self, filled: usize, what: &str) -> Failure {
+        let shown = self.input[..filled.min(80)].escape_ascii();
+        Failure::lost(ErrorKind::Mismatch, format!("the reply {what}: \"{shown}\""))
+    }
+}

@@ -1,0 +1,177 @@
+//! Frames over QUIC: callers share connections, each on a stream of its own.
+
+use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use netping_protocol::{payload::Exchange, secure::Connector, tls::Negotiated};
+use netping_report::{ConnectPhase, ErrorKind};
+use quinn::{
+    ClientConfig, ConnectError, ConnectionError, Endpoint as QuicEndpoint, RecvStream, SendStream, TransportConfig,
+    VarInt, crypto::rustls::QuicClientConfig,
+};
+use tokio::{
+    io::{Join, join},
+    time,
+};
+
+use super::{
+    Connection, Endpoint, Failure, Milestones, Transport, connect,
+    framed::{Framed, Framing},
+};
+
+/// Flow-control windows, in bytes: large enough never to hold a reply back.
+const STREAM_WINDOW: u32 = 4 << 20;
+const CONNECTION_WINDOW: u32 = 64 << 20;
+
+/// How long a connection that failed may still send why.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+
+/// Opens QUIC connections from a socket of its own, so that the server's kernel can spread those of several, as it does
+/// with TCP.
+#[derive(Debug)]
+pub struct Quic {
+    endpoint: Endpoint,
+    /// Made with the first connection: making one costs more than a handshake, and applications keep theirs.
+    socket: OnceLock<QuicEndpoint>,
+    /// The configuration and the server's name; `None` where the TLS configuration does not fit QUIC.
+    config: Option<(ClientConfig, String)>,
+}
+
+impl Quic {
+    /// Frames on streams.
+    pub fn new(endpoint: Endpoint) -> Self {
+        let config = match &endpoint.connector {
+            Connector::Tls(tls, name) => QuicClientConfig::try_from(Arc::clone(tls)).ok().map(|tls| {
+                let mut transport = TransportConfig::default();
+                transport
+                    .receive_window(CONNECTION_WINDOW.into())
+                    .stream_receive_window(STREAM_WINDOW.into())
+                    .send_window(CONNECTION_WINDOW.into())
+                    .max_concurrent_bidi_streams(VarInt::from_u32(0))
+                    .max_concurrent_uni_streams(VarInt::from_u32(0))
+                    .datagram_receive_buffer_size(None)
+                    // Requests have their own time limit.
+                    .max_idle_timeout(None);
+                let mut config = ClientConfig::new(Arc::new(tls));
+                config.transport_config(Arc::new(transport));
+                (config, name.to_str().into_owned())
+            }),
+            Connector::Plain | Connector::Psk(_) => None,
+        };
+        Self { endpoint, socket: OnceLock::new(), config }
+    }
+
+    /// The socket from which `address` can be reached.
+    fn socket(&self, address: SocketAddr) -> io::Result<QuicEndpoint> {
+        if let Some(socket) = self.socket.get() {
+            return Ok(socket.clone());
+        }
+        let any = match address {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        let socket = QuicEndpoint::client(any)?;
+        Ok(self.socket.get_or_init(|| socket).clone())
+    }
+}
+
+/// A clone has a socket of its own.
+impl Clone for Quic {
+    fn clone(&self) -> Self {
+        Self { endpoint: self.endpoint.clone(), socket: OnceLock::new(), config: self.config.clone() }
+    }
+}
+
+impl Transport for Quic {
+    type Connection = QuicHandle;
+
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<QuicHandle, Failure> {
+        let Some((config, name)) = &self.config else {
+            return Err(Failure::lost(ErrorKind::Tls, "the TLS configuration does not fit QUIC"));
+        };
+        let mut last = connect::io_failure(&connect::no_address());
+        for address in connect::addresses(&self.endpoint, milestones).await? {
+            let socket = self.socket(address).map_err(|error| connect::io_failure(&error))?;
+            let connecting = socket.connect_with(config.clone(), address, name).map_err(|error| refused(&error))?;
+            match connecting.await {
+                Ok(connection) => {
+                    milestones.reached(ConnectPhase::Handshake);
+                    return Ok(QuicHandle { connection, stream: None });
+                }
+                Err(error) => {
+                    last = failure(&error, true);
+                    // So that the server is told why, even if this process ends now.
+                    let _ = time::timeout(LAST_WORDS, socket.wait_idle()).await;
+                }
+            }
+        }
+        Err(last)
+    }
+}
+
+/// One caller's handle on a connection, with its stream once it has one.
+#[derive(Debug)]
+pub struct QuicHandle {
+    connection: quinn::Connection,
+    stream: Option<Framed<Join<RecvStream, SendStream>>>,
+}
+
+impl Connection for QuicHandle {
+    fn share(&self) -> Option<Self> {
+        Some(Self { connection: self.connection.clone(), stream: None })
+    }
+
+    fn negotiated(&self) -> Option<Negotiated> {
+        let unknown = || "not told by quinn".to_owned();
+        Some(Negotiated {
+            protocol: "QUIC v1, TLS 1.3".to_owned(),
+            cipher_suite: unknown(),
+            key_exchange: unknown(),
+            resumed: false,
+        })
+    }
+
+    async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+        let stream = if let Some(stream) = &mut self.stream {
+            stream
+        } else {
+            let (send, recv) = self.connection.open_bi().await.map_err(|error| failure(&error, false))?;
+            self.stream.insert(Framed::new(join(recv, send), Framing::Frames))
+        };
+        let result = stream.request(exchange).await;
+        // Why the connection ended says more than that the stream did.
+        match (result, self.connection.close_reason()) {
+            (Err(_), Some(reason)) => Err(failure(&reason, false)),
+            (result, _) => result,
+        }
+    }
+}
+
+fn refused(error: &ConnectError) -> Failure {
+    Failure::lost(ErrorKind::Other, error)
+}
+
+/// The failure that the end of a connection means.
+fn failure(error: &ConnectionError, in_handshake: bool) -> Failure {
+    let kind = match error {
+        // TLS's alerts are among the transport's error codes: RFC 9001, section 4.8.
+        ConnectionError::TransportError(reason) if is_crypto(reason.code) => ErrorKind::Tls,
+        ConnectionError::ConnectionClosed(close) if is_crypto(close.error_code) => ErrorKind::Tls,
+        ConnectionError::ConnectionClosed(_) if in_handshake => ErrorKind::Refused,
+        ConnectionError::TimedOut if in_handshake => ErrorKind::ConnectTimeout,
+        ConnectionError::TimedOut => ErrorKind::Timeout,
+        ConnectionError::ApplicationClosed(_) | ConnectionError::ConnectionClosed(_) => ErrorKind::Goaway,
+        ConnectionError::Reset => ErrorKind::Reset,
+        ConnectionError::TransportError(_) | ConnectionError::VersionMismatch => ErrorKind::Protocol,
+        ConnectionError::LocallyClosed | ConnectionError::CidsExhausted => ErrorKind::Other,
+    };
+    Failure::lost(kind, io::Error::other(error.clone()))
+}
+
+fn is_crypto(code: quinn::TransportErrorCode) -> bool {
+    (0x100..0x200).contains(&u64::from(code))
+}

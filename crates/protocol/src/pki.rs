@@ -1,0 +1,264 @@
+//! Certificates for tests and for a quick try, from an authority that lives no longer than the process.
+//!
+//! Keys are ECDSA on P-256. The key of an [`Authority`] never leaves it, so nothing can be added later to what it
+//! issued. None of this is for servers that others rely on.
+
+use std::{fmt, net::IpAddr};
+
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls::pki_types::DnsName;
+use time::{Duration, OffsetDateTime};
+
+/// Why there is no certificate.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PkiError {
+    /// A text that no certificate can have as a name.
+    #[error("'{0}' is neither a DNS name nor an IP address")]
+    Name(String),
+    /// No key could be made, or nothing signed with it.
+    #[error("cannot make a certificate: {0}")]
+    Make(rcgen::Error),
+}
+
+// Not thiserror's `#[from]`: as a source too, the reason would be printed twice.
+impl From<rcgen::Error> for PkiError {
+    fn from(error: rcgen::Error) -> Self {
+        Self::Make(error)
+    }
+}
+
+/// What a certificate is good for, and for nothing else (the extended key usage of RFC 5280, section 4.2.1.12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// To be a TLS server: `serverAuth`.
+    Server,
+    /// To be a TLS client: `clientAuth`.
+    Client,
+}
+
+/// When a certificate is valid, in days from now on; negative days are in the past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Validity {
+    /// When it begins, in days.
+    pub from_days: i16,
+    /// When it ends, in days.
+    pub until_days: i16,
+}
+
+impl Validity {
+    /// Of a server's or a client's certificate: 825 days, the longest that every platform accepts. It begins a day ago,
+    /// for hosts whose clocks are behind.
+    pub const LEAF: Self = Self { from_days: -1, until_days: 824 };
+
+    /// Of an authority's own certificate: ten years.
+    pub const AUTHORITY: Self = Self { from_days: -1, until_days: 3650 };
+}
+
+/// A certificate and its private key, both as PEM.
+#[derive(Clone)]
+pub struct Issued {
+    /// The certificate; not a secret.
+    pub cert_pem: String,
+    /// The private key, as PKCS #8.
+    pub key_pem: String,
+}
+
+impl Issued {
+    fn new(certificate: &Certificate, key: &KeyPair) -> Self {
+        Self { cert_pem: certificate.pem(), key_pem: key.serialize_pem() }
+    }
+}
+
+impl fmt::Debug for Issued {
+    /// Without the key: it must not end in a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Issued").field("cert_pem", &self.cert_pem).finish_non_exhaustive()
+    }
+}
+
+/// A certificate authority. It issues certificates for servers and clients, not for other authorities.
+#[derive(Debug)]
+pub struct Authority {
+    ca_pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// A new one, with a new key.
+    ///
+    /// # Errors
+    /// [`PkiError::Make`].
+    pub fn new() -> Result<Self, PkiError> {
+        let key = KeyPair::generate()?;
+        let mut params = describe("netping test authority", &[], Validity::AUTHORITY)?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let ca_pem = params.self_signed(&key)?.pem();
+        Ok(Self { ca_pem, issuer: Issuer::new(params, key) })
+    }
+
+    /// Its own certificate as PEM: what the other side is told to trust.
+    pub fn ca_pem(&self) -> String {
+        self.ca_pem.clone()
+    }
+
+    /// A certificate for `names`, which are DNS names and IP addresses, with a new key. It is valid as
+    /// [`Validity::LEAF`] says.
+    ///
+    /// # Errors
+    /// [`PkiError`].
+    pub fn issue(&self, role: Role, names: &[String]) -> Result<Issued, PkiError> {
+        self.issue_valid(role, names, Validity::LEAF)
+    }
+
+    /// As [`Authority::issue`], but valid at other times: one that is over, or yet to come.
+    ///
+    /// # Errors
+    /// [`PkiError`].
+    pub fn issue_valid(&self, role: Role, names: &[String], validity: Validity) -> Result<Issued, PkiError> {
+        let params = describe_leaf(role, names, validity)?;
+        let key = KeyPair::generate()?;
+        Ok(Issued::new(&params.signed_by(&key, &self.issuer)?, &key))
+    }
+}
+
+/// A server's certificate for `names` that no authority stands behind: a client has to trust this very certificate, or
+/// not to look.
+///
+/// # Errors
+/// [`PkiError`].
+pub fn self_signed(names: &[String]) -> Result<Issued, PkiError> {
+    let params = describe_leaf(Role::Server, names, Validity::LEAF)?;
+    let key = KeyPair::generate()?;
+    Ok(Issued::new(&params.self_signed(&key)?, &key))
+}
+
+fn describe_leaf(role: Role, names: &[String], validity: Validity) -> Result<CertificateParams, PkiError> {
+    let (common_name, purpose) = match role {
+        Role::Server => ("netping server", ExtendedKeyUsagePurpose::ServerAuth),
+        Role::Client => ("netping client", ExtendedKeyUsagePurpose::ClientAuth),
+    };
+    let mut params = describe(common_name, names, validity)?;
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![purpose];
+    params.use_authority_key_identifier_extension = true;
+    Ok(params)
+}
+
+fn describe(common_name: &str, names: &[String], validity: Validity) -> Result<CertificateParams, PkiError> {
+    if let Some(wrong) = names.iter().find(|name| !is_name(name)) {
+        return Err(PkiError::Name(wrong.clone()));
+    }
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    let now = OffsetDateTime::now_utc();
+    params.not_before = now + Duration::days(i64::from(validity.from_days));
+    params.not_after = now + Duration::days(i64::from(validity.until_days));
+    Ok(params)
+}
+
+/// Whether a TLS client could look for it in a certificate. A dot at the end has a meaning for resolvers only.
+fn is_name(text: &str) -> bool {
+    text.parse::<IpAddr>().is_ok() || (!text.ends_with('.') && DnsName::try_from(text).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
+    use webpki::{EndEntityCert, Error, KeyUsage};
+
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    fn der(pem: &str) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
+    }
+
+    /// What a peer that trusts `trusted` says to a certificate.
+    fn check(trusted: &str, certificate: &str, usage: KeyUsage, name: &str) -> Result<(), Error> {
+        let (trusted, certificate) = (der(trusted), der(certificate));
+        let anchors = [webpki::anchor_from_trusted_cert(&trusted)?];
+        let seconds = OffsetDateTime::now_utc().unix_timestamp().unsigned_abs();
+        let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
+        let entity = EndEntityCert::try_from(&certificate)?;
+        entity.verify_for_usage(webpki::ALL_VERIFICATION_ALGS, &anchors, &[], now, usage, None, None)?;
+        entity.verify_is_valid_for_subject_name(&ServerName::try_from(name).unwrap())
+    }
+
+    #[test]
+    fn a_certificate_is_good_for_its_role_and_its_names_only() {
+        let authority = Authority::new().unwrap();
+        let roles = [
+            (Role::Server, KeyUsage::server_auth(), KeyUsage::client_auth()),
+            (Role::Client, KeyUsage::client_auth(), KeyUsage::server_auth()),
+        ];
+        for (role, own, other) in roles {
+            let certificate = authority.issue(role, &names(&["localhost", "127.0.0.1", "::1"])).unwrap().cert_pem;
+            for name in ["localhost", "127.0.0.1", "::1"] {
+                assert_eq!(check(&authority.ca_pem(), &certificate, own, name), Ok(()), "{role:?} {name}");
+            }
+            for name in ["server.example", "127.0.0.2"] {
+                let answer = check(&authority.ca_pem(), &certificate, own, name);
+                assert!(matches!(answer, Err(Error::CertNotValidForName(_))), "{role:?} {name}: {answer:?}");
+            }
+            let answer = check(&authority.ca_pem(), &certificate, other, "localhost");
+            assert!(matches!(answer, Err(Error::RequiredEkuNotFoundContext(_))), "{role:?}: {answer:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_over_or_yet_to_come_is_refused() {
+        let authority = Authority::new().unwrap();
+        let answer = |from_days, until_days| {
+            let validity = Validity { from_days, until_days };
+            let issued = authority.issue_valid(Role::Server, &names(&["localhost"]), validity).unwrap();
+            check(&authority.ca_pem(), &issued.cert_pem, KeyUsage::server_auth(), "localhost")
+        };
+        assert_eq!(answer(-1, 1), Ok(()));
+        assert!(matches!(answer(-10, -1), Err(Error::CertExpired { .. })));
+        assert!(matches!(answer(1, 10), Err(Error::CertNotValidYet { .. })));
+    }
+
+    #[test]
+    fn authorities_do_not_vouch_for_each_other_nor_serve() {
+        let (one, other) = (Authority::new().unwrap(), Authority::new().unwrap());
+        let issued = one.issue(Role::Server, &names(&["localhost"])).unwrap();
+        assert!(check(&other.ca_pem(), &issued.cert_pem, KeyUsage::server_auth(), "localhost").is_err());
+        let answer = check(&one.ca_pem(), &one.ca_pem(), KeyUsage::server_auth(), "localhost");
+        assert_eq!(answer, Err(Error::CaUsedAsEndEntity));
+    }
+
+    #[test]
+    fn a_self_signed_certificate_is_trusted_by_itself_only() {
+        let [one, other] = [(); 2].map(|()| self_signed(&names(&["localhost"])).unwrap());
+        let usage = KeyUsage::server_auth();
+        assert_eq!(check(&one.cert_pem, &one.cert_pem, usage, "localhost"), Ok(()));
+        assert!(check(&other.cert_pem, &one.cert_pem, usage, "localhost").is_err());
+    }
+
+    #[test]
+    fn the_key_is_the_certificates_and_is_never_shown() {
+        let issued = Authority::new().unwrap().issue(Role::Client, &[]).unwrap();
+        let key = KeyPair::from_pem(&issued.key_pem).unwrap();
+        let public = key.public_key_raw();
+        assert!(der(&issued.cert_pem).windows(public.len()).any(|window| window == public));
+        let shown = format!("{issued:?}");
+        assert!(shown.contains("BEGIN CERTIFICATE"));
+        let secret = issued.key_pem.lines().nth(1).unwrap();
+        assert!(!shown.contains(secret) && !shown.contains("PRIVATE"), "{shown}");
+    }
+
+    #[test]
+    fn what_cannot_be_a_name_is_told() {
+        for wrong in ["", "two words", "a..b", "-a", "localhost.", "300.1.1.1", "[::1]", "host:8004", "münchen.de"] {
+            assert_eq!(self_signed(&names(&["localhost", wrong])).unwrap_err(), PkiError::Name(wrong.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Byte streams over TCP in the clear, in TLS or in Noise, and the handshakes that make them.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use rustls::pki_types::ServerName;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+
+use crate::{
+    psk::{self, Key, Noise, NoiseError},
+    tls::Negotiated,
+};
+
+/// A connection on which bytes come and go as they were sent, whatever is done to them on the way.
+#[derive(Debug)]
+pub enum Stream {
+    /// As they are.
+    Plain(TcpStream),
+    /// In TLS.
+    Tls(Box<TlsStream<TcpStream>>),
+    /// In Noise, with a pre-shared key.
+    Psk(Box<Noise<TcpStream>>),
+}
+
+impl Stream {
+    /// Whether its bytes are hidden on the way.
+    pub fn is_secure(&self) -> bool {
+        !matches!(self, Self::Plain(_))
+    }
+
+    /// What the two sides agreed on; `None` in the clear.
+    pub fn negotiated(&self) -> Option<Negotiated> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Tls(stream) => Some(Negotiated::of(stream.get_ref().1)),
+            Self::Psk(_) => Some(psk::negotiated()),
+        }
+    }
+}
+
+/// A client's side of the handshake.
+#[derive(Debug, Clone)]
+pub enum Connector {
+    /// There is none.
+    Plain,
+    /// TLS, with a server of this name.
+    Tls(Arc<rustls::ClientConfig>, ServerName<'static>),
+    /// Noise, with the key.
+    Psk(Arc<Key>),
+}
+
+impl Connector {
+    /// Secures a connection.
+    ///
+    /// # Errors
+    /// When the sides do not come to an agreement, or the connection breaks.
+    pub async fn connect(&self, stream: TcpStream) -> io::Result<Stream> {
+        Ok(match self {
+            Self::Plain => Stream::Plain(stream),
+            Self::Tls(config, name) => {
+                let connector = TlsConnector::from(Arc::clone(config));
+                Stream::Tls(Box::new(connector.connect(name.clone(), stream).await?.into()))
+            }
+            Self::Psk(key) => Stream::Psk(Box::new(Noise::connect(stream, key).await?)),
+        })
+    }
+}
+
+/// A server's side of the handshake.
+#[derive(Debug, Clone)]
+pub enum Acceptor {
+    /// There is none.
+    Plain,
+    /// TLS.
+    Tls(Arc<rustls::ServerConfig>),
+    /// Noise, with the key.
+    Psk(Arc<Key>),
+}
+
+impl Acceptor {
+    /// Whether there is no handshake.
+    pub fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain)
+    }
+
+    /// Secures a connection.
+    ///
+    /// # Errors
+    /// When the sides do not come to an agreement, or the connection breaks. The connection comes back where its peer
+    /// may still read why.
+    pub async fn accept(&self, stream: TcpStream) -> Result<Stream, (io::Error, Option<TcpStream>)> {
+        match self {
+            Self::Plain => Ok(Stream::Plain(stream)),
+            Self::Tls(config) => {
+                let accepting = TlsAcceptor::from(Arc::clone(config)).accept(stream).into_fallible();
+                let stream = accepting.await.map_err(|(error, stream)| (error, Some(stream)))?;
+                Ok(Stream::Tls(Box::new(stream.into())))
+            }
+            Self::Psk(key) => {
+                let stream = Noise::accept(stream, key).await.map_err(|error| (error, None))?;
+                Ok(Stream::Psk(Box::new(stream)))
+            }
+        }
+    }
+}
+
+/// Whether an I/O error says that TLS or Noise failed: a handshake refused, a message that is not the peer's.
+pub fn is_security_error(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>() || inner.is::<NoiseError>())
+}
+
+macro_rules! delegate {
+    ($self:ident, $stream:ident => $call:expr) => {
+        match $self.get_mut() {
+            Stream::Plain($stream) => $call,
+            Stream::Tls($stream) => $call,
+            Stream::Psk($stream) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        delegate!(self, stream => Pin::new(stream).poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        delegate!(self, stream => Pin::new(stream).poll_write(cx, data))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        delegate!(self, stream => Pin::new(stream).poll_write_vectored(cx, data))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain(stream) => stream.is_write_vectored(),
+            Self::Tls(stream) => stream.is_write_vectored(),
+            Self::Psk(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        delegate!(self, stream => Pin::new(stream).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        delegate!(self, stream => Pin::new(stream).poll_shutdown(cx))
+    }
+}

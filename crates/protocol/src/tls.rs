@@ -1,0 +1,309 @@
+//! TLS 1.3 by rustls, configured once for every server and client.
+//!
+//! The provider is aws-lc-rs, so that the hybrid post-quantum key exchange (X25519MLKEM768) is offered first.
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustls::{
+    CommonState, DigitallySignedStruct, HandshakeKind, ProtocolVersion, RootCertStore, SignatureScheme,
+    client::{
+        Resumption,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{
+        CryptoProvider,
+        aws_lc_rs::{Ticketer, default_provider},
+        verify_tls13_signature,
+    },
+    pki_types::{
+        CertificateDer, PrivateKeyDer, ServerName, UnixTime,
+        pem::{self, PemObject},
+    },
+    server::WebPkiClientVerifier,
+    version::TLS13,
+};
+
+use crate::{
+    pki,
+    private::{self, PrivateFileError},
+};
+
+pub use rustls::{ClientConfig, ServerConfig};
+
+/// The application protocol of HTTP/2 (RFC 9113).
+pub const ALPN_H2: &[u8] = b"h2";
+
+/// The application protocol of netping's frames on QUIC streams.
+pub const ALPN_NETPING: &[u8] = b"netping/1";
+
+/// The first byte of a TLS client: a record of the handshake (RFC 8446, section 5.1). No line begins with it.
+pub const HANDSHAKE: u8 = 0x16;
+
+/// The longest private key that is read, in bytes.
+const LONGEST_KEY: usize = 1 << 20;
+
+/// Why there is no TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file that could not be read.
+    #[error("cannot read {}: {reason}", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        reason: io::Error,
+    },
+    /// A private key's file that could not be read, or that others can read.
+    #[error(transparent)]
+    Private(#[from] PrivateFileError),
+    /// A file without what it should hold.
+    #[error("{} holds no {what} in PEM form; `netping certs` makes some", path.display())]
+    Empty {
+        /// Which one.
+        path: PathBuf,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// Certificates and key do not go together, or cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Unusable {
+        /// The certificate's file.
+        path: PathBuf,
+        /// What rustls says.
+        reason: rustls::Error,
+    },
+    /// A configuration that rustls refuses.
+    #[error("TLS cannot be set up: {0}")]
+    Config(String),
+    /// A host that no certificate can be issued for.
+    #[error("'{0}' is no name that a certificate could have")]
+    Name(String),
+}
+
+/// A certificate chain and its private key.
+pub struct Identity {
+    path: PathBuf,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Identity {
+    /// Reads a chain and a key in PEM form. The key's file must be its owner's alone.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn read(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
+        let chain = read_certificates(certificates)?;
+        let key_text = private::read(key, LONGEST_KEY)?;
+        let key = PrivateKeyDer::from_pem_slice(&key_text)
+            .map_err(|_| TlsError::Empty { path: key.to_owned(), what: "private key" })?;
+        Ok(Self { path: certificates.to_owned(), chain, key })
+    }
+
+    /// Made up now, for this host alone and from nobody that clients trust.
+    ///
+    /// # Errors
+    /// [`TlsError::Config`].
+    pub fn self_signed() -> Result<Self, TlsError> {
+        let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let issued = pki::self_signed(&names).map_err(|error| TlsError::Config(error.to_string()))?;
+        let broken = |error: pem::Error| TlsError::Config(error.to_string());
+        Ok(Self {
+            path: PathBuf::from("the self-signed certificate"),
+            chain: vec![CertificateDer::from_pem_slice(issued.cert_pem.as_bytes()).map_err(broken)?],
+            key: PrivateKeyDer::from_pem_slice(issued.key_pem.as_bytes()).map_err(broken)?,
+        })
+    }
+}
+
+/// A server's configuration: its identity, and with `client_ca` the authorities one of which must have issued each
+/// client's certificate.
+///
+/// # Errors
+/// [`TlsError`].
+pub fn server(identity: Identity, client_ca: Option<&Path>, alpn: &[&[u8]]) -> Result<ServerConfig, TlsError> {
+    let provider = Arc::new(default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&TLS13])
+        .map_err(|error| TlsError::Config(error.to_string()))?;
+    let builder = match client_ca {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(path)?), provider);
+            builder.with_client_cert_verifier(verifier.build().map_err(|error| TlsError::Config(error.to_string()))?)
+        }
+    };
+    let Identity { path, chain, key } = identity;
+    let mut config = builder.with_single_cert(chain, key).map_err(|reason| TlsError::Unusable { path, reason })?;
+    config.alpn_protocols = owned(alpn);
+    config.ticketer = Ticketer::new().map_err(|error| TlsError::Config(error.to_string()))?;
+    Ok(config)
+}
+
+/// What a client trusts and shows.
+#[derive(Debug, Clone, Default)]
+pub struct ClientOptions {
+    /// The authorities that servers' certificates must come from; `None`: the system's.
+    pub ca: Option<PathBuf>,
+    /// Whether to take any certificate: then nobody knows who the server is.
+    pub insecure: bool,
+    /// The client's own certificate and key, for servers that ask.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Whether later connections to a server resume the session of an earlier one.
+    pub resume: bool,
+}
+
+/// A client's configuration.
+///
+/// # Errors
+/// [`TlsError`].
+pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&TLS13])
+        .map_err(|error| TlsError::Config(error.to_string()))?;
+    let builder = if options.insecure {
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+    } else {
+        let roots = match &options.ca {
+            Some(path) => roots(path)?,
+            None => system_roots()?,
+        };
+        builder.with_root_certificates(roots)
+    };
+    let mut config = match &options.identity {
+        None => builder.with_no_client_auth(),
+        Some((certificates, key)) => {
+            let Identity { path, chain, key } = Identity::read(certificates, key)?;
+            builder.with_client_auth_cert(chain, key).map_err(|reason| TlsError::Unusable { path, reason })?
+        }
+    };
+    config.alpn_protocols = owned(alpn);
+    if !options.resume {
+        config.resumption = Resumption::disabled();
+    }
+    Ok(config)
+}
+
+/// The name that a server's certificate must be for.
+///
+/// # Errors
+/// [`TlsError::Name`].
+pub fn server_name(host: &url::Host) -> Result<ServerName<'static>, TlsError> {
+    match host {
+        url::Host::Domain(name) => ServerName::try_from(name.clone()).map_err(|_| TlsError::Name(name.clone())),
+        url::Host::Ipv4(address) => Ok(ServerName::IpAddress((*address).into())),
+        url::Host::Ipv6(address) => Ok(ServerName::IpAddress((*address).into())),
+    }
+}
+
+/// What two sides agreed on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Negotiated {
+    /// The protocol and its version.
+    pub protocol: String,
+    /// The cipher suite.
+    pub cipher_suite: String,
+    /// The group of the key exchange.
+    pub key_exchange: String,
+    /// Whether an earlier session was resumed.
+    pub resumed: bool,
+}
+
+impl Negotiated {
+    /// From a TLS connection whose handshake is done.
+    pub fn of(state: &CommonState) -> Self {
+        let protocol = match state.protocol_version() {
+            Some(ProtocolVersion::TLSv1_3) => "TLS 1.3".to_owned(),
+            other => format!("{other:?}"),
+        };
+        let unknown = || "unknown".to_owned();
+        Self {
+            protocol,
+            cipher_suite: state.negotiated_cipher_suite().map_or_else(unknown, |suite| format!("{:?}", suite.suite())),
+            key_exchange: state
+                .negotiated_key_exchange_group()
+                .map_or_else(unknown, |group| format!("{:?}", group.name())),
+            resumed: state.handshake_kind() == Some(HandshakeKind::Resumed),
+        }
+    }
+}
+
+fn owned(alpn: &[&[u8]]) -> Vec<Vec<u8>> {
+    alpn.iter().map(|name| name.to_vec()).collect()
+}
+
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let text = std::fs::read(path).map_err(|reason| TlsError::File { path: path.to_owned(), reason })?;
+    let empty = || TlsError::Empty { path: path.to_owned(), what: "certificate" };
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    chain.ok().filter(|chain| !chain.is_empty()).ok_or_else(empty)
+}
+
+fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in read_certificates(path)? {
+        roots.add(certificate).map_err(|reason| TlsError::Unusable { path: path.to_owned(), reason })?;
+    }
+    Ok(roots)
+}
+
+fn system_roots() -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        let reason = "this system has no certificate authorities: give the server's with --tls-ca FILE";
+        return Err(TlsError::Config(reason.to_owned()));
+    }
+    Ok(roots)
+}
+
+/// Takes every certificate, but still only from who has its key.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        // Only TLS 1.3 is offered.
+        Err(rustls::Error::General("TLS 1.2 is not spoken here".to_owned()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,99 @@
+//! What it takes to open a connection, part by part.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::distribution::{Distribution, Histogram, encode_histogram, histogram, record};
+
+/// A part of opening a connection and making the first call on it, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectPhase {
+    /// Asking for the name's addresses.
+    Resolve,
+    /// The TCP connection.
+    Tcp,
+    /// The handshake of TLS, QUIC or Noise.
+    Handshake,
+    /// What HTTP/2 sends before the first request.
+    Http2,
+    /// The first request, until its whole reply is verified.
+    FirstCall,
+    /// All of these.
+    Total,
+}
+
+impl ConnectPhase {
+    /// Every phase.
+    pub const ALL: [Self; 6] = [Self::Resolve, Self::Tcp, Self::Handshake, Self::Http2, Self::FirstCall, Self::Total];
+
+    /// As people read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Resolve => "resolve",
+            Self::Tcp => "TCP connect",
+            Self::Handshake => "handshake",
+            Self::Http2 => "HTTP/2 setup",
+            Self::FirstCall => "first call",
+            Self::Total => "total",
+        }
+    }
+}
+
+/// The times of each phase, in nanoseconds.
+#[derive(Debug, Clone, Default)]
+pub struct PhaseTimes(BTreeMap<ConnectPhase, Histogram>);
+
+impl PhaseTimes {
+    /// Adds one connection's time of a phase.
+    pub fn record(&mut self, phase: ConnectPhase, nanoseconds: u64) {
+        record(self.0.entry(phase).or_insert_with(histogram), nanoseconds);
+    }
+
+    /// Adds another's times.
+    pub fn merge(&mut self, other: &Self) {
+        for (&phase, times) in &other.0 {
+            // All have the same bounds.
+            let _ = self.0.entry(phase).or_insert_with(histogram).add(times);
+        }
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The form of a result file.
+    pub fn summary(&self) -> BTreeMap<ConnectPhase, PhaseSummary> {
+        let summary =
+            |times: &Histogram| PhaseSummary { time: Distribution::of(times), histogram: encode_histogram(times) };
+        self.0.iter().map(|(&phase, times)| (phase, summary(times))).collect()
+    }
+}
+
+/// One phase in a result file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PhaseSummary {
+    /// What describes its times.
+    pub time: Distribution,
+    /// All of them, in HdrHistogram's V2 format, deflated, as base64.
+    pub histogram: String,
+}
+
+/// How a step's connections were secured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Security {
+    /// The protocol and its version.
+    pub protocol: String,
+    /// The cipher suite.
+    pub cipher_suite: String,
+    /// The group of the key exchange.
+    pub key_exchange: String,
+    /// Whether the first connection resumed an earlier session.
+    pub resumed: bool,
+    /// Whether the client knew the server by its certificate or key.
+    pub server_verified: bool,
+    /// Whether the client showed a certificate of its own.
+    pub client_certificate: bool,
+}

@@ -1,0 +1,10 @@
+//! `netping-server-quic`: echo over QUIC.
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    netping_serving::run(&netping_server_quic::SERVICE, std::env::args_os())
+}
