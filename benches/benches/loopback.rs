@@ -31,39 +31,35 @@ fn loopback(c: &mut Criterion) {
         for (how, requests) in [("round trip", 1), ("pipelined", PIPELINED)] {
             let mut group = c.benchmark_group(how);
             group.throughput(Throughput::Elements(requests as u64));
-            match target.scheme.multiplexes() {
-                false => {
-                    let mut stream = TcpStream::connect(target.authority()).expect("a server that listens");
-                    stream.set_nodelay(true).expect("a connected socket");
-                    let lines = b"0123\n".repeat(requests);
-                    let mut replies = vec![0; lines.len()];
-                    group.bench_function(name, |b| {
-                        b.iter(|| {
-                            stream.write_all(&lines).expect("an open connection");
-                            stream.read_exact(&mut replies).expect("an open connection");
-                            assert_eq!(replies, lines);
-                        });
+            if target.scheme == Scheme::Tcp {
+                let mut stream = TcpStream::connect(target.authority()).expect("a server that listens");
+                stream.set_nodelay(true).expect("a connected socket");
+                let lines = b"0123\n".repeat(requests);
+                let mut replies = vec![0; lines.len()];
+                group.bench_function(name, |b| {
+                    b.iter(|| {
+                        stream.write_all(&lines).expect("an open connection");
+                        stream.read_exact(&mut replies).expect("an open connection");
+                        assert_eq!(replies, lines);
                     });
-                }
-                true => {
-                    let runtime =
-                        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-                    let url = format!("http://{}", target.authority());
-                    let endpoint = tonic::transport::Endpoint::from_shared(url).expect("a server's own URL");
-                    let channel = runtime.block_on(endpoint.connect()).expect("a server that listens");
-                    let client = EchoClient::new(channel);
-                    let call = |mut client: EchoClient<_>| async move {
-                        let request = EchoRequest { input: "0123".to_owned(), response_bytes: 0 };
-                        client.echo(request).await.expect("an open connection").into_inner().output
-                    };
-                    group.bench_function(name, |b| {
-                        b.iter(|| {
-                            let calls = (0..requests).map(|_| call(client.clone()));
-                            let replies = runtime.block_on(join_all(calls));
-                            assert!(replies.iter().all(|reply| reply == "0123"));
-                        });
+                });
+            } else {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+                let url = format!("http://{}", target.authority());
+                let endpoint = tonic::transport::Endpoint::from_shared(url).expect("a server's own URL");
+                let channel = runtime.block_on(endpoint.connect()).expect("a server that listens");
+                let client = EchoClient::new(channel);
+                let call = |mut client: EchoClient<_>| async move {
+                    let request = EchoRequest { input: "0123".to_owned(), response_bytes: 0 };
+                    client.echo(request).await.expect("an open connection").into_inner().output
+                };
+                group.bench_function(name, |b| {
+                    b.iter(|| {
+                        let calls = (0..requests).map(|_| call(client.clone()));
+                        let replies = runtime.block_on(join_all(calls));
+                        assert!(replies.iter().all(|reply| reply == "0123"));
                     });
-                }
+                });
             }
         }
     }

@@ -29,7 +29,7 @@ where
 {
     let base = ["server", "--listen", "127.0.0.1:0", "--metrics", "off", "--idle-timeout", "0s"];
     let args = A::parse_from(base.iter().chain(flags));
-    let listening = Listening::<L>::bind(args.as_ref(), 0).expect("a free port");
+    let listening = Listening::<L>::bind(args.as_ref(), 0, (service.sockets)(&args)).expect("a free port");
     let address = listening.service.address().expect("a bound port");
     let target = format!("{}://{address}", (service.scheme)(&args).as_str()).parse().expect("a server's own URL");
     let serve = service.serve;

@@ -17,7 +17,9 @@ use std::{
 };
 
 use netping_protocol::{target::Target, tls::Negotiated};
-use netping_report::{Collected, Collector, Cost, ErrorKind, Fairness, Interval, LoopKind, PhaseTimes, Status, Window};
+use netping_report::{
+    Collected, Collector, Cost, ErrorKind, Fairness, Interval, LoopKind, PhaseTimes, ServerDemand, Status, Window,
+};
 use tokio::sync::watch;
 
 use crate::{
@@ -299,16 +301,10 @@ impl Running<'_> {
         let in_flight: Vec<u64> = reports.iter().flat_map(|report| report.in_flight.iter().copied()).collect();
         let not_sent = reports.iter().map(|report| report.not_sent).sum();
         let collected = collector.finish(window, &in_flight, not_sent);
-        let cpu: Vec<f64> = reports.iter().map(|report| report.cpu.as_secs_f64()).collect();
-        let handled = collected.accounting.ok + collected.accounting.failed();
         let read: Result<(Reading, Reading), String> =
             at_start.unwrap_or_else(|| Err(String::new())).and_then(|start| Ok((start, at_end?)));
         let server = read.map(|(start, end)| start.demand_until(&end, collected.accounting.ok));
-        let cost = Cost {
-            client_cpu_us_per_request: (handled > 0).then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
-            server: server.as_ref().ok().cloned().flatten(),
-            client_worker_cpu_seconds: cpu,
-        };
+        let cost = cost(&reports, &collected, server.as_ref().ok().cloned().flatten());
         let mut details = BTreeMap::new();
         let mut phases = PhaseTimes::default();
         for report in &mut reports {
@@ -346,6 +342,17 @@ impl Running<'_> {
             Extent::Requests(_) => u64::MAX,
         };
         self.timeline.set(begun, Window { start, end }, nanos(plan.timeout) + nanos(LOOK));
+    }
+}
+
+/// What a step used of the machines.
+fn cost(reports: &[WorkerReport], collected: &Collected, server: Option<ServerDemand>) -> Cost {
+    let cpu: Vec<f64> = reports.iter().map(|report| report.cpu.as_secs_f64()).collect();
+    let handled = collected.accounting.ok + collected.accounting.failed();
+    Cost {
+        client_cpu_us_per_request: (handled > 0).then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
+        server,
+        client_worker_cpu_seconds: cpu,
     }
 }
 

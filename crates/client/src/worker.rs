@@ -310,7 +310,9 @@ impl<C: Clock, S: Sink> Shared<C, S> {
     fn record_opening(&self, opened: &Opened, sample: Sample) {
         let mut phases = self.phases.borrow_mut();
         for (phase, spent) in ConnectPhase::ALL.into_iter().zip(opened.spent) {
-            spent.into_iter().for_each(|spent| phases.record(phase, spent));
+            if let Some(spent) = spent {
+                phases.record(phase, spent);
+            }
         }
         phases.record(ConnectPhase::FirstCall, sample.end - opened.at);
         phases.record(ConnectPhase::Total, sample.end - sample.start);

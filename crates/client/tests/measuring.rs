@@ -132,9 +132,14 @@ fn the_ladder_climbs_every_server() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let run = load(&file);
     let labels: Vec<_> = run["steps"].as_array().unwrap().iter().map(|step| step["label"].as_str().unwrap()).collect();
-    assert_eq!(labels, ["TCP, threads", "TCP, threads", "TCP, tokio", "TCP, tokio", "gRPC, tonic", "gRPC, tonic"]);
-    assert!(run["steps"][5]["cost"]["server"]["cpu_us_per_request"].is_number());
-    assert!(String::from_utf8(output.stdout).unwrap().contains("gRPC, tonic"));
+    let rungs = ["TCP, threads", "TCP, tokio", "TCP+PSK", "TCP+TLS", "TCP+mTLS", "QUIC", "gRPC", "gRPC+TLS"];
+    // One caller first, then the sweep's only step.
+    assert_eq!(labels, rungs.map(|rung| [rung; 2]).concat());
+    let table = String::from_utf8(output.stdout).unwrap();
+    for (rung, step) in rungs.iter().zip(1..) {
+        assert!(run["steps"][step * 2 - 1]["cost"]["server"]["cpu_us_per_request"].is_number(), "{rung}");
+        assert!(table.contains(rung), "{table}");
+    }
 }
 
 #[test]

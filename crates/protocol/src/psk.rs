@@ -454,8 +454,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_changed_stream_ends_for_good() {
+        type Change = fn(&mut [u8]);
         // Two messages of 21 bytes each: 2 of length, 3 of text, 16 of tag.
-        let cases: [(fn(&mut [u8]), &str); 4] = [
+        let cases: [(Change, &str); 4] = [
             (|tampered| tampered[24] ^= 1, "one"),
             (|shortened| shortened[22] = 3, "one"),
             (|replayed| replayed.copy_within(..21, 21), "one"),

@@ -75,7 +75,7 @@ impl AsRef<CommonArgs> for Args {
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service { scheme, port: port::GRPC, serve };
+pub const SERVICE: Service<Args> = Service { scheme, port: port::GRPC, sockets: |_| 1, serve };
 
 fn scheme(args: &Args) -> Scheme {
     if args.tls.is_on() { Scheme::GrpcTls } else { Scheme::Grpc }

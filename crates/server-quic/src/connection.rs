@@ -97,6 +97,8 @@ impl AsyncRead for Stream {
         let before = buf.filled().len();
         match AsyncRead::poll_read(Pin::new(&mut this.recv), cx, buf) {
             Poll::Pending => this.draining.as_mut().poll(cx).map(Ok),
+            // The client has closed the whole connection: its way to end every stream.
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
             Poll::Ready(result) => {
                 this.connection.count_bytes(buf.filled().len() - before);
                 Poll::Ready(result)

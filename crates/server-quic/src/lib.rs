@@ -2,11 +2,7 @@
 
 mod connection;
 
-use std::{
-    io,
-    net::{SocketAddr, UdpSocket},
-    sync::Arc,
-};
+use std::{io, net::UdpSocket, sync::Arc};
 
 use clap::Parser;
 use netping_protocol::{
@@ -15,14 +11,12 @@ use netping_protocol::{
     tls::ALPN_NETPING,
 };
 use netping_serving::{
-    Bind, Chassis, CommonArgs, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError, TlsArgs, bind,
-    run_on_runtimes,
+    Chassis, CommonArgs, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError, TlsArgs, run_on_runtimes,
 };
 use quinn::{
     Endpoint, EndpointConfig, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig, VarInt,
     crypto::rustls::QuicServerConfig,
 };
-use socket2::SockRef;
 
 use crate::connection::Peer;
 
@@ -64,7 +58,13 @@ impl AsRef<CommonArgs> for Args {
 }
 
 /// This server.
-pub const SERVICE: Service<Args, UdpSocket> = Service { scheme: |_| Scheme::Quic, port: port::QUIC, serve };
+pub const SERVICE: Service<Args, UdpSocket> = Service {
+    scheme: |_| Scheme::Quic,
+    port: port::QUIC,
+    // The kernel spreads clients over them by their addresses.
+    sockets: |args| args.runtime.runtime_count(),
+    serve,
+};
 
 /// Serves until `shutdown`, then drains.
 ///
@@ -76,7 +76,7 @@ pub fn serve(mut listening: Listening<UdpSocket>, args: &Args, shutdown: &Shutdo
     let profile = Profile { first_bytes: 1, drain_by_eof: true };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let limits = Limits { max_frame: args.max_frame, ..Limits::default() };
-    let mut sockets = sockets(listening.service, args)?.into_iter();
+    let mut sockets = [listening.service].into_iter().chain(listening.others);
     let worker = || {
         let socket = sockets.next();
         let (chassis, config, shutdown, retry_above) =
@@ -101,17 +101,6 @@ pub fn serve(mut listening: Listening<UdpSocket>, args: &Args, shutdown: &Shutdo
         Ok(())
     };
     run_on_runtimes(&args.runtime, worker, main)
-}
-
-/// One socket for each runtime. The kernel spreads clients over them by their addresses.
-fn sockets(first: UdpSocket, args: &Args) -> Result<Vec<UdpSocket>, StartError> {
-    // Bound alone: no other server has the port. From now on it is shared, with ourselves.
-    SockRef::from(&first).set_reuse_port(true)?;
-    let address: SocketAddr = first.address()?;
-    let common = CommonArgs { reuse_port: true, ..args.common.clone() };
-    let another = || bind(address, &common).map_err(|source| StartError::Bind { address, source });
-    let others = (1..args.runtime.runtime_count()).map(|_| another());
-    [Ok(first)].into_iter().chain(others).collect()
 }
 
 fn config(args: &Args) -> Result<ServerConfig, StartError> {

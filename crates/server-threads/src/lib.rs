@@ -52,7 +52,7 @@ impl AsRef<CommonArgs> for Args {
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service { scheme, port: port::THREADS, serve };
+pub const SERVICE: Service<Args> = Service { scheme, port: port::THREADS, sockets: |_| 1, serve };
 
 fn scheme(args: &Args) -> Scheme {
     if args.tls.is_on() { Scheme::TcpTls } else { Scheme::Tcp }
@@ -109,8 +109,13 @@ impl Peer {
             return self.wait_for_end();
         }
         match self.echo(&mut session, &mut input) {
-            Ok(()) if session.is_mid_request(&input) => self.chassis.count_error("eof_in_request"),
-            Ok(()) => {}
+            Ok(()) => {
+                if session.is_mid_request(&input) {
+                    self.chassis.count_error("eof_in_request");
+                }
+                // A peer in TLS is to know that nothing was cut off; one that is gone does not care.
+                let _ = self.close_tls();
+            }
             Err(error) => {
                 tracing::debug!(peer = ?self.address(), "connection: {error}");
                 self.chassis.count_error(if secure::is_security_error(&error) { "tls" } else { "io" });
@@ -177,11 +182,16 @@ impl Peer {
         input.clear();
         self.stream.set_nonblocking(false)?;
         self.write_all(&output)?;
+        self.close_tls()?;
+        self.wait_for_end();
+        Ok(())
+    }
+
+    fn close_tls(&mut self) -> io::Result<()> {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
             tls.write_tls(&mut &*self.stream)?;
         }
-        self.wait_for_end();
         Ok(())
     }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use clap::Parser;
 use netping_protocol::{
-    secure::Acceptor,
     session::Session,
     target::{Scheme, port},
 };
@@ -12,6 +11,7 @@ use netping_serving::{
     Accepts, Chassis, CommonArgs, Listening, Profile, RuntimeArgs, SecureArgs, Service, Shutdown, StartError,
     StreamArgs, echo, serve_on_runtimes,
 };
+use tokio::io::AsyncWriteExt;
 use tokio_stream::StreamExt;
 
 /// Echoes lines and frames over TCP, with a tokio task per connection
@@ -39,7 +39,7 @@ impl AsRef<CommonArgs> for Args {
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service { scheme, port: port::TOKIO, serve };
+pub const SERVICE: Service<Args> = Service { scheme, port: port::TOKIO, sockets: |_| 1, serve };
 
 fn scheme(args: &Args) -> Scheme {
     match &args.secure {
@@ -54,7 +54,8 @@ fn scheme(args: &Args) -> Scheme {
 /// # Errors
 /// When the system refuses a thread, a runtime or a socket, or a key's file is of no use.
 pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
-    let acceptor: Acceptor = args.secure.acceptor(&[])?;
+    let acceptor = args.secure.acceptor(&[])?;
+    let says_goodbye = !acceptor.is_plain();
     let profile = Profile { first_bytes: 1, drain_by_eof: true };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let limits = args.stream.limits();
@@ -64,7 +65,13 @@ pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Resu
             while let Some(Ok(mut stream)) = accepts.next().await {
                 let chassis = chassis.clone();
                 let connection = Arc::clone(stream.connection());
-                tokio::spawn(async move { echo(&mut stream, Session::new(limits), &connection, &chassis).await });
+                tokio::spawn(async move {
+                    echo(&mut stream, Session::new(limits), &connection, &chassis).await;
+                    if says_goodbye {
+                        // A peer in TLS is to know that nothing was cut off; one that is gone does not care.
+                        let _ = stream.shutdown().await;
+                    }
+                });
             }
         }
     })

@@ -23,7 +23,7 @@ pub use chassis::{Chassis, Profile};
 pub use connection::{Connection, Guard, Guarded};
 pub use echo::echo;
 pub use effort::Effort;
-pub use listen::{Bind, Listening, StartError, bind};
+pub use listen::{Bind, Listening, StartError};
 pub use options::{CommonArgs, EffortArgs, RuntimeArgs, RuntimeKind, SecureArgs, StreamArgs, TlsArgs, WorkOn};
 pub use runtime::{Accepted, Accepts, run_on_runtimes, serve as serve_on_runtimes};
 pub use service::{Service, run};

@@ -3,11 +3,12 @@
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
+    os::fd::AsFd,
 };
 
 use netping_protocol::{psk::KeyError, target::port, tls::TlsError};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::options::{CommonArgs, MetricsAddress};
 
@@ -16,12 +17,14 @@ use crate::options::{CommonArgs, MetricsAddress};
 pub struct Listening<L = TcpListener> {
     /// Where requests come in.
     pub service: L,
+    /// More sockets at the same address, where a server reads several.
+    pub others: Vec<L>,
     /// Where metrics are served, if at all.
     pub metrics: Option<TcpListener>,
 }
 
 /// A socket on which requests come in.
-pub trait Bind: Sized {
+pub trait Bind: AsFd + Sized {
     /// Datagrams or a stream.
     const TYPE: Type;
     /// Makes a bound socket ready.
@@ -96,13 +99,23 @@ fn advice(error: &io::Error) -> &'static str {
 }
 
 impl<L: Bind> Listening<L> {
-    /// Binds what `args` ask for.
+    /// Binds what `args` ask for, with `sockets` sockets at the service's address.
     ///
     /// # Errors
     /// [`StartError::Bind`]. Metrics at the default address are given up with a warning, not an error.
-    pub fn bind(args: &CommonArgs, default_port: u16) -> Result<Self, StartError> {
+    pub fn bind(args: &CommonArgs, default_port: u16, sockets: usize) -> Result<Self, StartError> {
         let address = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default_port)));
-        let service: L = bind(address, args).map_err(|source| StartError::Bind { address, source })?;
+        let refused = |source| StartError::Bind { address, source };
+        let service: L = bind(address, args, args.reuse_port).map_err(refused)?;
+        let mut others = Vec::new();
+        if sockets > 1 {
+            // Bound alone: no other server has the port. From now on it is shared, with ourselves.
+            SockRef::from(&service).set_reuse_port(true)?;
+            let address = service.address()?;
+            for _ in 1..sockets {
+                others.push(bind(address, args, true).map_err(refused)?);
+            }
+        }
         let metrics = match args.metrics {
             Some(MetricsAddress::Off) => None,
             Some(MetricsAddress::At(address)) => {
@@ -110,7 +123,7 @@ impl<L: Bind> Listening<L> {
             }
             None => default_metrics(service.address()?),
         };
-        Ok(Self { service, metrics })
+        Ok(Self { service, others, metrics })
     }
 }
 
@@ -126,15 +139,11 @@ fn default_metrics(service: SocketAddr) -> Option<TcpListener> {
         .ok()
 }
 
-/// A socket of the kind that a server wants, as the flags say.
-///
-/// # Errors
-/// What the system says.
-pub fn bind<L: Bind>(address: SocketAddr, args: &CommonArgs) -> io::Result<L> {
+fn bind<L: Bind>(address: SocketAddr, args: &CommonArgs, reuse_port: bool) -> io::Result<L> {
     let socket = Socket::new(Domain::for_address(address), L::TYPE, None)?;
     // On UDP it would let two servers share a port unnoticed.
     socket.set_reuse_address(L::TYPE == Type::STREAM)?;
-    socket.set_reuse_port(args.reuse_port)?;
+    socket.set_reuse_port(reuse_port)?;
     // Accepted connections inherit the sizes; they count for the window scale, so they are set before `listen`.
     if let Some(bytes) = args.recv_buffer {
         socket.set_recv_buffer_size(bytes)?;

@@ -23,6 +23,8 @@ pub struct Service<A, L = TcpListener> {
     pub scheme: fn(&A) -> Scheme,
     /// Its port unless it is told another.
     pub port: u16,
+    /// How many sockets at its address it reads, with these flags.
+    pub sockets: fn(&A) -> usize,
     /// Serves until the shutdown is triggered and the drain is over.
     pub serve: fn(Listening<L>, &A, &Shutdown) -> Result<(), StartError>,
 }
@@ -63,7 +65,7 @@ where
 
 fn listen_and_serve<A: AsRef<CommonArgs>, L: Bind>(service: &Service<A, L>, args: &A) -> Result<(), StartError> {
     let shutdown = Shutdown::on_signals()?;
-    let listening = Listening::<L>::bind(args.as_ref(), service.port)?;
+    let listening = Listening::<L>::bind(args.as_ref(), service.port, (service.sockets)(args))?;
     let mut lines = vec![format!("listening {}://{}", (service.scheme)(args).as_str(), listening.service.address()?)];
     if let Some(metrics) = &listening.metrics {
         lines.push(format!("metrics http://{}/metrics", metrics.local_addr()?));

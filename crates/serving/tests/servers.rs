@@ -29,7 +29,7 @@ impl Server {
     {
         let base = ["server", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"];
         let args = A::parse_from(base.iter().chain(flags));
-        let listening = Listening::bind(args.as_ref(), 0).unwrap();
+        let listening: Listening = Listening::bind(args.as_ref(), 0, (service.sockets)(&args)).unwrap();
         let address = listening.service.local_addr().unwrap();
         let metrics = listening.metrics.as_ref().unwrap().local_addr().unwrap();
         let shutdown = Shutdown::new();

@@ -49,7 +49,7 @@ enum Resume {
 }
 
 impl SecureArgs {
-    /// Those that go with a folder of [`credentials`](crate::credentials); with `mutual`, the client has a certificate
+    /// Those that go with a folder of [`credentials`]; with `mutual`, the client has a certificate
     /// too.
     pub fn of(folder: &Path, mutual: bool) -> Self {
         let file = |name: &str| Some(folder.join(name));

@@ -136,14 +136,6 @@ impl<'a> Figures<'a> {
         let peak = sweep.iter().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate)).unwrap_or(alone);
         Some(Self { p50: alone.summary.service_time.quantile(50.0).map(|time| time as f64 / 1e3), peak })
     }
-
-    fn client(&self) -> Option<f64> {
-        self.peak.cost.client_cpu_us_per_request
-    }
-
-    fn server(&self) -> Option<f64> {
-        self.peak.cost.server_cpu_us_per_request()
-    }
 }
 
 fn table(measured: &[Vec<Step>]) -> String {
@@ -164,9 +156,13 @@ fn table(measured: &[Vec<Step>]) -> String {
             thousands(own.peak.summary.rate),
             base.map(|base| format!("{:.2}", own.peak.summary.rate / base.peak.summary.rate)).unwrap_or_default(),
             nanos_as_micros(own.peak.summary.service_time.quantile(99.0)),
-            optional(own.client()),
-            optional(own.server()),
-            format!("{} {}", added(|figures| figures.client()), added(|figures| figures.server())),
+            optional(own.peak.cost.client_cpu_us_per_request),
+            optional(own.peak.cost.server_cpu_us_per_request()),
+            format!(
+                "{} {}",
+                added(|figures| figures.peak.cost.client_cpu_us_per_request),
+                added(|figures| figures.peak.cost.server_cpu_us_per_request())
+            ),
         ])
     };
     let rows: Vec<_> = figures.iter().enumerate().filter_map(row).collect();
