@@ -227,7 +227,7 @@ impl Session {
         let before = self.run.steps.last().and_then(|last| last.security.as_ref());
         if before != Some(security) {
             let Security { protocol, cipher_suite, key_exchange, .. } = security;
-            let resumed = if security.resumed { ", resumed" } else { "" };
+            let resumed = if security.resumed == Some(true) { ", resumed" } else { "" };
             self.remark(&format!("  {protocol}, {cipher_suite}, key exchange {key_exchange}{resumed}"));
         }
         if !security.server_verified {

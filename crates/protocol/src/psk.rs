@@ -321,7 +321,7 @@ pub fn negotiated() -> Negotiated {
         protocol: PATTERN.to_owned(),
         cipher_suite: "ChaChaPoly_BLAKE2s".to_owned(),
         key_exchange: "X25519".to_owned(),
-        resumed: false,
+        resumed: Some(false),
     }
 }
 

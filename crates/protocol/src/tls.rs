@@ -216,8 +216,8 @@ pub struct Negotiated {
     pub cipher_suite: String,
     /// The group of the key exchange.
     pub key_exchange: String,
-    /// Whether an earlier session was resumed.
-    pub resumed: bool,
+    /// Whether an earlier session was resumed; `None`: unknown.
+    pub resumed: Option<bool>,
 }
 
 impl Negotiated {
@@ -234,7 +234,7 @@ impl Negotiated {
             key_exchange: state
                 .negotiated_key_exchange_group()
                 .map_or_else(unknown, |group| format!("{:?}", group.name())),
-            resumed: state.handshake_kind() == Some(HandshakeKind::Resumed),
+            resumed: state.handshake_kind().map(|kind| kind == HandshakeKind::Resumed),
         }
     }
 }

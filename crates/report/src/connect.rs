@@ -90,8 +90,8 @@ pub struct Security {
     pub cipher_suite: String,
     /// The group of the key exchange.
     pub key_exchange: String,
-    /// Whether the first connection resumed an earlier session.
-    pub resumed: bool,
+    /// Whether the first connection resumed an earlier session; absent where nobody tells.
+    pub resumed: Option<bool>,
     /// Whether the client knew the server by its certificate or key.
     pub server_verified: bool,
     /// Whether the client showed a certificate of its own.

@@ -213,6 +213,10 @@ fn littles_law(facts: &Facts<'_>) -> Option<Doubt> {
     if facts.settings.planned_rate.is_some() || facts.summary.accounting.failed() > 0 {
         return None;
     }
+    // Between two connections a caller closes the first, which belongs to no request.
+    if facts.settings.requests_per_connection.is_some() {
+        return None;
+    }
     let callers = facts.settings.callers as f64;
     let in_system = facts.summary.in_system()?;
     ((in_system / callers - 1.0).abs() > LITTLE).then_some(Doubt::LittlesLaw { callers, in_system })

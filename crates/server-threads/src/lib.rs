@@ -104,7 +104,9 @@ impl Peer {
         let mut input = BytesMut::new();
         if let Err(error) = self.shake_hands() {
             tracing::debug!(peer = ?self.address(), "handshake: {error}");
-            self.chassis.count_error("tls");
+            if !self.connection.is_overdue() {
+                self.chassis.count_error("tls");
+            }
             // The alert that says why has been sent.
             return self.wait_for_end();
         }

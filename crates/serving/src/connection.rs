@@ -8,7 +8,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
     time::{Duration, Instant},
@@ -30,6 +30,8 @@ use crate::clock;
 struct Tally {
     requests: AtomicU64,
     bytes_in: AtomicU64,
+    /// Whether the warden has closed it.
+    overdue: AtomicBool,
 }
 
 /// How far a connection has been asked to end.
@@ -193,6 +195,7 @@ impl Connections {
                 _ if !deadlines.idle.is_zero() && quiet >= deadlines.idle => Overdue::Idle,
                 _ => continue,
             };
+            entry.tally.overdue.store(true, Ordering::Release);
             entry.handle.end(Ending::Close);
             // Told once; its task needs a moment to go.
             entry.changed = now;
@@ -225,6 +228,11 @@ impl Connection {
     /// Counts `requests` answered requests.
     pub fn count_requests(&self, requests: u64) {
         self.tally.requests.fetch_add(requests, Ordering::Relaxed);
+    }
+
+    /// Whether it was closed for a deadline, which has been counted.
+    pub fn is_overdue(&self) -> bool {
+        self.tally.overdue.load(Ordering::Acquire)
     }
 
     /// Counts `bytes` received bytes.

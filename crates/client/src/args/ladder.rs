@@ -42,13 +42,13 @@ impl LadderArgs {
     fn lengths(&self) -> Lengths {
         let ms = Duration::from_millis;
         if self.quick {
-            Lengths { warmup: ms(100), latency: ms(400), step: ms(300) }
+            Lengths { warmup: ms(100), latency: ms(150), step: ms(300) }
         } else {
-            Lengths { warmup: ms(300), latency: ms(1000), step: ms(900) }
+            Lengths { warmup: ms(200), latency: ms(400), step: ms(800) }
         }
     }
 
-    /// The steps of one rung: one caller first, then the sweep.
+    /// The steps of one rung: with one caller, and the sweep.
     ///
     /// # Errors
     /// [`PlanError`].
@@ -58,20 +58,16 @@ impl LadderArgs {
         target: &Target,
         server: &ServerSource,
         secure: &SecureArgs,
-    ) -> Result<Vec<Plan>, PlanError> {
+    ) -> Result<(Plan, Vec<Plan>), PlanError> {
         let (connector, trust) = secure.connector(target)?;
         let lengths = self.lengths();
         let cores = cores::own().len().max(1);
-        let mut plans = Vec::new();
-        for (callers, length) in [(1, lengths.latency)]
-            .into_iter()
-            .chain(self.callers.values().iter().map(|&callers| (callers, lengths.step)))
-        {
+        let plan = |callers: u64, length: Duration| -> Result<Plan, PlanError> {
             let callers = u32::try_from(callers).map_err(|_| UsageError(format!("{callers} callers are too many")))?;
             let callers = callers as usize;
             let multiplexes = target.scheme.multiplexes();
             let connections = if multiplexes { callers.min(MOST_SHARED_CONNECTIONS) } else { callers };
-            plans.push(Plan {
+            Ok(Plan {
                 target: target.clone(),
                 label: Some(rung.to_owned()),
                 server: server.clone(),
@@ -96,9 +92,10 @@ impl LadderArgs {
                 extent: Extent::Time(length),
                 timeout: Duration::from_secs(5),
                 requests_per_connection: None,
-            });
-        }
-        Ok(plans)
+            })
+        };
+        let sweep = self.callers.values().iter().map(|&callers| plan(callers, lengths.step));
+        Ok((plan(1, lengths.latency)?, sweep.collect::<Result<_, _>>()?))
     }
 }
 

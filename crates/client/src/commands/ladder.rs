@@ -14,8 +14,10 @@ use super::Failed;
 use crate::{
     args::{LadderArgs, SecureArgs},
     credentials,
+    plan::Plan,
     server_process::ServerProcess,
     session::{Session, Verdict},
+    start_error::StartError,
 };
 
 /// A rung: a way to reach a server.
@@ -49,11 +51,15 @@ const RUNGS: [Rung; 8] = [
     Rung { name: "gRPC+TLS", server: "grpc", security: Security::Tls, over: Some(6) },
 ];
 
-const COLUMNS: [Column; 11] = [
+/// How often each rung is measured with one caller.
+const ROUNDS: usize = 3;
+
+const COLUMNS: [Column; 12] = [
     Column::text("", 0),
     Column::text("rung", 0),
     Column::text("over", 0),
     Column::number("p50 us", 0),
+    Column::number("+-us", 0),
     Column::number("+us", 0),
     Column::number("peak req/s", 0),
     Column::number("x", 0),
@@ -88,30 +94,42 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
     let mut session = Session::begin(&args.output)?;
     let folder = tempfile::tempdir().context("cannot make a folder for certificates")?;
     make_credentials(folder.path())?;
-    let mut measured = Vec::new();
-    for rung in &RUNGS {
-        if session.is_interrupted() {
-            break;
-        }
-        let server = ServerProcess::start(rung.server, &rung.flags(folder.path()))?;
+    let servers = RUNGS.iter().map(|rung| ServerProcess::start(rung.server, &rung.flags(folder.path())));
+    let servers = servers.collect::<Result<Vec<_>, _>>()?;
+    let mut plans = Vec::new();
+    for (rung, server) in RUNGS.iter().zip(&servers) {
         let secure = SecureArgs::of(folder.path(), rung.security == Security::MutualTls);
-        let mut steps = Vec::new();
-        for plan in args.plans(rung.name, server.target(), server.source(), &secure)? {
-            if session.is_interrupted() {
-                break;
-            }
-            match session.measure(&plan, |_| None) {
-                Ok(step) => steps.push(step.clone()),
-                Err(error) => return Err(session.abandon(error)),
+        plans.push(args.plans(rung.name, server.target(), server.source(), &secure)?);
+    }
+    let mut measured: Vec<Figures> = plans.iter().map(|_| Figures::default()).collect();
+    let mut measure = |plan: &Plan, steps: &mut Vec<Step>| -> Result<(), StartError> {
+        if !session.is_interrupted() {
+            steps.push(session.measure(plan, |_| None)?.clone());
+        }
+        Ok(())
+    };
+    let mut climb = || -> Result<(), StartError> {
+        // Times of one caller move with the machine's mood: rounds let all rungs meet the same one.
+        for _ in 0..ROUNDS {
+            for ((alone, _), figures) in plans.iter().zip(&mut measured) {
+                measure(alone, &mut figures.alone)?;
             }
         }
-        measured.push(steps);
+        for ((_, sweep), figures) in plans.iter().zip(&mut measured) {
+            for plan in sweep {
+                measure(plan, &mut figures.sweep)?;
+            }
+        }
+        Ok(())
+    };
+    if let Err(error) = climb() {
+        return Err(session.abandon(error));
     }
     session.say(&table(&measured));
     session.say(
-        "p50: one caller. peak: the best step of the sweep, with its p99, and CPU of client and server per request.\n\
-         +us, x, +cli, +srv: against the rung in the column 'over'. Client and servers share this machine and its\n\
-         loopback: compare rungs, not machines.",
+        "p50: one caller, the median of three rounds over all rungs; +-: half their range. peak: the best step of\n\
+         the sweep, with its p99 and the CPU of client and server per request. +us, x, +cli, +srv: against the rung in\n\
+         the column 'over'. Client and servers share this machine and its loopback: compare rungs, not machines.",
     );
     Ok(session.finish())
 }
@@ -123,49 +141,73 @@ fn make_credentials(folder: &Path) -> anyhow::Result<()> {
     credentials::write(folder, &files, false)
 }
 
-/// What is shown of a rung.
-struct Figures<'a> {
-    p50: Option<f64>,
-    peak: &'a Step,
+/// What was measured of a rung.
+#[derive(Debug, Default)]
+struct Figures {
+    /// One caller, once in each round.
+    alone: Vec<Step>,
+    sweep: Vec<Step>,
 }
 
-impl<'a> Figures<'a> {
-    /// From the steps: one caller, then the sweep.
-    fn of(steps: &'a [Step]) -> Option<Self> {
-        let (alone, sweep) = steps.split_first()?;
-        let peak = sweep.iter().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate)).unwrap_or(alone);
-        Some(Self { p50: alone.summary.service_time.quantile(50.0).map(|time| time as f64 / 1e3), peak })
+impl Figures {
+    /// The median over the rounds of the median time with one caller, in microseconds.
+    fn p50(&self) -> Option<f64> {
+        let medians = self.medians();
+        medians.get(medians.len() / 2).copied()
+    }
+
+    /// Half the distance between the rounds' lowest and highest, in microseconds.
+    fn spread(&self) -> Option<f64> {
+        let medians = self.medians();
+        Some((medians.last()? - medians.first()?) / 2.0)
+    }
+
+    /// The median time of each round, ascending.
+    fn medians(&self) -> Vec<f64> {
+        let median = |step: &Step| step.summary.service_time.quantile(50.0).map(|time| time as f64 / 1e3);
+        let mut medians: Vec<f64> = self.alone.iter().filter_map(median).collect();
+        medians.sort_unstable_by(f64::total_cmp);
+        medians
+    }
+
+    /// The step of the sweep with the highest rate.
+    fn peak(&self) -> Option<&Step> {
+        self.sweep.iter().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate))
+    }
+
+    fn client(&self) -> Option<f64> {
+        self.peak()?.cost.client_cpu_us_per_request
+    }
+
+    fn server(&self) -> Option<f64> {
+        self.peak()?.cost.server_cpu_us_per_request()
     }
 }
 
-fn table(measured: &[Vec<Step>]) -> String {
-    let figures: Vec<_> = measured.iter().map(|steps| Figures::of(steps)).collect();
-    let row = |(place, own): (usize, &Option<Figures<'_>>)| {
-        let own = own.as_ref()?;
-        let rung = &RUNGS[place];
-        let base = rung.over.and_then(|over| figures.get(over)?.as_ref());
-        let added = |of: fn(&Figures<'_>) -> Option<f64>| {
+fn table(measured: &[Figures]) -> String {
+    let row = |(place, own): (usize, &Figures)| {
+        let (rung, peak) = (&RUNGS[place], own.peak()?);
+        let base = rung.over.and_then(|over| measured.get(over));
+        let added = |of: fn(&Figures) -> Option<f64>| {
             base.and_then(|base| Some(of(own)? - of(base)?)).map_or_else(String::new, signed)
         };
+        let times = base.and_then(Figures::peak).map(|base| format!("{:.2}", peak.summary.rate / base.summary.rate));
         Some(vec![
             (place + 1).to_string(),
             rung.name.to_owned(),
             rung.over.map(|over| (over + 1).to_string()).unwrap_or_default(),
-            optional(own.p50),
-            added(|figures| figures.p50),
-            thousands(own.peak.summary.rate),
-            base.map(|base| format!("{:.2}", own.peak.summary.rate / base.peak.summary.rate)).unwrap_or_default(),
-            nanos_as_micros(own.peak.summary.service_time.quantile(99.0)),
-            optional(own.peak.cost.client_cpu_us_per_request),
-            optional(own.peak.cost.server_cpu_us_per_request()),
-            format!(
-                "{} {}",
-                added(|figures| figures.peak.cost.client_cpu_us_per_request),
-                added(|figures| figures.peak.cost.server_cpu_us_per_request())
-            ),
+            optional(own.p50()),
+            optional(own.spread()),
+            added(Figures::p50),
+            thousands(peak.summary.rate),
+            times.unwrap_or_default(),
+            nanos_as_micros(peak.summary.service_time.quantile(99.0)),
+            optional(own.client()),
+            optional(own.server()),
+            format!("{} {}", added(Figures::client), added(Figures::server)),
         ])
     };
-    let rows: Vec<_> = figures.iter().enumerate().filter_map(row).collect();
+    let rows: Vec<_> = measured.iter().enumerate().filter_map(row).collect();
     Table::whole(&COLUMNS, &rows)
 }
 

@@ -35,8 +35,9 @@ const LAST_WORDS: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Quic {
     endpoint: Endpoint,
-    /// Made with the first connection: making one costs more than a handshake, and applications keep theirs.
-    socket: OnceLock<QuicEndpoint>,
+    /// For IPv4 and IPv6. Each is made with the first connection: making one costs more than a handshake, and applications
+    /// keep theirs.
+    sockets: [OnceLock<QuicEndpoint>; 2],
     /// The configuration and the server's name; `None` where the TLS configuration does not fit QUIC.
     config: Option<(ClientConfig, String)>,
 }
@@ -62,27 +63,27 @@ impl Quic {
             }),
             Connector::Plain | Connector::Psk(_) => None,
         };
-        Self { endpoint, socket: OnceLock::new(), config }
+        Self { endpoint, sockets: Default::default(), config }
     }
 
     /// The socket from which `address` can be reached.
     fn socket(&self, address: SocketAddr) -> io::Result<QuicEndpoint> {
-        if let Some(socket) = self.socket.get() {
+        let (socket, any) = match address {
+            SocketAddr::V4(_) => (&self.sockets[0], SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
+            SocketAddr::V6(_) => (&self.sockets[1], SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))),
+        };
+        if let Some(socket) = socket.get() {
             return Ok(socket.clone());
         }
-        let any = match address {
-            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        };
-        let socket = QuicEndpoint::client(any)?;
-        Ok(self.socket.get_or_init(|| socket).clone())
+        let new = QuicEndpoint::client(any)?;
+        Ok(socket.get_or_init(|| new).clone())
     }
 }
 
-/// A clone has a socket of its own.
+/// A clone has sockets of its own.
 impl Clone for Quic {
     fn clone(&self) -> Self {
-        Self { endpoint: self.endpoint.clone(), socket: OnceLock::new(), config: self.config.clone() }
+        Self { endpoint: self.endpoint.clone(), sockets: Default::default(), config: self.config.clone() }
     }
 }
 
@@ -131,7 +132,7 @@ impl Connection for QuicHandle {
             protocol: "QUIC v1, TLS 1.3".to_owned(),
             cipher_suite: unknown(),
             key_exchange: unknown(),
-            resumed: false,
+            resumed: None,
         })
     }
 
