@@ -316,7 +316,8 @@ impl Running<'_> {
         let warmup = Duration::from_nanos(window.start - begun);
         let clock_step = time_of_day.step();
         let server_note = server.err().filter(|note| !note.is_empty());
-        let negotiated = self.negotiated;
+        // What was measured says more than what was opened before.
+        let negotiated = reports.iter_mut().find_map(|report| report.negotiated.take()).or(self.negotiated);
         Ok(Outcome {
             collected,
             status,

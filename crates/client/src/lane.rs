@@ -24,6 +24,8 @@ pub struct Lane<T: Transport> {
     limit: u64,
     /// Connections opened in place of lost ones.
     reconnects: Cell<u64>,
+    /// How the last connection that has served its requests was secured.
+    negotiated: RefCell<Option<Negotiated>>,
     /// One caller opens, the others wait and share what it opened.
     opening: Mutex<()>,
 }
@@ -47,6 +49,7 @@ impl<T: Transport> Lane<T> {
             used: Cell::new(0),
             limit: limit.unwrap_or(u64::MAX),
             reconnects: Cell::new(0),
+            negotiated: RefCell::default(),
             opening: Mutex::new(()),
         }
     }
@@ -85,7 +88,9 @@ impl<T: Transport> Lane<T> {
     /// Closes the connection behind `held` once it has served its requests: that belongs to none of them.
     pub fn release(&self, held: &mut Option<Held<T::Connection>>) {
         if self.used.get() >= self.limit {
-            *held = None;
+            if let Some(held) = held.take() {
+                self.negotiated.replace(held.connection.negotiated());
+            }
             self.spare.take();
         }
     }
@@ -103,6 +108,11 @@ impl<T: Transport> Lane<T> {
     /// Connections opened in place of lost ones.
     pub fn reconnects(&self) -> u64 {
         self.reconnects.get()
+    }
+
+    /// How the last connection that has served its requests was secured; `None` in the clear, or where there is none.
+    pub fn negotiated(&self) -> Option<Negotiated> {
+        self.negotiated.borrow().clone()
     }
 
     fn serves(&self, generation: u64) -> bool {

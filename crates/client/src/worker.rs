@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use netping_protocol::{frame::Reply, payload::Exchange};
+use netping_protocol::{frame::Reply, payload::Exchange, tls::Negotiated};
 use netping_report::{
     ConnectPhase, ErrorKind, LoopKind, Outside, PerConnection, PhaseTimes, Recorder, Sample, Sink, Window,
 };
@@ -91,6 +91,8 @@ pub struct WorkerReport {
     pub reconnects: u64,
     /// What it took to open connections within the window.
     pub phases: PhaseTimes,
+    /// How connections with a limited number of requests were secured; `None` in the clear, or without any.
+    pub negotiated: Option<Negotiated>,
     /// The first failure of each kind, as people read it.
     pub details: BTreeMap<ErrorKind, String>,
     /// CPU time of this thread over the window.
@@ -197,6 +199,7 @@ where
         reconnects,
         details: shared.details.take(),
         phases: shared.phases.take(),
+        negotiated: lanes.iter().find_map(|lane| lane.negotiated()),
         cpu,
         last_end: shared.last_end.get(),
         ..WorkerReport::default()

@@ -422,6 +422,11 @@ fn sessions_are_resumed_where_that_is_asked_for() {
             let run = load(&pki.path("result.json"));
             assert_eq!(run["steps"][0]["security"]["resumed"], false, "{kind}");
             assert_eq!(run["steps"][1]["security"]["resumed"], whether == "on", "{kind}");
+            // The connections that are measured, not the one before them.
+            let fresh =
+                ["connect", &server.url, "-n", "20", "--warmup", "0s", "--tls-resume", whether, "--json", &file];
+            assert!(netping().args(fresh).args(NO_METRICS).args(pki.trusting("ca")).output().unwrap().status.success());
+            assert_eq!(load(&pki.path("result.json"))["steps"][0]["security"]["resumed"], whether == "on", "{kind}");
         }
     }
 }

@@ -20,7 +20,7 @@ pub enum ConnectPhase {
     Http2,
     /// The first request, until its whole reply is verified.
     FirstCall,
-    /// All of these.
+    /// From the request's start to its verified reply: all of these, and addresses tried in vain.
     Total,
 }
 
@@ -90,10 +90,11 @@ pub struct Security {
     pub cipher_suite: String,
     /// The group of the key exchange.
     pub key_exchange: String,
-    /// Whether the first connection resumed an earlier session; absent where nobody tells.
+    /// Whether an earlier session was resumed: by the last connection that served a limited number of requests, or
+    /// else by the first one of all; absent where nobody tells.
     pub resumed: Option<bool>,
     /// Whether the client knew the server by its certificate or key.
     pub server_verified: bool,
-    /// Whether the client showed a certificate of its own.
+    /// Whether the client had a certificate of its own, for a server that asks.
     pub client_certificate: bool,
 }

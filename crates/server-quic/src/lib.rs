@@ -17,6 +17,7 @@ use quinn::{
     Endpoint, EndpointConfig, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig, VarInt,
     crypto::rustls::QuicServerConfig,
 };
+use tokio::sync::mpsc;
 
 use crate::connection::Peer;
 
@@ -45,8 +46,8 @@ pub struct Args {
     /// Flow-control window of each connection, in bytes
     #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     pub connection_window: u32,
-    /// Connections without a request yet beyond which a client must first show that it has its address, at the price
-    /// of a round trip (a QUIC Retry); 0: each must
+    /// Handshakes under way on a socket (each runtime has one) beyond which a client must first show that it has its
+    /// address, at the price of a round trip (a QUIC Retry); 0: each must
     #[arg(long, default_value_t = 256, value_name = "N")]
     pub retry_above: usize,
 }
@@ -77,8 +78,9 @@ pub fn serve(mut listening: Listening<UdpSocket>, args: &Args, shutdown: &Shutdo
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let limits = Limits { max_frame: args.max_frame, ..Limits::default() };
     let mut sockets = [listening.service].into_iter().chain(listening.others);
+    let (failed, mut failure) = mpsc::channel(1);
     let worker = || {
-        let socket = sockets.next();
+        let (socket, failed) = (sockets.next(), failed.clone());
         let (chassis, config, shutdown, retry_above) =
             (chassis.clone(), config.clone(), shutdown.clone(), args.retry_above);
         async move {
@@ -87,7 +89,8 @@ pub fn serve(mut listening: Listening<UdpSocket>, args: &Args, shutdown: &Shutdo
             match socket.map(listen) {
                 Some(Ok(endpoint)) => accept(&endpoint, &chassis, limits, retry_above, &shutdown).await,
                 Some(Err(error)) => {
-                    tracing::error!("cannot serve: {error}");
+                    // There is room for one, and the first says enough.
+                    let _ = failed.try_send(error);
                     shutdown.trigger();
                 }
                 // There is one for each worker.
@@ -98,7 +101,7 @@ pub fn serve(mut listening: Listening<UdpSocket>, args: &Args, shutdown: &Shutdo
     let main = async {
         shutdown.triggered().await;
         chassis.drain().await;
-        Ok(())
+        failure.try_recv().map_or(Ok(()), Err)
     };
     run_on_runtimes(&args.runtime, worker, main)
 }
@@ -133,7 +136,7 @@ fn config(args: &Args) -> Result<ServerConfig, StartError> {
 
 /// Accepts on one socket until `shutdown`, and keeps the socket until its connections are gone.
 async fn accept(endpoint: &Endpoint, chassis: &Chassis, limits: Limits, retry_above: usize, shutdown: &Shutdown) {
-    // Each holds a clone until it has its first request.
+    // Each holds a clone until its handshake is done.
     let begun = Arc::new(());
     let accepting = async {
         while let Some(incoming) = endpoint.accept().await {

@@ -10,7 +10,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
     time::{Duration, Instant},
 };
 
@@ -311,6 +311,17 @@ impl<S> Guarded<S> {
         }
         (reading && signal.is(Ending::Drain)).then_some(Ok(()))
     }
+
+    /// What a write came to; one that would wait fails where the connection is closed.
+    fn unless_closed<T>(&self, outcome: Poll<io::Result<T>>, cx: &Context<'_>) -> Poll<io::Result<T>> {
+        match outcome {
+            Poll::Pending => match self.ending(cx, false) {
+                Some(Err(error)) => Poll::Ready(Err(error)),
+                _ => Poll::Pending,
+            },
+            ready @ Poll::Ready(_) => ready,
+        }
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
@@ -330,13 +341,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        match Pin::new(&mut this.stream).poll_write(cx, data) {
-            Poll::Pending => match this.ending(cx, false) {
-                Some(Err(error)) => Poll::Ready(Err(error)),
-                _ => Poll::Pending,
-            },
-            ready @ Poll::Ready(_) => ready,
-        }
+        let written = Pin::new(&mut this.stream).poll_write(cx, data);
+        this.unless_closed(written, cx)
     }
 
     fn poll_write_vectored(
@@ -345,13 +351,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        match Pin::new(&mut this.stream).poll_write_vectored(cx, data) {
-            Poll::Pending => match this.ending(cx, false) {
-                Some(Err(error)) => Poll::Ready(Err(error)),
-                _ => Poll::Pending,
-            },
-            ready @ Poll::Ready(_) => ready,
-        }
+        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, data);
+        this.unless_closed(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -359,12 +360,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.get_mut().stream).poll_flush(cx))?;
-        Poll::Ready(Ok(()))
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.stream).poll_flush(cx);
+        this.unless_closed(flushed, cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+        let this = self.get_mut();
+        let shut_down = Pin::new(&mut this.stream).poll_shutdown(cx);
+        this.unless_closed(shut_down, cx)
     }
 }
 
@@ -400,6 +404,20 @@ mod tests {
         tokio::task::yield_now().await;
         connections.end_all(Ending::Close);
         assert_eq!(reader.await.unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+    }
+
+    /// TLS takes a write whole and then waits in the flush: a peer that does not read must not stay for ever.
+    #[tokio::test]
+    async fn a_closed_connection_stops_waiting_to_be_flushed() {
+        let connections = Arc::new(Connections::default());
+        let (ours, _theirs) = tokio::io::duplex(64);
+        let guard = connections.admit_task(1).unwrap();
+        let mut stream = Guarded::new(tokio::io::BufWriter::new(ours), guard);
+        stream.write_all(&[0; 1000]).await.unwrap();
+        let writer = tokio::spawn(async move { stream.flush().await });
+        tokio::task::yield_now().await;
+        connections.end_all(Ending::Close);
+        assert_eq!(writer.await.unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
     }
 
     #[tokio::test]

@@ -38,7 +38,7 @@ pub struct CommonArgs {
     /// Connections at once; one more is closed at once and counted [default: what the limit on open files allows]
     #[arg(long, value_name = "N")]
     pub max_connections: Option<NonZeroUsize>,
-    /// Close a connection whose first bytes have not come by then; 0s: never
+    /// Close a connection whose first bytes, after any handshake, have not come by then; 0s: never
     #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME")]
     pub first_byte_timeout: Duration,
     /// Close a connection that neither sends bytes nor gets replies for this long; 0s: never

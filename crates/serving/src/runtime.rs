@@ -79,6 +79,7 @@ impl Handshakes {
                 Ok(stream) => drop(done.send(Guarded::new(stream, guard))),
                 Err((error, stream)) => {
                     tracing::debug!("handshake: {error}");
+                    // Also where the peer just went away: what it wanted is not known.
                     chassis.count_error("tls");
                     if let Some(mut stream) = stream {
                         goodbye(&mut stream, &[]).await;

@@ -47,7 +47,7 @@ fn describe(step: &Step) -> String {
         ConnectPhase::ALL.into_iter().filter_map(|phase| Some(row(phase, &step.connect.get(&phase)?.time))).collect();
     let opened = step.connect.get(&ConnectPhase::Total).map_or(0, |total| total.time.count);
     format!(
-        "{}  {} connections by {} callers, {}/s, CPU us per connection: client {}, server {}\n{}",
+        "{}  {} connections, {} at a time, {}/s, CPU us per connection: client {}, server {}\n{}",
         step.target,
         thousands(opened as f64),
         step.settings.callers,

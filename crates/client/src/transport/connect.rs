@@ -23,6 +23,7 @@ pub(super) async fn open(endpoint: &Endpoint, milestones: &mut Milestones<'_>) -
             }
             Err(error) => last = error,
         }
+        milestones.tried_in_vain();
     }
     Err(io_failure(&last))
 }
@@ -46,10 +47,13 @@ pub(super) fn no_address() -> io::Error {
     io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address")
 }
 
-/// The failure of a handshake, whatever the peer did: it spoke of security, or broke off before there was any.
+/// The failure of a handshake: the sides did not agree, or the connection broke.
 pub(super) fn handshake_failure(error: &io::Error) -> Failure {
-    let detail = if is_security_error(error) { error.to_string() } else { format!("in the handshake: {error}") };
-    Failure::lost(ErrorKind::Tls, detail)
+    if is_security_error(error) {
+        return Failure::lost(ErrorKind::Tls, error);
+    }
+    let failure = io_failure(error);
+    Failure { detail: format!("in the handshake: {}", failure.detail), ..failure }
 }
 
 /// The failure that an I/O error means; the connection is lost.

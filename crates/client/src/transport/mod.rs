@@ -63,6 +63,11 @@ impl<'a> Milestones<'a> {
         self.last = now;
     }
 
+    /// An address did not answer: what it took belongs to no part, only to the total.
+    pub fn tried_in_vain(&mut self) {
+        self.last = (self.now)();
+    }
+
     /// What it took, and when it was over.
     pub fn finish(self) -> Opened {
         Opened { spent: self.spent, at: self.last }

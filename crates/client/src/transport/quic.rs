@@ -10,8 +10,8 @@ use std::{
 use netping_protocol::{payload::Exchange, secure::Connector, tls::Negotiated};
 use netping_report::{ConnectPhase, ErrorKind};
 use quinn::{
-    ClientConfig, ConnectError, ConnectionError, Endpoint as QuicEndpoint, RecvStream, SendStream, TransportConfig,
-    VarInt, crypto::rustls::QuicClientConfig,
+    ClientConfig, ConnectionError, Endpoint as QuicEndpoint, RecvStream, SendStream, TransportConfig, VarInt,
+    crypto::rustls::QuicClientConfig,
 };
 use tokio::{
     io::{Join, join},
@@ -26,6 +26,13 @@ use super::{
 /// Flow-control windows, in bytes: large enough never to hold a reply back.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
+
+/// A connection of which nothing was heard for so long, in milliseconds, is lost: UDP itself tells of no server that is
+/// gone.
+const IDLE_MS: u32 = 10_000;
+
+/// How long one of several addresses may keep the others waiting.
+const EACH_ADDRESS: Duration = Duration::from_secs(1);
 
 /// How long a connection that failed may still send why.
 const LAST_WORDS: Duration = Duration::from_millis(50);
@@ -55,8 +62,9 @@ impl Quic {
                     .max_concurrent_bidi_streams(VarInt::from_u32(0))
                     .max_concurrent_uni_streams(VarInt::from_u32(0))
                     .datagram_receive_buffer_size(None)
-                    // Requests have their own time limit.
-                    .max_idle_timeout(None);
+                    // For a server that is gone; requests have their own time limit.
+                    .max_idle_timeout(Some(VarInt::from_u32(IDLE_MS).into()))
+                    .keep_alive_interval(Some(Duration::from_millis(u64::from(IDLE_MS) / 3)));
                 let mut config = ClientConfig::new(Arc::new(tls));
                 config.transport_config(Arc::new(transport));
                 (config, name.to_str().into_owned())
@@ -80,6 +88,30 @@ impl Quic {
     }
 }
 
+impl Quic {
+    async fn connect_to(
+        &self,
+        address: SocketAddr,
+        config: &ClientConfig,
+        name: &str,
+        patience: Option<Duration>,
+    ) -> Result<quinn::Connection, Failure> {
+        let socket = self.socket(address).map_err(|error| connect::io_failure(&error))?;
+        let connecting = socket
+            .connect_with(config.clone(), address, name)
+            .map_err(|error| Failure::lost(ErrorKind::Other, error))?;
+        let connected = match patience {
+            None => connecting.await,
+            Some(patience) => time::timeout(patience, connecting).await.unwrap_or(Err(ConnectionError::TimedOut)),
+        };
+        connected.map_err(|error| {
+            // So that the server is told why, even if this process ends soon; the request does not wait for it.
+            tokio::task::spawn_local(async move { time::timeout(LAST_WORDS, socket.wait_idle()).await });
+            failure(&error, true)
+        })
+    }
+}
+
 /// A clone has sockets of its own.
 impl Clone for Quic {
     fn clone(&self) -> Self {
@@ -95,20 +127,17 @@ impl Transport for Quic {
             return Err(Failure::lost(ErrorKind::Tls, "the TLS configuration does not fit QUIC"));
         };
         let mut last = connect::io_failure(&connect::no_address());
-        for address in connect::addresses(&self.endpoint, milestones).await? {
-            let socket = self.socket(address).map_err(|error| connect::io_failure(&error))?;
-            let connecting = socket.connect_with(config.clone(), address, name).map_err(|error| refused(&error))?;
-            match connecting.await {
+        let mut addresses = connect::addresses(&self.endpoint, milestones).await?.into_iter().peekable();
+        while let Some(address) = addresses.next() {
+            let patience = addresses.peek().map(|_| EACH_ADDRESS);
+            match self.connect_to(address, config, name, patience).await {
                 Ok(connection) => {
                     milestones.reached(ConnectPhase::Handshake);
                     return Ok(QuicHandle { connection, stream: None });
                 }
-                Err(error) => {
-                    last = failure(&error, true);
-                    // So that the server is told why, even if this process ends now.
-                    let _ = time::timeout(LAST_WORDS, socket.wait_idle()).await;
-                }
+                Err(failure) => last = failure,
             }
+            milestones.tried_in_vain();
         }
         Err(last)
     }
@@ -150,10 +179,6 @@ impl Connection for QuicHandle {
             (result, _) => result,
         }
     }
-}
-
-fn refused(error: &ConnectError) -> Failure {
-    Failure::lost(ErrorKind::Other, error)
 }
 
 /// The failure that the end of a connection means.
