@@ -69,6 +69,8 @@ impl Session {
             environment: environment::fingerprint(),
             order_seed: None,
             steps: Vec::new(),
+            bulk: Vec::new(),
+            overheads: Vec::new(),
         };
         if let Some(JsonTo::File(path)) = &output.json {
             run.save(path)?;

@@ -3,6 +3,7 @@
 //! A worker's [`Recorder`] takes samples; [`Collector`] adds up what all workers recorded; the [`Summary`] of the sum
 //! stands in a [`Run`], which is saved as JSON and shown in a [`table`].
 
+mod bulk;
 mod collector;
 mod compare;
 mod condition;
@@ -12,6 +13,7 @@ mod doubt;
 mod error_kind;
 mod fairness;
 pub mod format;
+mod overhead;
 mod precision;
 mod recorder;
 mod run;
@@ -19,6 +21,7 @@ mod summary;
 pub mod table;
 mod warm_up;
 
+pub use bulk::{BulkRun, BulkSettings, BulkStep, BulkSummary, Direction};
 pub use collector::{Collected, Collector};
 pub use compare::{Difference, Estimate, Shown};
 pub use condition::{Answer, Condition};
@@ -27,6 +30,7 @@ pub use distribution::{Distribution, Histogram, QUANTILES, counts, decode_histog
 pub use doubt::{Doubt, Facts};
 pub use error_kind::ErrorKind;
 pub use fairness::{Fairness, PerConnection};
+pub use overhead::Overhead;
 pub use precision::Precision;
 pub use recorder::{Interval, LoopKind, Outside, Recorder, Sample, Sink, Window};
 pub use run::{

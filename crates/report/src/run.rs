@@ -9,11 +9,13 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    bulk::BulkStep,
     collector::Collected,
     connect::{ConnectPhase, PhaseSummary, Security},
     distribution::{counts, decode_histogram, encode_histogram},
     doubt::Doubt,
     fairness::Fairness,
+    overhead::Overhead,
     summary::{Cost, Summary},
 };
 
@@ -39,6 +41,12 @@ pub struct Run {
     pub order_seed: Option<u64>,
     /// The steps that are done, in the order they were run.
     pub steps: Vec<Step>,
+    /// The bulk streams, in the order they were run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bulk: Vec<BulkStep>,
+    /// What proxies add, where they were compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overheads: Vec<Overhead>,
 }
 
 /// Whether all of a run or step was done.
