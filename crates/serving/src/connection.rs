@@ -302,6 +302,11 @@ impl<S> Guarded<S> {
         &self.guard.connection
     }
 
+    /// The stream by itself: what the guard says is then for its new owner to heed.
+    pub fn into_parts(self) -> (S, Guard) {
+        (self.stream, self.guard)
+    }
+
     /// What to answer instead of waiting; `None`: wait.
     fn ending(&self, cx: &Context<'_>, reading: bool) -> Option<io::Result<()>> {
         let signal = &self.guard.signal;

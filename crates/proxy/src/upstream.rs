@@ -1,0 +1,90 @@
+//! Where connections are relayed to.
+
+use std::{
+    io,
+    net::{SocketAddr, ToSocketAddrs},
+    time::Duration,
+};
+
+use tokio::{
+    net::{TcpSocket, TcpStream},
+    time,
+};
+
+use crate::Args;
+
+/// The upstream's addresses, and how to connect to them.
+pub(crate) struct Upstream {
+    addresses: Vec<SocketAddr>,
+    connect_timeout: Duration,
+    recv_buffer: Option<u32>,
+    send_buffer: Option<u32>,
+}
+
+impl Upstream {
+    /// Asks the resolver, once and for all.
+    ///
+    /// # Errors
+    /// When there is no such place.
+    pub(crate) fn resolve(args: &Args) -> io::Result<Self> {
+        let to = args.to.as_str();
+        let addresses: Vec<SocketAddr> = to
+            .to_socket_addrs()
+            .map_err(|error| io::Error::new(error.kind(), format!("--to {to} does not resolve: {error}")))?
+            .collect();
+        if addresses.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("--to {to} has no address")));
+        }
+        let size = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+        Ok(Self {
+            addresses,
+            connect_timeout: if args.connect_timeout.is_zero() { Duration::MAX } else { args.connect_timeout },
+            recv_buffer: args.common.recv_buffer.map(size),
+            send_buffer: args.common.send_buffer.map(size),
+        })
+    }
+
+    /// Connects to the first address that accepts.
+    ///
+    /// # Errors
+    /// The last address's.
+    pub(crate) async fn connect(&self) -> io::Result<TcpStream> {
+        let mut last: io::Error = io::ErrorKind::AddrNotAvailable.into();
+        for &address in &self.addresses {
+            let connected = time::timeout(self.connect_timeout, self.connect_to(address)).await;
+            match connected.unwrap_or_else(|elapsed| Err(elapsed.into())) {
+                Ok(stream) => return Ok(stream),
+                Err(error) => {
+                    tracing::debug!("upstream {address}: {error}");
+                    last = error;
+                }
+            }
+        }
+        Err(last)
+    }
+
+    async fn connect_to(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // The same as on the clients' side, which has its sizes from the listener.
+        if let Some(bytes) = self.recv_buffer {
+            socket.set_recv_buffer_size(bytes)?;
+        }
+        if let Some(bytes) = self.send_buffer {
+            socket.set_send_buffer_size(bytes)?;
+        }
+        socket.set_nodelay(true)?;
+        socket.connect(address).await
+    }
+}
+
+/// What a failure to connect counts as.
+pub(crate) fn error_kind(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "upstream_refused",
+        io::ErrorKind::TimedOut => "upstream_timeout",
+        _ => "upstream",
+    }
+}
