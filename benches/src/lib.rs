@@ -4,7 +4,6 @@ use std::{thread, time::Duration};
 
 use clap::Parser;
 use netping_client::{
-    arrival::Arrival,
     engine::{self, Observer, Outcome, Phase},
     interrupt::Interrupt,
     plan::{Extent, Plan, Trust, Warmup},
@@ -12,7 +11,6 @@ use netping_client::{
     transport::Kind,
 };
 use netping_protocol::{
-    frame::Reply,
     secure::Connector,
     target::{Scheme, Target},
 };
@@ -48,28 +46,10 @@ pub fn start_all() -> [(&'static str, Target); 3] {
 
 /// One caller on one connection, for so long.
 pub fn plan(target: &Target, extent: Extent) -> Plan {
-    Plan {
-        target: target.clone(),
-        label: None,
-        server: ServerSource::Nowhere,
-        connector: Connector::Plain,
-        trust: Trust::default(),
-        resolve_each: false,
-        kind: if target.scheme == Scheme::Grpc { Kind::GrpcH2 } else { Kind::Line },
-        arrival: Arrival::Closed,
-        max_backlog: 100_000,
-        callers: 1,
-        connections: 1,
-        workers: 1,
-        pin: false,
-        busy_poll: false,
-        payload: 4,
-        reply: Reply::Echo,
-        warmup: Warmup::Time(Duration::from_millis(100)),
-        extent,
-        timeout: Duration::from_secs(5),
-        requests_per_connection: None,
-    }
+    let kind = if target.scheme == Scheme::Grpc { Kind::GrpcH2 } else { Kind::Line };
+    let plain = (Connector::Plain, Trust::default());
+    let base = Plan::new(target.clone(), kind, ServerSource::Nowhere, plain);
+    Plan { max_backlog: 100_000, warmup: Warmup::Time(Duration::from_millis(100)), extent, ..base }
 }
 
 /// Runs a plan against a server of this process.

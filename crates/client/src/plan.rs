@@ -80,6 +80,32 @@ pub enum Extent {
 }
 
 impl Plan {
+    /// One caller on one connection with echoes of 4 bytes, without an end: what a command wants otherwise, it sets.
+    pub fn new(target: Target, kind: Kind, server: ServerSource, (connector, trust): (Connector, Trust)) -> Self {
+        Self {
+            target,
+            label: None,
+            server,
+            kind,
+            connector,
+            trust,
+            resolve_each: false,
+            arrival: Arrival::Closed,
+            max_backlog: 0,
+            callers: 1,
+            connections: 1,
+            workers: 1,
+            pin: false,
+            busy_poll: false,
+            payload: 4,
+            reply: Reply::Echo,
+            warmup: Warmup::Time(Duration::from_millis(200)),
+            extent: Extent::Requests(u64::MAX),
+            timeout: Duration::from_secs(5),
+            requests_per_connection: None,
+        }
+    }
+
     /// How long a phase will be, if that is known.
     pub fn planned(&self, phase: Phase) -> Option<Duration> {
         match (phase, self.warmup, self.extent) {
@@ -112,6 +138,7 @@ impl Plan {
                 Reply::Bytes(length) => Some(length),
                 Reply::Echo | Reply::Message => None,
             },
+            message: (self.reply == Reply::Message).then(|| "benchmark".to_owned()),
             warmup_seconds: warmup.as_secs_f64(),
             duration_seconds: duration,
             requests,

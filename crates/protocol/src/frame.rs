@@ -23,7 +23,7 @@ const MESSAGE: u32 = 0xFFFF_FFFE;
 pub enum Reply {
     /// The payload.
     Echo,
-    /// The payload is a `BenchmarkMessage`; the reply is what [`crate::say`] makes of it.
+    /// The payload is a `BenchmarkMessage`; the reply is what [`crate::message::say`] makes of it.
     Message,
     /// The payload, repeated and cut to this many bytes (see [`crate::payload::repeat_into`]).
     Bytes(u32),

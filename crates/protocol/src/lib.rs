@@ -2,7 +2,7 @@
 //!
 //! - [`mod@line`] and [`frame`]: the two encodings of a request and its reply on a byte stream;
 //! - [`session`]: a server's side of such a stream, without any socket;
-//! - [`payload`]: the bytes a request carries and the reply they must get;
+//! - [`payload`]: the bytes a request carries and the reply they must get; [`message`]: the one that is not only bytes;
 //! - [`secure`]: byte streams in the clear, in TLS ([`tls`]) or in Noise ([`psk`]), and their handshakes;
 //! - [`pki`], [`private`]: certificates made for a try, and files that hold keys;
 //! - [`target`]: the URLs that name a server and how to speak to it;
@@ -12,6 +12,7 @@
 
 pub mod frame;
 pub mod line;
+pub mod message;
 pub mod payload;
 pub mod pki;
 pub mod private;
@@ -41,11 +42,3 @@ pub mod grpc_bench {
 
 /// The encoded `FileDescriptorSet` of every schema, for gRPC reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
-
-/// The reply of `pb.Hello/Say`, and of a frame whose reply is [`frame::Reply::Message`]: the request with
-/// `field1` = "OK" and `field2` = 100.
-pub fn say(mut message: hello::BenchmarkMessage) -> hello::BenchmarkMessage {
-    "OK".clone_into(&mut message.field1);
-    message.field2 = 100;
-    message
-}

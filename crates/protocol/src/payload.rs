@@ -4,7 +4,14 @@
 //! request's number in hexadecimal; a shorter one has as many low digits of the request's number as fit. A reply
 //! that belongs to another request is therefore noticed.
 
-use crate::frame::{REQUEST_HEADER, Reply, RequestHeader};
+use bytes::BufMut;
+use prost::Message;
+
+use crate::{
+    frame::{REQUEST_HEADER, Reply, RequestHeader},
+    hello::BenchmarkMessage,
+    message,
+};
 
 /// The shortest payload that carries both the caller's and the request's number, in bytes.
 pub const TAGGED: usize = 16;
@@ -22,11 +29,23 @@ pub struct Exchange {
     bytes: Vec<u8>,
     reply: Reply,
     sequence: u32,
+    /// The message and its reply, where requests are messages; all are the same, as in rpcx-benchmark.
+    messages: Option<Box<Messages>>,
+}
+
+#[derive(Debug, Clone)]
+struct Messages {
+    request: BenchmarkMessage,
+    reply: BenchmarkMessage,
 }
 
 impl Exchange {
-    /// The requests of caller number `caller`, each with `length` bytes of payload.
+    /// The requests of caller number `caller`, each with `length` bytes of payload; with [`Reply::Message`] the payload is
+    /// [`message::benchmark`], whatever the length.
     pub fn new(caller: u32, length: usize, reply: Reply) -> Self {
+        if reply == Reply::Message {
+            return Self::messages();
+        }
         let mut bytes = RequestHeader { payload: length as u32, reply }.encode().to_vec();
         // Letters that differ from byte to byte, so that a shifted reply differs too.
         bytes.extend((0..length).map(|at| b'a' + (at % 23) as u8));
@@ -34,9 +53,18 @@ impl Exchange {
             write_hex(&mut bytes[REQUEST_HEADER..][..8], caller);
         }
         bytes.push(b'\n');
-        let mut exchange = Self { bytes, reply, sequence: 0 };
+        let mut exchange = Self { bytes, reply, sequence: 0, messages: None };
         exchange.number();
         exchange
+    }
+
+    fn messages() -> Self {
+        let request = message::benchmark();
+        let mut bytes = Vec::new();
+        put_frame(&request, &mut bytes);
+        bytes.push(b'\n');
+        let reply = message::say(request.clone());
+        Self { bytes, reply: Reply::Message, sequence: 0, messages: Some(Box::new(Messages { request, reply })) }
     }
 
     /// Goes on to the next request.
@@ -60,6 +88,11 @@ impl Exchange {
         &self.bytes[..self.bytes.len() - 1]
     }
 
+    /// The message that the request is, to be encoded anew for each; `None` where it is only bytes.
+    pub fn message(&self) -> Option<&BenchmarkMessage> {
+        self.messages.as_ref().map(|messages| &messages.request)
+    }
+
     /// What the request asks to get back.
     pub fn reply(&self) -> Reply {
         self.reply
@@ -68,16 +101,18 @@ impl Exchange {
     /// The length of the right reply, in bytes.
     pub fn reply_length(&self) -> usize {
         match self.reply {
-            Reply::Echo | Reply::Message => self.payload().len(),
+            Reply::Echo => self.payload().len(),
+            Reply::Message => self.messages.as_ref().map_or(0, |messages| messages.reply.encoded_len()),
             Reply::Bytes(length) => length as usize,
         }
     }
 
-    /// Whether `reply` is, byte for byte, the right one.
+    /// Whether `reply` is, byte for byte, the right one; a message is decoded and compared field for field.
     pub fn verify(&self, reply: &[u8]) -> bool {
         let payload = self.payload();
         match self.reply {
-            Reply::Echo | Reply::Message => reply == payload,
+            Reply::Echo => reply == payload,
+            Reply::Message => BenchmarkMessage::decode(reply).is_ok_and(|reply| self.verify_message(&reply)),
             Reply::Bytes(length) => {
                 let payload = if payload.is_empty() { &[FILLER] } else { payload };
                 reply.len() == length as usize
@@ -86,7 +121,15 @@ impl Exchange {
         }
     }
 
+    /// Whether `reply` is what the server is to make of the message.
+    pub fn verify_message(&self, reply: &BenchmarkMessage) -> bool {
+        self.messages.as_ref().is_some_and(|messages| messages.reply == *reply)
+    }
+
     fn number(&mut self) {
+        if self.messages.is_some() {
+            return;
+        }
         let end = self.bytes.len() - 1;
         let payload = &mut self.bytes[REQUEST_HEADER..end];
         let tag = if payload.len() >= TAGGED {
@@ -97,6 +140,12 @@ impl Exchange {
         };
         write_hex(tag, self.sequence);
     }
+}
+
+/// Appends a message as a frame that asks for a message in return.
+pub fn put_frame(message: &BenchmarkMessage, out: &mut Vec<u8>) {
+    out.put_slice(&RequestHeader { payload: message.encoded_len() as u32, reply: Reply::Message }.encode());
+    message.encode_raw(out);
 }
 
 /// What a reply of a chosen length to an empty payload consists of.
@@ -138,6 +187,18 @@ mod tests {
         exchange.advance();
         assert!(!exchange.verify(&first));
         assert!(exchange.verify(b"0001"));
+    }
+
+    #[test]
+    fn a_message_is_answered_by_what_a_server_makes_of_it() {
+        let exchange = Exchange::new(0, 4, Reply::Message);
+        assert_eq!(exchange.payload().len(), message::LENGTH);
+        let reply = message::say(BenchmarkMessage::decode(exchange.payload()).unwrap()).encode_to_vec();
+        assert_eq!(reply.len(), exchange.reply_length());
+        assert!(exchange.verify(&reply) && !exchange.verify(exchange.payload()) && !exchange.verify(&reply[1..]));
+        let mut again = Vec::new();
+        put_frame(exchange.message().unwrap(), &mut again);
+        assert_eq!(again, exchange.frame());
     }
 
     proptest! {

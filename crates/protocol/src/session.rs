@@ -23,7 +23,7 @@ use prost::Message;
 use crate::{
     frame::{self, Reply, RequestHeader},
     hello::BenchmarkMessage,
-    line, payload, tls,
+    line, message, payload, tls,
 };
 
 /// How long a server goes on reading after it has told a peer of its [`Violation`], so that the message arrives.
@@ -149,10 +149,10 @@ impl Session {
                 payload::repeat_into(payload, *length as usize, output);
             }
             Request::Frame(payload, Reply::Message) => {
-                let message = BenchmarkMessage::decode(payload.clone());
-                let message = crate::say(message.map_err(|error| Violation::Message(error.to_string()))?);
-                output.extend_from_slice(&(message.encoded_len() as u32).to_be_bytes());
-                message.encode(output).map_err(|error| Violation::Message(error.to_string()))?;
+                let request = BenchmarkMessage::decode(payload.clone());
+                let reply = message::say(request.map_err(|error| Violation::Message(error.to_string()))?);
+                output.extend_from_slice(&(reply.encoded_len() as u32).to_be_bytes());
+                reply.encode(output).map_err(|error| Violation::Message(error.to_string()))?;
             }
         }
         Ok(())

@@ -145,6 +145,9 @@ pub struct StepSettings {
     pub payload_bytes: usize,
     /// Bytes of reply asked for; absent where the payload is echoed.
     pub response_bytes: Option<u32>,
+    /// The message that requests carry; absent where they carry bytes.
+    #[serde(default)]
+    pub message: Option<String>,
     /// Warm-up, in seconds; found by the run itself where `auto` was asked for.
     pub warmup_seconds: f64,
     /// The window's planned length, in seconds, unless requests were counted.

@@ -82,7 +82,7 @@ impl Echo for Services {
 impl Hello for Services {
     async fn say(&self, request: Request<BenchmarkMessage>) -> Result<Response<BenchmarkMessage>, Status> {
         self.begin(&request).await;
-        Ok(Response::new(netping_protocol::say(request.into_inner())))
+        Ok(Response::new(netping_protocol::message::say(request.into_inner())))
     }
 }
 

@@ -11,7 +11,6 @@ use super::{
     request::{RequestArgs, warmup},
 };
 use crate::{
-    arrival::Arrival,
     cores,
     plan::{Extent, Plan, Warmup},
 };
@@ -48,28 +47,15 @@ impl ConnectArgs {
             return Err(UsageError("-c 0 opens nothing; use 1 or more".to_owned()).into());
         }
         let callers = self.callers as usize;
-        let (connector, trust) = self.request.secure.connector(target)?;
         Ok(Plan {
-            target: target.clone(),
-            label: None,
-            server: self.output.server(target),
-            kind: self.request.kind(target.scheme)?,
-            connector,
-            trust,
             resolve_each: matches!(target.host, Host::Domain(_)),
-            arrival: Arrival::Closed,
-            max_backlog: 0,
             callers,
             connections: callers,
             workers: cores::own().len().clamp(1, callers),
-            pin: false,
-            busy_poll: self.request.busy_poll,
-            payload: self.request.payload,
-            reply: self.request.reply(),
             warmup: self.warmup,
             extent: Extent::Requests(self.samples.get()),
-            timeout: self.request.timeout,
             requests_per_connection: Some(NonZeroU64::MIN),
+            ..self.request.plan(target, &self.output)?
         })
     }
 }

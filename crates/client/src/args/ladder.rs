@@ -3,14 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use netping_protocol::{
-    frame::Reply,
-    target::{Scheme, Target},
-};
+use netping_protocol::target::{Scheme, Target};
 
 use super::{OutputArgs, PlanError, Range, SecureArgs, UsageError};
 use crate::{
-    arrival::Arrival,
     cores,
     plan::{Extent, Plan, Warmup},
     server_metrics::ServerSource,
@@ -59,8 +55,18 @@ impl LadderArgs {
         server: &ServerSource,
         secure: &SecureArgs,
     ) -> Result<(Plan, Vec<Plan>), PlanError> {
-        let (connector, trust) = secure.connector(target)?;
+        let kind = match target.scheme {
+            Scheme::Tcp | Scheme::TcpTls | Scheme::TcpPsk => Kind::Line,
+            Scheme::Grpc | Scheme::GrpcTls => Kind::GrpcH2,
+            Scheme::Quic => Kind::Quic,
+        };
         let lengths = self.lengths();
+        let base = Plan {
+            label: Some(rung.to_owned()),
+            payload: 16,
+            warmup: Warmup::Time(lengths.warmup),
+            ..Plan::new(target.clone(), kind, server.clone(), secure.connector(target)?)
+        };
         let cores = cores::own().len().max(1);
         let plan = |callers: u64, length: Duration| -> Result<Plan, PlanError> {
             let callers = u32::try_from(callers).map_err(|_| UsageError(format!("{callers} callers are too many")))?;
@@ -68,30 +74,11 @@ impl LadderArgs {
             let multiplexes = target.scheme.multiplexes();
             let connections = if multiplexes { callers.min(MOST_SHARED_CONNECTIONS) } else { callers };
             Ok(Plan {
-                target: target.clone(),
-                label: Some(rung.to_owned()),
-                server: server.clone(),
-                kind: match target.scheme {
-                    Scheme::Tcp | Scheme::TcpTls | Scheme::TcpPsk => Kind::Line,
-                    Scheme::Grpc | Scheme::GrpcTls => Kind::GrpcH2,
-                    Scheme::Quic => Kind::Quic,
-                },
-                connector: connector.clone(),
-                trust,
-                resolve_each: false,
-                arrival: Arrival::Closed,
-                max_backlog: 0,
                 callers,
                 connections,
                 workers: cores.min(connections),
-                pin: false,
-                busy_poll: false,
-                payload: 16,
-                reply: Reply::Echo,
-                warmup: Warmup::Time(lengths.warmup),
                 extent: Extent::Time(length),
-                timeout: Duration::from_secs(5),
-                requests_per_connection: None,
+                ..base.clone()
             })
         };
         let sweep = self.callers.values().iter().map(|&callers| plan(callers, lengths.step));

@@ -10,10 +10,7 @@ use super::{
     OutputArgs, PlanError, TrialArgs,
     request::{RequestArgs, positive, warmup},
 };
-use crate::{
-    arrival::Arrival,
-    plan::{Extent, Plan, Warmup},
-};
+use crate::plan::{Extent, Plan, Warmup};
 
 /// Flags of `netping latency`.
 #[derive(Debug, Clone, Args)]
@@ -55,28 +52,10 @@ impl LatencyArgs {
     /// # Errors
     /// [`PlanError`].
     pub fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
-        let (connector, trust) = self.request.secure.connector(target)?;
         Ok(Plan {
-            target: target.clone(),
-            label: None,
-            server: self.output.server(target),
-            kind: self.request.kind(target.scheme)?,
-            connector,
-            trust,
-            resolve_each: false,
-            arrival: Arrival::Closed,
-            max_backlog: 0,
-            callers: 1,
-            connections: 1,
-            workers: 1,
-            pin: false,
-            busy_poll: self.request.busy_poll,
-            payload: self.request.payload,
-            reply: self.request.reply(),
             warmup: self.warmup,
             extent: self.duration.map_or(Extent::Requests(self.samples.get()), Extent::Time),
-            timeout: self.request.timeout,
-            requests_per_connection: None,
+            ..self.request.plan(target, &self.output)?
         })
     }
 }

@@ -6,26 +6,33 @@ use clap::{Args, ValueEnum};
 use humantime::parse_duration;
 use netping_protocol::{
     frame::{self, Reply},
-    line,
-    target::Scheme,
+    line, message,
+    target::{Scheme, Target},
 };
 
-use super::{UsageError, secure::SecureArgs};
-use crate::{plan::Warmup, transport::Kind};
+use super::{OutputArgs, PlanError, UsageError, secure::SecureArgs};
+use crate::{
+    plan::{Plan, Warmup},
+    transport::Kind,
+};
 
 /// What requests are like, and how they are put on the wire.
 #[derive(Debug, Clone, Args)]
 pub struct RequestArgs {
     /// Payload of each request, in bytes
-    #[arg(long, default_value_t = 4, value_name = "BYTES")]
+    #[arg(long, default_value_t = 4, value_name = "BYTES", conflicts_with = "message")]
     pub payload: usize,
     /// Length of each reply, in bytes [default: the payload is echoed]
     #[arg(long, value_name = "BYTES")]
     pub response: Option<u32>,
+    /// Send a message instead, serialised and parsed on both sides: by Hello/Say over gRPC, in a frame elsewhere
+    #[arg(long, value_name = "MESSAGE", conflicts_with = "response")]
+    message: Option<Message>,
     /// The most a request may take; opening a connection too
     #[arg(long, default_value = "5s", value_parser = positive, value_name = "TIME")]
     pub timeout: Duration,
-    /// How tcp:// requests are framed [default: line, but frame with --response or a payload longer than 64 KiB]
+    /// How tcp:// requests are framed [default: line, but frame with --response, --message or a
+    /// payload longer than 64 KiB]
     #[arg(long, value_name = "FORM")]
     pub framing: Option<Framing>,
     /// The client for grpc://: HTTP/2 driven directly, or a tonic channel as in an application
@@ -48,6 +55,13 @@ pub enum Framing {
     Frame,
 }
 
+/// The messages there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Message {
+    /// The 581 bytes of rpcx-benchmark, in 39 fields
+    Benchmark,
+}
+
 /// The clients for gRPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum GrpcClient {
@@ -58,13 +72,32 @@ pub enum GrpcClient {
 }
 
 impl RequestArgs {
+    /// Such requests to `target`, from one caller.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn plan(&self, target: &Target, output: &OutputArgs) -> Result<Plan, PlanError> {
+        let (kind, secured) = (self.kind(target.scheme)?, self.secure.connector(target)?);
+        Ok(Plan {
+            busy_poll: self.busy_poll,
+            payload: if self.message.is_some() { message::LENGTH } else { self.payload },
+            reply: self.reply(),
+            timeout: self.timeout,
+            ..Plan::new(target.clone(), kind, output.server(target), secured)
+        })
+    }
+
     /// What each request asks to get back.
-    pub fn reply(&self) -> Reply {
-        self.response.map_or(Reply::Echo, Reply::Bytes)
+    fn reply(&self) -> Reply {
+        match (self.message, self.response) {
+            (Some(Message::Benchmark), _) => Reply::Message,
+            (None, Some(length)) => Reply::Bytes(length),
+            (None, None) => Reply::Echo,
+        }
     }
 
     /// How requests to a target of this scheme are put on the wire.
-    pub fn kind(&self, scheme: Scheme) -> Result<Kind, UsageError> {
+    fn kind(&self, scheme: Scheme) -> Result<Kind, UsageError> {
         if self.payload.max(self.response.unwrap_or(0) as usize) > frame::DEFAULT_MAX {
             return Err(UsageError(format!("payloads and replies have at most {} bytes", frame::DEFAULT_MAX)));
         }
@@ -85,10 +118,11 @@ impl RequestArgs {
     }
 
     fn tcp_kind(&self) -> Result<Kind, UsageError> {
-        let needs_frames = self.response.is_some() || self.payload > line::DEFAULT_MAX;
+        let needs_frames = self.response.is_some() || self.message.is_some() || self.payload > line::DEFAULT_MAX;
         match self.framing {
             Some(Framing::Line) if needs_frames => Err(UsageError(format!(
-                "a line is echoed, and has at most {} bytes: use --framing frame with --response or a longer --payload",
+                "a line is echoed, and has at most {} bytes: use --framing frame with --response, --message or a longer \
+                 --payload",
                 line::DEFAULT_MAX
             ))),
             Some(Framing::Line) => Ok(Kind::Line),

@@ -177,8 +177,7 @@ impl ThroughputArgs {
         connections: Option<u64>,
         arrival: Arrival,
     ) -> Result<Plan, PlanError> {
-        let (connector, trust) = self.request.secure.connector(target)?;
-        let kind = self.request.kind(target.scheme)?;
+        let base = self.request.plan(target, &self.output)?;
         let callers = u32::try_from(callers)
             .map_err(|_| UsageError(format!("{callers} callers are too many; 4294967295 are the most")))?
             as usize;
@@ -192,26 +191,16 @@ impl ThroughputArgs {
         let requests_per_connection =
             if self.new_connection_per_request { Some(NonZeroU64::MIN) } else { self.requests_per_connection };
         Ok(Plan {
-            target: target.clone(),
-            label: None,
-            server: self.output.server(target),
-            kind,
-            connector,
-            trust,
-            resolve_each: false,
             arrival,
             max_backlog: self.max_backlog,
             callers,
             connections,
             workers: workers.min(connections),
             pin: self.pin,
-            busy_poll: self.request.busy_poll,
-            payload: self.request.payload,
-            reply: self.request.reply(),
             warmup: self.warmup,
             extent: self.extent(arrival),
-            timeout: self.request.timeout,
             requests_per_connection,
+            ..base
         })
     }
 }

@@ -1,6 +1,9 @@
 //! Lines and frames on a byte stream: one request after the other.
 
-use netping_protocol::{frame, line, payload::Exchange};
+use netping_protocol::{
+    frame, line,
+    payload::{self, Exchange},
+};
 use netping_report::ErrorKind;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -28,11 +31,13 @@ pub struct Framed<S> {
     stream: S,
     framing: Framing,
     input: Vec<u8>,
+    /// A message, encoded.
+    output: Vec<u8>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
     pub(super) fn new(stream: S, framing: Framing) -> Self {
-        Self { stream, framing, input: Vec::new() }
+        Self { stream, framing, input: Vec::new(), output: Vec::new() }
     }
 
     pub(super) fn stream(&self) -> &S {
@@ -41,9 +46,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
 
     /// Sends the exchange's current request, waits for the whole reply and verifies every byte of it.
     pub(super) async fn request(&mut self, exchange: &Exchange) -> Result<(), Failure> {
-        let request = match self.framing {
-            Framing::Lines => exchange.line(),
-            Framing::Frames => exchange.frame(),
+        let request = match (self.framing, exchange.message()) {
+            (Framing::Frames, Some(message)) => {
+                self.output.clear();
+                payload::put_frame(message, &mut self.output);
+                &self.output
+            }
+            (Framing::Frames, None) => exchange.frame(),
+            (Framing::Lines, _) => exchange.line(),
         };
         self.stream.write_all(request).await.map_err(|error| connect::io_failure(&error))?;
         // TLS may have kept some of it.

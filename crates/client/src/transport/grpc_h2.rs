@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version};
 use netping_protocol::{
     echopb::{EchoRequest, EchoResponse},
     frame::Reply,
+    hello::BenchmarkMessage,
     payload::Exchange,
     secure::Connector,
     tls::Negotiated,
@@ -40,25 +41,33 @@ const MARGIN: usize = 64 << 10;
 #[derive(Debug, Clone)]
 pub struct GrpcH2 {
     endpoint: Endpoint,
-    /// What every request begins with.
-    head: Request<()>,
+    /// What every request for an echo begins with.
+    echo: Request<()>,
+    /// What every request with a message begins with.
+    say: Request<()>,
 }
 
 impl GrpcH2 {
-    /// Calls `echopb.Echo/Echo`.
+    /// Calls `echopb.Echo/Echo`, or `pb.Hello/Say` with messages.
     pub fn new(endpoint: Endpoint) -> Self {
-        let mut head = Request::new(());
-        let scheme = if matches!(endpoint.connector, Connector::Plain) { "http" } else { "https" };
-        let uri = format!("{scheme}://{}/echopb.Echo/Echo", endpoint.target.authority());
-        *head.method_mut() = Method::POST;
-        *head.version_mut() = Version::HTTP_2;
-        // A target's host and port are always a valid authority.
-        *head.uri_mut() = uri.parse().unwrap_or_else(|_| Uri::from_static("http://localhost/echopb.Echo/Echo"));
-        head.headers_mut().insert(http::header::TE, HeaderValue::from_static("trailers"));
-        let grpc = HeaderValue::from_static("application/grpc");
-        head.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
-        Self { endpoint, head }
+        let [echo, say] = ["/echopb.Echo/Echo", "/pb.Hello/Say"].map(|method| head(&endpoint, method));
+        Self { endpoint, echo, say }
     }
+}
+
+/// The head of a request that calls `method`.
+fn head(endpoint: &Endpoint, method: &'static str) -> Request<()> {
+    let mut head = Request::new(());
+    let scheme = if matches!(endpoint.connector, Connector::Plain) { "http" } else { "https" };
+    let uri = format!("{scheme}://{}{method}", endpoint.target.authority());
+    *head.method_mut() = Method::POST;
+    *head.version_mut() = Version::HTTP_2;
+    // A target's host and port are always a valid authority.
+    *head.uri_mut() = uri.parse().unwrap_or_else(|_| Uri::from_static(method));
+    head.headers_mut().insert(http::header::TE, HeaderValue::from_static("trailers"));
+    let grpc = HeaderValue::from_static("application/grpc");
+    head.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
+    head
 }
 
 impl Transport for GrpcH2 {
@@ -78,7 +87,7 @@ impl Transport for GrpcH2 {
             let _ = connection.await;
         });
         milestones.reached(ConnectPhase::Http2);
-        Ok(H2Handle { send, head: self.head.clone(), negotiated: negotiated.map(Rc::new) })
+        Ok(H2Handle { send, echo: self.echo.clone(), say: self.say.clone(), negotiated: negotiated.map(Rc::new) })
     }
 }
 
@@ -86,7 +95,8 @@ impl Transport for GrpcH2 {
 #[derive(Debug, Clone)]
 pub struct H2Handle {
     send: SendRequest<Bytes>,
-    head: Request<()>,
+    echo: Request<()>,
+    say: Request<()>,
     negotiated: Option<Rc<Negotiated>>,
 }
 
@@ -101,7 +111,8 @@ impl Connection for H2Handle {
 
     async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
         std::future::poll_fn(|cx| self.send.poll_ready(cx)).await.map_err(failure)?;
-        let (response, mut stream) = self.send.send_request(self.head.clone(), false).map_err(failure)?;
+        let head = if exchange.message().is_some() { &self.say } else { &self.echo };
+        let (response, mut stream) = self.send.send_request(head.clone(), false).map_err(failure)?;
         stream.send_data(encode(exchange), true).map_err(failure)?;
 
         let response = response.await.map_err(failure)?;
@@ -122,6 +133,9 @@ impl Connection for H2Handle {
 
 /// The request's message with its prefix.
 fn encode(exchange: &Exchange) -> Bytes {
+    if let Some(message) = exchange.message() {
+        return prefixed(message);
+    }
     let payload = exchange.payload();
     let response_bytes = if let Reply::Bytes(length) = exchange.reply() { length } else { 0 };
     if response_bytes > 0 || payload.is_empty() {
@@ -189,9 +203,17 @@ fn verify(exchange: &Exchange, body: &Bytes) -> Result<(), Failure> {
     if prefix[0] != 0 || length != message.len() {
         return Err(mismatch("is not one uncompressed message"));
     }
-    let reply =
-        EchoResponse::decode(body.slice(PREFIX..)).map_err(|error| mismatch(&format!("is no message: {error}")))?;
-    if exchange.verify(reply.output.as_bytes()) { Ok(()) } else { Err(mismatch("is not what was asked for")) }
+    let message = body.slice(PREFIX..);
+    let verified = if exchange.message().is_some() {
+        BenchmarkMessage::decode(message).map(|reply| exchange.verify_message(&reply))
+    } else {
+        EchoResponse::decode(message).map(|reply| exchange.verify(reply.output.as_bytes()))
+    };
+    match verified {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(mismatch("is not what was asked for")),
+        Err(error) => Err(mismatch(&format!("is no message: {error}"))),
+    }
 }
 
 /// The failure that an HTTP/2 error means.

@@ -6,6 +6,7 @@ use hyper_util::rt::TokioIo;
 use netping_protocol::{
     echopb::{EchoRequest, echo_client::EchoClient},
     frame::Reply,
+    hello::hello_client::HelloClient,
     payload::Exchange,
     tls::Negotiated,
 };
@@ -24,7 +25,7 @@ pub struct GrpcTonic {
 }
 
 impl GrpcTonic {
-    /// Calls `echopb.Echo/Echo`.
+    /// Calls `echopb.Echo/Echo`, or `pb.Hello/Say` with messages.
     pub fn new(endpoint: Endpoint) -> Self {
         Self { endpoint }
     }
@@ -52,8 +53,9 @@ impl Transport for GrpcTonic {
         match connecting.await {
             Ok(channel) => {
                 milestones.reached(ConnectPhase::Http2);
-                let client = EchoClient::new(channel).max_decoding_message_size(usize::MAX);
-                Ok(TonicHandle { client, negotiated })
+                let hello = HelloClient::new(channel.clone());
+                let echo = EchoClient::new(channel).max_decoding_message_size(usize::MAX);
+                Ok(TonicHandle { echo, hello, negotiated })
             }
             Err(error) => Err(cause(&*error).unwrap_or_else(|| Failure::lost(ErrorKind::Other, &error))),
         }
@@ -63,7 +65,8 @@ impl Transport for GrpcTonic {
 /// One caller's handle on a channel.
 #[derive(Debug, Clone)]
 pub struct TonicHandle {
-    client: EchoClient<Channel>,
+    echo: EchoClient<Channel>,
+    hello: HelloClient<Channel>,
     negotiated: Option<Negotiated>,
 }
 
@@ -77,14 +80,19 @@ impl Connection for TonicHandle {
     }
 
     async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+        if let Some(message) = exchange.message() {
+            let reply = self.hello.say(message.clone()).await.map_err(|status| failure(&status))?;
+            return verified(exchange.verify_message(reply.get_ref()));
+        }
         let response_bytes = if let Reply::Bytes(length) = exchange.reply() { length } else { 0 };
         let input = String::from_utf8_lossy(exchange.payload()).into_owned();
-        let reply = self.client.echo(EchoRequest { input, response_bytes }).await.map_err(|status| failure(&status))?;
-        if exchange.verify(reply.into_inner().output.as_bytes()) {
-            return Ok(());
-        }
-        Err(Failure::request(ErrorKind::Mismatch, "the reply is not what was asked for"))
+        let reply = self.echo.echo(EchoRequest { input, response_bytes }).await.map_err(|status| failure(&status))?;
+        verified(exchange.verify(reply.get_ref().output.as_bytes()))
     }
+}
+
+fn verified(right: bool) -> Result<(), Failure> {
+    if right { Ok(()) } else { Err(Failure::request(ErrorKind::Mismatch, "the reply is not what was asked for")) }
 }
 
 /// The failure that a status means: the server's own, or a broken connection that tonic reports as one.
