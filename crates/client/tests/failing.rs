@@ -50,7 +50,7 @@ fn wrong_usage_says_what_to_write() {
         (&["throughput", "tcp://127.0.0.1:1", "-c", "10..1"], "ends before it begins"),
         (&["throughput", "tcp://127.0.0.1:1", "-c", "x"], "a range looks like"),
         (&["throughput", "tcp://127.0.0.1:1"], "--callers"),
-        (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "--connections", "1"], "--connections is for grpc://"),
+        (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "--connections", "2"], "--connections is for grpc://"),
         (&["throughput", "grpc://127.0.0.1:1", "-c", "1", "--connections", "2"], "nothing to measure"),
         (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "-d", "0s"], "0 is too short"),
         (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "--framing", "line", "--response", "9"], "--framing frame"),

@@ -67,6 +67,20 @@ fn payloads_and_replies_of_any_length_are_verified() {
 }
 
 #[test]
+fn messages_are_answered_and_compared_field_for_field() {
+    // Over TCP they are frames, whatever --framing is by default.
+    for (kind, flags) in WAYS.into_iter().chain([("threads", &["--framing", "frame"][..])]) {
+        let server = Server::start(kind, &[]);
+        let fixed = ["-c", "3", "--requests", "50", "--warmup", "0s", "--message", "benchmark"];
+        let run = throughput(&server.url, &[&fixed, flags].concat());
+        let settings = &run["steps"][0]["settings"];
+        assert_eq!((&settings["message"], &settings["payload_bytes"]), (&"benchmark".into(), &581.into()));
+        assert_eq!(run["steps"][0]["summary"]["ok"], 50, "{kind} {flags:?}");
+        assert_eq!(server.requests(), 50);
+    }
+}
+
+#[test]
 fn connections_are_opened_anew_after_their_requests() {
     for (kind, flags) in WAYS {
         let server = Server::start(kind, &[]);

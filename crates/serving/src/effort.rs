@@ -48,10 +48,16 @@ impl Effort {
     }
 }
 
-/// Uses `work` of this thread's CPU time: being preempted does not count as work.
+/// Uses `work` of this thread's CPU time: being preempted does not count as work. The thread's clock costs a system call
+/// and is asked only when, by the wall clock, the work may be done.
 fn burn(work: Duration) {
-    let end = clock::thread_cpu() + work;
-    while clock::thread_cpu() < end {
-        std::hint::spin_loop();
+    let start = clock::thread_cpu();
+    let mut left = work;
+    while !left.is_zero() {
+        let until = clock::now() + left;
+        while clock::now() < until {
+            std::hint::spin_loop();
+        }
+        left = (start + work).saturating_sub(clock::thread_cpu());
     }
 }

@@ -101,7 +101,10 @@ impl ThroughputArgs {
     /// # Errors
     /// [`PlanError`].
     pub fn groups(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
-        if self.connections.is_some() && !self.targets.iter().any(|target| target.scheme.multiplexes()) {
+        if self.connections != self.callers
+            && self.connections.is_some()
+            && !self.targets.iter().any(|target| target.scheme.multiplexes())
+        {
             let reason =
                 "--connections is for grpc:// and quic://: over TCP each caller has a connection of its own (-c)";
             return Err(UsageError(reason.to_owned()).into());

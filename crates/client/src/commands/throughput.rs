@@ -2,7 +2,7 @@
 
 use netping_report::{
     Condition, Status, Step, Summary,
-    format::{nanos_as_micros, optional, thousands},
+    format::{micros, nanos_as_micros, optional, thousands},
     table::{Column, Table},
 };
 
@@ -57,7 +57,7 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
             None => (&closed, closed_row(step), "closed loop".to_owned()),
             Some(_) => (&open, open_row(step), format!("open loop, {} arrivals", step.settings.arrivals)),
         };
-        let row = table.row(&row);
+        let row = table.row(&row) + &message_line(step);
         // The target and the titles stand above the rows that they are for.
         if heading.as_ref() == Some(&step.target) {
             return row;
@@ -126,6 +126,18 @@ fn closed_row(step: &Step) -> Vec<String> {
         optional(step.cost.server_cpu_us_per_request()),
         thousands((summary.scheduled - summary.accounting.ok) as f64),
     ]
+}
+
+/// What rpcx-benchmark says of a run with its message.
+fn message_line(step: &Step) -> String {
+    if step.settings.message.is_none() {
+        return String::new();
+    }
+    let time = &step.summary.service_time;
+    let mean = time.mean.map_or_else(|| "-".to_owned(), |mean| micros(mean / 1e3));
+    let [median, max, min, p999] = [time.quantile(50.0), time.max, time.min, time.quantile(99.9)].map(nanos_as_micros);
+    let tps = thousands(step.summary.rate);
+    format!("\n  TPS {tps}; in us: mean {mean}, median {median}, max {max}, min {min}, p99.9 {p999}")
 }
 
 /// Half the width of the rate's 95 % interval, in per cent of the rate.
