@@ -7,11 +7,15 @@ use humantime::parse_duration;
 use netping_protocol::{
     frame::{self, Reply},
     line,
-    target::Scheme,
+    target::{Scheme, Target},
 };
 
-use super::{UsageError, secure::SecureArgs};
-use crate::{plan::Warmup, transport::Kind};
+use super::{OutputArgs, PlanError, UsageError, secure::SecureArgs};
+use crate::{
+    arrival::Arrival,
+    plan::{Extent, Plan, Warmup},
+    transport::Kind,
+};
 
 /// What requests are like, and how they are put on the wire.
 #[derive(Debug, Clone, Args)]
@@ -58,6 +62,36 @@ pub enum GrpcClient {
 }
 
 impl RequestArgs {
+    /// One request of one caller to `target`, without a warm-up: what a command builds its plans from.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn plan(&self, target: &Target, output: &OutputArgs) -> Result<Plan, PlanError> {
+        let (connector, trust) = self.secure.connector(target)?;
+        Ok(Plan {
+            target: target.clone(),
+            label: None,
+            server: output.server(target),
+            kind: self.kind(target.scheme)?,
+            connector,
+            trust,
+            resolve_each: false,
+            arrival: Arrival::Closed,
+            max_backlog: 0,
+            callers: 1,
+            connections: 1,
+            workers: 1,
+            pin: false,
+            busy_poll: self.busy_poll,
+            payload: self.payload,
+            reply: self.reply(),
+            warmup: Warmup::Time(Duration::ZERO),
+            extent: Extent::Requests(1),
+            timeout: self.timeout,
+            requests_per_connection: None,
+        })
+    }
+
     /// What each request asks to get back.
     pub fn reply(&self) -> Reply {
         self.response.map_or(Reply::Echo, Reply::Bytes)
