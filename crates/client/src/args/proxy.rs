@@ -56,7 +56,7 @@ pub struct ProxyArgs {
     #[arg(long = "proxy-pid", value_name = "NAME=PID")]
     pids: Vec<Named<NonZeroU32>>,
     /// Where a proxy's metrics are, for Prometheus [default: http://HOST:PORT+1000/metrics, where netping-proxy has
-    /// them]
+    /// them; none for http://]
     #[arg(long = "proxy-metrics", value_name = "NAME=URL")]
     metrics: Vec<Named<String>>,
 }
@@ -106,8 +106,10 @@ impl ProxyArgs {
             _ if name == DIRECT => backend,
             Some(metrics) => ServerSource::Url { url: metrics.value.clone(), asked: true },
             None if !pids.is_empty() => ServerSource::Processes(pids),
-            // `--server-metrics off` asks nobody.
-            None if backend == ServerSource::Nowhere => backend,
+            // `--server-metrics off` asks nobody; and what speaks HTTP is not netping's own.
+            None if backend == ServerSource::Nowhere || target.scheme.as_str().starts_with("http") => {
+                ServerSource::Nowhere
+            }
             None => ServerSource::default_of(target),
         }
     }
