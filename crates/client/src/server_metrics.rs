@@ -1,6 +1,9 @@
 //! What a server has used and answered, read while it is measured: over HTTP from its metrics, or from the system.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use netping_protocol::target::{Target, port};
 use netping_report::ServerDemand;
@@ -24,8 +27,8 @@ pub enum ServerSource {
         /// Whether the user named it; otherwise it is a guess, and nothing is said if it is wrong.
         asked: bool,
     },
-    /// With the system, for this process of this host.
-    Process(u32),
+    /// With the system, for these processes of this host and all that they have started.
+    Processes(Vec<u32>),
 }
 
 impl ServerSource {
@@ -70,7 +73,7 @@ impl Probe {
     pub fn read(&self) -> Result<Reading, String> {
         match &self.source {
             ServerSource::Nowhere => Err(String::new()),
-            ServerSource::Process(pid) => Reading::of_process(*pid),
+            ServerSource::Processes(pids) => Reading::of_processes(pids),
             ServerSource::Url { url, asked } => {
                 self.fetch(url).map_err(|error| if *asked { error } else { String::new() })
             }
@@ -102,25 +105,13 @@ impl Reading {
         Self(text.lines().filter_map(sample).collect())
     }
 
-    /// What the system counts for a process of this host.
-    fn of_process(pid: u32) -> Result<Self, String> {
-        let failed =
-            |error| format!("cannot read the counters of process {pid}: {error}; is it running here, and yours?");
-        let process = Process::new(pid.cast_signed()).map_err(failed)?;
-        let mut counters = BTreeMap::from([(MEMORY.to_owned(), 0.0)]);
-        if let Ok(memory) = process.statm() {
-            counters.insert(MEMORY.to_owned(), (memory.resident * procfs::page_size()) as f64);
-        }
-        let mut add = |name: &str, value: f64| *counters.entry(name.to_owned()).or_default() += value;
-        for task in process.tasks().map_err(failed)?.flatten() {
-            // To the nanosecond; the process' own figures have steps of 10 ms. Threads that have ended are missing.
-            if let Ok(times) = task.schedstat() {
-                add(CPU, times.sum_exec_runtime as f64 / 1e9);
-            }
-            if let Ok(status) = task.status() {
-                add(VOLUNTARY, status.voluntary_ctxt_switches.unwrap_or(0) as f64);
-                add(INVOLUNTARY, status.nonvoluntary_ctxt_switches.unwrap_or(0) as f64);
-            }
+    /// What the system counts for processes of this host and their descendants, each of them once. Memory that several
+    /// share is in the figure of each.
+    fn of_processes(pids: &[u32]) -> Result<Self, String> {
+        let mut counters = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        for &pid in pids {
+            add_family(pid, &mut seen, &mut counters)?;
         }
         Ok(Self(counters))
     }
@@ -161,8 +152,38 @@ impl Reading {
     }
 }
 
+/// Adds what the system counts for a process and its descendants, but for those that were `seen` before.
+fn add_family(pid: u32, seen: &mut BTreeSet<u32>, counters: &mut BTreeMap<String, f64>) -> Result<(), String> {
+    if !seen.insert(pid) {
+        return Ok(());
+    }
+    let failed = |error| format!("cannot read the counters of process {pid}: {error}; is it running here, and yours?");
+    let process = Process::new(pid.cast_signed()).map_err(failed)?;
+    let mut add = |name: &str, value: f64| *counters.entry(name.to_owned()).or_default() += value;
+    add(MEMORY, process.statm().map_or(0.0, |memory| (memory.resident * procfs::page_size()) as f64));
+    let mut children = Vec::new();
+    for task in process.tasks().map_err(failed)?.flatten() {
+        // To the nanosecond; the process' own figures have steps of 10 ms. Threads that have ended are missing.
+        if let Ok(times) = task.schedstat() {
+            add(CPU, times.sum_exec_runtime as f64 / 1e9);
+        }
+        if let Ok(status) = task.status() {
+            add(VOLUNTARY, status.voluntary_ctxt_switches.unwrap_or(0) as f64);
+            add(INVOLUNTARY, status.nonvoluntary_ctxt_switches.unwrap_or(0) as f64);
+        }
+        children.extend(task.children().unwrap_or_default());
+    }
+    for child in children {
+        // One that has ended meanwhile is missing too.
+        let _ = add_family(child, seen, counters);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     fn reading(cpu: f64, requests: u64, switches: u64) -> Reading {
@@ -190,9 +211,23 @@ mod tests {
 
     #[test]
     fn this_process_has_counters() {
-        let own = Probe::new(ServerSource::Process(std::process::id())).read().unwrap();
+        let own = Probe::new(ServerSource::Processes(vec![std::process::id()])).read().unwrap();
         assert!(own.0[CPU] > 0.0 && own.0[MEMORY] > 0.0);
-        let none = Probe::new(ServerSource::Process(u32::MAX / 4)).read().unwrap_err();
+        let none = Probe::new(ServerSource::Processes(vec![u32::MAX / 4])).read().unwrap_err();
         assert!(none.contains("is it running here"), "{none}");
+    }
+
+    #[test]
+    fn what_a_process_has_started_is_counted_with_it_and_once() {
+        // It waits until its standard input ends.
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let (mut seen, mut counters) = (BTreeSet::new(), BTreeMap::new());
+        add_family(std::process::id(), &mut seen, &mut counters).unwrap();
+        assert!(seen.contains(&child.id()));
+        let before = counters.clone();
+        add_family(child.id(), &mut seen, &mut counters).unwrap();
+        assert_eq!(counters, before);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

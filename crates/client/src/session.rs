@@ -8,17 +8,20 @@ use std::{
 };
 
 use anyhow::Context;
-use netping_report::{Doubt, ErrorKind, Facts, Histograms, Run, SCHEMA_VERSION, Security, Status, Step, Tool, format};
+use netping_report::{
+    Doubt, ErrorKind, Facts, Histograms, Overhead, Run, SCHEMA_VERSION, Security, Status, Step, Tool, format,
+};
 
 use crate::{
     args::{JsonTo, OutputArgs},
+    arrival::Arrival,
     clock,
     commands::Failed,
     engine, environment,
     interrupt::Interrupt,
-    plan::{Plan, Warmup},
+    plan::{Extent, Plan, Warmup},
     progress::Bar,
-    server_metrics::Probe,
+    server_metrics::{Probe, ServerSource},
     start_error::StartError,
     verdict,
 };
@@ -126,6 +129,28 @@ impl Session {
         self.run.order_seed = Some(seed);
     }
 
+    /// Sends one request, and keeps nothing of how it went: whether a plan's target can be connected to at all.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn reach(&self, plan: &Plan) -> Result<(), StartError> {
+        let one = Plan {
+            server: ServerSource::Nowhere,
+            arrival: Arrival::Closed,
+            callers: 1,
+            connections: 1,
+            workers: 1,
+            warmup: Warmup::Time(Duration::ZERO),
+            extent: Extent::Requests(1),
+            requests_per_connection: None,
+            ..plan.clone()
+        };
+        self.bar.begin(plan.label.as_deref().unwrap_or(""));
+        let outcome = engine::run(&one, &self.interrupt, &self.bar);
+        self.bar.end();
+        outcome.map(drop)
+    }
+
     /// Runs a step, shows what `describe` makes of it, and what failed in it.
     ///
     /// # Errors
@@ -221,6 +246,12 @@ impl Session {
         self.run.steps.push(step);
         self.save();
         Ok(&self.run.steps[self.run.steps.len() - 1])
+    }
+
+    /// Adds what proxies add, and saves it.
+    pub fn add_overheads(&mut self, overheads: &[Overhead]) {
+        self.run.overheads.extend_from_slice(overheads);
+        self.save();
     }
 
     /// Says how connections are secured, once, and every time if anybody could be the server.

@@ -10,7 +10,7 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
-use crate::{args::TrialArgs, commands::Failed, plan::Plan, session::Session};
+use crate::{args::TrialArgs, commands::Failed, plan::Plan, session::Session, start_error::StartError};
 
 const COLUMNS: [Column; 8] = [
     Column::text("target", 0),
@@ -71,29 +71,19 @@ impl Measure {
     }
 }
 
-/// Runs every group of plans, which differ in their targets only, so often as `args` say. In each trial the targets come in
-/// a random order, so that what drifts on the machines does not favour one of them.
+/// Runs every group of plans, which differ in their targets only, as [`interleave`] does, and shows how the targets compare.
 ///
 /// # Errors
 /// [`Failed`]; what was measured before is saved.
 pub fn run(mut session: Session, args: &TrialArgs, groups: &[Vec<Plan>]) -> Result<Session, Failed> {
     let mut random = ChaCha8Rng::seed_from_u64(args.order_seed);
     let mut rows = Vec::new();
-    'groups: for group in groups {
-        let mut steps: Vec<Vec<Step>> = vec![Vec::new(); group.len()];
-        for trial in 1..=args.trials {
-            session.begin_trial(trial, args.order_seed);
-            for target in shuffled(group.len(), &mut random) {
-                if session.is_interrupted() {
-                    break 'groups;
-                }
-                match session.measure(&group[target], |_| None) {
-                    Ok(step) => steps[target].push(step.clone()),
-                    Err(error) => return Err(session.abandon(error)),
-                }
-            }
+    for group in groups {
+        match interleave(&mut session, args, group, &mut random, |_| None) {
+            Ok(_) if session.is_interrupted() => break,
+            Ok(steps) => rows.extend(compare(group, &steps)),
+            Err(error) => return Err(session.abandon(error)),
         }
-        rows.extend(compare(group, &steps));
     }
     session.say(&Table::whole(&COLUMNS, &rows));
     session.say(&format!(
@@ -103,6 +93,32 @@ pub fn run(mut session: Session, args: &TrialArgs, groups: &[Vec<Plan>]) -> Resu
         MEASURES.len()
     ));
     Ok(session)
+}
+
+/// Runs each plan of a group so often as `args` say, and gives each one's steps. In each trial the plans come in a random
+/// order, so that what drifts on the machines does not favour one of them. It ends early when the user wants it to.
+/// `describe` is what to show of a step at once.
+///
+/// # Errors
+/// [`StartError`]; what was measured before is saved.
+pub fn interleave(
+    session: &mut Session,
+    args: &TrialArgs,
+    group: &[Plan],
+    random: &mut ChaCha8Rng,
+    describe: impl Fn(&Step) -> Option<String>,
+) -> Result<Vec<Vec<Step>>, StartError> {
+    let mut steps: Vec<Vec<Step>> = vec![Vec::new(); group.len()];
+    for trial in 1..=args.trials {
+        session.begin_trial(trial, args.order_seed);
+        for place in shuffled(group.len(), random) {
+            if session.is_interrupted() {
+                return Ok(steps);
+            }
+            steps[place].push(session.measure(&group[place], &describe)?.clone());
+        }
+    }
+    Ok(steps)
 }
 
 /// The rows of one group: each target, by each measure.

@@ -52,6 +52,10 @@ pub struct Difference {
     /// The probability of a difference at least as large by chance alone, times the number of comparisons made
     /// together (Bonferroni), at most 1.
     pub p_value: f64,
+    /// The first value and the second, in the unit they were given in: means, or quantiles over all trials.
+    pub values: [f64; 2],
+    /// Half the width of the 95 % confidence interval of the second less the first, in that unit.
+    pub half_width: f64,
 }
 
 impl Difference {
@@ -95,6 +99,8 @@ impl Difference {
             relative: difference / a.value,
             interval: [(difference - half_width) / a.value, (difference + half_width) / a.value],
             p_value: (p * comparisons as f64).min(1.0),
+            values: [a.value, b.value],
+            half_width,
         })
     }
 
@@ -189,6 +195,9 @@ mod tests {
         assert_eq!(difference.shown(true), Shown::Better);
         assert_eq!(difference.shown(false), Shown::Worse);
         assert!(difference.interval[0] > 0.0 && difference.interval[0] < difference.relative);
+        let [first, second] = difference.values;
+        assert!(near(first, 20.82) && near(second, 22.9867), "{first} {second}");
+        assert!(near((second - first - difference.half_width) / first, difference.interval[0]));
         let same = Difference::between(&a, &a, 1).unwrap();
         assert_eq!((same.relative, same.p_value, same.shown(true)), (0.0, 1.0, Shown::NoDifference));
         assert_eq!(Difference::between(&a, &[1.0], 1), None);

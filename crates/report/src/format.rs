@@ -22,6 +22,11 @@ pub fn micros(microseconds: f64) -> String {
     }
 }
 
+/// A difference in microseconds, with its sign: `+7.52`.
+pub fn signed(microseconds: f64) -> String {
+    format!("{}{}", if microseconds < 0.0 { "" } else { "+" }, micros(microseconds))
+}
+
 /// Nanoseconds as microseconds, `-` where there is no number to show.
 pub fn nanos_as_micros(nanoseconds: Option<u64>) -> String {
     optional(nanoseconds.map(|time| time as f64 / 1e3))
@@ -45,6 +50,7 @@ mod tests {
         assert_eq!(micros(7.516), "7.52");
         assert_eq!(micros(9.996), "10.0");
         assert_eq!(micros(99.96), "100");
+        assert_eq!((signed(7.516), signed(-7.516)), ("+7.52".to_owned(), "-7.52".to_owned()));
         assert_eq!(nanos_as_micros(None), "-");
     }
 }

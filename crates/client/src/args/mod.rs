@@ -4,7 +4,9 @@ mod certs;
 mod connect;
 mod ladder;
 mod latency;
+mod load;
 mod output;
+mod proxy;
 mod range;
 mod request;
 mod secure;
@@ -15,6 +17,7 @@ pub use connect::ConnectArgs;
 pub use ladder::LadderArgs;
 pub use latency::{LatencyArgs, Repeat};
 pub use output::{JsonTo, OutputArgs, TrialArgs};
+pub use proxy::ProxyArgs;
 pub use range::Range;
 pub use secure::SecureArgs;
 pub use throughput::ThroughputArgs;
@@ -69,6 +72,8 @@ pub enum Command {
     Throughput(ThroughputArgs),
     /// Measure what it takes to open a connection and make the first call on it, part by part
     Connect(ConnectArgs),
+    /// Measure what proxies add to the direct path at given rates, and the most that goes through them
+    Proxy(ProxyArgs),
     /// Make certificates or a pre-shared key for a try of the encrypted transports
     Certs(CertsArgs),
     /// Run one of the servers from this binary, with the server's own flags

@@ -37,7 +37,7 @@ pub struct OutputArgs {
     /// Where the server's metrics are, or 'off' [default: http://HOST:PORT+1000/metrics]
     #[arg(long, value_name = "URL|off", conflicts_with = "server_pid")]
     server_metrics: Option<String>,
-    /// Take the server's CPU time from the system: its process, on this host
+    /// Take the server's CPU time from the system: its process and what that has started, on this host
     #[arg(long, value_name = "PID")]
     server_pid: Option<u32>,
 }
@@ -56,7 +56,7 @@ impl OutputArgs {
     /// Where the counters of the server at `target` are.
     pub fn server(&self, target: &Target) -> ServerSource {
         match (&self.server_metrics, self.server_pid) {
-            (_, Some(pid)) => ServerSource::Process(pid),
+            (_, Some(pid)) => ServerSource::Processes(vec![pid]),
             (Some(url), None) if url == "off" => ServerSource::Nowhere,
             (Some(url), None) => ServerSource::Url { url: url.clone(), asked: true },
             (None, None) => ServerSource::default_of(target),

@@ -1,23 +1,19 @@
 //! Flags of `netping throughput`.
 
-use std::{
-    num::{NonZeroU64, NonZeroUsize},
-    time::Duration,
-};
+use std::{num::NonZeroU64, time::Duration};
 
-use clap::{Args, ValueEnum};
-use humantime::format_duration;
-use netping_protocol::target::{Scheme, Target};
+use clap::Args;
+use netping_protocol::target::Target;
 use netping_report::Condition;
 
 use super::{
     OutputArgs, PlanError, Range, TrialArgs, UsageError,
-    request::{RequestArgs, positive, warmup},
+    load::{LoadArgs, OPEN_LOOP_CALLERS},
+    request::RequestArgs,
 };
 use crate::{
     arrival::Arrival,
-    cores,
-    plan::{Extent, Plan, Warmup},
+    plan::{Extent, Plan},
 };
 
 /// Flags of `netping throughput`.
@@ -36,34 +32,16 @@ pub struct ThroughputArgs {
     /// Look for the highest rate of an open loop that keeps a condition, such as 'p99<1ms'
     #[arg(long, value_name = "CONDITION", group = "open", conflicts_with_all = ["rate", "trials"])]
     pub find: Option<Condition>,
-    /// Open loop: the distances between requests
-    #[arg(long, default_value = "constant", value_name = "KIND", requires = "open")]
-    arrivals: Arrivals,
-    /// Open loop: where the randomness of poisson arrivals begins
-    #[arg(long, default_value_t = 1, value_name = "N", requires = "open")]
-    seed: u64,
-    /// Open loop: the most requests that may be due and wait for a caller; one more counts as not sent
-    #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "open")]
-    max_backlog: usize,
+    /// How load comes about.
+    #[command(flatten)]
+    load: LoadArgs,
+    /// Measure so many requests at each step instead
+    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    requests: Option<NonZeroU64>,
     /// Connections that gRPC and QUIC callers share [default: one for each worker,
     /// over QUIC at least one for 100 callers; TCP always has one for each caller]
     #[arg(long, value_name = "RANGE")]
     connections: Option<Range>,
-    /// How long each step is measured
-    #[arg(short, long, default_value = "10s", value_parser = positive, value_name = "TIME")]
-    duration: Duration,
-    /// Measure so many requests at each step instead
-    #[arg(long, value_name = "N", conflicts_with = "duration")]
-    requests: Option<NonZeroU64>,
-    /// Requests before that do not count: for this long, or 'auto' until the rate is steady
-    #[arg(long, default_value = "2s", value_parser = warmup, value_name = "TIME|auto")]
-    warmup: Warmup,
-    /// Worker threads of the client [default: the number of cores]
-    #[arg(long, value_name = "N")]
-    workers: Option<NonZeroUsize>,
-    /// Keep each worker on a core of its own
-    #[arg(long)]
-    pin: bool,
     /// Open a connection for each request; opening it is part of the request
     #[arg(long, conflicts_with = "requests_per_connection")]
     new_connection_per_request: bool,
@@ -80,21 +58,6 @@ pub struct ThroughputArgs {
     pub output: OutputArgs,
 }
 
-/// The most requests outstanding in an open loop, unless told otherwise.
-const OPEN_LOOP_CALLERS: u64 = 64;
-
-/// Callers on one QUIC connection, unless told otherwise: servers commonly allow 100 streams, netping's 256.
-const STREAMS: usize = 100;
-
-/// The distances between the requests of an open loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Arrivals {
-    /// Equal
-    Constant,
-    /// Exponentially distributed, as those of many independent users
-    Poisson,
-}
-
 impl ThroughputArgs {
     /// The steps: for each number of callers and connections and each rate a group, in which only the target differs.
     ///
@@ -109,15 +72,8 @@ impl ThroughputArgs {
                 "--connections is for grpc:// and quic://: over TCP each caller has a connection of its own (-c)";
             return Err(UsageError(reason.to_owned()).into());
         }
-        if let Warmup::Time(warmup) = self.warmup
-            && self.requests.is_none()
-            && self.duration < warmup
-        {
-            let (duration, warmup) = (format_duration(self.duration), format_duration(warmup));
-            return Err(UsageError(format!(
-                "-d {duration} is shorter than the warm-up of {warmup}: measure longer, or give a shorter --warmup"
-            ))
-            .into());
+        if self.requests.is_none() {
+            self.load.check()?;
         }
         let mut groups = Vec::new();
         for &callers in self.callers.as_ref().map_or(&[OPEN_LOOP_CALLERS][..], Range::values) {
@@ -147,27 +103,20 @@ impl ThroughputArgs {
 
     /// `plan` with another rate: a step of a search.
     pub fn at_rate(&self, plan: &Plan, rate: f64) -> Plan {
-        let arrival = self.arrival(rate);
+        let arrival = self.load.arrival(rate);
         Plan { arrival, extent: self.extent(arrival), ..plan.clone() }
     }
 
     /// The ways in which requests come about: one for each rate, or a closed loop.
     fn arrivals(&self) -> Vec<Arrival> {
-        let rates = self.rate.as_ref().map(|rates| rates.values().iter().map(|&rate| self.arrival(rate as f64)));
+        let rates = self.rate.as_ref().map(|rates| rates.values().iter().map(|&rate| self.load.arrival(rate as f64)));
         rates.map_or_else(|| vec![Arrival::Closed], Iterator::collect)
-    }
-
-    fn arrival(&self, rate: f64) -> Arrival {
-        match self.arrivals {
-            Arrivals::Constant => Arrival::Constant(rate),
-            Arrivals::Poisson => Arrival::Poisson { rate, seed: self.seed },
-        }
     }
 
     /// How long the window is: an open loop's number of requests is a time.
     fn extent(&self, arrival: Arrival) -> Extent {
         match (self.requests, arrival.rate()) {
-            (None, _) => Extent::Time(self.duration),
+            (None, _) => Extent::Time(self.load.duration),
             (Some(requests), None) => Extent::Requests(requests.get()),
             (Some(requests), Some(rate)) => Extent::Time(Duration::from_secs_f64(requests.get() as f64 / rate)),
         }
@@ -180,30 +129,10 @@ impl ThroughputArgs {
         connections: Option<u64>,
         arrival: Arrival,
     ) -> Result<Plan, PlanError> {
-        let base = self.request.plan(target, &self.output)?;
-        let callers = u32::try_from(callers)
-            .map_err(|_| UsageError(format!("{callers} callers are too many; 4294967295 are the most")))?
-            as usize;
-        let workers = self.workers.map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
-        let connections = match connections {
-            _ if !target.scheme.multiplexes() => callers,
-            None if target.scheme == Scheme::Quic => callers.min(workers.max(callers.div_ceil(STREAMS))),
-            None => callers.min(workers),
-            Some(connections) => connections as usize,
-        };
         let requests_per_connection =
             if self.new_connection_per_request { Some(NonZeroU64::MIN) } else { self.requests_per_connection };
-        Ok(Plan {
-            arrival,
-            max_backlog: self.max_backlog,
-            callers,
-            connections,
-            workers: workers.min(connections),
-            pin: self.pin,
-            warmup: self.warmup,
-            extent: self.extent(arrival),
-            requests_per_connection,
-            ..base
-        })
+        let base = self.request.plan(target, &self.output)?;
+        let plan = self.load.plan(base, callers, connections, arrival)?;
+        Ok(Plan { extent: self.extent(arrival), requests_per_connection, ..plan })
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Context;
 use netping_protocol::pki::PkiError;
 use netping_report::{
     Step,
-    format::{micros, nanos_as_micros, optional, thousands},
+    format::{nanos_as_micros, optional, signed, thousands},
     table::{Column, Table},
 };
 
@@ -209,8 +209,4 @@ fn table(measured: &[Figures]) -> String {
     };
     let rows: Vec<_> = measured.iter().enumerate().filter_map(row).collect();
     Table::whole(&COLUMNS, &rows)
-}
-
-fn signed(difference: f64) -> String {
-    format!("{}{}", if difference < 0.0 { "" } else { "+" }, micros(difference))
 }

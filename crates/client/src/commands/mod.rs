@@ -4,6 +4,7 @@ mod certs;
 mod connect;
 mod ladder;
 mod latency;
+mod proxy;
 mod serve;
 mod throughput;
 
@@ -42,6 +43,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Latency(args) => latency::run(&args),
         Command::Throughput(args) => throughput::run(&args),
         Command::Connect(args) => connect::run(&args),
+        Command::Proxy(args) => proxy::run(&args),
         Command::Certs(args) => certs::run(&args),
         Command::Serve(args) => return serve::run(args),
     };

@@ -1,0 +1,119 @@
+//! Flags about load, shared by the commands with many callers.
+
+use std::{num::NonZeroUsize, time::Duration};
+
+use clap::{Args, ValueEnum};
+use humantime::format_duration;
+use netping_protocol::target::Scheme;
+
+use super::{
+    UsageError,
+    request::{positive, warmup},
+};
+use crate::{
+    arrival::Arrival,
+    cores,
+    plan::{Extent, Plan, Warmup},
+};
+
+/// How load comes about. A command that has these flags has a group `open`: those that make an open loop.
+#[derive(Debug, Clone, Args)]
+pub struct LoadArgs {
+    /// Open loop: the distances between requests
+    #[arg(long, default_value = "constant", value_name = "KIND", requires = "open")]
+    arrivals: Arrivals,
+    /// Open loop: where the randomness of poisson arrivals begins
+    #[arg(long, default_value_t = 1, value_name = "N", requires = "open")]
+    seed: u64,
+    /// Open loop: the most requests that may be due and wait for a caller; one more counts as not sent
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "open")]
+    max_backlog: usize,
+    /// Worker threads of the client [default: the number of cores]
+    #[arg(long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
+    /// Keep each worker on a core of its own
+    #[arg(long)]
+    pin: bool,
+    /// Requests before that do not count: for this long, or 'auto' until the rate is steady
+    #[arg(long, default_value = "2s", value_parser = warmup, value_name = "TIME|auto")]
+    warmup: Warmup,
+    /// How long each step is measured
+    #[arg(short, long, default_value = "10s", value_parser = positive, value_name = "TIME")]
+    pub duration: Duration,
+}
+
+/// The most requests outstanding in an open loop, unless told otherwise.
+pub const OPEN_LOOP_CALLERS: u64 = 64;
+
+/// Callers on one QUIC connection, unless told otherwise: servers commonly allow 100 streams, netping's 256.
+const STREAMS: usize = 100;
+
+/// The distances between the requests of an open loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Arrivals {
+    /// Equal
+    Constant,
+    /// Exponentially distributed, as those of many independent users
+    Poisson,
+}
+
+impl LoadArgs {
+    /// Refuses steps that are shorter than their warm-up.
+    ///
+    /// # Errors
+    /// [`UsageError`].
+    pub fn check(&self) -> Result<(), UsageError> {
+        match self.warmup {
+            Warmup::Time(warmup) if self.duration < warmup => {
+                let (duration, warmup) = (format_duration(self.duration), format_duration(warmup));
+                Err(UsageError(format!(
+                    "-d {duration} is shorter than the warm-up of {warmup}: measure longer, or give a shorter --warmup"
+                )))
+            }
+            Warmup::Time(_) | Warmup::Auto => Ok(()),
+        }
+    }
+
+    /// An open loop with so many requests per second.
+    pub fn arrival(&self, rate: f64) -> Arrival {
+        match self.arrivals {
+            Arrivals::Constant => Arrival::Constant(rate),
+            Arrivals::Poisson => Arrival::Poisson { rate, seed: self.seed },
+        }
+    }
+
+    /// `base` under load: with so many callers, on so many shared connections; `None`: as many as there are workers.
+    ///
+    /// # Errors
+    /// [`UsageError`].
+    pub fn plan(
+        &self,
+        base: Plan,
+        callers: u64,
+        connections: Option<u64>,
+        arrival: Arrival,
+    ) -> Result<Plan, UsageError> {
+        let callers = u32::try_from(callers)
+            .map_err(|_| UsageError(format!("{callers} callers are too many; 4294967295 are the most")))?
+            as usize;
+        let workers = self.workers.map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
+        let scheme = base.target.scheme;
+        let connections = match connections {
+            _ if !scheme.multiplexes() => callers,
+            None if scheme == Scheme::Quic => callers.min(workers.max(callers.div_ceil(STREAMS))),
+            None => callers.min(workers),
+            Some(connections) => connections as usize,
+        };
+        Ok(Plan {
+            arrival,
+            max_backlog: self.max_backlog,
+            callers,
+            connections,
+            workers: workers.min(connections),
+            pin: self.pin,
+            warmup: self.warmup,
+            extent: Extent::Time(self.duration),
+            ..base
+        })
+    }
+}

@@ -1,0 +1,397 @@
+//! `netping proxy` with a relay that lives in the test.
+
+mod common;
+
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use common::{NO_METRICS, Server, load, netping, parse, run, stderr};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::Value;
+
+/// A relay that counts the connections it takes.
+struct Relay {
+    address: SocketAddr,
+    connections: Arc<AtomicU64>,
+}
+
+impl Relay {
+    /// Relays to `backend`; where nobody listens there, connections are closed at once.
+    fn start(backend: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&connections);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let stream = stream.unwrap();
+                counter.fetch_add(1, Ordering::Relaxed);
+                thread::spawn(move || relay(&stream, backend));
+            }
+        });
+        Self { address, connections }
+    }
+
+    /// `NAME=URL`, as --via has it.
+    fn via(&self, name: &str) -> String {
+        format!("{name}=tcp://{}", self.address)
+    }
+
+    /// The connections that came before this call. They are accepted in the order they came in, so that the reply on
+    /// one more shows that all have been.
+    fn connections(&self) -> u64 {
+        let mut last = TcpStream::connect(self.address).unwrap();
+        last.write_all(b"last\n").unwrap();
+        last.read_exact(&mut [0; 5]).unwrap();
+        self.connections.load(Ordering::Relaxed) - 1
+    }
+}
+
+fn relay(client: &TcpStream, backend: SocketAddr) {
+    let Ok(server) = TcpStream::connect(backend) else { return };
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    let upwards = thread::spawn(move || {
+        let _ = io::copy(&mut from, &mut to);
+        let _ = to.shutdown(Shutdown::Write);
+    });
+    let mut downwards = client;
+    let _ = io::copy(&mut &server, &mut downwards);
+    let _ = client.shutdown(Shutdown::Both);
+    upwards.join().unwrap();
+}
+
+fn address(server: &Server) -> SocketAddr {
+    server.url.strip_prefix("tcp://").unwrap().parse().unwrap()
+}
+
+/// An address where nobody listens.
+fn nobody() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn steps(run: &Value) -> &[Value] {
+    run["steps"].as_array().unwrap()
+}
+
+fn count(step: &Value, name: &str) -> u64 {
+    step["summary"][name].as_u64().unwrap()
+}
+
+/// The value of a measure in a step, in microseconds; `None` where there are too few samples.
+fn measured(step: &Value, measure: &str) -> Option<f64> {
+    let time = &step["summary"]["response_time"];
+    let nanoseconds = match measure {
+        "max" | "sd" => &time[measure],
+        "tm99.9" => &time["trimmed_mean"],
+        quantile => &time["quantiles"][quantile],
+    };
+    nanoseconds.as_f64().map(|time| time / 1e3)
+}
+
+/// The steps of one path at one rate.
+fn of<'a>(run: &'a Value, label: &'a str, rate: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let is = move |step: &&Value| step["label"] == label && step["settings"]["planned_rate"] == *rate;
+    steps(run).iter().filter(is)
+}
+
+const MEASURES: [&str; 9] = ["p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "tm99.9", "sd"];
+
+/// Checks that the overheads are those of the steps: every measure that all steps have, once for each proxy and rate.
+fn check_overheads(run: &Value, proxies: &[&str], rates: &[Value]) {
+    let mut overheads = run["overheads"].as_array().unwrap().iter();
+    for rate in rates {
+        for proxy in proxies {
+            for measure in MEASURES {
+                let side = |label: &str| of(run, label, rate).map(|step| measured(step, measure)).collect();
+                let (direct, by_way): (Option<Vec<f64>>, Option<Vec<f64>>) = (side("direct"), side(proxy));
+                let (Some(direct), Some(by_way)) = (direct, by_way) else { continue };
+                let overhead = overheads.next().unwrap();
+                assert_eq!((&overhead["via"], &overhead["measure"]), (&(*proxy).into(), &measure.into()));
+                assert_eq!(&overhead["planned_rate"], rate);
+                let number = |name: &str| overhead[name].as_f64().unwrap();
+                let (added, p) = (number("added_us"), number("p_value"));
+                assert!((added - (number("via_us") - number("direct_us"))).abs() < 1e-6, "{overhead}");
+                for (side, values) in [("direct_us", direct), ("via_us", by_way)] {
+                    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+                    let most = values.iter().copied().fold(0.0, f64::max);
+                    let mean = values.iter().sum::<f64>() / values.len() as f64;
+                    if measure.starts_with('p') {
+                        assert!(least - 1e-6 <= number(side) && number(side) <= most + 1e-6, "{overhead}: {values:?}");
+                    } else {
+                        assert!((number(side) - mean).abs() < 1e-6, "{overhead}: {values:?}");
+                    }
+                }
+                let interval = [0_usize, 1].map(|end| overhead["interval_us"][end].as_f64().unwrap());
+                assert!(interval[0] - 1e-6 <= added && added <= interval[1] + 1e-6, "{overhead}");
+                assert!((0.0..=1.0).contains(&p), "{overhead}");
+            }
+        }
+    }
+    assert_eq!(overheads.next(), None);
+}
+
+#[test]
+fn paths_are_interleaved_and_every_request_is_accounted_for() {
+    let server = Server::start("tokio", &[]);
+    let relays = ["first", "second"].map(|name| (name, Relay::start(address(&server))));
+    let [first, second] = relays.each_ref().map(|(name, relay)| relay.via(name));
+    let output = run(&[
+        "proxy",
+        "--direct",
+        &server.url,
+        "--via",
+        &first,
+        "--via",
+        &second,
+        "--rate",
+        "400,800",
+        "-d",
+        "300ms",
+        "--warmup",
+        "0s",
+        "--trials",
+        "2",
+        "-c",
+        "1",
+        "--requests-per-connection",
+        "7",
+        "--json",
+        "-",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let run = parse(&String::from_utf8(output.stdout.clone()).unwrap());
+    assert_eq!((&run["status"], &run["order_seed"]), (&"complete".into(), &1.into()));
+
+    let rates = [Value::from(400.0), Value::from(800.0)];
+    assert_eq!(steps(&run).len(), 12);
+    for (place, paths) in steps(&run).chunks(3).enumerate() {
+        let mut labels: Vec<&str> = paths.iter().map(|step| step["label"].as_str().unwrap()).collect();
+        labels.sort_unstable();
+        assert_eq!(labels, ["direct", "first", "second"]);
+        for step in paths {
+            assert_eq!(step["trial"].as_u64().unwrap(), place as u64 % 2 + 1);
+            assert_eq!(step["settings"]["planned_rate"], rates[place / 2]);
+            assert_eq!(step["settings"]["requests_per_connection"], 7);
+            assert_eq!(count(step, "scheduled"), count(step, "ok"));
+            assert!(count(step, "ok") > 0);
+        }
+    }
+    let requests = |step: &Value| count(step, "ok") + count(step, "outside_ok");
+    for (name, relay) in &relays {
+        let expected: u64 = rates
+            .iter()
+            .flat_map(|rate| of(&run, name, rate))
+            // One more, which showed that the proxy is there.
+            .map(|step| requests(step).div_ceil(7) + 1)
+            .sum();
+        // And one before all steps.
+        assert_eq!(relay.connections(), expected + 1, "{name}");
+    }
+    // Each path had one request before all steps, and each relay that of this test.
+    assert_eq!(server.requests(), steps(&run).iter().map(requests).sum::<u64>() + 3 + 2);
+    check_overheads(&run, &["first", "second"], &rates);
+
+    let table = stderr(&output);
+    assert!(table.contains("400 req/s planned") && table.contains("800 req/s planned"), "{table}");
+    // A few hundred samples do not tell it.
+    let tail: Vec<&str> = table.lines().filter(|line| line.starts_with("first") && line.contains("p99.99")).collect();
+    assert_eq!(tail.len(), 2, "{table}");
+    assert!(tail.iter().all(|line| line.split_whitespace().skip(2).all(|cell| cell == "-")), "{table}");
+}
+
+#[test]
+fn the_most_that_goes_is_looked_for_with_each_number_of_callers() {
+    let server = Server::start("tokio", &[]);
+    let relay = Relay::start(address(&server));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let output = run(&[
+        "proxy",
+        "--direct",
+        &server.url,
+        "--via",
+        &relay.via("relay"),
+        "--max=1,3",
+        "-d",
+        "200ms",
+        "--warmup",
+        "0s",
+        "--trials",
+        "2",
+        "--requests-per-connection",
+        "keep",
+        "--json",
+        file.to_str().unwrap(),
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let run = load(&file);
+    let settings: Vec<_> = steps(&run)
+        .iter()
+        .map(|step| (step["settings"]["arrivals"].as_str().unwrap(), step["settings"]["callers"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(settings, [[("closed", 1); 4], [("closed", 3); 4]].concat());
+    assert!(steps(&run).iter().all(|step| step["settings"]["requests_per_connection"].is_null()));
+    // Kept: one for each caller in each step; and one before all steps.
+    assert_eq!(relay.connections(), 1 + 2 * (1 + 3));
+
+    let overheads = run["overheads"].as_array().unwrap();
+    assert!(overheads.iter().any(|overhead| overhead["measure"] == "p50"));
+    assert!(overheads.iter().all(|overhead| overhead["planned_rate"].is_null() && overhead["via"] == "relay"));
+    let table = String::from_utf8(output.stdout).unwrap();
+    let rows = table.lines().skip_while(|line| !line.starts_with("the most that goes")).skip(2);
+    let names: Vec<&str> = rows.take(2).filter_map(|row| row.split_whitespace().next()).collect();
+    assert_eq!(names, ["direct", "relay"], "{table}");
+    assert!(table.contains("with which the direct path was at its most"), "{table}");
+}
+
+#[test]
+fn one_trial_has_no_intervals() {
+    let server = Server::start("tokio", &[]);
+    let via = format!("same={}", server.url);
+    let flags = ["--rate", "500", "-d", "200ms", "--warmup", "0s", "--trials", "1", "--json", "-"];
+    let output = run(&[&["proxy", "--direct", &server.url, "--via", &via], &flags[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let run = parse(&String::from_utf8(output.stdout.clone()).unwrap());
+    let overheads = run["overheads"].as_array().unwrap();
+    assert!(!overheads.is_empty());
+    assert!(overheads.iter().all(|overhead| overhead["interval_us"].is_null() && overhead["p_value"].is_null()));
+    assert!(stderr(&output).contains("One trial tells nothing of chance"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_proxys_demand_is_taken_from_where_it_is_said_to_be() {
+    let server = Server::start("tokio", &[]);
+    let via = format!("proxy={}", server.url);
+    let flags = ["--rate", "2k", "-d", "300ms", "--warmup", "0s", "--trials", "1", "--json", "-"];
+    let fixed = [&["proxy", "--direct", &server.url, "--via", &via], &flags[..]].concat();
+    let pid = format!("proxy={}", server.child.id());
+    let metrics = format!("proxy={}", server.metrics);
+    // A process that is named twice is counted once.
+    for flags in [&["--proxy-pid", &pid, "--proxy-pid", &pid][..], &["--proxy-metrics", &metrics]] {
+        let output = run(&[&fixed[..], flags].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let run = parse(&String::from_utf8(output.stdout).unwrap());
+        for step in steps(&run) {
+            let demand = &step["cost"]["server"];
+            if step["label"] == "proxy" {
+                assert!(demand["cpu_seconds"].as_f64().unwrap() > 0.0, "{flags:?}: {demand}");
+                let resident = demand["resident_bytes"].as_u64().unwrap();
+                assert!(resident > 0 && resident < 1 << 30, "{flags:?}: {demand}");
+            } else {
+                assert!(demand.is_null(), "{flags:?}: {demand}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_proxy_without_its_backend_is_a_failure_and_doubtful() {
+    let server = Server::start("tokio", &[]);
+    let relay = Relay::start(nobody());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let via = relay.via("relay");
+    let fixed = ["proxy", "--direct", &server.url, "--via", &via, "--json", file.to_str().unwrap()];
+    let flags = ["--rate", "100", "-d", "300ms", "--warmup", "0s", "--trials", "2", "--timeout", "1s"];
+    let output = run(&[&fixed[..], &flags].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let run = load(&file);
+    assert_eq!(steps(&run).len(), 4);
+    for step in steps(&run) {
+        let errors = step["summary"]["errors"].as_object().unwrap();
+        if step["label"] == "relay" {
+            assert_eq!(count(step, "ok"), 0);
+            assert!(!errors.is_empty() && errors.keys().all(|kind| ["eof", "reset"].contains(&kind.as_str())));
+        } else {
+            assert_eq!((errors.len(), count(step, "ok")), (0, count(step, "scheduled")));
+        }
+    }
+    assert!(run["overheads"].is_null(), "{}", run["overheads"]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("requests failed") && table.contains("doubtful"), "{table}");
+    assert!(table.lines().filter(|line| line.starts_with("relay*")).count() > 1, "{table}");
+    assert!(!table.contains("direct*"), "{table}");
+}
+
+#[test]
+fn a_proxy_that_is_not_there_is_named_before_anything_is_measured() {
+    let server = Server::start("tokio", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let gone = format!("tcp://{}", nobody());
+    let (there, via) = (format!("there={}", server.url), format!("gone={gone}"));
+    let fixed = ["proxy", "--direct", &server.url, "--via", &there, "--via", &via, "--rate", "100"];
+    let output = run(&[&fixed[..], &["--json", file.to_str().unwrap()]].concat());
+    assert_eq!(output.status.code(), Some(3));
+    let text = stderr(&output);
+    assert!(text.contains(&format!("gone: {gone}")) && text.contains("refused"), "{text}");
+    let run = load(&file);
+    assert_eq!((&run["status"], steps(&run).len()), (&"partial".into(), 0));
+}
+
+#[test]
+fn wrong_usage_says_what_to_write() {
+    let cases: [(&[&str], &str); 12] = [
+        (&["--via", "a=tcp://127.0.0.1:1", "--via", "a=tcp://127.0.0.1:2", "--rate", "1"], "stands there twice"),
+        (&["--via", "direct=tcp://127.0.0.1:1", "--rate", "1"], "give the proxy another one"),
+        (&["--via", "tcp://127.0.0.1:1", "--rate", "1"], "write NAME="),
+        (&["--via", "=tcp://127.0.0.1:1", "--rate", "1"], "write NAME="),
+        (&["--via", "a=udp://127.0.0.1:1", "--rate", "1"], "unknown scheme 'udp'"),
+        (&["--rate", "1"], "--via"),
+        (&["--via", "a=tcp://127.0.0.1:1"], "--rate"),
+        (&["--via", "a=tcp://127.0.0.1:1", "--rate", "1", "--requests-per-connection", "0"], "'keep'"),
+        (&["--via", "a=tcp://127.0.0.1:1", "--rate", "1", "--proxy-pid", "b=1"], "no --via has this name, only a"),
+        (&["--via", "a=tcp://127.0.0.1:1", "--rate", "1", "--proxy-pid", "a=x"], "invalid digit"),
+        (
+            &["--via", "a=tcp://127.0.0.1:1", "--rate", "1", "--proxy-pid", "a=1", "--proxy-metrics", "a=http://h/"],
+            "in one place",
+        ),
+        (&["--via", "a=tcp://127.0.0.1:1", "--rate", "1", "-d", "1s"], "shorter than the warm-up"),
+    ];
+    for (flags, message) in cases {
+        let output = run(&[&["proxy", "--direct", "tcp://127.0.0.1:1"], flags].concat());
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{flags:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn ctrl_c_keeps_what_there_is() {
+    let server = Server::start("tokio", &[]);
+    let relay = Relay::start(address(&server));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let mut client = netping()
+        .args(["proxy", "--direct", &server.url, "--via", &relay.via("relay"), "--rate", "200"])
+        .args(["-d", "60s", "--warmup", "0s", "--json", file.to_str().unwrap()])
+        .args(NO_METRICS)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Each path has one request before all steps.
+    while server.requests() < 10 {
+        assert_eq!(client.try_wait().unwrap(), None);
+        thread::sleep(Duration::from_millis(10));
+    }
+    kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).unwrap();
+    assert_eq!(client.wait().unwrap().code(), Some(130));
+    let run = load(&file);
+    assert_eq!((&run["status"], steps(&run).len()), (&"partial".into(), 1));
+    assert_eq!(steps(&run)[0]["status"], "partial");
+    assert!(count(&steps(&run)[0], "ok") > 0);
+    assert!(run["overheads"].is_null());
+}
