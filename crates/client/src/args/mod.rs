@@ -2,6 +2,7 @@
 
 mod certs;
 mod connect;
+mod export;
 mod ladder;
 mod latency;
 mod output;
@@ -12,6 +13,7 @@ mod throughput;
 
 pub use certs::CertsArgs;
 pub use connect::ConnectArgs;
+pub use export::ExportArgs;
 pub use ladder::LadderArgs;
 pub use latency::{LatencyArgs, Repeat};
 pub use output::{JsonTo, OutputArgs, TrialArgs};
