@@ -41,7 +41,8 @@ fn table<T>(columns: &[Column<T>], rows: &[&T]) -> Option<String> {
     }
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let titles = line(columns.iter().map(|column| column.title.to_owned()).collect());
-    let rule = line(columns.iter().map(|column| if column.words { "---" } else { "---:" }.to_owned()).collect());
+    let rule = |column: &Column<T>| if column.words { "---" } else { "---:" };
+    let rule = line(columns.iter().map(|column| rule(column).to_owned()).collect());
     let rows = rows.iter().map(|row| line(columns.iter().map(|column| escape(&(column.cell)(row))).collect()));
     Some([titles, rule].into_iter().chain(rows).collect())
 }
@@ -89,30 +90,32 @@ fn step_columns(steps: &[&Step]) -> Vec<Column<Step>> {
 }
 
 const BULK: [Column<BulkStep>; 8] = [
-    words("target", |step| step.target.clone()),
-    words("direction", |step| match step.settings.direction {
+    words("target", |step: &BulkStep| step.target.clone()),
+    words("direction", |step: &BulkStep| match step.settings.direction {
         Direction::Down => "down".to_owned(),
         Direction::Up => "up".to_owned(),
     }),
-    number("bytes", |step| thousands(step.settings.size_bytes as f64)),
-    number("streams", |step| step.settings.streams.to_string()),
-    number("runs", |step| step.runs.len().to_string()),
-    number("GiB/s", |step| step.summary.map_or_else(nothing, |summary| format!("{:.3}", summary.gib_per_second.mean))),
-    number("±GiB/s", |step| {
+    number("bytes", |step: &BulkStep| thousands(step.settings.size_bytes as f64)),
+    number("streams", |step: &BulkStep| step.settings.streams.to_string()),
+    number("runs", |step: &BulkStep| step.runs.len().to_string()),
+    number("GiB/s", |step: &BulkStep| {
+        step.summary.map_or_else(nothing, |summary| format!("{:.3}", summary.gib_per_second.mean))
+    }),
+    number("±GiB/s", |step: &BulkStep| {
         let half = step.summary.and_then(|summary| summary.gib_per_second.half_width);
         half.map_or_else(nothing, |half| format!("{half:.3}"))
     }),
-    number("failed", |step| thousands(step.errors.values().sum::<u64>() as f64)),
+    number("failed", |step: &BulkStep| thousands(step.errors.values().sum::<u64>() as f64)),
 ];
 
 const OVERHEAD: [Column<Overhead>; 7] = [
-    words("via", |overhead| overhead.via.clone()),
-    number("planned req/s", |overhead| overhead.planned_rate.map_or_else(nothing, thousands)),
-    words("measure", |overhead| overhead.measure.clone()),
-    number("direct us", |overhead| micros(overhead.direct_us)),
-    number("via us", |overhead| micros(overhead.via_us)),
-    number("added us", |overhead| micros(overhead.added_us)),
-    number("95% interval us", |overhead| {
+    words("via", |overhead: &Overhead| overhead.via.clone()),
+    number("planned req/s", |overhead: &Overhead| overhead.planned_rate.map_or_else(nothing, thousands)),
+    words("measure", |overhead: &Overhead| overhead.measure.clone()),
+    number("direct us", |overhead: &Overhead| micros(overhead.direct_us)),
+    number("via us", |overhead: &Overhead| micros(overhead.via_us)),
+    number("added us", |overhead: &Overhead| micros(overhead.added_us)),
+    number("95% interval us", |overhead: &Overhead| {
         let interval = overhead.interval_us;
         interval.map_or_else(nothing, |[low, high]| format!("{}..{}", micros(low), micros(high)))
     }),
