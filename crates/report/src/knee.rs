@@ -3,9 +3,9 @@
 /// A rate that grows by less than this share has stopped growing.
 const GROWTH: f64 = 0.05;
 
-/// The place of the knee among the steps of a closed-loop sweep, each as its rate in requests/s and its 99th percentile,
-/// in ascending order of callers: the first step that no later one beats by 5 % in rate, while the 99th percentile of
-/// the next is higher. `None` where the rate still grows at the end.
+/// The place of the knee among the steps of a closed-loop sweep, each as its rate in requests/s and its 99th
+/// percentile, in ascending order of callers: the first step that no later one beats by 5 % in rate, while the 99th
+/// percentile of the next is higher. `None` where the rate still grows at the end.
 pub fn knee(steps: &[(f64, Option<u64>)]) -> Option<usize> {
     let full = |at: usize| {
         let best = steps[at + 1..].iter().map(|(rate, _)| *rate).fold(0.0, f64::max);

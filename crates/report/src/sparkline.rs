@@ -5,12 +5,12 @@ use crate::distribution::{Histogram, is_backed};
 /// How many characters it has.
 const LENGTH: usize = 8;
 
-/// What the characters are, from the median up; each stands for twice the time of the one before.
+/// The levels, from the median up; each stands for twice the time of the one before, the last also for more.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The tail from the median to the 99.9th percentile, at eight quantiles whose distances to 1 fall in equal proportions.
-/// Each character up is twice the median once more: `▁▁▁▂▂▃▅█`, or `00011247` where `unicode` is not to be had; a space
-/// where there are too few samples to tell.
+/// The tail from the median to the 99.9th percentile, at eight quantiles whose distances to 1 fall in equal
+/// proportions. Each level is a doubling of the median: `▁▁▁▂▂▃▅█`, or `00011247` where `unicode` is not to be had; a
+/// space where there are too few samples to tell.
 pub fn sparkline(histogram: &Histogram, unicode: bool) -> String {
     let median = histogram.value_at_quantile(0.5).max(1) as f64;
     let character = |place: usize| {

@@ -1,5 +1,5 @@
-//! The response times of each step as the text that HdrHistogram's `outputPercentileDistribution` writes and its plotters
-//! read, in milliseconds. A file takes one distribution.
+//! The response times of each step as the text that HdrHistogram's `outputPercentileDistribution` writes and its
+//! plotters read, in milliseconds. A file takes one distribution.
 
 use super::{ExportError, Rendered, decoded, text};
 use crate::{
@@ -34,8 +34,8 @@ fn file(step: &Step) -> Result<Vec<u8>, ExportError> {
     Ok(text(&lines))
 }
 
-/// The format is that of Java's `AbstractHistogram.outputPercentileDistribution`; values have six digits after the point,
-/// which are nanoseconds.
+/// The format is that of Java's `AbstractHistogram.outputPercentileDistribution`; values have six digits after the
+/// point, the last of which are nanoseconds.
 fn distribution(histogram: &Histogram) -> Vec<String> {
     let title = format!("{:>12} {:>14} {:>10} {:>14}", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
     let mut lines = vec![title, String::new()];

@@ -1,5 +1,6 @@
-//! A log of HdrHistogram, as `HistogramLogProcessor`, HistogramLogAnalyzer and Python's hdrh read it: for each step a line
-//! for each kind of time, over the whole step. Histograms are of nanoseconds, longest times are shown in milliseconds.
+//! A log of HdrHistogram, as `HistogramLogProcessor`, HistogramLogAnalyzer and Python's hdrh read it: for each step a
+//! line for each kind of time, over the whole step. Histograms are of nanoseconds, longest times are shown in
+//! milliseconds.
 
 use std::time::{Duration, SystemTime};
 
@@ -64,8 +65,8 @@ fn kinds(step: &Step) -> Vec<(&'static str, &str)> {
     kinds
 }
 
-/// What a line is tagged with: the target or its label, the callers, and which time it is. Commas and white space have a
-/// meaning in the format.
+/// What a line is tagged with: the target or its label, the callers, and which time it is. Commas and white space have
+/// a meaning in the format.
 fn tag(step: &Step, kind: &str) -> String {
     let name = step.label.as_deref().unwrap_or(&step.target);
     let rate = step.settings.planned_rate.map_or_else(String::new, |rate| format!(";rate={rate}"));

@@ -83,8 +83,8 @@ pub enum ExportError {
 }
 
 impl Format {
-    /// Writes the results anew to `path`. A format that takes one distribution for each file has the first step there, and
-    /// the others beside it with their number before the extension: `run.hgrm`, `run.2.hgrm`, `run.3.hgrm`.
+    /// Writes the results anew to `path`. A format that takes one distribution for each file has the first step there,
+    /// and the others beside it with their number before the extension: `run.hgrm`, `run.2.hgrm`, `run.3.hgrm`.
     ///
     /// # Errors
     /// [`ExportError`], and then an old file is as it was.
