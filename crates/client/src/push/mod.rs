@@ -75,7 +75,7 @@ impl Push {
 
 impl Observer for Push {
     fn phase(&self, _phase: Phase, _planned: Option<Duration>) {
-        self.pushed.replace(None);
+        self.pushed.set(None);
     }
 
     fn tick(&self, elapsed: Duration, rate: f64) {

@@ -28,9 +28,9 @@ fn file(step: &Step) -> Result<Vec<u8>, ExportError> {
     let mut lines = distribution(&histogram);
     // At the end: readers take the first line for the titles.
     let rate = step.settings.planned_rate.map_or_else(String::new, |rate| format!(", {rate} requests/s planned"));
-    let label = step.label.as_deref().unwrap_or_default().replace(char::is_whitespace, " ");
-    let (target, callers, trial) = (&step.target, step.settings.callers, step.trial);
-    lines.push(format!("#[netping: response time in ms, {target} {label}, {callers} callers{rate}, trial {trial}]"));
+    let name = step.label.as_ref().unwrap_or(&step.target).replace(char::is_whitespace, " ");
+    let (callers, trial) = (step.settings.callers, step.trial);
+    lines.push(format!("#[netping: response time in ms, {name}, {callers} callers{rate}, trial {trial}]"));
     Ok(text(&lines))
 }
 
