@@ -76,6 +76,8 @@ pub trait Observer {
     fn phase(&self, phase: Phase, planned: Option<Duration>);
     /// The phase has lasted `elapsed`, and replies come at `rate` per second.
     fn tick(&self, elapsed: Duration, rate: f64);
+    /// A worker handed on what it recorded in a second.
+    fn interval(&self, _interval: &Interval) {}
 }
 
 /// The phases of a step.
@@ -252,6 +254,7 @@ impl Running<'_> {
         while reports.len() < plan.workers {
             match inbox.recv_timeout(LOOK) {
                 Ok(Event::Interval { worker, interval }) => {
+                    self.step.observer.interval(&interval);
                     // A worker that is done no longer wants it.
                     let _ = self.spares[worker].send(collector.add(*interval));
                 }

@@ -21,6 +21,7 @@ mod live;
 mod pacer;
 pub mod plan;
 mod progress;
+mod push;
 pub mod server_metrics;
 mod server_process;
 pub mod session;

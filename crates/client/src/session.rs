@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::{self, Write},
-    thread,
+    slice, thread,
     time::Duration,
 };
 
@@ -21,6 +21,7 @@ use crate::{
     interrupt::Interrupt,
     plan::{Extent, Plan, Warmup},
     progress::Bar,
+    push::{Push, Watchers},
     server_metrics::{Probe, ServerSource},
     start_error::StartError,
     verdict,
@@ -44,6 +45,7 @@ pub struct Session {
     output: OutputArgs,
     interrupt: Interrupt,
     bar: Bar,
+    push: Option<Push>,
     /// Whether a step was not as it should be.
     failed: bool,
     /// Whether results could not be written.
@@ -78,6 +80,7 @@ impl Session {
         if let Some(JsonTo::File(path)) = &output.json {
             run.save(path)?;
         }
+        output.export.write(slice::from_ref(&run))?;
         for warning in environment::warnings(&run.environment) {
             eprintln!("warning: {warning}");
         }
@@ -86,6 +89,7 @@ impl Session {
             output: output.clone(),
             interrupt: Interrupt::on_signals().context("cannot handle Ctrl-C")?,
             bar: Bar::new(),
+            push: output.prometheus_push.clone().map(Push::start).transpose().context("cannot start a thread")?,
             failed: false,
             unsaved: false,
             trial: 1,
@@ -109,6 +113,11 @@ impl Session {
         self.bar.hidden(|| {
             let _ = writeln!(io::stderr(), "{line}");
         });
+    }
+
+    /// The steps that were run.
+    pub fn steps(&self) -> &[Step] {
+        &self.run.steps
     }
 
     /// Whether the user wants it to end.
@@ -184,7 +193,7 @@ impl Session {
             self.remark(&format!("warning: {}: {objection}", plan.target));
         }
         self.bar.begin(&format!("{}  {} callers", plan.label.as_deref().unwrap_or(""), plan.callers));
-        let outcome = engine::run(plan, &self.interrupt, &self.bar);
+        let outcome = engine::run(plan, &self.interrupt, &Watchers::of(plan, &self.bar, self.push.as_ref()));
         self.bar.end();
         let outcome = outcome?;
         let settings = plan.settings(outcome.warmup);
@@ -243,6 +252,9 @@ impl Session {
             self.remark("warning: no request ended within the window; use a longer -d, or a shorter --timeout");
             self.failed = true;
         }
+        if let Some(trouble) = self.push.as_ref().and_then(|push| push.end_step(&step)) {
+            self.remark(&trouble);
+        }
         self.run.steps.push(step);
         self.save();
         Ok(&self.run.steps[self.run.steps.len() - 1])
@@ -276,6 +288,7 @@ impl Session {
             self.run.status = Status::Complete;
         }
         self.save();
+        self.end_push();
         self.say(&verdict::text(&self.run.steps));
         if self.output.json == Some(JsonTo::Stdout) {
             self.print_json();
@@ -289,13 +302,25 @@ impl Session {
 
     /// Ends after a step that could not start: what was measured before it is saved.
     pub fn abandon(mut self, error: StartError) -> Failed {
+        self.end_push();
         if self.output.json == Some(JsonTo::Stdout) {
             self.print_json();
         }
         error.into()
     }
 
+    /// Waits until the last numbers are pushed, or cannot be.
+    fn end_push(&mut self) {
+        if let Some(trouble) = self.push.take().and_then(Push::end) {
+            self.remark(&trouble);
+        }
+    }
+
     fn save(&mut self) {
+        if let Err(error) = self.output.export.write(slice::from_ref(&self.run)) {
+            self.remark(&format!("error: {error}"));
+            self.unsaved = true;
+        }
         if let Some(JsonTo::File(path)) = &self.output.json
             && let Err(error) = self.run.save(path)
         {

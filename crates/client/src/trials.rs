@@ -14,12 +14,12 @@ use crate::{args::TrialArgs, commands::Failed, plan::Plan, session::Session, sta
 
 const COLUMNS: [Column; 8] = [
     Column::text("target", 0),
-    Column::number("callers", 0),
+    Column::number("callers", 0).spare(1),
     Column::text("measure", 0),
     Column::number("mean", 0),
-    Column::number("+-95%", 0),
+    Column::number("+-95%", 0).spare(2),
     Column::number("to first", 0),
-    Column::number("95% interval", 0),
+    Column::number("95% interval", 0).spare(3),
     Column::text("shown", 0),
 ];
 

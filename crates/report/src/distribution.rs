@@ -94,7 +94,7 @@ fn name(percent: f64) -> String {
 }
 
 /// Whether `count` samples are enough for a quantile given in per cent.
-fn is_backed(count: u64, percent: f64) -> bool {
+pub(crate) fn is_backed(count: u64, percent: f64) -> bool {
     let tail = percent.min(100.0 - percent) / 100.0;
     // A hair of tolerance: 100 - 99.9 is not exactly 0.1.
     count as f64 * tail >= BEYOND * (1.0 - 1e-9)

@@ -11,12 +11,16 @@ mod connect;
 mod distribution;
 mod doubt;
 mod error_kind;
+pub mod export;
 mod fairness;
 pub mod format;
+mod knee;
 mod overhead;
 mod precision;
 mod recorder;
 mod run;
+mod save;
+mod sparkline;
 mod summary;
 pub mod table;
 mod warm_up;
@@ -30,11 +34,12 @@ pub use distribution::{Distribution, Histogram, QUANTILES, counts, decode_histog
 pub use doubt::{Doubt, Facts};
 pub use error_kind::ErrorKind;
 pub use fairness::{Fairness, PerConnection};
+pub use knee::knee;
 pub use overhead::Overhead;
 pub use precision::Precision;
 pub use recorder::{Interval, LoopKind, Outside, Recorder, Sample, Sink, Window};
-pub use run::{
-    Environment, Histograms, IntervalSummary, Run, SCHEMA_VERSION, SaveError, Status, Step, StepSettings, Tool,
-};
+pub use run::{Environment, Histograms, IntervalSummary, Run, SCHEMA_VERSION, Status, Step, StepSettings, Tool};
+pub use save::{SaveError, write_atomically};
+pub use sparkline::sparkline;
 pub use summary::{Accounting, Cost, ServerDemand, Summary};
 pub use warm_up::mser5;

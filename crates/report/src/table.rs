@@ -1,6 +1,9 @@
 //! Tables for a terminal or a file.
 
-use std::io::{self, IsTerminal};
+use std::{
+    env,
+    io::{self, IsTerminal},
+};
 
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
 
@@ -13,37 +16,64 @@ pub struct Column {
     pub width: u16,
     /// Whether values stand at its left; numbers stand at the right.
     pub left: bool,
+    /// How easily it is done without: where a terminal is too narrow, the columns with the highest go first, and those
+    /// with 0 stay.
+    pub spare: u8,
 }
 
 impl Column {
     /// A column of numbers.
     pub const fn number(title: &'static str, width: u16) -> Self {
-        Self { title, width, left: false }
+        Self { title, width, left: false, spare: 0 }
     }
 
     /// A column of words.
     pub const fn text(title: &'static str, width: u16) -> Self {
-        Self { title, width, left: true }
+        Self { title, width, left: true, spare: 0 }
+    }
+
+    /// The column, left out of a narrow terminal after those with a higher number.
+    #[must_use]
+    pub const fn spare(self, spare: u8) -> Self {
+        Self { spare, ..self }
+    }
+
+    /// Characters that it takes, with the gap at its right.
+    fn space(&self) -> usize {
+        usize::from(GAP) + usize::from(self.width).max(self.title.chars().count())
     }
 }
+
+/// Spaces between two columns.
+const GAP: u16 = 2;
 
 /// A table whose rows can be shown one by one, as they come about, and still stand under each other.
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<Column>,
+    /// Whether there is room for each column.
+    shown: Vec<bool>,
     styled: bool,
 }
 
 impl Table {
-    /// A table for standard output: its titles are bold where that is a terminal, unless `NO_COLOR` is set.
+    /// A table for standard output: where that is a terminal, its titles are bold, unless `NO_COLOR` is set, and columns
+    /// that can be spared are left out until it fits.
     pub fn new(columns: Vec<Column>) -> Self {
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { columns, styled: io::stdout().is_terminal() && !no_color }
+        let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let styled = io::stdout().is_terminal() && !no_color;
+        Self { shown: fitting(&columns, terminal_width()), columns, styled }
     }
 
-    /// The line of titles.
+    /// The line of titles; above it one with those that are left out, if any are.
     pub fn header(&self) -> String {
-        self.lines(&[self.columns.iter().map(|column| column.title.to_owned()).collect()], self.styled)
+        let titles = self.lines(&[self.columns.iter().map(|column| column.title.to_owned()).collect()], self.styled);
+        let left_out = self.columns.iter().zip(&self.shown).filter(|(_, shown)| !**shown);
+        let left_out: Vec<&str> = left_out.map(|(column, _)| column.title).collect();
+        if left_out.is_empty() {
+            return titles;
+        }
+        format!("left out for width: {} (wider terminal or --json)\n{titles}", left_out.join(", "))
     }
 
     /// One row.
@@ -69,22 +99,65 @@ impl Table {
             table.enforce_styling();
         }
         for row in rows {
-            table.add_row(row.iter().zip(&self.columns).map(|(text, column)| {
+            table.add_row(self.kept(row).map(|(text, column)| {
                 let cell = Cell::new(text);
                 let cell = if bold { cell.add_attribute(Attribute::Bold) } else { cell };
                 cell.set_alignment(if column.left { CellAlignment::Left } else { CellAlignment::Right })
             }));
         }
-        for (at, column) in self.columns.iter().enumerate() {
+        for (at, (column, _)) in self.kept(&self.columns).enumerate() {
             if let Some(settings) = table.column_mut(at) {
-                settings.set_padding((0, 2));
-                settings.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(column.width + 2)));
+                settings.set_padding((0, GAP));
+                settings.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(column.width + GAP)));
             }
         }
         let text = table.to_string();
         let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
         lines.join("\n")
     }
+
+    /// What of a row there is room for, each cell with its column.
+    fn kept<'a, T>(&'a self, row: &'a [T]) -> impl Iterator<Item = (&'a T, &'a Column)> {
+        let all = row.iter().zip(&self.columns).zip(&self.shown);
+        all.filter_map(|(cell, shown)| shown.then_some(cell))
+    }
+}
+
+/// Which columns to show in so many characters.
+fn fitting(columns: &[Column], width: Option<usize>) -> Vec<bool> {
+    let mut shown = vec![true; columns.len()];
+    let Some(width) = width else { return shown };
+    // The last gap is of no need.
+    let mut needed = columns.iter().map(Column::space).sum::<usize>().saturating_sub(usize::from(GAP));
+    let mut spared: Vec<usize> = (0..columns.len()).filter(|&at| columns[at].spare > 0).collect();
+    spared.sort_by_key(|&at| columns[at].spare);
+    while needed > width
+        && let Some(at) = spared.pop()
+    {
+        shown[at] = false;
+        needed -= columns[at].space();
+    }
+    shown
+}
+
+/// The width of the terminal that standard output is, in characters; `None` where it is none, or nobody knows.
+fn terminal_width() -> Option<usize> {
+    if !io::stdout().is_terminal() {
+        return None;
+    }
+    let told = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let width = told.or_else(|| comfy_table::Table::new().width().map(usize::from));
+    width.filter(|&width| width > 0)
+}
+
+/// Whether the locale's characters are Unicode's, as it is with blocks and the like.
+pub fn is_unicode() -> bool {
+    let locale =
+        ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env::var(name).ok().filter(|text| !text.is_empty()));
+    locale.is_some_and(|locale| {
+        let locale = locale.to_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
 }
 
 #[cfg(test)]
@@ -103,5 +176,36 @@ mod tests {
         let columns = [Column::text("rung", 0), Column::number("n", 0)];
         let rows = [vec!["threads".to_owned(), "1".to_owned()], vec!["x".to_owned(), "1,000".to_owned()]];
         assert_eq!(Table::whole(&columns, &rows), "rung         n\nthreads      1\nx        1,000");
+    }
+
+    #[test]
+    fn what_can_best_be_spared_is_left_out_and_named() {
+        let columns = vec![
+            Column::number("req/s", 9),
+            Column::number("p99 us", 6).spare(1),
+            Column::number("p99.9 us", 8).spare(3),
+            Column::number("max us", 7).spare(2),
+        ];
+        let titles = |width| {
+            let shown = fitting(&columns, width);
+            Table { shown, columns: columns.clone(), styled: false }.header()
+        };
+        assert_eq!(titles(None), "    req/s  p99 us  p99.9 us   max us");
+        assert_eq!(titles(Some(36)), titles(None));
+        assert_eq!(
+            titles(Some(35)),
+            "left out for width: p99.9 us (wider terminal or --json)\n    req/s  p99 us   max us"
+        );
+        assert_eq!(
+            titles(Some(1)),
+            "left out for width: p99 us, p99.9 us, max us (wider terminal or --json)\n    req/s"
+        );
+    }
+
+    #[test]
+    fn a_row_leaves_out_what_its_titles_do() {
+        let columns = vec![Column::text("a", 1), Column::number("b", 9).spare(1), Column::number("c", 1)];
+        let table = Table { shown: fitting(&columns, Some(10)), columns, styled: false };
+        assert_eq!(table.row(&["x", "y", "z"].map(str::to_owned)), "x  z");
     }
 }

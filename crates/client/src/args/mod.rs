@@ -2,6 +2,7 @@
 
 mod certs;
 mod connect;
+mod export;
 mod ladder;
 mod latency;
 mod load;
@@ -14,6 +15,7 @@ mod throughput;
 
 pub use certs::CertsArgs;
 pub use connect::ConnectArgs;
+pub use export::ExportArgs;
 pub use ladder::LadderArgs;
 pub use latency::{LatencyArgs, Repeat};
 pub use output::{JsonTo, OutputArgs, TrialArgs};

@@ -5,7 +5,9 @@ use std::{path::PathBuf, str::FromStr};
 use clap::Args;
 use netping_protocol::target::Target;
 use netping_report::{Answer, Condition, Summary};
+use url::Url;
 
+use super::ExportArgs;
 use crate::server_metrics::ServerSource;
 
 /// How often to measure.
@@ -25,6 +27,12 @@ pub struct OutputArgs {
     /// Write the results as JSON, anew after every step; '-': to standard output at the end, with tables on stderr
     #[arg(long, value_name = "FILE")]
     pub json: Option<JsonTo>,
+    /// Other formats of results.
+    #[command(flatten)]
+    pub export: ExportArgs,
+    /// Push live numbers to a Prometheus Pushgateway once a second; without a path: to /metrics/job/netping
+    #[arg(long, value_name = "URL", value_parser = gateway)]
+    pub prometheus_push: Option<String>,
     /// Exit with 1 when a larger share of requests fails, from 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
     pub max_error_rate: f64,
@@ -79,6 +87,15 @@ impl FromStr for JsonTo {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(if text == "-" { Self::Stdout } else { Self::File(text.into()) })
     }
+}
+
+fn gateway(text: &str) -> Result<String, String> {
+    let url = Url::parse(text).ok().filter(|url| url.scheme() == "http" && url.has_host());
+    let mut url = url.ok_or("not the URL of a Pushgateway, such as http://HOST:9091/metrics/job/netping")?;
+    if url.path() == "/" {
+        url.set_path("/metrics/job/netping");
+    }
+    Ok(url.into())
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -15,12 +15,12 @@ use crate::{
 const COLUMNS: [Column; 8] = [
     Column::text("us", 0),
     Column::number("p50", 0),
-    Column::number("p90", 0),
+    Column::number("p90", 0).spare(1),
     Column::number("p99", 0),
     Column::number("p99.9", 0),
     Column::number("max", 0),
-    Column::number("mean", 0),
-    Column::number("sd", 0),
+    Column::number("mean", 0).spare(2),
+    Column::number("sd", 0).spare(3),
 ];
 
 /// Runs the command.

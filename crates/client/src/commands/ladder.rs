@@ -59,14 +59,14 @@ const COLUMNS: [Column; 12] = [
     Column::text("rung", 0),
     Column::text("over", 0),
     Column::number("p50 us", 0),
-    Column::number("+-us", 0),
+    Column::number("+-us", 0).spare(2),
     Column::number("+us", 0),
     Column::number("peak req/s", 0),
     Column::number("x", 0),
-    Column::number("p99 us", 0),
+    Column::number("p99 us", 0).spare(1),
     Column::number("cli us", 0),
     Column::number("srv us", 0),
-    Column::text("+cli +srv", 0),
+    Column::text("+cli +srv", 0).spare(3),
 ];
 
 impl Rung {

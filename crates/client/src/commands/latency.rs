@@ -4,9 +4,10 @@ use std::{env, net::IpAddr};
 
 use netping_protocol::target::Target;
 use netping_report::{
-    Step,
+    Step, decode_histogram,
     format::{micros, nanos_as_micros},
-    table::{Column, Table},
+    sparkline,
+    table::{self, Column, Table},
 };
 
 use super::Failed;
@@ -17,16 +18,16 @@ use crate::{
     trials,
 };
 
-/// The quantiles that the table shows, in per cent.
-const SHOWN: [(f64, &str); 8] = [
-    (1.0, "p1"),
-    (25.0, "p25"),
-    (50.0, "p50"),
-    (75.0, "p75"),
-    (90.0, "p90"),
-    (95.0, "p95"),
-    (99.0, "p99"),
-    (99.9, "p99.9"),
+/// The quantiles that the table shows, in per cent, and how easily each is done without.
+const SHOWN: [(f64, &str, u8); 8] = [
+    (1.0, "p1", 1),
+    (25.0, "p25", 5),
+    (50.0, "p50", 0),
+    (75.0, "p75", 6),
+    (90.0, "p90", 0),
+    (95.0, "p95", 4),
+    (99.0, "p99", 0),
+    (99.9, "p99.9", 0),
 ];
 
 /// Runs the command.
@@ -40,9 +41,10 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
     if args.trials.trials > 1 {
         return Ok(trials::run(session, &args.trials, &[plans])?.finish());
     }
-    let quantiles = SHOWN.iter().map(|(_, title)| Column::number(title, 5));
-    let others = ["max", "mean", "sd"].map(|title| Column::number(title, 5));
-    let table = Table::new(quantiles.chain(others).collect());
+    let quantiles = SHOWN.iter().map(|&(_, title, spare)| Column::number(title, 5).spare(spare));
+    let others = [("max", 0), ("mean", 0), ("sd", 3)].map(|(title, spare)| Column::number(title, 5).spare(spare));
+    let tail = Column::text("p50..p99.9", 10).spare(2);
+    let table = Table::new(quantiles.chain(others).chain([tail]).collect());
 
     let mut heading = None;
     let mut round = 0;
@@ -78,8 +80,10 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
 fn row(step: &Step) -> Vec<String> {
     let time = &step.summary.service_time;
     let optional = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| micros(value / 1e3));
-    let quantiles = SHOWN.iter().map(|&(percent, _)| nanos_as_micros(time.quantile(percent)));
-    quantiles.chain([nanos_as_micros(time.max), optional(time.mean), optional(time.sd)]).collect()
+    let quantiles = SHOWN.iter().map(|&(percent, ..)| nanos_as_micros(time.quantile(percent)));
+    let tail = decode_histogram(&step.histograms.service_time).map(|times| sparkline(&times, table::is_unicode()));
+    let others = [nanos_as_micros(time.max), optional(time.mean), optional(time.sd), tail.unwrap_or_default()];
+    quantiles.chain(others).collect()
 }
 
 /// Each address of each target's name as a target of its own, less this pod's.

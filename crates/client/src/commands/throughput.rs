@@ -3,6 +3,7 @@
 use netping_report::{
     Condition, Status, Step, Summary,
     format::{micros, nanos_as_micros, optional, thousands},
+    knee,
     table::{Column, Table},
 };
 
@@ -28,13 +29,13 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
     }
     let closed = Table::new(vec![
         Column::number("callers", 7),
-        Column::number("conns", 5),
+        Column::number("conns", 5).spare(1),
         Column::number("req/s", 9),
         Column::number("+-%", 4),
         Column::number("p50 us", 6),
         Column::number("p99 us", 6),
-        Column::number("p99.9 us", 8),
-        Column::number("max us", 7),
+        Column::number("p99.9 us", 8).spare(3),
+        Column::number("max us", 7).spare(2),
         Column::number("cli us", 6),
         Column::number("srv us", 6),
         Column::number("failed", 6),
@@ -46,9 +47,9 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
         Column::number("p99 us", 6),
         Column::number("response p50", 6),
         Column::number("p99 us", 6),
-        Column::number("max us", 7),
-        Column::number("lag p50", 6),
-        Column::number("p99 us", 6),
+        Column::number("max us", 7).spare(1),
+        Column::number("lag p50", 6).spare(2),
+        Column::number("p99 us", 6).spare(3),
         Column::number("failed", 6),
     ]);
     let mut heading = None;
@@ -79,8 +80,31 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
                 return Err(session.abandon(error));
             }
         }
+        if let Some(line) = knee_line(session.steps(), &groups[0][target].target.to_string()) {
+            session.say(&line);
+        }
     }
     Ok(session.finish())
+}
+
+/// Where a target's sweep over callers has its knee.
+fn knee_line(steps: &[Step], target: &str) -> Option<String> {
+    let sweep: Vec<&Step> = steps.iter().filter(|step| step.target == target).collect();
+    let rises = sweep.windows(2).all(|pair| pair[0].settings.callers < pair[1].settings.callers);
+    let closed = sweep.iter().all(|step| step.settings.planned_rate.is_none());
+    if !rises || !closed {
+        return None;
+    }
+    let points: Vec<_> =
+        sweep.iter().map(|step| (step.summary.rate, step.summary.response_time.quantile(99.0))).collect();
+    let at = knee(&points)?;
+    Some(format!(
+        "knee: {} callers with {} req/s and p99 {} us; with more, the rate grows by less than 5%, and p99 goes on to {} us",
+        sweep[at].settings.callers,
+        thousands(points[at].0),
+        nanos_as_micros(points[at].1),
+        nanos_as_micros(points[at + 1].1),
+    ))
 }
 
 /// Looks for the highest rate that keeps the condition.

@@ -1,0 +1,67 @@
+//! Flags for other formats of results: one for each in the report's registry.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use netping_report::{
+    Run,
+    export::{ExportError, FORMATS, Format},
+};
+
+/// In which formats results are written, and where.
+#[derive(Debug, Clone, Default)]
+pub struct ExportArgs {
+    files: Vec<(&'static Format, PathBuf)>,
+}
+
+impl ExportArgs {
+    /// Whether no format was asked for.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Writes all files anew.
+    ///
+    /// # Errors
+    /// The first [`ExportError`]; the other files are written nevertheless.
+    pub fn write(&self, runs: &[Run]) -> Result<(), ExportError> {
+        let mut result = Ok(());
+        for (format, path) in &self.files {
+            result = result.and(format.write(runs, path));
+        }
+        result
+    }
+}
+
+impl Args for ExportArgs {
+    fn augment_args(command: Command) -> Command {
+        let flag = |format: &'static Format| {
+            Arg::new(format.name).long(format.name).value_name("FILE").help(format.help).value_parser(file)
+        };
+        command.args(FORMATS.iter().map(flag))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ExportArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |format: &'static Format| Some((format, matches.get_one::<PathBuf>(format.name)?.clone()));
+        Ok(Self { files: FORMATS.iter().filter_map(given).collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// A file is written anew after every step, which standard output cannot be.
+fn file(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "-" => Err("only --json goes to standard output; give a file".to_owned()),
+        _ => Ok(text.into()),
+    }
+}

@@ -1,0 +1,153 @@
+//! Live numbers for Prometheus, by way of a Pushgateway.
+//!
+//! What workers hand on each second is added up where the engine collects it, which is on the way of no request. A thread
+//! of its own encodes and sends it, at most one push at a time: a gateway that is slow gets fewer, one that is not there
+//! gets none, and the run goes on.
+
+mod metrics;
+
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    sync::mpsc::{self, Receiver, Sender},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use netping_report::{Interval, Step};
+
+use self::metrics::{Metrics, Series};
+use crate::{
+    engine::{Observer, Phase},
+    plan::Plan,
+    progress::Bar,
+};
+
+/// The most that a push may take.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The text format, as far as it and OpenMetrics are the same.
+const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Pushes while steps run.
+#[derive(Debug)]
+pub struct Push {
+    metrics: RefCell<Metrics>,
+    /// The second of the phase in which was pushed.
+    pushed: Cell<Option<u64>>,
+    pushes: Sender<Metrics>,
+    troubles: Receiver<String>,
+    thread: JoinHandle<()>,
+}
+
+impl Push {
+    /// Begins; nothing is pushed before the first step.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn start(url: String) -> io::Result<Self> {
+        let (pushes, queue) = mpsc::channel();
+        let (trouble, troubles) = mpsc::channel();
+        let thread = thread::Builder::new().name("push".to_owned()).spawn(move || run(&url, &queue, &trouble))?;
+        Ok(Self { metrics: RefCell::default(), pushed: Cell::default(), pushes, troubles, thread })
+    }
+
+    /// A step is done: its final numbers stand in the gateway from now on. Gives what went wrong with pushes, once.
+    pub fn end_step(&self, step: &Step) -> Option<String> {
+        self.metrics.borrow_mut().current().end(step);
+        self.push();
+        self.troubles.try_recv().ok()
+    }
+
+    /// Ends, after the last push. Gives what went wrong with pushes, unless that was given before.
+    pub fn end(self) -> Option<String> {
+        drop(self.pushes);
+        // It has no invariants to break; what it could not push is told already.
+        let _ = self.thread.join();
+        self.troubles.try_recv().ok()
+    }
+
+    fn push(&self) {
+        // A thread that ended has nothing more to say.
+        let _ = self.pushes.send(self.metrics.borrow().clone());
+    }
+}
+
+impl Observer for Push {
+    fn phase(&self, _phase: Phase, _planned: Option<Duration>) {
+        self.pushed.set(None);
+    }
+
+    fn tick(&self, elapsed: Duration, rate: f64) {
+        self.metrics.borrow_mut().current().rate = rate;
+        let second = Some(elapsed.as_secs());
+        if self.pushed.replace(second) != second {
+            self.push();
+        }
+    }
+
+    fn interval(&self, interval: &Interval) {
+        self.metrics.borrow_mut().current().add(interval);
+    }
+}
+
+/// The thread that pushes: always the newest numbers, and all of them, so that none that waits is worth sending.
+fn run(url: &str, pushes: &Receiver<Metrics>, trouble: &Sender<String>) {
+    // A proxy of the environment is meant for other traffic.
+    let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).proxy(None).build();
+    let agent = ureq::Agent::from(config);
+    let mut complained = false;
+    while let Ok(first) = pushes.recv() {
+        let newest = pushes.try_iter().last().unwrap_or(first);
+        let sent = newest.into_text().map_err(|error| error.to_string()).and_then(|body| {
+            agent.put(url).content_type(CONTENT_TYPE).send(body.as_str()).map_err(|error| error.to_string())
+        });
+        if let Err(error) = sent
+            && !complained
+        {
+            complained = true;
+            let text = format!("warning: --prometheus-push: cannot push to {url}: {error}; the run goes on without");
+            // Nobody listens any more: the run is over.
+            let _ = trouble.send(text);
+        }
+    }
+}
+
+/// Everybody who watches a step.
+#[derive(Debug)]
+pub struct Watchers<'a> {
+    bar: &'a Bar,
+    push: Option<&'a Push>,
+}
+
+impl<'a> Watchers<'a> {
+    /// For a step that begins.
+    pub fn of(plan: &Plan, bar: &'a Bar, push: Option<&'a Push>) -> Self {
+        if let Some(push) = push {
+            push.metrics.borrow_mut().begin(Series::of(plan));
+        }
+        Self { bar, push }
+    }
+}
+
+impl Observer for Watchers<'_> {
+    fn phase(&self, phase: Phase, planned: Option<Duration>) {
+        self.bar.phase(phase, planned);
+        if let Some(push) = self.push {
+            push.phase(phase, planned);
+        }
+    }
+
+    fn tick(&self, elapsed: Duration, rate: f64) {
+        self.bar.tick(elapsed, rate);
+        if let Some(push) = self.push {
+            push.tick(elapsed, rate);
+        }
+    }
+
+    fn interval(&self, interval: &Interval) {
+        if let Some(push) = self.push {
+            push.interval(interval);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Comma-separated values, quoted as RFC 4180 says: a row for each step, with all of its settings and numbers. Names of
+//! columns end in units; what there is no number for is empty.
+
+use std::{collections::BTreeSet, fmt::Display};
+
+use super::{ExportError, Rendered};
+use crate::{
+    bulk::{BulkStep, Direction},
+    connect::{ConnectPhase, Security},
+    distribution::{Distribution, QUANTILES},
+    doubt::Doubt,
+    run::{Run, Status, Step, StepSettings},
+    summary::{Cost, Summary},
+};
+
+/// One file. Results of bulk streams have columns of their own, and no file has both kinds.
+pub(super) fn render(runs: &[Run]) -> Rendered {
+    let (bulk, steps) = (runs.iter().any(|run| !run.bulk.is_empty()), runs.iter().any(|run| !run.steps.is_empty()));
+    if bulk && steps {
+        return Err(ExportError::Mixed);
+    }
+    // All rows have the same columns, or it would be no table.
+    let phases: BTreeSet<ConnectPhase> =
+        runs.iter().flat_map(|run| &run.steps).flat_map(|step| step.connect.keys().copied()).collect();
+    let mut rows = Vec::new();
+    for run in runs {
+        rows.extend((1..).zip(&run.steps).map(|(number, step)| step_row(run, number, step, &phases)));
+        rows.extend((1..).zip(&run.bulk).map(|(number, step)| bulk_row(run, number, step)));
+    }
+    write(&rows).map(|content| vec![content])
+}
+
+fn write(rows: &[Row]) -> Result<Vec<u8>, ExportError> {
+    let failed = |reason: String| ExportError::Writer { format: "csv", reason };
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    if let Some(first) = rows.first() {
+        let titles = first.0.iter().map(|(title, _)| title);
+        writer.write_record(titles).map_err(|error| failed(error.to_string()))?;
+    }
+    for row in rows {
+        let cells = row.0.iter().map(|(_, cell)| cell);
+        writer.write_record(cells).map_err(|error| failed(error.to_string()))?;
+    }
+    writer.into_inner().map_err(|error| failed(error.to_string()))
+}
+
+/// Titles and cells.
+#[derive(Default)]
+struct Row(Vec<(String, String)>);
+
+impl Row {
+    fn put(&mut self, title: impl Into<String>, cell: impl Display) {
+        self.0.push((title.into(), cell.to_string()));
+    }
+
+    /// An empty cell where there is nothing.
+    fn maybe(&mut self, title: impl Into<String>, cell: Option<impl Display>) {
+        self.0.push((title.into(), cell.map_or_else(String::new, |cell| cell.to_string())));
+    }
+
+    /// The columns that every kind of result begins with.
+    fn begin(run: &Run, number: usize, target: &str, status: Status) -> Self {
+        let mut row = Self::default();
+        row.put("started_at", &run.started_at);
+        row.put("version", &run.tool.version);
+        row.maybe("commit", run.tool.commit.as_ref());
+        row.put("client_host", &run.environment.host);
+        row.put("client_kernel", &run.environment.kernel);
+        row.put("client_cpu_model", &run.environment.cpu_model);
+        row.put("client_cpus", run.environment.cpus);
+        row.put("step", number);
+        row.put("target", target);
+        row.put(
+            "status",
+            match status {
+                Status::Complete => "complete",
+                Status::Partial => "partial",
+            },
+        );
+        row
+    }
+
+    /// The columns that every kind of result ends with.
+    fn end(mut self, security: Option<&Security>, doubts: &[Doubt]) -> Self {
+        self.maybe("security_protocol", security.map(|security| &security.protocol));
+        self.maybe("cipher_suite", security.map(|security| &security.cipher_suite));
+        self.maybe("key_exchange", security.map(|security| &security.key_exchange));
+        self.maybe("session_resumed", security.and_then(|security| security.resumed));
+        self.maybe("server_verified", security.map(|security| security.server_verified));
+        self.maybe("client_certificate", security.map(|security| security.client_certificate));
+        self.put("doubts", doubts.iter().map(Doubt::name).collect::<Vec<_>>().join(" "));
+        self
+    }
+
+    fn settings(&mut self, settings: &StepSettings) {
+        self.put("arrivals", &settings.arrivals);
+        self.maybe("planned_rate_per_second", settings.planned_rate);
+        self.maybe("seed", settings.seed);
+        self.put("callers", settings.callers);
+        self.put("connections", settings.connections);
+        self.put("workers", settings.workers);
+        self.put("pinned", settings.pinned);
+        self.put("busy_poll", settings.busy_poll);
+        self.put("client", &settings.client);
+        self.put("payload_bytes", settings.payload_bytes);
+        self.maybe("response_bytes", settings.response_bytes);
+        self.maybe("message", settings.message.as_ref());
+        self.put("warmup_seconds", settings.warmup_seconds);
+        self.maybe("duration_seconds", settings.duration_seconds);
+        self.maybe("requests", settings.requests);
+        self.put("timeout_seconds", settings.timeout_seconds);
+        self.maybe("requests_per_connection", settings.requests_per_connection);
+    }
+
+    fn summary(&mut self, summary: &Summary) {
+        let accounting = &summary.accounting;
+        let kinds = accounting.errors.iter().map(|(kind, count)| format!("{kind}={count}"));
+        self.put("rate_per_second", summary.rate);
+        self.maybe("rate_half_width_per_second", summary.precision.rate_half_width);
+        self.put("window_seconds", summary.seconds);
+        self.put("scheduled", summary.scheduled);
+        self.put("ok", accounting.ok);
+        self.put("errors", accounting.failed());
+        self.put("errors_by_kind", kinds.collect::<Vec<_>>().join(" "));
+        self.put("in_flight", accounting.in_flight);
+        self.put("not_sent", accounting.not_sent);
+        self.put("late", summary.late);
+        self.put("outside_ok", summary.outside_ok);
+        self.put("outside_errors", summary.outside_errors);
+        self.interval("response_time_p50", summary.precision.p50);
+        self.interval("response_time_p99", summary.precision.p99);
+        self.times("service_time", Some(&summary.service_time));
+        self.times("response_time", Some(&summary.response_time));
+        self.times("lag", Some(&summary.lag));
+        self.times("failed_time", Some(&summary.failed_time));
+    }
+
+    /// The ends of a 95 % confidence interval.
+    fn interval(&mut self, name: &str, interval: Option<[u64; 2]>) {
+        self.maybe(format!("{name}_low_ns"), interval.map(|[low, _]| low));
+        self.maybe(format!("{name}_high_ns"), interval.map(|[_, high]| high));
+    }
+
+    fn times(&mut self, name: &str, times: Option<&Distribution>) {
+        self.maybe(format!("{name}_count"), times.map(|times| times.count));
+        self.maybe(format!("{name}_min_ns"), times.and_then(|times| times.min));
+        self.maybe(format!("{name}_mean_ns"), times.and_then(|times| times.mean));
+        self.maybe(format!("{name}_trimmed_mean_ns"), times.and_then(|times| times.trimmed_mean));
+        self.maybe(format!("{name}_sd_ns"), times.and_then(|times| times.sd));
+        for percent in QUANTILES {
+            self.maybe(format!("{name}_p{percent}_ns"), times.and_then(|times| times.quantile(percent)));
+        }
+        self.maybe(format!("{name}_max_ns"), times.and_then(|times| times.max));
+    }
+
+    fn cost(&mut self, cost: &Cost) {
+        let server = cost.server.as_ref();
+        self.put("client_cpu_seconds", cost.client_worker_cpu_seconds.iter().sum::<f64>());
+        self.maybe("client_cpu_us_per_request", cost.client_cpu_us_per_request);
+        self.maybe("server_cpu_seconds", server.map(|server| server.cpu_seconds));
+        self.maybe("server_cpu_us_per_request", cost.server_cpu_us_per_request());
+        self.maybe(
+            "server_context_switches_per_request",
+            server.and_then(|server| server.context_switches_per_request),
+        );
+        self.maybe("server_resident_bytes", server.and_then(|server| server.resident_bytes));
+    }
+}
+
+fn step_row(run: &Run, number: usize, step: &Step, phases: &BTreeSet<ConnectPhase>) -> Row {
+    let mut row = Row::begin(run, number, &step.target, step.status);
+    row.maybe("label", step.label.as_ref());
+    row.put("trial", step.trial);
+    row.settings(&step.settings);
+    row.summary(&step.summary);
+    row.cost(&step.cost);
+    row.put("reconnects", step.reconnects);
+    let fairness = step.fairness.as_ref();
+    row.maybe("requests_per_connection_min", fairness.map(|fairness| fairness.min));
+    row.maybe("requests_per_connection_median", fairness.map(|fairness| fairness.median));
+    row.maybe("requests_per_connection_max", fairness.map(|fairness| fairness.max));
+    row.maybe("jain_index", fairness.map(|fairness| fairness.jain));
+    for &phase in phases {
+        row.times(column(phase), step.connect.get(&phase).map(|phase| &phase.time));
+    }
+    row.end(step.security.as_ref(), &step.doubts)
+}
+
+/// What the columns of a part of connecting begin with.
+fn column(phase: ConnectPhase) -> &'static str {
+    match phase {
+        ConnectPhase::Resolve => "connect_resolve",
+        ConnectPhase::Tcp => "connect_tcp",
+        ConnectPhase::Handshake => "connect_handshake",
+        ConnectPhase::Http2 => "connect_http2",
+        ConnectPhase::FirstCall => "connect_first_call",
+        ConnectPhase::Total => "connect_total",
+    }
+}
+
+fn bulk_row(run: &Run, number: usize, step: &BulkStep) -> Row {
+    let mut row = Row::begin(run, number, &step.target, step.status);
+    let (settings, summary) = (&step.settings, step.summary.as_ref());
+    row.put(
+        "direction",
+        match settings.direction {
+            Direction::Down => "down",
+            Direction::Up => "up",
+        },
+    );
+    row.put("size_bytes", settings.size_bytes);
+    row.put("chunk_bytes", settings.chunk_bytes);
+    row.put("streams", settings.streams);
+    row.maybe("window_bytes", settings.window_bytes);
+    row.maybe("frame_bytes", settings.frame_bytes);
+    row.put("verify", settings.verify);
+    row.put("runs", step.runs.len());
+    row.put("errors", step.errors.values().sum::<u64>());
+    row.maybe("gib_per_second", summary.map(|summary| summary.gib_per_second.mean));
+    row.maybe("gib_per_second_half_width", summary.and_then(|summary| summary.gib_per_second.half_width));
+    row.maybe("gib_per_second_sd", summary.and_then(|summary| summary.sd));
+    row.maybe("first_byte_seconds", summary.map(|summary| summary.first_byte_seconds));
+    row.maybe("client_cpu_seconds_per_gib", summary.and_then(|summary| summary.client_cpu_seconds_per_gib));
+    row.maybe("server_cpu_seconds_per_gib", summary.and_then(|summary| summary.server_cpu_seconds_per_gib));
+    row.end(step.security.as_ref(), &step.doubts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{super::fixture, *};
+    use crate::connect::PhaseTimes;
+
+    /// Each row by its columns' names.
+    fn read(content: &[u8]) -> Vec<BTreeMap<String, String>> {
+        let mut reader = ::csv::Reader::from_reader(content);
+        reader.deserialize().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_row_has_the_steps_settings_and_numbers() {
+        let times: Vec<u64> = (1..=1000).collect();
+        let mut step = fixture::step("tcp://h:1", 64, &times);
+        step.label = Some(fixture::HOSTILE.to_owned());
+        let run = fixture::run(vec![step, fixture::step("tcp://h:1", 128, &[7])]);
+        let rows = read(&render(std::slice::from_ref(&run)).unwrap()[0]);
+        assert_eq!(rows.len(), 2);
+        let cell = |name: &str| rows[0][name].as_str();
+        assert_eq!(cell("label"), fixture::HOSTILE);
+        assert_eq!((cell("callers"), cell("rate_per_second"), cell("ok")), ("64", "1000", "1000"));
+        assert_eq!(cell("response_time_p99_ns"), "990");
+        assert_eq!(cell("client_cpu_us_per_request"), "7.25");
+        // A thousand samples do not tell it; one does not tell the median.
+        assert_eq!(cell("response_time_p99.9_ns"), "");
+        assert_eq!(rows[1]["service_time_p50_ns"], "");
+        assert_eq!((rows[1]["step"].as_str(), rows[1]["service_time_max_ns"].as_str()), ("2", "7"));
+    }
+
+    #[test]
+    fn no_setting_is_left_out() {
+        let step = fixture::step("tcp://h:1", 1, &[5]);
+        let settings = serde_json::to_value(&step.settings).unwrap();
+        let rows = read(&render(&[fixture::run(vec![step])]).unwrap()[0]);
+        for name in settings.as_object().unwrap().keys() {
+            assert!(rows[0].keys().any(|column| column.starts_with(name.as_str())), "{name}");
+        }
+    }
+
+    #[test]
+    fn parts_of_connecting_have_columns_where_there_are_any() {
+        let mut times = PhaseTimes::default();
+        times.record(ConnectPhase::Http2, 1500);
+        let mut step = fixture::step("grpc://h:1", 1, &[5]);
+        step.connect = times.summary();
+        let rows = read(&render(&[fixture::run(vec![step, fixture::step("tcp://h:1", 1, &[5])])]).unwrap()[0]);
+        let shown: Vec<_> = rows.iter().map(|row| row["connect_http2_count"].as_str()).collect();
+        assert_eq!(shown, ["1", ""]);
+        assert!(!rows[0].contains_key("connect_handshake_count"));
+    }
+
+    #[test]
+    fn bulk_streams_have_columns_of_their_own() {
+        let mut run = fixture::run(Vec::new());
+        run.bulk.push(fixture::bulk());
+        let rows = read(&render(std::slice::from_ref(&run)).unwrap()[0]);
+        let cell = |name: &str| rows[0][name].as_str();
+        assert_eq!((cell("direction"), cell("gib_per_second"), cell("runs")), ("down", "3", "2"));
+        assert_eq!(cell("server_cpu_seconds_per_gib"), "");
+        let requests = fixture::run(vec![fixture::step("tcp://h:1", 1, &[5])]);
+        assert!(matches!(render(&[run, requests]), Err(ExportError::Mixed)));
+    }
+}

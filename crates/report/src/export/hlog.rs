@@ -1,0 +1,150 @@
+//! A log of HdrHistogram, as `HistogramLogProcessor`, HistogramLogAnalyzer and Python's hdrh read it: for each step a
+//! line for each kind of time, over the whole step. Histograms are of nanoseconds, longest times are shown in
+//! milliseconds.
+
+use std::time::{Duration, SystemTime};
+
+use hdrhistogram::serialization::{
+    V2DeflateSerializer,
+    interval_log::{IntervalLogWriterBuilder, Tag},
+};
+use jiff::Timestamp;
+
+use super::{ExportError, Rendered, decoded};
+use crate::run::{Run, Step};
+
+/// Longest times are divided by this, as the format has it unless told otherwise: nanoseconds become milliseconds.
+const DIVISOR: f64 = 1e6;
+
+/// One file: steps lie on the log's time one after the other, each from its warm-up on.
+pub(super) fn render(runs: &[Run]) -> Rendered {
+    let failed = |reason: String| ExportError::Writer { format: "hlog", reason };
+    let starts: Vec<SystemTime> = runs.iter().map(started).collect();
+    let base = starts.iter().min().copied().unwrap_or(SystemTime::UNIX_EPOCH);
+    let mut content = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let mut log = IntervalLogWriterBuilder::new()
+        .add_comment("[Histogram log format version 1.3]")
+        .add_comment("[netping: a line for each step and kind of time, in ns; longest times in ms]")
+        .with_start_time(base)
+        .with_base_time(base)
+        .with_max_value_divisor(DIVISOR)
+        .begin_log_with(&mut content, &mut serializer)
+        .map_err(|error| failed(error.to_string()))?;
+    let mut order: Vec<(&Run, &SystemTime)> = runs.iter().zip(&starts).collect();
+    // Readers want the lines in the order of time.
+    order.sort_by_key(|(_, start)| *start);
+    for (run, start) in order {
+        let mut at = start.duration_since(base).unwrap_or_default();
+        for step in &run.steps {
+            at += seconds(step.settings.warmup_seconds);
+            let length = seconds(step.summary.seconds);
+            for (kind, histogram) in kinds(step) {
+                let histogram = decoded(step, histogram)?;
+                if histogram.is_empty() {
+                    continue;
+                }
+                let name = tag(step, kind);
+                log.write_histogram(&histogram, at, length, Tag::new(&name))
+                    .map_err(|error| failed(error.to_string()))?;
+            }
+            at += length;
+        }
+    }
+    Ok(vec![content])
+}
+
+/// The histograms of a step. A closed loop's response time is its service time, and its lag is 0 and left out.
+fn kinds(step: &Step) -> Vec<(&'static str, &str)> {
+    let all = &step.histograms;
+    let mut kinds = vec![("service_time", all.service_time.as_str()), ("response_time", &all.response_time)];
+    if step.settings.planned_rate.is_some() {
+        kinds.push(("lag", &all.lag));
+    }
+    kinds.push(("failed_time", &all.failed_time));
+    kinds
+}
+
+/// What a line is tagged with: the target or its label, the callers, and which time it is. Commas and white space have
+/// a meaning in the format.
+fn tag(step: &Step, kind: &str) -> String {
+    let name = step.label.as_deref().unwrap_or(&step.target);
+    let rate = step.settings.planned_rate.map_or_else(String::new, |rate| format!(";rate={rate}"));
+    let tag = format!("{name};callers={}{rate};{kind}", step.settings.callers);
+    tag.replace(|character: char| character == ',' || character.is_whitespace() || character.is_control(), "_")
+}
+
+/// When a run began; the epoch where that cannot be read.
+fn started(run: &Run) -> SystemTime {
+    run.started_at.parse::<Timestamp>().map_or(SystemTime::UNIX_EPOCH, SystemTime::from)
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+
+    use super::{super::fixture, *};
+    use crate::distribution::{counts, decode_histogram};
+
+    /// Each line's tag, start and length in milliseconds, longest time, and histogram.
+    type Line = (String, u128, u128, f64, Vec<(u64, u64)>);
+
+    fn read(log: &[u8]) -> (Vec<Duration>, Vec<Line>) {
+        let (mut headers, mut lines) = (Vec::new(), Vec::new());
+        for entry in IntervalLogIterator::new(log) {
+            match entry.unwrap() {
+                LogEntry::StartTime(time) | LogEntry::BaseTime(time) => headers.push(time),
+                LogEntry::Interval(line) => lines.push((
+                    line.tag().unwrap().as_str().to_owned(),
+                    line.start_timestamp().as_millis(),
+                    line.duration().as_millis(),
+                    line.max(),
+                    counts(&decode_histogram(line.encoded_histogram()).unwrap()),
+                )),
+            }
+        }
+        (headers, lines)
+    }
+
+    #[test]
+    fn what_is_read_back_is_what_was_measured() {
+        let times: Vec<u64> = (1..=5000).map(|number| number * 997).collect();
+        let mut run = fixture::run(vec![fixture::step("tcp://h:1", 1, &times), fixture::step("tcp://h:1", 4, &[5])]);
+        run.steps[1].label = Some(fixture::HOSTILE.to_owned());
+        let (headers, lines) = read(&render(std::slice::from_ref(&run)).unwrap()[0]);
+        assert_eq!(headers, [Duration::from_secs(1_767_323_045); 2]);
+        let [first, response, second, _] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!(first.0, "tcp://h:1;callers=1;service_time");
+        assert_eq!((first.1, first.2), (500, 1000));
+        assert!((first.3 - 4.985).abs() < 0.01, "{}", first.3);
+        assert_eq!(Some(&first.4), run.steps[0].histograms.response_counts().as_ref());
+        assert_eq!((response.0.as_str(), &response.4), ("tcp://h:1;callers=1;response_time", &first.4));
+        // Half a second of warm-up, one of measuring, and the next warm-up.
+        assert_eq!((second.1, second.4.len()), (2000, 1));
+        assert!(!second.0.contains([',', ' ', '\n']) && second.0.ends_with(";callers=4;service_time"), "{}", second.0);
+    }
+
+    #[test]
+    fn runs_lie_in_the_order_of_time() {
+        let early = fixture::run(vec![fixture::step("tcp://h:1", 1, &[5])]);
+        let mut late = fixture::run(vec![fixture::step("tcp://h:2", 1, &[5])]);
+        late.started_at = "2026-01-02T03:05:05Z".to_owned();
+        let (_, lines) = read(&render(&[late, early]).unwrap()[0]);
+        let order: Vec<_> = lines.iter().map(|line| (&line.0[..9], line.1)).collect();
+        assert_eq!(order, [("tcp://h:1", 500), ("tcp://h:1", 500), ("tcp://h:2", 60_500), ("tcp://h:2", 60_500)]);
+    }
+
+    #[test]
+    fn an_open_loop_has_all_its_times() {
+        let mut step = fixture::step("tcp://h:1", 1, &[5]);
+        step.settings.planned_rate = Some(1000.0);
+        let (_, lines) = read(&render(&[fixture::run(vec![step])]).unwrap()[0]);
+        let kinds: Vec<_> = lines.iter().map(|line| line.0.rsplit(';').next().unwrap()).collect();
+        assert_eq!(kinds, ["service_time", "response_time", "lag"]);
+        assert!(lines[0].0.contains(";rate=1000;"));
+    }
+}

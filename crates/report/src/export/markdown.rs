@@ -1,0 +1,190 @@
+//! Tables in Markdown, as a README has them: steps, bulk streams, and what proxies add, as far as there are any.
+
+use super::Rendered;
+use crate::{
+    bulk::{BulkStep, Direction},
+    format::{micros, nanos_as_micros, optional, thousands},
+    overhead::Overhead,
+    run::{Run, Step},
+};
+
+/// One file.
+#[expect(clippy::unnecessary_wraps, reason = "every format has this form")]
+pub(super) fn render(runs: &[Run]) -> Rendered {
+    let steps: Vec<&Step> = runs.iter().flat_map(|run| &run.steps).collect();
+    let bulk: Vec<&BulkStep> = runs.iter().flat_map(|run| &run.bulk).collect();
+    let overheads: Vec<&Overhead> = runs.iter().flat_map(|run| &run.overheads).collect();
+    let tables = [table(&step_columns(&steps), &steps), table(&BULK, &bulk), table(&OVERHEAD, &overheads)];
+    let tables: Vec<String> = tables.into_iter().flatten().collect();
+    // Each ends its last line, so that there is an empty one between them.
+    Ok(vec![tables.join("\n").into_bytes()])
+}
+
+/// A column: its title with the unit, whether it holds words, and its cells.
+struct Column<T> {
+    title: &'static str,
+    words: bool,
+    cell: fn(&T) -> String,
+}
+
+const fn number<T>(title: &'static str, cell: fn(&T) -> String) -> Column<T> {
+    Column { title, words: false, cell }
+}
+
+const fn words<T>(title: &'static str, cell: fn(&T) -> String) -> Column<T> {
+    Column { title, words: true, cell }
+}
+
+/// A table of these rows with a line end; `None` without rows.
+fn table<T>(columns: &[Column<T>], rows: &[&T]) -> Option<String> {
+    if rows.is_empty() {
+        return None;
+    }
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let titles = line(columns.iter().map(|column| column.title.to_owned()).collect());
+    let rule = |column: &Column<T>| if column.words { "---" } else { "---:" };
+    let rule = line(columns.iter().map(|column| rule(column).to_owned()).collect());
+    let rows = rows.iter().map(|row| line(columns.iter().map(|column| escape(&(column.cell)(row))).collect()));
+    Some([titles, rule].into_iter().chain(rows).collect())
+}
+
+/// Text as a cell shows it: on one line, and with nothing in it that Markdown would take for its own.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '|' | '\\' | '`' | '*' | '_' | '<' | '>' | '[' | ']' => escaped.extend(['\\', character]),
+            character if character.is_control() => escaped.push(' '),
+            character => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// The columns for these steps: those that tell them apart only where they do.
+fn step_columns(steps: &[&Step]) -> Vec<Column<Step>> {
+    let planned = steps.iter().any(|step| step.settings.planned_rate.is_some());
+    let trials = steps.iter().any(|step| step.trial > 1);
+    let mut columns = vec![
+        words("target", |step: &Step| step.label.clone().unwrap_or_else(|| step.target.clone())),
+        number("callers", |step: &Step| step.settings.callers.to_string()),
+        number("connections", |step: &Step| step.settings.connections.to_string()),
+        number("payload bytes", |step: &Step| thousands(step.settings.payload_bytes as f64)),
+    ];
+    if trials {
+        columns.push(number("trial", |step: &Step| step.trial.to_string()));
+    }
+    if planned {
+        columns.push(number("planned req/s", |step: &Step| step.settings.planned_rate.map_or_else(nothing, thousands)));
+    }
+    columns.extend([
+        number("req/s", |step: &Step| thousands(step.summary.rate)),
+        number("p50 us", |step: &Step| nanos_as_micros(step.summary.response_time.quantile(50.0))),
+        number("p99 us", |step: &Step| nanos_as_micros(step.summary.response_time.quantile(99.0))),
+        number("p99.9 us", |step: &Step| nanos_as_micros(step.summary.response_time.quantile(99.9))),
+        number("max us", |step: &Step| nanos_as_micros(step.summary.response_time.max)),
+        number("client CPU us/req", |step: &Step| optional(step.cost.client_cpu_us_per_request)),
+        number("server CPU us/req", |step: &Step| optional(step.cost.server_cpu_us_per_request())),
+        number("failed", |step: &Step| thousands((step.summary.scheduled - step.summary.accounting.ok) as f64)),
+    ]);
+    columns
+}
+
+const BULK: [Column<BulkStep>; 8] = [
+    words("target", |step: &BulkStep| step.target.clone()),
+    words("direction", |step: &BulkStep| match step.settings.direction {
+        Direction::Down => "down".to_owned(),
+        Direction::Up => "up".to_owned(),
+    }),
+    number("bytes", |step: &BulkStep| thousands(step.settings.size_bytes as f64)),
+    number("streams", |step: &BulkStep| step.settings.streams.to_string()),
+    number("runs", |step: &BulkStep| step.runs.len().to_string()),
+    number("GiB/s", |step: &BulkStep| {
+        step.summary.map_or_else(nothing, |summary| format!("{:.3}", summary.gib_per_second.mean))
+    }),
+    number("±GiB/s", |step: &BulkStep| {
+        let half = step.summary.and_then(|summary| summary.gib_per_second.half_width);
+        half.map_or_else(nothing, |half| format!("{half:.3}"))
+    }),
+    number("failed", |step: &BulkStep| thousands(step.errors.values().sum::<u64>() as f64)),
+];
+
+const OVERHEAD: [Column<Overhead>; 7] = [
+    words("via", |overhead: &Overhead| overhead.via.clone()),
+    number("planned req/s", |overhead: &Overhead| overhead.planned_rate.map_or_else(nothing, thousands)),
+    words("measure", |overhead: &Overhead| overhead.measure.clone()),
+    number("direct us", |overhead: &Overhead| micros(overhead.direct_us)),
+    number("via us", |overhead: &Overhead| micros(overhead.via_us)),
+    number("added us", |overhead: &Overhead| micros(overhead.added_us)),
+    number("95% interval us", |overhead: &Overhead| {
+        let interval = overhead.interval_us;
+        interval.map_or_else(nothing, |[low, high]| format!("{}..{}", micros(low), micros(high)))
+    }),
+];
+
+/// Where there is no number to show.
+fn nothing() -> String {
+    "-".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::fixture, *};
+
+    /// Each line's cells; a bar with a backslash before it ends none.
+    fn cells(run: Run) -> Vec<Vec<String>> {
+        let files = render(&[run]).unwrap();
+        let text = String::from_utf8(files[0].clone()).unwrap();
+        let cells = |line: &str| {
+            let inner = line.strip_prefix("| ").unwrap().strip_suffix(" |").unwrap();
+            inner.split(" | ").map(str::to_owned).collect()
+        };
+        text.lines().filter(|line| !line.is_empty()).map(cells).collect()
+    }
+
+    #[test]
+    fn numbers_stand_at_the_right_and_hostile_text_stays_in_its_cell() {
+        let times: Vec<u64> = (1..=1000).map(|number| number * 1000).collect();
+        let mut step = fixture::step("tcp://h:1", 64, &times);
+        step.label = Some(fixture::HOSTILE.to_owned());
+        let lines = cells(fixture::run(vec![step]));
+        assert_eq!(lines.len(), 3);
+        assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{lines:?}");
+        assert_eq!((lines[1][0].as_str(), lines[1][1].as_str()), ("---", "---:"));
+        assert_eq!(lines[2][0], "a,b \"c\" \\|d\\| \\\\e f/g=h");
+        let rate = lines[0].iter().position(|title| title == "req/s").unwrap();
+        assert_eq!(lines[2][rate..rate + 4], ["1,000", "500", "990", "-"].map(str::to_owned));
+    }
+
+    #[test]
+    fn columns_that_tell_nothing_are_left_out() {
+        let step = fixture::step("tcp://h:1", 1, &[5]);
+        let titles = |run: Run| cells(run).remove(0);
+        let plain = titles(fixture::run(vec![step.clone()]));
+        assert!(!plain.contains(&"trial".to_owned()) && !plain.contains(&"planned req/s".to_owned()));
+        let mut second = Step { trial: 2, ..step };
+        second.settings.planned_rate = Some(1000.0);
+        let more = titles(fixture::run(vec![second]));
+        assert!(more.contains(&"trial".to_owned()) && more.contains(&"planned req/s".to_owned()));
+    }
+
+    #[test]
+    fn bulk_streams_and_overheads_are_tables_of_their_own() {
+        let mut run = fixture::run(Vec::new());
+        run.bulk.push(fixture::bulk());
+        run.overheads.push(Overhead {
+            via: "a|b".to_owned(),
+            planned_rate: None,
+            measure: "p99".to_owned(),
+            direct_us: 100.0,
+            via_us: 150.0,
+            added_us: 50.0,
+            interval_us: Some([40.0, 60.0]),
+            p_value: Some(0.01),
+        });
+        let lines = cells(run);
+        assert_eq!(lines.len(), 6);
+        assert_eq!(lines[2][5..7], ["3.000", "1.500"].map(str::to_owned));
+        assert_eq!(lines[5], ["a\\|b", "-", "p99", "100", "150", "50.0", "40.0..60.0"]);
+    }
+}

@@ -1,0 +1,177 @@
+//! Results in the formats of other tools. A new one is a file here and a line in [`FORMATS`].
+
+mod benchfmt;
+mod csv;
+#[cfg(test)]
+mod fixture;
+mod hgrm;
+mod hlog;
+mod markdown;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    distribution::{Histogram, decode_histogram},
+    run::{Run, Step},
+    save::{SaveError, write_atomically},
+};
+
+/// A format that results can be written in.
+#[derive(Debug)]
+pub struct Format {
+    /// Its name, which is that of its flag.
+    pub name: &'static str,
+    /// What it is, as help text.
+    pub help: &'static str,
+    /// Makes the content of its files: one, unless the format takes a single distribution for each.
+    render: fn(&[Run]) -> Rendered,
+}
+
+/// Every format.
+pub static FORMATS: [Format; 5] = [
+    Format {
+        name: "csv",
+        help: "Write the results as comma-separated values, a row for each step",
+        render: csv::render,
+    },
+    Format { name: "hlog", help: "Write the histograms as a log of HdrHistogram", render: hlog::render },
+    Format {
+        name: "hgrm",
+        help: "Write the response times as HdrHistogram's percentile distribution, in ms; a second step goes to a file \
+               with '.2' before the extension",
+        render: hgrm::render,
+    },
+    Format {
+        name: "benchfmt",
+        help: "Write the results in Go's benchmark format, for benchstat",
+        render: benchfmt::render,
+    },
+    Format { name: "markdown", help: "Write the results as a table in Markdown", render: markdown::render },
+];
+
+/// The content of a format's files, in their order.
+type Rendered = Result<Vec<Vec<u8>>, ExportError>;
+
+/// Why results could not be exported.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The file could not be written.
+    #[error(transparent)]
+    Save(#[from] SaveError),
+    /// What stands for a histogram is none.
+    #[error("{target}: {reason}: the results were changed or cut short")]
+    Histogram {
+        /// The target of the step.
+        target: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A table has the columns of one kind of result.
+    #[error("these results have requests and bulk streams, which have columns of their own: export them one by one")]
+    Mixed,
+    /// The format's writer gave up.
+    #[error("cannot make the {format} file: {reason}")]
+    Writer {
+        /// The format.
+        format: &'static str,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Format {
+    /// Writes the results anew to `path`. A format that takes one distribution for each file has the first step there,
+    /// and the others beside it with their number before the extension: `run.hgrm`, `run.2.hgrm`, `run.3.hgrm`.
+    ///
+    /// # Errors
+    /// [`ExportError`], and then an old file is as it was.
+    pub fn write(&self, runs: &[Run], path: &Path) -> Result<(), ExportError> {
+        for (number, content) in (1_usize..).zip((self.render)(runs)?) {
+            let path = numbered(path, number);
+            // While steps are added, those before them stay as they are.
+            let is_there = number > 1 && fs::read(&path).is_ok_and(|old| old == content);
+            if !is_there {
+                write_atomically(&path, &content)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The path of a format's first, second or later file.
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    if number == 1 {
+        return path.to_owned();
+    }
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+/// One of a step's histograms.
+fn decoded(step: &Step, text: &str) -> Result<Histogram, ExportError> {
+    decode_histogram(text).map_err(|reason| ExportError::Histogram { target: step.target.clone(), reason })
+}
+
+/// Lines as the content of a file.
+fn text(lines: &[String]) -> Vec<u8> {
+    let mut text = lines.join("\n");
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_before_the_extension() {
+        assert_eq!(numbered(Path::new("a/run.hgrm"), 1), Path::new("a/run.hgrm"));
+        assert_eq!(numbered(Path::new("a/run.hgrm"), 12), Path::new("a/run.12.hgrm"));
+        assert_eq!(numbered(Path::new("run"), 2), Path::new("run.2"));
+    }
+
+    #[test]
+    fn every_format_has_a_name_of_its_own_and_takes_results_without_steps() {
+        let mut names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), FORMATS.len());
+        let folder = tempfile::tempdir().unwrap();
+        for format in &FORMATS {
+            let path = folder.path().join(format.name);
+            format.write(&[fixture::run(Vec::new())], &path).unwrap();
+            assert!(path.is_file(), "{}", format.name);
+        }
+    }
+
+    #[test]
+    fn a_second_step_goes_to_a_second_file_where_a_format_takes_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.hgrm");
+        let hgrm = FORMATS.iter().find(|format| format.name == "hgrm").unwrap();
+        let steps = vec![fixture::step("tcp://h:1", 1, &[1000]), fixture::step("tcp://h:1", 2, &[2000])];
+        hgrm.write(&[fixture::run(steps)], &path).unwrap();
+        let [first, second] = ["run.hgrm", "run.2.hgrm"].map(|name| fs::read(folder.path().join(name)).unwrap());
+        assert_ne!(first, second);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_damaged_histogram_is_an_error_that_names_the_target() {
+        let mut step = fixture::step("tcp://h:1", 1, &[1000]);
+        step.histograms.response_time = "!".to_owned();
+        let hgrm = FORMATS.iter().find(|format| format.name == "hgrm").unwrap();
+        let error = (hgrm.render)(&[fixture::run(vec![step])]).unwrap_err();
+        assert!(error.to_string().starts_with("tcp://h:1: not base64"), "{error}");
+    }
+}

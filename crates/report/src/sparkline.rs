@@ -1,0 +1,67 @@
+//! The tail of a distribution in eight characters.
+
+use crate::distribution::{Histogram, is_backed};
+
+/// How many characters it has.
+const LENGTH: usize = 8;
+
+/// The levels, from the median up; each stands for twice the time of the one before, the last also for more.
+const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The tail from the median to the 99.9th percentile, at eight quantiles whose distances to 1 fall in equal
+/// proportions. Each level is a doubling of the median: `▁▁▁▂▂▃▅█`, or `00011247` where `unicode` is not to be had; a
+/// space where there are too few samples to tell.
+pub fn sparkline(histogram: &Histogram, unicode: bool) -> String {
+    let median = histogram.value_at_quantile(0.5).max(1) as f64;
+    let character = |place: usize| {
+        let tail = 0.5 * (0.001_f64 / 0.5).powf(place as f64 / (LENGTH - 1) as f64);
+        let quantile = 1.0 - tail;
+        if !is_backed(histogram.len(), quantile * 100.0) {
+            return ' ';
+        }
+        let doublings = (histogram.value_at_quantile(quantile) as f64 / median).log2();
+        // A time that differs from a whole power by a bucket's width is that power.
+        let level = ((doublings + 0.01).max(0.0) as usize).min(BLOCKS.len() - 1);
+        if unicode { BLOCKS[level] } else { char::from(b'0' + level as u8) }
+    };
+    (0..LENGTH).map(character).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{histogram, record};
+
+    /// As many samples of each time as said.
+    fn of(samples: &[(u64, u64)]) -> Histogram {
+        let mut times = histogram();
+        for &(time, count) in samples {
+            for _ in 0..count {
+                record(&mut times, time);
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn equal_times_are_a_flat_line() {
+        let times = of(&[(1000, 20_000)]);
+        assert_eq!(sparkline(&times, true), "▁▁▁▁▁▁▁▁");
+        assert_eq!(sparkline(&times, false), "00000000");
+    }
+
+    #[test]
+    fn each_step_up_is_a_doubling_of_the_median() {
+        // The quantiles from the fifth on are 98.57, 99.41, 99.76 and 99.9 %.
+        let times = of(&[(1000, 98_800), (2000, 700), (4000, 300), (128_000, 200)]);
+        assert_eq!(sparkline(&times, false), "00000127");
+        let longer = of(&[(1000, 99_000), (60_000_000_000, 1000)]);
+        assert_eq!(sparkline(&longer, true), "▁▁▁▁▁███");
+    }
+
+    #[test]
+    fn too_few_samples_leave_the_end_open() {
+        assert_eq!(sparkline(&of(&[(1000, 1000)]), false), "00000   ");
+        assert_eq!(sparkline(&of(&[]), true), "        ");
+    }
+}
