@@ -143,7 +143,7 @@ pub struct StepSettings {
     pub client: String,
     /// Bytes of payload in each request.
     pub payload_bytes: usize,
-    /// Bytes of reply asked for; absent where the payload is echoed.
+    /// Bytes of reply asked for; absent where the payload is echoed, or the server decides.
     pub response_bytes: Option<u32>,
     /// Warm-up, in seconds; found by the run itself where `auto` was asked for.
     pub warmup_seconds: f64,

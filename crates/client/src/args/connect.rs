@@ -19,7 +19,7 @@ use crate::{
 /// Flags of `netping connect`.
 #[derive(Debug, Clone, Args)]
 pub struct ConnectArgs {
-    /// Servers, such as tcp+tls://HOST:8004 or quic://HOST:8006
+    /// Servers, such as tcp+tls://HOST:8004, quic://HOST:8006 or https://HOST/PATH
     #[arg(required = true, value_name = "URL")]
     pub targets: Vec<Target>,
     /// Connections to open, one for each sample
@@ -48,7 +48,7 @@ impl ConnectArgs {
             return Err(UsageError("-c 0 opens nothing; use 1 or more".to_owned()).into());
         }
         let callers = self.callers as usize;
-        let (connector, trust) = self.request.secure.connector(target)?;
+        let (connector, trust) = self.request.connector(target)?;
         Ok(Plan {
             target: target.clone(),
             label: None,
@@ -64,7 +64,7 @@ impl ConnectArgs {
             workers: cores::own().len().clamp(1, callers),
             pin: false,
             busy_poll: self.request.busy_poll,
-            payload: self.request.payload,
+            payload: self.request.payload(target.scheme),
             reply: self.request.reply(),
             warmup: self.warmup,
             extent: Extent::Requests(self.samples.get()),

@@ -65,17 +65,19 @@ impl LadderArgs {
         let plan = |callers: u64, length: Duration| -> Result<Plan, PlanError> {
             let callers = u32::try_from(callers).map_err(|_| UsageError(format!("{callers} callers are too many")))?;
             let callers = callers as usize;
-            let multiplexes = target.scheme.multiplexes();
-            let connections = if multiplexes { callers.min(MOST_SHARED_CONNECTIONS) } else { callers };
+            let kind = match target.scheme {
+                Scheme::Tcp | Scheme::TcpTls | Scheme::TcpPsk => Kind::Line,
+                Scheme::Grpc | Scheme::GrpcTls => Kind::GrpcH2,
+                Scheme::Quic => Kind::Quic,
+                // No rung is a web server.
+                Scheme::Http | Scheme::Https => Kind::Http1,
+            };
+            let connections = if kind.multiplexes() { callers.min(MOST_SHARED_CONNECTIONS) } else { callers };
             Ok(Plan {
                 target: target.clone(),
                 label: Some(rung.to_owned()),
                 server: server.clone(),
-                kind: match target.scheme {
-                    Scheme::Tcp | Scheme::TcpTls | Scheme::TcpPsk => Kind::Line,
-                    Scheme::Grpc | Scheme::GrpcTls => Kind::GrpcH2,
-                    Scheme::Quic => Kind::Quic,
-                },
+                kind,
                 connector: connector.clone(),
                 trust,
                 resolve_each: false,

@@ -18,7 +18,7 @@ use crate::{
 /// Flags of `netping latency`.
 #[derive(Debug, Clone, Args)]
 pub struct LatencyArgs {
-    /// Servers, such as tcp://HOST:8004 or grpc://HOST:8005
+    /// Servers, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
     #[arg(required = true, value_name = "URL")]
     pub targets: Vec<Target>,
     /// Round trips to measure
@@ -55,7 +55,7 @@ impl LatencyArgs {
     /// # Errors
     /// [`PlanError`].
     pub fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
-        let (connector, trust) = self.request.secure.connector(target)?;
+        let (connector, trust) = self.request.connector(target)?;
         Ok(Plan {
             target: target.clone(),
             label: None,
@@ -71,7 +71,7 @@ impl LatencyArgs {
             workers: 1,
             pin: false,
             busy_poll: self.request.busy_poll,
-            payload: self.request.payload,
+            payload: self.request.payload(target.scheme),
             reply: self.request.reply(),
             warmup: self.warmup,
             extent: self.duration.map_or(Extent::Requests(self.samples.get()), Extent::Time),

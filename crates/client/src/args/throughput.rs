@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use humantime::format_duration;
-use netping_protocol::target::{Scheme, Target};
+use netping_protocol::target::Target;
 use netping_report::Condition;
 
 use super::{
@@ -18,12 +18,13 @@ use crate::{
     arrival::Arrival,
     cores,
     plan::{Extent, Plan, Warmup},
+    transport::Kind,
 };
 
 /// Flags of `netping throughput`.
 #[derive(Debug, Clone, Args)]
 pub struct ThroughputArgs {
-    /// Servers, such as tcp://HOST:8004 or grpc://HOST:8005
+    /// Servers, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
     #[arg(required = true, value_name = "URL")]
     targets: Vec<Target>,
     /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or 10..100+10; with
@@ -45,8 +46,8 @@ pub struct ThroughputArgs {
     /// Open loop: the most requests that may be due and wait for a caller; one more counts as not sent
     #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "open")]
     max_backlog: usize,
-    /// Connections that gRPC and QUIC callers share [default: one for each worker,
-    /// over QUIC at least one for 100 callers; TCP always has one for each caller]
+    /// Connections that gRPC, QUIC and --http2 callers share [default: one for each worker, over QUIC and --http2 at least
+    /// one for 100 callers; TCP and HTTP otherwise have one for each caller]
     #[arg(long, value_name = "RANGE")]
     connections: Option<Range>,
     /// How long each step is measured
@@ -83,7 +84,8 @@ pub struct ThroughputArgs {
 /// The most requests outstanding in an open loop, unless told otherwise.
 const OPEN_LOOP_CALLERS: u64 = 64;
 
-/// Callers on one QUIC connection, unless told otherwise: servers commonly allow 100 streams, netping's 256.
+/// Callers on one connection of QUIC or HTTP/2, unless told otherwise: servers commonly allow 100 streams, netping's 256
+/// over QUIC and 16,384 over gRPC.
 const STREAMS: usize = 100;
 
 /// The distances between the requests of an open loop.
@@ -101,9 +103,11 @@ impl ThroughputArgs {
     /// # Errors
     /// [`PlanError`].
     pub fn groups(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
-        if self.connections.is_some() && !self.targets.iter().any(|target| target.scheme.multiplexes()) {
-            let reason =
-                "--connections is for grpc:// and quic://: over TCP each caller has a connection of its own (-c)";
+        let kinds = self.targets.iter().map(|target| self.request.kind(target.scheme));
+        let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
+        if self.connections.is_some() && !kinds.into_iter().any(Kind::multiplexes) {
+            let reason = "--connections is for grpc://, quic:// and --http2: otherwise each caller has a connection of its \
+                          own (-c)";
             return Err(UsageError(reason.to_owned()).into());
         }
         if let Warmup::Time(warmup) = self.warmup
@@ -177,15 +181,15 @@ impl ThroughputArgs {
         connections: Option<u64>,
         arrival: Arrival,
     ) -> Result<Plan, PlanError> {
-        let (connector, trust) = self.request.secure.connector(target)?;
+        let (connector, trust) = self.request.connector(target)?;
         let kind = self.request.kind(target.scheme)?;
         let callers = u32::try_from(callers)
             .map_err(|_| UsageError(format!("{callers} callers are too many; 4294967295 are the most")))?
             as usize;
         let workers = self.workers.map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
         let connections = match connections {
-            _ if !target.scheme.multiplexes() => callers,
-            None if target.scheme == Scheme::Quic => callers.min(workers.max(callers.div_ceil(STREAMS))),
+            _ if !kind.multiplexes() => callers,
+            None if matches!(kind, Kind::Quic | Kind::Http2) => callers.min(workers.max(callers.div_ceil(STREAMS))),
             None => callers.min(workers),
             Some(connections) => connections as usize,
         };
@@ -206,7 +210,7 @@ impl ThroughputArgs {
             workers: workers.min(connections),
             pin: self.pin,
             busy_poll: self.request.busy_poll,
-            payload: self.request.payload,
+            payload: self.request.payload(target.scheme),
             reply: self.request.reply(),
             warmup: self.warmup,
             extent: self.extent(arrival),
