@@ -18,7 +18,7 @@ pub struct Lane<T: Transport> {
     generation: Cell<u64>,
     /// Whether the connection of this generation has been lost.
     lost: Cell<bool>,
-    /// Requests that were begun on this connection; `limit` once the server has ended it in good order.
+    /// Requests that were begun on this connection; `limit` once the server wants no more on it.
     used: Cell<u64>,
     /// Requests for each connection; `u64::MAX`: keep it.
     limit: u64,
@@ -117,7 +117,7 @@ impl<T: Transport> Lane<T> {
         self.negotiated.borrow().clone()
     }
 
-    /// Where the server has ended the connection behind `held` in good order, it has served its requests.
+    /// Where the server wants no more requests on the connection behind `held`, it has served its requests.
     fn retire(&self, held: &mut Option<Held<T::Connection>>) {
         if let Some(held) = held
             && held.connection.is_spent()

@@ -42,14 +42,19 @@ pub(super) fn failure(error: h2::Error) -> Failure {
     if let Some(io) = error.get_io() {
         return connect::io_failure(io);
     }
-    // The library's own GOAWAY says that what came is no HTTP/2.
-    if error.is_go_away() && error.is_remote() {
+    if is_goodbye(&error) {
         return Failure::lost(ErrorKind::Goaway, error);
     }
     if error.is_reset() && error.is_remote() {
         return Failure::request(ErrorKind::Reset, error);
     }
     Failure::lost(ErrorKind::Protocol, error)
+}
+
+/// Whether the server has said goodbye. The library says it too: in answer, when no stream is left; and with another reason
+/// where what comes is no HTTP/2.
+fn is_goodbye(error: &h2::Error) -> bool {
+    error.is_go_away() && (error.is_remote() || error.reason() == Some(Reason::NO_ERROR))
 }
 
 /// A request without a body.
@@ -78,13 +83,11 @@ impl Http2 {
         Ok(Self { send: handshake(stream, milestones).await?, get: Rc::new(get) })
     }
 
-    /// Whether the server has said goodbye, and nothing was wrong.
+    /// Whether the server has said goodbye.
     pub(super) fn is_spent(&mut self) -> bool {
-        let mut cx = Context::from_waker(Waker::noop());
-        match self.send.poll_ready(&mut cx) {
-            Poll::Ready(Err(error)) => {
-                error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR)
-            }
+        // Nobody waits: the next request looks for itself.
+        match self.send.poll_ready(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Err(error)) => is_goodbye(&error),
             Poll::Ready(Ok(())) | Poll::Pending => false,
         }
     }

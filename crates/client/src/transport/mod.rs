@@ -36,8 +36,8 @@ pub trait Connection: Sized + 'static {
         None
     }
 
-    /// Whether the server has ended the connection in good order, so that the next request needs a new one. Asked
-    /// between requests.
+    /// Whether the server has ended the connection, or asked for its end, without a request on it being lost: the next
+    /// one needs a new connection. Asked between requests.
     fn is_spent(&mut self) -> bool {
         false
     }
