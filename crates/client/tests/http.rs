@@ -55,7 +55,7 @@ impl Site {
         Self { address, ending, listening }
     }
 
-    /// A server that answers each request with what `reply` makes of its head and its number on the connection, from 1 on.
+    /// A server that answers each request with what `reply` makes of its head and its number on the connection.
     fn answering(reply: impl Fn(&str, usize) -> Reply + Clone + Send + 'static) -> Self {
         Self::start(move |mut stream| {
             let mut count = 0;
@@ -180,7 +180,8 @@ fn measure(url: &str, flags: &[&str]) -> (Value, i32, String) {
     (run["steps"][0].take(), output.status.code().unwrap(), text)
 }
 
-/// `requests` fail, all with this kind; gives the number of connections opened in place of lost ones, and what was said.
+/// `requests` fail, all with this kind. Gives the number of connections opened in place of lost ones, and what was
+/// said.
 fn assert_all_fail(url: &str, flags: &[&str], requests: usize, kind: &str) -> (u64, String) {
     let count = requests.to_string();
     let (step, code, text) = measure(url, &[flags, &["--requests", &count]].concat());

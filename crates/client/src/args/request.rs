@@ -39,8 +39,8 @@ pub struct RequestArgs {
     /// The client for grpc://: HTTP/2 driven directly, or a tonic channel as in an application
     #[arg(long, default_value = "h2", value_name = "CLIENT")]
     pub grpc_client: GrpcClient,
-    /// HTTP/2 for http://, without asking the server, and nothing else for https:// [default: HTTP/1.1 for http://, what
-    /// the server chooses for https://]
+    /// HTTP/2 for http://, without asking the server, and nothing else for https://
+    /// [default: HTTP/1.1 for http://, what the server chooses for https://]
     #[arg(long)]
     pub http2: bool,
     /// Never sleep: each worker polls its sockets all the time, and uses a full core

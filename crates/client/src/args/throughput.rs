@@ -46,8 +46,8 @@ pub struct ThroughputArgs {
     /// Open loop: the most requests that may be due and wait for a caller; one more counts as not sent
     #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "open")]
     max_backlog: usize,
-    /// Connections that gRPC, QUIC and --http2 callers share [default: one for each worker, over QUIC and --http2 at least
-    /// one for 100 callers; TCP and HTTP otherwise have one for each caller]
+    /// Connections that gRPC, QUIC and --http2 callers share [default: one for each worker, over QUIC and --http2 at
+    /// least one for 100 callers; TCP, and HTTP without --http2, has one for each caller]
     #[arg(long, value_name = "RANGE")]
     connections: Option<Range>,
     /// How long each step is measured
@@ -84,8 +84,8 @@ pub struct ThroughputArgs {
 /// The most requests outstanding in an open loop, unless told otherwise.
 const OPEN_LOOP_CALLERS: u64 = 64;
 
-/// Callers on one connection of QUIC or HTTP/2, unless told otherwise: servers commonly allow 100 streams, netping's 256
-/// over QUIC and 16,384 over gRPC.
+/// Callers on one connection of QUIC or `--http2`, unless told otherwise: servers commonly allow 100 streams, netping's
+/// QUIC server 256.
 const STREAMS: usize = 100;
 
 /// The distances between the requests of an open loop.
@@ -106,8 +106,8 @@ impl ThroughputArgs {
         let kinds = self.targets.iter().map(|target| self.request.kind(target.scheme));
         let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
         if self.connections.is_some() && !kinds.into_iter().any(Kind::multiplexes) {
-            let reason = "--connections is for grpc://, quic:// and --http2: otherwise each caller has a connection of its \
-                          own (-c)";
+            let reason = "--connections is for grpc://, quic:// and --http2: otherwise each caller has a connection of \
+                          its own (-c)";
             return Err(UsageError(reason.to_owned()).into());
         }
         if let Warmup::Time(warmup) = self.warmup

@@ -51,8 +51,8 @@ pub(super) fn failure(error: h2::Error) -> Failure {
     Failure::lost(ErrorKind::Protocol, error)
 }
 
-/// Whether the server has said goodbye. The library says it too: in answer, when no stream is left; and with another reason
-/// where what comes is no HTTP/2.
+/// Whether the server has said goodbye. The library says it too: in answer, when no stream is left; and with another
+/// reason where what comes is no HTTP/2.
 fn is_goodbye(error: &h2::Error) -> bool {
     error.is_go_away() && (error.is_remote() || error.reason() == Some(Reason::NO_ERROR))
 }
