@@ -18,7 +18,7 @@ pub struct Lane<T: Transport> {
     generation: Cell<u64>,
     /// Whether the connection of this generation has been lost.
     lost: Cell<bool>,
-    /// Requests that were begun on this connection.
+    /// Requests that were begun on this connection; `limit` once the server wants no more on it.
     used: Cell<u64>,
     /// Requests for each connection; `u64::MAX`: keep it.
     limit: u64,
@@ -71,6 +71,7 @@ impl<T: Transport> Lane<T> {
         opened: &mut Option<Opened>,
         now: &dyn Fn() -> u64,
     ) -> Result<&'a mut T::Connection, Failure> {
+        self.retire(held);
         if !held.as_ref().is_some_and(|held| self.serves(held.generation)) {
             // Dropped first: where connections are limited, the old one must be gone before the new one comes.
             *held = None;
@@ -87,6 +88,7 @@ impl<T: Transport> Lane<T> {
 
     /// Closes the connection behind `held` once it has served its requests: that belongs to none of them.
     pub fn release(&self, held: &mut Option<Held<T::Connection>>) {
+        self.retire(held);
         if self.used.get() >= self.limit {
             if let Some(held) = held.take() {
                 self.negotiated.replace(held.connection.negotiated());
@@ -113,6 +115,16 @@ impl<T: Transport> Lane<T> {
     /// How the last connection that has served its requests was secured; `None` in the clear, or where there is none.
     pub fn negotiated(&self) -> Option<Negotiated> {
         self.negotiated.borrow().clone()
+    }
+
+    /// Where the server wants no more requests on the connection behind `held`, it has served its requests.
+    fn retire(&self, held: &mut Option<Held<T::Connection>>) {
+        if let Some(held) = held
+            && held.connection.is_spent()
+            && held.generation == self.generation.get()
+        {
+            self.used.set(self.limit);
+        }
     }
 
     fn serves(&self, generation: u64) -> bool {

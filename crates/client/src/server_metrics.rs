@@ -33,8 +33,9 @@ pub enum ServerSource {
 
 impl ServerSource {
     /// Where netping's servers have their metrics unless told otherwise: their host, [`port::METRICS_OFFSET`] higher.
+    /// Web servers are not netping's.
     pub fn default_of(target: &Target) -> Self {
-        match target.port.checked_add(port::METRICS_OFFSET) {
+        match target.port.checked_add(port::METRICS_OFFSET).filter(|_| !target.scheme.is_http()) {
             Some(port) => Self::Url { url: format!("http://{}:{port}/metrics", target.host), asked: false },
             None => Self::Nowhere,
         }
@@ -207,6 +208,15 @@ mod tests {
         let cpu = |seconds: f64| Reading::parse(&format!("process_cpu_seconds_total {seconds}\n"));
         assert_eq!(cpu(1.0).demand_until(&cpu(2.0), 1000).unwrap().cpu_us_per_request, Some(1000.0));
         assert_eq!(Reading::parse("<html>").demand_until(&cpu(2.0), 1), None);
+    }
+
+    #[test]
+    fn only_netpings_servers_are_asked_unless_told_otherwise() {
+        let default = |url: &str| ServerSource::default_of(&url.parse().unwrap());
+        let url = "http://h:9004/metrics".to_owned();
+        assert_eq!(default("tcp://h"), ServerSource::Url { url, asked: false });
+        assert_eq!(default("http://h/x"), ServerSource::Nowhere);
+        assert_eq!(default("https://h"), ServerSource::Nowhere);
     }
 
     #[test]

@@ -391,6 +391,8 @@ async fn call<T: Transport, C: Clock, S: Sink>(shared: Rc<Shared<C, S>>, lane: R
                     lane.discard(&mut held);
                     time::sleep(pause).await;
                     pause = (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                } else {
+                    lane.release(&mut held);
                 }
             }
         }

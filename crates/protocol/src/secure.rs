@@ -36,6 +36,14 @@ impl Stream {
         !matches!(self, Self::Plain(_))
     }
 
+    /// The application protocol that the two sides agreed on in a TLS handshake, if they did.
+    pub fn alpn(&self) -> Option<&[u8]> {
+        match self {
+            Self::Plain(_) | Self::Psk(_) => None,
+            Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
+        }
+    }
+
     /// What the two sides agreed on; `None` in the clear.
     pub fn negotiated(&self) -> Option<Negotiated> {
         match self {

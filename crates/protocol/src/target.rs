@@ -2,7 +2,7 @@
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
-use url::{Host, Url};
+use url::{Host, Position, Url};
 
 /// The port of each server unless it is told another.
 pub mod port {
@@ -16,6 +16,10 @@ pub mod port {
     pub const QUIC: u16 = 8006;
     /// `netping-proxy`.
     pub const PROXY: u16 = 8010;
+    /// `http://` URLs without a port.
+    pub const HTTP: u16 = 80;
+    /// `https://` URLs without a port.
+    pub const HTTPS: u16 = 443;
     /// A server's metrics are this far above its own port.
     pub const METRICS_OFFSET: u16 = 1000;
 }
@@ -35,6 +39,10 @@ pub enum Scheme {
     GrpcTls,
     /// `quic://`: frames on streams of a QUIC connection.
     Quic,
+    /// `http://`: `GET` from any HTTP server, in clear text.
+    Http,
+    /// `https://`: the same in TLS.
+    Https,
 }
 
 /// What a scheme puts its bytes into.
@@ -50,7 +58,8 @@ pub enum Security {
 
 impl Scheme {
     /// Every scheme there is.
-    pub const ALL: [Self; 6] = [Self::Tcp, Self::TcpTls, Self::TcpPsk, Self::Grpc, Self::GrpcTls, Self::Quic];
+    pub const ALL: [Self; 8] =
+        [Self::Tcp, Self::TcpTls, Self::TcpPsk, Self::Grpc, Self::GrpcTls, Self::Quic, Self::Http, Self::Https];
 
     /// As it stands in a URL.
     pub fn as_str(self) -> &'static str {
@@ -61,6 +70,8 @@ impl Scheme {
             Self::Grpc => "grpc",
             Self::GrpcTls => "grpc+tls",
             Self::Quic => "quic",
+            Self::Http => "http",
+            Self::Https => "https",
         }
     }
 
@@ -70,22 +81,21 @@ impl Scheme {
             Self::Tcp | Self::TcpTls | Self::TcpPsk => port::TOKIO,
             Self::Grpc | Self::GrpcTls => port::GRPC,
             Self::Quic => port::QUIC,
+            Self::Http => port::HTTP,
+            Self::Https => port::HTTPS,
         }
     }
 
-    /// Whether one connection carries many callers at once.
-    pub fn multiplexes(self) -> bool {
-        match self {
-            Self::Tcp | Self::TcpTls | Self::TcpPsk => false,
-            Self::Grpc | Self::GrpcTls | Self::Quic => true,
-        }
+    /// Whether it is plain HTTP, as any web server speaks it.
+    pub fn is_http(self) -> bool {
+        matches!(self, Self::Http | Self::Https)
     }
 
     /// What it puts its bytes into.
     pub fn security(self) -> Security {
         match self {
-            Self::Tcp | Self::Grpc => Security::Plain,
-            Self::TcpTls | Self::GrpcTls | Self::Quic => Security::Tls,
+            Self::Tcp | Self::Grpc | Self::Http => Security::Plain,
+            Self::TcpTls | Self::GrpcTls | Self::Quic | Self::Https => Security::Tls,
             Self::TcpPsk => Security::Psk,
         }
     }
@@ -100,6 +110,8 @@ pub struct Target {
     pub host: Host,
     /// Its port.
     pub port: u16,
+    /// What to get there, with its query, as it stands in a request; empty for all but HTTP.
+    pub path: String,
 }
 
 /// Why a text is no target.
@@ -122,12 +134,14 @@ pub enum TargetError {
         scheme: String,
     },
     /// A part that a target has no use for.
-    #[error("'{text}': a {scheme}:// target is only HOST:PORT, without {part}")]
+    #[error("'{text}': a {scheme}:// target is only {form}, without {part}")]
     Extra {
         /// What was given.
         text: String,
         /// Its scheme.
         scheme: &'static str,
+        /// What such a target consists of.
+        form: &'static str,
         /// The part too many.
         part: &'static str,
     },
@@ -162,7 +176,7 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}:{}", self.scheme.as_str(), self.host, self.port)
+        write!(f, "{}://{}:{}{}", self.scheme.as_str(), self.host, self.port, self.path)
     }
 }
 
@@ -180,16 +194,19 @@ impl FromStr for Target {
             url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| TargetError::NoHost { text: owned() })?;
         // For schemes that the URL standard does not know, a host is opaque: `127.0.0.1` would stay a name.
         let host = Host::parse(name).map_err(|error| TargetError::Url { text: owned(), reason: error.to_string() })?;
+        let http = scheme.is_http();
         let extra = [
             (!url.username().is_empty() || url.password().is_some(), "a user name"),
-            (!matches!(url.path(), "" | "/"), "a path"),
-            (url.query().is_some(), "a query"),
+            (!http && !matches!(url.path(), "" | "/"), "a path"),
+            (!http && url.query().is_some(), "a query"),
             (url.fragment().is_some(), "a fragment"),
         ];
         if let Some((_, part)) = extra.into_iter().find(|(present, _)| *present) {
-            return Err(TargetError::Extra { text: owned(), scheme: scheme.as_str(), part });
+            let form = if http { "HOST:PORT/PATH?QUERY" } else { "HOST:PORT" };
+            return Err(TargetError::Extra { text: owned(), scheme: scheme.as_str(), form, part });
         }
-        Ok(Self { scheme, host, port: url.port().unwrap_or(scheme.default_port()) })
+        let path = if http { url[Position::BeforePath..Position::AfterQuery].to_owned() } else { String::new() };
+        Ok(Self { scheme, host, port: url.port().unwrap_or(scheme.default_port()), path })
     }
 }
 
@@ -209,11 +226,27 @@ mod tests {
     }
 
     #[test]
+    fn http_targets_name_what_to_get() {
+        let target: Target = "http://h:8080/10k.bin?x=1".parse().unwrap();
+        assert_eq!((target.scheme, target.port, &*target.path), (Scheme::Http, 8080, "/10k.bin?x=1"));
+        assert_eq!(target.to_string(), "http://h:8080/10k.bin?x=1");
+        assert_eq!(target.at("10.0.0.1".parse().unwrap()).to_string(), "http://10.0.0.1:8080/10k.bin?x=1");
+        let shown = |text: &str| text.parse::<Target>().unwrap().to_string();
+        assert_eq!(shown("http://server.example"), "http://server.example:80/");
+        assert_eq!(shown("http://server.example:80?x"), "http://server.example:80/?x");
+        assert_eq!(shown("https://[::1]/a b"), "https://[::1]:443/a%20b");
+        assert_eq!(shown("https://10.0.0.1:80/"), "https://10.0.0.1:80/");
+    }
+
+    #[test]
     fn what_is_no_target_says_what_one_looks_like() {
         let error = |text: &str| text.parse::<Target>().unwrap_err().to_string();
         assert!(error("localhost").contains("tcp://HOST:PORT"));
         assert!(error("udp://h:1").contains("tcp+psk://, grpc://"));
-        assert!(error("tcp://h:1/x").contains("without a path"));
+        assert!(error("tcp://h:1/x").contains("only HOST:PORT, without a path"));
+        assert!(error("grpc://h:1?x=1").contains("without a query"));
+        assert!(error("http://h:1/x#y").contains("only HOST:PORT/PATH?QUERY, without a fragment"));
+        assert!(error("http://me@h:1/x").contains("without a user name"));
         assert!(error("tcp://").contains("no host"));
         assert!(error("tcp://h:99999").contains("port"));
     }

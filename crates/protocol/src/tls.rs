@@ -37,6 +37,9 @@ pub use rustls::{ClientConfig, ServerConfig};
 /// The application protocol of HTTP/2 (RFC 9113).
 pub const ALPN_H2: &[u8] = b"h2";
 
+/// The application protocol of HTTP/1.1 (RFC 7301, section 6).
+pub const ALPN_HTTP1: &[u8] = b"http/1.1";
+
 /// The application protocol of netping's frames on QUIC streams.
 pub const ALPN_NETPING: &[u8] = b"netping/1";
 

@@ -140,7 +140,7 @@ pub struct StepSettings {
     pub client: String,
     /// Bytes of payload in each request.
     pub payload_bytes: usize,
-    /// Bytes of reply asked for; absent where the payload is echoed.
+    /// Bytes of reply asked for; absent where the payload is echoed, or the server decides.
     pub response_bytes: Option<u32>,
     /// The message that requests carry; absent where they carry bytes.
     #[serde(default)]

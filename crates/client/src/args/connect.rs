@@ -18,7 +18,7 @@ use crate::{
 /// Flags of `netping connect`.
 #[derive(Debug, Clone, Args)]
 pub struct ConnectArgs {
-    /// Servers, such as tcp+tls://HOST:8004 or quic://HOST:8006
+    /// Servers, such as tcp+tls://HOST:8004, quic://HOST:8006 or https://HOST/PATH
     #[arg(required = true, value_name = "URL")]
     pub targets: Vec<Target>,
     /// Connections to open, one for each sample

@@ -59,6 +59,8 @@ impl LadderArgs {
             Scheme::Tcp | Scheme::TcpTls | Scheme::TcpPsk => Kind::Line,
             Scheme::Grpc | Scheme::GrpcTls => Kind::GrpcH2,
             Scheme::Quic => Kind::Quic,
+            // No rung is a web server.
+            Scheme::Http | Scheme::Https => Kind::Http1,
         };
         let lengths = self.lengths();
         let base = Plan {
@@ -71,8 +73,7 @@ impl LadderArgs {
         let plan = |callers: u64, length: Duration| -> Result<Plan, PlanError> {
             let callers = u32::try_from(callers).map_err(|_| UsageError(format!("{callers} callers are too many")))?;
             let callers = callers as usize;
-            let multiplexes = target.scheme.multiplexes();
-            let connections = if multiplexes { callers.min(MOST_SHARED_CONNECTIONS) } else { callers };
+            let connections = if kind.multiplexes() { callers.min(MOST_SHARED_CONNECTIONS) } else { callers };
             Ok(Plan {
                 callers,
                 connections,

@@ -15,7 +15,7 @@ use crate::plan::{Extent, Plan, Warmup};
 /// Flags of `netping latency`.
 #[derive(Debug, Clone, Args)]
 pub struct LatencyArgs {
-    /// Servers, such as tcp://HOST:8004 or grpc://HOST:8005
+    /// Servers, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
     #[arg(required = true, value_name = "URL")]
     pub targets: Vec<Target>,
     /// Round trips to measure

@@ -4,7 +4,6 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use clap::{Args, ValueEnum};
 use humantime::format_duration;
-use netping_protocol::target::Scheme;
 
 use super::{
     UsageError,
@@ -14,6 +13,7 @@ use crate::{
     arrival::Arrival,
     cores,
     plan::{Extent, Plan, Warmup},
+    transport::Kind,
 };
 
 /// How load comes about. A command that has these flags has a group `open`: those that make an open loop.
@@ -45,7 +45,8 @@ pub struct LoadArgs {
 /// The most requests outstanding in an open loop, unless told otherwise.
 pub const OPEN_LOOP_CALLERS: u64 = 64;
 
-/// Callers on one QUIC connection, unless told otherwise: servers commonly allow 100 streams, netping's 256.
+/// Callers on one connection of QUIC or `--http2`, unless told otherwise: servers commonly allow 100 streams, netping's
+/// QUIC server 256.
 const STREAMS: usize = 100;
 
 /// The distances between the requests of an open loop.
@@ -97,10 +98,11 @@ impl LoadArgs {
             .map_err(|_| UsageError(format!("{callers} callers are too many; 4294967295 are the most")))?
             as usize;
         let workers = self.workers.map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
-        let scheme = base.target.scheme;
         let connections = match connections {
-            _ if !scheme.multiplexes() => callers,
-            None if scheme == Scheme::Quic => callers.min(workers.max(callers.div_ceil(STREAMS))),
+            _ if !base.kind.multiplexes() => callers,
+            None if matches!(base.kind, Kind::Quic | Kind::Http2) => {
+                callers.min(workers.max(callers.div_ceil(STREAMS)))
+            }
             None => callers.min(workers),
             Some(connections) => connections as usize,
         };

@@ -107,9 +107,7 @@ impl ProxyArgs {
             Some(metrics) => ServerSource::Url { url: metrics.value.clone(), asked: true },
             None if !pids.is_empty() => ServerSource::Processes(pids),
             // `--server-metrics off` asks nobody; and what speaks HTTP is not netping's own.
-            None if backend == ServerSource::Nowhere || target.scheme.as_str().starts_with("http") => {
-                ServerSource::Nowhere
-            }
+            None if backend == ServerSource::Nowhere || target.scheme.is_http() => ServerSource::Nowhere,
             None => ServerSource::default_of(target),
         }
     }

@@ -7,21 +7,26 @@ use humantime::parse_duration;
 use netping_protocol::{
     frame::{self, Reply},
     line, message,
+    secure::Connector,
     target::{Scheme, Target},
+    tls::ALPN_H2,
 };
 
 use super::{OutputArgs, PlanError, UsageError, secure::SecureArgs};
 use crate::{
-    plan::{Plan, Warmup},
+    plan::{Plan, Trust, Warmup},
     transport::Kind,
 };
+
+/// Payload of each request unless told otherwise, in bytes.
+const PAYLOAD: usize = 4;
 
 /// What requests are like, and how they are put on the wire.
 #[derive(Debug, Clone, Args)]
 pub struct RequestArgs {
-    /// Payload of each request, in bytes
-    #[arg(long, default_value_t = 4, value_name = "BYTES", conflicts_with = "message")]
-    pub payload: usize,
+    /// Payload of each request, in bytes [default: 4; over http:// there is none]
+    #[arg(long, value_name = "BYTES", conflicts_with = "message")]
+    payload: Option<usize>,
     /// Length of each reply, in bytes [default: the payload is echoed]
     #[arg(long, value_name = "BYTES")]
     pub response: Option<u32>,
@@ -38,6 +43,10 @@ pub struct RequestArgs {
     /// The client for grpc://: HTTP/2 driven directly, or a tonic channel as in an application
     #[arg(long, default_value = "h2", value_name = "CLIENT")]
     pub grpc_client: GrpcClient,
+    /// HTTP/2 for http://, without asking the server, and nothing else for https://
+    /// [default: HTTP/1.1 for http://, what the server chooses for https://]
+    #[arg(long)]
+    pub http2: bool,
     /// Never sleep: each worker polls its sockets all the time, and uses a full core
     #[arg(long)]
     pub busy_poll: bool,
@@ -77,10 +86,10 @@ impl RequestArgs {
     /// # Errors
     /// [`PlanError`].
     pub fn plan(&self, target: &Target, output: &OutputArgs) -> Result<Plan, PlanError> {
-        let (kind, secured) = (self.kind(target.scheme)?, self.secure.connector(target)?);
+        let (kind, secured) = (self.kind(target.scheme)?, self.connector(target)?);
         Ok(Plan {
             busy_poll: self.busy_poll,
-            payload: if self.message.is_some() { message::LENGTH } else { self.payload },
+            payload: self.payload(target.scheme),
             reply: self.reply(),
             timeout: self.timeout,
             ..Plan::new(target.clone(), kind, output.server(target), secured)
@@ -96,12 +105,40 @@ impl RequestArgs {
         }
     }
 
+    /// Bytes of payload in each request to a target of this scheme.
+    fn payload(&self, scheme: Scheme) -> usize {
+        match self.message {
+            _ if scheme.is_http() => 0,
+            Some(Message::Benchmark) => message::LENGTH,
+            None => self.payload.unwrap_or(PAYLOAD),
+        }
+    }
+
+    /// How connections to `target` are secured, and who then knows whom.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    fn connector(&self, target: &Target) -> Result<(Connector, Trust), PlanError> {
+        if self.http2 && target.scheme == Scheme::Https {
+            return self.secure.connector_offering(target, &[ALPN_H2]);
+        }
+        self.secure.connector(target)
+    }
+
     /// How requests to a target of this scheme are put on the wire.
-    fn kind(&self, scheme: Scheme) -> Result<Kind, UsageError> {
-        if self.payload.max(self.response.unwrap_or(0) as usize) > frame::DEFAULT_MAX {
+    pub fn kind(&self, scheme: Scheme) -> Result<Kind, UsageError> {
+        if self.payload(scheme).max(self.response.unwrap_or(0) as usize) > frame::DEFAULT_MAX {
             return Err(UsageError(format!("payloads and replies have at most {} bytes", frame::DEFAULT_MAX)));
         }
         Ok(match scheme {
+            Scheme::Http | Scheme::Https => self.http_kind(scheme)?,
+            // gRPC is always on HTTP/2.
+            Scheme::Tcp | Scheme::TcpTls | Scheme::TcpPsk | Scheme::Quic if self.http2 => {
+                let scheme = scheme.as_str();
+                return Err(UsageError(format!(
+                    "--http2 is for http:// and https://: there is no HTTP in {scheme}://"
+                )));
+            }
             Scheme::Tcp | Scheme::TcpTls | Scheme::TcpPsk => self.tcp_kind()?,
             Scheme::Quic if self.framing == Some(Framing::Line) => {
                 return Err(UsageError("QUIC streams carry frames only: leave out --framing line".to_owned()));
@@ -117,8 +154,29 @@ impl RequestArgs {
         })
     }
 
+    fn http_kind(&self, scheme: Scheme) -> Result<Kind, UsageError> {
+        let given = [
+            ("--payload", self.payload.is_some()),
+            ("--response", self.response.is_some()),
+            ("--message", self.message.is_some()),
+            ("--framing", self.framing.is_some()),
+        ];
+        if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
+            return Err(UsageError(format!(
+                "{flag} is not for {}://: a GET has no payload, and the server decides what it sends",
+                scheme.as_str()
+            )));
+        }
+        Ok(match scheme {
+            _ if self.http2 => Kind::Http2,
+            Scheme::Https => Kind::HttpChosen,
+            _ => Kind::Http1,
+        })
+    }
+
     fn tcp_kind(&self) -> Result<Kind, UsageError> {
-        let needs_frames = self.response.is_some() || self.message.is_some() || self.payload > line::DEFAULT_MAX;
+        let payload = self.payload.unwrap_or(PAYLOAD);
+        let needs_frames = self.response.is_some() || self.message.is_some() || payload > line::DEFAULT_MAX;
         match self.framing {
             Some(Framing::Line) if needs_frames => Err(UsageError(format!(
                 "a line is echoed, and has at most {} bytes: use --framing frame with --response, --message or a longer \

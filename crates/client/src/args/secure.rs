@@ -10,7 +10,7 @@ use netping_protocol::{
     psk::Key,
     secure::Connector,
     target::{Scheme, Security, Target},
-    tls::{self, ALPN_H2, ALPN_NETPING, ClientOptions},
+    tls::{self, ALPN_H2, ALPN_HTTP1, ALPN_NETPING, ClientOptions},
 };
 
 use super::{PlanError, UsageError};
@@ -68,14 +68,23 @@ impl SecureArgs {
     /// # Errors
     /// [`PlanError`].
     pub fn connector(&self, target: &Target) -> Result<(Connector, Trust), PlanError> {
+        let alpn: &[&[u8]] = match target.scheme {
+            Scheme::GrpcTls => &[ALPN_H2],
+            Scheme::Quic => &[ALPN_NETPING],
+            Scheme::Https => &[ALPN_H2, ALPN_HTTP1],
+            _ => &[],
+        };
+        self.connector_offering(target, alpn)
+    }
+
+    /// The same, with these application protocols for the server to choose from.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn connector_offering(&self, target: &Target, alpn: &[&[u8]]) -> Result<(Connector, Trust), PlanError> {
         match target.scheme.security() {
             Security::Plain => Ok((Connector::Plain, Trust::default())),
             Security::Tls => {
-                let alpn: &[&[u8]] = match target.scheme {
-                    Scheme::GrpcTls => &[ALPN_H2],
-                    Scheme::Quic => &[ALPN_NETPING],
-                    _ => &[],
-                };
                 let config = tls::client(&self.options(), alpn)?;
                 let connector = Connector::Tls(Arc::new(config), tls::server_name(&target.host)?);
                 let trust = Trust { server_verified: !self.tls_insecure, client_certificate: self.tls_cert.is_some() };

@@ -14,12 +14,13 @@ use super::{
 use crate::{
     arrival::Arrival,
     plan::{Extent, Plan},
+    transport::Kind,
 };
 
 /// Flags of `netping throughput`.
 #[derive(Debug, Clone, Args)]
 pub struct ThroughputArgs {
-    /// Servers, such as tcp://HOST:8004 or grpc://HOST:8005
+    /// Servers, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
     #[arg(required = true, value_name = "URL")]
     targets: Vec<Target>,
     /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or 10..100+10; with
@@ -38,8 +39,8 @@ pub struct ThroughputArgs {
     /// Measure so many requests at each step instead
     #[arg(long, value_name = "N", conflicts_with = "duration")]
     requests: Option<NonZeroU64>,
-    /// Connections that gRPC and QUIC callers share [default: one for each worker,
-    /// over QUIC at least one for 100 callers; TCP always has one for each caller]
+    /// Connections that gRPC, QUIC and --http2 callers share [default: one for each worker, over QUIC and --http2 at
+    /// least one for 100 callers; TCP, and HTTP without --http2, has one for each caller]
     #[arg(long, value_name = "RANGE")]
     connections: Option<Range>,
     /// Open a connection for each request; opening it is part of the request
@@ -64,12 +65,12 @@ impl ThroughputArgs {
     /// # Errors
     /// [`PlanError`].
     pub fn groups(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
-        if self.connections != self.callers
-            && self.connections.is_some()
-            && !self.targets.iter().any(|target| target.scheme.multiplexes())
-        {
-            let reason =
-                "--connections is for grpc:// and quic://: over TCP each caller has a connection of its own (-c)";
+        let kinds = self.targets.iter().map(|target| self.request.kind(target.scheme));
+        let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
+        let shared = self.connections.is_some() && self.connections != self.callers;
+        if shared && !kinds.into_iter().any(Kind::multiplexes) {
+            let reason = "--connections is for grpc://, quic:// and --http2: otherwise each caller has a connection of \
+                          its own (-c)";
             return Err(UsageError(reason.to_owned()).into());
         }
         if self.requests.is_none() {

@@ -62,8 +62,11 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
                 }
                 heading = Some(step.target.clone());
                 let count = step.summary.service_time.count;
-                let bytes = step.settings.payload_bytes;
-                format!("{}  {count} round trips of {bytes} bytes, in us\n{}\n{row}", step.target, table.header())
+                let what = match step.settings.payload_bytes {
+                    0 => String::new(),
+                    bytes => format!(" of {bytes} bytes"),
+                };
+                format!("{}  {count} round trips{what}, in us\n{}\n{row}", step.target, table.header())
             });
             if let Err(error) = result {
                 return Err(session.abandon(error));

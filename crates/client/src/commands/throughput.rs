@@ -64,8 +64,11 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
             return row;
         }
         heading = Some(step.target.clone());
-        let title = format!("{}  {} bytes, {arrivals}", step.target, step.settings.payload_bytes);
-        format!("{title}\n{}\n{row}", table.header())
+        let what = match step.settings.payload_bytes {
+            0 => String::new(),
+            bytes => format!("{bytes} bytes, "),
+        };
+        format!("{}  {what}{arrivals}\n{}\n{row}", step.target, table.header())
     };
     // Target by target, so that each has its rows together.
     for target in 0..groups[0].len() {

@@ -5,10 +5,7 @@
 use std::rc::Rc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use h2::{
-    RecvStream,
-    client::{Builder, SendRequest},
-};
+use h2::{RecvStream, client::SendRequest};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version};
 use netping_protocol::{
     echopb::{EchoRequest, EchoResponse},
@@ -18,18 +15,17 @@ use netping_protocol::{
     secure::Connector,
     tls::Negotiated,
 };
-use netping_report::{ConnectPhase, ErrorKind};
+use netping_report::ErrorKind;
 use percent_encoding::percent_decode;
 use prost::{
     Message,
     encoding::{encode_key, encode_varint, encoded_len_varint, key_len},
 };
 
-use super::{Connection, Endpoint, Failure, Milestones, Transport, connect};
-
-/// Flow-control windows, in bytes: large enough never to hold a reply back.
-const STREAM_WINDOW: u32 = 4 << 20;
-const CONNECTION_WINDOW: u32 = 64 << 20;
+use super::{
+    Connection, Endpoint, Failure, Milestones, Transport, connect,
+    http2::{self, failure},
+};
 
 /// The length of a gRPC message's prefix: a flag byte and a length of four bytes.
 const PREFIX: usize = 5;
@@ -76,17 +72,7 @@ impl Transport for GrpcH2 {
     async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<H2Handle, Failure> {
         let stream = connect::open(&self.endpoint, milestones).await?;
         let negotiated = stream.negotiated();
-        let (send, connection) = Builder::new()
-            .initial_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .handshake(stream)
-            .await
-            .map_err(failure)?;
-        tokio::task::spawn_local(async move {
-            // Every request on the connection learns of its end by itself.
-            let _ = connection.await;
-        });
-        milestones.reached(ConnectPhase::Http2);
+        let send = http2::handshake(stream, milestones).await?;
         Ok(H2Handle { send, echo: self.echo.clone(), say: self.say.clone(), negotiated: negotiated.map(Rc::new) })
     }
 }
@@ -214,18 +200,4 @@ fn verify(exchange: &Exchange, body: &Bytes) -> Result<(), Failure> {
         Ok(false) => Err(mismatch("is not what was asked for")),
         Err(error) => Err(mismatch(&format!("is no message: {error}"))),
     }
-}
-
-/// The failure that an HTTP/2 error means.
-fn failure(error: h2::Error) -> Failure {
-    if let Some(io) = error.get_io() {
-        return connect::io_failure(io);
-    }
-    if error.is_go_away() {
-        return Failure::lost(ErrorKind::Goaway, error);
-    }
-    if error.is_reset() && error.is_remote() {
-        return Failure::request(ErrorKind::Reset, error);
-    }
-    Failure::lost(ErrorKind::Protocol, error)
 }

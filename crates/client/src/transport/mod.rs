@@ -4,6 +4,9 @@ mod connect;
 mod framed;
 mod grpc_h2;
 mod grpc_tonic;
+mod http;
+mod http1;
+mod http2;
 #[cfg(test)]
 pub mod mock;
 mod quic;
@@ -33,7 +36,14 @@ pub trait Connection: Sized + 'static {
         None
     }
 
-    /// Sends the exchange's current request, waits for the whole reply and verifies every byte of it.
+    /// Whether the server has ended the connection, or asked for its end, without a request on it being lost: the next
+    /// one needs a new connection. Asked between requests.
+    fn is_spent(&mut self) -> bool {
+        false
+    }
+
+    /// Sends the exchange's current request, waits for the whole reply and verifies it: every byte, where it is known
+    /// what they must be.
     fn call(&mut self, exchange: &Exchange) -> impl Future<Output = Result<(), Failure>>;
 }
 
@@ -129,7 +139,7 @@ pub trait Visitor {
 }
 
 macro_rules! transports {
-    ($($(#[$doc:meta])* $kind:ident = $name:literal => $make:expr;)*) => {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal, multiplexes: $multiplexes:literal => $make:expr;)*) => {
         /// Every way to put a request on the wire.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Kind {
@@ -142,6 +152,11 @@ macro_rules! transports {
                 match self { $(Self::$kind => $name,)* }
             }
 
+            /// Whether callers share connections; otherwise each has one of its own.
+            pub fn multiplexes(self) -> bool {
+                match self { $(Self::$kind => $multiplexes,)* }
+            }
+
             /// Gives the transport to `visitor`, with its type.
             pub fn visit<V: Visitor>(self, endpoint: Endpoint, visitor: V) -> V::Output {
                 match self { $(Self::$kind => visitor.visit($make(endpoint)),)* }
@@ -152,13 +167,19 @@ macro_rules! transports {
 
 transports! {
     /// Lines over TCP.
-    Line = "line" => tcp::Tcp::lines;
+    Line = "line", multiplexes: false => tcp::Tcp::lines;
     /// Frames over TCP.
-    Frame = "frame" => tcp::Tcp::frames;
+    Frame = "frame", multiplexes: false => tcp::Tcp::frames;
     /// Frames on the streams of a QUIC connection.
-    Quic = "quic" => quic::Quic::new;
+    Quic = "quic", multiplexes: true => quic::Quic::new;
     /// gRPC by driving HTTP/2 directly.
-    GrpcH2 = "h2" => grpc_h2::GrpcH2::new;
+    GrpcH2 = "h2", multiplexes: true => grpc_h2::GrpcH2::new;
     /// gRPC by a tonic channel, as an application would.
-    GrpcTonic = "tonic" => grpc_tonic::GrpcTonic::new;
+    GrpcTonic = "tonic", multiplexes: true => grpc_tonic::GrpcTonic::new;
+    /// `GET` over HTTP/1.1.
+    Http1 = "http/1.1", multiplexes: false => http::Http::one;
+    /// `GET` over HTTP/2.
+    Http2 = "http/2", multiplexes: true => http::Http::two;
+    /// `GET` over one of the two, as the server chooses: with a connection for each caller, which suits both.
+    HttpChosen = "http/2 or http/1.1", multiplexes: false => http::Http::chosen;
 }

@@ -1,0 +1,150 @@
+//! HTTP/1.1: one request after the other, on a connection of the caller's own.
+
+use std::{
+    error::Error,
+    future::poll_fn,
+    io,
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, StatusCode, Uri, header::HOST};
+use http_body_util::Empty;
+use hyper::{
+    body::Body,
+    client::conn::http1::{self, SendRequest},
+};
+use hyper_util::rt::TokioIo;
+use netping_protocol::{
+    secure::{Stream, is_security_error},
+    target::Target,
+};
+use netping_report::ErrorKind;
+
+use super::{Failure, connect};
+
+/// A request without a body.
+pub(super) type Get = Request<Empty<Bytes>>;
+
+/// The request for what `target` names.
+pub(super) fn get(target: &Target) -> Get {
+    let mut get = Request::new(Empty::new());
+    // A target's parts are always valid in a request.
+    *get.uri_mut() = target.path.parse().unwrap_or_else(|_| Uri::from_static("/"));
+    let host = HeaderValue::try_from(target.authority()).unwrap_or_else(|_| HeaderValue::from_static("localhost"));
+    get.headers_mut().insert(HOST, host);
+    get
+}
+
+/// A connection with its only caller.
+#[derive(Debug)]
+pub(super) struct Http1 {
+    send: SendRequest<Empty<Bytes>>,
+    driver: Driver,
+    get: Get,
+}
+
+impl Http1 {
+    /// Speaks HTTP/1.1 on a stream, and will send `get`.
+    pub(super) async fn new(stream: Stream, get: Get) -> Result<Self, Failure> {
+        let (send, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| failure(&error))?;
+        Ok(Self { send, driver: Driver { connection, end: None }, get })
+    }
+
+    /// Whether the server has closed the connection after a whole reply, or wants it closed.
+    pub(super) fn is_spent(&mut self) -> bool {
+        // Nobody waits: the next request looks for itself.
+        self.driver.turn(&mut Context::from_waker(Waker::noop()));
+        matches!(self.driver.end, Some(Ok(())))
+    }
+
+    /// Sends the request and reads the whole reply: its status, and the length of its body in bytes.
+    pub(super) async fn call(&mut self) -> Result<(StatusCode, u64), Failure> {
+        let Self { send, driver, get } = self;
+        poll_fn(|cx| driver.drive(cx, |cx| send.poll_ready(cx))).await?;
+        let mut response = pin!(send.send_request(get.clone()));
+        let response = poll_fn(|cx| driver.drive(cx, |cx| response.as_mut().poll(cx))).await?;
+        let status = response.status();
+        let mut body = response.into_body();
+        let mut length = 0;
+        loop {
+            let next = poll_fn(|cx| driver.drive(cx, |cx| Pin::new(&mut body).poll_frame(cx).map(Option::transpose)));
+            match next.await? {
+                Some(frame) => length += frame.data_ref().map_or(0, |data| data.len() as u64),
+                None => return Ok((status, length)),
+            }
+        }
+    }
+}
+
+/// Keeps a connection going. Whoever waits for a reply does that: it spares a task, and every request the way to it and
+/// back.
+#[derive(Debug)]
+struct Driver {
+    connection: http1::Connection<TokioIo<Stream>, Empty<Bytes>>,
+    /// How the connection ended, once it has.
+    end: Option<hyper::Result<()>>,
+}
+
+impl Driver {
+    /// Polls for something that the connection brings about.
+    fn drive<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<hyper::Result<T>>,
+    ) -> Poll<Result<T, Failure>> {
+        let mut state = poll(cx);
+        if state.is_pending() {
+            self.turn(cx);
+            state = poll(cx);
+        }
+        match (state, &self.end) {
+            (Poll::Ready(Ok(value)), _) => Poll::Ready(Ok(value)),
+            (Poll::Pending, None) => Poll::Pending,
+            // Why the connection ended says more than that the request did.
+            (_, Some(Err(error))) => Poll::Ready(Err(failure(error))),
+            (Poll::Ready(Err(error)), _) => Poll::Ready(Err(failure(&error))),
+            (Poll::Pending, Some(Ok(()))) => Poll::Ready(Err(closed())),
+        }
+    }
+
+    fn turn(&mut self, cx: &mut Context<'_>) {
+        // No shutdown, which would be in the last reply's time: the connection is closed when it is dropped.
+        if self.end.is_none()
+            && let Poll::Ready(end) = self.connection.poll_without_shutdown(cx)
+        {
+            self.end = Some(end);
+        }
+    }
+}
+
+/// The failure that an error of hyper means; the connection is lost.
+fn failure(error: &hyper::Error) -> Failure {
+    let mut innermost = error;
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return io_failure(error);
+        }
+        innermost = error.downcast_ref().unwrap_or(innermost);
+        cause = error.source();
+    }
+    if innermost.is_incomplete_message() || innermost.is_canceled() || innermost.is_closed() {
+        return closed();
+    }
+    Failure::lost(ErrorKind::Protocol, innermost)
+}
+
+/// The failure that an I/O error means, be it of the connection or of what a body is encoded in.
+fn io_failure(error: &io::Error) -> Failure {
+    let malformed = matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput);
+    if malformed && !is_security_error(error) {
+        return Failure::lost(ErrorKind::Protocol, error);
+    }
+    connect::io_failure(error)
+}
+
+fn closed() -> Failure {
+    Failure::lost(ErrorKind::Eof, "the server closed the connection before the reply was whole")
+}

@@ -1,0 +1,113 @@
+//! HTTP/2: what gRPC and a plain `GET` have in common, and the latter.
+
+use std::{
+    future::poll_fn,
+    rc::Rc,
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use h2::{
+    Reason,
+    client::{Builder, SendRequest},
+};
+use http::{Request, StatusCode, Uri, Version};
+use netping_protocol::{secure::Stream, target::Target};
+use netping_report::{ConnectPhase, ErrorKind};
+
+use super::{Failure, Milestones, connect};
+
+/// Flow-control windows, in bytes: large enough never to hold a reply back.
+const STREAM_WINDOW: u32 = 4 << 20;
+const CONNECTION_WINDOW: u32 = 64 << 20;
+
+/// Speaks HTTP/2 on a stream; a task of its own keeps the connection going.
+pub(super) async fn handshake(stream: Stream, milestones: &mut Milestones<'_>) -> Result<SendRequest<Bytes>, Failure> {
+    let (send, connection) = Builder::new()
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .handshake(stream)
+        .await
+        .map_err(failure)?;
+    tokio::task::spawn_local(async move {
+        // Every request on the connection learns of its end by itself.
+        let _ = connection.await;
+    });
+    milestones.reached(ConnectPhase::Http2);
+    Ok(send)
+}
+
+/// The failure that an HTTP/2 error means.
+pub(super) fn failure(error: h2::Error) -> Failure {
+    if let Some(io) = error.get_io() {
+        return connect::io_failure(io);
+    }
+    if is_goodbye(&error) {
+        return Failure::lost(ErrorKind::Goaway, error);
+    }
+    if error.is_reset() && error.is_remote() {
+        return Failure::request(ErrorKind::Reset, error);
+    }
+    Failure::lost(ErrorKind::Protocol, error)
+}
+
+/// Whether the server has said goodbye. The library says it too: in answer, when no stream is left; and with another
+/// reason where what comes is no HTTP/2.
+fn is_goodbye(error: &h2::Error) -> bool {
+    error.is_go_away() && (error.is_remote() || error.reason() == Some(Reason::NO_ERROR))
+}
+
+/// A request without a body.
+pub(super) type Get = Request<()>;
+
+/// The request for what `target` names.
+pub(super) fn get(target: &Target) -> Get {
+    let uri = format!("{}://{}{}", target.scheme.as_str(), target.authority(), target.path);
+    let mut get = Request::new(());
+    *get.version_mut() = Version::HTTP_2;
+    // A target's parts are always valid ones of a URI.
+    *get.uri_mut() = uri.parse().unwrap_or_else(|_| Uri::from_static("http://localhost/"));
+    get
+}
+
+/// One caller's handle on a connection.
+#[derive(Debug, Clone)]
+pub(super) struct Http2 {
+    send: SendRequest<Bytes>,
+    get: Rc<Get>,
+}
+
+impl Http2 {
+    /// Speaks HTTP/2 on a stream, and will send `get`.
+    pub(super) async fn new(stream: Stream, get: Get, milestones: &mut Milestones<'_>) -> Result<Self, Failure> {
+        Ok(Self { send: handshake(stream, milestones).await?, get: Rc::new(get) })
+    }
+
+    /// Whether the server has said goodbye.
+    pub(super) fn is_spent(&mut self) -> bool {
+        // Nobody waits: the next request looks for itself.
+        match self.send.poll_ready(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Err(error)) => is_goodbye(&error),
+            Poll::Ready(Ok(())) | Poll::Pending => false,
+        }
+    }
+
+    /// Sends the request and reads the whole reply: its status, and the length of its body in bytes.
+    pub(super) async fn call(&mut self) -> Result<(StatusCode, u64), Failure> {
+        poll_fn(|cx| self.send.poll_ready(cx)).await.map_err(failure)?;
+        let (response, _) = self.send.send_request(Get::clone(&self.get), true).map_err(failure)?;
+        let response = response.await.map_err(failure)?;
+        let status = response.status();
+        let mut body = response.into_body();
+        let mut length = 0;
+        while let Some(chunk) = body.data().await {
+            let chunk = chunk.map_err(failure)?;
+            length += chunk.len() as u64;
+            // It fails only on a stream that is closed, and then the next read tells.
+            let _ = body.flow_control().release_capacity(chunk.len());
+        }
+        // The reply is whole once these have come, or will not.
+        body.trailers().await.map_err(failure)?;
+        Ok((status, length))
+    }
+}

@@ -1,0 +1,443 @@
+//! The `netping` binary against web servers, good and bad ones.
+
+mod common;
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+};
+
+use bytes::Bytes;
+use common::{parse, run, stderr};
+use netping_protocol::{
+    secure::{Acceptor, Stream},
+    tls::{self, ALPN_H2, ALPN_HTTP1, Identity},
+};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// A web server.
+struct Site {
+    address: SocketAddr,
+    ending: Arc<AtomicBool>,
+    /// Gives each connection's peer, and the number of requests on it.
+    listening: JoinHandle<Vec<(SocketAddr, usize)>>,
+}
+
+impl Site {
+    /// A server that does `serve` with each connection, which gives the number of requests that came on it.
+    fn start(serve: impl Fn(TcpStream) -> usize + Clone + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let ending = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&ending);
+        let listening = thread::spawn(move || {
+            let begin = |(stream, peer): (TcpStream, SocketAddr)| {
+                let serve = serve.clone();
+                (peer, thread::spawn(move || serve(stream)))
+            };
+            let mut serving = Vec::new();
+            while !ended.load(Ordering::SeqCst) {
+                serving.push(begin(listener.accept().unwrap()));
+            }
+            // What the kernel has accepted meanwhile.
+            listener.set_nonblocking(true).unwrap();
+            while let Ok(connection) = listener.accept() {
+                serving.push(begin(connection));
+            }
+            serving.into_iter().map(|(peer, thread)| (peer, thread.join().unwrap())).collect()
+        });
+        Self { address, ending, listening }
+    }
+
+    /// A server that answers each request with what `reply` makes of its head and its number on the connection.
+    fn answering(reply: impl Fn(&str, usize) -> Reply + Clone + Send + 'static) -> Self {
+        Self::start(move |mut stream| {
+            let mut count = 0;
+            while let Some(head) = read_head(&mut stream) {
+                count += 1;
+                let Reply { text, goes_on } = reply(&head, count);
+                // The client may be gone.
+                if stream.write_all(text.as_bytes()).is_err() || !goes_on {
+                    break;
+                }
+            }
+            count
+        })
+    }
+
+    /// A server that says `bytes` whatever comes.
+    fn saying(bytes: &'static [u8]) -> Self {
+        Self::start(move |mut stream| {
+            let mut request = [0; 4096];
+            if stream.read(&mut request).is_ok_and(|read| read > 0) {
+                let _ = stream.write_all(bytes);
+            }
+            while stream.read(&mut request).is_ok_and(|read| read > 0) {}
+            0
+        })
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/10k.bin?x=1", self.address)
+    }
+
+    /// The number of requests on each connection, in the order of these; no client has a connection any more.
+    fn finish(self) -> Vec<usize> {
+        // Stands behind all that clients have opened.
+        let last = TcpStream::connect(self.address).unwrap().local_addr().unwrap();
+        self.ending.store(true, Ordering::SeqCst);
+        // Wakes the server, unless it has ended already.
+        drop(TcpStream::connect(self.address));
+        let served = self.listening.join().unwrap();
+        let end = served.iter().rposition(|(peer, _)| *peer == last).unwrap();
+        served[..end].iter().map(|(_, count)| *count).collect()
+    }
+}
+
+/// What a server sends, and whether it then waits for another request.
+struct Reply {
+    text: String,
+    goes_on: bool,
+}
+
+fn keep(text: impl Into<String>) -> Reply {
+    Reply { text: text.into(), goes_on: true }
+}
+
+fn close(text: impl Into<String>) -> Reply {
+    Reply { text: text.into(), goes_on: false }
+}
+
+fn ok(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+fn read_head(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    let mut chunk = [0; 1024];
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut chunk) {
+            Ok(read @ 1..) => head.extend_from_slice(&chunk[..read]),
+            _ => return None,
+        }
+    }
+    Some(String::from_utf8(head).unwrap())
+}
+
+/// Serves HTTP/2, or HTTP/1.1 where that was agreed on, from a connection. Over HTTP/2 it says goodbye with the request
+/// number `last`.
+fn serve_either(stream: TcpStream, acceptor: &Acceptor, last: usize) -> usize {
+    stream.set_nonblocking(true).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::from_std(stream).unwrap();
+        let Ok(stream) = acceptor.accept(stream).await else { return 0 };
+        if stream.is_secure() && stream.alpn() != Some(ALPN_H2) {
+            return serve_one(stream).await;
+        }
+        let Ok(mut connection) = h2::server::handshake(stream).await else { return 0 };
+        let mut count = 0;
+        while let Some(Ok((request, mut respond))) = connection.accept().await {
+            count += 1;
+            assert_eq!(request.uri().path_and_query().unwrap(), "/10k.bin?x=1");
+            assert!(request.uri().authority().unwrap().as_str().starts_with("127.0.0.1:"));
+            if count == last {
+                connection.graceful_shutdown();
+            }
+            let mut body = respond.send_response(http::Response::new(()), false).unwrap();
+            body.send_data(Bytes::from_static(b"pong"), true).unwrap();
+        }
+        count
+    })
+}
+
+async fn serve_one(mut stream: Stream) -> usize {
+    let (mut count, mut head) = (0, Vec::new());
+    while stream.read_buf(&mut head).await.is_ok_and(|read| read > 0) {
+        if head.ends_with(b"\r\n\r\n") {
+            head.clear();
+            count += 1;
+            stream.write_all(ok("pong").as_bytes()).await.unwrap();
+            stream.flush().await.unwrap();
+        }
+    }
+    count
+}
+
+/// A short run of one caller, or of as many as the flags say: its only step, its exit code, and its standard error.
+fn measure(url: &str, flags: &[&str]) -> (Value, i32, String) {
+    let callers: &[&str] = if flags.contains(&"-c") { &[] } else { &["-c", "1"] };
+    let output = run(&[&["throughput", url, "--warmup", "0s", "--json", "-"], callers, flags].concat());
+    let text = stderr(&output);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{text}");
+    let mut run = parse(&String::from_utf8(output.stdout).unwrap());
+    (run["steps"][0].take(), output.status.code().unwrap(), text)
+}
+
+/// `requests` fail, all with this kind. Gives the number of connections opened in place of lost ones, and what was
+/// said.
+fn assert_all_fail(url: &str, flags: &[&str], requests: usize, kind: &str) -> (u64, String) {
+    let count = requests.to_string();
+    let (step, code, text) = measure(url, &[flags, &["--requests", &count]].concat());
+    assert_eq!((code, &step["summary"]["ok"]), (1, &json!(0)), "{text}");
+    assert_eq!(step["summary"]["errors"], json!({ kind: requests }), "{text}");
+    (step["reconnects"].as_u64().unwrap(), text)
+}
+
+#[test]
+fn requests_ask_for_what_the_url_names_and_keep_their_connections() {
+    let site = Site::start(|mut stream| {
+        let expected = format!("GET /10k.bin?x=1 HTTP/1.1\r\nhost: {}\r\n\r\n", stream.local_addr().unwrap());
+        let mut count = 0;
+        while let Some(head) = read_head(&mut stream) {
+            assert_eq!(head, expected);
+            stream.write_all(ok(&"x".repeat(10_000)).as_bytes()).unwrap();
+            count += 1;
+        }
+        count
+    });
+    let url = site.url();
+    let (step, code, text) = measure(&url, &["-c", "3", "--requests", "60"]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(step["target"], url);
+    let settings = &step["settings"];
+    assert_eq!((&settings["client"], &settings["payload_bytes"]), (&json!("http/1.1"), &json!(0)));
+    assert_eq!((&settings["response_bytes"], &settings["connections"]), (&Value::Null, &json!(3)));
+    assert_eq!((&step["summary"]["ok"], &step["reconnects"]), (&json!(60), &json!(0)));
+    let counts = site.finish();
+    assert_eq!((counts.len(), counts.iter().sum::<usize>()), (3, 60));
+}
+
+#[test]
+fn a_connection_that_the_server_ends_is_followed_by_another_without_an_error() {
+    let announced = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\npong";
+    let in_chunks = "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npong\r\n0\r\n\r\n";
+    let by_its_end = "HTTP/1.1 200 OK\r\n\r\npong";
+    let of_old = "HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\npong";
+    for (last, each) in [(announced, 1), (announced, 5), (in_chunks, 2), (by_its_end, 1), (of_old, 1)] {
+        let site =
+            Site::answering(move |_, number| if number < each { keep(ok("pong")) } else { close(last.to_owned()) });
+        let (step, code, text) = measure(&site.url(), &["--requests", "20"]);
+        assert_eq!((code, &step["summary"]["ok"]), (0, &json!(20)), "{last}: {text}");
+        assert_eq!(step["reconnects"], 0, "{last}: {text}");
+        assert_eq!(site.finish(), vec![each; 20 / each], "{last}");
+    }
+}
+
+#[test]
+fn a_connection_has_exactly_its_requests() {
+    let site = Site::answering(|_, _| keep(ok("pong")));
+    let flags = ["--requests", "100", "--requests-per-connection", "10"];
+    assert_eq!(measure(&site.url(), &flags).1, 0);
+    // The first one only showed that the server is there.
+    assert_eq!(site.finish(), [&[0][..], &[10; 10]].concat());
+
+    let site = Site::start(|stream| serve_either(stream, &Acceptor::Plain, usize::MAX));
+    assert_eq!(measure(&site.url(), &[&flags[..], &["--http2"]].concat()).1, 0);
+    assert_eq!(site.finish(), [&[0][..], &[10; 10]].concat());
+}
+
+#[test]
+fn a_status_that_is_no_success_is_an_error_of_its_own() {
+    for (status, kind) in
+        [("404 Not Found", "http_404"), ("500 Internal Server Error", "http_500"), ("302 Found", "http_302")]
+    {
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: 4\r\n");
+        let going_on = format!("{head}\r\noops");
+        let site = Site::answering(move |_, _| keep(going_on.clone()));
+        let (reconnects, text) = assert_all_fail(&site.url(), &[], 30, kind);
+        assert_eq!((reconnects, site.finish()), (0, vec![30]), "{text}");
+        assert!(text.contains(status), "{text}");
+
+        let ending = format!("{head}Connection: close\r\n\r\noops");
+        let site = Site::answering(move |_, _| close(ending.clone()));
+        let (reconnects, text) = assert_all_fail(&site.url(), &[], 10, kind);
+        assert_eq!((reconnects, site.finish()), (0, vec![1; 10]), "{text}");
+    }
+}
+
+#[test]
+fn a_reply_that_ends_early_is_an_eof() {
+    for text in [
+        "",
+        "HTTP/1.1 200 OK\r\nConte",
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
+    ] {
+        let site = Site::answering(move |_, _| close(text));
+        let (reconnects, _) = assert_all_fail(&site.url(), &[], 5, "eof");
+        assert_eq!((reconnects, site.finish()), (4, vec![1; 5]), "{text:?}");
+    }
+}
+
+#[test]
+fn what_is_no_http_is_an_error_of_the_protocol() {
+    for text in [
+        "0000\n",
+        "SSH-2.0-OpenSSH_9.9\r\n",
+        // An alert of TLS: what a server says that expects a handshake.
+        "\x15\x03\x03\x00\x02\x02\x46",
+        "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ] {
+        let site = Site::answering(move |_, _| close(text));
+        let (reconnects, _) = assert_all_fail(&site.url(), &[], 5, "protocol");
+        assert_eq!((reconnects, site.finish()), (4, vec![1; 5]), "{text:?}");
+    }
+    // A server that does not speak HTTP/2 at all.
+    let site = Site::saying(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    assert_all_fail(&site.url(), &["--http2"], 5, "protocol");
+    site.finish();
+}
+
+#[test]
+fn bytes_that_nobody_asked_for_fail_the_next_request() {
+    let site = Site::answering(|_, _| keep(ok("pong") + "and more"));
+    let (step, _, text) = measure(&site.url(), &["--requests", "10"]);
+    assert_eq!((&step["summary"]["ok"], &step["summary"]["errors"]), (&json!(5), &json!({ "protocol": 5 })), "{text}");
+    // It was never sent.
+    assert_eq!(site.finish(), vec![1; 5]);
+}
+
+#[test]
+fn a_reply_of_another_length_than_the_first_is_a_mismatch() {
+    let site = Site::answering(|_, number| keep(ok(if number <= 3 { "pong" } else { "pongs" })));
+    let (step, code, text) = measure(&site.url(), &["--requests", "10"]);
+    assert_eq!((code, &step["summary"]["ok"]), (1, &json!(3)), "{text}");
+    assert_eq!(step["summary"]["errors"], json!({ "mismatch": 7 }));
+    assert!(text.contains("a reply of 5 bytes, where the first one had 4"), "{text}");
+    // Also where each reply has a connection of its own.
+    let cut = Arc::new(AtomicBool::new(false));
+    let site = Site::answering(move |_, _| close(ok(if cut.swap(true, Ordering::SeqCst) { "pon" } else { "pong" })));
+    let (step, _, text) = measure(&site.url(), &["--requests", "10", "--new-connection-per-request"]);
+    assert_eq!(step["summary"]["errors"], json!({ "mismatch": 9 }), "{text}");
+    site.finish();
+}
+
+#[test]
+fn callers_share_connections_of_http2() {
+    let site = Site::start(|stream| serve_either(stream, &Acceptor::Plain, usize::MAX));
+    let flags = ["--http2", "-c", "8", "--connections", "2", "--requests", "80"];
+    let (step, code, text) = measure(&site.url(), &flags);
+    assert_eq!((code, &step["summary"]["ok"]), (0, &json!(80)), "{text}");
+    assert_eq!((&step["settings"]["client"], &step["settings"]["connections"]), (&json!("http/2"), &json!(2)));
+    let counts = site.finish();
+    assert_eq!((counts.len(), counts.iter().sum::<usize>()), (2, 80));
+}
+
+#[test]
+fn a_goodbye_between_requests_is_no_error_and_one_within_a_request_is() {
+    let site = Site::start(|stream| serve_either(stream, &Acceptor::Plain, 5));
+    let (step, code, text) = measure(&site.url(), &["--http2", "--requests", "20"]);
+    assert_eq!((code, &step["summary"]["ok"], &step["reconnects"]), (0, &json!(20), &json!(0)), "{text}");
+    assert_eq!(site.finish(), [5; 4]);
+
+    // SETTINGS; then GOAWAY before any stream, with ENHANCE_YOUR_CALM (RFC 9113, sections 6.5 and 6.8).
+    let site = Site::saying(&[
+        0, 0, 0, 4, 0, 0, 0, 0, 0, //
+        0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11,
+    ]);
+    assert_all_fail(&site.url(), &["--http2"], 4, "goaway");
+    site.finish();
+}
+
+fn secure_site(alpn: &[&[u8]]) -> Site {
+    let config = tls::server(Identity::self_signed().unwrap(), None, alpn).unwrap();
+    let acceptor = Acceptor::Tls(Arc::new(config));
+    Site::start(move |stream| serve_either(stream, &acceptor, usize::MAX))
+}
+
+/// What the server offers, the client's flags, the protocol in the result, and the client's name there.
+type Case = (&'static [&'static [u8]], &'static [&'static str], &'static str, &'static str);
+
+#[test]
+fn over_tls_the_server_chooses_unless_http2_is_asked_for() {
+    let (both, either) = ("HTTP/2, TLS 1.3", "http/2 or http/1.1");
+    let cases: [Case; 5] = [
+        (&[ALPN_H2, ALPN_HTTP1], &[], both, either),
+        (&[ALPN_HTTP1, ALPN_H2], &[], "HTTP/1.1, TLS 1.3", either),
+        (&[ALPN_HTTP1], &[], "HTTP/1.1, TLS 1.3", either),
+        (&[], &[], "HTTP/1.1, TLS 1.3", either),
+        (&[ALPN_HTTP1, ALPN_H2], &["--http2", "--connections", "2"], both, "http/2"),
+    ];
+    for (alpn, flags, spoken, client) in cases {
+        let site = secure_site(alpn);
+        let url = site.url().replace("http://", "https://");
+        let fixed = ["-c", "2", "--requests", "20", "--tls-insecure"];
+        let (step, code, text) = measure(&url, &[&fixed, flags].concat());
+        assert_eq!((code, &step["summary"]["ok"]), (0, &json!(20)), "{text}");
+        assert_eq!((&step["security"]["protocol"], &step["settings"]["client"]), (&json!(spoken), &json!(client)));
+        let counts = site.finish();
+        assert_eq!((counts.len(), counts.iter().sum::<usize>()), (2, 20), "{spoken}");
+    }
+}
+
+#[test]
+fn a_server_without_http2_or_without_tls_is_told_at_the_start() {
+    let refused = |site: Site, flags: &[&str], says: &str| {
+        let url = site.url().replace("http://", "https://");
+        let output = run(&[&["latency", &url, "--tls-insecure"], flags].concat());
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        let text = stderr(&output);
+        assert!(text.contains(says) && text.contains("(tls)"), "{text}");
+        assert!(site.finish().iter().all(|&requests| requests == 0));
+    };
+    refused(secure_site(&[ALPN_HTTP1]), &["--http2"], "cannot connect");
+    refused(secure_site(&[]), &["--http2"], "did not choose h2");
+    refused(Site::saying(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"), &[], "cannot connect");
+}
+
+#[test]
+fn connect_tells_what_each_part_takes() {
+    for (flag, phases) in
+        [(None, &["first_call", "tcp", "total"][..]), (Some("--http2"), &["first_call", "http2", "tcp", "total"])]
+    {
+        let site = Site::start(move |stream| {
+            if flag.is_some() {
+                return serve_either(stream, &Acceptor::Plain, usize::MAX);
+            }
+            let mut stream = stream;
+            let mut count = 0;
+            while read_head(&mut stream).is_some() {
+                stream.write_all(ok("pong").as_bytes()).unwrap();
+                count += 1;
+            }
+            count
+        });
+        let url = site.url();
+        let fixed = ["connect", &url, "-n", "20", "--warmup", "0s", "--json", "-"];
+        let output = run(&[&fixed, flag.as_slice()].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let run = parse(&String::from_utf8(output.stdout).unwrap());
+        let connect = run["steps"][0]["connect"].as_object().unwrap();
+        assert_eq!(connect.keys().collect::<Vec<_>>(), phases);
+        assert!(connect.values().all(|of| of["time"]["count"] == 20), "{connect:?}");
+        assert_eq!(site.finish(), [&[0][..], &[1; 20]].concat());
+    }
+}
+
+#[test]
+fn flags_that_http_has_no_use_for_are_refused() {
+    let cases: [(&[&str], &str); 8] = [
+        (&["latency", "http://127.0.0.1:1/", "--payload", "8"], "--payload is not for http://: a GET has no payload"),
+        (&["connect", "https://127.0.0.1:1/", "--response", "8"], "--response is not for https://"),
+        (&["latency", "http://127.0.0.1:1/", "--framing", "line"], "--framing is not for http://"),
+        (&["latency", "tcp://127.0.0.1:1", "--http2"], "--http2 is for http:// and https://"),
+        (&["throughput", "http://127.0.0.1:1/", "-c", "2", "--connections", "1"], "quic:// and --http2"),
+        (&["latency", "http://127.0.0.1:1/x#y"], "without a fragment"),
+        (&["latency", "http://me:secret@127.0.0.1:1/"], "without a user name"),
+        (&["latency", "tcp://127.0.0.1:1/x"], "only HOST:PORT, without a path"),
+    ];
+    for (args, message) in cases {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains(message), "{args:?}: {}", stderr(&output));
+    }
+}
