@@ -1,5 +1,6 @@
 //! The command line. Flag types stay in this folder: what leaves it is a [`Plan`](crate::plan::Plan) or a plain value.
 
+mod bulk;
 mod certs;
 mod connect;
 mod ladder;
@@ -10,12 +11,13 @@ mod request;
 mod secure;
 mod throughput;
 
+pub use bulk::BulkArgs;
 pub use certs::CertsArgs;
 pub use connect::ConnectArgs;
 pub use ladder::LadderArgs;
 pub use latency::{LatencyArgs, Repeat};
 pub use output::{JsonTo, OutputArgs, TrialArgs};
-pub use range::Range;
+pub use range::{ByteRange, Range};
 pub use secure::SecureArgs;
 pub use throughput::ThroughputArgs;
 
@@ -69,6 +71,8 @@ pub enum Command {
     Throughput(ThroughputArgs),
     /// Measure what it takes to open a connection and make the first call on it, part by part
     Connect(ConnectArgs),
+    /// Measure how fast many bytes go one way on a few streams
+    Bulk(BulkArgs),
     /// Make certificates or a pre-shared key for a try of the encrypted transports
     Certs(CertsArgs),
     /// Run one of the servers from this binary, with the server's own flags

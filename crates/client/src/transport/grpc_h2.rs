@@ -27,11 +27,11 @@ use prost::{
 use super::{Connection, Endpoint, Failure, Milestones, Transport, connect};
 
 /// Flow-control windows, in bytes: large enough never to hold a reply back.
-const STREAM_WINDOW: u32 = 4 << 20;
+pub(crate) const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
 /// The length of a gRPC message's prefix: a flag byte and a length of four bytes.
-const PREFIX: usize = 5;
+pub(crate) const PREFIX: usize = 5;
 
 /// The longest reply that is read, in bytes beyond the expected one.
 const MARGIN: usize = 64 << 10;
@@ -47,18 +47,24 @@ pub struct GrpcH2 {
 impl GrpcH2 {
     /// Calls `echopb.Echo/Echo`.
     pub fn new(endpoint: Endpoint) -> Self {
-        let mut head = Request::new(());
-        let scheme = if matches!(endpoint.connector, Connector::Plain) { "http" } else { "https" };
-        let uri = format!("{scheme}://{}/echopb.Echo/Echo", endpoint.target.authority());
-        *head.method_mut() = Method::POST;
-        *head.version_mut() = Version::HTTP_2;
-        // A target's host and port are always a valid authority.
-        *head.uri_mut() = uri.parse().unwrap_or_else(|_| Uri::from_static("http://localhost/echopb.Echo/Echo"));
-        head.headers_mut().insert(http::header::TE, HeaderValue::from_static("trailers"));
-        let grpc = HeaderValue::from_static("application/grpc");
-        head.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
+        let head = head(&endpoint, "echopb.Echo/Echo");
         Self { endpoint, head }
     }
+}
+
+/// What every request for `method` begins with.
+pub(crate) fn head(endpoint: &Endpoint, method: &str) -> Request<()> {
+    let mut head = Request::new(());
+    let scheme = if matches!(endpoint.connector, Connector::Plain) { "http" } else { "https" };
+    let uri = format!("{scheme}://{}/{method}", endpoint.target.authority());
+    *head.method_mut() = Method::POST;
+    *head.version_mut() = Version::HTTP_2;
+    // A target's host and port are always a valid authority.
+    *head.uri_mut() = uri.parse().unwrap_or_else(|_| Uri::from_static("http://localhost/"));
+    head.headers_mut().insert(http::header::TE, HeaderValue::from_static("trailers"));
+    let grpc = HeaderValue::from_static("application/grpc");
+    head.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
+    head
 }
 
 impl Transport for GrpcH2 {
@@ -138,20 +144,22 @@ fn encode(exchange: &Exchange) -> Bytes {
     bytes.freeze()
 }
 
-fn prefixed(message: &impl Message) -> Bytes {
+/// A message with its prefix.
+pub(crate) fn prefixed(message: &impl Message) -> Bytes {
     let mut bytes = BytesMut::with_capacity(PREFIX + message.encoded_len());
     put_prefix(&mut bytes, message.encoded_len());
     message.encode_raw(&mut bytes);
     bytes.freeze()
 }
 
-fn put_prefix(bytes: &mut BytesMut, length: usize) {
+/// Appends the prefix of a message of `length` bytes.
+pub(crate) fn put_prefix(bytes: &mut BytesMut, length: usize) {
     bytes.put_u8(0);
     bytes.put_u32(length as u32);
 }
 
 /// Reads the whole body, and gives its bytes back to the flow control.
-async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, Failure> {
+pub(crate) async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, Failure> {
     let mut whole = Bytes::new();
     while let Some(chunk) = body.data().await {
         let chunk = chunk.map_err(failure)?;
@@ -165,7 +173,8 @@ async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, Failure> {
     Ok(whole)
 }
 
-fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
+/// What the server says of the call: in the trailers, or in the headers where there is no message.
+pub(crate) fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
     let Some(status) = headers.get("grpc-status") else {
         return Err(Failure::request(ErrorKind::Protocol, "the reply has no grpc-status"));
     };
@@ -195,7 +204,7 @@ fn verify(exchange: &Exchange, body: &Bytes) -> Result<(), Failure> {
 }
 
 /// The failure that an HTTP/2 error means.
-fn failure(error: h2::Error) -> Failure {
+pub(crate) fn failure(error: h2::Error) -> Failure {
     if let Some(io) = error.get_io() {
         return connect::io_failure(io);
     }

@@ -1,12 +1,12 @@
 //! The ways to put a request on the wire. A new one is a file here and a line in `transports!`.
 
-mod connect;
+pub(crate) mod connect;
 mod framed;
-mod grpc_h2;
+pub(crate) mod grpc_h2;
 mod grpc_tonic;
 #[cfg(test)]
 pub mod mock;
-mod quic;
+pub(crate) mod quic;
 mod tcp;
 
 use std::{fmt, future::Future, net::SocketAddr};
