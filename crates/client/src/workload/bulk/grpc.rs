@@ -174,7 +174,7 @@ async fn answer(response: ResponseFuture) -> Result<(HeaderMap, RecvStream), Fai
     if status != StatusCode::OK {
         return Err(Failure::request(ErrorKind::Http(status.as_u16()), format!("HTTP status {status}")));
     }
-    // A refusal in mid-run is followed by the call's reset, which would hide it.
+    // A refusal in mid-run may be followed by the call's reset, which says less.
     if head.headers.contains_key("grpc-status") {
         check_status(&head.headers)?;
     }

@@ -2,7 +2,8 @@
 //!
 //! A [`BulkPlan`] is one target with one set of settings. Its streams are opened once and kept, on the one thread and
 //! runtime that all plans share: so plans can be measured in turns, and none of them pays for connections. A stream
-//! that failed is closed with all of its plan, and the plan's next run opens them anew.
+//! that failed is closed with all of its plan, and the plan's next run opens them anew; as does a run long after the
+//! last.
 //!
 //! A run is measured from the first request until the last byte of the last stream is there: on the way
 //! [`Down`](netping_report::Direction::Down) at the client, on the way [`Up`](netping_report::Direction::Up) at the
@@ -56,6 +57,9 @@ pub const WARM_UP: u64 = 64 << 20;
 
 /// How often a run is looked at: at interrupts, and at whether it stands still.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Streams that were not used for so long are opened anew before a server may think them idle, in nanoseconds: 60 s.
+const STALE: u64 = 60_000_000_000;
 
 /// Bytes in a GiB.
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -176,6 +180,8 @@ struct Bench {
     opened: Option<Opened>,
     /// Whether the open streams have had their warm-up.
     warm: bool,
+    /// When they were last used, in nanoseconds.
+    used: u64,
     negotiated: Option<Negotiated>,
     /// Reads the server's counters; `None` where there are none.
     probe: Option<Probe>,
@@ -194,6 +200,7 @@ impl Bench {
             endpoint: Endpoint { target, addresses, resolve_each: false, connector },
             opened: None,
             warm: false,
+            used: 0,
             negotiated: None,
             probe: Some(Probe::new(plan.server.clone())),
             server_note: None,
@@ -207,12 +214,15 @@ impl Bench {
         let opened = watched((self.carrier)(spec), &meter, self.plan.timeout, overdue, interrupt).await?;
         self.negotiated.clone_from(&opened.negotiated);
         self.opened = Some(opened);
-        self.warm = false;
+        (self.warm, self.used) = (false, clock.now());
         Ok(())
     }
 
     fn run(&mut self, runtime: &LocalRuntime, clock: Monotonic, interrupt: &Interrupt) -> Result<BulkRun, Ended> {
         let size = self.plan.settings.size_bytes;
+        if clock.now() - self.used > STALE {
+            self.opened = None;
+        }
         if self.opened.is_none() {
             runtime.block_on(self.open(clock, interrupt))?;
         }
@@ -250,6 +260,7 @@ impl Bench {
         let streams = opened.streams.iter_mut().zip(shares).map(|(stream, share)| stream.transfer(share, &meter));
         watched(try_join_all(streams), &meter, self.plan.timeout, overdue, interrupt).await?;
         let end = clock.now();
+        self.used = end;
         let seconds = |time: u64| time.saturating_sub(start).max(1) as f64 / 1e9;
         Ok(Times { whole: seconds(end), first_byte: seconds(meter.first_answer().unwrap_or(end)) })
     }

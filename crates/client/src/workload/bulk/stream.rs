@@ -16,10 +16,10 @@ const BATCH: usize = 64 << 10;
 /// Opens the streams of a plan.
 pub(super) type Open = fn(Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>>;
 
-/// A stream of a plan. It is called once for a run: on the way of the bytes, everything is of a known type.
+/// A stream of a plan. It is called once for a run: on the way of the bytes, every type is known.
 pub(super) trait BulkStream {
-    /// Lets `bytes` go over the stream. When it is done, all of them are where they were to go, and right as far as that
-    /// was to be checked.
+    /// Lets `bytes` go over the stream. When it is done, all of them are where they were to go, and right as far as
+    /// that was to be checked.
     fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> LocalBoxFuture<'a, Result<(), Failure>>;
 }
 
