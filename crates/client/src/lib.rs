@@ -2,7 +2,8 @@
 //!
 //! One request, from the top: [`args`] parses flags into a [`plan::Plan`]; [`engine`] runs it, one [`worker`] on each
 //! core; a worker's caller takes a connection from its [`lane`], sends through a [`transport`], and gives the times to
-//! the recorder of `netping-report`. [`session`] keeps, saves and shows what came of it.
+//! the recorder of `netping-report`. What is not one request and its reply is a [`workload`] of its own. [`session`]
+//! keeps, saves and shows what came of it.
 
 pub mod args;
 pub mod arrival;
@@ -31,3 +32,4 @@ pub mod transport;
 mod trials;
 mod verdict;
 mod worker;
+pub mod workload;

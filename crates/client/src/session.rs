@@ -1,5 +1,7 @@
 //! The steps of one invocation: run, kept, saved and said.
 
+mod bulk;
+
 use std::{
     collections::BTreeMap,
     io::{self, Write},
@@ -267,9 +269,12 @@ impl Session {
     }
 
     /// Says how connections are secured, once, and every time if anybody could be the server.
-    fn say_security(&mut self, step: &Step) {
+    fn say_security(&self, step: &Step) {
         let Some(security) = &step.security else { return };
-        let before = self.run.steps.last().and_then(|last| last.security.as_ref());
+        self.say_secured(security, self.run.steps.last().and_then(|last| last.security.as_ref()));
+    }
+
+    fn say_secured(&self, security: &Security, before: Option<&Security>) {
         if before != Some(security) {
             let Security { protocol, cipher_suite, key_exchange, .. } = security;
             let resumed = if security.resumed == Some(true) { ", resumed" } else { "" };
@@ -289,7 +294,7 @@ impl Session {
         }
         self.save();
         self.end_push();
-        self.say(&verdict::text(&self.run.steps));
+        self.say(&verdict::text(&self.run.steps, &self.run.bulk));
         if self.output.json == Some(JsonTo::Stdout) {
             self.print_json();
         }

@@ -149,7 +149,8 @@ fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
     rows
 }
 
-fn shown(difference: Difference, more_is_better: bool) -> String {
+/// What a difference shows, in words.
+pub(crate) fn shown(difference: Difference, more_is_better: bool) -> String {
     let word = match difference.shown(more_is_better) {
         Shown::Better => "better",
         Shown::Worse => "worse",
@@ -159,7 +160,7 @@ fn shown(difference: Difference, more_is_better: bool) -> String {
 }
 
 /// The numbers below `count` in a random order (Fisher and Yates).
-fn shuffled(count: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
+pub(crate) fn shuffled(count: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     for last in (1..count).rev() {
         order.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);

@@ -1,27 +1,27 @@
 //! Whether the numbers of an invocation may be believed.
 
 use netping_report::{
-    Doubt, Step,
+    BulkStep, Doubt, Step,
     format::{micros, thousands},
 };
 
-/// Every doubt about the steps, once, with what to do about it; `VALID` where there is none. Then Little's law and
-/// fairness for the step with the highest rate.
-pub fn text(steps: &[Step]) -> String {
+/// Every doubt about the steps and the bulk streams, once, with what to do about it; `VALID` where there is none. Then
+/// Little's law and fairness for the step with the highest rate.
+pub fn text(steps: &[Step], bulk: &[BulkStep]) -> String {
     let mut lines = Vec::new();
     let mut seen: Vec<&Doubt> = Vec::new();
-    for doubt in steps.iter().flat_map(|step| &step.doubts) {
+    let doubts: Vec<_> = steps.iter().map(|step| &step.doubts).chain(bulk.iter().map(|step| &step.doubts)).collect();
+    for doubt in doubts.iter().copied().flatten() {
         if seen.iter().all(|other| other.name() != doubt.name()) {
             seen.push(doubt);
         }
     }
     for doubt in &seen {
-        let concerned =
-            steps.iter().filter(|step| step.doubts.iter().any(|other| other.name() == doubt.name())).count();
-        let steps = if steps.len() == 1 { String::new() } else { format!(" ({concerned} of {} steps)", steps.len()) };
+        let concerned = doubts.iter().filter(|own| own.iter().any(|other| other.name() == doubt.name())).count();
+        let steps = if doubts.len() == 1 { String::new() } else { format!(" ({concerned} of {} steps)", doubts.len()) };
         lines.push(format!("{}{steps}: {doubt}; {}", doubt.name(), doubt.remedy()));
     }
-    if seen.is_empty() && !steps.is_empty() {
+    if seen.is_empty() && !doubts.is_empty() {
         lines.push("VALID: no doubt about these numbers is known".to_owned());
     }
     let peak = steps.iter().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));

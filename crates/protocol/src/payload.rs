@@ -151,10 +151,32 @@ pub fn put_frame(message: &BenchmarkMessage, out: &mut Vec<u8>) {
 /// What a reply of a chosen length to an empty payload consists of.
 const FILLER: u8 = b'x';
 
+/// A short payload is first repeated up to this many bytes, which stay in the nearest cache while they are copied.
+const BLOCK: usize = 4 << 10;
+
 /// Appends `payload`, repeated and cut to `length` bytes; an empty payload counts as `x`.
-pub fn repeat_into(payload: &[u8], length: usize, out: &mut impl Extend<u8>) {
+pub fn repeat_into(payload: &[u8], length: usize, out: &mut impl BufMut) {
     let payload = if payload.is_empty() { &[FILLER] } else { payload };
-    out.extend(payload.iter().copied().cycle().take(length));
+    if payload.len() > BLOCK / 2 || length <= payload.len() * 4 {
+        return put_repeated(payload, length, out);
+    }
+    let mut block = [0; BLOCK];
+    let mut filled = 0;
+    // To the last whole payload that fits, so that blocks follow each other as payloads do.
+    for part in block[..length.min(BLOCK)].chunks_exact_mut(payload.len()) {
+        part.copy_from_slice(payload);
+        filled += payload.len();
+    }
+    put_repeated(&block[..filled], length, out);
+}
+
+fn put_repeated(unit: &[u8], length: usize, out: &mut impl BufMut) {
+    let mut left = length;
+    while left > 0 {
+        let part = &unit[..unit.len().min(left)];
+        out.put_slice(part);
+        left -= part.len();
+    }
 }
 
 /// Fills `out` with the low hexadecimal digits of `number`.
@@ -199,6 +221,19 @@ mod tests {
         let mut again = Vec::new();
         put_frame(exchange.message().unwrap(), &mut again);
         assert_eq!(again, exchange.frame());
+    }
+
+    #[test]
+    fn long_replies_repeat_a_payload_of_any_length() {
+        for length in [1, 3, 61, 2047, 2048, 2049, 5000] {
+            let payload: Vec<u8> = (0..length).map(|at: usize| at as u8).collect();
+            for reply in [0, 1, 4 * length, 4 * length + 1, BLOCK - 1, BLOCK, BLOCK + 1, 100_003] {
+                let mut answer = b"before".to_vec();
+                repeat_into(&payload, reply, &mut answer);
+                let expected: Vec<u8> = payload.iter().copied().cycle().take(reply).collect();
+                assert!(answer[6..] == expected, "{length} repeated to {reply}");
+            }
+        }
     }
 
     proptest! {

@@ -49,9 +49,14 @@ pub enum Doubt {
         /// How many there are.
         samples: u64,
     },
-    /// Requests failed.
+    /// There are too few runs of a bulk stream to tell how much they vary.
+    FewRuns {
+        /// How many there are.
+        runs: u64,
+    },
+    /// Requests, or runs of a bulk stream, failed.
     Errors {
-        /// The share of requests without a verified reply.
+        /// The share of requests without a verified reply, or of runs in which not every byte arrived.
         share: f64,
     },
     /// The callers were not all in the server's hands all the time: N differs from X * R (Little's law).
@@ -102,6 +107,7 @@ impl Doubt {
             Self::BehindSchedule { .. } => "BEHIND_SCHEDULE",
             Self::NotSteady { .. } => "NOT_STEADY",
             Self::TooFewSamples { .. } => "TOO_FEW_SAMPLES",
+            Self::FewRuns { .. } => "FEW_RUNS",
             Self::Errors { .. } => "ERRORS",
             Self::LittlesLaw { .. } => "LITTLES_LAW",
             Self::SharedHost => "SHARED_HOST",
@@ -112,12 +118,15 @@ impl Doubt {
     /// What to do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::ClientBound { .. } => "give the client more --workers or cores, or use several client hosts",
+            Self::ClientBound { .. } => {
+                "give the client more --workers (a bulk stream has one) or faster cores, or use several clients"
+            }
             Self::BehindSchedule { .. } => {
                 "if the server is not full, give more callers (-c) or --workers; otherwise this rate is too high for it"
             }
             Self::NotSteady { .. } => "warm up longer (--warmup), measure longer (-d), and look for other load",
             Self::TooFewSamples { .. } => "measure longer (-d, --requests or --samples)",
+            Self::FewRuns { .. } => "measure more often (--runs)",
             Self::Errors { .. } => "mend what fails first: failed requests cost less than served ones",
             // More than there are: requests from before the window weigh in it.
             Self::LittlesLaw { callers, in_system } if in_system > callers => {
@@ -145,7 +154,8 @@ impl fmt::Display for Doubt {
                 write!(f, "the last third of the window was {:+.1}% in rate against the first", drift * 100.0)
             }
             Self::TooFewSamples { samples } => write!(f, "{samples} samples are too few for p99"),
-            Self::Errors { share } => write!(f, "{:.3}% of the requests failed", share * 100.0),
+            Self::FewRuns { runs } => write!(f, "{runs} runs are too few to tell how much they vary"),
+            Self::Errors { share } => write!(f, "{:.3}% of the requests or runs failed", share * 100.0),
             Self::LittlesLaw { callers, in_system } => {
                 write!(f, "N = {callers} callers, but X * R = {in_system:.2}")
             }

@@ -37,6 +37,14 @@ pub fn optional(microseconds: Option<f64>) -> String {
     microseconds.map_or_else(|| "-".to_owned(), micros)
 }
 
+/// A number of bytes in the largest unit of which it is a whole multiple, as flags take it: `256KiB`, `1GiB`, `65535B`.
+pub fn bytes(bytes: u64) -> String {
+    let units: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let unit = units.into_iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    let (unit, name) = unit.unwrap_or((1, "B"));
+    format!("{}{name}", bytes / unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +60,7 @@ mod tests {
         assert_eq!(micros(99.96), "100");
         assert_eq!((signed(7.516), signed(-7.516)), ("+7.52".to_owned(), "-7.52".to_owned()));
         assert_eq!(nanos_as_micros(None), "-");
+        assert_eq!([0, 1, 1000, 1024].map(bytes), ["0B", "1B", "1000B", "1KiB"]);
+        assert_eq!([65_535, 1 << 18, 3 << 20, 1 << 30].map(bytes), ["65535B", "256KiB", "3MiB", "1GiB"]);
     }
 }

@@ -52,6 +52,9 @@ pub struct Args {
     /// Flow-control window of each connection, in bytes
     #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = window)]
     pub connection_window: u32,
+    /// The largest HTTP/2 frame accepted, in bytes (SETTINGS_MAX_FRAME_SIZE); for replies, the client says it
+    #[arg(long, default_value_t = 1 << 20, value_name = "BYTES", value_parser = frame)]
+    pub http2_frame: u32,
     /// Length of a bulk stream whose request does not say, in bytes
     #[arg(long, default_value_t = 512 << 20, value_name = "BYTES")]
     pub bulk_total: u64,
@@ -65,6 +68,14 @@ fn window(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(bytes @ 65_535..=0x7FFF_FFFF) => Ok(bytes),
         _ => Err("a window has 65535 to 2147483647 bytes".to_owned()),
+    }
+}
+
+/// The frames that HTTP/2 allows (RFC 9113, section 4.2).
+fn frame(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(bytes @ 16_384..=0xFF_FFFF) => Ok(bytes),
+        _ => Err("the largest frame has 16384 to 16777215 bytes".to_owned()),
     }
 }
 
@@ -125,6 +136,7 @@ fn server(args: &Args) -> Server {
         .http2_max_local_error_reset_streams(Some(MAX_LOCAL_ERROR_RESETS))
         .initial_stream_window_size(args.stream_window)
         .initial_connection_window_size(args.connection_window)
+        .max_frame_size(args.http2_frame)
 }
 
 fn routes(chassis: &Chassis, args: &Args) -> Result<Routes, StartError> {

@@ -5,13 +5,13 @@ use std::{pin::Pin, sync::Arc};
 use bytes::Bytes;
 use netping_protocol::{
     echopb::{EchoRequest, EchoResponse, echo_server::Echo},
-    grpc_bench::{DataRequest, DataResponse, data_service_server::DataService},
+    grpc_bench::{DataReceived, DataRequest, DataResponse, data_service_server::DataService},
     hello::{BenchmarkMessage, hello_server::Hello},
     payload,
 };
 use netping_serving::{Chassis, Connection};
 use tokio_stream::Stream;
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 /// What a bulk stream has where its request does not say.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +46,15 @@ impl Services {
     fn invalid(&self, message: String) -> Status {
         self.chassis.count_error("grpc_invalid_argument");
         Status::invalid_argument(message)
+    }
+
+    /// tonic's refusal of a message over the limit, with the flag that sets it.
+    fn named(&self, status: Status) -> Status {
+        if status.code() != Code::OutOfRange {
+            return status;
+        }
+        self.chassis.count_error("grpc_out_of_range");
+        Status::out_of_range(format!("{} (the server's --max-message)", status.message()))
     }
 
     /// Refuses a reply or a chunk over the limit.
@@ -106,5 +115,16 @@ impl DataService for Services {
             (length > 0).then(|| Ok(DataResponse { data: pattern.slice(..length as usize) }))
         });
         Ok(Response::new(Box::pin(tokio_stream::iter(messages))))
+    }
+
+    async fn take_my_data(&self, request: Request<Streaming<DataResponse>>) -> Result<Response<DataReceived>, Status> {
+        self.begin(&request).await;
+        let mut messages = request.into_inner();
+        let mut received = DataReceived::default();
+        while let Some(message) = messages.message().await.map_err(|status| self.named(status))? {
+            received.total_bytes += message.data.len() as u64;
+            received.chunks += 1;
+        }
+        Ok(Response::new(received))
     }
 }

@@ -61,6 +61,12 @@ fn scheme(args: &Args) -> Scheme {
 /// How much is read at once, and how much of the replies to pipelined requests is gathered, in bytes.
 const CHUNK: usize = 8 << 10;
 
+/// How much is read at once where the rest of a long frame is expected, in bytes. The buffer comes with the first one.
+const LARGE: usize = 256 << 10;
+
+/// How much, in bytes, makes a frame long.
+const LONG: usize = 4 * CHUNK;
+
 /// How much is read, unseen, from a peer that has broken the protocol.
 const GOODBYE_BYTES: u64 = 32 << 20;
 
@@ -140,12 +146,20 @@ impl Peer {
         let effort = self.chassis.effort();
         let mut output = BytesMut::new();
         let mut chunk = [0; CHUNK];
+        let mut large = Vec::new();
         loop {
-            let read = self.read(&mut chunk)?;
+            // The session has made room for what it knows to come.
+            let buffer = if input.capacity() - input.len() < LONG {
+                &mut chunk[..]
+            } else {
+                large.resize(LARGE, 0);
+                &mut large[..]
+            };
+            let read = self.read(buffer)?;
             if read == 0 {
                 return Ok(());
             }
-            input.extend_from_slice(&chunk[..read]);
+            input.extend_from_slice(&buffer[..read]);
             loop {
                 let request = match session.next(input) {
                     Ok(Some(request)) => request,

@@ -1,5 +1,6 @@
 //! The command line. Flag types stay in this folder: what leaves it is a [`Plan`](crate::plan::Plan) or a plain value.
 
+mod bulk;
 mod certs;
 mod connect;
 mod export;
@@ -13,6 +14,7 @@ mod request;
 mod secure;
 mod throughput;
 
+pub use bulk::BulkArgs;
 pub use certs::CertsArgs;
 pub use connect::ConnectArgs;
 pub use export::ExportArgs;
@@ -20,7 +22,7 @@ pub use ladder::LadderArgs;
 pub use latency::{LatencyArgs, Repeat};
 pub use output::{JsonTo, OutputArgs, TrialArgs};
 pub use proxy::ProxyArgs;
-pub use range::Range;
+pub use range::{ByteRange, Range};
 pub use secure::SecureArgs;
 pub use throughput::ThroughputArgs;
 
@@ -74,6 +76,8 @@ pub enum Command {
     Throughput(ThroughputArgs),
     /// Measure what it takes to open a connection and make the first call on it, part by part
     Connect(ConnectArgs),
+    /// Measure how fast many bytes go one way on a few streams
+    Bulk(BulkArgs),
     /// Measure what proxies add to the direct path at given rates, and the most that goes through them
     Proxy(ProxyArgs),
     /// Make certificates or a pre-shared key for a try of the encrypted transports

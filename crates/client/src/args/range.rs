@@ -1,4 +1,4 @@
-//! Ranges of values: `64`, `1,8,64`, `1..4096`, `1..4096x4`, `10k..25k+1k`.
+//! Ranges of values: `64`, `1,8,64`, `1..4096`, `1..4096x4`, `10k..25k+1k`; and of bytes: `16KiB..1MiB`.
 
 use std::str::FromStr;
 
@@ -20,29 +20,55 @@ impl FromStr for Range {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut values = Vec::new();
-        for item in text.split(',') {
-            match item.split_once("..") {
-                None => values.push(number(item)?),
-                Some((first, rest)) => span(number(first)?, rest, &mut values)?,
-            }
-            if values.len() > MOST_VALUES {
-                return Err(format!("more than {MOST_VALUES} values"));
-            }
-        }
-        Ok(Self(values))
+        values(text, number).map(Self)
     }
+}
+
+/// One number of bytes or more, each at least 1, in the order they were given; with units such as KiB or MB.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByteRange(Vec<u64>);
+
+impl ByteRange {
+    /// The numbers of bytes.
+    pub fn values(&self) -> &[u64] {
+        &self.0
+    }
+}
+
+impl FromStr for ByteRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        values(text, bytes).map(Self)
+    }
+}
+
+/// Reads one value.
+type Read = fn(&str) -> Result<u64, String>;
+
+fn values(text: &str, read: Read) -> Result<Vec<u64>, String> {
+    let mut values = Vec::new();
+    for item in text.split(',') {
+        match item.split_once("..") {
+            None => values.push(read(item)?),
+            Some((first, rest)) => span(read(first)?, rest, read, &mut values)?,
+        }
+        if values.len() > MOST_VALUES {
+            return Err(format!("more than {MOST_VALUES} values"));
+        }
+    }
+    Ok(values)
 }
 
 /// The values from `first` to what `rest` says: `LAST`, `LASTxFACTOR` or `LAST+STEP`. The last one is always among
 /// them.
-fn span(first: u64, rest: &str, values: &mut Vec<u64>) -> Result<(), String> {
+fn span(first: u64, rest: &str, read: Read, values: &mut Vec<u64>) -> Result<(), String> {
     let (last, factor, step) = if let Some((last, factor)) = rest.split_once('x') {
-        (number(last)?, number(factor)?, 0)
+        (read(last)?, number(factor)?, 0)
     } else if let Some((last, step)) = rest.split_once('+') {
-        (number(last)?, 1, number(step)?)
+        (read(last)?, 1, read(step)?)
     } else {
-        (number(rest)?, 2, 0)
+        (read(rest)?, 2, 0)
     };
     if last < first {
         return Err(format!("{first}..{rest} ends before it begins; write the smaller number first"));
@@ -77,6 +103,33 @@ fn number(text: &str) -> Result<u64, String> {
     }
 }
 
+/// What stands for how many bytes. A unit that ends another stands after it.
+const UNITS: [(&str, u64); 9] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("B", 1),
+];
+
+/// A whole number of bytes from 1 on, with or without a unit.
+fn bytes(text: &str) -> Result<u64, String> {
+    let unit = UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
+    let (digits, unit) = unit.unwrap_or((text, 1));
+    let number: u64 = digits.parse().map_err(|_| {
+        format!("'{text}' is no number of bytes; it looks like 65536, 256KiB, 1MB, 64KiB,1MiB or 16KiB..1MiB")
+    })?;
+    match number.checked_mul(unit) {
+        Some(0) => Err("0 bytes are too few; begin at 1".to_owned()),
+        Some(number) => Ok(number),
+        None => Err(format!("'{text}' is too large")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +152,22 @@ mod tests {
         assert_eq!(values("1..5"), [1, 2, 4, 5]);
         assert_eq!(values("7..7"), [7]);
         assert_eq!(values("1..2,9"), [1, 2, 9]);
+    }
+
+    #[test]
+    fn bytes_have_units() {
+        let values = |text: &str| text.parse::<ByteRange>().unwrap().0;
+        assert_eq!(values("64KiB,256KiB,1MiB"), [1 << 16, 1 << 18, 1 << 20]);
+        assert_eq!(values("16KiB..64KiB"), [1 << 14, 1 << 15, 1 << 16]);
+        assert_eq!(values("1MiB..1GiBx32"), [1 << 20, 1 << 25, 1 << 30]);
+        assert_eq!(values("1kB..3KB+1000"), [1000, 2000, 3000]);
+        assert_eq!(values("7,7B,1MB,1GB,1TiB"), [7, 7, 1_000_000, 1_000_000_000, 1 << 40]);
+        let error = |text: &str| text.parse::<ByteRange>().unwrap_err();
+        assert!(error("0MiB").contains("too few"));
+        for text in ["", "KiB", "1K", "1.5GiB", "-1MiB", "1 MiB", "16KiB..x2"] {
+            assert!(error(text).contains("looks like 65536, 256KiB"), "{text}: {}", error(text));
+        }
+        assert!(error("99999999TiB").contains("too large"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod bulk;
 mod certs;
 mod connect;
 mod ladder;
@@ -43,6 +44,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Latency(args) => latency::run(&args),
         Command::Throughput(args) => throughput::run(&args),
         Command::Connect(args) => connect::run(&args),
+        Command::Bulk(args) => bulk::run(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::Certs(args) => certs::run(&args),
         Command::Serve(args) => return serve::run(args),

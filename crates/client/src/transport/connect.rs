@@ -4,15 +4,24 @@ use std::{io, net::SocketAddr};
 
 use netping_protocol::secure::{Stream, is_security_error};
 use netping_report::{ConnectPhase, ErrorKind};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
 
 use super::{Endpoint, Failure, Milestones};
 
 /// Connects to the first address that answers, and secures the connection; requests leave at once.
 pub(super) async fn open(endpoint: &Endpoint, milestones: &mut Milestones<'_>) -> Result<Stream, Failure> {
+    open_buffered(endpoint, None, milestones).await
+}
+
+/// As [`open`], with socket buffers of so many bytes either way; `None`: the kernel's own.
+pub(crate) async fn open_buffered(
+    endpoint: &Endpoint,
+    buffers: Option<u32>,
+    milestones: &mut Milestones<'_>,
+) -> Result<Stream, Failure> {
     let mut last = no_address();
     for address in addresses(endpoint, milestones).await? {
-        match TcpStream::connect(address).await.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+        match connect(address, buffers).await.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
             Ok(stream) => {
                 milestones.reached(ConnectPhase::Tcp);
                 let secured = endpoint.connector.connect(stream).await.map_err(|error| handshake_failure(&error))?;
@@ -26,6 +35,15 @@ pub(super) async fn open(endpoint: &Endpoint, milestones: &mut Milestones<'_>) -
         milestones.tried_in_vain();
     }
     Err(io_failure(&last))
+}
+
+async fn connect(address: SocketAddr, buffers: Option<u32>) -> io::Result<TcpStream> {
+    let Some(bytes) = buffers else { return TcpStream::connect(address).await };
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // They count for the window scale, so they are set before the connection is made.
+    socket.set_recv_buffer_size(bytes)?;
+    socket.set_send_buffer_size(bytes)?;
+    socket.connect(address).await
 }
 
 /// The endpoint's addresses: those it was given, or what its name resolves to now.
@@ -57,7 +75,7 @@ pub(super) fn handshake_failure(error: &io::Error) -> Failure {
 }
 
 /// The failure that an I/O error means; the connection is lost.
-pub(super) fn io_failure(error: &io::Error) -> Failure {
+pub(crate) fn io_failure(error: &io::Error) -> Failure {
     let kind = match error.kind() {
         // Only TLS and Noise find bytes invalid. A server that refuses a client's certificate says so after the client's
         // side of the handshake is done.

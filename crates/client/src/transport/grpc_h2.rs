@@ -28,7 +28,7 @@ use super::{
 };
 
 /// The length of a gRPC message's prefix: a flag byte and a length of four bytes.
-const PREFIX: usize = 5;
+pub(crate) const PREFIX: usize = 5;
 
 /// The longest reply that is read, in bytes beyond the expected one.
 const MARGIN: usize = 64 << 10;
@@ -52,7 +52,7 @@ impl GrpcH2 {
 }
 
 /// The head of a request that calls `method`.
-fn head(endpoint: &Endpoint, method: &'static str) -> Request<()> {
+pub(crate) fn head(endpoint: &Endpoint, method: &'static str) -> Request<()> {
     let mut head = Request::new(());
     let scheme = if matches!(endpoint.connector, Connector::Plain) { "http" } else { "https" };
     let uri = format!("{scheme}://{}{method}", endpoint.target.authority());
@@ -138,20 +138,22 @@ fn encode(exchange: &Exchange) -> Bytes {
     bytes.freeze()
 }
 
-fn prefixed(message: &impl Message) -> Bytes {
+/// A message with its prefix.
+pub(crate) fn prefixed(message: &impl Message) -> Bytes {
     let mut bytes = BytesMut::with_capacity(PREFIX + message.encoded_len());
     put_prefix(&mut bytes, message.encoded_len());
     message.encode_raw(&mut bytes);
     bytes.freeze()
 }
 
-fn put_prefix(bytes: &mut BytesMut, length: usize) {
+/// Appends the prefix of a message of `length` bytes.
+pub(crate) fn put_prefix(bytes: &mut BytesMut, length: usize) {
     bytes.put_u8(0);
     bytes.put_u32(length as u32);
 }
 
 /// Reads the whole body, and gives its bytes back to the flow control.
-async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, Failure> {
+pub(crate) async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, Failure> {
     let mut whole = Bytes::new();
     while let Some(chunk) = body.data().await {
         let chunk = chunk.map_err(failure)?;
@@ -165,7 +167,8 @@ async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, Failure> {
     Ok(whole)
 }
 
-fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
+/// What the server says of the call: in the trailers, or in the headers where there is no message.
+pub(crate) fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
     let Some(status) = headers.get("grpc-status") else {
         return Err(Failure::request(ErrorKind::Protocol, "the reply has no grpc-status"));
     };

@@ -18,7 +18,7 @@ use netping_report::{ConnectPhase, ErrorKind};
 use super::{Failure, Milestones, connect};
 
 /// Flow-control windows, in bytes: large enough never to hold a reply back.
-const STREAM_WINDOW: u32 = 4 << 20;
+pub(crate) const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
 /// Speaks HTTP/2 on a stream; a task of its own keeps the connection going.
@@ -38,7 +38,7 @@ pub(super) async fn handshake(stream: Stream, milestones: &mut Milestones<'_>) -
 }
 
 /// The failure that an HTTP/2 error means.
-pub(super) fn failure(error: h2::Error) -> Failure {
+pub(crate) fn failure(error: h2::Error) -> Failure {
     if let Some(io) = error.get_io() {
         return connect::io_failure(io);
     }

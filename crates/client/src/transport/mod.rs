@@ -1,15 +1,15 @@
 //! The ways to put a request on the wire. A new one is a file here and a line in `transports!`.
 
-mod connect;
+pub(crate) mod connect;
 mod framed;
-mod grpc_h2;
+pub(crate) mod grpc_h2;
 mod grpc_tonic;
 mod http;
 mod http1;
-mod http2;
+pub(crate) mod http2;
 #[cfg(test)]
 pub mod mock;
-mod quic;
+pub(crate) mod quic;
 mod tcp;
 
 use std::{fmt, future::Future, net::SocketAddr};

@@ -24,7 +24,7 @@ use super::{
 };
 
 /// Flow-control windows, in bytes: large enough never to hold a reply back.
-const STREAM_WINDOW: u32 = 4 << 20;
+pub(crate) const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
 /// A connection of which nothing was heard for so long, in milliseconds, is lost: UDP itself tells of no server that is
@@ -52,12 +52,17 @@ pub struct Quic {
 impl Quic {
     /// Frames on streams.
     pub fn new(endpoint: Endpoint) -> Self {
+        Self::with_windows(endpoint, STREAM_WINDOW, CONNECTION_WINDOW)
+    }
+
+    /// Frames on streams, with flow-control windows of so many bytes for each stream and for the connection.
+    pub(crate) fn with_windows(endpoint: Endpoint, stream: u32, connection: u32) -> Self {
         let config = match &endpoint.connector {
             Connector::Tls(tls, name) => QuicClientConfig::try_from(Arc::clone(tls)).ok().map(|tls| {
                 let mut transport = TransportConfig::default();
                 transport
-                    .receive_window(CONNECTION_WINDOW.into())
-                    .stream_receive_window(STREAM_WINDOW.into())
+                    .receive_window(connection.into())
+                    .stream_receive_window(stream.into())
                     .send_window(CONNECTION_WINDOW.into())
                     .max_concurrent_bidi_streams(VarInt::from_u32(0))
                     .max_concurrent_uni_streams(VarInt::from_u32(0))
@@ -150,6 +155,13 @@ pub struct QuicHandle {
     stream: Option<Framed<Join<RecvStream, SendStream>>>,
 }
 
+impl QuicHandle {
+    /// The connection itself, for whoever opens streams of their own on it.
+    pub(crate) fn connection(&self) -> &quinn::Connection {
+        &self.connection
+    }
+}
+
 impl Connection for QuicHandle {
     fn share(&self) -> Option<Self> {
         Some(Self { connection: self.connection.clone(), stream: None })
@@ -182,7 +194,7 @@ impl Connection for QuicHandle {
 }
 
 /// The failure that the end of a connection means.
-fn failure(error: &ConnectionError, in_handshake: bool) -> Failure {
+pub(crate) fn failure(error: &ConnectionError, in_handshake: bool) -> Failure {
     let kind = match error {
         // TLS's alerts are among the transport's error codes: RFC 9001, section 4.8.
         ConnectionError::TransportError(reason) if is_crypto(reason.code) => ErrorKind::Tls,

@@ -1,0 +1,219 @@
+//! `netping bulk`: how fast many bytes go one way, and which settings matter.
+
+use std::collections::BTreeMap;
+
+use netping_report::{
+    BulkSettings, BulkStep, Difference, Direction, Estimate, Security, Status,
+    format::{self, nanos_as_micros},
+    table::{Column, Table},
+};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use super::Failed;
+use crate::{
+    args::BulkArgs,
+    environment,
+    session::{Session, Verdict},
+    trials::{shown, shuffled},
+    workload::bulk::{Benches, BulkPlan, Outcome},
+};
+
+/// What may differ between combinations: its title, and its value for people.
+type Setting = (Column, fn(&BulkStep) -> String);
+
+const SETTINGS: [Setting; 5] = [
+    (Column::text("target", 0), |step| step.target.clone()),
+    (Column::number("size", 0), |step| format::bytes(step.settings.size_bytes)),
+    (Column::number("chunk", 0), |step| format::bytes(step.settings.chunk_bytes)),
+    (Column::number("window", 0), |step| optional_bytes(step.settings.window_bytes)),
+    (Column::number("frame", 0), |step| optional_bytes(step.settings.frame_bytes)),
+];
+
+const RESULTS: [Column; 8] = [
+    Column::number("GiB/s", 0),
+    Column::number("+-95%", 0),
+    Column::number("sd", 0),
+    Column::number("cli s/GiB", 0),
+    Column::number("srv s/GiB", 0),
+    Column::number("first byte us", 0),
+    Column::number("runs", 0),
+    Column::number("failed", 0),
+];
+
+const COMPARED: [Column; 2] = [Column::number("to first", 0), Column::text("shown", 0)];
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failed`].
+pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
+    let plans = args.plans()?;
+    let mut session = Session::begin(&args.output)?;
+    let mut benches = match Benches::open(&plans, session.interrupt()) {
+        Ok(benches) => benches,
+        Err(error) => return Err(session.abandon(error)),
+    };
+    let mut steps: Vec<BulkStep> = plans.iter().enumerate().map(|(at, plan)| step(plan, &benches, at)).collect();
+    let shared: Vec<bool> = plans.iter().map(|plan| environment::is_own(&plan.target)).collect();
+    session.keep_bulk(&steps);
+    let mut random = ChaCha8Rng::seed_from_u64(args.order_seed);
+    'rounds: for round in 1..=args.runs {
+        session.begin_trial(round, args.order_seed);
+        for at in shuffled(plans.len(), &mut random) {
+            if session.is_interrupted() {
+                break 'rounds;
+            }
+            session.show_progress(&format!("run {round} of {}  {}", args.runs, name(&steps[at])));
+            let outcome = benches.run(at);
+            session.hide_progress();
+            let step = &mut steps[at];
+            match outcome {
+                Outcome::Done(run) => step.runs.push(run),
+                Outcome::Failed(failure) => {
+                    let count = step.errors.entry(failure.kind).or_insert(0);
+                    *count += 1;
+                    if *count == 1 {
+                        let name = name(step);
+                        session.remark(&format!("  {name}: a run failed: {} ({})", failure.kind, failure.detail));
+                    }
+                }
+                Outcome::Interrupted => break 'rounds,
+            }
+            if round == args.runs {
+                step.status = Status::Complete;
+            }
+            step.settle(shared[at]);
+            session.keep_bulk(&steps);
+        }
+    }
+    session.say(&table(&steps));
+    for (at, step) in steps.iter().enumerate() {
+        if let Some(note) = benches.server_note(at) {
+            session.remark(&format!("  {}: no CPU time of the server: {note}", step.target));
+        }
+    }
+    session.judge_bulk();
+    Ok(session.finish())
+}
+
+/// A measurement of which no run has been made.
+fn step(plan: &BulkPlan, benches: &Benches, at: usize) -> BulkStep {
+    BulkStep {
+        target: plan.target.to_string(),
+        status: Status::Partial,
+        settings: plan.settings.clone(),
+        runs: Vec::new(),
+        summary: None,
+        errors: BTreeMap::new(),
+        security: benches.negotiated(at).cloned().map(|negotiated| Security {
+            protocol: negotiated.protocol,
+            cipher_suite: negotiated.cipher_suite,
+            key_exchange: negotiated.key_exchange,
+            resumed: negotiated.resumed,
+            server_verified: plan.trust.server_verified,
+            client_certificate: plan.trust.client_certificate,
+        }),
+        doubts: Vec::new(),
+    }
+}
+
+fn name(step: &BulkStep) -> String {
+    let BulkSettings { size_bytes, chunk_bytes, .. } = step.settings;
+    format!("{} {} in {}", step.target, format::bytes(size_bytes), format::bytes(chunk_bytes))
+}
+
+fn optional_bytes(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "default".to_owned(), format::bytes)
+}
+
+/// What is the same for all, the table of what is not, and what each setting comes to by itself.
+fn table(steps: &[BulkStep]) -> String {
+    let differs = |value: fn(&BulkStep) -> String| steps.iter().any(|step| value(step) != value(&steps[0]));
+    let (varied, fixed): (Vec<Setting>, Vec<Setting>) = SETTINGS.into_iter().partition(|(_, value)| differs(*value));
+    let mut title = vec![match steps[0].settings.direction {
+        Direction::Down => "down".to_owned(),
+        Direction::Up => "up".to_owned(),
+    }];
+    title.extend(fixed.iter().map(|(column, value)| format!("{} {}", column.title, value(&steps[0]))));
+    title.push(format!("streams {}", steps[0].settings.streams));
+    if steps[0].settings.verify {
+        title.push("verified".to_owned());
+    }
+    let compared = steps.len() > 1;
+    let mut columns: Vec<Column> = varied.iter().map(|(column, _)| *column).chain(RESULTS).collect();
+    if compared {
+        columns.extend(COMPARED);
+    }
+    let row = |step: &BulkStep| {
+        let mut cells: Vec<String> = varied.iter().map(|(_, value)| value(step)).collect();
+        cells.extend(results(step));
+        if compared {
+            cells.extend(comparison(&steps[0], step, steps.len() - 1));
+        }
+        cells
+    };
+    let rows: Vec<_> = steps.iter().map(row).collect();
+    let mut lines = vec![title.join(", "), Table::whole(&columns, &rows)];
+    if varied.len() > 1 {
+        lines.push("mean GiB/s over all other settings:".to_owned());
+        lines.extend(varied.iter().map(|setting| alone(setting, steps)));
+    }
+    if compared {
+        lines.push(
+            "Every combination was measured in each round, in random order. A difference to the first row is shown \
+             where p < 0.05 (Welch's test), adjusted for the number of rows."
+                .to_owned(),
+        );
+    }
+    lines.join("\n")
+}
+
+fn results(step: &BulkStep) -> Vec<String> {
+    let summary = step.summary;
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+    let rate = summary.map(|summary| summary.gib_per_second);
+    let first_byte = summary.map(|summary| (summary.first_byte_seconds * 1e9) as u64);
+    let (made, failed) = step.attempts();
+    vec![
+        number(rate.map(|rate| rate.mean)),
+        number(rate.and_then(|rate| rate.half_width)),
+        number(summary.and_then(|summary| summary.sd)),
+        number(summary.and_then(|summary| summary.client_cpu_seconds_per_gib)),
+        number(summary.and_then(|summary| summary.server_cpu_seconds_per_gib)),
+        nanos_as_micros(first_byte),
+        made.to_string(),
+        failed.to_string(),
+    ]
+}
+
+/// The difference to the first combination, one of `comparisons`.
+fn comparison(first: &BulkStep, step: &BulkStep, comparisons: usize) -> [String; 2] {
+    if std::ptr::eq(first, step) {
+        return Default::default();
+    }
+    match Difference::between(&rates(first), &rates(step), comparisons) {
+        Some(difference) => [format!("{:+.1}%", difference.relative * 100.0), shown(difference, true)],
+        None => ["-".to_owned(), "too few runs".to_owned()],
+    }
+}
+
+fn rates(step: &BulkStep) -> Vec<f64> {
+    step.runs.iter().map(|run| run.gib_per_second).collect()
+}
+
+/// What each value of one setting comes to over all others.
+fn alone((column, value): &Setting, steps: &[BulkStep]) -> String {
+    let mut values: Vec<(String, Vec<f64>)> = Vec::new();
+    for step in steps {
+        let own = value(step);
+        match values.iter_mut().find(|(other, _)| *other == own) {
+            Some((_, all)) => all.extend(rates(step)),
+            None => values.push((own, rates(step))),
+        }
+    }
+    let shown = values.iter().map(|(name, rates)| {
+        let mean = Estimate::of(rates).map_or_else(|| "-".to_owned(), |estimate| format!("{:.3}", estimate.mean));
+        format!("{name} {mean}")
+    });
+    format!("  {}: {}", column.title, shown.collect::<Vec<_>>().join(", "))
+}

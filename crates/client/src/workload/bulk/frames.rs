@@ -1,0 +1,334 @@
+//! Bulk over frames, on any pair of byte streams.
+//!
+//! Down: each message is the reply to a request that has the pattern as payload and asks for so many bytes of it. Some
+//! requests are always ahead of their replies, so that the server never waits for one. Up: each message is the payload
+//! of a request for an empty reply. A stream's last message may be shorter.
+
+use std::{cell::Cell, io, rc::Rc};
+
+use futures_util::future::LocalBoxFuture;
+use netping_protocol::{
+    frame::{REPLY_HEADER, Reply, RequestHeader},
+    payload::BULK_PATTERN,
+};
+use netping_report::{Direction, ErrorKind};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::Notify,
+};
+
+use super::{
+    check::Check,
+    cut::Cut,
+    meter::Meter,
+    stream::{Batch, BulkStream, Shape},
+};
+use crate::transport::{Failure, connect::io_failure};
+
+/// Bytes of replies that are asked for ahead: what a connection of 10 Gbit/s holds in 3 ms.
+const AHEAD: usize = 4 << 20;
+
+/// The fewest and the most requests that are ahead of their replies.
+const FEWEST_AHEAD: usize = 2;
+const MOST_AHEAD: usize = 1024;
+
+/// How much is read at once, in bytes.
+const BUFFER: usize = 256 << 10;
+
+/// The longest reply of another length than was asked for that is read for its text, in bytes.
+const LONGEST_WORDS: usize = 4 << 10;
+
+/// Both halves of a stream that carries frames.
+pub(super) struct Frames<R, W> {
+    recv: R,
+    send: W,
+    shape: Rc<Shape>,
+    buffer: Vec<u8>,
+    /// Full messages, or requests for them.
+    batch: Batch,
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
+    pub fn new(recv: R, send: W, shape: &Rc<Shape>) -> Self {
+        let ahead = match shape.direction {
+            Direction::Down => ahead(shape.chunk),
+            Direction::Up => usize::MAX,
+        };
+        let batch = Batch::new(&request(shape, shape.chunk), ahead);
+        Self { recv, send, shape: Rc::clone(shape), buffer: vec![0; BUFFER], batch }
+    }
+
+    /// Lets `bytes` go over the stream.
+    pub async fn carry(&mut self, bytes: u64, meter: &Meter) -> Result<(), Failure> {
+        let Self { recv, send, shape, buffer, batch } = self;
+        let cut = shape.cut(bytes);
+        let room = Room::new(match shape.direction {
+            Direction::Down => ahead(shape.chunk) as u64,
+            Direction::Up => u64::MAX,
+        });
+        let replies = match shape.direction {
+            Direction::Down => Replies::new(cut, shape.check(bytes)),
+            Direction::Up => Replies::new(Cut { full: cut.messages(), chunk: 0, rest: 0 }, shape.check(0)),
+        };
+        let writing = write_all(send, shape, cut, batch, &room, meter);
+        let reading = read_all(recv, buffer, replies, &room, meter);
+        tokio::pin!(writing, reading);
+        tokio::select! {
+            read = &mut reading => read,
+            written = &mut writing => match written {
+                Ok(()) => reading.await,
+                // What the server said before it closed tells more.
+                Err(failure) => Err(reading.await.err().unwrap_or(failure)),
+            },
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> BulkStream for Frames<R, W> {
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> LocalBoxFuture<'a, Result<(), Failure>> {
+        Box::pin(self.carry(bytes, meter))
+    }
+}
+
+/// How many requests for `chunk` bytes are ahead of their replies.
+fn ahead(chunk: usize) -> usize {
+    (AHEAD / chunk.max(1)).clamp(FEWEST_AHEAD, MOST_AHEAD)
+}
+
+/// The request that brings a message of `length` bytes.
+fn request(shape: &Shape, length: usize) -> Vec<u8> {
+    let (payload, reply) = match shape.direction {
+        Direction::Down => (BULK_PATTERN, Reply::Bytes(length as u32)),
+        Direction::Up => (shape.message(length), Reply::Bytes(0)),
+    };
+    [&RequestHeader { payload: payload.len() as u32, reply }.encode(), payload].concat()
+}
+
+/// How many requests may still be sent before a reply comes.
+struct Room {
+    free: Cell<u64>,
+    freed: Notify,
+}
+
+impl Room {
+    fn new(free: u64) -> Self {
+        Self { free: Cell::new(free), freed: Notify::new() }
+    }
+
+    /// Waits until there is room, and takes it, for at most `most` requests.
+    async fn take(&self, most: u64) -> u64 {
+        while self.free.get() == 0 {
+            self.freed.notified().await;
+        }
+        let taken = self.free.get().min(most);
+        self.free.set(self.free.get() - taken);
+        taken
+    }
+
+    fn give_back(&self, requests: u64) {
+        self.free.set(self.free.get().saturating_add(requests));
+        self.freed.notify_one();
+    }
+}
+
+/// Sends every request of a run.
+async fn write_all<W: AsyncWrite + Unpin>(
+    send: &mut W,
+    shape: &Shape,
+    cut: Cut,
+    batch: &Batch,
+    room: &Room,
+    meter: &Meter,
+) -> Result<(), Failure> {
+    let mut left = cut.full;
+    while left > 0 {
+        let messages = room.take(left.min(batch.messages())).await;
+        write(send, &batch.first(messages), meter).await?;
+        left -= messages;
+    }
+    if cut.rest > 0 {
+        room.take(1).await;
+        write(send, &request(shape, cut.rest), meter).await?;
+    }
+    Ok(())
+}
+
+/// Writes `bytes`, each part of which counts as a movement.
+async fn write<W: AsyncWrite + Unpin>(send: &mut W, mut bytes: &[u8], meter: &Meter) -> Result<(), Failure> {
+    while !bytes.is_empty() {
+        let written = send.write(bytes).await.map_err(|error| io_failure(&error))?;
+        if written == 0 {
+            return Err(io_failure(&io::ErrorKind::WriteZero.into()));
+        }
+        meter.count(written);
+        bytes = &bytes[written..];
+    }
+    // TLS may have kept some of it.
+    send.flush().await.map_err(|error| io_failure(&error))
+}
+
+/// Reads every reply of a run.
+async fn read_all<R: AsyncRead + Unpin>(
+    recv: &mut R,
+    buffer: &mut [u8],
+    mut replies: Replies,
+    room: &Room,
+    meter: &Meter,
+) -> Result<(), Failure> {
+    while !replies.are_complete() {
+        let read = recv.read(buffer).await.map_err(|error| io_failure(&error))?;
+        if read == 0 {
+            return Err(Failure::lost(ErrorKind::Eof, "the server closed the connection in mid-run"));
+        }
+        meter.answered();
+        meter.count(read);
+        match replies.feed(&buffer[..read]) {
+            Ok(0) => {}
+            Ok(whole) => room.give_back(whole),
+            Err(Wrong::Failure(failure)) => return Err(failure),
+            Err(Wrong::Length { length, expected, begun }) => return Err(words(recv, length, expected, begun).await),
+        }
+    }
+    replies.check.finish()
+}
+
+/// The failure of a reply that has another length than was asked for: a server that refuses a request says why.
+async fn words<R: AsyncRead + Unpin>(recv: &mut R, length: usize, expected: usize, mut begun: Vec<u8>) -> Failure {
+    if length <= LONGEST_WORDS {
+        while begun.len() < length && matches!(recv.read_buf(&mut begun).await, Ok(1..)) {}
+    }
+    begun.truncate(length);
+    if length <= LONGEST_WORDS && begun.starts_with(b"error: ") {
+        let words = String::from_utf8_lossy(&begun);
+        return Failure::lost(ErrorKind::Protocol, format!("the server says: {}", words.trim_end()));
+    }
+    let detail = format!("a reply of {length} bytes where {expected} were asked for");
+    Failure::lost(ErrorKind::Protocol, detail)
+}
+
+/// Why replies are not the right ones.
+enum Wrong {
+    Failure(Failure),
+    /// One has another length than was asked for.
+    Length {
+        length: usize,
+        expected: usize,
+        /// What has come of it.
+        begun: Vec<u8>,
+    },
+}
+
+/// The replies of a run, taken apart as their bytes come.
+struct Replies {
+    /// How long they are to be.
+    cut: Cut,
+    check: Check,
+    /// How many have begun.
+    begun: u64,
+    /// The current reply's header as far as it has come.
+    header: [u8; REPLY_HEADER],
+    filled: usize,
+    /// Bytes of the current reply that are still to come.
+    left: usize,
+}
+
+impl Replies {
+    fn new(cut: Cut, check: Check) -> Self {
+        Self { cut, check, begun: 0, header: [0; REPLY_HEADER], filled: 0, left: 0 }
+    }
+
+    fn are_complete(&self) -> bool {
+        self.begun == self.cut.messages() && self.left == 0
+    }
+
+    /// Takes the next bytes, and says how many replies they complete.
+    fn feed(&mut self, mut input: &[u8]) -> Result<u64, Wrong> {
+        let mut whole = 0;
+        while !input.is_empty() {
+            if self.left > 0 {
+                let (own, rest) = input.split_at(self.left.min(input.len()));
+                self.check.take(own).map_err(Wrong::Failure)?;
+                self.left -= own.len();
+                input = rest;
+                whole += u64::from(self.left == 0);
+                continue;
+            }
+            let (own, rest) = input.split_at((REPLY_HEADER - self.filled).min(input.len()));
+            self.header[self.filled..self.filled + own.len()].copy_from_slice(own);
+            self.filled += own.len();
+            input = rest;
+            if self.filled == REPLY_HEADER {
+                self.filled = 0;
+                self.begin(u32::from_be_bytes(self.header) as usize, input)?;
+                whole += u64::from(self.left == 0);
+            }
+        }
+        Ok(whole)
+    }
+
+    /// A reply of `length` bytes begins, and `input` follows its header.
+    fn begin(&mut self, length: usize, input: &[u8]) -> Result<(), Wrong> {
+        let Some(expected) = self.cut.length(self.begun) else {
+            let detail = "a reply came that nobody asked for";
+            return Err(Wrong::Failure(Failure::lost(ErrorKind::Protocol, detail)));
+        };
+        if length != expected {
+            return Err(Wrong::Length { length, expected, begun: input.to_vec() });
+        }
+        self.begun += 1;
+        self.left = length;
+        self.check.begin();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The replies to requests for 5, 5 and 2 bytes.
+    fn replies() -> Replies {
+        Replies::new(Cut::new(12, 5), Check::new(12, Some(bytes::Bytes::from_static(b"abcde"))))
+    }
+
+    const RIGHT: &[u8] = b"\0\0\0\x05abcde\0\0\0\x05abcde\0\0\0\x02ab";
+
+    #[test]
+    fn cuts_between_reads_change_nothing() {
+        for step in 1..=RIGHT.len() {
+            let mut replies = replies();
+            let mut whole = 0;
+            for part in RIGHT.chunks(step) {
+                assert!(!replies.are_complete());
+                whole += replies.feed(part).unwrap_or_else(|_| panic!("step {step}"));
+            }
+            assert!(whole == 3 && replies.are_complete() && replies.check.finish().is_ok(), "step {step}");
+        }
+    }
+
+    #[test]
+    fn wrong_replies_are_told_apart() {
+        let feed = |bytes: &[u8]| replies().feed(bytes);
+        let kind = |bytes: &[u8]| match feed(bytes) {
+            Err(Wrong::Failure(failure)) => Some(failure.kind),
+            _ => None,
+        };
+        assert_eq!(kind(b"\0\0\0\x05abXde"), Some(ErrorKind::Mismatch));
+        assert_eq!(kind(&[RIGHT, b"\0\0\0\0"].concat()), Some(ErrorKind::Protocol));
+        let Err(Wrong::Length { length, expected, begun }) = feed(b"\0\0\0\x09error") else {
+            panic!("a reply of 9 bytes is none of 5");
+        };
+        assert_eq!((length, expected, &begun[..]), (9, 5, &b"error"[..]));
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_refusal_is_quoted() {
+        let words = words(&mut &b"r: no\n!!"[..], 10, 5, b"erro".to_vec()).await;
+        assert_eq!((words.kind, &words.detail[..]), (ErrorKind::Protocol, "the server says: error: no"));
+    }
+
+    #[test]
+    fn what_is_ahead_is_bounded() {
+        assert_eq!([1, 1 << 12, 1 << 18, 1 << 30].map(ahead), [1024, 1024, 16, 2]);
+    }
+}

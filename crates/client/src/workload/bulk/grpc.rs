@@ -1,0 +1,229 @@
+//! Bulk over gRPC, by driving HTTP/2 directly: calls side by side on one connection.
+//!
+//! Down is `GiveMeData`, up is `TakeMyData` of `grpc_bench.DataService`.
+
+use std::{future::poll_fn, rc::Rc};
+
+use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+use h2::{
+    RecvStream, SendStream,
+    client::{Builder, ResponseFuture, SendRequest},
+};
+use http::{HeaderMap, Request, StatusCode};
+use netping_protocol::grpc_bench::{DataReceived, DataRequest};
+use netping_report::{Direction, ErrorKind};
+use prost::Message;
+
+use super::{
+    cut::Cut,
+    messages::{self, Messages},
+    meter::Meter,
+    stream::{Batch, BulkStream, Opened, Shape, Spec},
+};
+use crate::transport::{
+    Failure, Milestones, connect,
+    grpc_h2::{PREFIX, check_status, head, prefixed, read},
+    http2::{STREAM_WINDOW, failure},
+};
+
+/// The largest frame that is taken unless told otherwise, in bytes: room for the usual messages whole. HTTP/2's own
+/// 16 KiB cost a system call each on either side.
+const FRAME: u32 = 1 << 20;
+
+/// What HTTP/2 allows, in bytes.
+const SMALLEST_CONNECTION_WINDOW: u32 = 65_535;
+const LARGEST_WINDOW: u32 = 0x7FFF_FFFF;
+
+/// What is handed to HTTP/2 at once, and how much it holds of a stream, in bytes.
+const PIECE: usize = 1 << 20;
+const SEND_BUFFER: usize = 1 << 20;
+
+/// The longest answer to what was sent up, in bytes.
+const LONGEST_ANSWER: usize = 1 << 10;
+
+/// One call at a time, on a connection that others share.
+struct Calls {
+    send: SendRequest<Bytes>,
+    head: Request<()>,
+    shape: Rc<Shape>,
+}
+
+/// Calls that bring bytes down.
+struct Down(Calls);
+
+/// Calls that take bytes up.
+struct Up {
+    calls: Calls,
+    /// Full messages.
+    batch: Batch,
+}
+
+impl BulkStream for Down {
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> LocalBoxFuture<'a, Result<(), Failure>> {
+        Box::pin(self.0.down(bytes, meter))
+    }
+}
+
+impl BulkStream for Up {
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> LocalBoxFuture<'a, Result<(), Failure>> {
+        Box::pin(self.calls.up(bytes, &self.batch, meter))
+    }
+}
+
+/// Opens the connection. A window is that of a stream; the connection has one for each.
+pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>> {
+    Box::pin(async move {
+        // What opening takes is not what is measured here.
+        let now = || 0_u64;
+        let stream = connect::open_buffered(&spec.endpoint, None, &mut Milestones::start(&now)).await?;
+        let negotiated = stream.negotiated();
+        let window = spec.window().unwrap_or(STREAM_WINDOW).min(LARGEST_WINDOW);
+        let together = window.saturating_mul(spec.settings.streams as u32);
+        let frame = spec.settings.frame_bytes.map_or(FRAME, |bytes| bytes as u32);
+        let (send, connection) = Builder::new()
+            .initial_window_size(window)
+            .initial_connection_window_size(together.clamp(SMALLEST_CONNECTION_WINDOW, LARGEST_WINDOW))
+            .max_frame_size(frame)
+            .max_send_buffer_size(SEND_BUFFER)
+            .handshake(stream)
+            .await
+            .map_err(failure)?;
+        tokio::task::spawn_local(async move {
+            // Every call on the connection learns of its end by itself.
+            let _ = connection.await;
+        });
+        let shape = &spec.shape;
+        let calls = |method| Calls { send: send.clone(), head: head(&spec.endpoint, method), shape: Rc::clone(shape) };
+        let stream = |_| -> Box<dyn BulkStream> {
+            match shape.direction {
+                Direction::Down => Box::new(Down(calls("/grpc_bench.DataService/GiveMeData"))),
+                Direction::Up => Box::new(Up {
+                    calls: calls("/grpc_bench.DataService/TakeMyData"),
+                    batch: Batch::new(&messages::message(shape.message(shape.chunk)), usize::MAX),
+                }),
+            }
+        };
+        Ok(Opened { streams: (0..spec.settings.streams).map(stream).collect(), negotiated })
+    })
+}
+
+impl Calls {
+    async fn call(&mut self) -> Result<(ResponseFuture, SendStream<Bytes>), Failure> {
+        poll_fn(|cx| self.send.poll_ready(cx)).await.map_err(failure)?;
+        self.send.send_request(self.head.clone(), false).map_err(failure)
+    }
+
+    async fn down(&mut self, bytes: u64, meter: &Meter) -> Result<(), Failure> {
+        let (response, mut request) = self.call().await?;
+        let chunk_bytes = self.shape.chunk as u32;
+        request.send_data(prefixed(&DataRequest { total_bytes: bytes, chunk_bytes }), true).map_err(failure)?;
+        let (headers, mut body) = answer(response).await?;
+        let mut messages = Messages::new(self.shape.check(bytes));
+        while let Some(data) = body.data().await {
+            let data = data.map_err(failure)?;
+            meter.answered();
+            meter.count(data.len());
+            messages.feed(&data)?;
+            // It fails only on a stream that is closed, and then the next read tells.
+            let _ = body.flow_control().release_capacity(data.len());
+        }
+        end(&headers, &mut body).await?;
+        messages.finish()
+    }
+
+    async fn up(&mut self, bytes: u64, batch: &Batch, meter: &Meter) -> Result<(), Failure> {
+        let (response, mut request) = self.call().await?;
+        let cut = self.shape.cut(bytes);
+        let sending = send_all(&mut request, &self.shape, cut, batch, meter);
+        let answering = async {
+            let (headers, mut body) = answer(response).await?;
+            meter.answered();
+            let message = read(&mut body, LONGEST_ANSWER).await?;
+            end(&headers, &mut body).await?;
+            Ok::<_, Failure>(message)
+        };
+        tokio::pin!(sending, answering);
+        let message = tokio::select! {
+            // It may come early: a refusal.
+            message = &mut answering => message,
+            sent = &mut sending => match sent {
+                Ok(()) => answering.await,
+                // What the server answered before it ended the call tells more.
+                Err(failure) => Err(answering.await.err().unwrap_or(failure)),
+            },
+        }?;
+        let received = DataReceived::decode(message.get(PREFIX..).unwrap_or_default())
+            .map_err(|error| Failure::request(ErrorKind::Protocol, format!("the answer is no message: {error}")))?;
+        if (received.total_bytes, received.chunks) == (bytes, cut.messages()) {
+            return Ok(());
+        }
+        let detail = format!(
+            "the server got {} bytes in {} messages, where {bytes} in {} were sent",
+            received.total_bytes,
+            received.chunks,
+            cut.messages()
+        );
+        Err(Failure::request(ErrorKind::Mismatch, detail))
+    }
+}
+
+/// The beginning of an answer, and what is to be read of it.
+async fn answer(response: ResponseFuture) -> Result<(HeaderMap, RecvStream), Failure> {
+    let (head, body) = response.await.map_err(failure)?.into_parts();
+    let status = head.status;
+    if status != StatusCode::OK {
+        return Err(Failure::request(ErrorKind::Http(status.as_u16()), format!("HTTP status {status}")));
+    }
+    // A refusal in mid-run may be followed by the call's reset, which says less.
+    if head.headers.contains_key("grpc-status") {
+        check_status(&head.headers)?;
+    }
+    Ok((head.headers, body))
+}
+
+/// The end of an answer: an error without a message has its status in the headers.
+async fn end(headers: &HeaderMap, body: &mut RecvStream) -> Result<(), Failure> {
+    match body.trailers().await.map_err(failure)? {
+        Some(trailers) => check_status(&trailers),
+        None => check_status(headers),
+    }
+}
+
+/// Sends every message of a run, as fast as the server and the connection take them.
+async fn send_all(
+    request: &mut SendStream<Bytes>,
+    shape: &Shape,
+    cut: Cut,
+    batch: &Batch,
+    meter: &Meter,
+) -> Result<(), Failure> {
+    let mut left = cut.full;
+    while left > 0 {
+        let messages = left.min(batch.messages());
+        send(request, batch.first(messages), meter).await?;
+        left -= messages;
+    }
+    if cut.rest > 0 {
+        send(request, messages::message(shape.message(cut.rest)).into(), meter).await?;
+    }
+    request.send_data(Bytes::new(), true).map_err(failure)
+}
+
+async fn send(request: &mut SendStream<Bytes>, mut bytes: Bytes, meter: &Meter) -> Result<(), Failure> {
+    while !bytes.is_empty() {
+        // Room for one byte is enough: HTTP/2 holds the rest of the piece until there is more, and then no further one.
+        request.reserve_capacity(1);
+        while request.capacity() == 0 {
+            match poll_fn(|cx| request.poll_capacity(cx)).await {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(failure(error)),
+                None => return Err(Failure::request(ErrorKind::Reset, "the server ended the call in mid-run")),
+            }
+        }
+        let piece = bytes.split_to(bytes.len().min(PIECE));
+        meter.count(piece.len());
+        request.send_data(piece, false).map_err(failure)?;
+    }
+    Ok(())
+}

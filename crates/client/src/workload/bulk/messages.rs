@@ -1,0 +1,163 @@
+//! The messages of a gRPC stream of `DataResponse`, taken apart as their bytes come, without putting any together.
+
+use netping_report::ErrorKind;
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+
+use super::check::Check;
+use crate::transport::{
+    Failure,
+    grpc_h2::{PREFIX, put_prefix},
+};
+
+/// The number of the field `data`.
+const DATA: u32 = 1;
+
+/// What stands before that field's length: its number and its kind, which is 2 for what has a length.
+const KEY: u8 = ((DATA << 3) | 2) as u8;
+
+/// A length of 32 bits takes at most so many bytes.
+const LONGEST_VARINT: usize = 5;
+
+/// All that stands before a message's data.
+const LONGEST_HEAD: usize = PREFIX + 1 + LONGEST_VARINT;
+
+/// A message with its prefix, as it goes over the wire.
+pub(super) fn message(data: &[u8]) -> Vec<u8> {
+    let length = key_len(DATA) + encoded_len_varint(data.len() as u64) + data.len();
+    let mut bytes = bytes::BytesMut::with_capacity(PREFIX + length);
+    put_prefix(&mut bytes, length);
+    encode_key(DATA, WireType::LengthDelimited, &mut bytes);
+    encode_varint(data.len() as u64, &mut bytes);
+    bytes.extend_from_slice(data);
+    bytes.into()
+}
+
+/// The messages of one stream in one run.
+#[derive(Debug)]
+pub(super) struct Messages {
+    check: Check,
+    /// What has come of the current message before its data.
+    head: [u8; LONGEST_HEAD],
+    filled: usize,
+    /// Bytes of the current message's data that are still to come.
+    left: usize,
+}
+
+impl Messages {
+    pub fn new(check: Check) -> Self {
+        Self { check, head: [0; LONGEST_HEAD], filled: 0, left: 0 }
+    }
+
+    /// Takes the next bytes of the stream.
+    pub fn feed(&mut self, mut input: &[u8]) -> Result<(), Failure> {
+        while let Some((&next, rest)) = input.split_first() {
+            if self.left > 0 {
+                let (own, rest) = input.split_at(self.left.min(input.len()));
+                self.check.take(own)?;
+                self.left -= own.len();
+                input = rest;
+                continue;
+            }
+            self.head[self.filled] = next;
+            self.filled += 1;
+            input = rest;
+            if let Some(length) = data_length(&self.head[..self.filled])? {
+                self.filled = 0;
+                self.left = length;
+                self.check.begin();
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the stream, which must not be within a message, and have all its bytes.
+    pub fn finish(&self) -> Result<(), Failure> {
+        if self.filled > 0 || self.left > 0 {
+            return Err(wrong("ends within a message"));
+        }
+        self.check.finish()
+    }
+}
+
+/// The length of a message's data, once `head` tells.
+fn data_length(head: &[u8]) -> Result<Option<usize>, Failure> {
+    let Some((prefix, field)) = head.split_first_chunk::<PREFIX>() else { return Ok(None) };
+    let [compressed, length @ ..] = *prefix;
+    if compressed != 0 {
+        return Err(wrong("has a compressed message, which nobody asked for"));
+    }
+    let message = u32::from_be_bytes(length) as usize;
+    let varint = match field {
+        // A message without data has no field.
+        _ if message == 0 => return Ok(Some(0)),
+        [] => return Ok(None),
+        [KEY, varint @ ..] => varint,
+        _ => return Err(wrong("has a message that is no DataResponse")),
+    };
+    if varint.last().is_none_or(|last| last & 0x80 != 0) {
+        let endless = varint.len() == LONGEST_VARINT;
+        return if endless { Err(wrong("has a message of endless length")) } else { Ok(None) };
+    }
+    let data = varint.iter().rev().fold(0, |sum, byte| (sum << 7) | usize::from(byte & 0x7F));
+    if 1 + varint.len() + data != message {
+        return Err(wrong("has a message with more in it than its data"));
+    }
+    Ok(Some(data))
+}
+
+fn wrong(what: &str) -> Failure {
+    Failure::request(ErrorKind::Protocol, format!("the stream {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use netping_protocol::grpc_bench::DataResponse;
+    use prost::Message;
+
+    use super::*;
+
+    #[test]
+    fn messages_are_what_prost_makes_of_them() {
+        for length in [1, 127, 128, 16_383, 16_384, 3_000_000] {
+            let data = vec![b'x'; length];
+            let own = message(&data);
+            assert_eq!(own[1..PREFIX], ((own.len() - PREFIX) as u32).to_be_bytes());
+            assert!(DataResponse::decode(&own[PREFIX..]).unwrap().data == data, "{length}");
+        }
+    }
+
+    #[test]
+    fn cuts_between_frames_change_nothing() {
+        let pattern = Bytes::from(vec![b'x'; 300]);
+        let stream = [message(&pattern), vec![0; PREFIX], message(&pattern[..1]), message(&pattern[..129])].concat();
+        for step in (1..20).chain([100, 304, 305, 400, 1000]) {
+            let mut messages = Messages::new(Check::new(430, Some(pattern.clone())));
+            for part in stream.chunks(step) {
+                messages.feed(part).unwrap();
+            }
+            messages.finish().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let fed = |bytes: &[u8]| {
+            let mut messages = Messages::new(Check::new(3, None));
+            messages.feed(bytes).and_then(|()| messages.finish()).unwrap_err()
+        };
+        let cases: [(&[u8], &str); 8] = [
+            (b"\x01\0\0\0\x05\x0a\x03abc", "compressed"),
+            (b"\0\0\0\0\x05\x12\x03abc", "no DataResponse"),
+            (b"\0\0\0\0\x07\x0a\x03abc\x10\x01", "more in it"),
+            (b"\0\0\0\0\x07\x0a\xff\xff\xff\xff\xff", "endless"),
+            (b"\0\0\0\0\x05\x0a\x03ab", "within a message"),
+            (b"\0\0\0", "within a message"),
+            (b"\0\0\0\0\x04\x0a\x02ab", "2 bytes came where 3"),
+            (b"\0\0\0\0\x06\x0a\x04abcd", "more bytes came"),
+        ];
+        for (bytes, says) in cases {
+            assert!(fed(bytes).detail.contains(says), "{says}: {}", fed(bytes));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Bulk over QUIC: streams side by side on one connection.
+
+use futures_util::future::LocalBoxFuture;
+use quinn::{RecvStream, SendStream};
+
+use super::{
+    frames::Frames,
+    meter::Meter,
+    stream::{BulkStream, Opened, Spec},
+};
+use crate::transport::{
+    Connection, Failure, Milestones, Transport,
+    quic::{Quic, STREAM_WINDOW, failure},
+};
+
+/// A stream, and the connection that knows why it ended.
+struct Stream {
+    connection: quinn::Connection,
+    frames: Frames<RecvStream, SendStream>,
+}
+
+impl BulkStream for Stream {
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> LocalBoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let result = self.frames.carry(bytes, meter).await;
+            // Why the connection ended says more than that the stream did.
+            match (result, self.connection.close_reason()) {
+                (Err(_), Some(reason)) => Err(failure(&reason, false)),
+                (result, _) => result,
+            }
+        })
+    }
+}
+
+/// Opens the connection and its streams. A window is that of a stream; the connection has one for each.
+pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>> {
+    Box::pin(async move {
+        let window = spec.window().unwrap_or(STREAM_WINDOW);
+        let together = window.saturating_mul(spec.settings.streams as u32);
+        let transport = Quic::with_windows(spec.endpoint.clone(), window, together);
+        // What opening takes is not what is measured here.
+        let now = || 0_u64;
+        let handle = transport.connect(&mut Milestones::start(&now)).await?;
+        let mut opened = Opened { streams: Vec::new(), negotiated: handle.negotiated() };
+        for _ in 0..spec.settings.streams {
+            let connection = handle.connection().clone();
+            let (send, recv) = connection.open_bi().await.map_err(|error| failure(&error, false))?;
+            opened.streams.push(Box::new(Stream { connection, frames: Frames::new(recv, send, &spec.shape) }));
+        }
+        Ok(opened)
+    })
+}

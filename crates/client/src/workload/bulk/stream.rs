@@ -1,0 +1,131 @@
+//! One stream, on which the bytes of a run go one way.
+
+use std::{fmt, rc::Rc};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::LocalBoxFuture;
+use netping_protocol::{payload, tls::Negotiated};
+use netping_report::{BulkSettings, Direction};
+
+use super::{check::Check, cut::Cut, meter::Meter};
+use crate::transport::{Endpoint, Failure};
+
+/// Short messages are put together to at least so many bytes before they are handed to the transport.
+const BATCH: usize = 64 << 10;
+
+/// Opens the streams of a plan.
+pub(super) type Open = fn(Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>>;
+
+/// A stream of a plan. It is called once for a run: on the way of the bytes, every type is known.
+pub(super) trait BulkStream {
+    /// Lets `bytes` go over the stream. When it is done, all of them are where they were to go, and right as far as
+    /// that was to be checked.
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> LocalBoxFuture<'a, Result<(), Failure>>;
+}
+
+/// The open streams of a plan.
+pub(super) struct Opened {
+    pub streams: Vec<Box<dyn BulkStream>>,
+    /// How they are secured; `None` in the clear.
+    pub negotiated: Option<Negotiated>,
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").field("streams", &self.streams.len()).finish_non_exhaustive()
+    }
+}
+
+/// What is to be opened.
+#[derive(Debug)]
+pub(super) struct Spec {
+    pub endpoint: Endpoint,
+    pub settings: BulkSettings,
+    pub shape: Rc<Shape>,
+}
+
+impl Spec {
+    pub fn new(endpoint: Endpoint, settings: BulkSettings) -> Self {
+        // No message is longer than all there is to send.
+        let longest = settings.size_bytes.min(settings.chunk_bytes) as usize;
+        let mut pattern = BytesMut::with_capacity(longest);
+        payload::repeat_into(payload::BULK_PATTERN, longest, &mut pattern);
+        let shape =
+            Shape { direction: settings.direction, chunk: longest, verify: settings.verify, pattern: pattern.freeze() };
+        Self { endpoint, settings, shape: Rc::new(shape) }
+    }
+
+    /// The window that was asked for; a window has at most 31 bits.
+    pub fn window(&self) -> Option<u32> {
+        self.settings.window_bytes.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX))
+    }
+}
+
+/// What the messages of a plan's streams are like.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub direction: Direction,
+    /// Bytes of each message but the last.
+    pub chunk: usize,
+    verify: bool,
+    /// Every message is a beginning of this.
+    pattern: Bytes,
+}
+
+impl Shape {
+    /// How the messages of a stream that is to carry `bytes` are cut.
+    pub fn cut(&self, bytes: u64) -> Cut {
+        Cut::new(bytes, self.chunk)
+    }
+
+    /// A message of `length` bytes, which is at most a chunk.
+    pub fn message(&self, length: usize) -> &[u8] {
+        &self.pattern[..length]
+    }
+
+    /// The check of a stream that is to carry `bytes` to the client.
+    pub fn check(&self, bytes: u64) -> Check {
+        Check::new(bytes, self.verify.then(|| self.pattern.clone()))
+    }
+}
+
+/// A message as it goes over the wire, several times in a row where it is short: so it is made once, and handed over in
+/// large pieces.
+#[derive(Debug)]
+pub(super) struct Batch {
+    bytes: Bytes,
+    /// Bytes of one message on the wire.
+    length: usize,
+}
+
+impl Batch {
+    /// Of `message`, which is not empty, up to `most` times.
+    pub fn new(message: &[u8], most: usize) -> Self {
+        let times = (BATCH / message.len().max(1)).clamp(1, most.max(1));
+        Self { bytes: message.repeat(times).into(), length: message.len() }
+    }
+
+    /// How many messages it has.
+    pub fn messages(&self) -> u64 {
+        (self.bytes.len() / self.length.max(1)) as u64
+    }
+
+    /// The first `messages` of them, at most as many as there are.
+    pub fn first(&self, messages: u64) -> Bytes {
+        self.bytes.slice(..messages as usize * self.length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_messages_go_together_and_long_ones_alone() {
+        let short = Batch::new(b"abc", usize::MAX);
+        assert_eq!(short.messages(), (BATCH / 3) as u64);
+        assert_eq!(short.first(2), "abcabc");
+        assert_eq!(Batch::new(b"abc", 5).messages(), 5);
+        assert_eq!(Batch::new(&vec![0; BATCH + 1], usize::MAX).messages(), 1);
+    }
+}

@@ -1,0 +1,325 @@
+//! `netping bulk`: every byte arrives, over every transport and both ways, and what does not arrive is told.
+
+mod common;
+
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    process::Stdio,
+    thread,
+};
+
+use common::{NO_METRICS, Server, load, netping, parse, run, stderr};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::Value;
+
+/// A way to carry bulk streams: the server, its flags, and those of its client.
+struct Way {
+    server: &'static str,
+    serving: Vec<String>,
+    asking: Vec<String>,
+}
+
+/// Every way; keys go to `folder`.
+fn ways(folder: &tempfile::TempDir) -> Vec<Way> {
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for more in [&[][..], &["--psk"]] {
+        let made = netping().args(["certs", "--out"]).arg(folder.path()).args(more).output().unwrap();
+        assert!(made.status.success(), "{}", stderr(&made));
+    }
+    let flags = |flags: &[&str]| flags.iter().map(|&flag| flag.to_owned()).collect::<Vec<_>>();
+    let identity = |name: &str| {
+        let (certificate, key) = (file(&format!("{name}.pem")), file(&format!("{name}.key")));
+        flags(&["--tls-cert", &certificate, "--tls-key", &key])
+    };
+    let (ca, psk) = (file("ca.pem"), file("psk.key"));
+    let way = |server, serving: Vec<String>, asking: Vec<String>| Way { server, serving, asking };
+    let tls = |server| way(server, identity("server"), flags(&["--tls-ca", &ca]));
+    let mutual = [identity("client"), flags(&["--tls-ca", &ca])].concat();
+    vec![
+        way("threads", Vec::new(), Vec::new()),
+        way("tokio", Vec::new(), Vec::new()),
+        way("grpc", Vec::new(), Vec::new()),
+        way("tokio", flags(&["--psk-file", &psk]), flags(&["--psk-file", &psk])),
+        tls("threads"),
+        tls("tokio"),
+        tls("quic"),
+        tls("grpc"),
+        way("grpc", [identity("server"), flags(&["--tls-client-ca", &ca])].concat(), mutual),
+    ]
+}
+
+/// A run that must end with `code`; what is in its result, and what stands on standard error.
+fn bulk(code: i32, url: &str, flags: &[&str]) -> (Value, String) {
+    let output = run(&[&["bulk", url, "--json", "-"], flags].concat());
+    assert_eq!(output.status.code(), Some(code), "{flags:?}: {}", stderr(&output));
+    (parse(&String::from_utf8_lossy(&output.stdout))["bulk"].clone(), stderr(&output))
+}
+
+/// Runs that failed with this kind.
+fn failed(step: &Value, kind: &str) -> u64 {
+    step["errors"][kind].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn every_byte_arrives_and_is_counted_over_every_transport_both_ways() {
+    let folder = tempfile::tempdir().unwrap();
+    for Way { server: kind, serving, asking } in ways(&folder) {
+        for direction in [&["--verify"][..], &["--direction", "up"]] {
+            let server = Server::start(kind, &serving.iter().map(String::as_str).collect::<Vec<_>>());
+            let fixed = ["--size", "3000017", "--chunk", "64KiB", "--streams", "3", "--runs", "2"];
+            let metrics = ["--server-metrics", &server.metrics];
+            let asking: Vec<&str> = asking.iter().map(String::as_str).collect();
+            let (steps, text) = bulk(0, &server.url, &[&fixed[..], direction, &metrics, &asking].concat());
+            let what = format!("{} {direction:?}: {text}", server.url);
+            let step = &steps[0];
+            assert_eq!((&step["status"], step["runs"].as_array().unwrap().len()), (&"complete".into(), 2), "{what}");
+            for run in step["runs"].as_array().unwrap() {
+                assert_eq!(run["bytes"], 3_000_017, "{what}");
+                let number = |name: &str| run[name].as_f64().unwrap();
+                assert!(number("first_byte_seconds") <= number("seconds"), "{what}");
+                assert!(number("client_cpu_seconds_per_gib") > 0.0 && number("server_cpu_seconds_per_gib") > 0.0);
+            }
+            assert_eq!(step["security"].is_null(), asking.is_empty(), "{what}");
+            // Two runs and one before them, on three streams, whose shares make 16 messages each.
+            assert_eq!(server.requests(), if kind == "grpc" { 3 * 3 } else { 3 * 3 * 16 }, "{what}");
+        }
+    }
+}
+
+#[test]
+fn chunks_of_any_length_are_right() {
+    for kind in ["threads", "tokio", "grpc"] {
+        let server = Server::start(kind, &[]);
+        for chunk in ["1", "7", "61", "1000", "65536", "1048576", "10MB"] {
+            let fixed = ["--size", "100003", "--chunk", chunk, "--runs", "1"];
+            for direction in [&["--verify"][..], &["--direction", "up"]] {
+                let (steps, text) = bulk(0, &server.url, &[&fixed, direction].concat());
+                assert_eq!(steps[0]["runs"][0]["bytes"], 100_003, "{kind} {chunk} {direction:?}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sweep_is_one_table_of_every_combination() {
+    let server = Server::start("grpc", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let sweep = ["--chunk", "4KiB,64KiB", "--window", "64KiB..1MiBx16", "--frame", "16KiB,1MiB", "--order-seed", "7"];
+    let fixed = ["bulk", &server.url, "--size", "300000", "--runs", "3", "--verify", "--json", file.to_str().unwrap()];
+    let output = run(&[&fixed[..], &sweep].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let run = load(&file);
+    assert_eq!((&run["status"], &run["order_seed"]), (&"complete".into(), &7.into()));
+    let steps = run["bulk"].as_array().unwrap();
+    let settings: Vec<_> = steps
+        .iter()
+        .map(|step| ["chunk_bytes", "window_bytes", "frame_bytes"].map(|name| step["settings"][name].as_u64().unwrap()))
+        .collect();
+    let (k, m) = (1 << 10, 1 << 20);
+    let half = |chunk| [[chunk, 64 * k, 16 * k], [chunk, 64 * k, m], [chunk, m, 16 * k], [chunk, m, m]];
+    assert_eq!(settings, [half(4 * k), half(64 * k)].concat());
+    for step in steps {
+        assert_eq!(step["runs"].as_array().unwrap().len(), 3);
+        assert!(step["summary"]["gib_per_second"]["half_width"].is_number() && step["summary"]["sd"].is_number());
+    }
+    let table = String::from_utf8(output.stdout).unwrap();
+    let is_row = |line: &&str| matches!(line.split_whitespace().next(), Some("4KiB" | "64KiB"));
+    assert_eq!(table.lines().filter(is_row).count(), 8, "{table}");
+    for text in ["GiB/s", "to first", "mean GiB/s over all other settings", "  chunk: 4KiB ", "SHARED_HOST"] {
+        assert!(table.contains(text), "{text}: {table}");
+    }
+}
+
+#[test]
+fn memory_does_not_grow_with_the_size() {
+    for kind in ["threads", "tokio", "grpc"] {
+        let server = Server::start(kind, &[]);
+        for direction in ["down", "up"] {
+            let flags = ["--size", "256MiB", "--runs", "1", "--direction", direction, "--server-metrics"];
+            let (steps, _) = bulk(0, &server.url, &[&flags[..], &[&server.metrics]].concat());
+            for side in ["client_resident_bytes", "server_resident_bytes"] {
+                let resident = steps[0]["runs"][0][side].as_u64().unwrap();
+                assert!(resident < (160 << 20), "{kind} {direction}: {side} {resident}");
+            }
+        }
+    }
+}
+
+/// A relay to `upstream` that flips a bit in byte number `at` of what comes back on each connection.
+fn flipping(upstream: &str, at: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let upstream = upstream.to_owned();
+    thread::spawn(move || {
+        for near in listener.incoming() {
+            let mut near = near.unwrap();
+            let mut far = TcpStream::connect(&upstream).unwrap();
+            let (mut from, mut to) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+            thread::spawn(move || {
+                let _ = io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Both);
+            });
+            thread::spawn(move || {
+                let (mut buffer, mut passed) = (vec![0; 64 << 10], 0);
+                while let Ok(read @ 1..) = far.read(&mut buffer) {
+                    if (passed..passed + read).contains(&at) {
+                        buffer[at - passed] ^= 1;
+                    }
+                    passed += read;
+                    if near.write_all(&buffer[..read]).is_err() {
+                        break;
+                    }
+                }
+                let _ = near.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn a_flipped_byte_is_a_mismatch_with_its_place() {
+    for kind in ["tokio", "grpc"] {
+        let server = Server::start(kind, &[]);
+        let (scheme, address) = server.url.split_once("://").unwrap();
+        let url = format!("{scheme}://{}", flipping(address, 200_000));
+        let fixed = ["--size", "1MiB", "--chunk", "1MiB", "--runs", "2"];
+        let (steps, text) = bulk(1, &url, &[&fixed[..], &["--verify"]].concat());
+        assert_eq!((failed(&steps[0], "mismatch"), &steps[0]["summary"]), (2, &Value::Null), "{text}");
+        // Behind a reply's header of 4 bytes; HTTP/2's frames are cut as it likes.
+        let place = if kind == "tokio" { "byte 199996 of the stream is" } else { "of the stream is" };
+        assert!(text.contains(place), "{text}");
+        assert!(text.contains("ERRORS"), "{text}");
+        // So it was there, and only comparing shows it.
+        bulk(0, &url, &fixed);
+    }
+}
+
+#[test]
+fn what_is_over_a_servers_limit_is_told_with_the_flag() {
+    for (kind, flag) in [("threads", "--max-frame"), ("tokio", "--max-frame"), ("grpc", "--max-message")] {
+        let server = Server::start(kind, &[flag, "1000"]);
+        for direction in ["down", "up"] {
+            let flags = ["--size", "1MB", "--chunk", "2000", "--runs", "2", "--direction", direction];
+            let (steps, text) = bulk(1, &server.url, &flags);
+            let kinds: Vec<&String> = steps[0]["errors"].as_object().unwrap().keys().collect();
+            let expected = match (kind, direction) {
+                ("grpc", "down") => "grpc_3",
+                ("grpc", _) => "grpc_11",
+                _ => "protocol",
+            };
+            assert_eq!(kinds, [expected], "{kind} {direction}: {text}");
+            assert_eq!(failed(&steps[0], expected), 2);
+            assert!(text.contains(&format!("the server's {flag}")), "{kind} {direction}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_says_nothing_or_too_much_fails_the_run() {
+    let serve = |behave: fn(TcpStream)| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("tcp://{}", listener.local_addr().unwrap());
+        thread::spawn(move || listener.incoming().for_each(|stream| behave(stream.unwrap())));
+        url
+    };
+    let silent = serve(|mut stream| drop(stream.read_to_end(&mut Vec::new())));
+    let (steps, text) = bulk(1, &silent, &["--size", "1MiB", "--runs", "2", "--timeout", "200ms"]);
+    assert_eq!(failed(&steps[0], "timeout"), 2, "{text}");
+    let garbage = serve(|mut stream| {
+        let _ = stream.write_all(&[0x40; 1000]);
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let (steps, text) = bulk(1, &garbage, &["--size", "1MiB", "--runs", "2"]);
+    assert_eq!(failed(&steps[0], "protocol"), 2, "{text}");
+    assert!(text.contains("a reply of 1077952576 bytes where 262144 were asked for"), "{text}");
+}
+
+#[test]
+fn a_server_killed_in_mid_run_fails_this_run_and_the_next() {
+    for kind in ["threads", "tokio", "grpc"] {
+        for direction in ["down", "up"] {
+            let mut server = Server::start(kind, &[]);
+            let client = netping()
+                .args(["bulk", &server.url, "--size", "1TiB", "--runs", "3", "--direction", direction, "--json", "-"])
+                .args(NO_METRICS)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            server.await_requests();
+            server.child.kill().unwrap();
+            server.child.wait().unwrap();
+            let output = client.wait_with_output().unwrap();
+            assert_eq!(output.status.code(), Some(1), "{kind} {direction}: {}", stderr(&output));
+            let run = parse(&String::from_utf8_lossy(&output.stdout));
+            let step = &run["bulk"][0];
+            assert_eq!(
+                (&run["status"], &step["status"], &step["runs"]),
+                (&"complete".into(), &"complete".into(), &Value::Array(Vec::new()))
+            );
+            // The second run may still get into the queue of the dying listener, and is reset then.
+            assert!(failed(step, "refused") >= 1, "{kind} {direction}: {step}");
+            assert_eq!(
+                step["errors"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum::<u64>(),
+                3
+            );
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_keeps_the_runs_that_were_made() {
+    let server = Server::start("tokio", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let client = netping()
+        .args(["bulk", &server.url, "--size", "1TiB", "--json", file.to_str().unwrap()])
+        .args(NO_METRICS)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    server.await_requests();
+    kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).unwrap();
+    let output = client.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let run = load(&file);
+    assert_eq!((&run["status"], &run["bulk"][0]["status"]), (&"partial".into(), &"partial".into()));
+    assert_eq!(run["bulk"][0]["errors"], serde_json::json!({}));
+}
+
+#[test]
+fn wrong_usage_says_what_to_write() {
+    let tcp = "tcp://127.0.0.1:1";
+    let grpc = "grpc://127.0.0.1:1";
+    let cases: [(&[&str], &str); 14] = [
+        (&[tcp, "--size", "0"], "too few"),
+        (&[tcp, "--chunk", "0KiB"], "too few"),
+        (&[tcp, "--size", "1X"], "looks like 65536, 256KiB"),
+        (&[tcp, "--runs", "0"], "--runs"),
+        (&[tcp, "--streams", "0"], "--streams"),
+        (&[tcp, "--streams", "9", "--size", "8"], "fewer bytes than --streams"),
+        (&[tcp, "--chunk", "2GiB"], "at most 1GiB"),
+        (&[tcp, "--frame", "16KiB"], "--frame is for grpc://"),
+        (&[grpc, "--frame", "1KiB"], "16384 to 16777215"),
+        (&[grpc, "--window", "2GiB"], "at most 2147483647"),
+        (&[grpc, "--direction", "up", "--window", "1MiB"], "--stream-window"),
+        (&[grpc, "--direction", "up", "--frame", "1MiB"], "--http2-frame"),
+        (&[tcp, "--direction", "up", "--verify"], "--verify compares what comes down"),
+        (&[tcp, "--fail-if", "p99<1ms"], "--fail-if is about requests"),
+    ];
+    for (args, message) in cases {
+        let output = run(&[&["bulk"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{args:?}: {}", stderr(&output));
+    }
+    // Nobody listens: nothing could start.
+    let output = run(&["bulk", tcp]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is a server listening"), "{}", stderr(&output));
+}
