@@ -4,32 +4,44 @@
 //! stands in a [`Run`], which is saved as JSON and shown in a [`table`].
 
 mod bulk;
+mod check;
 mod collector;
 mod compare;
+mod compare_runs;
 mod condition;
 mod connect;
 mod distribution;
 mod doubt;
+mod encoded;
 mod error_kind;
 mod fairness;
 pub mod format;
+mod gap;
+mod load;
+mod merge;
 mod overhead;
 mod precision;
 mod recorder;
 mod run;
+#[cfg(test)]
+mod sample;
 mod summary;
 pub mod table;
+mod unlike;
 mod warm_up;
 
 pub use bulk::{BulkRun, BulkSettings, BulkStep, BulkSummary, Direction};
 pub use collector::{Collected, Collector};
 pub use compare::{Difference, Estimate, Shown};
+pub use compare_runs::{Change, Comparison, Gate, Measure, Pair, compare_runs};
 pub use condition::{Answer, Condition};
 pub use connect::{ConnectPhase, PhaseSummary, PhaseTimes, Security};
 pub use distribution::{Distribution, Histogram, QUANTILES, counts, decode_histogram, histogram, record};
 pub use doubt::{Doubt, Facts};
 pub use error_kind::ErrorKind;
 pub use fairness::{Fairness, PerConnection};
+pub use load::{LARGEST, LoadError, Unreadable};
+pub use merge::{MergeError, Part, PartStep, merge};
 pub use overhead::Overhead;
 pub use precision::Precision;
 pub use recorder::{Interval, LoopKind, Outside, Recorder, Sample, Sink, Window};
@@ -37,4 +49,5 @@ pub use run::{
     Environment, Histograms, IntervalSummary, Run, SCHEMA_VERSION, SaveError, Status, Step, StepSettings, Tool,
 };
 pub use summary::{Accounting, Cost, ServerDemand, Summary};
+pub use unlike::Unlike;
 pub use warm_up::mser5;

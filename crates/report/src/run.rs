@@ -15,6 +15,7 @@ use crate::{
     distribution::{counts, decode_histogram, encode_histogram},
     doubt::Doubt,
     fairness::Fairness,
+    merge::Part,
     overhead::Overhead,
     summary::{Cost, Summary},
 };
@@ -47,6 +48,9 @@ pub struct Run {
     /// What proxies add, where they were compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overheads: Vec<Overhead>,
+    /// The clients whose results were added up; empty: there was one client.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
 }
 
 /// Whether all of a run or step was done.
@@ -98,6 +102,9 @@ pub struct Step {
     pub trial: u32,
     /// Whether all of it was run.
     pub status: Status,
+    /// When the window began, by the client's time of day: nanoseconds since 1970, UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_started_at: Option<u64>,
     /// What was asked for.
     pub settings: StepSettings,
     /// What came of it.
