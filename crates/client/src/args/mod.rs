@@ -1,9 +1,11 @@
 //! The command line. Flag types stay in this folder: what leaves it is a [`Plan`](crate::plan::Plan) or a plain value.
 
 mod certs;
+mod compare;
 mod connect;
 mod ladder;
 mod latency;
+mod merge;
 mod output;
 mod range;
 mod request;
@@ -11,9 +13,11 @@ mod secure;
 mod throughput;
 
 pub use certs::CertsArgs;
+pub use compare::CompareArgs;
 pub use connect::ConnectArgs;
 pub use ladder::LadderArgs;
 pub use latency::{LatencyArgs, Repeat};
+pub use merge::MergeArgs;
 pub use output::{JsonTo, OutputArgs, TrialArgs};
 pub use range::Range;
 pub use secure::SecureArgs;
@@ -69,6 +73,10 @@ pub enum Command {
     Throughput(ThroughputArgs),
     /// Measure what it takes to open a connection and make the first call on it, part by part
     Connect(ConnectArgs),
+    /// Compare result files with a base: what is unlike about them, and which differences are more than chance
+    Compare(CompareArgs),
+    /// Add up the result files of several clients that loaded one server at the same time
+    Merge(MergeArgs),
     /// Make certificates or a pre-shared key for a try of the encrypted transports
     Certs(CertsArgs),
     /// Run one of the servers from this binary, with the server's own flags

@@ -1,9 +1,11 @@
 //! What each command does.
 
 mod certs;
+mod compare;
 mod connect;
 mod ladder;
 mod latency;
+mod merge;
 mod serve;
 mod throughput;
 
@@ -42,6 +44,8 @@ pub fn run(command: Command) -> ExitCode {
         Command::Latency(args) => latency::run(&args),
         Command::Throughput(args) => throughput::run(&args),
         Command::Connect(args) => connect::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Certs(args) => certs::run(&args),
         Command::Serve(args) => return serve::run(args),
     };
