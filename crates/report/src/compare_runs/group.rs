@@ -107,9 +107,8 @@ pub(super) fn groups<E: Entry>(entries: &[E]) -> Vec<Group<'_, E>> {
     for entry in entries {
         let own =
             Group { label: entry.label(), target: entry.target(), settings: entry.settings(), entries: vec![entry] };
-        let same =
-            |group: &&mut Group<'_, E>| group.is_like(&own) && (own.label.is_some() || group.target == own.target);
-        match groups.iter_mut().find(same) {
+        let is_target = |target: &str| own.label.is_some() || target == own.target;
+        match groups.iter_mut().find(|group| group.is_like(&own) && is_target(group.target)) {
             Some(group) => group.entries.push(entry),
             None => groups.push(own),
         }
