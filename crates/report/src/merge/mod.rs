@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn what_does_not_belong_together_is_refused() {
         let [a, b] = clients(0);
-        assert_eq!(merged(&[a.clone()]).unwrap_err(), MergeError::TooFew);
+        assert_eq!(merged(std::slice::from_ref(&a)).unwrap_err(), MergeError::TooFew);
         assert!(matches!(merged(&[a.clone(), b.clone(), a.clone()]), Err(MergeError::Same { .. })));
         // The same times under another host's name.
         let copy = ("c.json".to_owned(), Run { environment: b.1.environment.clone(), ..a.1.clone() });
