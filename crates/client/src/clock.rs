@@ -65,6 +65,13 @@ impl TimeOfDay {
         Self { monotonic: Monotonic::start(), wall: SystemTime::now() }
     }
 
+    /// The time of day so long after the watch began, in nanoseconds since 1970, UTC; `None` where the clock says it is
+    /// before that.
+    pub fn after(self, elapsed: Duration) -> Option<u64> {
+        let since_1970 = self.wall.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        u64::try_from((since_1970 + elapsed).as_nanos()).ok()
+    }
+
     /// By how much it was set meanwhile, in nanoseconds; 0 where it ran on, or was only slewed.
     pub fn step(self) -> i64 {
         let later = Self::start();

@@ -52,6 +52,8 @@ pub struct Outcome {
     pub status: Status,
     /// How long the warm-up was.
     pub warmup: Duration,
+    /// When the window began, in nanoseconds since 1970, UTC.
+    pub window_started_at: Option<u64>,
     /// By how much the time of day was set meanwhile, in nanoseconds.
     pub clock_step: i64,
     /// What it used of the machines.
@@ -325,6 +327,7 @@ impl Running<'_> {
             collected,
             status,
             warmup,
+            window_started_at: time_of_day.after(warmup),
             clock_step,
             cost,
             server_note,

@@ -66,18 +66,15 @@ impl Session {
         let run = Run {
             schema_version: SCHEMA_VERSION,
             status: Status::Partial,
-            tool: Tool {
-                name: "netping".to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                commit: option_env!("NETPING_COMMIT").map(str::to_owned),
-            },
-            command_line: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+            tool: tool(),
+            command_line: command_line(),
             started_at: clock::timestamp(),
             environment: environment::fingerprint(),
             order_seed: None,
             steps: Vec::new(),
             bulk: Vec::new(),
             overheads: Vec::new(),
+            parts: Vec::new(),
         };
         if let Some(JsonTo::File(path)) = &output.json {
             run.save(path)?;
@@ -213,6 +210,7 @@ impl Session {
             label: plan.label.clone(),
             trial: self.trial,
             status: outcome.status,
+            window_started_at: outcome.window_started_at,
             settings,
             summary,
             cost: outcome.cost,
@@ -341,6 +339,20 @@ impl Session {
             self.unsaved = true;
         }
     }
+}
+
+/// This program, as result files have it.
+pub fn tool() -> Tool {
+    Tool {
+        name: "netping".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("NETPING_COMMIT").map(str::to_owned),
+    }
+}
+
+/// The command line, as result files have it.
+pub fn command_line() -> Vec<String> {
+    std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect()
 }
 
 /// What went wrong in a step, one line for each kind.

@@ -4,10 +4,10 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::precision::Blocks;
+use crate::{gap::Gap, precision::Blocks};
 
 /// Differences less likely by chance than this are called differences.
-const SIGNIFICANT: f64 = 0.05;
+pub(crate) const SIGNIFICANT: f64 = 0.05;
 
 /// A mean with its 95 % confidence interval, by Student's t.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -82,25 +82,14 @@ impl Difference {
         Self::welch(Side::of_quantile(first, percent)?, Side::of_quantile(second, percent)?, comparisons)
     }
 
-    /// Welch, "The generalization of Student's problem when several different population variances are involved", 1947.
     fn welch(a: Side, b: Side, comparisons: usize) -> Option<Self> {
-        let (ea, eb) = (a.error.powi(2), b.error.powi(2));
-        let difference = b.value - a.value;
-        let error = (ea + eb).sqrt();
-        let (half_width, p) = if error > 0.0 {
-            // Welch and Satterthwaite's degrees of freedom.
-            let freedom = (ea + eb).powi(2) / (ea.powi(2) / (a.n - 1.0) + eb.powi(2) / (b.n - 1.0));
-            let tail = StudentsT::new(0.0, 1.0, freedom).ok()?.sf((difference / error).abs());
-            (error * t_quantile(freedom)?, 2.0 * tail)
-        } else {
-            (0.0, if difference == 0.0 { 1.0 } else { 0.0 })
-        };
-        (a.value != 0.0).then(|| Self {
-            relative: difference / a.value,
-            interval: [(difference - half_width) / a.value, (difference + half_width) / a.value],
-            p_value: (p * comparisons as f64).min(1.0),
-            values: [a.value, b.value],
-            half_width,
+        let gap = Gap::welch(a, b)?;
+        (gap.first != 0.0).then(|| Self {
+            relative: (gap.second - gap.first) / gap.first,
+            interval: gap.interval().map(|end| end / gap.first),
+            p_value: (gap.p_value * comparisons as f64).min(1.0),
+            values: [gap.first, gap.second],
+            half_width: gap.half_width,
         })
     }
 
@@ -116,16 +105,16 @@ impl Difference {
 
 /// One side of a comparison.
 #[derive(Debug, Clone, Copy)]
-struct Side {
-    /// Trials.
-    n: f64,
-    value: f64,
+pub(crate) struct Side {
+    /// Trials, or the seconds of a single run.
+    pub n: f64,
+    pub value: f64,
     /// The value's standard error.
-    error: f64,
+    pub error: f64,
 }
 
 impl Side {
-    fn of_quantile<B: AsRef<[(u64, u64)]>>(trials: &[B], percent: f64) -> Option<Self> {
+    pub fn of_quantile<B: AsRef<[(u64, u64)]>>(trials: &[B], percent: f64) -> Option<Self> {
         let n = trials.len() as f64;
         let blocks = Blocks::new(trials);
         let quantile = |counts: &[u64]| blocks.quantile(counts, percent / 100.0).map(|value| value as f64);
@@ -142,15 +131,15 @@ impl Side {
     }
 }
 
-struct Moments {
-    n: f64,
-    mean: f64,
+pub(crate) struct Moments {
+    pub n: f64,
+    pub mean: f64,
     /// The variance of the values; absent with fewer than two.
-    variance: Option<f64>,
+    pub variance: Option<f64>,
 }
 
 impl Moments {
-    fn of(values: &[f64]) -> Option<Self> {
+    pub fn of(values: &[f64]) -> Option<Self> {
         let n = values.len() as f64;
         let mean = (n > 0.0).then(|| values.iter().sum::<f64>() / n)?;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -158,13 +147,13 @@ impl Moments {
     }
 
     /// The standard error of the mean.
-    fn error(&self) -> Option<f64> {
+    pub fn error(&self) -> Option<f64> {
         self.variance.map(|variance| (variance / self.n).sqrt())
     }
 }
 
 /// The factor that makes a standard error half a 95 % interval.
-fn t_quantile(freedom: f64) -> Option<f64> {
+pub(crate) fn t_quantile(freedom: f64) -> Option<f64> {
     StudentsT::new(0.0, 1.0, freedom).ok().map(|t| t.inverse_cdf(0.975))
 }
 

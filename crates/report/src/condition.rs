@@ -27,12 +27,41 @@ enum Measure {
     Rate,
 }
 
+/// How a value is to stand to a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
+pub(crate) enum Comparison {
     Less,
     LessOrEqual,
     Greater,
     GreaterOrEqual,
+}
+
+impl Comparison {
+    /// The name before a comparison, the comparison, and the limit behind it; `None` without one.
+    pub fn split(text: &str) -> Option<(&str, Self, &str)> {
+        let at = text.find(['<', '>'])?;
+        let (name, rest) = (text[..at].trim(), &text[at..]);
+        let (comparison, limit) = if let Some(limit) = rest.strip_prefix("<=") {
+            (Self::LessOrEqual, limit)
+        } else if let Some(limit) = rest.strip_prefix(">=") {
+            (Self::GreaterOrEqual, limit)
+        } else if let Some(limit) = rest.strip_prefix('<') {
+            (Self::Less, limit)
+        } else {
+            (Self::Greater, &rest[1..])
+        };
+        Some((name, comparison, limit.trim()))
+    }
+
+    /// Whether `value` stands to `limit` so.
+    pub fn holds(self, value: f64, limit: f64) -> bool {
+        match self {
+            Self::Less => value < limit,
+            Self::LessOrEqual => value <= limit,
+            Self::Greater => value > limit,
+            Self::GreaterOrEqual => value >= limit,
+        }
+    }
 }
 
 /// How a condition stands to a step's numbers.
@@ -59,13 +88,7 @@ impl Condition {
             Measure::Rate => Some(summary.rate),
         };
         let Some(value) = value else { return Answer::Unknown };
-        let holds = match self.comparison {
-            Comparison::Less => value < self.limit,
-            Comparison::LessOrEqual => value <= self.limit,
-            Comparison::Greater => value > self.limit,
-            Comparison::GreaterOrEqual => value >= self.limit,
-        };
-        if holds { Answer::Holds(value) } else { Answer::Fails(value) }
+        if self.comparison.holds(value, self.limit) { Answer::Holds(value) } else { Answer::Fails(value) }
     }
 
     /// `value`, which [`Condition::check`] gave, as people read it, and how far it is from the limit.
@@ -97,18 +120,7 @@ impl FromStr for Condition {
         let wrong = |what: &str| {
             format!("'{text}': {what}; a condition looks like p99<1ms, mean<=80us, errors<0.1%, errors>0 or rate>=100k")
         };
-        let at = text.find(['<', '>']).ok_or_else(|| wrong("no comparison"))?;
-        let (name, rest) = (text[..at].trim(), &text[at..]);
-        let (comparison, limit) = if let Some(limit) = rest.strip_prefix("<=") {
-            (Comparison::LessOrEqual, limit)
-        } else if let Some(limit) = rest.strip_prefix(">=") {
-            (Comparison::GreaterOrEqual, limit)
-        } else if let Some(limit) = rest.strip_prefix('<') {
-            (Comparison::Less, limit)
-        } else {
-            (Comparison::Greater, &rest[1..])
-        };
-        let limit = limit.trim();
+        let (name, comparison, limit) = Comparison::split(text).ok_or_else(|| wrong("no comparison"))?;
         let (measure, limit) = match name {
             "errors" => match limit.strip_suffix('%') {
                 Some(percent) => (Measure::ErrorShare, number(percent).map(|percent| percent / 100.0)),

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
 /// Times in nanoseconds.
 pub type Histogram = hdrhistogram::Histogram<u64>;
 
 /// The longest time told apart, in nanoseconds: 60 s. A longer one counts as this.
-const LONGEST: u64 = 60_000_000_000;
+pub(crate) const LONGEST: u64 = 60_000_000_000;
 
 /// Values are kept to this many significant digits: a relative error of at most 0.1 %.
-const DIGITS: u8 = 3;
+pub(crate) const DIGITS: u8 = 3;
 
 /// The quantiles that every summary has, in per cent.
 pub const QUANTILES: [f64; 10] = [1.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
@@ -130,8 +130,7 @@ pub(crate) fn encode_histogram(histogram: &Histogram) -> String {
 /// # Errors
 /// A sentence that says what is wrong with the text.
 pub fn decode_histogram(text: &str) -> Result<Histogram, String> {
-    let bytes = BASE64_STANDARD.decode(text).map_err(|error| format!("not base64: {error}"))?;
-    Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|error| format!("no HdrHistogram: {error}"))
+    crate::encoded::decode(text)
 }
 
 #[cfg(test)]

@@ -4,30 +4,40 @@
 //! stands in a [`Run`], which is saved as JSON and shown in a [`table`].
 
 mod bulk;
+mod check;
 mod collector;
 mod compare;
+mod compare_runs;
 mod condition;
 mod connect;
 mod distribution;
 mod doubt;
+mod encoded;
 mod error_kind;
 pub mod export;
 mod fairness;
 pub mod format;
+mod gap;
 mod knee;
+mod load;
+mod merge;
 mod overhead;
 mod precision;
 mod recorder;
 mod run;
+#[cfg(test)]
+mod sample;
 mod save;
 mod sparkline;
 mod summary;
 pub mod table;
+mod unlike;
 mod warm_up;
 
 pub use bulk::{BulkRun, BulkSettings, BulkStep, BulkSummary, Direction};
 pub use collector::{Collected, Collector};
 pub use compare::{Difference, Estimate, Shown};
+pub use compare_runs::{Change, Comparison, Gate, Measure, Pair, compare_runs};
 pub use condition::{Answer, Condition};
 pub use connect::{ConnectPhase, PhaseSummary, PhaseTimes, Security};
 pub use distribution::{Distribution, Histogram, QUANTILES, counts, decode_histogram, histogram, record};
@@ -35,6 +45,8 @@ pub use doubt::{Doubt, Facts};
 pub use error_kind::ErrorKind;
 pub use fairness::{Fairness, PerConnection};
 pub use knee::knee;
+pub use load::{LARGEST, LoadError, Unreadable};
+pub use merge::{MergeError, Part, PartStep, merge};
 pub use overhead::Overhead;
 pub use precision::Precision;
 pub use recorder::{Interval, LoopKind, Outside, Recorder, Sample, Sink, Window};
@@ -42,4 +54,5 @@ pub use run::{Environment, Histograms, IntervalSummary, Run, SCHEMA_VERSION, Sta
 pub use save::{SaveError, write_atomically};
 pub use sparkline::sparkline;
 pub use summary::{Accounting, Cost, ServerDemand, Summary};
+pub use unlike::Unlike;
 pub use warm_up::mser5;

@@ -149,6 +149,7 @@ mod tests {
         collector.add(interval);
         let collected = collector.finish(Window { start: 0, end: 1_000_000_000 }, &[], 0);
         Step {
+            window_started_at: None,
             target: "tcp://127.0.0.1:8004".to_owned(),
             label: None,
             trial: 1,

@@ -11,6 +11,7 @@ use crate::{
     distribution::{counts, decode_histogram, encode_histogram},
     doubt::Doubt,
     fairness::Fairness,
+    merge::Part,
     overhead::Overhead,
     save::{SaveError, write_atomically},
     summary::{Cost, Summary},
@@ -44,6 +45,9 @@ pub struct Run {
     /// What proxies add, where they were compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overheads: Vec<Overhead>,
+    /// The clients whose results were added up; empty: there was one client.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
 }
 
 /// Whether all of a run or step was done.
@@ -95,6 +99,9 @@ pub struct Step {
     pub trial: u32,
     /// Whether all of it was run.
     pub status: Status,
+    /// When the window began, by the client's time of day: nanoseconds since 1970, UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_started_at: Option<u64>,
     /// What was asked for.
     pub settings: StepSettings,
     /// What came of it.

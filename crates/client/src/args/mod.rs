@@ -2,11 +2,13 @@
 
 mod bulk;
 mod certs;
+mod compare;
 mod connect;
 mod export;
 mod ladder;
 mod latency;
 mod load;
+mod merge;
 mod output;
 mod proxy;
 mod range;
@@ -16,10 +18,12 @@ mod throughput;
 
 pub use bulk::BulkArgs;
 pub use certs::CertsArgs;
+pub use compare::CompareArgs;
 pub use connect::ConnectArgs;
 pub use export::ExportArgs;
 pub use ladder::LadderArgs;
 pub use latency::{LatencyArgs, Repeat};
+pub use merge::MergeArgs;
 pub use output::{JsonTo, OutputArgs, TrialArgs};
 pub use proxy::ProxyArgs;
 pub use range::{ByteRange, Range};
@@ -80,6 +84,10 @@ pub enum Command {
     Bulk(BulkArgs),
     /// Measure what proxies add to the direct path at given rates, and the most that goes through them
     Proxy(ProxyArgs),
+    /// Compare result files with a base: what is unlike about them, and which differences are more than chance
+    Compare(CompareArgs),
+    /// Add up the result files of several clients that loaded one server at the same time
+    Merge(MergeArgs),
     /// Make certificates or a pre-shared key for a try of the encrypted transports
     Certs(CertsArgs),
     /// Run one of the servers from this binary, with the server's own flags

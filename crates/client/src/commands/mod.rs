@@ -2,9 +2,11 @@
 
 mod bulk;
 mod certs;
+mod compare;
 mod connect;
 mod ladder;
 mod latency;
+mod merge;
 mod proxy;
 mod serve;
 mod throughput;
@@ -46,6 +48,8 @@ pub fn run(command: Command) -> ExitCode {
         Command::Connect(args) => connect::run(&args),
         Command::Bulk(args) => bulk::run(&args),
         Command::Proxy(args) => proxy::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Certs(args) => certs::run(&args),
         Command::Serve(args) => return serve::run(args),
     };

@@ -20,6 +20,7 @@ pub fn step(target: &str, callers: usize, times: &[u64]) -> Step {
     collector.add(interval);
     let collected = collector.finish(Window { start: 0, end: 1_000_000_000 }, &[], 0);
     Step {
+        window_started_at: None,
         target: target.to_owned(),
         label: None,
         trial: 1,
@@ -58,6 +59,7 @@ pub fn step(target: &str, callers: usize, times: &[u64]) -> Step {
 /// A run of these steps.
 pub fn run(steps: Vec<Step>) -> Run {
     Run {
+        parts: Vec::new(),
         schema_version: SCHEMA_VERSION,
         status: Status::Complete,
         tool: Tool { name: "netping".to_owned(), version: "0.1.0".to_owned(), commit: None },

@@ -1,0 +1,212 @@
+//! `netping compare`: result files against a base.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write as _},
+};
+
+use netping_report::{
+    Answer, Change, Comparison, Gate, Measure, Pair, Run, Shown, Unlike, compare_runs,
+    table::{Column, Table},
+};
+
+use super::Failed;
+use crate::{args::CompareArgs, session::Verdict};
+
+const COLUMNS: [Column; 7] = [
+    Column::text("", 0),
+    Column::number("base", 0),
+    Column::number("new", 0),
+    Column::number("change", 0),
+    Column::number("95% interval", 0),
+    Column::number("p", 0),
+    Column::text("shown", 0),
+];
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failed`].
+pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
+    let mut runs = Vec::new();
+    for file in args.files()? {
+        runs.push((file.display().to_string(), Run::load(file).map_err(anyhow::Error::new)?));
+    }
+    let (base_name, base) = &runs[0];
+    let mut failed = false;
+    for (name, new) in &runs[1..] {
+        let comparison = compare_runs(base, new);
+        let broken = broken(&args.fail_if, &comparison);
+        let text = format!("{name} against {base_name}\n{}", describe(&comparison));
+        // Whoever closed it has read enough; the exit code tells the rest.
+        let _ = writeln!(io::stdout(), "{text}");
+        for line in &broken {
+            eprintln!("{name}: {line}");
+        }
+        failed |= !broken.is_empty() || comparison.pairs.is_empty();
+    }
+    Ok(if failed { Verdict::Failed } else { Verdict::Fine })
+}
+
+/// All of a comparison: first what may be why the numbers differ.
+fn describe(comparison: &Comparison) -> String {
+    let mut text = unlike(&comparison.unlike);
+    for pair in &comparison.pairs {
+        let rows: Vec<_> = pair.changes.iter().map(row).collect();
+        let _ = write!(text, "\n{}\n{}\n{}\n", pair.name, trials(pair), Table::whole(&COLUMNS, &rows));
+    }
+    for (which, names) in [("the base", &comparison.only_base), ("the new one", &comparison.only_new)] {
+        if !names.is_empty() {
+            let _ = write!(text, "\nonly in {which}:\n  {}\n", names.join("\n  "));
+        }
+    }
+    text + "\n" + &conclusion(comparison)
+}
+
+fn unlike(all: &[Unlike]) -> String {
+    if all.is_empty() {
+        return "no machine and no setting is unlike\n".to_owned();
+    }
+    let mut text = "unlike, so that a difference may come from it:\n".to_owned();
+    for Unlike { what, base, new, steps } in all {
+        let steps = match steps {
+            0 => String::new(),
+            1 => " (1 step)".to_owned(),
+            steps => format!(" ({steps} steps)"),
+        };
+        let _ = writeln!(text, "  {what}: {base} -> {new}{steps}");
+    }
+    text
+}
+
+/// How often each side was measured, and what that means for the error bars.
+fn trials(pair: &Pair) -> String {
+    let what = if pair.is_bulk { "measurements" } else { "trials" };
+    match (pair.base_trials, pair.new_trials) {
+        // Each of their runs counts by itself.
+        (1, 1) if pair.is_bulk => "one measurement each, compared by its runs".to_owned(),
+        (1, 1) if pair.changes.iter().all(|change| change.p_value.is_none()) => {
+            "one run each: no error bar; use --trials, or -d 5s and longer".to_owned()
+        }
+        (1, 1) => "one run each: error bars from within the runs; --trials tell more".to_owned(),
+        (base, 1) => format!("{base} {what} and one: their spread stands for both"),
+        (1, new) => format!("one and {new} {what}: their spread stands for both"),
+        (base, new) => format!("{base} and {new} {what}"),
+    }
+}
+
+fn row(change: &Change) -> Vec<String> {
+    let measure = change.measure;
+    let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| measure.show(value));
+    let share = |difference: f64| percent(measure, difference);
+    vec![
+        measure.title(),
+        value(change.base),
+        value(change.new),
+        change.difference.map_or_else(|| "-".to_owned(), |difference| share(difference) + unit(measure)),
+        change.interval.map(|[low, high]| format!("{}..{}", share(low), share(high))).unwrap_or_default(),
+        change.p_value.map(probability).unwrap_or_default(),
+        match change.finding() {
+            Some(Shown::Better) => "better",
+            Some(Shown::Worse) => "worse",
+            Some(Shown::NoDifference) => "no difference",
+            None if change.difference.is_some() => "no error bar",
+            None => "",
+        }
+        .to_owned(),
+    ]
+}
+
+fn unit(measure: Measure) -> &'static str {
+    if measure.is_relative() { "%" } else { "pp" }
+}
+
+/// A difference in per cent, or in percentage points.
+fn percent(measure: Measure, difference: f64) -> String {
+    let percent = difference * 100.0;
+    match percent.abs() {
+        _ if !measure.is_relative() => format!("{percent:+.3}"),
+        ..9.95 => format!("{percent:+.1}"),
+        _ => format!("{percent:+.0}"),
+    }
+}
+
+fn probability(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
+}
+
+/// How many measures changed, and what that word means.
+fn conclusion(comparison: &Comparison) -> String {
+    if comparison.pairs.is_empty() {
+        return "nothing to compare: no measurement of one file has the settings of one of the other".to_owned();
+    }
+    let found: Vec<_> = comparison.pairs.iter().flat_map(|pair| &pair.changes).map(Change::finding).collect();
+    let count = |finding: Option<Shown>| found.iter().filter(|other| **other == finding).count();
+    format!(
+        "{} measurements: {} measures better, {} worse, {} without a difference shown, {} without an error bar\n\
+         A difference is shown where p < 0.05, adjusted for the measures of its table. pp: percentage points.",
+        comparison.pairs.len(),
+        count(Some(Shown::Better)),
+        count(Some(Shown::Worse)),
+        count(Some(Shown::NoDifference)),
+        count(None),
+    )
+}
+
+/// Which conditions hold, or cannot be told, each as a line.
+fn broken(gates: &[Gate], comparison: &Comparison) -> Vec<String> {
+    let mut lines = Vec::new();
+    for gate in gates {
+        let mut asked = false;
+        for pair in &comparison.pairs {
+            let Some(answer) = gate.check(pair) else { continue };
+            asked = true;
+            let why = match answer {
+                Answer::Fails(_) => continue,
+                Answer::Holds(difference) => gate.describe(difference),
+                Answer::Unknown => {
+                    format!("{} cannot be told: a side has too few samples or none", gate.measure().name())
+                }
+            };
+            lines.push(format!("failed by --fail-if '{gate}': {}: {why}", pair.name));
+        }
+        if !asked {
+            lines
+                .push(format!("failed by --fail-if '{gate}': nothing was compared that has {}", gate.measure().name()));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_fit_a_terminal() {
+        let change = |measure| Change {
+            measure,
+            base: Some(1_236_012.0),
+            new: Some(1_055_001.0),
+            difference: Some(-0.1464),
+            interval: Some([-12.5, 0.0994]),
+            p_value: Some(0.0001),
+        };
+        let rows: Vec<_> = Measure::OF_STEPS
+            .into_iter()
+            .filter(|measure| measure.is_relative())
+            .map(change)
+            .map(|c| row(&c))
+            .collect();
+        let table = Table::whole(&COLUMNS, &rows);
+        assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+        assert!(table.contains("-1250..+9.9") && table.contains("<0.001") && table.contains("-15%"), "{table}");
+    }
+
+    #[test]
+    fn what_is_unlike_is_told_with_its_steps() {
+        let unlike = |steps| Unlike { what: "kernel".to_owned(), base: "6.1".to_owned(), new: "6.2".to_owned(), steps };
+        let text = super::unlike(&[unlike(0), unlike(1), unlike(3)]);
+        assert!(text.ends_with("6.2\n  kernel: 6.1 -> 6.2 (1 step)\n  kernel: 6.1 -> 6.2 (3 steps)\n"), "{text}");
+    }
+}

@@ -1,0 +1,91 @@
+//! `netping merge`: the results of several clients of one run, added up.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+use netping_report::{
+    Run, Step,
+    format::{nanos_as_micros, optional, thousands},
+    merge,
+    table::{Column, Table},
+};
+
+use super::Failed;
+use crate::{
+    args::{JsonTo, MergeArgs},
+    session::{Verdict, command_line, tool},
+    verdict,
+};
+
+const COLUMNS: [Column; 8] = [
+    Column::number("callers", 0),
+    Column::number("conns", 0),
+    Column::number("req/s", 0),
+    Column::number("p50 us", 0),
+    Column::number("p99 us", 0),
+    Column::number("cli us", 0),
+    Column::number("srv us", 0),
+    Column::number("failed", 0),
+];
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failed`].
+pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
+    let mut clients = Vec::new();
+    for file in args.files()? {
+        clients.push((file.display().to_string(), Run::load(file).map_err(anyhow::Error::new)?));
+    }
+    let merged = merge(&clients, tool(), command_line()).map_err(anyhow::Error::new)?;
+    let saved = match &args.json {
+        JsonTo::File(path) => merged.save(path).map_err(anyhow::Error::new),
+        JsonTo::Stdout => print_json(&merged),
+    };
+    if let Err(error) = saved {
+        eprintln!("error: {error:#}");
+        return Ok(Verdict::Failed);
+    }
+    // The file is there, whether anybody reads about it or not.
+    let text = describe(&merged);
+    let _ = match args.json {
+        JsonTo::Stdout => writeln!(io::stderr(), "{text}"),
+        JsonTo::File(_) => writeln!(io::stdout(), "{text}"),
+    };
+    Ok(Verdict::Fine)
+}
+
+fn print_json(run: &Run) -> anyhow::Result<()> {
+    let text = run.to_json()?;
+    io::stdout().write_all(text.as_bytes()).context("cannot write the results to standard output")
+}
+
+/// The clients, what each contributed, and the sum.
+fn describe(run: &Run) -> String {
+    let mut lines = Vec::new();
+    for part in &run.parts {
+        let requests: u64 = part.steps.iter().map(|step| step.requests).sum();
+        lines.push(format!("{}  {} requests, from {}", part.host, thousands(requests as f64), part.started_at));
+    }
+    let rows: Vec<_> = run.steps.iter().map(row).collect();
+    if let Some(step) = run.steps.first() {
+        lines.push(format!("\n{}  {} clients", step.target, run.parts.len()));
+    }
+    lines.push(Table::whole(&COLUMNS, &rows));
+    lines.push(verdict::text(&run.steps, &run.bulk));
+    lines.join("\n")
+}
+
+fn row(step: &Step) -> Vec<String> {
+    let (summary, time) = (&step.summary, &step.summary.response_time);
+    vec![
+        step.settings.callers.to_string(),
+        step.settings.connections.to_string(),
+        thousands(summary.rate),
+        nanos_as_micros(time.quantile(50.0)),
+        nanos_as_micros(time.quantile(99.0)),
+        optional(step.cost.client_cpu_us_per_request),
+        optional(step.cost.server_cpu_us_per_request()),
+        thousands((summary.scheduled - summary.accounting.ok) as f64),
+    ]
+}

@@ -1,0 +1,182 @@
+//! The `netping` binary with result files: compared, merged, and refused where they are no good.
+
+mod common;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Output,
+};
+
+use common::{Server, load, netping, run, stderr};
+use serde_json::{Value, json};
+
+/// A command on files.
+fn command(name: &str, files: &[&Path], flags: &[&str]) -> Output {
+    netping().arg(name).args(files).args(flags).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A file of real results.
+fn measured(folder: &Path, name: &str, server: &Server, flags: &[&str]) -> PathBuf {
+    let file = folder.join(name);
+    let fixed = ["latency", &server.url, "--warmup", "0s", "--json", file.to_str().unwrap()];
+    let output = run(&[&fixed[..], flags].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    file
+}
+
+/// A copy of a file with something changed.
+fn changed(file: &Path, name: &str, change: impl FnOnce(&mut Value)) -> PathBuf {
+    let mut run = load(file);
+    change(&mut run);
+    let copy = file.with_file_name(name);
+    fs::write(&copy, run.to_string()).unwrap();
+    copy
+}
+
+#[test]
+fn a_file_compared_with_itself_shows_no_difference() {
+    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
+    for (name, flags) in [("trials.json", &["--samples", "1000", "--trials", "3"][..]), ("one.json", &["-d", "300ms"])]
+    {
+        let file = measured(folder.path(), name, &server, flags);
+        let output = command("compare", &[&file, &file], &["--fail-if", "p50>+1%", "--fail-if", "rate<-1%"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let text = stdout(&output);
+        assert!(text.contains("no machine and no setting is unlike"), "{text}");
+        assert!(text.contains("1 measurements: 0 measures better, 0 worse, "), "{text}");
+        assert!(text.contains(" 0 without an error bar") && !text.contains("only in"), "{text}");
+    }
+}
+
+#[test]
+fn a_gate_fails_by_how_much_and_what_is_unlike_comes_first() {
+    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
+    let base = measured(folder.path(), "base.json", &server, &["--samples", "500"]);
+    let slower = changed(&base, "slower.json", |run| {
+        let rate = &mut run["steps"][0]["summary"]["rate"];
+        *rate = json!(rate.as_f64().unwrap() / 2.0);
+        run["environment"]["kernel"] = json!("another");
+        run["steps"][0]["target"] = json!("tcp://elsewhere:8004");
+    });
+    let output = command("compare", &[&base, &slower], &["--fail-if", "rate<-3%"]);
+    assert_eq!(output.status.code(), Some(1));
+    let (text, error) = (stdout(&output), stderr(&output));
+    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no '{what}' in {text}"));
+    assert!(place("-> another") < place("req/s") && place("elsewhere:8004 (1 step)") < place("req/s"));
+    assert!(text.contains("one run each: no error bar") && text.contains("-50%"), "{text}");
+    assert!(
+        error.contains("failed by --fail-if 'rate<-3%'") && error.contains("rate by -50.00%, 47.00 beyond"),
+        "{error}"
+    );
+    assert!(error.contains("1 callers"), "{error}");
+    let better = command("compare", &[&slower, &base], &["--fail-if", "rate<-3%"]);
+    assert_eq!(better.status.code(), Some(0), "{}", stderr(&better));
+    // What cannot be told is not passed over.
+    let untold = command("compare", &[&base, &base], &["--fail-if", "p99.9>+1%"]);
+    assert_eq!(untold.status.code(), Some(1));
+    assert!(stderr(&untold).contains("too few samples"), "{}", stderr(&untold));
+    let wrong = command("compare", &[&base, &base], &["--fail-if", "p99>5%"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("looks like p99>+5%"), "{}", stderr(&wrong));
+}
+
+#[test]
+fn steps_without_a_counterpart_are_listed() {
+    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
+    let base = measured(folder.path(), "base.json", &server, &["--samples", "100"]);
+    let other = changed(&base, "other.json", |run| run["steps"][0]["settings"]["payload_bytes"] = json!(99));
+    let output = command("compare", &[&base, &other], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = stdout(&output);
+    for expected in ["only in the base:", "only in the new one:", "99 bytes", "nothing to compare"] {
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_result_file_is_refused_with_what_to_do() {
+    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
+    let good = measured(folder.path(), "good.json", &server, &["--samples", "100"]);
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        file
+    };
+    let text = fs::read_to_string(&good).unwrap();
+    let newer = changed(&good, "newer.json", |run| {
+        run["schema_version"] = json!(99);
+        run["tool"]["version"] = json!("7.0.0");
+    });
+    let huge = folder.path().join("huge.json");
+    fs::File::create(&huge).unwrap().set_len(200 << 20).unwrap();
+    let cases = [
+        (write("cut.json", &text[..text.find("\"histograms\"").unwrap()]), "cut off"),
+        (write("foreign.json", "{\"results\": []}"), "no schema_version"),
+        (write("text.json", "no JSON at all"), "not JSON"),
+        (newer, "use the netping that wrote it (7.0.0)"),
+        (huge, "larger than 64 MiB"),
+        (folder.path().join("absent.json"), "cannot be read"),
+    ];
+    for (file, expected) in cases {
+        for output in [
+            command("compare", &[&good, &file], &[]),
+            command("compare", &[&file, &good], &[]),
+            command("merge", &[&good, &file], &["--json", "-"]),
+        ] {
+            assert_eq!(output.status.code(), Some(3), "{}", file.display());
+            let error = stderr(&output);
+            assert!(error.contains(expected) && error.contains(&*file.to_string_lossy()), "{error}");
+            assert!(output.stdout.is_empty());
+        }
+    }
+}
+
+fn refused(files: &[&Path], expected: &str) {
+    let output = command("merge", files, &["--json", "-"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains(expected) && output.stdout.is_empty(), "{}", stderr(&output));
+}
+
+#[test]
+fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
+    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
+    let first = measured(folder.path(), "first.json", &server, &["-d", "300ms"]);
+    let second = measured(folder.path(), "second.json", &server, &["-d", "300ms"]);
+    // What was measured one after the other is taken for measured at once, on two hosts.
+    let (a, started_at) = (load(&first), load(&first)["steps"][0]["window_started_at"].clone());
+    assert!(started_at.is_u64(), "{started_at}");
+    let second = changed(&second, "at-once.json", |run| {
+        run["environment"]["host"] = json!("another-host");
+        run["steps"][0]["window_started_at"] = started_at;
+    });
+    let sum = folder.path().join("sum.json");
+    let to = ["--json", sum.to_str().unwrap()];
+    let output = command("merge", &[&first, &second], &to);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("another-host") && stdout(&output).contains("2 clients"), "{}", stdout(&output));
+    let (b, merged) = (load(&second), load(&sum));
+    let count = |run: &Value, name: &str| run["steps"][0]["summary"][name].as_u64().unwrap();
+    for name in ["scheduled", "ok", "outside_ok"] {
+        assert_eq!(count(&merged, name), count(&a, name) + count(&b, name), "{name}");
+    }
+    assert_eq!(merged["steps"][0]["settings"]["callers"], 2);
+    assert_eq!(merged["parts"][1]["host"], "another-host");
+    assert_eq!(merged["parts"][0]["steps"][0]["requests"], a["steps"][0]["summary"]["scheduled"]);
+
+    refused(&[&first, &first], "of the same client");
+    refused(&[&sum, &first], "is itself merged");
+    let later = changed(&second, "later.json", |run| {
+        let start = run["steps"][0]["window_started_at"].as_u64().unwrap();
+        run["steps"][0]["window_started_at"] = json!(start + 100_000_000);
+    });
+    refused(&[&first, &later], "only 66 % of the shortest in common");
+    let different = changed(&second, "different.json", |run| run["steps"][0]["settings"]["payload_bytes"] = json!(9));
+    refused(&[&first, &different], "payload_bytes is 4");
+    assert_eq!(command("merge", &[&first], &to).status.code(), Some(2));
+    assert_eq!(command("merge", &[&first, &second], &[]).status.code(), Some(2));
+}

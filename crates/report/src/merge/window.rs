@@ -1,0 +1,118 @@
+//! When several clients' windows were, and what came in the time that they have in common.
+
+use std::collections::BTreeMap;
+
+use super::MergeError;
+use crate::{
+    precision::Precision,
+    recorder::INTERVAL,
+    run::{IntervalSummary, Step},
+};
+
+/// Windows that have less than this share of the shortest in common are not of one run.
+const LEAST_COMMON: f64 = 0.9;
+
+/// Windows that have this share of the longest in common are the same, for all that rates tell.
+const SAME: f64 = 0.99;
+
+/// The time that all clients' windows have in common.
+#[derive(Debug)]
+pub(super) struct Common {
+    /// When it began: nanoseconds since 1970.
+    pub start: u64,
+    /// How long it is, in seconds.
+    pub seconds: f64,
+    /// Verified replies per second of it.
+    pub rate: f64,
+    /// Its seconds in which anything ended.
+    pub intervals: Vec<IntervalSummary>,
+    /// How much the rate varies; nothing is known of quantiles, as the seconds' histograms are not in the files.
+    pub precision: Precision,
+}
+
+impl Common {
+    /// Of the `number`th step, whose clients are given with the names of their files.
+    ///
+    /// Where the windows are the same but for a hundredth, the rate is the sum of the clients' rates. Otherwise it is taken
+    /// from the whole seconds of the common time: each client's seconds, which begin with its own window, count for the
+    /// second of the common time that is nearest, at most half a second away.
+    pub fn of(number: usize, parts: &[(&str, &Step)]) -> Result<Self, MergeError> {
+        let mut windows = Vec::new();
+        for (name, step) in parts {
+            let start =
+                step.window_started_at.ok_or_else(|| MergeError::NoTime { step: number, name: (*name).to_owned() })?;
+            let length = (step.summary.seconds * 1e9).round() as u64;
+            windows.push((*name, start, start.saturating_add(length)));
+        }
+        let lengths = || windows.iter().map(|(_, start, end)| end - start);
+        let (shortest, longest) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
+        let last = windows.iter().max_by_key(|(_, start, _)| *start).copied().unwrap_or_default();
+        let first = windows.iter().min_by_key(|(_, _, end)| *end).copied().unwrap_or_default();
+        let start = last.1;
+        let common = first.2.saturating_sub(start);
+        if common == 0 || (common as f64) < LEAST_COMMON * shortest as f64 {
+            return Err(MergeError::Apart {
+                step: number,
+                first: first.0.to_owned(),
+                second: last.0.to_owned(),
+                percent: (common as f64 / shortest.max(1) as f64 * 100.0) as u64,
+            });
+        }
+        let steps: Vec<&Step> = parts.iter().map(|(_, step)| *step).collect();
+        let shifts: Vec<u64> = windows
+            .iter()
+            .map(|(_, own, _)| start.saturating_sub(*own).saturating_add(INTERVAL / 2) / INTERVAL)
+            .collect();
+        let whole = steps
+            .iter()
+            .zip(&shifts)
+            .map(|(step, shift)| (step.summary.seconds.floor() as u64).saturating_sub(*shift))
+            .min()
+            .unwrap_or(0);
+        let seconds = add_seconds(&steps, &shifts, whole);
+        // A second in which nothing ended is one too.
+        let rates: Vec<f64> = (0..whole).map(|at| seconds.get(&at).map_or(0.0, |second| second.ok as f64)).collect();
+        let rate = if common as f64 >= SAME * longest as f64 {
+            steps.iter().map(|step| step.summary.rate).sum()
+        } else if rates.is_empty() {
+            return Err(MergeError::TooShort { step: number });
+        } else {
+            rates.iter().sum::<f64>() / rates.len() as f64
+        };
+        Ok(Self {
+            start,
+            seconds: common as f64 / 1e9,
+            rate,
+            intervals: seconds.into_values().collect(),
+            precision: Precision::of(&rates, &[]),
+        })
+    }
+}
+
+/// The clients' whole seconds, added: those of each begin so many seconds after its window as `shifts` say.
+fn add_seconds(steps: &[&Step], shifts: &[u64], whole: u64) -> BTreeMap<u64, IntervalSummary> {
+    let mut seconds: BTreeMap<u64, IntervalSummary> = BTreeMap::new();
+    for (step, shift) in steps.iter().zip(shifts) {
+        for own in step.intervals.iter().filter(|own| own.length_ns == INTERVAL) {
+            let Some(at) = (own.start_ns / INTERVAL).checked_sub(*shift).filter(|at| *at < whole) else { continue };
+            let second = seconds.entry(at).or_insert(IntervalSummary {
+                start_ns: at * INTERVAL,
+                length_ns: INTERVAL,
+                ok: 0,
+                errors: 0,
+                service_p50: None,
+                service_p99: None,
+                service_max: None,
+                response_p50: None,
+                response_p99: None,
+                response_max: None,
+            });
+            second.ok = second.ok.saturating_add(own.ok);
+            second.errors = second.errors.saturating_add(own.errors);
+            // Of quantiles there is no sum; the longest of all is the longest of each.
+            second.service_max = second.service_max.max(own.service_max);
+            second.response_max = second.response_max.max(own.response_max);
+        }
+    }
+    seconds
+}
