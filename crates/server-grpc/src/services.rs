@@ -22,6 +22,11 @@ pub(crate) struct BulkDefaults {
     pub chunk: u32,
 }
 
+/// Where a bulk stream's chunk begins within a page, in bytes. tonic copies it to a few bytes behind a page's beginning; the
+/// C library does that with `rep movsb`, which on AMD's Zen 3 and 4 is several times slower where the source is just
+/// below the destination in its page (glibc's bug 30994).
+const AHEAD: usize = 128;
+
 /// Every RPC of the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Services {
@@ -106,9 +111,10 @@ impl DataService for Services {
         let chunk = if chunk_bytes == 0 { self.bulk.chunk } else { chunk_bytes } as usize;
         self.check_length("a chunk", chunk)?;
         // One chunk serves the whole stream: its messages share these bytes.
-        let mut pattern = Vec::with_capacity(chunk);
+        let mut pattern = Vec::with_capacity(AHEAD + chunk);
+        pattern.resize(AHEAD, 0);
         payload::repeat_into(payload::BULK_PATTERN, chunk, &mut pattern);
-        let pattern = Bytes::from(pattern);
+        let pattern = Bytes::from(pattern).slice(AHEAD..);
         let messages = std::iter::from_fn(move || {
             let length = left.min(chunk as u64);
             left -= length;
