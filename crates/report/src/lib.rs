@@ -14,9 +14,11 @@ mod error_kind;
 mod fairness;
 pub mod format;
 mod overhead;
+pub mod page;
 mod precision;
 mod recorder;
 mod run;
+mod save;
 mod summary;
 pub mod table;
 mod warm_up;
@@ -33,8 +35,7 @@ pub use fairness::{Fairness, PerConnection};
 pub use overhead::Overhead;
 pub use precision::Precision;
 pub use recorder::{Interval, LoopKind, Outside, Recorder, Sample, Sink, Window};
-pub use run::{
-    Environment, Histograms, IntervalSummary, Run, SCHEMA_VERSION, SaveError, Status, Step, StepSettings, Tool,
-};
+pub use run::{Environment, Histograms, IntervalSummary, Run, SCHEMA_VERSION, Status, Step, StepSettings, Tool};
+pub use save::{SaveError, write_atomically};
 pub use summary::{Accounting, Cost, ServerDemand, Summary};
 pub use warm_up::mser5;

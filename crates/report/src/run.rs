@@ -1,10 +1,6 @@
 //! A result file: what was run, where, and what came of it.
 
-use std::{
-    collections::BTreeMap,
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +12,7 @@ use crate::{
     doubt::Doubt,
     fairness::Fairness,
     overhead::Overhead,
+    save::{SaveError, write_atomically},
     summary::{Cost, Summary},
 };
 
@@ -212,16 +209,6 @@ impl Histograms {
     }
 }
 
-/// Why a result file could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {reason}", path.display())]
-pub struct SaveError {
-    /// The file.
-    pub path: PathBuf,
-    /// The system's answer.
-    pub reason: io::Error,
-}
-
 impl Run {
     /// The JSON text, with a newline at its end.
     ///
@@ -231,23 +218,12 @@ impl Run {
         serde_json::to_string_pretty(self).map(|text| text + "\n")
     }
 
-    /// Writes the file anew: to a temporary file in its folder, synced, then renamed. Whoever reads the path finds
-    /// the old file or the new one, whole.
+    /// Writes the file anew, by [`write_atomically`].
     ///
     /// # Errors
     /// [`SaveError`], and then the old file is as it was.
     pub fn save(&self, path: &Path) -> Result<(), SaveError> {
-        let write = || -> io::Result<()> {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let mut file = tempfile::Builder::new()
-                .prefix(".netping-")
-                .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-                .tempfile_in(folder)?;
-            file.write_all(self.to_json()?.as_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist(path)?;
-            Ok(())
-        };
-        write().map_err(|reason| SaveError { path: path.to_owned(), reason })
+        let text = self.to_json().map_err(|error| SaveError { path: path.to_owned(), reason: error.into() })?;
+        write_atomically(path, text.as_bytes())
     }
 }

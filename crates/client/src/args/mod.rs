@@ -6,6 +6,7 @@ mod ladder;
 mod latency;
 mod output;
 mod range;
+mod report;
 mod request;
 mod secure;
 mod throughput;
@@ -16,6 +17,7 @@ pub use ladder::LadderArgs;
 pub use latency::{LatencyArgs, Repeat};
 pub use output::{JsonTo, OutputArgs, TrialArgs};
 pub use range::Range;
+pub use report::ReportArgs;
 pub use secure::SecureArgs;
 pub use throughput::ThroughputArgs;
 
@@ -69,6 +71,8 @@ pub enum Command {
     Throughput(ThroughputArgs),
     /// Measure what it takes to open a connection and make the first call on it, part by part
     Connect(ConnectArgs),
+    /// Show result files as a page, with charts
+    Report(ReportArgs),
     /// Make certificates or a pre-shared key for a try of the encrypted transports
     Certs(CertsArgs),
     /// Run one of the servers from this binary, with the server's own flags

@@ -4,6 +4,7 @@ mod certs;
 mod connect;
 mod ladder;
 mod latency;
+mod report;
 mod serve;
 mod throughput;
 
@@ -42,6 +43,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Latency(args) => latency::run(&args),
         Command::Throughput(args) => throughput::run(&args),
         Command::Connect(args) => connect::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Certs(args) => certs::run(&args),
         Command::Serve(args) => return serve::run(args),
     };
