@@ -1,13 +1,14 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Opens a page of `netping report --html` in a browser and holds it against the result files that it is of.
 
     .ci/page.py PAGE.html RUN.json... [--svg DIR] [--screenshots DIR]
 
-Needs Debian's python3-selenium, chromium and chromium-driver. What a page should show is worked out here from the JSON
+Needs Debian's python3-selenium, chromium and chromium-driver, and so Debian's own Python. What a page should show is worked out here from the JSON
 alone; nothing is shared with the program.
 """
 
 import argparse
+import base64
 import collections
 import json
 import math
@@ -261,7 +262,6 @@ class Page:
         width = self.run("return document.documentElement.clientWidth")
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
-        import base64
         path.write_bytes(base64.b64decode(shot["data"]))
 
 

@@ -29,8 +29,8 @@ pub(super) fn section(runs: &[Run]) -> Markup {
                 h2 { "Settings and environment" @if runs.len() > 1 { " of run " (at + 1) } }
                 h3 { "Command line" }
                 pre."wide" { code { (command_line(&run.command_line)) } }
-                (rows("Steps", run.steps.iter().map(step).collect()))
-                (rows("Bulk streams", run.bulk.iter().map(bulk).collect()))
+                (rows("Steps", &run.steps.iter().map(step).collect::<Vec<_>>()))
+                (rows("Bulk streams", &run.bulk.iter().map(bulk).collect::<Vec<_>>()))
                 h3 { "Environment" }
                 (list(&environment(run)))
             }
@@ -39,7 +39,7 @@ pub(super) fn section(runs: &[Run]) -> Markup {
 }
 
 /// What all rows share, as a list; what differs, as a table.
-fn rows(title: &str, rows: Vec<Row>) -> Markup {
+fn rows(title: &str, rows: &[Row]) -> Markup {
     let Some(first) = rows.first() else { return html! {} };
     let same = |name: &str| rows.iter().all(|row| row.settings.get(name) == first.settings.get(name));
     let mut names: Vec<&str> = rows.iter().flat_map(|row| row.settings.keys()).map(String::as_str).collect();
@@ -59,7 +59,7 @@ fn rows(title: &str, rows: Vec<Row>) -> Markup {
                     }
                 }
                 tbody {
-                    @for row in &rows {
+                    @for row in rows {
                         tr {
                             @for name in &different { td { (row.settings.get(*name).map_or("-", String::as_str)) } }
                             @for (_, value) in &row.results { td."num" { (value) } }

@@ -20,7 +20,8 @@ fn kinds(runs: &[Run]) -> Vec<String> {
 fn numbers(value: &Value, into: &mut BTreeSet<String>) {
     match value {
         Value::Number(number) => {
-            drop(into.insert(number.as_u64().map_or_else(|| number.as_f64().unwrap().to_string(), |n| n.to_string())))
+            let whole = number.as_u64().map(|number| number.to_string());
+            into.insert(whole.unwrap_or_else(|| number.as_f64().unwrap().to_string()));
         }
         Value::Array(values) => values.iter().for_each(|value| numbers(value, into)),
         Value::Object(values) => values.values().for_each(|value| numbers(value, into)),

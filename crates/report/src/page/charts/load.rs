@@ -47,7 +47,10 @@ pub(super) fn charts(runs: &[Run], against: &Against) -> Vec<Chart> {
 }
 
 fn chart(strands: &[Strand<'_>], against: &Against, load: Load) -> Option<Chart> {
-    let panels: Vec<Panel> = against.panels.iter().filter_map(|shown| panel(strands, shown, load)).collect();
+    let mut loads: Vec<Exact> =
+        strands.iter().flat_map(|strand| &strand.steps).filter_map(|step| load.of(step)).collect();
+    loads.dedup();
+    let panels: Vec<Panel> = against.panels.iter().filter_map(|shown| panel(strands, shown, load, &loads)).collect();
     let (variant, of, x_title) = match load {
         Load::Callers => (None, "callers", "callers"),
         Load::Planned => (Some("open"), "planned rate", "planned req/s"),
@@ -81,7 +84,8 @@ impl Load {
     }
 }
 
-fn panel(strands: &[Strand<'_>], shown: &Shown, load: Load) -> Option<Panel> {
+/// `loads` are those of all steps; of a single one, a line has nothing to show, and rows compare better.
+fn panel(strands: &[Strand<'_>], shown: &Shown, load: Load, loads: &[Exact]) -> Option<Panel> {
     let mut series = Vec::new();
     for strand in strands {
         let mut add = |name: String, dashed: bool, value: Value| {
@@ -103,23 +107,15 @@ fn panel(strands: &[Strand<'_>], shown: &Shown, load: Load) -> Option<Panel> {
             add(format!("{}, {name}", strand.name), true, value);
         }
     }
-    let first = series.first().and_then(|series: &Series| series.points.first())?.x.clone();
-    // Of one load, a line has nothing to show: rows compare better.
-    let single = series.iter().flat_map(|series| &series.points).all(|point| point.x == first);
-    let form = if single {
+    let (title, form) = if let [single] = loads {
         for series in &mut series {
             if let [only] = series.points.as_mut_slice() {
                 only.mark = Mark::BAR;
             }
         }
-        Form::Rows
+        (format!("{} at {}", shown.title, load.axis().unit.shown(single.value())), Form::Rows)
     } else {
-        Form::Plane { x: load.axis(), y: shown.scale, shaded: None }
+        (shown.title.to_owned(), Form::Plane { x: load.axis(), y: shown.scale, shaded: None })
     };
-    let title = if single {
-        format!("{} at {}", shown.title, load.axis().unit.shown(first.value()))
-    } else {
-        shown.title.to_owned()
-    };
-    Some(Panel { title, unit: shown.unit, form, series })
+    (!series.is_empty()).then(|| Panel { title, unit: shown.unit, form, series })
 }

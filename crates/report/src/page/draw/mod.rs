@@ -16,9 +16,9 @@ const WIDTH: f64 = 400.0;
 /// The height of a line of text.
 const LINE: f64 = 13.0;
 
-/// The colours of Okabe and Ito ("Color Universal Design", 2008), which people who see few colours tell apart; yellow and
-/// orange darker, to show on white. The style sheet has them for both themes.
-const PALETTE: [&str; 8] = ["#0072b2", "#d55e00", "#00805e", "#a8488a", "#9a6a00", "#3a86b8", "#5b5b5b", "#8a7d00"];
+/// Near the colours of Okabe and Ito ("Color Universal Design", 2008), which people who see few colours tell apart; the
+/// bright ones are darker, to show on white. The style sheet has them for both themes.
+const PALETTE: [&str; 8] = ["#005f9e", "#cc5200", "#00805e", "#a8488a", "#d18b00", "#3fa0d8", "#4a4f57", "#857c00"];
 
 /// Where drawing has come to, from the top.
 struct Pen {
