@@ -332,6 +332,7 @@ def main():
         for chart in called_for:
             hold_hover(page, chart)
         if options.screenshots:
+            ActionChains(page.driver).move_to_element(page.driver.find_element(By.TAG_NAME, "h1")).perform()
             options.screenshots.mkdir(parents=True, exist_ok=True)
             for scheme in ("light", "dark"):
                 for width in (1280, PHONE):

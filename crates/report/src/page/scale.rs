@@ -62,6 +62,15 @@ impl Span {
         &self.ticks
     }
 
+    /// Ends a linear axis at its values, not at the next ticks.
+    pub fn tighten(&mut self, values: impl Iterator<Item = f64>) {
+        let [low, high] = values.fold([0.0, 0.0], |[low, high]: [f64; 2], value| [low.min(value), high.max(value)]);
+        if low < high {
+            self.ends = [low, high];
+            self.ticks.retain(|tick| (low..=high).contains(tick));
+        }
+    }
+
     /// Puts the ticks at values that occur, where they are at least `apart` from each other.
     pub fn tick_at(&mut self, mut values: Vec<f64>, apart: f64) {
         values.sort_unstable_by(f64::total_cmp);

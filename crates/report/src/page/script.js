@@ -12,7 +12,13 @@
     if (!point) return;
     point.classList.add("on");
     tip.textContent = point.getAttribute("aria-label");
-    const at = point.getBoundingClientRect();
+    place();
+  }
+
+  // Beside the point, also where the page moves under it.
+  function place() {
+    if (!shown) return;
+    const at = shown.getBoundingClientRect();
     const box = tip.getBoundingClientRect();
     const left = Math.min(Math.max(8, at.x + at.width / 2 - box.width / 2), document.documentElement.clientWidth - box.width - 8);
     const above = at.y - box.height - 8;
@@ -55,5 +61,5 @@
       show(points[(at + step + points.length) % points.length]);
     });
   }
-  addEventListener("scroll", () => show(null), { passive: true });
+  addEventListener("scroll", place, { passive: true });
 })();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     format::thousands,
+    page::unit::counted,
     run::{Run, Step},
 };
 
@@ -65,6 +66,6 @@ impl<'a> Strand<'a> {
 pub(super) fn load(step: &Step) -> String {
     match step.settings.planned_rate {
         Some(rate) => format!("{} req/s planned", thousands(rate)),
-        None => format!("{} callers", thousands(step.settings.callers as f64)),
+        None => counted(step.settings.callers as f64, "callers"),
     }
 }

@@ -45,11 +45,11 @@ fn lines(chart: &Chart) -> Vec<Line<'_>> {
     // Trials have the same series and x: the first in each panel goes with the first in the others.
     let mut known: BTreeMap<(&str, String, usize), usize> = BTreeMap::new();
     for (column, panel) in chart.panels.iter().enumerate() {
+        let mut seen: BTreeMap<(&str, String), usize> = BTreeMap::new();
         for series in &panel.series {
-            let mut seen: BTreeMap<String, usize> = BTreeMap::new();
             for point in &series.points {
                 let x = point.x.to_string();
-                let nth = seen.entry(x.clone()).or_default();
+                let nth = seen.entry((&series.name, x.clone())).or_default();
                 let at = *known.entry((&series.name, x, *nth)).or_insert_with(|| {
                     let cells = vec![None; chart.panels.len()];
                     lines.push(Line { series: &series.name, x: shown(&panel.form, point), cells });

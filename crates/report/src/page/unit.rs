@@ -25,7 +25,7 @@ impl Unit {
     /// The number with its unit, to three digits or more.
     pub fn shown(self, number: f64) -> String {
         match self {
-            Self::Count(things) => format!("{} {things}", whole_or_short(number)),
+            Self::Count(things) => counted(number, things),
             Self::Rate => format!("{} req/s", thousands(number)),
             Self::Nanos => duration(number, micros),
             Self::Micros => duration(number * 1e3, micros),
@@ -58,14 +58,18 @@ fn duration(nanoseconds: f64, text: fn(f64) -> String) -> String {
     }
 }
 
-fn whole_or_short(number: f64) -> String {
-    if number.fract() == 0.0 { thousands(number) } else { trimmed(number) }
+/// `64 callers`, `1 caller`.
+pub(super) fn counted(number: f64, things: &str) -> String {
+    let number = thousands(number);
+    let thing = if number == "1" { things.strip_suffix('s').unwrap_or(things) } else { things };
+    format!("{number} {thing}")
 }
 
-/// `1.2M`, `250k`, `64`.
+/// `1.2M`, `250k`, `1,024`, `64`.
 fn short(number: f64) -> String {
     match number.abs() {
         ..1e3 => trimmed(number),
+        ..1e4 => thousands(number),
         ..1e6 => format!("{}k", trimmed(number / 1e3)),
         _ => format!("{}M", trimmed(number / 1e6)),
     }
@@ -87,8 +91,8 @@ mod tests {
         assert_eq!(nanos, ["0", "750 ns", "7.52 µs", "664 µs", "21.1 ms", "5.00 s", "-7.52 µs"]);
         assert_eq!(Unit::Micros.shown(11.11), "11.1 µs");
         assert_eq!(Unit::Rate.shown(1_236_012.4), "1,236,012 req/s");
-        assert_eq!([64.0, 1500.0, 1.2e6, 0.25].map(|tick| Unit::Rate.tick(tick)), ["64", "1.5k", "1.2M", "0.25"]);
+        assert_eq!([64.0, 1500.0, 1.2e6, 0.25].map(|tick| Unit::Rate.tick(tick)), ["64", "1,500", "1.2M", "0.25"]);
         assert_eq!(Unit::Nanos.tick(2_500_000.0), "2.5 ms");
-        assert_eq!(Unit::Count("callers").shown(4096.0), "4,096 callers");
+        assert_eq!([4096.0, 1.0].map(|count| Unit::Count("callers").shown(count)), ["4,096 callers", "1 caller"]);
     }
 }

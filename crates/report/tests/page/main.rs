@@ -36,7 +36,7 @@ fn each_kind_of_run_has_its_charts() {
     assert_eq!(of(fixture::sweep(80_000.0)), closed);
     assert_eq!(of(fixture::open()), ["throughput-open", "latency-open", "quantiles", "time", "fairness"]);
     assert_eq!(of(fixture::ladder()), ["ladder", "throughput", "latency", "quantiles", "fairness"]);
-    assert_eq!(of(fixture::connect()), ["throughput", "latency", "quantiles", "time", "connect"]);
+    assert_eq!(of(fixture::connect()), ["connect", "throughput", "latency", "quantiles", "time"]);
     assert_eq!(of(fixture::bulk()), ["bulk"]);
     assert_eq!(
         of(fixture::overheads()),

@@ -15,6 +15,9 @@ use crate::{
 /// Colours of the client's and the server's share.
 const SIDES: [(&str, usize); 2] = [("client", 0), ("server", 1)];
 
+/// The colour of what is neither.
+const SPEED: usize = 2;
+
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let rows = rows(runs);
     let panel = |title: &str, unit, of: fn(&BulkStep) -> Vec<Point>| Panel {
@@ -23,7 +26,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         form: Form::Rows,
         series: rows
             .iter()
-            .map(|(name, colour, step)| Series { name: name.clone(), colour: *colour, dashed: false, points: of(step) })
+            .map(|(name, step)| Series { name: name.clone(), colour: SPEED, dashed: false, points: of(step) })
             .filter(|series| !series.points.is_empty())
             .collect(),
     };
@@ -48,19 +51,18 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
 }
 
 /// The bulk steps with names: target and settings, as far as they differ.
-fn rows(runs: &[Run]) -> Vec<(String, usize, &BulkStep)> {
+fn rows(runs: &[Run]) -> Vec<(String, &BulkStep)> {
     let all: Vec<(usize, &BulkStep)> =
         runs.iter().enumerate().flat_map(|(at, run)| run.bulk.iter().map(move |step| (at, step))).collect();
     let words: Vec<Vec<String>> = all.iter().map(|(_, step)| described(step)).collect();
     let differs = |place: usize| words.iter().map(|parts| &parts[place]).collect::<BTreeSet<_>>().len() > 1;
     all.iter()
         .zip(&words)
-        .enumerate()
-        .map(|(colour, (&(at, step), parts))| {
+        .map(|(&(at, step), parts)| {
             let shown: Vec<&str> =
                 parts.iter().enumerate().filter(|(place, _)| differs(*place)).map(|(_, part)| part.as_str()).collect();
             let name = if shown.is_empty() { step.target.clone() } else { shown.join(", ") };
-            (of_run(runs, at, &name), colour, step)
+            (of_run(runs, at, &name), step)
         })
         .collect()
 }

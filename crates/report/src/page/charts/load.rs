@@ -117,5 +117,5 @@ fn panel(strands: &[Strand<'_>], shown: &Shown, load: Load, loads: &[Exact]) -> 
     } else {
         (shown.title.to_owned(), Form::Plane { x: load.axis(), y: shown.scale, shaded: None })
     };
-    (!series.is_empty()).then(|| Panel { title, unit: shown.unit, form, series })
+    (!series.is_empty()).then_some(Panel { title, unit: shown.unit, form, series })
 }

@@ -21,12 +21,12 @@ type Maker = fn(&[Run]) -> Vec<Chart>;
 pub(super) const ALL: [Maker; 9] = [
     ladder::charts,
     overhead::charts,
+    connect::charts,
+    bulk::charts,
     throughput::charts,
     latency::charts,
     quantiles::charts,
     time::charts,
-    connect::charts,
-    bulk::charts,
     fairness::charts,
 ];
 

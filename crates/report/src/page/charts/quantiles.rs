@@ -14,6 +14,9 @@ use crate::{
 /// Where points lie within each nine, as 1 / (1 - q): as far apart on the scale as round quantiles permit.
 const WITHIN_A_NINE: [f64; 10] = [1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.25, 8.0];
 
+/// More nines than any run has samples for.
+const NINES: i32 = 18;
+
 /// Samples that must lie beyond the last point.
 const BEYOND: f64 = 10.0;
 
@@ -74,7 +77,7 @@ fn sum(steps: &[&Step], of: fn(&Histograms) -> &str) -> Histogram {
 /// The points that the samples back.
 fn points(times: &Histogram) -> Vec<Point> {
     let most = times.len() as f64 / BEYOND * (1.0 + 1e-9);
-    (0..)
+    (0..NINES)
         .map(|nines| 10_f64.powi(nines))
         .take_while(|power| *power <= most)
         .flat_map(|power| WITHIN_A_NINE.map(|within| within * power))

@@ -21,7 +21,13 @@ struct Shown {
 }
 
 const PANELS: [Shown; 4] = [
-    Shown { title: "rate", unit: Unit::Rate, scale: Scale::Linear, value: rate, less_is_worse: true },
+    Shown {
+        title: "rate",
+        unit: Unit::Rate,
+        scale: Scale::Linear,
+        value: |interval| Some(rate(interval)),
+        less_is_worse: true,
+    },
     times("p50 response time", |interval| Some(Point::new(interval.start_ns, interval.response_p50?))),
     times("p99 response time", |interval| Some(Point::new(interval.start_ns, interval.response_p99?))),
     times("longest response time", |interval| Some(Point::new(interval.start_ns, interval.response_max?))),
@@ -35,8 +41,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut lines: Vec<(String, usize, &Step)> = Vec::new();
     for strand in strands(runs) {
         for step in strand.best().into_iter().filter(|step| within(step).count() > 1) {
-            let trial = if step.trial > 1 { format!(", trial {}", step.trial) } else { String::new() };
-            lines.push((format!("{}, {}{trial}", strand.name, load(step)), strand.colour, step));
+            lines.push((format!("{}, {}", strand.name, load(step)), strand.colour, step));
         }
     }
     if lines.is_empty() {
@@ -54,7 +59,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             .map(|(name, colour, step)| Series {
                 name: name.clone(),
                 colour: *colour,
-                dashed: step.trial > 1,
+                dashed: false,
                 points: thinned(
                     within(step).filter_map(shown.value).collect(),
                     most_points(lines.len()),
@@ -69,7 +74,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         variant: None,
         title: "Over time".to_owned(),
         note:
-            "Second by second, at the load with the highest rate; a request lies where it ended. Warm-up, which is not \
+            "Second by second, at the load with the highest rate, a line for each trial; a request lies where it ended. Warm-up, which is not \
                measured, is shaded. Of a long run, each point is the worst of the seconds up to the next."
                 .to_owned(),
         x_title: "from",
@@ -84,9 +89,9 @@ fn within(step: &Step) -> impl Iterator<Item = &IntervalSummary> {
 }
 
 /// The file has replies and a length; the axis has their quotient.
-fn rate(interval: &IntervalSummary) -> Option<Point> {
+fn rate(interval: &IntervalSummary) -> Point {
     let at = interval.ok as f64 * 1e9 / interval.length_ns as f64;
-    Some(Point { at, ..Point::new(interval.start_ns, interval.ok) })
+    Point { at, ..Point::new(interval.start_ns, interval.ok) }
 }
 
 /// At most `most` of the points: the worst one of each so many.

@@ -58,7 +58,7 @@ fn svg(chart: &Chart, before: &Markup) -> Markup {
         .iter()
         .enumerate()
         .map(|(at, panel)| {
-            let title = heading(panel, pen.take(LINE + 5.0));
+            let title = heading(panel, pen.take(LINE + 8.0) + 3.0);
             let body = match &panel.form {
                 Form::Plane { x, y, shaded } => {
                     let height = if chart.panels.len() == 1 { 190.0 } else { 120.0 };
@@ -86,7 +86,7 @@ fn svg(chart: &Chart, before: &Markup) -> Markup {
 }
 
 fn heading(panel: &Panel, top: f64) -> Markup {
-    html! { text."panel" x="2" y=(number(top + LINE)) font-weight="600" { (panel.title) } }
+    html! { text."panel" x="2" y=(number(top + LINE)) font-weight="600" { (shortened(&panel.title, 48)) } }
 }
 
 /// What the colours are: the names of series, or of the parts of bars.
@@ -104,7 +104,7 @@ fn legend(chart: &Chart, pen: &mut Pen) -> Markup {
     let longest = entries.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
     let columns = match longest {
         ..14 => 3,
-        ..25 => 2,
+        14..25 => 2,
         _ => 1,
     };
     let height = entries.len().div_ceil(columns) as f64 * LINE;

@@ -9,10 +9,10 @@ use crate::page::{
 };
 
 /// Room for the numbers beside the vertical axis.
-const LEFT: f64 = 50.0;
+const LEFT: f64 = 56.0;
 
 /// Room for half a number beyond the horizontal axis.
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 20.0;
 
 /// More points than this in a panel are drawn small.
 const MANY: usize = 40;
@@ -64,9 +64,11 @@ fn frame(panel: &Panel, axes: &Axes, top: f64) -> Frame {
     let y = Span::new(axes.y, values, [bottom, top], 4);
     let xs = points().map(|point| point.x.value());
     let mut x = Span::new(axes.x.scale, xs.clone().chain(axes.shaded), [LEFT, WIDTH - RIGHT], 6);
-    // Loads that were measured, rather than powers of ten.
-    if axes.x.scale == Scale::Log {
-        x.tick_at(xs.collect(), 28.0);
+    match axes.x.scale {
+        Scale::Linear => x.tighten(xs.chain(axes.shaded)),
+        // Loads that were measured, rather than powers of ten.
+        Scale::Log => x.tick_at(xs.collect(), 28.0),
+        Scale::Nines => {}
     }
     Frame { x, y, top, bottom }
 }
@@ -110,16 +112,16 @@ fn grid(panel: &Panel, axes: &Axes, frame: &Frame, numbers: f64) -> Markup {
 /// A series: the line through its means, their error bars, and its points.
 fn line(panel: &Panel, axes: &Axes, series: &Series, frame: &Frame, radius: f64) -> Markup {
     let mut path = String::new();
-    let mut bars = String::new();
+    let mut bars = Vec::new();
     for points in series.points.chunk_by(|a, b| a.x == b.x) {
         let points: Vec<&Point> = points.iter().collect();
         let Some((mean, range)) = middle(&points) else { continue };
         let x = number(frame.x.place(points[0].x.value()));
-        let start = if path.is_empty() { 'M' } else { 'L' };
-        path += &format!("{start}{x} {}", number(frame.y.place(mean)));
+        let start = if path.is_empty() { "M" } else { "L" };
+        path.extend([start, &x, " ", &number(frame.y.place(mean))]);
         if let Some([low, high]) = range {
             let (low, high) = (number(frame.y.place(low)), number(frame.y.place(high)));
-            bars += &format!("M{x} {low}V{high}m-2.5 0h5M{x} {low}m-2.5 0h5");
+            bars.push(format!("M{x} {low}V{high}m-2.5 0h5M{x} {low}m-2.5 0h5"));
         }
     }
     html! {
@@ -127,7 +129,7 @@ fn line(panel: &Panel, axes: &Axes, series: &Series, frame: &Frame, radius: f64)
             path."line" d=(path) fill="none" stroke="currentColor" stroke-width="1.4" stroke-linejoin="round"
                 stroke-dasharray=[series.dashed.then_some("3 2")] {}
             @if !bars.is_empty() {
-                path."bars" d=(bars) fill="none" stroke="currentColor" stroke-width="0.9" stroke-opacity="0.75" {}
+                path."bars" d=(bars.concat()) fill="none" stroke="currentColor" stroke-width="0.9" stroke-opacity="0.75" {}
             }
             @for each in &series.points {
                 @let (x, y) = (frame.x.place(each.x.value()), frame.y.place(each.at));

@@ -8,8 +8,11 @@ use crate::page::{
     scale::{Scale, Span},
 };
 
-/// Room at both sides, for half a number under the axis.
-const SIDE: f64 = 12.0;
+/// Room at a side, for half a number under the axis.
+const SIDE: f64 = 26.0;
+
+/// Room at the left where the axis begins at 0.
+const NARROW: f64 = 4.0;
 
 /// The thickness of a bar.
 const BAR: f64 = 11.0;
@@ -22,21 +25,28 @@ const LONGEST: usize = 44;
 
 pub(super) fn draw(panel: &Panel, pen: &mut Pen) -> Markup {
     let top = pen.take(ROW * panel.series.len() as f64 + 2.0);
-    let bottom = pen.y;
     let numbers = pen.take(LINE + 3.0);
-    let ends = panel.series.iter().flat_map(|series| &series.points).flat_map(|point| {
-        let from = match point.mark {
-            Mark::Bar { from, .. } => Some(from),
-            Mark::Dot => None,
-        };
-        [point.at + from.unwrap_or(0.0)].into_iter().chain(from).chain(point.range.into_iter().flatten())
-    });
-    let x = Span::new(Scale::Linear, ends, [SIDE, WIDTH - SIDE], 5);
+    let ends = || {
+        panel.series.iter().flat_map(|series| &series.points).flat_map(|point| {
+            let from = match point.mark {
+                Mark::Bar { from, .. } => Some(from),
+                Mark::Dot => None,
+            };
+            [point.at + from.unwrap_or(0.0)].into_iter().chain(from).chain(point.range.into_iter().flatten())
+        })
+    };
+    let left = if ends().any(|end| end < 0.0) { SIDE } else { NARROW };
+    let x = Span::new(Scale::Linear, ends(), [left, WIDTH - SIDE], 5);
+    // Only beside the bars: a line through a name makes it hard to read.
+    let beside = |tick: f64| -> String {
+        let from = |row: usize| number(top + row as f64 * ROW + LINE + 1.0);
+        let tick = number(x.place(tick));
+        let lines = (0..panel.series.len()).map(|row| format!("M{tick} {}v{}", from(row), BAR + 4.0));
+        lines.collect::<Vec<_>>().concat()
+    };
     html! {
         g."grid" stroke="#d0d7de" stroke-width="0.6" {
-            @for tick in x.ticks() {
-                path."zero"[*tick == 0.0] d={ "M" (number(x.place(*tick))) " " (number(top + 4.0)) "V" (number(bottom)) } {}
-            }
+            @for tick in x.ticks() { path."zero"[*tick == 0.0] d=(beside(*tick)) {} }
         }
         g."tick" fill="#57606a" text-anchor="middle" {
             @for tick in x.ticks() {
