@@ -142,7 +142,9 @@ fn a_sweep_has_a_row_for_each_step() {
 fn the_ladder_climbs_every_server() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
-    let output = run(&["ladder", "--quick", "-c", "2", "--json", file.to_str().unwrap()]);
+    let page = folder.path().join("page.html");
+    let files = ["--json", file.to_str().unwrap(), "--html", page.to_str().unwrap()];
+    let output = run(&[&["ladder", "--quick", "-c", "2"], &files[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let run = load(&file);
     let labels: Vec<_> = run["steps"].as_array().unwrap().iter().map(|step| step["label"].as_str().unwrap()).collect();
@@ -154,6 +156,8 @@ fn the_ladder_climbs_every_server() {
         assert!(run["steps"][place]["cost"]["server"]["cpu_us_per_request"].is_number(), "{rung}");
         assert!(table.contains(rung), "{table}");
     }
+    assert!(table.contains(&format!("charts: {}", page.display())));
+    assert!(std::fs::read_to_string(page).unwrap().contains("data-chart=\"ladder\""));
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod knee;
 mod load;
 mod merge;
 mod overhead;
+pub mod page;
 mod precision;
 mod recorder;
 mod run;

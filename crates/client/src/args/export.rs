@@ -1,12 +1,15 @@
 //! Flags for other formats of results: one for each in the report's registry.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use netping_report::{
     Run,
     export::{ExportError, FORMATS, Format},
 };
+
+/// The format of a page.
+const PAGE: &str = "html";
 
 /// In which formats results are written, and where.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +21,20 @@ impl ExportArgs {
     /// Whether no format was asked for.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
+    }
+
+    /// Has a page written to `path`, unless one is asked for elsewhere; gives where it will be.
+    pub fn page_or(&mut self, path: &Path) -> PathBuf {
+        if let Some((_, path)) = self.files.iter().find(|(format, _)| format.name == PAGE) {
+            return path.clone();
+        }
+        self.files.extend(FORMATS.iter().find(|format| format.name == PAGE).map(|page| (page, path.to_owned())));
+        path.to_owned()
+    }
+
+    /// The files that are written, the first of each format.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(_, path)| path.as_path())
     }
 
     /// Writes all files anew.

@@ -12,6 +12,7 @@ mod merge;
 mod output;
 mod proxy;
 mod range;
+mod report;
 mod request;
 mod secure;
 mod throughput;
@@ -27,6 +28,7 @@ pub use merge::MergeArgs;
 pub use output::{JsonTo, OutputArgs, TrialArgs};
 pub use proxy::ProxyArgs;
 pub use range::{ByteRange, Range};
+pub use report::ReportArgs;
 pub use secure::SecureArgs;
 pub use throughput::ThroughputArgs;
 
@@ -88,6 +90,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Add up the result files of several clients that loaded one server at the same time
     Merge(MergeArgs),
+    /// Show result files as a page, with charts
+    Report(ReportArgs),
     /// Make certificates or a pre-shared key for a try of the encrypted transports
     Certs(CertsArgs),
     /// Run one of the servers from this binary, with the server's own flags

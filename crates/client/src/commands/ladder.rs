@@ -1,6 +1,9 @@
 //! `netping ladder`: every server on this machine, from the plainest up.
 
-use std::{ffi::OsString, path::Path};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context;
 use netping_protocol::pki::PkiError;
@@ -19,6 +22,9 @@ use crate::{
     session::{Session, Verdict},
     start_error::StartError,
 };
+
+/// Where the page with charts goes unless it is said.
+const PAGE: &str = "netping-ladder.html";
 
 /// A rung: a way to reach a server.
 struct Rung {
@@ -91,7 +97,9 @@ impl Rung {
 /// # Errors
 /// [`Failed`].
 pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
-    let mut session = Session::begin(&args.output)?;
+    let mut output = args.output.clone();
+    let page = output.export.page_or(&default_page());
+    let mut session = Session::begin(&output)?;
     let folder = tempfile::tempdir().context("cannot make a folder for certificates")?;
     make_credentials(folder.path())?;
     let servers = RUNGS.iter().map(|rung| ServerProcess::start(rung.server, &rung.flags(folder.path())));
@@ -131,7 +139,14 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
          the sweep, with its p99 and the CPU of client and server per request. +us, x, +cli, +srv: against the rung in\n\
          the column 'over'. Client and servers share this machine and its loopback: compare rungs, not machines.",
     );
+    session.say(&format!("charts: {}", page.display()));
     Ok(session.finish())
+}
+
+/// Where the page goes unless it is said: here, or where everybody may write.
+fn default_page() -> PathBuf {
+    let writable = tempfile::tempfile_in(".").is_ok();
+    if writable { PAGE.into() } else { std::env::temp_dir().join(PAGE) }
 }
 
 fn make_credentials(folder: &Path) -> anyhow::Result<()> {

@@ -8,6 +8,7 @@ mod ladder;
 mod latency;
 mod merge;
 mod proxy;
+mod report;
 mod serve;
 mod throughput;
 
@@ -50,6 +51,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Proxy(args) => proxy::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Certs(args) => certs::run(&args),
         Command::Serve(args) => return serve::run(args),
     };

@@ -15,6 +15,7 @@ use std::{
 
 use crate::{
     distribution::{Histogram, decode_histogram},
+    page,
     run::{Run, Step},
     save::{SaveError, write_atomically},
 };
@@ -31,7 +32,12 @@ pub struct Format {
 }
 
 /// Every format.
-pub static FORMATS: [Format; 5] = [
+pub static FORMATS: [Format; 6] = [
+    Format {
+        name: "html",
+        help: "Write the results as a page with charts, which needs no network and no other file",
+        render: |runs| Ok(vec![page::html(runs).into_bytes()]),
+    },
     Format {
         name: "csv",
         help: "Write the results as comma-separated values, a row for each step",

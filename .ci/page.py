@@ -1,0 +1,359 @@
+#!/usr/bin/python3
+"""Opens a page of `netping report --html` in a browser and holds it against the result files that it is of.
+
+    .ci/page.py PAGE.html RUN.json... [--svg DIR] [--screenshots DIR]
+
+Needs Debian's python3-selenium, chromium and chromium-driver, and so Debian's own Python. What a page should show is worked out here from the JSON
+alone; nothing is shared with the program.
+"""
+
+import argparse
+import base64
+import collections
+import json
+import math
+import pathlib
+import statistics
+import sys
+import xml.etree.ElementTree as xml
+
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.chrome.service import Service
+
+PHONE = 390
+
+
+# ---- what the page should show ---------------------------------------------------------------------------------
+
+
+def strands(runs):
+    """Steps by run, target and label: what is one line."""
+    found = collections.OrderedDict()
+    for at, run in enumerate(runs):
+        for step in run["steps"]:
+            found.setdefault((at, step["target"], step["label"]), []).append(step)
+    return list(found.values())
+
+
+def best(steps):
+    """All trials of the load with the highest mean rate; of equals, the largest load."""
+    loads = collections.defaultdict(list)
+    for step in steps:
+        loads[(step["settings"]["callers"], step["settings"]["planned_rate"] or 0)].append(step)
+    return max(sorted(loads.items()), key=lambda load: (statistics.fmean(s["summary"]["rate"] for s in load[1]), load[0]))[1]
+
+
+def is_open(step):
+    return step["settings"]["planned_rate"] is not None
+
+
+def load(step):
+    return step["settings"]["planned_rate"] if is_open(step) else step["settings"]["callers"]
+
+
+def quantile(step, which, name):
+    return step["summary"][which]["quantiles"][name]
+
+
+def against_load(runs):
+    """Throughput and latency: chart -> [(x, y)]."""
+    charts = collections.defaultdict(list)
+    for step in (step for run in runs for step in run["steps"]):
+        suffix = "-open" if is_open(step) else ""
+        cost = step["cost"]
+        values = [step["summary"]["rate"], cost["client_cpu_us_per_request"], (cost["server"] or {}).get("cpu_us_per_request")]
+        charts["throughput" + suffix] += [(load(step), value) for value in values if value is not None]
+        kinds = ["response_time", "service_time"] if is_open(step) else ["response_time"]
+        values = [quantile(step, kind, name) for kind in kinds for name in ("p50", "p99", "p99.9")]
+        charts["latency" + suffix] += [(load(step), value) for value in values if value is not None]
+    return charts
+
+
+def curve_points(count):
+    """How many round quantiles have ten samples beyond them."""
+    within = [1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.25, 8]
+    return sum(1 for nines in range(12) for mantissa in within if mantissa * 10**nines <= count / 10 * (1 + 1e-9))
+
+
+def curves(runs):
+    """How many points the quantile curves have, and which values are surely among them."""
+    count, known = 0, []
+    for steps in map(best, strands(runs)):
+        for kind in ["response_time", "service_time"] if is_open(steps[0]) else ["service_time"]:
+            count += curve_points(sum(step["summary"][kind]["count"] for step in steps))
+            if len(steps) == 1:
+                values = ((p, quantile(steps[0], kind, p)) for p in ("p50", "p75", "p90", "p95", "p99", "p99.9"))
+                known += [(float(p[1:]), value) for p, value in values if value is not None]
+    return count, known
+
+
+def most_points(lines):
+    return max(240 // max(lines, 1), 24)
+
+
+def over_time(runs):
+    within = lambda step: [i for i in step["intervals"] if i["length_ns"] > 0]
+    lines = [within(step) for steps in strands(runs) for step in best(steps) if len(within(step)) > 1]
+    counts = []
+    for field in ("ok", "response_p50", "response_p99", "response_max"):
+        for line in lines:
+            shown = sum(interval[field] is not None for interval in line)
+            each = max(math.ceil(shown / most_points(len(lines))), 1)
+            counts.append(math.ceil(shown / each))
+    return sum(counts)
+
+
+def ladder(runs):
+    points = []
+    for run in runs:
+        labels = {step["label"] for step in run["steps"] if step["label"] is not None}
+        if len(labels) < 2 or any(map(is_open, run["steps"])) or run.get("overheads"):
+            continue
+        for steps in strands([run]):
+            alone = [quantile(s, "service_time", "p50") for s in steps if s["settings"]["callers"] == 1]
+            alone = sorted(value for value in alone if value is not None)
+            rates = [(s["settings"]["callers"], s["summary"]["rate"]) for s in steps if s["settings"]["callers"] > 1]
+            points += [(1, value) for value in alone] + rates
+            points += [("median", alone[len(alone) // 2])] if alone else []
+            points += [("highest", max(rate for _, rate in rates))] if rates else []
+    return points
+
+
+PHASES = {"resolve": "resolve", "tcp": "TCP connect", "handshake": "handshake", "http2": "HTTP/2 setup", "first_call": "first call"}
+
+
+def connect(runs):
+    steps = [step for run in runs for step in run["steps"]]
+    parts = [(PHASES[name], phase["time"]["mean"]) for step in steps for name, phase in step["connect"].items() if name in PHASES]
+    return [(name, mean) for name, mean in parts if mean is not None]
+
+
+def bulk(runs):
+    points = []
+    for step in (step for run in runs for step in run.get("bulk", [])):
+        points += [(at + 1, one["gib_per_second"]) for at, one in enumerate(step["runs"])]
+        if step["summary"]:
+            points.append(("mean", step["summary"]["gib_per_second"]["mean"]))
+            sides = [(side, step["summary"][f"{side}_cpu_seconds_per_gib"]) for side in ("client", "server")]
+            points += [side for side in sides if side[1] is not None]
+    return points
+
+
+def overhead(runs):
+    return [(one["measure"], one["added_us"]) for run in runs for one in run.get("overheads", [])]
+
+
+def fairness(runs):
+    lines = [best(steps)[0]["fairness"] for steps in strands(runs)]
+    lines = [line["connections"] for line in lines if line and line["connections"]]
+    count = 0
+    for line in lines:
+        each = max(math.ceil(len(line) / most_points(len(lines))), 1)
+        count += len({*range(0, len(line), each), len(line) - 1})
+    return count
+
+
+def expected(runs):
+    """chart -> (how many points, values that are among them; all of them where there are as many)."""
+    exact = {**against_load(runs), "ladder": ladder(runs), "connect": connect(runs), "bulk": bulk(runs), "overhead": overhead(runs)}
+    charts = {name: (len(points), points) for name, points in exact.items()}
+    charts |= {"quantiles": curves(runs), "time": (over_time(runs), []), "fairness": (fairness(runs), [])}
+    return {name: chart for name, chart in charts.items() if chart[0] > 0}
+
+
+# ---- what it does show ------------------------------------------------------------------------------------------
+
+
+def check(condition, message):
+    if not condition:
+        sys.exit(f"page.py: {message}")
+
+
+def number(text):
+    try:
+        return float(text)
+    except ValueError:
+        return legible(text)
+
+
+def legible(text):
+    return "".join("\ufffd" if ord(c) < 32 or 127 <= ord(c) < 160 else c for c in text) if isinstance(text, str) else text
+
+
+def shown(value, unit):
+    """How a value reads: three digits or more, in the unit that suits it."""
+    def digits(value):
+        return f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}" if abs(value) < 99.95 else f"{value:,.0f}"
+    if unit == "req/s":
+        return f"{value:,.0f} req/s"
+    for limit, factor, name in [(999_500, 1e3, "µs"), (999_500_000, 1e6, "ms"), (math.inf, 1e9, "s")]:
+        if value < limit:
+            return f"{digits(value / factor)} {name}"
+
+
+class Page:
+    def __init__(self, path):
+        options = webdriver.ChromeOptions()
+        for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+        self.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+        self.address = path.resolve().as_uri()
+        self.device(1280, 900)
+        self.driver.get(self.address)
+
+    def device(self, width, height):
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def media(self, scheme, medium=""):
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": medium, "features": features})
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def loads_nothing_else(self):
+        for entry in self.driver.get_log("performance"):
+            event = json.loads(entry["message"])["message"]
+            if event["method"] == "Network.requestWillBeSent":
+                url = event["params"]["request"]["url"]
+                check(url == self.address or url.startswith("data:"), f"the page asks for {url}")
+
+    def is_without_errors(self):
+        entries = self.driver.get_log("browser")
+        check(not entries, f"the console says {entries}")
+
+    def charts(self):
+        return self.run("""
+            return Object.fromEntries([...document.querySelectorAll("figure[data-chart]")].map((figure) => [
+                figure.dataset.chart + (figure.dataset.variant ? `-${figure.dataset.variant}` : ""),
+                {
+                    points: [...figure.querySelectorAll(".pt")].map((p) => [p.dataset.series, p.dataset.x, p.dataset.y]),
+                    rows: figure.querySelectorAll("tbody tr").length,
+                    label: figure.querySelector("svg[role=img]").getAttribute("aria-label"),
+                },
+            ]));
+        """)
+
+    def fits_a_phone(self):
+        self.device(PHONE, 844)
+        width = self.run("return document.documentElement.scrollWidth")
+        check(width <= PHONE, f"the page is {width} px wide on a screen of {PHONE} px")
+        small = self.run("""
+            return Math.min(16, ...[...document.querySelectorAll("svg.chart text")].map((text) =>
+                parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getBoundingClientRect().width / 400));
+        """)
+        check(small >= 9, f"text of charts is {small:.1f} px high on a phone")
+        wide = self.run("""
+            return [...document.querySelectorAll("svg.chart text")].filter((text) => {
+                const [own, all] = [text.getBoundingClientRect(), text.ownerSVGElement.getBoundingClientRect()];
+                return own.left < all.left - 1 || own.right > all.right + 1;
+            }).map((text) => text.textContent);
+        """)
+        check(not wide, f"text of charts is cut off on a phone: {wide[:5]}")
+        self.device(1280, 900)
+
+    def screenshot(self, path):
+        height = self.run("return document.documentElement.scrollHeight")
+        width = self.run("return document.documentElement.clientWidth")
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+        path.write_bytes(base64.b64decode(shot["data"]))
+
+
+def hold_points(chart, points, count, known):
+    check(len(points) == count, f"{chart} has {len(points)} points, and the files call for {count}")
+    drawn = collections.Counter((number(x), float(y)) for _, x, y in points)
+    called_for = collections.Counter((legible(x), float(y)) for x, y in known)
+    check(not called_for - drawn, f"{chart} lacks {list((called_for - drawn).items())[:5]}")
+    if len(known) == count:
+        check(not drawn - called_for, f"{chart} has what no file has: {list((drawn - called_for).items())[:5]}")
+
+
+def hold_hover(page, chart):
+    """The first, the middle and the last point: each says its value when the pointer is on it."""
+    name, _, variant = chart.partition("-")
+    of_variant = f'[data-variant="{variant}"]' if variant else ":not([data-variant])"
+    figure = page.driver.find_element(By.CSS_SELECTOR, f'figure[data-chart="{name}"]{of_variant}')
+    points = figure.find_elements(By.CSS_SELECTOR, ".pt")
+    tip = page.driver.find_element(By.CSS_SELECTOR, ".tip")
+    for point in {0: points[0], 1: points[len(points) // 2], 2: points[-1]}.values():
+        page.run("arguments[0].scrollIntoView({ block: 'center' })", point)
+        page.run("return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        ActionChains(page.driver).move_to_element(point).perform()
+        # One point may lie over another.
+        top = page.driver.find_element(By.CSS_SELECTOR, ".pt.on")
+        away = page.run("""
+            const [a, b] = [...arguments].map((point) => point.getBoundingClientRect());
+            return Math.hypot(a.x + a.width / 2 - b.x - b.width / 2, a.y + a.height / 2 - b.y - b.height / 2);
+        """, point, top)
+        check(top == point or away < 12, f"{chart}: a point {away:.0f} px from the pointer shows its value")
+        text = tip.text
+        check(tip.is_displayed() and text == " ".join(top.get_attribute("aria-label").split()), f"{chart} shows '{text}'")
+        unit = "req/s" if name == "throughput" and "req/s" in text.split(": ")[-1] else "ns"
+        if name in ("latency", "quantiles", "connect") or unit == "req/s":
+            value = shown(float(top.get_attribute("data-y")), unit)
+            check(value in text, f"{chart} shows '{text}' for {value}")
+    svg = figure.find_element(By.CSS_SELECTOR, "svg")
+    page.run("document.activeElement.blur()")
+    svg.send_keys(Keys.ARROW_RIGHT)
+    check(tip.is_displayed() and page.driver.find_elements(By.CSS_SELECTOR, ".pt.on"), f"{chart} does not follow the arrow keys")
+    page.run("document.activeElement.blur()")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("page", type=pathlib.Path)
+    parser.add_argument("runs", nargs="+", type=pathlib.Path)
+    parser.add_argument("--svg", type=pathlib.Path, help="the folder that --svg wrote")
+    parser.add_argument("--screenshots", type=pathlib.Path, help="put pictures of the page here")
+    options = parser.parse_args()
+    runs = [json.loads(path.read_text()) for path in options.runs]
+    called_for = expected(runs)
+    text = options.page.read_text()
+    check(len(text.encode()) < 1_000_000, f"the page has {len(text.encode())} bytes")
+
+    page = Page(options.page)
+    try:
+        charts = page.charts()
+        check(charts.keys() == called_for.keys(), f"the charts are {sorted(charts)}, and the files call for {sorted(called_for)}")
+        for chart, (count, known) in called_for.items():
+            hold_points(chart, charts[chart]["points"], count, known)
+            check(0 < charts[chart]["rows"] <= count, f"the table of {chart} has {charts[chart]['rows']} rows")
+            check(charts[chart]["label"], f"{chart} has no label")
+        # Without scripts, the browser's own hint shows a point's value.
+        total = sum(count for count, _ in called_for.values())
+        check(text.count("<title>") - 1 >= total, "a point has no title")
+        page.fits_a_phone()
+        for chart in called_for:
+            hold_hover(page, chart)
+        if options.screenshots:
+            ActionChains(page.driver).move_to_element(page.driver.find_element(By.TAG_NAME, "h1")).perform()
+            options.screenshots.mkdir(parents=True, exist_ok=True)
+            for scheme in ("light", "dark"):
+                for width in (1280, PHONE):
+                    page.media(scheme)
+                    page.device(width, 900)
+                    page.screenshot(options.screenshots / f"{scheme}-{width}.png")
+            page.media("dark", "print")
+            page.device(800, 1100)
+            page.screenshot(options.screenshots / "print.png")
+        page.is_without_errors()
+        page.loads_nothing_else()
+    finally:
+        page.driver.quit()
+    if options.svg:
+        files = {path.stem for path in options.svg.glob("*.svg")}
+        check(files == called_for.keys(), f"the files in {options.svg} are {sorted(files)}")
+        for path in options.svg.glob("*.svg"):
+            points = [element for element in xml.parse(path).iter() if element.get("class") == "pt"]
+            check(len(points) == called_for[path.stem][0], f"{path} has {len(points)} points")
+    print(f"{options.page}: {len(called_for)} charts with {total} points are as the files say")
+
+
+if __name__ == "__main__":
+    main()

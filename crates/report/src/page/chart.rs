@@ -1,0 +1,228 @@
+//! What a chart shows, before it is drawn.
+
+use std::fmt;
+
+use super::{draw, scale::Scale, table, unit::Unit};
+
+/// A chart: panels one above the other, and how to read them.
+#[derive(Debug, Clone)]
+pub struct Chart {
+    /// Which of the charts it is, as `data-chart` has it.
+    pub kind: &'static str,
+    /// What tells it from others of its kind.
+    pub variant: Option<&'static str>,
+    /// Its caption.
+    pub title: String,
+    /// How to read it.
+    pub note: String,
+    /// What the points' `data-x` are: a column's title.
+    pub x_title: &'static str,
+    /// What colours mean where they do not tell series apart: names and places in the palette.
+    pub keys: Vec<(&'static str, usize)>,
+    /// The panels.
+    pub panels: Vec<Panel>,
+}
+
+impl Chart {
+    /// The name of its file, without `.svg`.
+    pub fn file_stem(&self) -> String {
+        self.variant.map_or_else(|| self.kind.to_owned(), |variant| format!("{}-{variant}", self.kind))
+    }
+
+    /// The chart as an SVG file that needs nothing else.
+    pub fn svg(&self) -> String {
+        super::legible(&draw::standalone(self))
+    }
+
+    /// The chart in a page: picture, caption and table.
+    pub(super) fn figure(&self) -> maud::Markup {
+        maud::html! {
+            figure data-chart=(self.kind) data-variant=[self.variant] {
+                figcaption {
+                    strong { (self.title) }
+                    " " (self.note)
+                }
+                (draw::inline(self))
+                details {
+                    summary { "Table" }
+                    (table::of(self))
+                }
+            }
+        }
+    }
+
+    /// The points in all panels.
+    pub(super) fn points(&self) -> impl Iterator<Item = &Point> {
+        self.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points)
+    }
+}
+
+/// One pair of axes.
+#[derive(Debug, Clone)]
+pub struct Panel {
+    /// What its values are.
+    pub title: String,
+    /// The unit of the values.
+    pub unit: Unit,
+    /// How it is laid out.
+    pub form: Form,
+    /// What is drawn in it.
+    pub series: Vec<Series>,
+}
+
+impl Panel {
+    /// How a point's value, and its interval, read.
+    pub(super) fn shown(&self, point: &Point) -> String {
+        let value = self.unit.shown(point.at);
+        match point.range {
+            Some([low, high]) => format!("{value} ({} to {})", self.unit.shown(low), self.unit.shown(high)),
+            None => value,
+        }
+    }
+}
+
+/// How a panel is laid out.
+#[derive(Debug, Clone)]
+pub enum Form {
+    /// Two axes.
+    Plane {
+        /// The horizontal one.
+        x: Axis,
+        /// The scale of the values.
+        y: Scale,
+        /// What was not measured: from this x to 0.
+        shaded: Option<f64>,
+    },
+    /// A row for each series; values go to the right.
+    Rows,
+}
+
+/// A horizontal axis.
+#[derive(Debug, Clone, Copy)]
+pub struct Axis {
+    /// What it shows, with its unit.
+    pub title: &'static str,
+    /// The unit of its values.
+    pub unit: Unit,
+    /// Its scale.
+    pub scale: Scale,
+}
+
+/// The points that belong together: a line, or a row.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// Its colour's place in the palette.
+    pub colour: usize,
+    /// Whether it is the lesser one of two with the same colour.
+    pub dashed: bool,
+    /// The points, ascending in x.
+    pub points: Vec<Point>,
+}
+
+/// One number of a result file, and where it is drawn.
+#[derive(Debug, Clone)]
+pub struct Point {
+    /// The number or word of the file that `data-x` holds.
+    pub x: Exact,
+    /// The number of the file that `data-y` holds.
+    pub y: Exact,
+    /// The value on the panel's axis, where it is not the file's number itself.
+    pub at: f64,
+    /// Its 95 % interval, on the panel's axis.
+    pub range: Option<[f64; 2]>,
+    /// How it is drawn in a row.
+    pub mark: Mark,
+}
+
+impl Point {
+    /// A point drawn at the file's number.
+    pub(super) fn new(x: impl Into<Exact>, y: impl Into<Exact>) -> Self {
+        let y = y.into();
+        Self { x: x.into(), at: y.value(), y, range: None, mark: Mark::Dot }
+    }
+
+    pub(super) fn with_range(self, range: Option<[f64; 2]>) -> Self {
+        Self { range, ..self }
+    }
+
+    pub(super) fn marked(self, mark: Mark) -> Self {
+        Self { mark, ..self }
+    }
+}
+
+/// How a point is drawn in a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mark {
+    /// A dot at its value.
+    Dot,
+    /// A bar as long as its value.
+    Bar {
+        /// Where it begins, on the panel's axis.
+        from: f64,
+        /// Its colour, where that is not its series'.
+        colour: Option<usize>,
+    },
+}
+
+impl Mark {
+    /// A bar from 0 in the colour of its series.
+    pub(super) const BAR: Self = Self::Bar { from: 0.0, colour: None };
+}
+
+/// What stands in a result file. Its text form is the file's.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Exact {
+    /// An integer.
+    Whole(u64),
+    /// A number.
+    Real(f64),
+    /// A word.
+    Word(String),
+}
+
+impl Exact {
+    /// The number; 0 for a word.
+    pub fn value(&self) -> f64 {
+        match self {
+            Self::Whole(number) => *number as f64,
+            Self::Real(number) => *number,
+            Self::Word(_) => 0.0,
+        }
+    }
+}
+
+impl fmt::Display for Exact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(number) => number.fmt(f),
+            Self::Real(number) => number.fmt(f),
+            Self::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+impl From<u64> for Exact {
+    fn from(number: u64) -> Self {
+        Self::Whole(number)
+    }
+}
+
+impl From<usize> for Exact {
+    fn from(number: usize) -> Self {
+        Self::Whole(number as u64)
+    }
+}
+
+impl From<f64> for Exact {
+    fn from(number: f64) -> Self {
+        Self::Real(number)
+    }
+}
+
+impl From<&str> for Exact {
+    fn from(word: &str) -> Self {
+        Self::Word(word.to_owned())
+    }
+}

@@ -1,0 +1,66 @@
+//! How evenly requests were spread over connections.
+
+use super::most_points;
+use crate::{
+    page::{
+        chart::{Axis, Chart, Form, Panel, Point, Series},
+        scale::Scale,
+        strand::{load, strands},
+        unit::Unit,
+    },
+    run::{Run, Step},
+};
+
+pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
+    let strands = strands(runs);
+    let steps: Vec<_> = strands
+        .iter()
+        .filter_map(|strand| {
+            let step = *strand.best().first()?;
+            let fairness = step.fairness.as_ref().filter(|fairness| !fairness.connections.is_empty())?;
+            Some((strand, step, fairness))
+        })
+        .collect();
+    if steps.is_empty() {
+        return Vec::new();
+    }
+    let series = steps
+        .iter()
+        .map(|(strand, step, fairness)| Series {
+            name: format!("{}, {}, Jain's index {:.3}", strand.name, load(step), fairness.jain),
+            colour: strand.colour,
+            dashed: false,
+            points: ranked(step, most_points(steps.len())),
+        })
+        .collect();
+    let x = Axis { title: "connection, by its requests", unit: Unit::Count("from the least"), scale: Scale::Linear };
+    let form = Form::Plane { x, y: Scale::Linear, shaded: None };
+    vec![Chart {
+        kind: "fairness",
+        variant: None,
+        title: "Fairness".to_owned(),
+        note:
+            "Requests of each connection, from the one with the fewest, at the load with the highest rate (its first \
+               trial): a level line is fair. Of many connections, some are shown, the first and the last always."
+                .to_owned(),
+        x_title: "connection",
+        keys: Vec::new(),
+        panels: vec![Panel {
+            title: "requests per connection".to_owned(),
+            unit: Unit::Count("requests"),
+            form,
+            series,
+        }],
+    }]
+}
+
+/// The connections' requests, ascending, by rank from 1 on; at most about `most` of them.
+fn ranked(step: &Step, most: usize) -> Vec<Point> {
+    let connections = step.fairness.iter().flat_map(|fairness| &fairness.connections);
+    let mut requests: Vec<u64> = connections.map(|connection| connection.requests).collect();
+    requests.sort_unstable();
+    let each = requests.len().div_ceil(most).max(1);
+    let last = requests.len().saturating_sub(1);
+    let shown = requests.iter().enumerate().filter(|(rank, _)| rank % each == 0 || *rank == last);
+    shown.map(|(rank, &requests)| Point::new(rank + 1, requests)).collect()
+}

@@ -1,0 +1,78 @@
+//! The ladder: what each rung costs.
+
+use crate::{
+    page::{
+        chart::{Chart, Form, Mark, Panel, Point, Series},
+        strand::{Strand, strands},
+        unit::Unit,
+    },
+    run::{Run, Step},
+};
+
+pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
+    let mut strands = strands(runs);
+    strands.retain(|strand| is_ladder(&runs[strand.run]));
+    let panel = |title: &str, unit, of: fn(&Strand<'_>) -> Vec<Point>| Panel {
+        title: title.to_owned(),
+        unit,
+        form: Form::Rows,
+        series: strands
+            .iter()
+            .map(|strand| Series {
+                name: strand.name.clone(),
+                colour: strand.colour,
+                dashed: false,
+                points: of(strand),
+            })
+            .filter(|series| !series.points.is_empty())
+            .collect(),
+    };
+    let panels: Vec<Panel> =
+        [panel("p50 with one caller", Unit::Nanos, alone), panel("highest rate", Unit::Rate, peak)]
+            .into_iter()
+            .filter(|panel| !panel.series.is_empty())
+            .collect();
+    if panels.is_empty() {
+        return Vec::new();
+    }
+    vec![Chart {
+        kind: "ladder",
+        variant: None,
+        title: "Ladder".to_owned(),
+        note: "From the plainest server up. The upper bars are the median of the rounds with one caller, with a dot for \
+               each round; the lower ones the best step of the sweep, with a dot for each step. Client and servers share \
+               a machine: compare rungs, not machines."
+            .to_owned(),
+        x_title: "callers",
+        keys: Vec::new(),
+        panels,
+    }]
+}
+
+/// Whether a run's labels are rungs: several, in closed loops, and no proxies.
+fn is_ladder(run: &Run) -> bool {
+    let mut labels = run.steps.iter().filter_map(|step| step.label.as_deref());
+    let first = labels.next();
+    let several = labels.any(|label| Some(label) != first);
+    let closed = run.steps.iter().all(|step| step.settings.planned_rate.is_none());
+    several && closed && run.overheads.is_empty()
+}
+
+/// The median service times with one caller, and the median of these.
+fn alone(strand: &Strand<'_>) -> Vec<Point> {
+    let rounds = strand.steps.iter().filter(|step| step.settings.callers == 1);
+    let mut medians: Vec<u64> = rounds.filter_map(|step| step.summary.service_time.quantile(50.0)).collect();
+    let dots: Vec<Point> = medians.iter().map(|&median| Point::new(1_u64, median)).collect();
+    medians.sort_unstable();
+    let bar = medians.get(medians.len() / 2).map(|&median| Point::new("median", median).marked(Mark::BAR));
+    bar.into_iter().chain(dots).collect()
+}
+
+/// The highest rate of the sweep, and all of its rates.
+fn peak(strand: &Strand<'_>) -> Vec<Point> {
+    let sweep = || strand.steps.iter().filter(|step| step.settings.callers > 1);
+    let rate = |step: &&Step| Point::new(step.settings.callers, step.summary.rate);
+    let highest = sweep().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
+    let bar = highest.map(|step| Point::new("highest", step.summary.rate).marked(Mark::BAR));
+    bar.into_iter().chain(sweep().map(rate)).collect()
+}

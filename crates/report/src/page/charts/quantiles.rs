@@ -1,0 +1,90 @@
+//! The whole distribution of the times.
+
+use crate::{
+    distribution::{Histogram, decode_histogram, histogram},
+    page::{
+        chart::{Axis, Chart, Form, Panel, Point, Series},
+        scale::Scale,
+        strand::{Strand, load, strands},
+        unit::Unit,
+    },
+    run::{Histograms, Run, Step},
+};
+
+/// Where points lie within each nine, as 1 / (1 - q): as far apart on the scale as round quantiles permit.
+const WITHIN_A_NINE: [f64; 10] = [1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.25, 8.0];
+
+/// More nines than any run has samples for.
+const NINES: i32 = 18;
+
+/// Samples that must lie beyond the last point.
+const BEYOND: f64 = 10.0;
+
+pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
+    let strands = strands(runs);
+    let series: Vec<Series> = strands.iter().flat_map(curves).collect();
+    let x = Axis { title: "quantile, each nine as wide as the last", unit: Unit::Quantile, scale: Scale::Nines };
+    let form = Form::Plane { x, y: Scale::Log, shaded: None };
+    if series.is_empty() {
+        return Vec::new();
+    }
+    vec![Chart {
+        kind: "quantiles",
+        variant: None,
+        title: "Quantiles".to_owned(),
+        note: "Of each series, the load with the highest rate, its trials added up. Service time is from sending; \
+               response time, from when the request was due, is drawn in an open loop: the space between them is waiting. \
+               A curve ends where fewer than ten samples lie beyond it."
+            .to_owned(),
+        x_title: "quantile",
+        keys: Vec::new(),
+        panels: vec![Panel { title: "time up to the quantile".to_owned(), unit: Unit::Nanos, form, series }],
+    }]
+}
+
+/// The curves of a strand: one, or, in an open loop, response and service time.
+fn curves(strand: &Strand<'_>) -> Vec<Series> {
+    let steps = strand.best();
+    let Some(first) = steps.first() else { return Vec::new() };
+    let open = first.settings.planned_rate.is_some();
+    let curve = |what: &str, dashed: bool, of: fn(&Histograms) -> &str| Series {
+        name: format!("{}, {}{what}", strand.name, load(first)),
+        colour: strand.colour,
+        dashed,
+        points: points(&sum(&steps, of)),
+    };
+    let mut curves = Vec::new();
+    if open {
+        curves.push(curve(", response", false, |histograms| &histograms.response_time));
+        curves.push(curve(", service", true, |histograms| &histograms.service_time));
+    } else {
+        curves.push(curve("", false, |histograms| &histograms.service_time));
+    }
+    curves.retain(|series| !series.points.is_empty());
+    curves
+}
+
+/// The times of all steps; what cannot be read is left out.
+fn sum(steps: &[&Step], of: fn(&Histograms) -> &str) -> Histogram {
+    let mut sum = histogram();
+    for read in steps.iter().filter_map(|step| decode_histogram(of(&step.histograms)).ok()) {
+        // One from another program may have other bounds: it is left out too.
+        let _ = sum.add(read);
+    }
+    sum
+}
+
+/// The points that the samples back.
+fn points(times: &Histogram) -> Vec<Point> {
+    let most = times.len() as f64 / BEYOND * (1.0 + 1e-9);
+    (0..NINES)
+        .map(|nines| 10_f64.powi(nines))
+        .take_while(|power| *power <= most)
+        .flat_map(|power| WITHIN_A_NINE.map(|within| within * power))
+        .filter(|inverse| *inverse <= most)
+        .map(|inverse| {
+            let percent = 100.0 - 100.0 / inverse;
+            Point::new(percent, times.value_at_percentile(percent))
+        })
+        .collect()
+}

@@ -1,0 +1,192 @@
+//! Charts as SVG.
+//!
+//! Drawn with the templates of the page, not by a chart library: those for Rust write fixed colours and anonymous
+//! shapes, and here every point is an element with the file's numbers, and colours are the reader's theme.
+
+mod plane;
+mod rows;
+
+use maud::{Markup, PreEscaped, html};
+
+use super::chart::{Chart, Form, Panel, Point};
+
+/// The drawing's width. Its unit is near a pixel on a phone; the page scales it.
+const WIDTH: f64 = 400.0;
+
+/// The height of a line of text.
+const LINE: f64 = 13.0;
+
+/// Near the colours of Okabe and Ito ("Color Universal Design", 2008), which people who see few colours tell apart; the
+/// bright ones are darker, to show on white. The style sheet has them for both themes.
+const PALETTE: [&str; 8] = ["#005f9e", "#cc5200", "#00805e", "#a8488a", "#d18b00", "#3fa0d8", "#4a4f57", "#857c00"];
+
+/// Where drawing has come to, from the top.
+struct Pen {
+    y: f64,
+}
+
+impl Pen {
+    /// Takes `height`, and says where it begins.
+    fn take(&mut self, height: f64) -> f64 {
+        let top = self.y;
+        self.y += height;
+        top
+    }
+}
+
+/// The chart within a page that has the style sheet.
+pub(super) fn inline(chart: &Chart) -> Markup {
+    svg(chart, &html! {})
+}
+
+/// The chart as a document of its own.
+pub(super) fn standalone(chart: &Chart) -> String {
+    let style = html! {
+        style { (PreEscaped(include_str!("../chart.css"))) }
+        title { (chart.title) }
+        rect."ground" width="100%" height="100%" fill="#ffffff" {}
+    };
+    svg(chart, &style).into_string()
+}
+
+fn svg(chart: &Chart, before: &Markup) -> Markup {
+    let mut pen = Pen { y: 4.0 };
+    let legend = legend(chart, &mut pen);
+    let last = chart.panels.len().saturating_sub(1);
+    let panels: Vec<Markup> = chart
+        .panels
+        .iter()
+        .enumerate()
+        .map(|(at, panel)| {
+            let title = heading(panel, pen.take(LINE + 8.0) + 3.0);
+            let body = match &panel.form {
+                Form::Plane { x, y, shaded } => {
+                    let height = if chart.panels.len() == 1 { 190.0 } else { 120.0 };
+                    plane::draw(
+                        panel,
+                        &plane::Axes { x: *x, y: *y, shaded: *shaded, height, named: at == last },
+                        &mut pen,
+                    )
+                }
+                Form::Rows => rows::draw(panel, &mut pen),
+            };
+            html! { (title) (body) }
+        })
+        .collect();
+    let count = chart.points().count();
+    html! {
+        svg.chart xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (number(pen.y + 2.0)) } role="img"
+            aria-label={ (chart.title) ": " (count) " values" }
+            font-family="system-ui, sans-serif" font-size="9.5" fill="#1f2328" color="#1f2328" {
+            (before)
+            (legend)
+            @for panel in panels { (panel) }
+        }
+    }
+}
+
+fn heading(panel: &Panel, top: f64) -> Markup {
+    html! { text."panel" x="2" y=(number(top + LINE)) font-weight="600" { (shortened(&panel.title, 48)) } }
+}
+
+/// What the colours are: the names of series, or of the parts of bars.
+fn legend(chart: &Chart, pen: &mut Pen) -> Markup {
+    let mut entries: Vec<(&str, usize, bool)> =
+        chart.keys.iter().map(|&(name, colour)| (name, colour, false)).collect();
+    for panel in chart.panels.iter().filter(|panel| matches!(panel.form, Form::Plane { .. })) {
+        for series in &panel.series {
+            let entry = (series.name.as_str(), series.colour, series.dashed);
+            if !entries.contains(&entry) {
+                entries.push(entry);
+            }
+        }
+    }
+    let longest = entries.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
+    let columns = match longest {
+        ..14 => 3,
+        14..25 => 2,
+        _ => 1,
+    };
+    let height = entries.len().div_ceil(columns) as f64 * LINE;
+    let top = pen.take(height);
+    html! {
+        @for (at, (name, colour, dashed)) in entries.into_iter().enumerate() {
+            @let x = (at % columns) as f64 * WIDTH / columns as f64 + 2.0;
+            @let y = top + (at / columns) as f64 * LINE + 7.0;
+            g class=(class(colour)) color=(PALETTE[colour % PALETTE.len()]) stroke="currentColor" fill="currentColor" {
+                path."line" d={ "M" (number(x)) " " (number(y)) "h16" } stroke-width="1.6"
+                    stroke-dasharray=[dashed.then_some("3 2")] {}
+                path d=(shape(colour, dashed, x + 8.0, y, 2.6)) stroke="none" {}
+            }
+            text x=(number(x + 21.0)) y=(number(y + 3.0)) { (shortened(name, 60)) }
+        }
+    }
+}
+
+/// A group in the colour at a place of the palette.
+fn coloured(colour: usize, content: &Markup) -> Markup {
+    html! {
+        g class=(class(colour)) color=(PALETTE[colour % PALETTE.len()]) fill="currentColor" stroke="currentColor" {
+            (content)
+        }
+    }
+}
+
+fn class(colour: usize) -> String {
+    format!("c{}", colour % PALETTE.len())
+}
+
+/// A point: the shape at `path`, with the file's numbers, and what a reader sees when pointing at it.
+fn point(panel: &Panel, series: &str, x: &str, point: &Point, path: &str) -> Markup {
+    html! {
+        path."pt" d=(path) data-series=(series) data-x=(maud::display(&point.x)) data-y=(maud::display(&point.y)) {
+            title { (series) ", " (x) ": " (panel.shown(point)) }
+        }
+    }
+}
+
+/// The outline of a marker: which one tells series apart for those who see no colours.
+fn shape(colour: usize, hollow: bool, x: f64, y: f64, radius: f64) -> String {
+    let [x, y, r, d] = [x, y, radius, radius * 2.0].map(number);
+    let ring = format!("m-{r} 0a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0-{d} 0");
+    let wide = number(radius * 1.35);
+    let twice = number(radius * 2.7);
+    match colour % 4 {
+        // The second ring, drawn the other way, leaves a hole.
+        _ if hollow => {
+            let half = number(radius * 0.5);
+            format!("M{x} {y}{ring}m{half} 0a{half} {half} 0 1 1 {r} 0a{half} {half} 0 1 1-{r} 0z")
+        }
+        0 => format!("M{x} {y}{ring}z"),
+        1 => format!("M{x} {y}m-{r}-{r}h{d}v{d}h-{d}z"),
+        2 => format!("M{x} {y}m0-{wide}l{wide} {wide}l-{wide} {wide}l-{wide}-{wide}z"),
+        _ => format!("M{x} {y}m0-{wide}l{wide} {twice}h-{twice}z"),
+    }
+}
+
+/// A coordinate, to a tenth.
+fn number(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
+}
+
+/// A name that fits into `most` characters: its middle gives way.
+fn shortened(name: &str, most: usize) -> String {
+    let count = name.chars().count();
+    if count <= most {
+        return name.to_owned();
+    }
+    let head = most / 2;
+    let tail: String = name.chars().skip(count - (most - head - 1)).collect();
+    format!("{}…{tail}", name.chars().take(head).collect::<String>())
+}
+
+/// A mean with its 95 % interval, from values of one place; the value alone where there is one.
+fn middle(points: &[&Point]) -> Option<(f64, Option<[f64; 2]>)> {
+    if let [only] = points {
+        return Some((only.at, only.range));
+    }
+    let values: Vec<f64> = points.iter().map(|point| point.at).collect();
+    let estimate = crate::compare::Estimate::of(&values)?;
+    Some((estimate.mean, estimate.half_width.map(|half| [estimate.mean - half, estimate.mean + half])))
+}

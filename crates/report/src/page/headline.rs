@@ -1,0 +1,130 @@
+//! What was measured, when and where, and whether to believe it.
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+
+use super::strand::load;
+use crate::{
+    doubt::Doubt,
+    format::{micros, nanos_as_micros, thousands},
+    run::{Run, Status, Step},
+};
+
+/// The page's title.
+pub(super) fn title(runs: &[Run]) -> String {
+    match runs {
+        [run] => format!("netping {}", command(run)),
+        _ => format!("netping, {} runs", runs.len()),
+    }
+}
+
+pub(super) fn section(runs: &[Run]) -> Markup {
+    html! {
+        header {
+            h1 { (title(runs)) }
+            @for (at, run) in runs.iter().enumerate() {
+                section."run" {
+                    @if runs.len() > 1 { h2 { "Run " (at + 1) ": " (command(run)) } }
+                    p."targets" {
+                        @for target in targets(run) { code { (target) } " " }
+                    }
+                    (verdict(run))
+                    (figures(run))
+                    p."where" {
+                        (run.started_at) ", on " strong { (run.environment.host) } " (" (run.environment.cpu_model) ", "
+                        (run.environment.cpus) " cores, Linux " (run.environment.kernel) "), "
+                        (run.tool.name) " " (run.tool.version)
+                        @if let Some(commit) = &run.tool.commit { " (" (commit) ")" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The command's name: the first word after the program's that is no flag.
+fn command(run: &Run) -> &str {
+    run.command_line.iter().skip(1).find(|word| !word.starts_with('-')).map_or("run", String::as_str)
+}
+
+/// What was measured, each once, in order.
+fn targets(run: &Run) -> Vec<&str> {
+    let all = run.steps.iter().map(|step| step.target.as_str()).chain(run.bulk.iter().map(|step| step.target.as_str()));
+    let mut seen = BTreeSet::new();
+    all.filter(|target| seen.insert(*target)).collect()
+}
+
+/// Every doubt, once, with what to do about it.
+fn verdict(run: &Run) -> Markup {
+    let steps: Vec<&[Doubt]> = run
+        .steps
+        .iter()
+        .map(|step| step.doubts.as_slice())
+        .chain(run.bulk.iter().map(|step| step.doubts.as_slice()))
+        .collect();
+    let mut seen: Vec<&Doubt> = Vec::new();
+    for doubt in steps.iter().copied().flatten() {
+        if seen.iter().all(|other| other.name() != doubt.name()) {
+            seen.push(doubt);
+        }
+    }
+    let concerned = |name: &str| steps.iter().filter(|doubts| doubts.iter().any(|doubt| doubt.name() == name)).count();
+    html! {
+        ul."verdict" {
+            @if run.status == Status::Partial {
+                li."doubt" { b { "PARTIAL" } ": it was interrupted, or is still going on; run it to its end for the rest" }
+            }
+            @if steps.is_empty() {
+                li."doubt" { b { "EMPTY" } ": no step was done; see what the command said, and run it again" }
+            } @else if seen.is_empty() {
+                li."valid" { b { "VALID" } ": no doubt about these numbers is known" }
+            }
+            @for doubt in seen {
+                li."doubt" {
+                    b { (doubt.name()) }
+                    @if steps.len() > 1 { " (" (concerned(doubt.name())) " of " (steps.len()) " steps)" }
+                    ": " (doubt.to_string()) "; " (doubt.remedy())
+                }
+            }
+        }
+    }
+}
+
+/// The numbers most asked for.
+fn figures(run: &Run) -> Markup {
+    let peak = run.steps.iter().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
+    let bulk = run
+        .bulk
+        .iter()
+        .filter_map(|step| step.summary)
+        .max_by(|a, b| a.gib_per_second.mean.total_cmp(&b.gib_per_second.mean));
+    html! {
+        @if peak.is_some() || bulk.is_some() {
+            dl."figures" {
+                @if let Some(step) = peak { (of_peak(step)) }
+                @if let Some(bulk) = bulk {
+                    div { dt { "highest bulk rate" } dd { (micros(bulk.gib_per_second.mean)) small { " GiB/s" } } }
+                }
+            }
+        }
+    }
+}
+
+fn of_peak(step: &Step) -> Markup {
+    let times = &step.summary.response_time;
+    html! {
+        div {
+            dt { "highest rate" }
+            dd {
+                (thousands(step.summary.rate)) small { " req/s" }
+                @if let Some(half) = step.summary.precision.rate_half_width { small { " ± " (thousands(half)) } }
+            }
+        }
+        div { dt { "at" } dd { (load(step)) } }
+        @for percent in [50.0, 99.0] {
+            div { dt { "its p" (percent) } dd { (nanos_as_micros(times.quantile(percent))) small { " µs" } } }
+        }
+        div { dt { "failed" } dd { (format!("{:.3}", step.summary.accounting.error_rate() * 100.0)) small { " %" } } }
+    }
+}

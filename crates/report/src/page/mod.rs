@@ -1,0 +1,91 @@
+//! A run, or several, as one HTML page that needs nothing else: no network, no files beside it.
+
+mod chart;
+mod charts;
+mod draw;
+mod headline;
+mod scale;
+mod settings;
+mod strand;
+mod table;
+mod unit;
+
+pub use chart::{Axis, Chart, Exact, Form, Mark, Panel, Point, Series};
+pub use scale::Scale;
+pub use unit::Unit;
+
+use std::{fs, path::Path};
+
+use maud::{DOCTYPE, PreEscaped, html};
+
+use crate::{
+    run::Run,
+    save::{SaveError, write_atomically},
+};
+
+/// What the browser may do with the page, whatever a result file says: neither fetch anything nor send it anywhere.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
+                      base-uri 'none'; form-action 'none'";
+
+/// The page: verdict, charts, settings and environment. Where there are several runs, their series share the charts.
+pub fn html(runs: &[Run]) -> String {
+    let charts = charts(runs);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="color-scheme" content="light dark";
+                title { (headline::title(runs)) }
+                // A browser asks for an icon otherwise.
+                link rel="icon" href="data:,";
+                style {
+                    (PreEscaped(include_str!("chart.css")))
+                    (PreEscaped(include_str!("style.css")))
+                }
+            }
+            body {
+                main {
+                    (headline::section(runs))
+                    @if !charts.is_empty() {
+                        section."charts" aria-label="Charts" {
+                            @for chart in &charts { (chart.figure()) }
+                        }
+                    }
+                    (settings::section(runs))
+                }
+                output."tip" aria-live="polite" hidden {}
+                script { (PreEscaped(include_str!("script.js"))) }
+            }
+        }
+    };
+    legible(&page.into_string())
+}
+
+/// The charts that the runs have data for.
+pub fn charts(runs: &[Run]) -> Vec<Chart> {
+    charts::ALL.iter().flat_map(|maker| maker(runs)).collect()
+}
+
+/// Writes each of the [`charts`] to a file of its own in `folder`, which is made if it is not there, and says how many
+/// there are.
+///
+/// # Errors
+/// [`SaveError`]; charts before the one that failed are there.
+pub fn save_charts(runs: &[Run], folder: &Path) -> Result<usize, SaveError> {
+    fs::create_dir_all(folder).map_err(|reason| SaveError { path: folder.to_owned(), reason })?;
+    let charts = charts(runs);
+    for chart in &charts {
+        write_atomically(&folder.join(chart.file_stem()).with_extension("svg"), chart.svg().as_bytes())?;
+    }
+    Ok(charts.len())
+}
+
+/// Neither HTML nor XML may hold control characters, which a file's text may.
+fn legible(text: &str) -> String {
+    let legible =
+        |c: char| if (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c };
+    text.chars().map(legible).collect()
+}

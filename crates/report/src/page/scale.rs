@@ -1,0 +1,167 @@
+//! Where on an axis a value lies, and where the ticks are.
+
+/// How values are spread over an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly, with 0.
+    Linear,
+    /// By their logarithm.
+    Log,
+    /// Quantiles in per cent, by the logarithm of 1 / (1 - q), as HdrHistogram plots them: each nine is as wide as the
+    /// one before it.
+    Nines,
+}
+
+impl Scale {
+    fn transform(self, value: f64) -> f64 {
+        match self {
+            Self::Linear => value,
+            // A time of 0 is less than the clock tells.
+            Self::Log => value.max(f64::MIN_POSITIVE).log10(),
+            Self::Nines => 2.0 - (100.0 - value).max(f64::MIN_POSITIVE).log10(),
+        }
+    }
+}
+
+/// An axis that is laid out: values over a distance in the drawing's units.
+#[derive(Debug, Clone)]
+pub struct Span {
+    scale: Scale,
+    /// The ends, in values.
+    ends: [f64; 2],
+    /// Where they are drawn.
+    places: [f64; 2],
+    ticks: Vec<f64>,
+}
+
+impl Span {
+    /// An axis with room for all `values`, drawn from the first to the second of `places`, with about `most` ticks.
+    pub fn new(scale: Scale, values: impl Iterator<Item = f64>, places: [f64; 2], most: usize) -> Self {
+        let usable = |value: &f64| value.is_finite() && (scale != Scale::Log || *value > 0.0);
+        let [low, high] = values
+            .filter(usable)
+            .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(value), high.max(value)]);
+        let (ends, ticks) = match scale {
+            Scale::Linear => linear(low.min(0.0), high.max(0.0), most),
+            Scale::Log if low > high => ([1.0, 10.0], vec![1.0, 10.0]),
+            Scale::Log => logarithmic(low * 0.9, high * 1.1, most),
+            Scale::Nines => nines(high),
+        };
+        Self { scale, ends, places, ticks }
+    }
+
+    /// Where `value` is drawn.
+    pub fn place(&self, value: f64) -> f64 {
+        let [low, high] = self.ends.map(|end| self.scale.transform(end));
+        let share = ((self.scale.transform(value) - low) / (high - low)).clamp(0.0, 1.0);
+        self.places[0] + share * (self.places[1] - self.places[0])
+    }
+
+    /// The values at the ticks.
+    pub fn ticks(&self) -> &[f64] {
+        &self.ticks
+    }
+
+    /// Ends a linear axis at its values, not at the next ticks.
+    pub fn tighten(&mut self, values: impl Iterator<Item = f64>) {
+        let [low, high] = values.fold([0.0, 0.0], |[low, high]: [f64; 2], value| [low.min(value), high.max(value)]);
+        if low < high {
+            self.ends = [low, high];
+            self.ticks.retain(|tick| (low..=high).contains(tick));
+        }
+    }
+
+    /// Puts the ticks at values that occur, where they are at least `apart` from each other.
+    pub fn tick_at(&mut self, mut values: Vec<f64>, apart: f64) {
+        values.sort_unstable_by(f64::total_cmp);
+        let mut last = f64::NEG_INFINITY;
+        values.retain(|&value| {
+            let place = self.place(value);
+            let kept = place - last >= apart;
+            if kept {
+                last = place;
+            }
+            kept
+        });
+        self.ticks = values;
+    }
+}
+
+/// From 0, or below it, to a tick at or beyond `high`.
+fn linear(low: f64, high: f64, most: usize) -> ([f64; 2], Vec<f64>) {
+    let (low, high) = if high - low > 0.0 && (high - low).is_finite() { (low, high) } else { (0.0, 1.0) };
+    let step = nice((high - low) / most.max(1) as f64);
+    let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
+    let ticks: Vec<f64> = (first..=last).map(|tick| tick as f64 * step).collect();
+    ([first as f64 * step, last as f64 * step], ticks)
+}
+
+/// 1, 2, 2.5 or 5 times a power of ten, not below `rough`.
+fn nice(rough: f64) -> f64 {
+    let power = 10_f64.powf(rough.log10().floor());
+    [1.0, 2.0, 2.5, 5.0].iter().map(|factor| factor * power).find(|step| *step >= rough * 0.999).unwrap_or(power * 10.0)
+}
+
+/// The powers of ten; where there are few, 1, 2 and 5 times them; where even those are few, what is nice.
+fn logarithmic(low: f64, high: f64, most: usize) -> ([f64; 2], Vec<f64>) {
+    let ends = [low, high];
+    let inside = |tick: &f64| (low..=high).contains(tick);
+    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    let of = |factors: &[f64], every: usize| -> Vec<f64> {
+        let powers = (first..=last).step_by(every).map(|power| 10_f64.powi(power));
+        powers.flat_map(|power| factors.iter().map(move |factor| factor * power)).filter(inside).collect()
+    };
+    let fine = of(&[1.0, 2.0, 5.0], 1);
+    if fine.len() < 3 {
+        let step = nice((high - low) / most.clamp(1, 4) as f64);
+        let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
+        return (ends, (first..=last).map(|tick| tick as f64 * step).collect());
+    }
+    let ticks = if fine.len() <= most + 1 { fine } else { of(&[1.0], 1) };
+    let every = ticks.len().div_ceil(most.max(1)).max(1);
+    (ends, if ticks.len() <= most + 1 { ticks } else { of(&[1.0], every) })
+}
+
+/// From 0 % on, a tick at 50 % and at each further nine.
+fn nines(high: f64) -> ([f64; 2], Vec<f64>) {
+    let all = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999];
+    let high = if high.is_finite() { high.clamp(90.0, 99.999_999) } else { 90.0 };
+    ([0.0, high], all.into_iter().filter(|tick| *tick <= high).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(scale: Scale, values: &[f64]) -> Vec<f64> {
+        Span::new(scale, values.iter().copied(), [0.0, 100.0], 5).ticks().to_vec()
+    }
+
+    #[test]
+    fn ticks_are_round_numbers_around_the_values() {
+        assert_eq!(ticks(Scale::Linear, &[80_016.0, 12.0]), [0.0, 20_000.0, 40_000.0, 60_000.0, 80_000.0, 100_000.0]);
+        assert_eq!(ticks(Scale::Linear, &[-3.0, 7.0]), [-4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 8.0]);
+        assert_eq!(ticks(Scale::Log, &[1.0, 900.0]), [1.0, 10.0, 100.0]);
+        assert_eq!(ticks(Scale::Log, &[2.0, 9.0]), [2.5, 5.0, 7.5]);
+        assert_eq!(ticks(Scale::Nines, &[50.0, 99.9]), [0.0, 50.0, 90.0, 99.0, 99.9]);
+    }
+
+    #[test]
+    fn values_that_no_axis_has_room_for_do_no_harm() {
+        for values in [&[][..], &[0.0], &[f64::NAN, f64::INFINITY], &[5.0, 5.0]] {
+            for scale in [Scale::Linear, Scale::Log, Scale::Nines] {
+                let span = Span::new(scale, values.iter().copied(), [10.0, 20.0], 5);
+                assert!(span.ticks().len() < 20);
+                assert!((10.0..=20.0).contains(&span.place(5.0)), "{scale:?} {values:?}");
+                assert!((10.0..=20.0).contains(&span.place(0.0)), "{scale:?} {values:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_nine_is_as_wide_as_the_one_before() {
+        let span = Span::new(Scale::Nines, [0.0, 99.99].into_iter(), [0.0, 400.0], 5);
+        let places = [90.0, 99.0, 99.9].map(|percent| span.place(percent).round());
+        assert!(places.iter().zip([100.0, 200.0, 300.0]).all(|(place, want): (&f64, f64)| (place - want).abs() < 1e-9));
+    }
+}

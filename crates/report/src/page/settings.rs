@@ -1,0 +1,209 @@
+//! Every setting and every number of each step, the machine, and the command line.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    bulk::BulkStep,
+    connect::Security,
+    format::{nanos_as_micros, optional, thousands},
+    run::{Run, Status, Step},
+};
+
+/// Names and values, as the file has them.
+type Settings = BTreeMap<String, String>;
+
+/// What a step was given, and what came of it: titles and values.
+struct Row {
+    settings: Settings,
+    results: Vec<(&'static str, String)>,
+}
+
+pub(super) fn section(runs: &[Run]) -> Markup {
+    html! {
+        @for (at, run) in runs.iter().enumerate() {
+            section."details" {
+                h2 { "Settings and environment" @if runs.len() > 1 { " of run " (at + 1) } }
+                h3 { "Command line" }
+                pre."wide" { code { (command_line(&run.command_line)) } }
+                (rows("Steps", &run.steps.iter().map(step).collect::<Vec<_>>()))
+                (rows("Bulk streams", &run.bulk.iter().map(bulk).collect::<Vec<_>>()))
+                h3 { "Environment" }
+                (list(&environment(run)))
+            }
+        }
+    }
+}
+
+/// What all rows share, as a list; what differs, as a table.
+fn rows(title: &str, rows: &[Row]) -> Markup {
+    let Some(first) = rows.first() else { return html! {} };
+    let same = |name: &str| rows.iter().all(|row| row.settings.get(name) == first.settings.get(name));
+    let mut names: Vec<&str> = rows.iter().flat_map(|row| row.settings.keys()).map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let (common, different): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| same(name));
+    let shared: Settings =
+        common.iter().filter_map(|name| Some(((*name).to_owned(), first.settings.get(*name)?.clone()))).collect();
+    html! {
+        h3 { (title) }
+        div."wide" {
+            table {
+                thead {
+                    tr {
+                        @for name in &different { th scope="col" { (name.replace('_', " ")) } }
+                        @for (name, _) in &first.results { th."num" scope="col" { (name) } }
+                    }
+                }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            @for name in &different { td { (row.settings.get(*name).map_or("-", String::as_str)) } }
+                            @for (_, value) in &row.results { td."num" { (value) } }
+                        }
+                    }
+                }
+            }
+        }
+        @if !shared.is_empty() {
+            details {
+                summary { "Settings" @if rows.len() > 1 { " of all" } }
+                (list(&shared))
+            }
+        }
+    }
+}
+
+fn list(settings: &Settings) -> Markup {
+    html! {
+        dl."settings" {
+            @for (name, value) in settings { div { dt { (name.replace('_', " ")) } dd { (value) } } }
+        }
+    }
+}
+
+fn step(step: &Step) -> Row {
+    let mut settings = fields(&step.settings);
+    settings.insert("trial".to_owned(), step.trial.to_string());
+    settings.insert("target".to_owned(), step.target.clone());
+    settings.extend(step.label.clone().map(|label| ("label".to_owned(), label)));
+    settings.insert("status".to_owned(), status(step.status));
+    settings.extend(security(step.security.as_ref()));
+    let times = &step.summary.response_time;
+    let rate = thousands(step.summary.rate);
+    let half = step.summary.precision.rate_half_width.map_or(String::new(), |half| format!(" ± {}", thousands(half)));
+    let micros = |percent: f64| nanos_as_micros(times.quantile(percent));
+    let failures: Vec<String> = step
+        .summary
+        .accounting
+        .errors
+        .iter()
+        .map(|(kind, count)| format!("{kind} {}", thousands(*count as f64)))
+        .collect();
+    let results = vec![
+        ("req/s", rate + &half),
+        ("p50 µs", micros(50.0)),
+        ("p99 µs", micros(99.0)),
+        ("p99.9 µs", micros(99.9)),
+        ("max µs", nanos_as_micros(times.max)),
+        ("tm99.9 µs", optional(times.trimmed_mean.map(|time| time / 1e3))),
+        ("sd µs", optional(times.sd.map(|time| time / 1e3))),
+        ("client CPU µs", optional(step.cost.client_cpu_us_per_request)),
+        ("server CPU µs", optional(step.cost.server_cpu_us_per_request())),
+        ("ok", thousands(step.summary.accounting.ok as f64)),
+        ("failed", if failures.is_empty() { "0".to_owned() } else { failures.join(", ") }),
+        ("no reply", thousands(step.summary.accounting.in_flight as f64)),
+        ("not sent", thousands(step.summary.accounting.not_sent as f64)),
+        ("reconnects", thousands(step.reconnects as f64)),
+    ];
+    Row { settings, results }
+}
+
+fn bulk(step: &BulkStep) -> Row {
+    let mut settings = fields(&step.settings);
+    settings.insert("target".to_owned(), step.target.clone());
+    settings.insert("status".to_owned(), status(step.status));
+    settings.extend(security(step.security.as_ref()));
+    let of = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+    let summary = step.summary.as_ref();
+    let results = vec![
+        ("runs", step.runs.len().to_string()),
+        ("GiB/s", of(summary.map(|summary| summary.gib_per_second.mean))),
+        ("±", of(summary.and_then(|summary| summary.gib_per_second.half_width))),
+        ("first byte ms", of(summary.map(|summary| summary.first_byte_seconds * 1e3))),
+        ("client CPU s/GiB", of(summary.and_then(|summary| summary.client_cpu_seconds_per_gib))),
+        ("server CPU s/GiB", of(summary.and_then(|summary| summary.server_cpu_seconds_per_gib))),
+        ("failed", step.errors.values().sum::<u64>().to_string()),
+    ];
+    Row { settings, results }
+}
+
+fn environment(run: &Run) -> Settings {
+    let mut environment = fields(&run.environment);
+    environment.insert("status".to_owned(), status(run.status));
+    environment.insert("started at".to_owned(), run.started_at.clone());
+    environment.insert("tool".to_owned(), format!("{} {}", run.tool.name, run.tool.version));
+    environment.extend(run.tool.commit.clone().map(|commit| ("commit".to_owned(), commit)));
+    environment.extend(run.order_seed.map(|seed| ("order seed".to_owned(), seed.to_string())));
+    environment
+}
+
+fn status(status: Status) -> String {
+    match status {
+        Status::Complete => "complete".to_owned(),
+        Status::Partial => "partial".to_owned(),
+    }
+}
+
+fn security(security: Option<&Security>) -> Settings {
+    let fields = security.map(fields).unwrap_or_default();
+    fields.into_iter().map(|(name, value)| (format!("security: {name}"), value)).collect()
+}
+
+/// The fields of a part of the file, so that none is forgotten; those of a map within it stand beside them.
+fn fields(part: &impl Serialize) -> Settings {
+    let mut found = Settings::new();
+    let Ok(Value::Object(fields)) = serde_json::to_value(part) else { return found };
+    for (name, value) in fields {
+        match value {
+            Value::Object(inner) => found.extend(inner.into_iter().map(|(name, value)| (name, text(&value)))),
+            value => {
+                found.insert(name, text(&value));
+            }
+        }
+    }
+    found
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The command line as a shell would take it.
+fn command_line(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
+    let quoted = |word: &String| match word {
+        word if !word.is_empty() && word.chars().all(plain) => word.clone(),
+        word => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_can_be_pasted_into_a_shell() {
+        let words = ["netping", "tcp://h:1", "p99>2ms", "it's", ""].map(str::to_owned);
+        assert_eq!(command_line(&words), r"netping tcp://h:1 'p99>2ms' 'it'\''s' ''");
+    }
+}

@@ -1,0 +1,159 @@
+//! Pages of every kind of report. They are left in `target/tmp/page` for the test that opens them in a browser.
+
+mod fixture;
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use netping_report::{
+    Run,
+    page::{self, Chart, Exact},
+};
+use serde_json::Value;
+
+use fixture::HOSTILE;
+
+fn kinds(runs: &[Run]) -> Vec<String> {
+    page::charts(runs).iter().map(Chart::file_stem).collect()
+}
+
+/// Every number in a file.
+fn numbers(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_u64().map(|number| number.to_string());
+            into.insert(whole.unwrap_or_else(|| number.as_f64().unwrap().to_string()));
+        }
+        Value::Array(values) => values.iter().for_each(|value| numbers(value, into)),
+        Value::Object(values) => values.values().for_each(|value| numbers(value, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn each_kind_of_run_has_its_charts() {
+    let of = |run: Run| kinds(&[run]);
+    let closed = ["throughput", "latency", "quantiles", "time", "fairness"];
+    assert_eq!(of(fixture::sweep(80_000.0)), closed);
+    assert_eq!(of(fixture::open()), ["throughput-open", "latency-open", "quantiles", "time", "fairness"]);
+    assert_eq!(of(fixture::ladder()), ["ladder", "throughput", "latency", "quantiles", "fairness"]);
+    assert_eq!(of(fixture::connect()), ["connect", "throughput", "latency", "quantiles", "time"]);
+    assert_eq!(of(fixture::bulk()), ["bulk"]);
+    assert_eq!(
+        of(fixture::overheads()),
+        ["overhead", "throughput-open", "latency-open", "quantiles", "time", "fairness"]
+    );
+    assert_eq!(of(fixture::trials()), closed);
+    assert_eq!(of(fixture::empty()), [""; 0]);
+}
+
+#[test]
+fn points_hold_the_numbers_of_the_file() {
+    for (name, runs) in fixture::all() {
+        let mut known = BTreeSet::new();
+        for run in &runs {
+            numbers(&serde_json::from_str(&run.to_json().unwrap()).unwrap(), &mut known);
+        }
+        let html = page::html(&runs);
+        let mut points = 0;
+        for chart in page::charts(&runs) {
+            for point in chart.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points) {
+                points += 1;
+                let y = point.y.to_string();
+                assert!(html.contains(&format!("data-y=\"{y}\"")), "{name}");
+                // The file has a quantile curve as a histogram, of which the summary names a part.
+                let named = chart.kind != "quantiles"
+                    || runs.len() * runs[0].steps.len() == 1 && [50.0, 90.0, 99.0, 99.9].contains(&point.x.value());
+                assert!(!named || known.contains(&y), "{name}: {} has {y}, which the file has not", chart.kind);
+            }
+        }
+        assert_eq!(html.matches("class=\"pt\"").count(), points, "{name}");
+        assert_eq!(html.matches("<figure ").count(), html.matches("<svg ").count(), "{name}");
+    }
+}
+
+#[test]
+fn a_curve_has_the_quantiles_of_the_summary() {
+    let run = fixture::run(&["latency"], vec![fixture::step("tcp://h:1", 1, None, 20_000.0, 2)]);
+    let charts = page::charts(std::slice::from_ref(&run));
+    let curve = charts.iter().find(|chart| chart.kind == "quantiles").unwrap();
+    let points = &curve.panels[0].series[0].points;
+    for (name, value) in &run.steps[0].summary.service_time.quantiles {
+        let percent: f64 = name[1..].parse().unwrap();
+        let drawn = points.iter().find(|point| point.x == Exact::Real(percent));
+        // Below the median, round quantiles are not among the points.
+        if percent >= 50.0 {
+            assert_eq!(drawn.map(|point| point.y.clone()), value.map(Exact::Whole), "{name}");
+        }
+    }
+}
+
+#[test]
+fn text_of_a_file_stays_text() {
+    let runs = [fixture::hostile(), fixture::hostile()];
+    let html = page::html(&runs);
+    assert_eq!(html.matches("<script").count(), 1);
+    assert!(!html.contains(HOSTILE) && !html.contains("<script>alert"));
+    assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;"));
+    assert!(!html.contains('\u{7}'));
+    for chart in page::charts(&runs) {
+        let svg = chart.svg();
+        assert!(!svg.contains("<script") && !svg.contains('\u{7}'), "{}", chart.kind);
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>"), "{}", chart.kind);
+    }
+}
+
+#[test]
+fn a_page_needs_nothing_from_elsewhere_and_stays_small() {
+    for (name, runs) in fixture::all() {
+        let html = page::html(&runs);
+        assert!(html.len() < 1_000_000, "{name}: {} bytes", html.len());
+        let own = html.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+        for link in ["http://", "https://", " src=", "url(", "@import"] {
+            assert!(!own.contains(link), "{name}: {link}");
+        }
+    }
+}
+
+#[test]
+fn the_verdict_says_what_to_do() {
+    let html = |run| page::html(&[run]);
+    assert!(html(fixture::sweep(1e5)).contains("VALID"));
+    let doubtful = html(fixture::doubts());
+    for text in ["PARTIAL", "CLIENT_BOUND", "give the client more --workers", "(1 of 2 steps)", "reset 120, grpc_14 7"]
+    {
+        assert!(doubtful.contains(text), "{text}");
+    }
+    assert!(!doubtful.contains("VALID"));
+    let empty = html(fixture::empty());
+    assert!(empty.contains("EMPTY") && !empty.contains("VALID") && !empty.contains("<figure"));
+}
+
+#[test]
+fn every_setting_is_there() {
+    let html = page::html(&[fixture::open()]);
+    let settings = serde_json::to_value(&fixture::open().steps[0].settings).unwrap();
+    for name in settings.as_object().unwrap().keys() {
+        assert!(html.contains(&name.replace('_', " ")), "{name}");
+    }
+    for text in
+        ["client-1", "AMD EPYC 9B14", "6.18.44", "tsc", "netping throughput tcp://server-1:8004 --rate 10k..80kx2"]
+    {
+        assert!(html.contains(text), "{text}");
+    }
+}
+
+/// What `.ci/page.py` opens in a browser: each page, the runs that it is of, and its charts as files.
+#[test]
+fn pages_are_written_for_the_browser() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page");
+    for (name, runs) in fixture::all() {
+        let folder = folder.join(name);
+        let written = page::save_charts(&runs, &folder).unwrap();
+        assert_eq!(written, kinds(&runs).len());
+        fs::write(folder.join("page.html"), page::html(&runs)).unwrap();
+        assert_eq!(fs::read_to_string(folder.join("page.html")).unwrap(), page::html(&runs));
+        for (at, run) in runs.iter().enumerate() {
+            run.save(&folder.join(format!("run{}.json", at + 1))).unwrap();
+        }
+    }
+}
