@@ -69,7 +69,7 @@ pub fn charts(runs: &[Run]) -> Vec<Chart> {
     charts::ALL.iter().flat_map(|maker| maker(runs)).collect()
 }
 
-/// Writes the page of [`html`] to a file, by [`write_atomically`].
+/// Writes the page of [`html()`] to a file, by [`write_atomically`].
 ///
 /// # Errors
 /// [`SaveError`], and then the old file is as it was.
@@ -77,7 +77,7 @@ pub fn save(runs: &[Run], path: &Path) -> Result<(), SaveError> {
     write_atomically(path, html(runs).as_bytes())
 }
 
-/// Writes each of the [`charts`] to a file of its own in `folder`, which is made if it is not there, and says how many
+/// Writes each of the [`charts()`] to a file of its own in `folder`, which is made if it is not there, and says how many
 /// there are.
 ///
 /// # Errors

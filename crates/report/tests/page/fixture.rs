@@ -245,22 +245,22 @@ pub fn empty() -> Run {
 /// Texts that would break out of a page that does not escape them.
 pub fn hostile() -> Run {
     let mut run = run(&["throughput", HOSTILE], Vec::new());
-    run.environment.host = HOSTILE.to_owned();
-    run.environment.cpu_model = HOSTILE.to_owned();
-    run.environment.kernel = HOSTILE.to_owned();
+    run.environment.host = HOSTILE.into();
+    run.environment.cpu_model = HOSTILE.into();
+    run.environment.kernel = HOSTILE.into();
     run.environment.system.insert(HOSTILE.to_owned(), HOSTILE.to_owned());
-    run.started_at = HOSTILE.to_owned();
+    run.started_at = HOSTILE.into();
     run.tool.commit = Some(HOSTILE.to_owned());
-    run.tool.version = HOSTILE.to_owned();
+    run.tool.version = HOSTILE.into();
     for callers in [1, 8] {
         let mut labelled = step(HOSTILE, callers, None, 5000.0, 3);
         labelled.label = Some(format!("{HOSTILE}{callers}"));
-        labelled.settings.client = HOSTILE.to_owned();
-        labelled.settings.arrivals = HOSTILE.to_owned();
+        labelled.settings.client = HOSTILE.into();
+        labelled.settings.arrivals = HOSTILE.into();
         run.steps.push(labelled);
     }
     run.bulk = bulk().bulk;
-    run.bulk[0].target = HOSTILE.to_owned();
+    run.bulk[0].target = HOSTILE.into();
     let overhead =
         Overhead { via: HOSTILE.to_owned(), measure: HOSTILE.to_owned(), ..overheads().overheads[0].clone() };
     run.overheads = vec![overhead];
