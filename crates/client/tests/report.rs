@@ -15,7 +15,7 @@ fn a_measurement_becomes_a_page_and_charts() {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("run.json");
     let server = Server::start("tokio", &[]);
-    let flags = ["-c", "1,4", "-d", "1200ms", "--warmup", "100ms", "--json", json.to_str().unwrap()];
+    let flags = ["-c", "4,8", "-d", "1200ms", "--warmup", "100ms", "--json", json.to_str().unwrap()];
     let output = run(&[&["throughput", &server.url], &flags[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 

@@ -1,7 +1,8 @@
-//! What netping makes of its samples: histograms, statistics, result files and tables. No sockets, no clock.
+//! What netping makes of its samples: histograms, statistics, result files, tables and pages. No sockets, no
+//! clock.
 //!
 //! A worker's [`Recorder`] takes samples; [`Collector`] adds up what all workers recorded; the [`Summary`] of the sum
-//! stands in a [`Run`], which is saved as JSON and shown in a [`table`].
+//! stands in a [`Run`], which is saved as JSON and shown in a [`table`] or on a [`page`].
 
 mod bulk;
 mod check;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
-use super::strand::load;
+use super::{strand::load, unit::counted};
 use crate::{
     doubt::Doubt,
     format::{micros, nanos_as_micros, thousands},
@@ -33,7 +33,7 @@ pub(super) fn section(runs: &[Run]) -> Markup {
                     (figures(run))
                     p."where" {
                         (run.started_at) ", on " strong { (run.environment.host) } " (" (run.environment.cpu_model) ", "
-                        (run.environment.cpus) " cores, Linux " (run.environment.kernel) "), "
+                        (counted(run.environment.cpus as f64, "cores")) ", Linux " (run.environment.kernel) "), "
                         (run.tool.name) " " (run.tool.version)
                         @if let Some(commit) = &run.tool.commit { " (" (commit) ")" }
                     }

@@ -69,7 +69,7 @@ pub fn charts(runs: &[Run]) -> Vec<Chart> {
     charts::ALL.iter().flat_map(|maker| maker(runs)).collect()
 }
 
-/// Writes each of the [`charts`] to a file of its own in `folder`, which is made if it is not there, and says how many
+/// Writes each of the [`charts()`] to a file of its own in `folder`, which is made if it is not there, and says how many
 /// there are.
 ///
 /// # Errors

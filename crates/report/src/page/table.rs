@@ -70,3 +70,41 @@ fn shown(form: &Form, point: &Point) -> String {
         (Form::Rows, number) => number.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{
+        chart::{Panel, Series},
+        unit::Unit,
+    };
+
+    #[test]
+    fn panels_stand_side_by_side_and_trials_below_each_other() {
+        let panel = |title: &str, values: [f64; 2]| Panel {
+            title: title.to_owned(),
+            unit: Unit::Rate,
+            form: Form::Rows,
+            series: vec![Series {
+                name: "tcp".to_owned(),
+                colour: 0,
+                dashed: false,
+                points: values.map(|value| Point::new(64_u64, value)).to_vec(),
+            }],
+        };
+        let mut panels = vec![panel("first", [1.0, 2.0]), panel("second", [3.0, 4.0])];
+        panels[1].series[0].points.pop();
+        let chart = Chart {
+            kind: "k",
+            variant: None,
+            title: String::new(),
+            note: String::new(),
+            x_title: "x",
+            keys: vec![],
+            panels,
+        };
+        let cells: Vec<Vec<Option<String>>> = lines(&chart).into_iter().map(|line| line.cells).collect();
+        let cell = |text: &str| Some(text.to_owned());
+        assert_eq!(cells, [[cell("1 req/s"), cell("3 req/s")], [cell("2 req/s"), None]]);
+    }
+}

@@ -246,22 +246,22 @@ pub fn empty() -> Run {
 /// Texts that would break out of a page that does not escape them.
 pub fn hostile() -> Run {
     let mut run = run(&["throughput", HOSTILE], Vec::new());
-    HOSTILE.clone_into(&mut run.environment.host);
-    HOSTILE.clone_into(&mut run.environment.cpu_model);
-    HOSTILE.clone_into(&mut run.environment.kernel);
+    run.environment.host = HOSTILE.into();
+    run.environment.cpu_model = HOSTILE.into();
+    run.environment.kernel = HOSTILE.into();
     run.environment.system.insert(HOSTILE.to_owned(), HOSTILE.to_owned());
-    HOSTILE.clone_into(&mut run.started_at);
+    run.started_at = HOSTILE.into();
     run.tool.commit = Some(HOSTILE.to_owned());
-    HOSTILE.clone_into(&mut run.tool.version);
+    run.tool.version = HOSTILE.into();
     for callers in [1, 8] {
         let mut labelled = step(HOSTILE, callers, None, 5000.0, 3);
         labelled.label = Some(format!("{HOSTILE}{callers}"));
-        HOSTILE.clone_into(&mut labelled.settings.client);
-        HOSTILE.clone_into(&mut labelled.settings.arrivals);
+        labelled.settings.client = HOSTILE.into();
+        labelled.settings.arrivals = HOSTILE.into();
         run.steps.push(labelled);
     }
     run.bulk = bulk().bulk;
-    HOSTILE.clone_into(&mut run.bulk[0].target);
+    run.bulk[0].target = HOSTILE.into();
     let overhead =
         Overhead { via: HOSTILE.to_owned(), measure: HOSTILE.to_owned(), ..overheads().overheads[0].clone() };
     run.overheads = vec![overhead];

@@ -190,3 +190,26 @@ fn middle(points: &[&Point]) -> Option<(f64, Option<[f64; 2]>)> {
     let estimate = crate::compare::Estimate::of(&values)?;
     Some((estimate.mean, estimate.half_width.map(|half| [estimate.mean - half, estimate.mean + half])))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_loses_its_middle() {
+        assert_eq!(shortened("tcp://h:1", 9), "tcp://h:1");
+        assert_eq!(shortened("tcp://häuser:8004", 10), "tcp:/…8004");
+    }
+
+    #[test]
+    fn several_values_have_a_mean_with_its_interval_and_one_has_its_own() {
+        let point = |y: f64| Point::new("x", y).with_range(Some([0.0, 9.0]));
+        let [a, b, c] = [1.0, 2.0, 3.0].map(point);
+        assert_eq!(middle(&[&a]), Some((1.0, Some([0.0, 9.0]))));
+        let (mean, range) = middle(&[&a, &b, &c]).unwrap();
+        // t(0.975, 2) = 4.303, and the standard error is 0.577.
+        let [low, high] = range.unwrap();
+        assert!((mean - 2.0).abs() < 1e-9 && (low + 0.484).abs() < 1e-3 && (high - 4.484).abs() < 1e-3);
+        assert_eq!(middle(&[]), None);
+    }
+}
