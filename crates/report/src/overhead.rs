@@ -128,14 +128,14 @@ fn quantiles(direct: &[Step], by_way: &[Step], percent: f64) -> Option<Differenc
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, slice};
+    use std::slice;
 
     use super::*;
     use crate::{
         collector::Collector,
         recorder::{Interval, LoopKind, Window},
-        run::{Histograms, Status, StepSettings},
-        summary::Cost,
+        run::StepSettings,
+        sample,
     };
 
     /// A trial with these response times, in microseconds, `times` of each.
@@ -147,42 +147,9 @@ mod tests {
         }
         let mut collector = Collector::new(LoopKind::Open);
         collector.add(interval);
-        let collected = collector.finish(Window { start: 0, end: 1_000_000_000 }, &[], 0);
-        Step {
-            window_started_at: None,
-            target: "tcp://127.0.0.1:8004".to_owned(),
-            label: None,
-            trial: 1,
-            status: Status::Complete,
-            settings: StepSettings {
-                arrivals: "constant".to_owned(),
-                planned_rate: Some(1000.0),
-                seed: None,
-                callers: 1,
-                connections: 1,
-                workers: 1,
-                pinned: false,
-                busy_poll: false,
-                client: "line".to_owned(),
-                payload_bytes: 4,
-                response_bytes: None,
-                message: None,
-                warmup_seconds: 0.0,
-                duration_seconds: Some(1.0),
-                requests: None,
-                timeout_seconds: 5.0,
-                requests_per_connection: Some(50),
-            },
-            summary: collected.summary(),
-            cost: Cost::default(),
-            reconnects: 0,
-            security: None,
-            connect: BTreeMap::new(),
-            fairness: None,
-            doubts: Vec::new(),
-            intervals: Vec::new(),
-            histograms: Histograms::of(&collected),
-        }
+        let step = sample::of(&collector.finish(Window { start: 0, end: 1_000_000_000 }, &[], 0));
+        let settings = StepSettings { arrivals: "constant".to_owned(), planned_rate: Some(1000.0), ..step.settings };
+        Step { settings, ..step }
     }
 
     /// Trials whose times lie around these levels.

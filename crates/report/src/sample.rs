@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Collector, Cost, Environment, Histograms, Interval, LoopKind, Recorder, Run, SCHEMA_VERSION, Sample, Sink, Status,
-    Step, StepSettings, Tool, Window,
+    Collected, Collector, Cost, Environment, Histograms, Interval, LoopKind, Recorder, Run, SCHEMA_VERSION, Sample,
+    Sink, Status, Step, StepSettings, Tool, Window,
 };
 
 /// Where the windows begin, on the run's clock: late enough for the longest time to have begun before.
@@ -40,7 +40,14 @@ pub(crate) fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
         }
     }
     recorder.finish();
-    let collected = collector.finish(window, &[], 0);
+    let step = of(&collector.finish(window, &[], 0));
+    let settings = StepSettings { callers: 8, connections: 8, workers: 2, ..step.settings };
+    let cost = Cost { client_worker_cpu_seconds: vec![0.5, 0.5], client_cpu_us_per_request: Some(10.0), server: None };
+    Step { settings, cost, ..step }
+}
+
+/// What was recorded, as a step of one caller.
+pub(crate) fn of(collected: &Collected) -> Step {
     Step {
         target: "tcp://127.0.0.1:8004".to_owned(),
         label: None,
@@ -51,9 +58,9 @@ pub(crate) fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
             arrivals: "closed".to_owned(),
             planned_rate: None,
             seed: None,
-            callers: 8,
-            connections: 8,
-            workers: 2,
+            callers: 1,
+            connections: 1,
+            workers: 1,
             pinned: false,
             busy_poll: false,
             client: "line".to_owned(),
@@ -61,20 +68,20 @@ pub(crate) fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
             response_bytes: None,
             message: None,
             warmup_seconds: 0.0,
-            duration_seconds: Some(seconds as f64),
+            duration_seconds: Some(collected.window.seconds()),
             requests: None,
             timeout_seconds: 5.0,
             requests_per_connection: None,
         },
         summary: collected.summary(),
-        cost: Cost { client_worker_cpu_seconds: vec![0.5, 0.5], client_cpu_us_per_request: Some(10.0), server: None },
+        cost: Cost::default(),
         reconnects: 0,
         security: None,
         connect: BTreeMap::new(),
         fairness: None,
         doubts: Vec::new(),
         intervals: collected.intervals.clone(),
-        histograms: Histograms::of(&collected),
+        histograms: Histograms::of(collected),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    BulkRun, BulkSettings, BulkStep, BulkSummary, Collector, Cost, Direction, Environment, Estimate, Histograms,
-    Interval, LoopKind, Run, SCHEMA_VERSION, Status, Step, StepSettings, Tool, Window, record,
+    BulkRun, BulkSettings, BulkStep, BulkSummary, Collector, Cost, Direction, Environment, Estimate, Interval,
+    LoopKind, Run, Status, Step, StepSettings, Window, record, sample,
 };
 
 /// A label with everything that some format has a meaning for.
@@ -18,65 +18,20 @@ pub fn step(target: &str, callers: usize, times: &[u64]) -> Step {
     }
     let mut collector = Collector::new(LoopKind::Closed);
     collector.add(interval);
-    let collected = collector.finish(Window { start: 0, end: 1_000_000_000 }, &[], 0);
-    Step {
-        window_started_at: None,
-        target: target.to_owned(),
-        label: None,
-        trial: 1,
-        status: Status::Complete,
-        settings: StepSettings {
-            arrivals: "closed".to_owned(),
-            planned_rate: None,
-            seed: None,
-            callers,
-            connections: callers,
-            workers: 1,
-            pinned: false,
-            busy_poll: false,
-            client: "line".to_owned(),
-            payload_bytes: 4,
-            response_bytes: None,
-            message: None,
-            warmup_seconds: 0.5,
-            duration_seconds: Some(1.0),
-            requests: None,
-            timeout_seconds: 5.0,
-            requests_per_connection: None,
-        },
-        summary: collected.summary(),
-        cost: Cost { client_cpu_us_per_request: Some(7.25), ..Cost::default() },
-        reconnects: 0,
-        security: None,
-        connect: BTreeMap::new(),
-        fairness: None,
-        doubts: Vec::new(),
-        intervals: collected.intervals.clone(),
-        histograms: Histograms::of(&collected),
-    }
+    let step = sample::of(&collector.finish(Window { start: 0, end: 1_000_000_000 }, &[], 0));
+    let settings = StepSettings { callers, connections: callers, warmup_seconds: 0.5, ..step.settings };
+    let cost = Cost { client_cpu_us_per_request: Some(7.25), ..Cost::default() };
+    Step { target: target.to_owned(), settings, cost, ..step }
 }
 
 /// A run of these steps.
 pub fn run(steps: Vec<Step>) -> Run {
+    let run = sample::run(steps);
     Run {
-        parts: Vec::new(),
-        schema_version: SCHEMA_VERSION,
-        status: Status::Complete,
-        tool: Tool { name: "netping".to_owned(), version: "0.1.0".to_owned(), commit: None },
         command_line: ["netping", "latency", "tcp://h:2", "tcp://h:1"].map(str::to_owned).to_vec(),
         started_at: "2026-01-02T03:04:05Z".to_owned(),
-        environment: Environment {
-            host: "h".to_owned(),
-            kernel: "6.1".to_owned(),
-            cpu_model: "a processor".to_owned(),
-            cpus: 8,
-            open_files: 1024,
-            system: BTreeMap::new(),
-        },
-        order_seed: None,
-        steps,
-        bulk: Vec::new(),
-        overheads: Vec::new(),
+        environment: Environment { cpu_model: "a processor".to_owned(), cpus: 8, ..run.environment },
+        ..run
     }
 }
 
