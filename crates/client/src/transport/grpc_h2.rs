@@ -154,17 +154,26 @@ pub(crate) fn put_prefix(bytes: &mut BytesMut, length: usize) {
 
 /// Reads the whole body, and gives its bytes back to the flow control.
 pub(crate) async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, Failure> {
-    let mut whole = Bytes::new();
+    // Most replies are one chunk, which is kept as it is; what follows a first one is copied once.
+    let mut first = Bytes::new();
+    let mut whole = BytesMut::new();
     while let Some(chunk) = body.data().await {
         let chunk = chunk.map_err(failure)?;
         // It fails only on a stream that is closed, and then the next read tells.
         let _ = body.flow_control().release_capacity(chunk.len());
-        whole = if whole.is_empty() { chunk } else { [whole, chunk].concat().into() };
-        if whole.len() > limit {
+        if first.len().max(whole.len()) + chunk.len() > limit {
             return Err(Failure::request(ErrorKind::Mismatch, "the reply is longer than expected"));
         }
+        if first.is_empty() {
+            first = chunk;
+            continue;
+        }
+        if whole.is_empty() {
+            whole.extend_from_slice(&first);
+        }
+        whole.extend_from_slice(&chunk);
     }
-    Ok(whole)
+    Ok(if whole.is_empty() { first } else { whole.freeze() })
 }
 
 /// What the server says of the call: in the trailers, or in the headers where there is no message.
