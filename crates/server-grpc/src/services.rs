@@ -110,10 +110,11 @@ impl DataService for Services {
         let mut left = if total_bytes == 0 { self.bulk.total } else { total_bytes };
         let chunk = if chunk_bytes == 0 { self.bulk.chunk } else { chunk_bytes } as usize;
         self.check_length("a chunk", chunk)?;
-        // One chunk serves the whole stream: its messages share these bytes.
-        let mut pattern = Vec::with_capacity(AHEAD + chunk);
+        // One chunk serves the whole stream: its messages share these bytes. A short stream needs no more than its own.
+        let longest = left.min(chunk as u64) as usize;
+        let mut pattern = Vec::with_capacity(AHEAD + longest);
         pattern.resize(AHEAD, 0);
-        payload::repeat_into(payload::BULK_PATTERN, chunk, &mut pattern);
+        payload::repeat_into(payload::BULK_PATTERN, longest, &mut pattern);
         let pattern = Bytes::from(pattern).slice(AHEAD..);
         let messages = std::iter::from_fn(move || {
             let length = left.min(chunk as u64);
