@@ -221,6 +221,18 @@ fn what_is_over_a_servers_limit_is_told_with_the_flag() {
 }
 
 #[test]
+fn a_message_is_no_longer_than_its_streams_share() {
+    for (kind, flag) in [("threads", "--max-frame"), ("tokio", "--max-frame"), ("grpc", "--max-message")] {
+        let server = Server::start(kind, &[flag, "200000"]);
+        for direction in [&[][..], &["--verify"], &["--direction", "up"]] {
+            let fixed = ["--size", "1600000", "--chunk", "1600000", "--streams", "16", "--runs", "1"];
+            let (steps, text) = bulk(0, &server.url, &[&fixed, direction].concat());
+            assert_eq!(steps[0]["runs"][0]["bytes"], 1_600_000, "{kind} {direction:?}: {text}");
+        }
+    }
+}
+
+#[test]
 fn a_server_that_says_nothing_or_too_much_fails_the_run() {
     let serve = |behave: fn(TcpStream)| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -52,9 +52,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
     pub fn new(recv: R, send: W, shape: &Rc<Shape>) -> Self {
         let ahead = match shape.direction {
             Direction::Down => ahead(shape.chunk),
-            Direction::Up => usize::MAX,
+            Direction::Up => shape.messages,
         };
-        let batch = Batch::new(&request(shape, shape.chunk), ahead);
+        let batch = Batch::new(request(shape, shape.chunk), ahead);
         Self { recv, send, shape: Rc::clone(shape), buffer: vec![0; BUFFER], batch }
     }
 

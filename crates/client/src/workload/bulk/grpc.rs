@@ -100,7 +100,7 @@ pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure
                 Direction::Down => Box::new(Down(calls("/grpc_bench.DataService/GiveMeData"))),
                 Direction::Up => Box::new(Up {
                     calls: calls("/grpc_bench.DataService/TakeMyData"),
-                    batch: Batch::new(&messages::message(shape.message(shape.chunk)), usize::MAX),
+                    batch: Batch::new(messages::message(shape.message(shape.chunk)), shape.messages),
                 }),
             }
         };

@@ -7,7 +7,11 @@ use futures_util::future::LocalBoxFuture;
 use netping_protocol::{payload, tls::Negotiated};
 use netping_report::{BulkSettings, Direction};
 
-use super::{check::Check, cut::Cut, meter::Meter};
+use super::{
+    check::Check,
+    cut::{self, Cut},
+    meter::Meter,
+};
 use crate::transport::{Endpoint, Failure};
 
 /// Short messages are put together to at least so many bytes before they are handed to the transport.
@@ -46,13 +50,8 @@ pub(super) struct Spec {
 
 impl Spec {
     pub fn new(endpoint: Endpoint, settings: BulkSettings) -> Self {
-        // No message is longer than all there is to send.
-        let longest = settings.size_bytes.min(settings.chunk_bytes) as usize;
-        let mut pattern = BytesMut::with_capacity(longest);
-        payload::repeat_into(payload::BULK_PATTERN, longest, &mut pattern);
-        let shape =
-            Shape { direction: settings.direction, chunk: longest, verify: settings.verify, pattern: pattern.freeze() };
-        Self { endpoint, settings, shape: Rc::new(shape) }
+        let shape = Rc::new(Shape::new(&settings));
+        Self { endpoint, settings, shape }
     }
 
     /// The window that was asked for; a window has at most 31 bits.
@@ -67,18 +66,37 @@ pub(super) struct Shape {
     pub direction: Direction,
     /// Bytes of each message but the last.
     pub chunk: usize,
+    /// How many such messages a stream has at most in a run.
+    pub messages: usize,
     verify: bool,
-    /// Every message is a beginning of this.
+    /// Every message is a beginning of this; empty where nobody looks at it.
     pattern: Bytes,
 }
 
 impl Shape {
+    /// As `settings` ask for.
+    pub fn new(settings: &BulkSettings) -> Self {
+        // No message is longer than all that its stream carries.
+        let share = cut::shares(settings.size_bytes, settings.streams).max().unwrap_or_default();
+        let chunk = share.min(settings.chunk_bytes) as usize;
+        let needed = if settings.verify || settings.direction == Direction::Up { chunk } else { 0 };
+        let mut pattern = BytesMut::with_capacity(needed);
+        payload::repeat_into(payload::BULK_PATTERN, needed, &mut pattern);
+        Self {
+            direction: settings.direction,
+            chunk,
+            messages: Cut::new(share, chunk).full as usize,
+            verify: settings.verify,
+            pattern: pattern.freeze(),
+        }
+    }
+
     /// How the messages of a stream that is to carry `bytes` are cut.
     pub fn cut(&self, bytes: u64) -> Cut {
         Cut::new(bytes, self.chunk)
     }
 
-    /// A message of `length` bytes, which is at most a chunk.
+    /// A message of `length` bytes to send up, which is at most a chunk.
     pub fn message(&self, length: usize) -> &[u8] {
         &self.pattern[..length]
     }
@@ -100,9 +118,12 @@ pub(super) struct Batch {
 
 impl Batch {
     /// Of `message`, which is not empty, up to `most` times.
-    pub fn new(message: &[u8], most: usize) -> Self {
-        let times = (BATCH / message.len().max(1)).clamp(1, most.max(1));
-        Self { bytes: message.repeat(times).into(), length: message.len() }
+    pub fn new(message: Vec<u8>, most: usize) -> Self {
+        let length = message.len();
+        let times = (BATCH / length.max(1)).clamp(1, most.max(1));
+        // A long message is not copied.
+        let bytes = if times == 1 { message } else { message.repeat(times) };
+        Self { bytes: bytes.into(), length }
     }
 
     /// How many messages it has.
@@ -122,10 +143,39 @@ mod tests {
 
     #[test]
     fn short_messages_go_together_and_long_ones_alone() {
-        let short = Batch::new(b"abc", usize::MAX);
+        let short = Batch::new(b"abc".to_vec(), usize::MAX);
         assert_eq!(short.messages(), (BATCH / 3) as u64);
         assert_eq!(short.first(2), "abcabc");
-        assert_eq!(Batch::new(b"abc", 5).messages(), 5);
-        assert_eq!(Batch::new(&vec![0; BATCH + 1], usize::MAX).messages(), 1);
+        assert_eq!(Batch::new(b"abc".to_vec(), 5).messages(), 5);
+        assert_eq!(Batch::new(vec![0; BATCH + 1], usize::MAX).messages(), 1);
+    }
+
+    /// For runs of 1000 bytes on four streams.
+    fn settings(chunk_bytes: u64, direction: Direction, verify: bool) -> BulkSettings {
+        BulkSettings {
+            direction,
+            size_bytes: 1000,
+            chunk_bytes,
+            streams: 4,
+            window_bytes: None,
+            frame_bytes: None,
+            verify,
+        }
+    }
+
+    #[test]
+    fn no_message_is_longer_than_its_streams_share() {
+        for (chunk, expected) in [(1000, (250, 1)), (250, (250, 1)), (249, (249, 1)), (10, (10, 25))] {
+            let shape = Shape::new(&settings(chunk, Direction::Up, false));
+            assert_eq!((shape.chunk, shape.messages), expected);
+            assert_eq!(shape.message(shape.chunk).len(), shape.chunk);
+        }
+    }
+
+    #[test]
+    fn messages_are_held_only_where_they_are_sent_or_compared() {
+        let held = |direction, verify| Shape::new(&settings(100, direction, verify)).pattern.len();
+        assert_eq!(held(Direction::Down, false), 0);
+        assert_eq!([held(Direction::Down, true), held(Direction::Up, false)], [100, 100]);
     }
 }
