@@ -303,6 +303,10 @@ fn ctrl_c_keeps_the_runs_that_were_made() {
     let run = load(&file);
     assert_eq!((&run["status"], &run["bulk"][0]["status"]), (&"partial".into(), &"partial".into()));
     assert_eq!(run["bulk"][0]["errors"], serde_json::json!({}));
+    // None was made, and nobody is told that it may be believed.
+    assert_eq!(run["bulk"][0]["doubts"][0], serde_json::json!({ "kind": "FEW_RUNS", "runs": 0 }));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("FEW_RUNS") && !text.contains("VALID"), "{text}");
 }
 
 #[test]

@@ -55,6 +55,10 @@ pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
     };
     let mut steps: Vec<BulkStep> = plans.iter().enumerate().map(|(at, plan)| step(plan, &benches, at)).collect();
     let shared: Vec<bool> = plans.iter().map(|plan| environment::is_own(&plan.target)).collect();
+    // The user may end it before every combination had its run.
+    for (step, shared) in steps.iter_mut().zip(&shared) {
+        step.settle(*shared);
+    }
     session.keep_bulk(&steps);
     let mut random = ChaCha8Rng::seed_from_u64(args.order_seed);
     'rounds: for round in 1..=args.runs {
