@@ -3,8 +3,8 @@
 mod common;
 
 use std::{
-    io::{Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    io::{self, Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -155,6 +155,49 @@ fn serve_either(stream: TcpStream, acceptor: &Acceptor, last: usize) -> usize {
         }
         count
     })
+}
+
+/// Serves gRPC from a connection: each reply is the request's message, which is what an echo is. It says goodbye with the
+/// request number `last`.
+fn serve_grpc(stream: TcpStream, last: usize) -> usize {
+    stream.set_nonblocking(true).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::from_std(stream).unwrap();
+        let Ok(mut connection) = h2::server::handshake(stream).await else { return 0 };
+        let mut count = 0;
+        while let Some(Ok((request, mut respond))) = connection.accept().await {
+            count += 1;
+            if count == last {
+                connection.graceful_shutdown();
+            }
+            tokio::spawn(async move {
+                let (mut body, mut message) = (request.into_body(), Vec::new());
+                while let Some(Ok(data)) = body.data().await {
+                    message.extend_from_slice(&data);
+                }
+                let mut reply = respond.send_response(http::Response::new(()), false).unwrap();
+                reply.send_data(message.into(), false).unwrap();
+                let trailers = [(http::HeaderName::from_static("grpc-status"), http::HeaderValue::from_static("0"))];
+                reply.send_trailers(trailers.into_iter().collect()).unwrap();
+            });
+        }
+        count
+    })
+}
+
+/// Reads what a client of HTTP/2 says until it asks for something (RFC 9113, sections 3.4, 4.1 and 6.2).
+fn read_until_request(stream: &mut TcpStream) -> io::Result<()> {
+    stream.read_exact(&mut [0; 24])?;
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head)?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        stream.read_exact(&mut vec![0; length as usize])?;
+        if head[3] == 1 {
+            return Ok(());
+        }
+    }
 }
 
 async fn serve_one(mut stream: Stream) -> usize {
@@ -346,6 +389,31 @@ fn a_goodbye_between_requests_is_no_error_and_one_within_a_request_is() {
     ]);
     assert_all_fail(&site.url(), &["--http2"], 4, "goaway");
     site.finish();
+}
+
+#[test]
+fn grpc_knows_a_goodbye_between_requests_too() {
+    let site = Site::start(|stream| serve_grpc(stream, 5));
+    let (step, code, text) = measure(&format!("grpc://{}", site.address), &["--requests", "20"]);
+    assert_eq!((code, &step["summary"]["ok"], &step["reconnects"]), (0, &json!(20), &json!(0)), "{text}");
+    assert_eq!(site.finish(), [5; 4]);
+}
+
+#[test]
+fn a_connection_of_http2_that_ends_within_a_request_is_an_eof() {
+    for (scheme, flags) in [("http", &["--http2"][..]), ("grpc", &[])] {
+        let site = Site::start(|mut stream| {
+            if read_until_request(&mut stream).is_err() {
+                return 0;
+            }
+            // An end, and no reset: nothing that comes is left unread.
+            let _ = stream.shutdown(Shutdown::Write);
+            while stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {}
+            1
+        });
+        let (reconnects, text) = assert_all_fail(&format!("{scheme}://{}", site.address), flags, 5, "eof");
+        assert_eq!((reconnects, site.finish()), (4, vec![1; 5]), "{scheme}: {text}");
+    }
 }
 
 fn secure_site(alpn: &[&[u8]]) -> Site {

@@ -95,6 +95,10 @@ impl Connection for H2Handle {
         self.negotiated.as_deref().cloned()
     }
 
+    fn is_spent(&mut self) -> bool {
+        http2::is_spent(&mut self.send)
+    }
+
     async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
         std::future::poll_fn(|cx| self.send.poll_ready(cx)).await.map_err(failure)?;
         let head = if exchange.message().is_some() { &self.say } else { &self.echo };

@@ -16,7 +16,7 @@ use tonic::{
     transport::{Channel, Endpoint as TonicEndpoint},
 };
 
-use super::{Connection, Endpoint, Failure, Milestones, Transport, connect};
+use super::{Connection, Endpoint, Failure, Milestones, Transport, connect, http2};
 
 /// Opens channels, each of one connection.
 #[derive(Debug, Clone)]
@@ -118,7 +118,7 @@ fn cause(error: &(dyn Error + 'static)) -> Option<Failure> {
         }
         if let Some(h2) = error.downcast_ref::<h2::Error>() {
             if let Some(io) = h2.get_io() {
-                return Some(connect::io_failure(io));
+                return Some(http2::io_failure(io));
             }
             if h2.is_go_away() {
                 return Some(Failure::lost(ErrorKind::Goaway, h2));

@@ -2,6 +2,7 @@
 
 use std::{
     future::poll_fn,
+    io,
     rc::Rc,
     task::{Context, Poll, Waker},
 };
@@ -40,7 +41,7 @@ pub(super) async fn handshake(stream: Stream, milestones: &mut Milestones<'_>) -
 /// The failure that an HTTP/2 error means.
 pub(crate) fn failure(error: h2::Error) -> Failure {
     if let Some(io) = error.get_io() {
-        return connect::io_failure(io);
+        return io_failure(io);
     }
     if is_goodbye(&error) {
         return Failure::lost(ErrorKind::Goaway, error);
@@ -49,6 +50,28 @@ pub(crate) fn failure(error: h2::Error) -> Failure {
         return Failure::request(ErrorKind::Reset, error);
     }
     Failure::lost(ErrorKind::Protocol, error)
+}
+
+/// The failure that an I/O error of the library means: it calls a connection that has ended a broken pipe. One that is
+/// broken indeed had been closed by the server before.
+pub(super) fn io_failure(error: &io::Error) -> Failure {
+    if is_end(error) {
+        return Failure::lost(ErrorKind::Eof, "the server closed the connection before the reply was whole");
+    }
+    connect::io_failure(error)
+}
+
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof)
+}
+
+/// Whether the server has said goodbye, or closed the connection. Asked between requests.
+pub(super) fn is_spent(send: &mut SendRequest<Bytes>) -> bool {
+    // Nobody waits: the next request looks for itself.
+    match send.poll_ready(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Err(error)) => is_goodbye(&error) || error.get_io().is_some_and(is_end),
+        Poll::Ready(Ok(())) | Poll::Pending => false,
+    }
 }
 
 /// Whether the server has said goodbye. The library says it too: in answer, when no stream is left; and with another
@@ -83,13 +106,9 @@ impl Http2 {
         Ok(Self { send: handshake(stream, milestones).await?, get: Rc::new(get) })
     }
 
-    /// Whether the server has said goodbye.
+    /// Whether the server has said goodbye, or closed the connection.
     pub(super) fn is_spent(&mut self) -> bool {
-        // Nobody waits: the next request looks for itself.
-        match self.send.poll_ready(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Err(error)) => is_goodbye(&error),
-            Poll::Ready(Ok(())) | Poll::Pending => false,
-        }
+        is_spent(&mut self.send)
     }
 
     /// Sends the request and reads the whole reply: its status, and the length of its body in bytes.
@@ -109,5 +128,32 @@ impl Http2 {
         // The reply is whole once these have come, or will not.
         body.trailers().await.map_err(failure)?;
         Ok((status, length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_connection_that_the_server_closed_is_spent_and_at_its_end() {
+        let (near, mut far) = tokio::io::duplex(1 << 16);
+        let (mut send, connection) = h2::client::handshake(near).await.unwrap();
+        assert!(!is_spent(&mut send));
+        far.shutdown().await.unwrap();
+        // What it ended with is what the next request is told.
+        let _ = connection.await;
+        assert!(is_spent(&mut send));
+        let error = poll_fn(|cx| send.poll_ready(cx)).await.unwrap_err();
+        assert_eq!(failure(error).kind, ErrorKind::Eof);
+    }
+
+    #[test]
+    fn a_connection_that_was_reset_is_not_at_its_end() {
+        let reset = io::Error::from(io::ErrorKind::ConnectionReset);
+        assert!(!is_end(&reset));
+        assert_eq!(io_failure(&reset).kind, ErrorKind::Reset);
     }
 }
