@@ -64,6 +64,8 @@ pub struct Outcome {
     pub fairness: Option<Fairness>,
     /// Connections opened in place of lost ones.
     pub reconnects: u64,
+    /// Connections opened because the server had ended the one before.
+    pub ended_by_server: u64,
     /// What it took to open connections within the window.
     pub phases: PhaseTimes,
     /// How connections were secured.
@@ -318,6 +320,7 @@ impl Running<'_> {
         }
         let fairness = Fairness::of(reports.iter().flat_map(|report| report.connections.iter().copied()).collect());
         let reconnects = reports.iter().map(|report| report.reconnects).sum();
+        let ended_by_server = reports.iter().map(|report| report.ended_by_server).sum();
         let warmup = Duration::from_nanos(window.start - begun);
         let clock_step = time_of_day.step();
         let server_note = server.err().filter(|note| !note.is_empty());
@@ -333,6 +336,7 @@ impl Running<'_> {
             server_note,
             fairness,
             reconnects,
+            ended_by_server,
             phases,
             negotiated,
             details,

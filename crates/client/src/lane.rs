@@ -22,8 +22,12 @@ pub struct Lane<T: Transport> {
     used: Cell<u64>,
     /// Requests for each connection; `u64::MAX`: keep it.
     limit: u64,
+    /// Whether the server has ended the connection of this generation, or wants it ended, before that.
+    spent: Cell<bool>,
     /// Connections opened in place of lost ones.
     reconnects: Cell<u64>,
+    /// Connections opened because the server had ended the one before.
+    ended_by_server: Cell<u64>,
     /// How the last connection that has served its requests was secured.
     negotiated: RefCell<Option<Negotiated>>,
     /// One caller opens, the others wait and share what it opened.
@@ -48,7 +52,9 @@ impl<T: Transport> Lane<T> {
             lost: Cell::new(true),
             used: Cell::new(0),
             limit: limit.unwrap_or(u64::MAX),
+            spent: Cell::new(false),
             reconnects: Cell::new(0),
+            ended_by_server: Cell::new(0),
             negotiated: RefCell::default(),
             opening: Mutex::new(()),
         }
@@ -112,6 +118,11 @@ impl<T: Transport> Lane<T> {
         self.reconnects.get()
     }
 
+    /// Connections opened because the server had ended the one before, without a request on it being lost.
+    pub fn ended_by_server(&self) -> u64 {
+        self.ended_by_server.get()
+    }
+
     /// How the last connection that has served its requests was secured; `None` in the clear, or where there is none.
     pub fn negotiated(&self) -> Option<Negotiated> {
         self.negotiated.borrow().clone()
@@ -121,9 +132,10 @@ impl<T: Transport> Lane<T> {
     fn retire(&self, held: &mut Option<Held<T::Connection>>) {
         if let Some(held) = held
             && held.connection.is_spent()
-            && held.generation == self.generation.get()
+            && self.serves(held.generation)
         {
             self.used.set(self.limit);
+            self.spent.set(true);
         }
     }
 
@@ -148,6 +160,7 @@ impl<T: Transport> Lane<T> {
             let connection = self.transport.connect(&mut milestones).await?;
             *opened = Some(milestones.finish());
             self.reconnects.set(self.reconnects.get() + u64::from(replaces));
+            self.ended_by_server.set(self.ended_by_server.get() + u64::from(self.spent.get()));
             self.install(connection.share());
             connection
         };
@@ -158,6 +171,7 @@ impl<T: Transport> Lane<T> {
         self.spare.replace(spare);
         self.generation.set(self.generation.get() + 1);
         self.lost.set(false);
+        self.spent.set(false);
         self.used.set(0);
     }
 

@@ -215,6 +215,7 @@ impl Session {
             summary,
             cost: outcome.cost,
             reconnects: outcome.reconnects,
+            ended_by_server: outcome.ended_by_server,
             security: outcome.negotiated.map(|negotiated| Security {
                 protocol: negotiated.protocol,
                 cipher_suite: negotiated.cipher_suite,
@@ -386,6 +387,13 @@ fn troubles(step: &Step, details: &BTreeMap<ErrorKind, String>) -> Vec<String> {
     }
     if step.reconnects > 0 {
         lines.push(format!("  {} connections were opened in place of lost ones", step.reconnects));
+    }
+    if step.ended_by_server > 0 {
+        let count = format::thousands(step.ended_by_server as f64);
+        lines.push(format!(
+            "  {count} connections were opened because the server had ended the one before; opening is within the next \
+             request's time"
+        ));
     }
     lines
 }

@@ -89,6 +89,8 @@ pub struct WorkerReport {
     pub connections: Vec<PerConnection>,
     /// Connections opened in place of lost ones.
     pub reconnects: u64,
+    /// Connections opened because the server had ended the one before.
+    pub ended_by_server: u64,
     /// What it took to open connections within the window.
     pub phases: PhaseTimes,
     /// How connections with a limited number of requests were secured; `None` in the clear, or without any.
@@ -192,11 +194,13 @@ where
     let in_flight = shared.slots.iter().filter_map(|slot| slot.in_flight(now, window)).collect();
     let not_sent = shared.dispatch.as_ref().map_or(0, |dispatch| dispatch.not_sent(window));
     let reconnects = lanes.iter().map(|lane| lane.reconnects()).sum();
+    let ended_by_server = lanes.iter().map(|lane| lane.ended_by_server()).sum();
     let mut report = WorkerReport {
         in_flight,
         not_sent,
         connections: shared.per_connection(lanes.len()),
         reconnects,
+        ended_by_server,
         details: shared.details.take(),
         phases: shared.phases.take(),
         negotiated: lanes.iter().find_map(|lane| lane.negotiated()),

@@ -253,6 +253,7 @@ fn requests_ask_for_what_the_url_names_and_keep_their_connections() {
     assert_eq!((&settings["client"], &settings["payload_bytes"]), (&json!("http/1.1"), &json!(0)));
     assert_eq!((&settings["response_bytes"], &settings["connections"]), (&Value::Null, &json!(3)));
     assert_eq!((&step["summary"]["ok"], &step["reconnects"]), (&json!(60), &json!(0)));
+    assert_eq!(step["ended_by_server"], 0);
     let counts = site.finish();
     assert_eq!((counts.len(), counts.iter().sum::<usize>()), (3, 60));
 }
@@ -268,7 +269,9 @@ fn a_connection_that_the_server_ends_is_followed_by_another_without_an_error() {
             Site::answering(move |_, number| if number < each { keep(ok("pong")) } else { close(last.to_owned()) });
         let (step, code, text) = measure(&site.url(), &["--requests", "20"]);
         assert_eq!((code, &step["summary"]["ok"]), (0, &json!(20)), "{last}: {text}");
-        assert_eq!(step["reconnects"], 0, "{last}: {text}");
+        let anew = 20 / each - 1;
+        assert_eq!((&step["reconnects"], &step["ended_by_server"]), (&json!(0), &json!(anew)), "{last}: {text}");
+        assert!(text.contains(&format!("{anew} connections were opened because the server had ended")), "{text}");
         assert_eq!(site.finish(), vec![each; 20 / each], "{last}");
     }
 }

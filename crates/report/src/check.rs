@@ -40,6 +40,7 @@ fn check_step(step: &Step) -> Result<(), String> {
     let counts = [
         ("requests", settings.requests),
         ("reconnects", Some(step.reconnects)),
+        ("ended_by_server", Some(step.ended_by_server)),
         ("outside_ok", Some(summary.outside_ok)),
         ("outside_errors", Some(summary.outside_errors)),
     ];

@@ -110,6 +110,9 @@ pub struct Step {
     pub cost: Cost,
     /// Connections that were opened anew after they had been lost.
     pub reconnects: u64,
+    /// Connections that were opened because the server had ended the one before, without a request on it being lost.
+    #[serde(default)]
+    pub ended_by_server: u64,
     /// How its connections were secured; absent in the clear.
     pub security: Option<Security>,
     /// What it took to open connections within the window, where any were; the total is with the first call.

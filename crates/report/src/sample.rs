@@ -76,6 +76,7 @@ pub(crate) fn of(collected: &Collected) -> Step {
         summary: collected.summary(),
         cost: Cost::default(),
         reconnects: 0,
+        ended_by_server: 0,
         security: None,
         connect: BTreeMap::new(),
         fairness: None,

@@ -183,7 +183,7 @@ mod tests {
     fn clients(late: u64) -> [(String, Run); 2] {
         let one = |host, each, time: u64, late| {
             let step = step(10, |second| (0..each).map(|number| time + number + second).collect());
-            client(host, Step { window_started_at: Some(STARTED_AT + late), ..step })
+            client(host, Step { window_started_at: Some(STARTED_AT + late), ended_by_server: each, ..step })
         };
         [one("a", 300, 10_000, 0), one("b", 100, 50_000, late)]
     }
@@ -197,6 +197,7 @@ mod tests {
         let run = merged(&clients(0)).unwrap();
         let step = &run.steps[0];
         assert_eq!((step.summary.scheduled, step.summary.accounting.ok), (4000, 4000));
+        assert_eq!(step.ended_by_server, 400);
         assert!((step.summary.rate - 400.0).abs() < 1e-9 && (step.summary.seconds - 10.0).abs() < 1e-9);
         assert_eq!((step.settings.callers, step.settings.connections, step.settings.workers), (16, 16, 4));
         assert_eq!(step.summary.service_time.count, 4000);

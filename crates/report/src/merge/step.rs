@@ -63,6 +63,7 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
         settings: settings(&steps),
         cost: cost(&steps, &summary),
         reconnects: sum(|step| step.reconnects),
+        ended_by_server: sum(|step| step.ended_by_server),
         security: security(&steps),
         connect: connect(number, parts)?,
         fairness: fairness(&steps),

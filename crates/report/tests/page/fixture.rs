@@ -359,6 +359,7 @@ pub fn step(target: &str, callers: usize, planned_rate: Option<f64>, rate: f64, 
             }),
         },
         reconnects: 0,
+        ended_by_server: 0,
         security: None,
         connect: BTreeMap::new(),
         fairness: Fairness::of(
