@@ -121,6 +121,10 @@ fn check_overheads(run: &Value, proxies: &[&str], rates: &[Value]) {
                 let overhead = overheads.next().unwrap();
                 assert_eq!((&overhead["via"], &overhead["measure"]), (&(*proxy).into(), &measure.into()));
                 assert_eq!(&overhead["planned_rate"], rate);
+                let failed = |label: &str| -> u64 {
+                    of(run, label, rate).map(|step| count(step, "scheduled") - count(step, "ok")).sum()
+                };
+                assert_eq!(overhead["failed"], failed("direct") + failed(proxy));
                 let number = |name: &str| overhead[name].as_f64().unwrap();
                 let (added, p) = (number("added_us"), number("p_value"));
                 assert!((added - (number("via_us") - number("direct_us"))).abs() < 1e-6, "{overhead}");

@@ -29,6 +29,10 @@ pub struct Overhead {
     /// The probability of a difference at least as large by chance alone, times the number of measures (Bonferroni), at
     /// most 1; absent with one trial.
     pub p_value: Option<f64>,
+    /// Requests without a verified reply on either path. Where there are any, the times are of the others alone, and what
+    /// they show of the proxy is doubtful.
+    #[serde(default)]
+    pub failed: u64,
 }
 
 impl Overhead {
@@ -115,6 +119,7 @@ impl Measure {
                 [added_us - half, added_us + half]
             }),
             p_value: difference.map(|difference| difference.p_value),
+            failed: direct.iter().chain(by_way).map(|step| step.summary.unserved()).sum(),
         })
     }
 }
@@ -202,6 +207,21 @@ mod tests {
             assert_eq!((overhead.interval_us, overhead.p_value), (None, None));
         }
         assert!((overheads[0].added_us - 50.0).abs() < 0.2, "{:?}", overheads[0]);
+    }
+
+    #[test]
+    fn requests_that_failed_on_either_path_are_counted() {
+        let failing = |failed: u64| {
+            let mut step = step(&[100], 1000);
+            step.summary.scheduled = step.summary.accounting.ok + failed;
+            step
+        };
+        let failed = |direct: &[Step], by_way: &[Step]| -> Vec<u64> {
+            Overhead::between("relay", direct, by_way).iter().map(|overhead| overhead.failed).collect()
+        };
+        let sums = failed(&[failing(0), failing(2)], &[failing(3), failing(0)]);
+        assert!(!sums.is_empty() && sums.iter().all(|sum| *sum == 5), "{sums:?}");
+        assert!(failed(&[failing(0)], &[failing(0)]).iter().all(|sum| *sum == 0));
     }
 
     #[test]

@@ -75,6 +75,11 @@ impl Summary {
         self.service_time.mean.map(|mean| self.rate * mean / 1e9)
     }
 
+    /// Requests that count and have no verified reply: they failed, were in flight in the end, or were never sent.
+    pub fn unserved(&self) -> u64 {
+        self.scheduled.saturating_sub(self.accounting.ok)
+    }
+
     pub(crate) fn of(collected: &Collected) -> Self {
         let Outside { ok, errors } = collected.outside;
         let seconds = collected.window.seconds();

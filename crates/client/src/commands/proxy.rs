@@ -117,7 +117,7 @@ fn measure(session: &mut Session, args: &ProxyArgs, rates: &[Vec<Plan>], most: &
 
 /// What is said of a step at once: only that requests failed, since its numbers come with those of the other trials.
 fn failures(step: &Step) -> Option<String> {
-    let failed = step.summary.scheduled - step.summary.accounting.ok;
+    let failed = step.summary.unserved();
     (failed > 0).then(|| {
         format!(
             "{}, trial {}: {} of {} requests failed",
@@ -136,7 +136,8 @@ fn show(session: &mut Session, title: &str, paths: &[Vec<Step>]) {
     let mut rows = Vec::new();
     for proxy in proxies {
         let overheads = Overhead::between(name(proxy), direct, proxy);
-        let doubtful = failed(direct) + failed(proxy) > 0;
+        // Where nothing came back there is no overhead.
+        let doubtful = overheads.first().map_or(failed(direct) + failed(proxy), |overhead| overhead.failed) > 0;
         for measure in Overhead::measures() {
             let overhead = overheads.iter().find(|overhead| overhead.measure == measure);
             rows.push(overhead_row(marked(proxy, doubtful), measure, overhead));
@@ -257,7 +258,7 @@ fn rate(path: &[Step]) -> f64 {
 
 /// Requests without a verified reply.
 fn failed(path: &[Step]) -> u64 {
-    path.iter().map(|step| step.summary.scheduled - step.summary.accounting.ok).sum()
+    path.iter().map(|step| step.summary.unserved()).sum()
 }
 
 fn percent(share: f64) -> String {

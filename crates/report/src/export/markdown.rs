@@ -15,7 +15,8 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
     let bulk: Vec<&BulkStep> = runs.iter().flat_map(|run| &run.bulk).collect();
     let overheads: Vec<&Overhead> = runs.iter().flat_map(|run| &run.overheads).collect();
     let tables = [table(&step_columns(&steps), &steps), table(&BULK, &bulk), table(&OVERHEAD, &overheads)];
-    let tables: Vec<String> = tables.into_iter().flatten().collect();
+    let doubtful = overheads.iter().any(|overhead| overhead.failed > 0);
+    let tables: Vec<String> = tables.into_iter().flatten().chain(doubtful.then(|| DOUBTFUL.to_owned())).collect();
     // Each ends its last line, so that there is an empty one between them.
     Ok(vec![tables.join("\n").into_bytes()])
 }
@@ -110,7 +111,7 @@ const BULK: [Column<BulkStep>; 8] = [
 ];
 
 const OVERHEAD: [Column<Overhead>; 7] = [
-    words("via", |overhead: &Overhead| overhead.via.clone()),
+    words("via", |overhead: &Overhead| format!("{}{}", overhead.via, if overhead.failed > 0 { "*" } else { "" })),
     number("planned req/s", |overhead: &Overhead| overhead.planned_rate.map_or_else(nothing, thousands)),
     words("measure", |overhead: &Overhead| overhead.measure.clone()),
     number("direct us", |overhead: &Overhead| micros(overhead.direct_us)),
@@ -121,6 +122,10 @@ const OVERHEAD: [Column<Overhead>; 7] = [
         interval.map_or_else(nothing, |[low, high]| format!("{}..{}", micros(low), micros(high)))
     }),
 ];
+
+/// What the mark at a proxy's name means.
+const DOUBTFUL: &str = "\\*: requests failed on this path, or on the direct one; the times are of those that did not, and \
+                        what they show of the proxy is doubtful.\n";
 
 /// Where there is no number to show.
 fn nothing() -> String {
@@ -181,10 +186,14 @@ mod tests {
             added_us: 50.0,
             interval_us: Some([40.0, 60.0]),
             p_value: Some(0.01),
+            failed: 0,
         });
-        let lines = cells(run);
+        let lines = cells(run.clone());
         assert_eq!(lines.len(), 6);
         assert_eq!(lines[2][5..7], ["3.000", "1.500"].map(str::to_owned));
         assert_eq!(lines[5], ["a\\|b", "-", "p99", "100", "150", "50.0", "40.0..60.0"]);
+        run.overheads[0].failed = 1;
+        let text = String::from_utf8(render(&[run]).unwrap().remove(0)).unwrap();
+        assert!(text.contains("\n| a\\|b\\* | - | p99 |") && text.ends_with("is doubtful.\n"), "{text}");
     }
 }

@@ -194,6 +194,7 @@ pub fn overheads() -> Run {
                 added_us,
                 interval_us: (measure != "max").then_some([added_us - 25.0, added_us + 25.0]),
                 p_value: (measure != "max").then_some(0.03),
+                failed: 0,
             });
         }
     }

@@ -44,21 +44,61 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     if panels.is_empty() {
         return Vec::new();
     }
+    let doubtful = all.iter().any(|(_, overhead)| overhead.failed > 0);
     vec![Chart {
         kind: "overhead",
         variant: None,
         title: "What proxies add".to_owned(),
-        note: "Response time by way of the proxy, less that of the direct path, with the 95 % interval over the trials. An \
-               interval across 0 shows no difference."
-            .to_owned(),
+        note: format!(
+            "Response time by way of the proxy, less that of the direct path, with the 95 % interval over the trials. An \
+             interval across 0 shows no difference.{}",
+            if doubtful { DOUBTFUL } else { "" }
+        ),
         x_title: "measure",
         keys: Vec::new(),
         panels,
     }]
 }
 
+/// What the mark at a proxy's name means.
+const DOUBTFUL: &str = " *: requests failed on this path, or on the direct one; the times are of those that did not, and \
+                        what they show of the proxy is doubtful.";
+
 fn name(overhead: &Overhead) -> String {
-    overhead
-        .planned_rate
-        .map_or_else(|| overhead.via.clone(), |rate| format!("{} at {}", overhead.via, Unit::Rate.shown(rate)))
+    let via = format!("{}{}", overhead.via, if overhead.failed > 0 { "*" } else { "" });
+    match overhead.planned_rate {
+        Some(rate) => format!("{via} at {}", Unit::Rate.shown(rate)),
+        None => via,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn a_path_on_which_requests_failed_is_marked() {
+        let overhead = |via: &str, failed| Overhead {
+            via: via.to_owned(),
+            planned_rate: None,
+            measure: "p50".to_owned(),
+            direct_us: 100.0,
+            via_us: 150.0,
+            added_us: 50.0,
+            interval_us: None,
+            p_value: None,
+            failed,
+        };
+        let chart = |overheads| charts(&[Run { overheads, ..sample::run(Vec::new()) }]).remove(0);
+        let names = |chart: &Chart| -> Vec<String> {
+            chart.panels[0].series.iter().map(|series| series.name.clone()).collect()
+        };
+        let sound = chart(vec![overhead("sound", 0)]);
+        assert_eq!(names(&sound), ["sound"]);
+        assert!(!sound.note.contains("failed"));
+        let doubtful = chart(vec![overhead("sound", 0), overhead("lossy", 3)]);
+        assert_eq!(names(&doubtful), ["sound", "lossy*"]);
+        assert!(doubtful.note.contains("requests failed"));
+    }
 }
