@@ -313,7 +313,7 @@ fn ctrl_c_keeps_the_runs_that_were_made() {
 fn wrong_usage_says_what_to_write() {
     let tcp = "tcp://127.0.0.1:1";
     let grpc = "grpc://127.0.0.1:1";
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 17] = [
         (&[tcp, "--size", "0"], "too few"),
         (&[tcp, "--chunk", "0KiB"], "too few"),
         (&[tcp, "--size", "1X"], "looks like 65536, 256KiB"),
@@ -328,6 +328,9 @@ fn wrong_usage_says_what_to_write() {
         (&[grpc, "--direction", "up", "--frame", "1MiB"], "--http2-frame"),
         (&[tcp, "--direction", "up", "--verify"], "--verify compares what comes down"),
         (&[tcp, "--fail-if", "p99<1ms"], "--fail-if is about requests"),
+        (&[tcp, "--prometheus-push", "http://127.0.0.1:1"], "--prometheus-push is about requests"),
+        (&[tcp, "--hlog", "run.hlog"], "--hlog has the times of requests"),
+        (&[tcp, "--hgrm", "run.hgrm"], "--hgrm has the times of requests"),
     ];
     for (args, message) in cases {
         let output = run(&[&["bulk"], args].concat());

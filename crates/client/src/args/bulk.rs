@@ -71,6 +71,9 @@ const LARGEST_WINDOW: u64 = (1 << 31) - 1;
 /// The largest frame has to be one of these (RFC 9113, section 4.2).
 const FRAMES: std::ops::RangeInclusive<u64> = (16 << 10)..=((1 << 24) - 1);
 
+/// The formats of what a bulk stream does not have: the times of requests.
+const OF_REQUESTS: [&str; 2] = ["hlog", "hgrm"];
+
 /// A sweep of more is a slip of the finger.
 const MOST_COMBINATIONS: usize = 1000;
 
@@ -136,6 +139,12 @@ impl BulkArgs {
     fn check(&self) -> Result<(), PlanError> {
         if !self.output.fail_if.is_empty() {
             return Err(usage("--fail-if is about requests, and a bulk stream has none: compare its GiB/s yourself"));
+        }
+        if self.output.prometheus_push.is_some() {
+            return Err(usage("--prometheus-push is about requests, and a bulk stream has none: use --json"));
+        }
+        if let Some(name) = OF_REQUESTS.into_iter().find(|name| self.output.export.has(name)) {
+            return Err(usage(format!("--{name} has the times of requests, and a bulk stream has none: use --json")));
         }
         if self.verify && self.direction == Way::Up {
             return Err(usage("--verify compares what comes down; what goes up is counted by the server, always"));

@@ -23,6 +23,11 @@ impl ExportArgs {
         self.files.is_empty()
     }
 
+    /// Whether the format of this name was asked for.
+    pub fn has(&self, name: &str) -> bool {
+        self.files.iter().any(|(format, _)| format.name == name)
+    }
+
     /// Has a page written to `path`, unless one is asked for elsewhere; gives where it will be.
     pub fn page_or(&mut self, path: &Path) -> PathBuf {
         if let Some((_, path)) = self.files.iter().find(|(format, _)| format.name == PAGE) {
