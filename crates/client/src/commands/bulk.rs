@@ -205,19 +205,75 @@ fn rates(step: &BulkStep) -> Vec<f64> {
     step.runs.iter().map(|run| run.gib_per_second).collect()
 }
 
-/// What each value of one setting comes to over all others.
+/// What each value of one setting comes to over all others: the mean of the combinations' means, so that none weighs less
+/// for its failed runs. Without a run of each there is none that could be compared.
 fn alone((column, value): &Setting, steps: &[BulkStep]) -> String {
-    let mut values: Vec<(String, Vec<f64>)> = Vec::new();
+    let mut values: Vec<(String, Vec<Option<f64>>)> = Vec::new();
     for step in steps {
         let own = value(step);
+        let mean = Estimate::of(&rates(step)).map(|estimate| estimate.mean);
         match values.iter_mut().find(|(other, _)| *other == own) {
-            Some((_, all)) => all.extend(rates(step)),
-            None => values.push((own, rates(step))),
+            Some((_, all)) => all.push(mean),
+            None => values.push((own, vec![mean])),
         }
     }
-    let shown = values.iter().map(|(name, rates)| {
-        let mean = Estimate::of(rates).map_or_else(|| "-".to_owned(), |estimate| format!("{:.3}", estimate.mean));
-        format!("{name} {mean}")
+    let shown = values.into_iter().map(|(name, means)| {
+        let means: Option<Vec<f64>> = means.into_iter().collect();
+        let mean = means.and_then(|means| Estimate::of(&means));
+        format!("{name} {}", mean.map_or_else(|| "-".to_owned(), |estimate| format!("{:.3}", estimate.mean)))
     });
     format!("  {}: {}", column.title, shown.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_report::BulkRun;
+
+    use super::*;
+
+    /// A combination with runs of these rates, in GiB/s.
+    fn combination(chunk_bytes: u64, window_bytes: u64, rates: &[f64]) -> BulkStep {
+        let run = |&gib_per_second: &f64| BulkRun {
+            seconds: 1.0 / gib_per_second,
+            first_byte_seconds: 0.001,
+            bytes: 1 << 30,
+            gib_per_second,
+            client_cpu_seconds_per_gib: None,
+            server_cpu_seconds_per_gib: None,
+            client_resident_bytes: None,
+            server_resident_bytes: None,
+        };
+        BulkStep {
+            target: "tcp://127.0.0.1:8004".to_owned(),
+            status: Status::Complete,
+            settings: BulkSettings {
+                direction: Direction::Down,
+                size_bytes: 1 << 30,
+                chunk_bytes,
+                streams: 1,
+                window_bytes: Some(window_bytes),
+                frame_bytes: None,
+                verify: false,
+            },
+            runs: rates.iter().map(run).collect(),
+            summary: None,
+            errors: BTreeMap::new(),
+            security: None,
+            doubts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn combinations_weigh_the_same_whatever_failed_of_them() {
+        let chunk = &SETTINGS[2];
+        let steps = [
+            combination(1024, 4096, &[1.0, 1.0, 1.0]),
+            combination(1024, 8192, &[3.0]),
+            combination(2048, 4096, &[5.0]),
+            combination(2048, 8192, &[7.0, 7.0]),
+        ];
+        assert_eq!(alone(chunk, &steps), "  chunk: 1KiB 2.000, 2KiB 6.000");
+        let gone = [&steps[..3], &[combination(2048, 8192, &[])]].concat();
+        assert_eq!(alone(chunk, &gone), "  chunk: 1KiB 2.000, 2KiB -");
+    }
 }
