@@ -25,12 +25,12 @@ use super::{
 };
 use crate::transport::{Failure, connect::io_failure};
 
-/// Bytes of replies that are asked for ahead: what a connection of 10 Gbit/s holds in 3 ms.
+/// Bytes of replies that are asked for ahead, unless the window is large: what a connection of 10 Gbit/s holds in 3 ms.
 const AHEAD: usize = 4 << 20;
 
 /// The fewest and the most requests that are ahead of their replies.
 const FEWEST_AHEAD: usize = 2;
-const MOST_AHEAD: usize = 1024;
+const MOST_AHEAD: usize = 1 << 16;
 
 /// How much is read at once, in bytes.
 const BUFFER: usize = 256 << 10;
@@ -51,7 +51,7 @@ pub(super) struct Frames<R, W> {
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
     pub fn new(recv: R, send: W, shape: &Rc<Shape>) -> Self {
         let ahead = match shape.direction {
-            Direction::Down => ahead(shape.chunk),
+            Direction::Down => ahead(shape.chunk, shape.window),
             Direction::Up => shape.messages,
         };
         let batch = Batch::new(request(shape, shape.chunk), ahead);
@@ -63,7 +63,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
         let Self { recv, send, shape, buffer, batch } = self;
         let cut = shape.cut(bytes);
         let room = Room::new(match shape.direction {
-            Direction::Down => ahead(shape.chunk) as u64,
+            Direction::Down => ahead(shape.chunk, shape.window) as u64,
             Direction::Up => u64::MAX,
         });
         let replies = match shape.direction {
@@ -90,9 +90,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> BulkStream for Frames<R, W> {
     }
 }
 
-/// How many requests for `chunk` bytes are ahead of their replies.
-fn ahead(chunk: usize) -> usize {
-    (AHEAD / chunk.max(1)).clamp(FEWEST_AHEAD, MOST_AHEAD)
+/// How many requests for `chunk` bytes are ahead of their replies: those for what fills the window, and as much again for
+/// the time that they are on their way.
+fn ahead(chunk: usize, window: usize) -> usize {
+    (AHEAD.max(window.saturating_mul(2)) / chunk.max(1)).clamp(FEWEST_AHEAD, MOST_AHEAD)
 }
 
 /// The request that brings a message of `length` bytes.
@@ -329,6 +330,13 @@ mod tests {
 
     #[test]
     fn what_is_ahead_is_bounded() {
-        assert_eq!([1, 1 << 12, 1 << 18, 1 << 30].map(ahead), [1024, 1024, 16, 2]);
+        let without_a_window = |chunk| ahead(chunk, 0);
+        assert_eq!([1, 1 << 12, 1 << 18, 1 << 30].map(without_a_window), [1 << 16, 1024, 16, 2]);
+    }
+
+    #[test]
+    fn what_is_ahead_fills_the_window_twice() {
+        let of_256_kib = |window| ahead(256 << 10, window);
+        assert_eq!([1 << 16, 2 << 20, 64 << 20].map(of_256_kib), [16, 16, 512]);
     }
 }

@@ -68,6 +68,8 @@ pub(super) struct Shape {
     pub chunk: usize,
     /// How many such messages a stream has at most in a run.
     pub messages: usize,
+    /// The window that was asked for, in bytes; 0 where the transport's own is kept.
+    pub window: usize,
     verify: bool,
     /// Every message is a beginning of this; empty where nobody looks at it.
     pattern: Bytes,
@@ -86,6 +88,7 @@ impl Shape {
             direction: settings.direction,
             chunk,
             messages: Cut::new(share, chunk).full as usize,
+            window: settings.window_bytes.unwrap_or_default() as usize,
             verify: settings.verify,
             pattern: pattern.freeze(),
         }
