@@ -119,7 +119,7 @@ impl Calls {
         let chunk_bytes = self.shape.chunk as u32;
         request.send_data(prefixed(&DataRequest { total_bytes: bytes, chunk_bytes }), true).map_err(failure)?;
         let (headers, mut body) = answer(response).await?;
-        let mut messages = Messages::new(self.shape.check(bytes));
+        let mut messages = Messages::new(self.shape.cut(bytes), self.shape.check(bytes));
         while let Some(data) = body.data().await {
             let data = data.map_err(failure)?;
             meter.answered();

@@ -3,7 +3,7 @@
 use netping_report::ErrorKind;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 
-use super::check::Check;
+use super::{check::Check, cut::Cut};
 use crate::transport::{
     Failure,
     grpc_h2::{PREFIX, put_prefix},
@@ -35,7 +35,11 @@ pub(super) fn message(data: &[u8]) -> Vec<u8> {
 /// The messages of one stream in one run.
 #[derive(Debug)]
 pub(super) struct Messages {
+    /// How long they are to be.
+    cut: Cut,
     check: Check,
+    /// How many have begun.
+    begun: u64,
     /// What has come of the current message before its data.
     head: [u8; LONGEST_HEAD],
     filled: usize,
@@ -44,8 +48,8 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    pub fn new(check: Check) -> Self {
-        Self { check, head: [0; LONGEST_HEAD], filled: 0, left: 0 }
+    pub fn new(cut: Cut, check: Check) -> Self {
+        Self { cut, check, begun: 0, head: [0; LONGEST_HEAD], filled: 0, left: 0 }
     }
 
     /// Takes the next bytes of the stream.
@@ -63,11 +67,25 @@ impl Messages {
             input = rest;
             if let Some(length) = data_length(&self.head[..self.filled])? {
                 self.filled = 0;
-                self.left = length;
-                self.check.begin();
+                self.begin(length)?;
             }
         }
         Ok(())
+    }
+
+    /// A message with `length` bytes of data begins.
+    fn begin(&mut self, length: usize) -> Result<(), Failure> {
+        let detail = match self.cut.length(self.begun) {
+            Some(expected) if length == expected => {
+                self.begun += 1;
+                self.left = length;
+                self.check.begin();
+                return Ok(());
+            }
+            Some(expected) => format!("a message of {length} bytes where {expected} were asked for"),
+            None => format!("a message of {length} bytes where none was asked for any more"),
+        };
+        Err(Failure::request(ErrorKind::Mismatch, detail))
     }
 
     /// Ends the stream, which must not be within a message, and have all its bytes.
@@ -130,9 +148,9 @@ mod tests {
     #[test]
     fn cuts_between_frames_change_nothing() {
         let pattern = Bytes::from(vec![b'x'; 300]);
-        let stream = [message(&pattern), vec![0; PREFIX], message(&pattern[..1]), message(&pattern[..129])].concat();
+        let stream = [message(&pattern), message(&pattern), message(&pattern[..129])].concat();
         for step in (1..20).chain([100, 304, 305, 400, 1000]) {
-            let mut messages = Messages::new(Check::new(430, Some(pattern.clone())));
+            let mut messages = Messages::new(Cut::new(729, 300), Check::new(729, Some(pattern.clone())));
             for part in stream.chunks(step) {
                 messages.feed(part).unwrap();
             }
@@ -143,21 +161,43 @@ mod tests {
     #[test]
     fn what_is_no_message_is_refused() {
         let fed = |bytes: &[u8]| {
-            let mut messages = Messages::new(Check::new(3, None));
+            let mut messages = Messages::new(Cut::new(3, 3), Check::new(3, None));
             messages.feed(bytes).and_then(|()| messages.finish()).unwrap_err()
         };
-        let cases: [(&[u8], &str); 8] = [
+        let cases: [(&[u8], &str); 7] = [
             (b"\x01\0\0\0\x05\x0a\x03abc", "compressed"),
             (b"\0\0\0\0\x05\x12\x03abc", "no DataResponse"),
             (b"\0\0\0\0\x07\x0a\x03abc\x10\x01", "more in it"),
             (b"\0\0\0\0\x07\x0a\xff\xff\xff\xff\xff", "endless"),
             (b"\0\0\0\0\x05\x0a\x03ab", "within a message"),
             (b"\0\0\0", "within a message"),
-            (b"\0\0\0\0\x04\x0a\x02ab", "2 bytes came where 3"),
-            (b"\0\0\0\0\x06\x0a\x04abcd", "more bytes came"),
+            (b"", "0 bytes came where 3"),
         ];
         for (bytes, says) in cases {
             assert!(fed(bytes).detail.contains(says), "{says}: {}", fed(bytes));
         }
+    }
+
+    #[test]
+    fn messages_are_as_long_as_they_were_asked_for() {
+        let fed = |lengths: &[usize]| {
+            // Messages of 3, 3 and 1 bytes.
+            let mut messages = Messages::new(Cut::new(7, 3), Check::new(7, None));
+            lengths.iter().try_for_each(|length| messages.feed(&message(&vec![b'x'; *length])))
+        };
+        assert_eq!(fed(&[3, 3, 1]), Ok(()));
+        let cases: [(&[usize], &str); 4] = [
+            (&[7], "a message of 7 bytes where 3 were asked for"),
+            (&[3, 1], "a message of 1 bytes where 3 were asked for"),
+            (&[3, 3, 3], "a message of 3 bytes where 1 were asked for"),
+            (&[3, 3, 1, 1], "a message of 1 bytes where none was asked for any more"),
+        ];
+        for (lengths, says) in cases {
+            let failure = fed(lengths).unwrap_err();
+            assert_eq!((failure.kind, failure.detail.as_str()), (ErrorKind::Mismatch, says));
+        }
+        // A message without data, as gRPC has it.
+        let mut messages = Messages::new(Cut::new(7, 3), Check::new(7, None));
+        assert_eq!(messages.feed(&[0; PREFIX]).unwrap_err().kind, ErrorKind::Mismatch);
     }
 }
