@@ -233,6 +233,21 @@ fn a_message_is_no_longer_than_its_streams_share() {
 }
 
 #[test]
+fn a_servers_limit_of_streams_is_told_with_the_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let way = ways(&folder).into_iter().find(|way| way.server == "quic").unwrap();
+    let serving: Vec<&str> = way.serving.iter().map(String::as_str).chain(["--max-streams", "2"]).collect();
+    let server = Server::start("quic", &serving);
+    let asking: Vec<&str> = way.asking.iter().map(String::as_str).collect();
+    for (streams, code) in [("2", 0), ("3", 3)] {
+        let fixed = ["bulk", &server.url, "--size", "1MiB", "--runs", "1", "--timeout", "1s", "--streams", streams];
+        let output = run(&[&fixed[..], &asking].concat());
+        assert_eq!(output.status.code(), Some(code), "{streams}: {}", stderr(&output));
+        assert_eq!(stderr(&output).contains("--max-streams"), code == 3, "{streams}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn a_server_that_says_nothing_or_too_much_fails_the_run() {
     let serve = |behave: fn(TcpStream)| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

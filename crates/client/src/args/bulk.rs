@@ -40,7 +40,7 @@ pub struct BulkArgs {
     /// Compare every byte that comes down; without it, bytes are counted
     #[arg(long)]
     verify: bool,
-    /// How long streams may stand still; opening a connection may take as long
+    /// How long streams may stand still; opening each connection or stream may take as long
     #[arg(long, default_value = "5s", value_parser = positive, value_name = "TIME")]
     timeout: Duration,
     /// Where the randomness of the order begins

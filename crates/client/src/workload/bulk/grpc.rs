@@ -77,6 +77,7 @@ pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure
         // What opening takes is not what is measured here.
         let now = || 0_u64;
         let stream = connect::open_buffered(&spec.endpoint, None, &mut Milestones::start(&now)).await?;
+        spec.meter.opened();
         let negotiated = stream.negotiated();
         let window = spec.window().unwrap_or(STREAM_WINDOW).min(LARGEST_WINDOW);
         let together = window.saturating_mul(spec.settings.streams as u32);

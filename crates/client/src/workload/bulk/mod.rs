@@ -23,7 +23,7 @@ mod quic;
 mod stream;
 mod tcp;
 
-use std::time::Duration;
+use std::{rc::Rc, time::Duration};
 
 use futures_util::future::try_join_all;
 use netping_protocol::{
@@ -96,7 +96,7 @@ pub struct BulkPlan {
     pub trust: Trust,
     /// What is asked for.
     pub settings: BulkSettings,
-    /// How long streams may stand still, and how long opening them may take.
+    /// How long streams may stand still, and how long opening each connection or stream may take.
     pub timeout: Duration,
 }
 
@@ -208,9 +208,12 @@ impl Bench {
     }
 
     async fn open(&mut self, clock: Monotonic, interrupt: &Interrupt) -> Result<(), Ended> {
-        let meter = Meter::new(clock);
-        let spec = Spec::new(self.endpoint.clone(), self.plan.settings.clone());
-        let overdue = || Failure::lost(ErrorKind::ConnectTimeout, "no connection within --timeout");
+        let meter = Rc::new(Meter::new(clock));
+        let spec = Spec::new(self.endpoint.clone(), self.plan.settings.clone(), Rc::clone(&meter));
+        let overdue = || match meter.lack() {
+            Some(lack) => Failure::lost(ErrorKind::Other, lack),
+            None => Failure::lost(ErrorKind::ConnectTimeout, "no connection within --timeout"),
+        };
         let opened = watched((self.carrier)(spec), &meter, self.plan.timeout, overdue, interrupt).await?;
         self.negotiated.clone_from(&opened.negotiated);
         self.opened = Some(opened);

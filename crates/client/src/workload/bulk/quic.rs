@@ -13,6 +13,10 @@ use crate::transport::{
     quic::{Quic, STREAM_WINDOW, failure},
 };
 
+/// Why no stream is opened on a connection that is.
+const NO_STREAM: &str = "no further stream within --timeout: the server lets a connection have fewer than --streams \
+                         (netping's own: --max-streams)";
+
 /// A stream, and the connection that knows why it ended.
 struct Stream {
     connection: quinn::Connection,
@@ -41,11 +45,14 @@ pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure
         // What opening takes is not what is measured here.
         let now = || 0_u64;
         let handle = transport.connect(&mut Milestones::start(&now)).await?;
+        spec.meter.opened();
+        spec.meter.wait(NO_STREAM);
         let mut opened = Opened { streams: Vec::new(), negotiated: handle.negotiated() };
         for _ in 0..spec.settings.streams {
             let connection = handle.connection().clone();
             let (send, recv) = connection.open_bi().await.map_err(|error| failure(&error, false))?;
             opened.streams.push(Box::new(Stream { connection, frames: Frames::new(recv, send, &spec.shape) }));
+            spec.meter.opened();
         }
         Ok(opened)
     })

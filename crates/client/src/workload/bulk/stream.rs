@@ -46,12 +46,14 @@ pub(super) struct Spec {
     pub endpoint: Endpoint,
     pub settings: BulkSettings,
     pub shape: Rc<Shape>,
+    /// Whatever is opened counts here as a movement.
+    pub meter: Rc<Meter>,
 }
 
 impl Spec {
-    pub fn new(endpoint: Endpoint, settings: BulkSettings) -> Self {
+    pub fn new(endpoint: Endpoint, settings: BulkSettings, meter: Rc<Meter>) -> Self {
         let shape = Rc::new(Shape::new(&settings));
-        Self { endpoint, settings, shape }
+        Self { endpoint, settings, shape, meter }
     }
 
     /// The window that was asked for; a window has at most 31 bits.

@@ -25,6 +25,7 @@ pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure
             let (recv, send) = split(stream);
             let stream: Box<dyn BulkStream> = Box::new(Frames::new(recv, send, &spec.shape));
             opened.streams.push(stream);
+            spec.meter.opened();
         }
         Ok(opened)
     })
