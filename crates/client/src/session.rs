@@ -194,6 +194,9 @@ impl Session {
         self.bar.begin(&format!("{}  {} callers", plan.label.as_deref().unwrap_or(""), plan.callers));
         let outcome = engine::run(plan, &self.interrupt, &Watchers::of(plan, &self.bar, self.push.as_ref()));
         self.bar.end();
+        if let (Err(_), Some(push)) = (&outcome, &self.push) {
+            push.abandon_step();
+        }
         let outcome = outcome?;
         let settings = plan.settings(outcome.warmup);
         let summary = outcome.collected.summary();

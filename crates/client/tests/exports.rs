@@ -154,6 +154,18 @@ fn numbers_are_pushed_while_a_step_runs_and_when_it_is_done() {
 }
 
 #[test]
+fn a_step_that_cannot_start_is_not_left_running() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let target = format!("tcp://{nobody}");
+    let (url, pushes) = gateway();
+    let output = run(&["throughput", &target, "-c", "1", "--prometheus-push", &url]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let pushes: Vec<(String, String)> = pushes.try_iter().collect();
+    let (_, last) = pushes.last().unwrap();
+    assert_eq!(sample(last, "netping_running", &target).unwrap() as u64, 0, "{last}");
+}
+
+#[test]
 fn a_gateway_that_is_not_there_is_remarked_once_and_disturbs_nothing() {
     let server = Server::start("tokio", &[]);
     let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -142,6 +142,11 @@ impl Series {
         self.server_cpu_per_request = cost.server_cpu_us_per_request().map(|micros| micros / 1e6);
     }
 
+    /// The step did not come about.
+    pub fn abandon(&mut self) {
+        self.running = false;
+    }
+
     fn labels(&self) -> [(&str, &str); 2] {
         [("target", &self.target), ("label", &self.label)]
     }

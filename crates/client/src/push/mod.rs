@@ -59,6 +59,12 @@ impl Push {
         self.troubles.try_recv().ok()
     }
 
+    /// A step that could not start, or broke down, does not run any more.
+    pub fn abandon_step(&self) {
+        self.metrics.borrow_mut().current().abandon();
+        self.push();
+    }
+
     /// Ends, after the last push. Gives what went wrong with pushes, unless that was given before.
     pub fn end(self) -> Option<String> {
         drop(self.pushes);
