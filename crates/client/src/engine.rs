@@ -104,7 +104,8 @@ pub enum Phase {
 pub fn run(plan: &Plan, interrupt: &Interrupt, observer: &dyn Observer) -> Result<Outcome, StartError> {
     let addresses = resolve(&plan.target)?;
     let (target, resolve_each, connector) = (plan.target.clone(), plan.resolve_each, plan.connector.clone());
-    let endpoint = Endpoint { target, addresses, resolve_each, connector };
+    let reply_length = plan.reply_length.clone().unwrap_or_default();
+    let endpoint = Endpoint { target, addresses, resolve_each, connector, reply_length };
     plan.kind.visit(endpoint, Step { plan, interrupt, observer })
 }
 

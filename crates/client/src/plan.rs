@@ -5,7 +5,12 @@ use std::{num::NonZeroU64, time::Duration};
 use netping_protocol::{frame::Reply, secure::Connector, target::Target};
 use netping_report::StepSettings;
 
-use crate::{arrival::Arrival, engine::Phase, server_metrics::ServerSource, transport::Kind};
+use crate::{
+    arrival::Arrival,
+    engine::Phase,
+    server_metrics::ServerSource,
+    transport::{Kind, ReplyLength},
+};
 
 /// One step: one target, one set of settings.
 #[derive(Debug, Clone)]
@@ -50,6 +55,8 @@ pub struct Plan {
     pub timeout: Duration,
     /// Requests on a connection before it is opened anew; `None`: it is kept.
     pub requests_per_connection: Option<NonZeroU64>,
+    /// How long a web server's replies are, where several plans must get the same; `None`: each step has its own.
+    pub reply_length: Option<ReplyLength>,
 }
 
 /// Who knows whom on a secured connection.
@@ -103,6 +110,7 @@ impl Plan {
             extent: Extent::Requests(u64::MAX),
             timeout: Duration::from_secs(5),
             requests_per_connection: None,
+            reply_length: None,
         }
     }
 

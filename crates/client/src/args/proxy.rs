@@ -4,6 +4,7 @@ use std::{
     fmt::Display,
     num::{NonZeroU32, NonZeroU64},
     str::FromStr,
+    sync::Arc,
 };
 
 use clap::Args;
@@ -14,7 +15,7 @@ use super::{
     load::{LoadArgs, OPEN_LOOP_CALLERS},
     request::RequestArgs,
 };
-use crate::{arrival::Arrival, plan::Plan, server_metrics::ServerSource};
+use crate::{arrival::Arrival, plan::Plan, server_metrics::ServerSource, transport::ReplyLength};
 
 /// Flags of `netping proxy`.
 #[derive(Debug, Clone, Args)]
@@ -59,6 +60,9 @@ pub struct ProxyArgs {
     /// them; none for http://]
     #[arg(long = "proxy-metrics", value_name = "NAME=URL")]
     metrics: Vec<Named<String>>,
+    /// How long the replies are where all paths lead to a web server: a proxy's own page is none of them.
+    #[arg(skip)]
+    reply_length: ReplyLength,
 }
 
 /// The path without a proxy, among the names of paths.
@@ -91,7 +95,9 @@ impl ProxyArgs {
             let server = self.server(name, target);
             let requests_per_connection = self.requests_per_connection.0;
             let label = Some(name.to_owned());
-            Ok(Plan { label, server, requests_per_connection, ..self.load.plan(base, callers, None, arrival)? })
+            let reply_length = Some(Arc::clone(&self.reply_length));
+            let plan = self.load.plan(base, callers, None, arrival)?;
+            Ok(Plan { label, server, requests_per_connection, reply_length, ..plan })
         };
         let direct = std::iter::once(plan(DIRECT, &self.direct));
         direct.chain(self.proxies.iter().map(|proxy| plan(&proxy.name, &proxy.value))).collect()

@@ -1,7 +1,7 @@
 //! `GET` over HTTP/1.1 or HTTP/2, from any server.
 //!
-//! A reply is good if its status is a success and its body as long as that of the step's first good reply. What stands
-//! in the body is the server's affair: it is read and not looked at.
+//! A reply is good if its status is a success and its body as long as that of the first good reply: of the step, or of all
+//! paths that are compared. What stands in the body is the server's affair: it is read and not looked at.
 
 use std::{
     rc::Rc,
@@ -16,7 +16,7 @@ use netping_protocol::{
 use netping_report::ErrorKind;
 
 use super::{
-    Connection, Endpoint, Failure, Milestones, Transport, connect,
+    Connection, Endpoint, Failure, Milestones, ReplyLength, Transport, connect,
     http1::{self, Http1},
     http2::{self, Http2},
 };
@@ -28,7 +28,6 @@ pub struct Http {
     version: Version,
     get1: http1::Get,
     get2: http2::Get,
-    length: Length,
 }
 
 /// Which version of HTTP is spoken.
@@ -41,9 +40,6 @@ enum Version {
     /// Either, as the server chooses in the TLS handshake.
     Chosen,
 }
-
-/// The length in bytes of the step's first good reply, once it is there.
-type Length = Arc<OnceLock<u64>>;
 
 impl Http {
     /// Speaks HTTP/1.1.
@@ -63,7 +59,7 @@ impl Http {
 
     fn new(endpoint: Endpoint, version: Version) -> Self {
         let (get1, get2) = (http1::get(&endpoint.target), http2::get(&endpoint.target));
-        Self { endpoint, version, get1, get2, length: Length::default() }
+        Self { endpoint, version, get1, get2 }
     }
 }
 
@@ -90,7 +86,7 @@ impl Transport for Http {
         } else {
             Speaker::One(Box::new(Http1::new(stream, self.get1.clone()).await?))
         };
-        Ok(HttpHandle { speaker, negotiated, length: Arc::clone(&self.length) })
+        Ok(HttpHandle { speaker, negotiated, length: Arc::clone(&self.endpoint.reply_length) })
     }
 }
 
@@ -99,7 +95,7 @@ impl Transport for Http {
 pub struct HttpHandle {
     speaker: Speaker,
     negotiated: Option<Rc<Negotiated>>,
-    length: Length,
+    length: ReplyLength,
 }
 
 #[derive(Debug)]

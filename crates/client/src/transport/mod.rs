@@ -12,7 +12,12 @@ pub mod mock;
 pub(crate) mod quic;
 mod tcp;
 
-use std::{fmt, future::Future, net::SocketAddr};
+use std::{
+    fmt,
+    future::Future,
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
 
 use netping_protocol::{payload::Exchange, secure::Connector, target::Target, tls::Negotiated};
 use netping_report::{ConnectPhase, ErrorKind};
@@ -117,6 +122,10 @@ impl Failure {
     }
 }
 
+/// The length in bytes of a web server's good replies: that of the first one, once it is there. Whoever has a clone
+/// compares with the same.
+pub type ReplyLength = Arc<OnceLock<u64>>;
+
 /// Where a transport connects to.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
@@ -128,6 +137,8 @@ pub struct Endpoint {
     pub resolve_each: bool,
     /// How connections are secured.
     pub connector: Connector,
+    /// How long a web server's replies are.
+    pub reply_length: ReplyLength,
 }
 
 /// What to do with a transport whose type is known only at run time.

@@ -49,7 +49,7 @@ use crate::{
     plan::Trust,
     server_metrics::{Probe, Reading, ServerSource},
     start_error::StartError,
-    transport::{Endpoint, Failure},
+    transport::{Endpoint, Failure, ReplyLength},
 };
 
 /// The most bytes of the run that comes before the measured ones.
@@ -197,7 +197,13 @@ impl Bench {
         Ok(Self {
             plan: plan.clone(),
             carrier,
-            endpoint: Endpoint { target, addresses, resolve_each: false, connector },
+            endpoint: Endpoint {
+                target,
+                addresses,
+                resolve_each: false,
+                connector,
+                reply_length: ReplyLength::default(),
+            },
             opened: None,
             warm: false,
             used: 0,
