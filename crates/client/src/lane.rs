@@ -22,7 +22,7 @@ pub struct Lane<T: Transport> {
     used: Cell<u64>,
     /// Requests for each connection; `u64::MAX`: keep it.
     limit: u64,
-    /// Whether the server has ended the connection of this generation, or wants it ended, before that.
+    /// Whether the server has ended the connection of this generation, or wants it ended.
     spent: Cell<bool>,
     /// Connections opened in place of lost ones.
     reconnects: Cell<u64>,

@@ -425,6 +425,7 @@ fn grpc_knows_a_goodbye_between_requests_too() {
     let site = Site::start(|stream| serve_grpc(stream, 5));
     let (step, code, text) = measure(&format!("grpc://{}", site.address), &["--requests", "20"]);
     assert_eq!((code, &step["summary"]["ok"], &step["reconnects"]), (0, &json!(20), &json!(0)), "{text}");
+    assert_eq!(step["ended_by_server"], 3, "{text}");
     assert_eq!(site.finish(), [5; 4]);
 }
 
