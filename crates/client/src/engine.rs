@@ -313,12 +313,7 @@ impl Running<'_> {
             at_start.unwrap_or_else(|| Err(String::new())).and_then(|start| Ok((start, at_end?)));
         let server = read.map(|(start, end)| start.demand_until(&end, collected.accounting.ok));
         let cost = cost(&reports, &collected, server.as_ref().ok().cloned().flatten());
-        let mut details = BTreeMap::new();
-        let mut phases = PhaseTimes::default();
-        for report in &mut reports {
-            details.append(&mut report.details);
-            phases.merge(&report.phases);
-        }
+        let (details, phases) = gathered(&mut reports);
         let fairness = Fairness::of(reports.iter().flat_map(|report| report.connections.iter().copied()).collect());
         let reconnects = reports.iter().map(|report| report.reconnects).sum();
         let ended_by_server = reports.iter().map(|report| report.ended_by_server).sum();
@@ -343,6 +338,17 @@ impl Running<'_> {
             details,
         })
     }
+}
+
+/// What failed, and what opening connections took, over all workers.
+fn gathered(reports: &mut [WorkerReport]) -> (BTreeMap<ErrorKind, String>, PhaseTimes) {
+    let mut details = BTreeMap::new();
+    let mut phases = PhaseTimes::default();
+    for report in reports {
+        details.append(&mut report.details);
+        phases.merge(&report.phases);
+    }
+    (details, phases)
 }
 
 impl Running<'_> {
