@@ -30,11 +30,19 @@ PHONE = 390
 
 
 def strands(runs):
-    """Steps by run, target and label: what is one line."""
+    """Steps by run, target, label, and what else differs between steps of one load: what is one line."""
     found = collections.OrderedDict()
     for at, run in enumerate(runs):
+        callers, connections = collections.defaultdict(set), collections.defaultdict(set)
         for step in run["steps"]:
-            found.setdefault((at, step["target"], step["label"]), []).append(step)
+            settings, of = step["settings"], (step["target"], step["label"])
+            callers[of, settings["planned_rate"]].add(settings["callers"])
+            connections[of, settings["planned_rate"], settings["callers"]].add(settings["connections"])
+        for step in run["steps"]:
+            settings, of, opened = step["settings"], (step["target"], step["label"]), is_open(step)
+            varied = lambda sets: any(key[0] == of and (key[1] is not None) == opened and len(s) > 1 for key, s in sets.items())
+            apart = (opened and varied(callers) and settings["callers"], varied(connections) and settings["connections"])
+            found.setdefault((at, *of, *apart), []).append(step)
     return list(found.values())
 
 
@@ -42,7 +50,8 @@ def best(steps):
     """All trials of the load with the highest mean rate; of equals, the largest load."""
     loads = collections.defaultdict(list)
     for step in steps:
-        loads[(step["settings"]["callers"], step["settings"]["planned_rate"] or 0)].append(step)
+        settings = step["settings"]
+        loads[(settings["callers"], settings["planned_rate"] or 0, settings["connections"])].append(step)
     return max(sorted(loads.items()), key=lambda load: (statistics.fmean(s["summary"]["rate"] for s in load[1]), load[0]))[1]
 
 

@@ -29,8 +29,10 @@ fn file(step: &Step) -> Result<Vec<u8>, ExportError> {
     // At the end: readers take the first line for the titles.
     let rate = step.settings.planned_rate.map_or_else(String::new, |rate| format!(", {rate} requests/s planned"));
     let name = step.label.as_ref().unwrap_or(&step.target).replace(char::is_whitespace, " ");
-    let (callers, trial) = (step.settings.callers, step.trial);
-    lines.push(format!("#[netping: response time in ms, {name}, {callers} callers{rate}, trial {trial}]"));
+    let (callers, connections, trial) = (step.settings.callers, step.settings.connections, step.trial);
+    lines.push(format!(
+        "#[netping: response time in ms, {name}, {callers} callers, {connections} connections{rate}, trial {trial}]"
+    ));
     Ok(text(&lines))
 }
 
@@ -95,7 +97,7 @@ mod tests {
         assert!(end[0].starts_with("#[Mean    =     3.00"), "{}", end[0]);
         assert!(end[1].ends_with("Total count    =            2]"), "{}", end[1]);
         assert!(end[2].starts_with("#[Buckets = ") && end[2].ends_with("SubBuckets     =         2048]"), "{}", end[2]);
-        assert!(end[3].contains("tcp://h:1"));
+        assert!(end[3].contains("tcp://h:1, 1 callers, 1 connections, trial 1"), "{}", end[3]);
     }
 
     #[test]

@@ -65,12 +65,13 @@ fn kinds(step: &Step) -> Vec<(&'static str, &str)> {
     kinds
 }
 
-/// What a line is tagged with: the target or its label, the callers, and which time it is. Commas and white space have
+/// What a line is tagged with: the target or its label, callers and connections, and which time it is. Commas and white space have
 /// a meaning in the format.
 fn tag(step: &Step, kind: &str) -> String {
     let name = step.label.as_deref().unwrap_or(&step.target);
     let rate = step.settings.planned_rate.map_or_else(String::new, |rate| format!(";rate={rate}"));
-    let tag = format!("{name};callers={}{rate};{kind}", step.settings.callers);
+    let (callers, connections) = (step.settings.callers, step.settings.connections);
+    let tag = format!("{name};callers={callers};connections={connections}{rate};{kind}");
     tag.replace(|character: char| character == ',' || character.is_whitespace() || character.is_control(), "_")
 }
 
@@ -118,14 +119,18 @@ mod tests {
         let (headers, lines) = read(&render(std::slice::from_ref(&run)).unwrap()[0]);
         assert_eq!(headers, [Duration::from_secs(1_767_323_045); 2]);
         let [first, response, second, _] = &lines[..] else { panic!("{lines:?}") };
-        assert_eq!(first.0, "tcp://h:1;callers=1;service_time");
+        assert_eq!(first.0, "tcp://h:1;callers=1;connections=1;service_time");
         assert_eq!((first.1, first.2), (500, 1000));
         assert!((first.3 - 4.985).abs() < 0.01, "{}", first.3);
         assert_eq!(Some(&first.4), run.steps[0].histograms.response_counts().as_ref());
-        assert_eq!((response.0.as_str(), &response.4), ("tcp://h:1;callers=1;response_time", &first.4));
+        assert_eq!((response.0.as_str(), &response.4), ("tcp://h:1;callers=1;connections=1;response_time", &first.4));
         // Half a second of warm-up, one of measuring, and the next warm-up.
         assert_eq!((second.1, second.4.len()), (2000, 1));
-        assert!(!second.0.contains([',', ' ', '\n']) && second.0.ends_with(";callers=4;service_time"), "{}", second.0);
+        assert!(
+            !second.0.contains([',', ' ', '\n']) && second.0.ends_with(";callers=4;connections=4;service_time"),
+            "{}",
+            second.0
+        );
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub fn all() -> Vec<(&'static str, Vec<Run>)> {
         ("bulk", vec![bulk()]),
         ("overheads", vec![overheads()]),
         ("trials", vec![trials()]),
+        ("shared", vec![shared()]),
         ("two", vec![sweep(80_000.0), sweep(95_000.0)]),
         ("doubts", vec![doubts()]),
         ("empty", vec![empty()]),
@@ -215,6 +216,23 @@ pub fn trials() -> Run {
     let mut run = run(&["throughput", "tcp://server-1:8004", "-c", "64", "--trials", "5"], steps);
     run.order_seed = Some(1);
     run
+}
+
+/// Callers that share few connections and many, twice.
+pub fn shared() -> Run {
+    let mut steps = Vec::new();
+    for trial in [1, 2] {
+        for callers in [64, 512] {
+            for connections in [1, 16] {
+                let rate = 40_000.0 + 5000.0 * connections as f64 + callers as f64 + f64::from(trial) * 100.0;
+                let mut step = step("grpc://server-1:8005", callers, None, rate, 3);
+                (step.trial, step.settings.connections) = (trial, connections);
+                steps.push(step);
+            }
+        }
+    }
+    let flags = ["-c", "64,512", "--connections", "1,16", "--trials", "2"];
+    run(&[&["throughput", "grpc://server-1:8005"], &flags[..]].concat(), steps)
 }
 
 /// What failed, and was interrupted.

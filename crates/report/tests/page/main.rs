@@ -72,6 +72,18 @@ fn points_hold_the_numbers_of_the_file() {
 }
 
 #[test]
+fn what_shares_few_connections_is_not_averaged_with_what_shares_many() {
+    let charts = page::charts(&[fixture::shared()]);
+    let rates = &charts.iter().find(|chart| chart.kind == "throughput").unwrap().panels[0].series;
+    let names: Vec<&str> = rates.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(names, ["grpc://server-1:8005, 1 connection", "grpc://server-1:8005, 16 connections"]);
+    for (series, least) in rates.iter().zip([45_000.0, 120_000.0]) {
+        assert_eq!(series.points.len(), 4);
+        assert!(series.points.iter().all(|point| (least..least + 1000.0).contains(&point.y.value())), "{series:?}");
+    }
+}
+
+#[test]
 fn a_curve_has_the_quantiles_of_the_summary() {
     let run = fixture::run(&["latency"], vec![fixture::step("tcp://h:1", 1, None, 20_000.0, 2)]);
     let charts = page::charts(std::slice::from_ref(&run));
