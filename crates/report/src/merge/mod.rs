@@ -225,7 +225,32 @@ mod tests {
         // Seconds 1 to 19 of the first, of which 17 had replies.
         assert!((summary.rate - (1700.0 / 19.0 + 50.0)).abs() < 1e-9, "{}", summary.rate);
         assert!((summary.seconds - 19.0).abs() < 1e-9);
+        // A second without a reply of any client would be one too: the other one's are there.
+        let seconds: Vec<u64> = run.steps[0].intervals.iter().map(|second| second.ok).collect();
+        assert_eq!(seconds, [&[150; 17][..], &[50, 50]].concat());
         assert_eq!((summary.scheduled, run.steps[0].window_started_at), (2800, Some(STARTED_AT + SECOND)));
+    }
+
+    /// A saturated server gives each second to whoever is there: halves to two, all of it to one.
+    #[test]
+    fn what_a_client_had_to_itself_does_not_count() {
+        let late = SECOND * 45 / 100;
+        // The first is alone for 0.45 s at its begin, and the second for as long at its end.
+        let before = step(10, |second| (0..if second == 0 { 725 } else { 500 }).collect());
+        let after = step(10, |second| (9000..if second == 9 { 9725 } else { 9500 }).collect());
+        let after = Step { window_started_at: Some(STARTED_AT + late), ..after };
+        let run = merged(&[client("a", before), client("b", after)]).unwrap();
+        let step = &run.steps[0];
+        assert!((step.summary.rate - 1000.0).abs() < 1e-9, "{}", step.summary.rate);
+        assert!((step.summary.seconds - 9.55).abs() < 1e-9);
+        assert_eq!(step.intervals.len(), 9);
+        assert!(step.intervals.iter().all(|second| second.ok == 1000), "{:?}", step.intervals);
+    }
+
+    #[test]
+    fn clocks_that_differ_by_little_cost_no_second() {
+        let run = merged(&clients(SECOND / 200)).unwrap();
+        assert_eq!(run.steps[0].intervals.iter().map(|second| second.ok).collect::<Vec<_>>(), [400; 10]);
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! When several clients' windows were, and what came in the time that they have in common.
 
-use std::collections::BTreeMap;
-
 use super::MergeError;
 use crate::{
     precision::Precision,
@@ -15,6 +13,9 @@ const LEAST_COMMON: f64 = 0.9;
 /// Windows that have this share of the longest in common are the same, for all that rates tell.
 const SAME: f64 = 0.99;
 
+/// So much of a client's second, a hundredth, may lie outside the common time: clocks never agree to the nanosecond.
+const TOLERANCE: u64 = INTERVAL / 100;
+
 /// The time that all clients' windows have in common.
 #[derive(Debug)]
 pub(super) struct Common {
@@ -24,7 +25,7 @@ pub(super) struct Common {
     pub seconds: f64,
     /// Verified replies per second of it.
     pub rate: f64,
-    /// Its seconds in which anything ended.
+    /// The seconds that the rate is taken from.
     pub intervals: Vec<IntervalSummary>,
     /// How much the rate varies; nothing is known of quantiles, as the seconds' histograms are not in the files.
     pub precision: Precision,
@@ -34,8 +35,8 @@ impl Common {
     /// Of the `number`th step, whose clients are given with the names of their files.
     ///
     /// Where the windows are the same but for a hundredth, the rate is the sum of the clients' rates. Otherwise it is taken
-    /// from the whole seconds of the common time: each client's seconds, which begin with its own window, count for the
-    /// second of the common time that is nearest, at most half a second away.
+    /// from the whole seconds in common: of each client's seconds, which begin with its own window, those that lie wholly
+    /// within the common time, the first with the first. What one client had while another was not there counts for nothing.
     pub fn of(number: usize, parts: &[(&str, &Step)]) -> Result<Self, MergeError> {
         let mut windows = Vec::new();
         for (name, step) in parts {
@@ -59,19 +60,17 @@ impl Common {
             });
         }
         let steps: Vec<&Step> = parts.iter().map(|(_, step)| *step).collect();
-        let shifts: Vec<u64> = windows
-            .iter()
-            .map(|(_, own, _)| start.saturating_sub(*own).saturating_add(INTERVAL / 2) / INTERVAL)
-            .collect();
-        let whole = steps
+        let shifts: Vec<u64> =
+            windows.iter().map(|(_, own, _)| (start - own).saturating_sub(TOLERANCE).div_ceil(INTERVAL)).collect();
+        let until = first.2.saturating_add(TOLERANCE);
+        let whole = windows
             .iter()
             .zip(&shifts)
-            .map(|(step, shift)| (step.summary.seconds.floor() as u64).saturating_sub(*shift))
+            .map(|((_, own, end), shift)| ((until.min(*end) - own) / INTERVAL).saturating_sub(*shift))
             .min()
             .unwrap_or(0);
         let seconds = add_seconds(&steps, &shifts, whole);
-        // A second in which nothing ended is one too.
-        let rates: Vec<f64> = (0..whole).map(|at| seconds.get(&at).map_or(0.0, |second| second.ok as f64)).collect();
+        let rates: Vec<f64> = seconds.iter().map(|second| second.ok as f64).collect();
         let rate = if common as f64 >= SAME * longest as f64 {
             steps.iter().map(|step| step.summary.rate).sum()
         } else if rates.is_empty() {
@@ -83,30 +82,32 @@ impl Common {
             start,
             seconds: common as f64 / 1e9,
             rate,
-            intervals: seconds.into_values().collect(),
+            intervals: seconds,
             precision: Precision::of(&rates, &[]),
         })
     }
 }
 
-/// The clients' whole seconds, added: those of each begin so many seconds after its window as `shifts` say.
-fn add_seconds(steps: &[&Step], shifts: &[u64], whole: u64) -> BTreeMap<u64, IntervalSummary> {
-    let mut seconds: BTreeMap<u64, IntervalSummary> = BTreeMap::new();
+/// The clients' first `whole` seconds, added: those of each begin so many seconds after its window as `shifts` say. A
+/// second in which nothing ended is one too.
+fn add_seconds(steps: &[&Step], shifts: &[u64], whole: u64) -> Vec<IntervalSummary> {
+    let nothing = |at: u64| IntervalSummary {
+        start_ns: at * INTERVAL,
+        length_ns: INTERVAL,
+        ok: 0,
+        errors: 0,
+        service_p50: None,
+        service_p99: None,
+        service_max: None,
+        response_p50: None,
+        response_p99: None,
+        response_max: None,
+    };
+    let mut seconds: Vec<IntervalSummary> = (0..whole).map(nothing).collect();
     for (step, shift) in steps.iter().zip(shifts) {
         for own in step.intervals.iter().filter(|own| own.length_ns == INTERVAL) {
-            let Some(at) = (own.start_ns / INTERVAL).checked_sub(*shift).filter(|at| *at < whole) else { continue };
-            let second = seconds.entry(at).or_insert(IntervalSummary {
-                start_ns: at * INTERVAL,
-                length_ns: INTERVAL,
-                ok: 0,
-                errors: 0,
-                service_p50: None,
-                service_p99: None,
-                service_max: None,
-                response_p50: None,
-                response_p99: None,
-                response_max: None,
-            });
+            let at = (own.start_ns / INTERVAL).checked_sub(*shift);
+            let Some(second) = at.and_then(|at| seconds.get_mut(usize::try_from(at).ok()?)) else { continue };
             second.ok = second.ok.saturating_add(own.ok);
             second.errors = second.errors.saturating_add(own.errors);
             // Of quantiles there is no sum; the longest of all is the longest of each.
