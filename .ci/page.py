@@ -103,9 +103,19 @@ def most_points(lines):
     return max(240 // max(lines, 1), 24)
 
 
+def gapless(intervals):
+    """With the first and the last second of each time that the file leaves out, as nothing ended in it."""
+    shown, following = [], 0
+    for interval in intervals:
+        idle = {following, interval["start_ns"] - 10**9} if interval["start_ns"] >= following + 10**9 else ()
+        shown += [{"ok": 0, "response_p50": None, "response_p99": None, "response_max": None} for _ in idle] + [interval]
+        following = interval["start_ns"] + interval["length_ns"]
+    return shown
+
+
 def over_time(runs):
     within = lambda step: [i for i in step["intervals"] if i["length_ns"] > 0]
-    lines = [within(step) for steps in strands(runs) for step in best(steps) if len(within(step)) > 1]
+    lines = [gapless(within(step)) for steps in strands(runs) for step in best(steps) if len(within(step)) > 1]
     counts = []
     for field in ("ok", "response_p50", "response_p99", "response_max"):
         for line in lines:

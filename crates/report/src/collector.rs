@@ -102,9 +102,11 @@ impl Collector {
             not_sent,
         };
         // A second in which nothing ended is one too.
-        let nothing = Second::default();
-        let seconds = window.end.saturating_sub(window.start) / INTERVAL;
-        let whole: Vec<&Second> = (0..seconds).map(|index| self.intervals.get(&index).unwrap_or(&nothing)).collect();
+        let length = window.end.saturating_sub(window.start);
+        for index in 0..length.div_ceil(INTERVAL) {
+            self.intervals.entry(index).or_default();
+        }
+        let whole: Vec<&Second> = self.intervals.range(..length / INTERVAL).map(|(_, second)| second).collect();
         let rates: Vec<f64> = whole.iter().map(|second| second.ok() as f64 * 1e9 / INTERVAL as f64).collect();
         let times: Vec<&[(u64, u64)]> = whole.iter().map(|second| second.times(self.kind)).collect();
         let precision = Precision::of(&rates, &times);
@@ -143,7 +145,7 @@ pub struct Collected {
     pub lag: Histogram,
     /// `end - start` of failures.
     pub failed: Histogram,
-    /// Second by second.
+    /// Second by second: all of the window, and what came after it.
     pub intervals: Vec<IntervalSummary>,
     /// How much the numbers vary.
     pub precision: Precision,
@@ -325,6 +327,20 @@ mod tests {
         // What is still out is at least as old as that.
         assert_eq!(collected.response.len(), 3);
         assert!(collected.response.max() >= 50_000);
+    }
+
+    #[test]
+    fn a_second_in_which_nothing_ended_is_one_too() {
+        const SECOND: u64 = 1_000_000_000;
+        let window = Window { start: SECOND, end: 5 * SECOND + SECOND / 2 };
+        // The server stands still for the second and the third second, and to the end.
+        let requests = vec![ok(SECOND, SECOND + 1000), ok(SECOND + 2000, 4 * SECOND + 7)];
+        let collected = collect(LoopKind::Closed, window, &[requests], &[]);
+        let seconds: Vec<_> =
+            collected.intervals.iter().map(|second| (second.start_ns, second.length_ns, second.ok)).collect();
+        let whole = |index, ok| (index * SECOND, SECOND, ok);
+        assert_eq!(seconds, [whole(0, 1), whole(1, 0), whole(2, 0), whole(3, 1), (4 * SECOND, SECOND / 2, 0)]);
+        assert_eq!((collected.intervals[1].service_p50, collected.intervals[1].response_max), (None, None));
     }
 
     proptest! {

@@ -13,6 +13,7 @@ use crate::{
     fairness::Fairness,
     merge::Part,
     overhead::Overhead,
+    recorder::INTERVAL,
     save::{SaveError, write_atomically},
     summary::{Cost, Summary},
 };
@@ -190,6 +191,24 @@ pub struct IntervalSummary {
     pub response_p99: Option<u64>,
     /// Longest response time.
     pub response_max: Option<u64>,
+}
+
+impl IntervalSummary {
+    /// A whole second in which nothing ended.
+    pub(crate) fn idle(start_ns: u64) -> Self {
+        Self {
+            start_ns,
+            length_ns: INTERVAL,
+            ok: 0,
+            errors: 0,
+            service_p50: None,
+            service_p99: None,
+            service_max: None,
+            response_p50: None,
+            response_p99: None,
+            response_max: None,
+        }
+    }
 }
 
 /// Histograms of nanoseconds in HdrHistogram's V2 format, deflated, as base64.

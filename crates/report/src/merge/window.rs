@@ -91,19 +91,7 @@ impl Common {
 /// The clients' first `whole` seconds, added: those of each begin so many seconds after its window as `shifts` say. A
 /// second in which nothing ended is one too.
 fn add_seconds(steps: &[&Step], shifts: &[u64], whole: u64) -> Vec<IntervalSummary> {
-    let nothing = |at: u64| IntervalSummary {
-        start_ns: at * INTERVAL,
-        length_ns: INTERVAL,
-        ok: 0,
-        errors: 0,
-        service_p50: None,
-        service_p99: None,
-        service_max: None,
-        response_p50: None,
-        response_p99: None,
-        response_max: None,
-    };
-    let mut seconds: Vec<IntervalSummary> = (0..whole).map(nothing).collect();
+    let mut seconds: Vec<IntervalSummary> = (0..whole).map(|at| IntervalSummary::idle(at * INTERVAL)).collect();
     for (step, shift) in steps.iter().zip(shifts) {
         for own in step.intervals.iter().filter(|own| own.length_ns == INTERVAL) {
             let at = (own.start_ns / INTERVAL).checked_sub(*shift);

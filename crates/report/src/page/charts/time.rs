@@ -8,6 +8,7 @@ use crate::{
         strand::{load, strands},
         unit::Unit,
     },
+    recorder::INTERVAL,
     run::{IntervalSummary, Run, Step},
 };
 
@@ -61,7 +62,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
                 colour: *colour,
                 dashed: false,
                 points: thinned(
-                    within(step).filter_map(shown.value).collect(),
+                    gapless(step).iter().filter_map(shown.value).collect(),
                     most_points(lines.len()),
                     shown.less_is_worse,
                 ),
@@ -88,6 +89,22 @@ fn within(step: &Step) -> impl Iterator<Item = &IntervalSummary> {
     step.intervals.iter().filter(|interval| interval.length_ns > 0)
 }
 
+/// The intervals of the window, with the first and the last second of each time in which nothing ended: older files leave
+/// such seconds out. What came after their last interval, they do not tell.
+fn gapless(step: &Step) -> Vec<IntervalSummary> {
+    let mut all: Vec<IntervalSummary> = Vec::new();
+    let mut next: u64 = 0;
+    for interval in within(step) {
+        if interval.start_ns >= next.saturating_add(INTERVAL) {
+            let last = interval.start_ns - INTERVAL;
+            all.extend([next, last].into_iter().take(if next == last { 1 } else { 2 }).map(IntervalSummary::idle));
+        }
+        next = interval.start_ns.saturating_add(interval.length_ns);
+        all.push(interval.clone());
+    }
+    all
+}
+
 /// The file has replies and a length; the axis has their quotient.
 fn rate(interval: &IntervalSummary) -> Point {
     let at = interval.ok as f64 * 1e9 / interval.length_ns as f64;
@@ -105,4 +122,25 @@ fn thinned(points: Vec<Point>, most: usize, less_is_worse: bool) -> Vec<Point> {
         .chunks(each)
         .filter_map(|some| some.iter().max_by(|a, b| badness(a).total_cmp(&badness(b))).cloned())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn a_server_that_stands_still_has_a_rate_of_0_in_files_that_leave_it_out_too() {
+        let mut step = sample::step(9, |second| if (3..7).contains(&second) { Vec::new() } else { vec![1000; 5] });
+        let rates = |step: &Step| -> Vec<(u64, u64)> {
+            gapless(step).iter().map(|second| (second.start_ns / INTERVAL, second.ok)).collect()
+        };
+        let all = [(0, 5), (1, 5), (2, 5), (3, 0), (4, 0), (5, 0), (6, 0), (7, 5), (8, 5)];
+        assert_eq!(rates(&step), all);
+        step.intervals.retain(|second| second.ok > 0);
+        assert_eq!(rates(&step), [(0, 5), (1, 5), (2, 5), (3, 0), (6, 0), (7, 5), (8, 5)]);
+        step.intervals.drain(..2);
+        step.intervals.retain(|second| second.start_ns != 7 * INTERVAL);
+        assert_eq!(rates(&step), [(0, 0), (1, 0), (2, 5), (3, 0), (7, 0), (8, 5)]);
+    }
 }
