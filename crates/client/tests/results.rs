@@ -96,6 +96,18 @@ fn steps_without_a_counterpart_are_listed() {
     for expected in ["only in the base:", "only in the new one:", "99 bytes", "nothing to compare"] {
         assert!(text.contains(expected), "{text}");
     }
+    // Of two measurements, one is compared, and a gate misses the other.
+    let twice = changed(&base, "twice.json", |run| {
+        let mut step = run["steps"][0].clone();
+        step["settings"]["payload_bytes"] = json!(99);
+        run["steps"].as_array_mut().unwrap().push(step);
+    });
+    assert_eq!(command("compare", &[&twice, &base], &[]).status.code(), Some(0));
+    assert_eq!(command("compare", &[&base, &twice], &["--fail-if", "p50>+1%"]).status.code(), Some(0));
+    let output = command("compare", &[&twice, &base], &["--fail-if", "p50>+1%"]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = stderr(&output);
+    assert!(error.contains("99 bytes") && error.contains("the new run has no such measurement"), "{error}");
 }
 
 #[test]

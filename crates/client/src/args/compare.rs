@@ -27,7 +27,7 @@ pub struct CompareArgs {
     new: Vec<PathBuf>,
     /// Exit with 1 when a measure changed so: 'p99>+5%', 'rate<-3%' of the base's value, 'errors>+0.1%' in percentage
     /// points; may be given several times. It holds where the change is beyond the limit and a difference is shown; where
-    /// there is no error bar, the change alone decides
+    /// there is no error bar, the change alone decides. A measurement of the base that the new file lacks fails too
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<Gate>,
 }

@@ -153,9 +153,14 @@ fn conclusion(comparison: &Comparison) -> String {
     )
 }
 
-/// Which conditions hold, or cannot be told, each as a line.
+/// Which conditions hold, or cannot be told, each as a line. What the base measured and the new run did not is not passed
+/// over either.
 fn broken(gates: &[Gate], comparison: &Comparison) -> Vec<String> {
-    let mut lines = Vec::new();
+    let missing: &[String] = if gates.is_empty() { &[] } else { &comparison.only_base };
+    let mut lines: Vec<String> = missing
+        .iter()
+        .map(|name| format!("failed by --fail-if: {name}: the new run has no such measurement"))
+        .collect();
     for gate in gates {
         let mut asked = false;
         for pair in &comparison.pairs {
@@ -201,6 +206,37 @@ mod tests {
         let table = Table::whole(&COLUMNS, &rows);
         assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
         assert!(table.contains("-1250..+9.9") && table.contains("<0.001") && table.contains("-15%"), "{table}");
+    }
+
+    #[test]
+    fn what_only_the_base_measured_fails_a_gate() {
+        let change = Change {
+            measure: Measure::OF_STEPS[0],
+            base: Some(100.0),
+            new: Some(100.0),
+            difference: Some(0.0),
+            interval: None,
+            p_value: None,
+        };
+        let pair = Pair {
+            name: "tcp://h:1, 16 callers".to_owned(),
+            is_bulk: false,
+            base_trials: 1,
+            new_trials: 1,
+            changes: vec![change],
+        };
+        let mut comparison = Comparison {
+            unlike: Vec::new(),
+            pairs: vec![pair],
+            only_base: vec!["tcp://h:1, 64 callers".to_owned()],
+            only_new: vec!["tcp://h:1, 256 callers".to_owned()],
+        };
+        let gates = [format!("{}>+5%", Measure::OF_STEPS[0].name()).parse::<Gate>().unwrap()];
+        let lines = broken(&gates, &comparison);
+        assert_eq!(lines, ["failed by --fail-if: tcp://h:1, 64 callers: the new run has no such measurement"]);
+        assert_eq!(broken(&[], &comparison), [""; 0]);
+        comparison.only_base.clear();
+        assert_eq!(broken(&gates, &comparison), [""; 0]);
     }
 
     #[test]
