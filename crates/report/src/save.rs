@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tempfile::NamedTempFile;
+
 /// Why a result file could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {reason}", path.display())]
@@ -18,27 +20,59 @@ pub struct SaveError {
 }
 
 /// Writes a file anew: to a temporary file in its folder, synced, then renamed. Whoever reads the path finds the old
-/// file or the new one, whole. What is there and is no file, such as a pipe, is written to.
+/// file or the new one, whole. A symbolic link stays one, and it is what it leads to that is replaced. What is no file, such
+/// as a pipe, or stands in /dev or /proc, is written to.
 ///
 /// # Errors
 /// [`SaveError`], and then the old file is as it was.
 pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), SaveError> {
     let write = || -> io::Result<()> {
-        // Renaming would put a file in the place of a device.
-        if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-            return fs::write(path, content);
-        }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new()
-            .prefix(".netping-")
-            .permissions(fs::Permissions::from_mode(0o644))
-            .tempfile_in(folder)?;
+        let Place::File(target) = place(path) else { return fs::write(path, content) };
+        let mut file = temporary_beside(&target)?;
         file.write_all(content)?;
         file.as_file().sync_all()?;
-        file.persist(path)?;
+        file.persist(target)?;
         Ok(())
     };
     write().map_err(|reason| SaveError { path: path.to_owned(), reason })
+}
+
+/// Sees that [`write_atomically`] can write a file: one that is there is left as it is, one that is not is written.
+///
+/// # Errors
+/// [`SaveError`].
+pub fn prepare_file(path: &Path, content: &[u8]) -> Result<(), SaveError> {
+    match place(path) {
+        Place::File(target) if target.is_file() => {
+            temporary_beside(&target).map(drop).map_err(|reason| SaveError { path: path.to_owned(), reason })
+        }
+        _ => write_atomically(path, content),
+    }
+}
+
+/// How what is at a path is written.
+enum Place {
+    /// A file, or one to be: by renaming another one to it.
+    File(PathBuf),
+    /// What is open already, or no file: as it is.
+    Stream,
+}
+
+fn place(path: &Path) -> Place {
+    let is_stream = fs::metadata(path).is_ok_and(|there| !there.is_file());
+    // Standard output may be a file, and a new one in its place would not be what the shell has open.
+    let is_open = path.starts_with("/proc") || (path.starts_with("/dev") && !path.starts_with("/dev/shm"));
+    if is_stream || is_open {
+        return Place::Stream;
+    }
+    // A link stays one, and leads to the new file.
+    Place::File(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+/// An empty file that goes away by itself unless it is renamed.
+fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    tempfile::Builder::new().prefix(".netping-").permissions(fs::Permissions::from_mode(0o644)).tempfile_in(folder)
 }
 
 #[cfg(test)]
@@ -60,6 +94,44 @@ mod tests {
     fn a_folder_that_is_not_there_is_named() {
         let error = write_atomically(Path::new("/no/such/folder/run.csv"), b"").unwrap_err();
         assert!(error.to_string().starts_with("cannot write /no/such/folder/run.csv: "), "{error}");
+    }
+
+    #[test]
+    fn a_link_stays_one_and_leads_to_the_new_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("sub/run.json"), folder.path().join("latest.json"));
+        fs::create_dir(folder.path().join("sub")).unwrap();
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink("sub/run.json", &link).unwrap();
+        write_atomically(&link, b"new").unwrap();
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("sub/run.json"));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert_eq!(fs::read_dir(folder.path().join("sub")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_open_already_stays_the_one() {
+        use std::os::{fd::AsRawFd, unix::fs::MetadataExt};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let open = fs::File::create(&path).unwrap();
+        let number = fs::metadata(&path).unwrap().ino();
+        write_atomically(Path::new(&format!("/proc/self/fd/{}", open.as_raw_fd())), b"content").unwrap();
+        assert_eq!(
+            (fs::metadata(&path).unwrap().ino(), fs::read_to_string(&path).unwrap()),
+            (number, "content".into())
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_prepared_without_a_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.json");
+        prepare_file(&path, b"first").unwrap();
+        prepare_file(&path, b"second").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        prepare_file(Path::new("/no/such/folder/run.json"), b"").unwrap_err();
     }
 
     #[test]
