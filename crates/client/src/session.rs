@@ -57,11 +57,13 @@ pub struct Session {
 }
 
 impl Session {
-    /// Begins; the result file is there from now on, without steps.
+    /// Begins; the result file is there from now on: without steps, or, where one was there before, as it was until there
+    /// is something to take its place.
     ///
     /// # Errors
-    /// When the result file cannot be written, before anything is measured.
-    pub fn begin(output: &OutputArgs) -> anyhow::Result<Self> {
+    /// When two results have one file, or one cannot be written, before anything is measured.
+    pub fn begin(output: &OutputArgs) -> Result<Self, Failed> {
+        output.check()?;
         environment::raise_open_files();
         let run = Run {
             schema_version: SCHEMA_VERSION,
@@ -77,9 +79,9 @@ impl Session {
             parts: Vec::new(),
         };
         if let Some(JsonTo::File(path)) = &output.json {
-            run.save(path)?;
+            run.prepare(path).map_err(anyhow::Error::new)?;
         }
-        output.export.write(slice::from_ref(&run))?;
+        output.export.prepare(slice::from_ref(&run)).map_err(anyhow::Error::new)?;
         for warning in environment::warnings(&run.environment) {
             eprintln!("warning: {warning}");
         }
@@ -294,7 +296,10 @@ impl Session {
         if !self.is_interrupted() {
             self.run.status = Status::Complete;
         }
-        self.save();
+        // A result of before is worth more than that nothing was measured.
+        if self.run.status == Status::Complete || !(self.run.steps.is_empty() && self.run.bulk.is_empty()) {
+            self.save();
+        }
         self.end_push();
         self.say(&verdict::text(&self.run.steps, &self.run.bulk));
         if self.output.json == Some(JsonTo::Stdout) {

@@ -3,6 +3,7 @@
 mod common;
 
 use std::{
+    fs,
     io::{Read, Write},
     net::{TcpListener, TcpStream},
     process::Stdio,
@@ -91,6 +92,40 @@ fn a_file_that_cannot_be_written_is_told_before_measuring() {
     let output = run(&["latency", "tcp://127.0.0.1:1", "--json", "/no/such/folder/run.json"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(stderr(&output).contains("cannot write /no/such/folder/run.json"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_result_of_before_stays_until_there_is_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let [json, csv] = ["base.json", "base.csv"].map(|name| folder.path().join(name));
+    for file in [&json, &csv] {
+        fs::write(file, "earlier").unwrap();
+    }
+    let files = ["--json", json.to_str().unwrap(), "--csv", csv.to_str().unwrap()];
+    let output = run(&[&["latency", "tcp://no-such-host.invalid"], &files[..]].concat());
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!([&json, &csv].map(|file| fs::read_to_string(file).unwrap()), ["earlier"; 2]);
+    // Where nothing was, a file tells that something was begun.
+    fs::remove_file(&json).unwrap();
+    assert_eq!(run(&[&["latency", "tcp://no-such-host.invalid"], &files[..]].concat()).status.code(), Some(3));
+    assert_eq!(load(&json)["status"], "partial");
+
+    let server = Server::start("tokio", &[]);
+    let output = run(&[&["latency", &server.url, "--samples", "10", "--warmup", "0s"], &files[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(load(&json)["steps"].as_array().unwrap().len(), 1);
+    assert_ne!(fs::read_to_string(&csv).unwrap(), "earlier");
+}
+
+#[test]
+fn two_results_in_one_file_are_wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let output = run(&["latency", "tcp://127.0.0.1:1", "--json", out, "--csv", out]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--json and --csv both write"), "{}", stderr(&output));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]

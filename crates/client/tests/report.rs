@@ -45,6 +45,12 @@ fn what_makes_no_page_is_said_and_leaves_the_old_one() {
         assert!(stderr(&output).contains(file), "{}", stderr(&output));
     }
     assert_eq!(fs::read_to_string(&page).unwrap(), "old");
+    for args in [&["foreign.json", "--csv", "foreign.json"][..], &["foreign.json", "--csv", "out", "--html", "./out"]] {
+        let output = report(folder.path(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains("--csv"), "{}", stderr(&output));
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("foreign.json")).unwrap(), "{}");
     assert_eq!(report(folder.path(), &["foreign.json"]).status.code(), Some(2));
     assert_eq!(report(folder.path(), &["--html", "page.html"]).status.code(), Some(2));
 }

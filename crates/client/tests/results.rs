@@ -189,6 +189,11 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
     refused(&[&first, &later], "only 66 % of the shortest in common");
     let different = changed(&second, "different.json", |run| run["steps"][0]["settings"]["payload_bytes"] = json!(9));
     refused(&[&first, &different], "payload_bytes is 4");
+    let before = fs::read(&first).unwrap();
+    let over = command("merge", &[&first, &second], &["--json", first.to_str().unwrap()]);
+    assert_eq!(over.status.code(), Some(2));
+    assert!(stderr(&over).contains("would write over a file that is read"), "{}", stderr(&over));
+    assert_eq!(fs::read(&first).unwrap(), before);
     assert_eq!(command("merge", &[&first], &to).status.code(), Some(2));
     assert_eq!(command("merge", &[&first, &second], &[]).status.code(), Some(2));
 }

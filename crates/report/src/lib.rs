@@ -53,7 +53,7 @@ pub use overhead::Overhead;
 pub use precision::Precision;
 pub use recorder::{Interval, LoopKind, Outside, Recorder, Sample, Sink, Window};
 pub use run::{Environment, Histograms, IntervalSummary, Run, SCHEMA_VERSION, Status, Step, StepSettings, Tool};
-pub use save::{SaveError, write_atomically};
+pub use save::{SaveError, prepare_file, write_atomically};
 pub use sparkline::sparkline;
 pub use summary::{Accounting, Cost, ServerDemand, Summary};
 pub use unlike::Unlike;

@@ -14,7 +14,7 @@ use crate::{
     merge::Part,
     overhead::Overhead,
     recorder::INTERVAL,
-    save::{SaveError, write_atomically},
+    save::{SaveError, prepare_file, write_atomically},
     summary::{Cost, Summary},
 };
 
@@ -250,12 +250,24 @@ impl Run {
         serde_json::to_string_pretty(self).map(|text| text + "\n")
     }
 
+    /// Sees that the file can be written, by [`prepare_file`]: one that is there stays as it is.
+    ///
+    /// # Errors
+    /// [`SaveError`].
+    pub fn prepare(&self, path: &Path) -> Result<(), SaveError> {
+        prepare_file(path, self.text(path)?.as_bytes())
+    }
+
     /// Writes the file anew, by [`write_atomically`].
     ///
     /// # Errors
     /// [`SaveError`], and then the old file is as it was.
     pub fn save(&self, path: &Path) -> Result<(), SaveError> {
-        let text = self.to_json().map_err(|error| SaveError { path: path.to_owned(), reason: error.into() })?;
-        write_atomically(path, text.as_bytes())
+        write_atomically(path, self.text(path)?.as_bytes())
+    }
+
+    /// The text for the file at `path`.
+    fn text(&self, path: &Path) -> Result<String, SaveError> {
+        self.to_json().map_err(|error| SaveError { path: path.to_owned(), reason: error.into() })
     }
 }

@@ -37,9 +37,18 @@ impl ExportArgs {
         path.to_owned()
     }
 
-    /// The files that are written, the first of each format.
-    pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().map(|(_, path)| path.as_path())
+    /// The files that are written, the first of each format, with the format's name.
+    pub fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        self.files.iter().map(|(format, path)| (format.name, path.as_path()))
+    }
+
+    /// Sees, before anything is measured, that all files can be written: those that are there stay as they are, the others
+    /// are made, without results.
+    ///
+    /// # Errors
+    /// The first [`ExportError`].
+    pub fn prepare(&self, runs: &[Run]) -> Result<(), ExportError> {
+        self.files.iter().try_for_each(|(format, path)| format.prepare(runs, path))
     }
 
     /// Writes all files anew.

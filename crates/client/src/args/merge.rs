@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{JsonTo, UsageError, compare::once_from_stdin};
+use super::{JsonTo, UsageError, compare::once_from_stdin, paths::apart};
 
 /// Flags of `netping merge`.
 #[derive(Debug, Clone, Args)]
@@ -28,10 +28,11 @@ impl MergeArgs {
     /// Every file.
     ///
     /// # Errors
-    /// [`UsageError`] where standard input is to be read twice.
+    /// [`UsageError`] where standard input is to be read twice, or the sum would write over one of them.
     pub fn files(&self) -> Result<Vec<&Path>, UsageError> {
         let files: Vec<&Path> = self.files.iter().map(PathBuf::as_path).collect();
         once_from_stdin(&files)?;
+        apart(&files, self.json.file().map(|file| ("json", file)))?;
         Ok(files)
     }
 }

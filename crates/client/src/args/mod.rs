@@ -10,6 +10,7 @@ mod latency;
 mod load;
 mod merge;
 mod output;
+mod paths;
 mod proxy;
 mod range;
 mod report;

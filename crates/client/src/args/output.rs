@@ -1,13 +1,16 @@
 //! Flags about results.
 
-use std::{path::PathBuf, str::FromStr};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use clap::Args;
 use netping_protocol::target::Target;
 use netping_report::{Answer, Condition, Summary};
 use url::Url;
 
-use super::ExportArgs;
+use super::{ExportArgs, UsageError, paths::apart};
 use crate::server_metrics::ServerSource;
 
 /// How often to measure.
@@ -51,6 +54,15 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
+    /// Sees that each format has a file of its own.
+    ///
+    /// # Errors
+    /// [`UsageError`].
+    pub fn check(&self) -> Result<(), UsageError> {
+        let json = self.json.as_ref().and_then(JsonTo::file).map(|file| ("json", file));
+        apart(&[], json.into_iter().chain(self.export.files()))
+    }
+
     /// Which of the conditions to fail on hold for a step, each as a line that says by how much.
     pub fn broken(&self, summary: &Summary) -> Vec<String> {
         let line = |condition: &Condition| match condition.check(summary) {
@@ -79,6 +91,16 @@ pub enum JsonTo {
     Stdout,
     /// To this file.
     File(PathBuf),
+}
+
+impl JsonTo {
+    /// The file; `None` for standard output.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Stdout => None,
+            Self::File(path) => Some(path),
+        }
+    }
 }
 
 impl FromStr for JsonTo {

@@ -1,10 +1,10 @@
 //! Flags of `netping report`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{ExportArgs, UsageError};
+use super::{ExportArgs, UsageError, paths::apart};
 
 /// Flags of `netping report`.
 #[derive(Debug, Clone, Args)]
@@ -21,7 +21,7 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// Refuses to make nothing.
+    /// Refuses to make nothing, and to write over what is read.
     ///
     /// # Errors
     /// [`UsageError`].
@@ -31,6 +31,7 @@ impl ReportArgs {
                 "there is nothing to write: give --html FILE, or another format (--help)".to_owned(),
             ));
         }
-        Ok(())
+        let read: Vec<&Path> = self.runs.iter().map(PathBuf::as_path).collect();
+        apart(&read, self.export.files())
     }
 }

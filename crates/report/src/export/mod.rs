@@ -17,7 +17,7 @@ use crate::{
     distribution::{Histogram, decode_histogram},
     page,
     run::{Run, Step},
-    save::{SaveError, write_atomically},
+    save::{SaveError, prepare_file, write_atomically},
 };
 
 /// A format that results can be written in.
@@ -89,6 +89,17 @@ pub enum ExportError {
 }
 
 impl Format {
+    /// Sees that results can be made and written to `path`, by [`prepare_file`]: a file that is there stays as it is.
+    ///
+    /// # Errors
+    /// [`ExportError`].
+    pub fn prepare(&self, runs: &[Run], path: &Path) -> Result<(), ExportError> {
+        for (number, content) in (1_usize..).zip((self.render)(runs)?) {
+            prepare_file(&numbered(path, number), &content)?;
+        }
+        Ok(())
+    }
+
     /// Writes the results anew to `path`. A format that takes one distribution for each file has the first step there,
     /// and the others beside it with their number before the extension: `run.hgrm`, `run.2.hgrm`, `run.3.hgrm`.
     ///
@@ -170,6 +181,20 @@ mod tests {
         let [first, second] = ["run.hgrm", "run.2.hgrm"].map(|name| fs::read(folder.path().join(name)).unwrap());
         assert_ne!(first, second);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_is_there_stays_until_there_are_results() {
+        let folder = tempfile::tempdir().unwrap();
+        for format in &FORMATS {
+            let path = folder.path().join(format.name);
+            fs::write(&path, "earlier").unwrap();
+            format.prepare(&[fixture::run(Vec::new())], &path).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), "earlier", "{}", format.name);
+            fs::remove_file(&path).unwrap();
+            format.prepare(&[fixture::run(Vec::new())], &path).unwrap();
+            assert!(path.is_file(), "{}", format.name);
+        }
     }
 
     #[test]

@@ -1,0 +1,82 @@
+//! Files that must not be one: a result must write over neither another one nor what it was made from.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::UsageError;
+
+/// Sees that each of the files `written`, given with their flags, is none of the others and none that is `read`.
+///
+/// # Errors
+/// [`UsageError`].
+pub(super) fn apart<'a>(
+    read: &[&Path],
+    written: impl IntoIterator<Item = (&'static str, &'a Path)>,
+) -> Result<(), UsageError> {
+    let read: Vec<PathBuf> = read.iter().filter_map(|path| file(path)).collect();
+    let mut before: Vec<(&str, PathBuf)> = Vec::new();
+    for (flag, path) in written {
+        let Some(own) = file(path) else { continue };
+        if read.contains(&own) {
+            let path = path.display();
+            return Err(UsageError(format!("--{flag} {path} would write over a file that is read: give another one")));
+        }
+        if let Some((other, _)) = before.iter().find(|(_, other)| *other == own) {
+            let path = path.display();
+            return Err(UsageError(format!("--{other} and --{flag} both write {path}: give each a file of its own")));
+        }
+        before.push((flag, own));
+    }
+    Ok(())
+}
+
+/// The file that a path leads to, whether it is there yet or not; `None` for standard input and for what is no file, such
+/// as a pipe or `/dev/null`, which may be given several times.
+fn file(path: &Path) -> Option<PathBuf> {
+    if path.as_os_str() == "-" || fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return None;
+    }
+    fs::canonicalize(path).ok().or_else(|| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // A folder that is not there is told where the file is written.
+        Some(fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned()).join(path.file_name()?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_file_is_known_by_any_of_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("sub")).unwrap();
+        fs::write(path("run.json"), "{}").unwrap();
+        std::os::unix::fs::symlink(path("run.json"), path("link")).unwrap();
+        let error = |read: &[&Path], written: &[(&'static str, &Path)]| {
+            apart(read, written.iter().copied()).unwrap_err().to_string()
+        };
+        let same = [path("run.json"), path("link"), path("sub/../run.json"), path("./run.json")];
+        for name in &same {
+            let (run, page) = (path("run.json"), path("a.html"));
+            let text = error(&[run.as_path()], &[("html", page.as_path()), ("csv", name.as_path())]);
+            assert!(text.starts_with("--csv ") && text.contains("a file that is read"), "{text}");
+        }
+        // Two that are not there yet.
+        let [out, page, again] = ["out", "page", "sub/../out"].map(path);
+        let text = error(&[], &[("json", out.as_path()), ("html", page.as_path()), ("csv", again.as_path())]);
+        assert!(text.starts_with("--json and --csv both write ") && text.ends_with("a file of its own"), "{text}");
+    }
+
+    #[test]
+    fn other_files_and_devices_go_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+        let null = Path::new("/dev/null");
+        let written = [("json", a.as_path()), ("csv", b.as_path()), ("hlog", null), ("markdown", null)];
+        assert_eq!(apart(&[Path::new("-"), null], written), Ok(()));
+    }
+}
