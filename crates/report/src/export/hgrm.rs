@@ -10,6 +10,9 @@ use crate::{
 /// Lines for each halving of the distance to 100 %, as HdrHistogram has them unless told otherwise.
 const TICKS: u32 = 5;
 
+/// How the last line of a file begins, and of no other tool's.
+const MARK: &str = "#[netping: ";
+
 /// Nanoseconds in a millisecond.
 const UNIT: f64 = 1e6;
 
@@ -23,6 +26,12 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
     Ok(files)
 }
 
+/// Whether a file's content is that of a step.
+pub(super) fn is_own(content: &[u8]) -> bool {
+    let lines = content.strip_suffix(b"\n").unwrap_or(content);
+    lines.rsplit(|byte| *byte == b'\n').next().is_some_and(|last| last.starts_with(MARK.as_bytes()))
+}
+
 fn file(step: &Step) -> Result<Vec<u8>, ExportError> {
     let histogram = decoded(step, &step.histograms.response_time)?;
     let mut lines = distribution(&histogram);
@@ -31,7 +40,7 @@ fn file(step: &Step) -> Result<Vec<u8>, ExportError> {
     let name = step.label.as_ref().unwrap_or(&step.target).replace(char::is_whitespace, " ");
     let (callers, connections, trial) = (step.settings.callers, step.settings.connections, step.trial);
     lines.push(format!(
-        "#[netping: response time in ms, {name}, {callers} callers, {connections} connections{rate}, trial {trial}]"
+        "{MARK}response time in ms, {name}, {callers} callers, {connections} connections{rate}, trial {trial}]"
     ));
     Ok(text(&lines))
 }
@@ -106,6 +115,6 @@ mod tests {
         step.label = Some(fixture::HOSTILE.to_owned());
         let files = render(&[fixture::run(vec![step])]).unwrap();
         let text = String::from_utf8(files[0].clone()).unwrap();
-        assert!(text.lines().last().unwrap().starts_with("#[netping: "), "{text}");
+        assert!(text.lines().last().unwrap().starts_with(MARK), "{text}");
     }
 }

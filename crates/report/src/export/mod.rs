@@ -75,6 +75,9 @@ pub enum ExportError {
         /// What is wrong.
         reason: String,
     },
+    /// A further file would go where something else is.
+    #[error("{} is there, and is none of netping's: move it, or give another name", .0.display())]
+    Taken(PathBuf),
     /// A table has the columns of one kind of result.
     #[error("these results have requests and bulk streams, which have columns of their own: export them one by one")]
     Mixed,
@@ -101,21 +104,42 @@ impl Format {
     }
 
     /// Writes the results anew to `path`. A format that takes one distribution for each file has the first step there,
-    /// and the others beside it with their number before the extension: `run.hgrm`, `run.2.hgrm`, `run.3.hgrm`.
+    /// and the others beside it with their number before the extension: `run.hgrm`, `run.2.hgrm`, `run.3.hgrm`. Of those,
+    /// what is left of earlier results goes away, and what is of something else stays.
     ///
     /// # Errors
     /// [`ExportError`], and then an old file is as it was.
     pub fn write(&self, runs: &[Run], path: &Path) -> Result<(), ExportError> {
-        for (number, content) in (1_usize..).zip((self.render)(runs)?) {
+        let files = (self.render)(runs)?;
+        // Only a step has further files, and only where there is one are they of its format.
+        let numbers = files.last().is_some_and(|last| hgrm::is_own(last));
+        let count = files.len();
+        for (number, content) in (1_usize..).zip(files) {
             let path = numbered(path, number);
-            // While steps are added, those before them stay as they are.
-            let is_there = number > 1 && fs::read(&path).is_ok_and(|old| old == content);
-            if !is_there {
-                write_atomically(&path, &content)?;
+            let old = if number > 1 { fs::read(&path).ok() } else { None };
+            match old {
+                // While steps are added, those before them stay as they are.
+                Some(old) if old == content => {}
+                Some(old) if !hgrm::is_own(&old) => return Err(ExportError::Taken(path)),
+                _ => write_atomically(&path, &content)?,
             }
+        }
+        if numbers {
+            remove_further(path, count + 1)?;
         }
         Ok(())
     }
+}
+
+/// Removes the files of earlier results from a number on, up to the first that is not there or not of them.
+fn remove_further(path: &Path, from: usize) -> Result<(), SaveError> {
+    for path in (from..).map(|number| numbered(path, number)) {
+        if !fs::read(&path).is_ok_and(|content| hgrm::is_own(&content)) {
+            break;
+        }
+        fs::remove_file(&path).map_err(|reason| SaveError { path: path.clone(), reason })?;
+    }
+    Ok(())
 }
 
 /// The path of a format's first, second or later file.
@@ -181,6 +205,37 @@ mod tests {
         let [first, second] = ["run.hgrm", "run.2.hgrm"].map(|name| fs::read(folder.path().join(name)).unwrap());
         assert_ne!(first, second);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn of_numbered_files_only_earlier_results_are_replaced_or_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.hgrm");
+        let hgrm = FORMATS.iter().find(|format| format.name == "hgrm").unwrap();
+        let write = |steps: usize| {
+            let steps = (1..=steps).map(|callers| fixture::step("tcp://h:1", callers, &[1000])).collect();
+            hgrm.write(&[fixture::run(steps)], &path)
+        };
+        let names = || {
+            let entries = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+            let mut names: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
+            names.sort_unstable();
+            names
+        };
+        write(4).unwrap();
+        fs::write(folder.path().join("run.5.hgrm"), "somebody else's\n").unwrap();
+        write(2).unwrap();
+        assert_eq!(names(), ["run.2.hgrm", "run.5.hgrm", "run.hgrm"]);
+        // Before the first step, nothing is known of what there will be.
+        write(0).unwrap();
+        assert_eq!(names(), ["run.2.hgrm", "run.5.hgrm", "run.hgrm"]);
+        let error = write(6).unwrap_err().to_string();
+        assert!(error.contains("run.5.hgrm is there, and is none of netping's"), "{error}");
+        assert_eq!(fs::read_to_string(folder.path().join("run.5.hgrm")).unwrap(), "somebody else's\n");
+        // A format that has one file leaves others alone.
+        let csv = FORMATS.iter().find(|format| format.name == "csv").unwrap();
+        csv.write(&[fixture::run(vec![fixture::step("tcp://h:1", 1, &[1000])])], &path).unwrap();
+        assert!(names().contains(&"run.2.hgrm".to_owned()));
     }
 
     #[test]
