@@ -128,8 +128,8 @@ def over_time(runs):
 def ladder(runs):
     points = []
     for run in runs:
-        labels = {step["label"] for step in run["steps"] if step["label"] is not None}
-        if len(labels) < 2 or any(map(is_open, run["steps"])) or run.get("overheads"):
+        words = (word for word in run["command_line"][1:] if not word.startswith("-"))
+        if next(words, None) != "ladder":
             continue
         for steps in strands([run]):
             alone = [quantile(s, "service_time", "p50") for s in steps if s["settings"]["callers"] == 1]

@@ -45,7 +45,7 @@ fn kinds(summary: &Value) -> Vec<&str> {
 
 #[test]
 fn wrong_usage_says_what_to_write() {
-    let cases: [(&[&str], &str); 16] = [
+    let cases: [(&[&str], &str); 17] = [
         (&["throughput", "udp://127.0.0.1:1", "-c", "1"], "unknown scheme 'udp'"),
         (&["throughput", "tcp://127.0.0.1:1", "-c", "0"], "values begin at 1"),
         (&["throughput", "tcp://127.0.0.1:1", "-c", "10..1"], "ends before it begins"),
@@ -62,6 +62,7 @@ fn wrong_usage_says_what_to_write() {
         (&["latency", "tcp://127.0.0.1:1", "--fail-if", "p99"], "looks like p99<1ms"),
         (&["latency", "tcp://127.0.0.1:1", "--repeat", "0"], "'forever'"),
         (&["latency", "tcp://127.0.0.1:1", "--max-error-rate", "2"], "from 0 to 1"),
+        (&["ladder", "-c", "1"], "more than one caller"),
     ];
     for (args, message) in cases {
         let output = run(args);

@@ -19,7 +19,7 @@ pub struct LadderArgs {
     /// Shorter steps: about 15 s in all instead of about 40 s
     #[arg(long)]
     quick: bool,
-    /// Callers of the sweep whose best step is shown
+    /// Callers of the sweep whose best step is shown; one caller is measured in any case, and not again in the sweep
     #[arg(short = 'c', long, default_value = "16,64,256", value_name = "RANGE")]
     callers: Range,
     /// Where results go.
@@ -35,6 +35,17 @@ struct Lengths {
 }
 
 impl LadderArgs {
+    /// Refuses a sweep that is none.
+    ///
+    /// # Errors
+    /// [`UsageError`].
+    pub fn check(&self) -> Result<(), UsageError> {
+        if self.callers.values().iter().all(|&callers| callers == 1) {
+            return Err(UsageError("a sweep needs more than one caller, such as -c 16".to_owned()));
+        }
+        Ok(())
+    }
+
     fn lengths(&self) -> Lengths {
         let ms = Duration::from_millis;
         if self.quick {
@@ -82,7 +93,9 @@ impl LadderArgs {
                 ..base.clone()
             })
         };
-        let sweep = self.callers.values().iter().map(|&callers| plan(callers, lengths.step));
+        // The rounds measure one caller; once more in the sweep, and it would look like another round.
+        let sweep = self.callers.values().iter().filter(|&&callers| callers > 1);
+        let sweep = sweep.map(|&callers| plan(callers, lengths.step));
         Ok((plan(1, lengths.latency)?, sweep.collect::<Result<_, _>>()?))
     }
 }

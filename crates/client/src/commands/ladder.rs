@@ -97,6 +97,7 @@ impl Rung {
 /// # Errors
 /// [`Failed`].
 pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
+    args.check()?;
     let mut output = args.output.clone();
     let page = output.export.page_or(&default_page());
     let mut session = Session::begin(&output)?;

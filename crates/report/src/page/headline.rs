@@ -44,7 +44,7 @@ pub(super) fn section(runs: &[Run]) -> Markup {
 }
 
 /// The command's name: the first word after the program's that is no flag.
-fn command(run: &Run) -> &str {
+pub(super) fn command(run: &Run) -> &str {
     run.command_line.iter().skip(1).find(|word| !word.starts_with('-')).map_or("run", String::as_str)
 }
 

@@ -43,6 +43,12 @@ fn each_kind_of_run_has_its_charts() {
         ["overhead", "throughput-open", "latency-open", "quantiles", "time", "fairness"]
     );
     assert_eq!(of(fixture::trials()), closed);
+    // Labels alone make no rungs.
+    let mut labelled = fixture::sweep(80_000.0);
+    for step in &mut labelled.steps {
+        step.label = Some(step.target.clone());
+    }
+    assert_eq!(of(labelled), closed);
     assert_eq!(of(fixture::empty()), [""; 0]);
 }
 

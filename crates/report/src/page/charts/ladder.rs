@@ -3,6 +3,7 @@
 use crate::{
     page::{
         chart::{Chart, Form, Mark, Panel, Point, Series},
+        headline,
         strand::{Strand, strands},
         unit::Unit,
     },
@@ -11,7 +12,7 @@ use crate::{
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut strands = strands(runs);
-    strands.retain(|strand| is_ladder(&runs[strand.run]));
+    strands.retain(|strand| headline::command(&runs[strand.run]) == "ladder");
     let panel = |title: &str, unit, of: fn(&Strand<'_>) -> Vec<Point>| Panel {
         title: title.to_owned(),
         unit,
@@ -47,15 +48,6 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         keys: Vec::new(),
         panels,
     }]
-}
-
-/// Whether a run's labels are rungs: several, in closed loops, and no proxies.
-fn is_ladder(run: &Run) -> bool {
-    let mut labels = run.steps.iter().filter_map(|step| step.label.as_deref());
-    let first = labels.next();
-    let several = labels.any(|label| Some(label) != first);
-    let closed = run.steps.iter().all(|step| step.settings.planned_rate.is_none());
-    several && closed && run.overheads.is_empty()
 }
 
 /// The median service times with one caller, and the median of these.
