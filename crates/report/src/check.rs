@@ -4,6 +4,7 @@ use crate::{
     bulk::BulkStep,
     distribution::{Distribution, decode_histogram},
     encoded::MOST,
+    overhead::Overhead,
     recorder::INTERVAL,
     run::{Run, Step},
     summary::Summary,
@@ -25,6 +26,10 @@ pub(crate) fn check(run: &Run) -> Result<(), String> {
     }
     for (at, bulk) in run.bulk.iter().enumerate() {
         check_bulk(bulk).map_err(|what| format!("bulk stream {} ({}): {what}", at + 1, bulk.target))?;
+    }
+    for (at, overhead) in run.overheads.iter().enumerate() {
+        check_overhead(overhead)
+            .map_err(|what| format!("overhead {} ({} of {}): {what}", at + 1, overhead.measure, overhead.via))?;
     }
     Ok(())
 }
@@ -135,11 +140,54 @@ fn check_time(name: &str, text: &str, time: &Distribution) -> Result<(), String>
 fn check_bulk(bulk: &BulkStep) -> Result<(), String> {
     for run in &bulk.runs {
         within("seconds", Some(run.seconds))?;
+        within("first_byte_seconds", Some(run.first_byte_seconds))?;
         within("gib_per_second", Some(run.gib_per_second))?;
         within("client_cpu_seconds_per_gib", run.client_cpu_seconds_per_gib)?;
         within("server_cpu_seconds_per_gib", run.server_cpu_seconds_per_gib)?;
     }
+    if let Some(summary) = &bulk.summary {
+        let rate = summary.gib_per_second;
+        let numbers = [
+            ("gib_per_second", Some(rate.mean)),
+            ("half_width", rate.half_width),
+            ("sd", summary.sd),
+            ("first_byte_seconds", Some(summary.first_byte_seconds)),
+            ("client_cpu_seconds_per_gib", summary.client_cpu_seconds_per_gib),
+            ("server_cpu_seconds_per_gib", summary.server_cpu_seconds_per_gib),
+        ];
+        for (name, number) in numbers {
+            within(name, number)?;
+        }
+    }
+    let failed = bulk.errors.values().copied().try_fold(0, u64::checked_add);
+    if failed.is_none_or(|failed| failed > MOST) {
+        return Err("'errors' are too many".to_owned());
+    }
     Ok(())
+}
+
+fn check_overhead(overhead: &Overhead) -> Result<(), String> {
+    let numbers = [
+        ("planned_rate", overhead.planned_rate),
+        ("direct_us", Some(overhead.direct_us)),
+        ("via_us", Some(overhead.via_us)),
+        // By way of a proxy, a request may take less.
+        ("added_us", Some(overhead.added_us.abs())),
+    ];
+    for (name, number) in numbers {
+        within(name, number)?;
+    }
+    if let Some([low, high]) = overhead.interval_us {
+        within("interval_us", Some(low.abs()))?;
+        within("interval_us", Some(high.abs()))?;
+        if low > high {
+            return Err(format!("an interval from {low} to {high}"));
+        }
+    }
+    match overhead.p_value {
+        Some(p) if !(0.0..=1.0).contains(&p) => Err(format!("p_value is {p}")),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a number, where it is there, is one that can be measured.

@@ -142,6 +142,7 @@ mod tests {
     use super::*;
     use crate::{
         compare_runs::compare_runs,
+        export::fixture::bulk,
         merge::merge,
         sample::{run, step},
     };
@@ -208,6 +209,37 @@ mod tests {
         for (path, value, expected) in cases {
             let error = changed(|run| *run.pointer_mut(path).unwrap() = value);
             assert!(error.contains("step 1 (tcp://") && error.contains(expected), "{path}: {error}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_overheads_and_bulk_streams_have_bounds_too() {
+        let sound = |run: &mut Value| {
+            run["overheads"] = json!([{
+                "via": "relay", "planned_rate": 100.0, "measure": "p50", "direct_us": 60.0, "via_us": 50.0,
+                "added_us": -10.0, "interval_us": [-12.0, 3.0], "p_value": 0.5
+            }]);
+            run["bulk"] = json!([serde_json::to_value(bulk()).unwrap()]);
+        };
+        let mut value: Value = serde_json::from_str(&JSON).unwrap();
+        sound(&mut value);
+        Run::from_json(value.to_string().as_bytes()).unwrap();
+        let cases: [(&str, Value, &str); 8] = [
+            ("/overheads/0/via_us", json!(1e308), "overhead 1 (p50 of relay): via_us"),
+            ("/overheads/0/added_us", json!(-1e308), "added_us"),
+            ("/overheads/0/interval_us/0", json!(4.0), "an interval from 4 to 3"),
+            ("/overheads/0/p_value", json!(1.5), "p_value"),
+            ("/bulk/0/summary/gib_per_second/mean", json!(1e308), "gib_per_second"),
+            ("/bulk/0/summary/sd", json!(-1.0), "sd"),
+            ("/bulk/0/runs/0/first_byte_seconds", json!(-1.0), "first_byte_seconds"),
+            ("/bulk/0/errors", json!({ "reset": u64::MAX, "eof": 1 }), "'errors'"),
+        ];
+        for (path, value, expected) in cases {
+            let error = changed(|run| {
+                sound(run);
+                *run.pointer_mut(path).unwrap() = value;
+            });
+            assert!(error.contains(expected), "{path}: {error}");
         }
     }
 

@@ -3,7 +3,7 @@
 mod benchfmt;
 mod csv;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod hgrm;
 mod hlog;
 mod markdown;

@@ -44,7 +44,10 @@ impl Span {
         let (ends, ticks) = match scale {
             Scale::Linear => linear(low.min(0.0), high.max(0.0), most),
             Scale::Log if low > high => ([1.0, 10.0], vec![1.0, 10.0]),
-            Scale::Log => logarithmic(low * 0.9, high * 1.1, most),
+            Scale::Log => {
+                let [low, high] = [low, high].map(|end| end.clamp(1e-300, 1e300));
+                logarithmic(low * 0.9, high * 1.1, most)
+            }
             Scale::Nines => nines(high),
         };
         Self { scale, ends, places, ticks }
@@ -89,7 +92,7 @@ impl Span {
 
 /// From 0, or below it, to a tick at or beyond `high`.
 fn linear(low: f64, high: f64, most: usize) -> ([f64; 2], Vec<f64>) {
-    let (low, high) = if high - low > 0.0 && (high - low).is_finite() { (low, high) } else { (0.0, 1.0) };
+    let (low, high) = if (1e-9..=1e300).contains(&(high - low)) { (low, high) } else { (0.0, 1.0) };
     let step = nice((high - low) / most.max(1) as f64);
     let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
     let ticks: Vec<f64> = (first..=last).map(|tick| tick as f64 * step).collect();
@@ -148,7 +151,8 @@ mod tests {
 
     #[test]
     fn values_that_no_axis_has_room_for_do_no_harm() {
-        for values in [&[][..], &[0.0], &[f64::NAN, f64::INFINITY], &[5.0, 5.0]] {
+        let extreme: [&[f64]; 4] = [&[5e-324], &[1e-12, 5e-324], &[f64::MAX], &[5e-324, 1e308]];
+        for values in [&[][..], &[0.0], &[f64::NAN, f64::INFINITY], &[5.0, 5.0]].into_iter().chain(extreme) {
             for scale in [Scale::Linear, Scale::Log, Scale::Nines] {
                 let span = Span::new(scale, values.iter().copied(), [10.0, 20.0], 5);
                 assert!(span.ticks().len() < 20);
