@@ -148,6 +148,30 @@ fn what_is_no_result_file_is_refused_with_what_to_do() {
     }
 }
 
+#[test]
+fn text_of_a_file_does_not_steer_the_terminal() {
+    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
+    let base = measured(folder.path(), "base.json", &server, &["--samples", "100"]);
+    let hostile = "\u{1b}[2J\r\nVALID\u{9b}1m";
+    let labelled = changed(&base, "labelled.json", |run| run["steps"][0]["label"] = json!(hostile));
+    let moved = changed(&labelled, "moved.json", |run| {
+        run["environment"]["kernel"] = json!(hostile);
+        run["environment"]["host"] = json!(hostile);
+        run["started_at"] = json!(hostile);
+    });
+    let wrong = changed(&base, "wrong.json", |run| {
+        run["steps"][0]["target"] = json!(hostile);
+        run["steps"][0]["summary"]["rate"] = json!(-1.0);
+    });
+    for (files, code) in [([&labelled, &moved], 0), ([&base, &moved], 1), ([&base, &wrong], 3)] {
+        let output = command("compare", &files.map(PathBuf::as_path), &[]);
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        let text = stdout(&output) + &stderr(&output);
+        assert!(text.contains("\u{fffd}[2J\u{fffd}\u{fffd}VALID") || code == 3, "{text}");
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+    }
+}
+
 fn refused(files: &[&Path], expected: &str) {
     let output = command("merge", files, &["--json", "-"]);
     assert_eq!(output.status.code(), Some(3));

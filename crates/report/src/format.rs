@@ -45,6 +45,17 @@ pub fn bytes(bytes: u64) -> String {
     format!("{}{name}", bytes / unit)
 }
 
+/// Text of somebody else's, on one line of a terminal: control characters, with which it could hide what is around it, are
+/// replaced.
+pub fn on_one_line(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
+/// Text of somebody else's on a terminal, of one line or more: control characters but newlines are replaced.
+pub fn on_lines(text: &str) -> String {
+    text.replace(|character: char| character.is_control() && character != '\n', "\u{fffd}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +73,12 @@ mod tests {
         assert_eq!(nanos_as_micros(None), "-");
         assert_eq!([0, 1, 1000, 1024].map(bytes), ["0B", "1B", "1000B", "1KiB"]);
         assert_eq!([65_535, 1 << 18, 3 << 20, 1 << 30].map(bytes), ["65535B", "256KiB", "3MiB", "1GiB"]);
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_a_terminal() {
+        let text = "a\u{1b}[2J\u{9b}1m\tb\r\nc\u{7f}\u{e4}";
+        assert_eq!(on_one_line(text), "a\u{fffd}[2J\u{fffd}1m\u{fffd}b\u{fffd}\u{fffd}c\u{fffd}\u{e4}");
+        assert_eq!(on_lines(text), "a\u{fffd}[2J\u{fffd}1m\u{fffd}b\u{fffd}\nc\u{fffd}\u{e4}");
     }
 }

@@ -7,6 +7,7 @@ use std::{
 
 use netping_report::{
     Answer, Change, Comparison, Gate, Measure, Pair, Run, Shown, Unlike, compare_runs,
+    format::on_one_line,
     table::{Column, Table},
 };
 
@@ -30,12 +31,12 @@ const COLUMNS: [Column; 7] = [
 pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
     let mut runs = Vec::new();
     for file in args.files()? {
-        runs.push((file.display().to_string(), Run::load(file).map_err(anyhow::Error::new)?));
+        runs.push((on_one_line(&file.display().to_string()), Run::load(file).map_err(anyhow::Error::new)?));
     }
     let (base_name, base) = &runs[0];
     let mut failed = false;
     for (name, new) in &runs[1..] {
-        let comparison = compare_runs(base, new);
+        let comparison = legible(compare_runs(base, new));
         let broken = broken(&args.fail_if, &comparison);
         let text = format!("{name} against {base_name}\n{}", describe(&comparison));
         // Whoever closed it has read enough; the exit code tells the rest.
@@ -46,6 +47,17 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
         failed |= !broken.is_empty() || comparison.pairs.is_empty();
     }
     Ok(if failed { Verdict::Failed } else { Verdict::Fine })
+}
+
+/// A comparison whose texts, which are the files', may go to a terminal.
+fn legible(mut comparison: Comparison) -> Comparison {
+    let unlike = comparison.unlike.iter_mut().flat_map(|found| [&mut found.what, &mut found.base, &mut found.new]);
+    let names = comparison.pairs.iter_mut().map(|pair| &mut pair.name);
+    let alone = comparison.only_base.iter_mut().chain(&mut comparison.only_new);
+    for text in unlike.chain(names).chain(alone) {
+        *text = on_one_line(text);
+    }
+    comparison
 }
 
 /// All of a comparison: first what may be why the numbers differ.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anyhow::Context;
 use netping_report::{
     Run, Step,
-    format::{nanos_as_micros, optional, thousands},
+    format::{nanos_as_micros, on_one_line, optional, thousands},
     merge,
     table::{Column, Table},
 };
@@ -65,11 +65,12 @@ fn describe(run: &Run) -> String {
     let mut lines = Vec::new();
     for part in &run.parts {
         let requests: u64 = part.steps.iter().map(|step| step.requests).sum();
-        lines.push(format!("{}  {} requests, from {}", part.host, thousands(requests as f64), part.started_at));
+        let (host, started_at) = (on_one_line(&part.host), on_one_line(&part.started_at));
+        lines.push(format!("{host}  {} requests, from {started_at}", thousands(requests as f64)));
     }
     let rows: Vec<_> = run.steps.iter().map(row).collect();
     if let Some(step) = run.steps.first() {
-        lines.push(format!("\n{}  {} clients", step.target, run.parts.len()));
+        lines.push(format!("\n{}  {} clients", on_one_line(&step.target), run.parts.len()));
     }
     lines.push(Table::whole(&COLUMNS, &rows));
     lines.push(verdict::text(&run.steps, &run.bulk));

@@ -14,6 +14,8 @@ mod throughput;
 
 use std::process::ExitCode;
 
+use netping_report::format::on_lines;
+
 use crate::{
     args::{Command, PlanError, UsageError},
     session::Verdict,
@@ -60,7 +62,8 @@ pub fn run(command: Command) -> ExitCode {
         Ok(Verdict::Failed) => ExitCode::from(1),
         Ok(Verdict::Interrupted) | Err(Failed::Start(StartError::Interrupted)) => ExitCode::from(130),
         Err(failed) => {
-            eprintln!("error: {failed}");
+            // A result file's text may be part of it.
+            eprintln!("error: {}", on_lines(&failed.to_string()));
             ExitCode::from(if matches!(failed, Failed::Plan(PlanError::Usage(_))) { 2 } else { 3 })
         }
     }
