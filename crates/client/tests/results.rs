@@ -44,12 +44,16 @@ fn a_file_compared_with_itself_shows_no_difference() {
     for (name, flags) in [("trials.json", &["--samples", "1000", "--trials", "3"][..]), ("one.json", &["-d", "300ms"])]
     {
         let file = measured(folder.path(), name, &server, flags);
-        let output = command("compare", &[&file, &file], &["--fail-if", "p50>+1%", "--fail-if", "rate<-1%"]);
+        let page = folder.path().join("page.html");
+        let gates = ["--fail-if", "p50>+1%", "--fail-if", "rate<-1%"];
+        let output = command("compare", &[&file, &file], &[&gates[..], &["--html", page.to_str().unwrap()]].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let text = stdout(&output);
         assert!(text.contains("no machine and no setting is unlike"), "{text}");
         assert!(text.contains("1 measurements: 0 measures better, 0 worse, "), "{text}");
         assert!(text.contains(" 0 without an error bar") && !text.contains("only in"), "{text}");
+        let page = fs::read_to_string(page).unwrap();
+        assert!(page.contains("1 measurements: 0 measures better") && page.contains("data-chart=\"quantiles\""));
     }
 }
 

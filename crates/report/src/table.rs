@@ -83,13 +83,17 @@ impl Table {
 
     /// Titles and rows together, each column as wide as it needs.
     pub fn whole(columns: &[Column], rows: &[Vec<String>]) -> String {
-        let columns = columns.iter().enumerate().map(|(at, column)| {
-            let longest = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
-            let width = longest.unwrap_or(0).max(column.title.chars().count()) as u16;
-            Column { width, ..*column }
-        });
-        let table = Self::new(columns.collect());
-        format!("{}\n{}", table.header(), table.lines(rows, false))
+        Self::new(as_wide_as(columns, rows)).with(rows)
+    }
+
+    /// The same as text for a file: every column, nothing bold.
+    pub fn plain(columns: &[Column], rows: &[Vec<String>]) -> String {
+        let columns = as_wide_as(columns, rows);
+        Self { shown: vec![true; columns.len()], columns, styled: false }.with(rows)
+    }
+
+    fn with(&self, rows: &[Vec<String>]) -> String {
+        format!("{}\n{}", self.header(), self.lines(rows, false))
     }
 
     fn lines(&self, rows: &[Vec<String>], bold: bool) -> String {
@@ -121,6 +125,16 @@ impl Table {
         let all = row.iter().zip(&self.columns).zip(&self.shown);
         all.filter_map(|(cell, shown)| shown.then_some(cell))
     }
+}
+
+/// Columns as wide as their titles and cells need.
+fn as_wide_as(columns: &[Column], rows: &[Vec<String>]) -> Vec<Column> {
+    let fitted = |(at, column): (usize, &Column)| {
+        let longest = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
+        let width = longest.unwrap_or(0).max(column.title.chars().count()) as u16;
+        Column { width, ..*column }
+    };
+    columns.iter().enumerate().map(fitted).collect()
 }
 
 /// Which columns to show in so many characters.

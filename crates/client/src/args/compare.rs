@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use netping_report::Gate;
 
-use super::UsageError;
+use super::{UsageError, paths::apart};
 
 /// Flags of `netping compare`.
 #[derive(Debug, Clone, Args)]
@@ -30,16 +30,20 @@ pub struct CompareArgs {
     /// there is no error bar, the change alone decides. A measurement of the base that the new file lacks fails too
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<Gate>,
+    /// Write the comparison as a page too, with the charts of all files
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 impl CompareArgs {
     /// Every file, the base first.
     ///
     /// # Errors
-    /// [`UsageError`] where standard input is to be read twice.
+    /// [`UsageError`] where standard input is to be read twice, or a file to be written over.
     pub fn files(&self) -> Result<Vec<&Path>, UsageError> {
         let files: Vec<&Path> = [&self.base].into_iter().chain(&self.new).map(PathBuf::as_path).collect();
         once_from_stdin(&files)?;
+        apart(&files, self.html.as_deref().map(|page| ("html", page)))?;
         Ok(files)
     }
 }

@@ -8,7 +8,9 @@ use std::{
 use netping_report::{
     Answer, Change, Comparison, Gate, Measure, Pair, Run, Shown, Unlike, compare_runs,
     format::on_one_line,
+    page,
     table::{Column, Table},
+    write_atomically,
 };
 
 use super::Failed;
@@ -35,16 +37,23 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
     }
     let (base_name, base) = &runs[0];
     let mut failed = false;
+    let mut texts = Vec::new();
     for (name, new) in &runs[1..] {
         let comparison = legible(compare_runs(base, new));
         let broken = broken(&args.fail_if, &comparison);
-        let text = format!("{name} against {base_name}\n{}", describe(&comparison));
+        let text = |table| format!("{name} against {base_name}\n{}", describe(&comparison, table));
         // Whoever closed it has read enough; the exit code tells the rest.
-        let _ = writeln!(io::stdout(), "{text}");
+        let _ = writeln!(io::stdout(), "{}", text(Table::whole));
         for line in &broken {
             eprintln!("{name}: {line}");
         }
         failed |= !broken.is_empty() || comparison.pairs.is_empty();
+        texts.push(text(Table::plain));
+    }
+    if let Some(path) = &args.html {
+        let runs: Vec<Run> = runs.into_iter().map(|(_, run)| run).collect();
+        let page = page::comparison(&runs, &texts.join("\n"));
+        write_atomically(path, page.as_bytes()).map_err(anyhow::Error::new)?;
     }
     Ok(if failed { Verdict::Failed } else { Verdict::Fine })
 }
@@ -61,11 +70,11 @@ fn legible(mut comparison: Comparison) -> Comparison {
 }
 
 /// All of a comparison: first what may be why the numbers differ.
-fn describe(comparison: &Comparison) -> String {
+fn describe(comparison: &Comparison, table: fn(&[Column], &[Vec<String>]) -> String) -> String {
     let mut text = unlike(&comparison.unlike);
     for pair in &comparison.pairs {
         let rows: Vec<_> = pair.changes.iter().map(row).collect();
-        let _ = write!(text, "\n{}\n{}\n{}\n", pair.name, trials(pair), Table::whole(&COLUMNS, &rows));
+        let _ = write!(text, "\n{}\n{}\n{}\n", pair.name, trials(pair), table(&COLUMNS, &rows));
     }
     for (which, names) in [("the base", &comparison.only_base), ("the new one", &comparison.only_new)] {
         if !names.is_empty() {

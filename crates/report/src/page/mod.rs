@@ -29,6 +29,15 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 
 /// The page: verdict, charts, settings and environment. Where there are several runs, their series share the charts.
 pub fn html(runs: &[Run]) -> String {
+    with(runs, None)
+}
+
+/// The page of runs that were compared, with the comparison as `text`.
+pub fn comparison(runs: &[Run], text: &str) -> String {
+    with(runs, Some(text))
+}
+
+fn with(runs: &[Run], comparison: Option<&str>) -> String {
     let charts = charts(runs);
     let page = html! {
         (DOCTYPE)
@@ -49,6 +58,12 @@ pub fn html(runs: &[Run]) -> String {
             body {
                 main {
                     (headline::section(runs))
+                    @if let Some(text) = comparison {
+                        section aria-label="Comparison" {
+                            h2 { "Comparison" }
+                            pre."wide" tabindex="0" { (text) }
+                        }
+                    }
                     @if !charts.is_empty() {
                         section."charts" aria-label="Charts" {
                             @for chart in &charts { (chart.figure()) }
