@@ -1,27 +1,21 @@
 //! Whether the numbers of an invocation may be believed.
 
 use netping_report::{
-    BulkStep, Doubt, Step,
+    BulkStep, Doubts, Step,
     format::{micros, thousands},
 };
 
 /// Every doubt about the steps and the bulk streams, once, with what to do about it; `VALID` where there is none. Then
 /// Little's law and fairness for the step with the highest rate.
 pub fn text(steps: &[Step], bulk: &[BulkStep]) -> String {
+    let doubts = Doubts::of(steps, bulk);
     let mut lines = Vec::new();
-    let mut seen: Vec<&Doubt> = Vec::new();
-    let doubts: Vec<_> = steps.iter().map(|step| &step.doubts).chain(bulk.iter().map(|step| &step.doubts)).collect();
-    for doubt in doubts.iter().copied().flatten() {
-        if seen.iter().all(|other| other.name() != doubt.name()) {
-            seen.push(doubt);
-        }
-    }
-    for doubt in &seen {
-        let concerned = doubts.iter().filter(|own| own.iter().any(|other| other.name() == doubt.name())).count();
-        let steps = if doubts.len() == 1 { String::new() } else { format!(" ({concerned} of {} steps)", doubts.len()) };
+    for (doubt, concerned) in &doubts.kinds {
+        let steps =
+            if doubts.results == 1 { String::new() } else { format!(" ({concerned} of {} steps)", doubts.results) };
         lines.push(format!("{}{steps}: {doubt}; {}", doubt.name(), doubt.remedy()));
     }
-    if seen.is_empty() && !doubts.is_empty() {
+    if doubts.is_valid() {
         lines.push("VALID: no doubt about these numbers is known".to_owned());
     }
     let peak = steps.iter().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::{strand::load, unit::counted};
 use crate::{
-    doubt::Doubt,
+    doubts::Doubts,
     format::{micros, nanos_as_micros, thousands},
     run::{Run, Status, Step},
 };
@@ -57,33 +57,21 @@ fn targets(run: &Run) -> Vec<&str> {
 
 /// Every doubt, once, with what to do about it.
 fn verdict(run: &Run) -> Markup {
-    let steps: Vec<&[Doubt]> = run
-        .steps
-        .iter()
-        .map(|step| step.doubts.as_slice())
-        .chain(run.bulk.iter().map(|step| step.doubts.as_slice()))
-        .collect();
-    let mut seen: Vec<&Doubt> = Vec::new();
-    for doubt in steps.iter().copied().flatten() {
-        if seen.iter().all(|other| other.name() != doubt.name()) {
-            seen.push(doubt);
-        }
-    }
-    let concerned = |name: &str| steps.iter().filter(|doubts| doubts.iter().any(|doubt| doubt.name() == name)).count();
+    let doubts = Doubts::of(&run.steps, &run.bulk);
     html! {
         ul."verdict" {
             @if run.status == Status::Partial {
                 li."doubt" { b { "PARTIAL" } ": it was interrupted, or is still going on; run it to its end for the rest" }
             }
-            @if steps.is_empty() {
+            @if doubts.results == 0 {
                 li."doubt" { b { "EMPTY" } ": no step was done; see what the command said, and run it again" }
-            } @else if seen.is_empty() {
+            } @else if doubts.is_valid() {
                 li."valid" { b { "VALID" } ": no doubt about these numbers is known" }
             }
-            @for doubt in seen {
+            @for (doubt, concerned) in &doubts.kinds {
                 li."doubt" {
                     b { (doubt.name()) }
-                    @if steps.len() > 1 { " (" (concerned(doubt.name())) " of " (steps.len()) " steps)" }
+                    @if doubts.results > 1 { " (" (concerned) " of " (doubts.results) " steps)" }
                     ": " (doubt.to_string()) "; " (doubt.remedy())
                 }
             }
