@@ -102,7 +102,11 @@ fn grid(panel: &Panel, axes: &Axes, frame: &Frame, numbers: f64) -> Markup {
             }
             g text-anchor="middle" {
                 @for tick in frame.x.ticks() {
-                    text x=(number(frame.x.place(*tick))) y=(number(numbers + LINE - 3.0)) { (axes.x.unit.tick(*tick)) }
+                    @let x = frame.x.place(*tick);
+                    // A long one in the corner would stick out.
+                    @let corner = x > WIDTH - RIGHT - 4.0;
+                    text x=(number(if corner { WIDTH - 1.0 } else { x })) y=(number(numbers + LINE - 3.0))
+                        text-anchor=[corner.then_some("end")] { (axes.x.unit.tick(*tick)) }
                 }
             }
         }
