@@ -51,13 +51,17 @@ impl Effort {
 /// Uses `work` of this thread's CPU time: being preempted does not count as work. The thread's clock costs a system call
 /// and is asked only when, by the wall clock, the work may be done.
 fn burn(work: Duration) {
-    let start = clock::thread_cpu();
-    let mut left = work;
-    while !left.is_zero() {
-        let until = clock::now() + left;
+    // Before the thread's clock is asked, which is part of the work.
+    let mut until = clock::now() + work;
+    let end = clock::thread_cpu() + work;
+    loop {
         while clock::now() < until {
             std::hint::spin_loop();
         }
-        left = (start + work).saturating_sub(clock::thread_cpu());
+        let left = end.saturating_sub(clock::thread_cpu());
+        if left.is_zero() {
+            return;
+        }
+        until = clock::now() + left;
     }
 }
