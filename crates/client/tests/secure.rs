@@ -291,6 +291,28 @@ fn silent_and_half_open_handshakes_end_by_their_deadline() {
     }
 }
 
+#[test]
+fn the_cipher_suite_that_is_asked_for_is_used() {
+    let pki = Pki::new();
+    for kind in ["tokio", "grpc"] {
+        let server = start(kind, &pki.serving("server", false));
+        for (cipher, suite) in [("aes128", "TLS13_AES_128_GCM_SHA256"), ("chacha20", "TLS13_CHACHA20_POLY1305_SHA256")]
+        {
+            let file = pki.path("run.json");
+            let flags = ["--tls-cipher", cipher, "--json", file.to_str().unwrap()].map(str::to_owned);
+            assert_served(cipher, &server, &[&pki.trusting("ca")[..], &flags].concat());
+            assert_eq!(load(&file)["steps"][0]["security"]["cipher_suite"], suite);
+        }
+    }
+    // QUIC tells of no suite, but any of them must do.
+    let server = start("quic", &pki.serving("server", false));
+    assert_served(
+        "quic",
+        &server,
+        &[&pki.trusting("ca")[..], &["--tls-cipher", "chacha20"].map(str::to_owned)].concat(),
+    );
+}
+
 /// Opens of which the server never hears again: only the first datagram of each is passed on to it.
 fn half_open_quic(address: &str, count: usize) -> Vec<UdpSocket> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -32,7 +32,7 @@ use crate::{
     private::{self, PrivateFileError},
 };
 
-pub use rustls::{ClientConfig, ServerConfig};
+pub use rustls::{CipherSuite, ClientConfig, ServerConfig};
 
 /// The application protocol of HTTP/2 (RFC 9113).
 pub const ALPN_H2: &[u8] = b"h2";
@@ -164,6 +164,9 @@ pub struct ClientOptions {
     pub identity: Option<(PathBuf, PathBuf)>,
     /// Whether later connections to a server resume the session of an earlier one.
     pub resume: bool,
+    /// The cipher suite to ask for first; `None`: as the TLS library orders them, AES-256 first. The server has the last
+    /// word.
+    pub cipher: Option<CipherSuite>,
 }
 
 /// A client's configuration.
@@ -171,7 +174,11 @@ pub struct ClientOptions {
 /// # Errors
 /// [`TlsError`].
 pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, TlsError> {
-    let provider = Arc::new(default_provider());
+    let mut provider = default_provider();
+    if let Some(first) = options.cipher {
+        provider.cipher_suites.sort_by_key(|suite| suite.suite() != first);
+    }
+    let provider = Arc::new(provider);
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| TlsError::Config(error.to_string()))?;

@@ -10,7 +10,7 @@ use netping_protocol::{
     psk::Key,
     secure::Connector,
     target::{Scheme, Security, Target},
-    tls::{self, ALPN_H2, ALPN_HTTP1, ALPN_NETPING, ClientOptions},
+    tls::{self, ALPN_H2, ALPN_HTTP1, ALPN_NETPING, CipherSuite, ClientOptions},
 };
 
 use super::{PlanError, UsageError};
@@ -34,6 +34,9 @@ pub struct SecureArgs {
     /// Whether a connection resumes the TLS session of an earlier one; 0-RTT data is never sent
     #[arg(long, default_value = "off", value_name = "WHETHER")]
     tls_resume: Resume,
+    /// The cipher suite to ask for first; the result names the one that the server chose [default: aes256]
+    #[arg(long, value_name = "CIPHER")]
+    tls_cipher: Option<Cipher>,
     /// The pre-shared key of tcp+psk:// (32 bytes; `netping certs --psk` makes one)
     #[arg(long, value_name = "FILE")]
     psk_file: Option<PathBuf>,
@@ -48,6 +51,27 @@ enum Resume {
     Off,
 }
 
+/// The cipher suites of TLS 1.3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Cipher {
+    /// TLS13_AES_128_GCM_SHA256
+    Aes128,
+    /// TLS13_AES_256_GCM_SHA384
+    Aes256,
+    /// TLS13_CHACHA20_POLY1305_SHA256
+    Chacha20,
+}
+
+impl From<Cipher> for CipherSuite {
+    fn from(cipher: Cipher) -> Self {
+        match cipher {
+            Cipher::Aes128 => Self::TLS13_AES_128_GCM_SHA256,
+            Cipher::Aes256 => Self::TLS13_AES_256_GCM_SHA384,
+            Cipher::Chacha20 => Self::TLS13_CHACHA20_POLY1305_SHA256,
+        }
+    }
+}
+
 impl SecureArgs {
     /// Those that go with a folder of [`credentials`]; with `mutual`, the client has a certificate
     /// too.
@@ -59,6 +83,7 @@ impl SecureArgs {
             tls_cert: file(credentials::CLIENT_CERT).filter(|_| mutual),
             tls_key: file(credentials::CLIENT_KEY).filter(|_| mutual),
             tls_resume: Resume::Off,
+            tls_cipher: None,
             psk_file: file(credentials::SHARED_KEY),
         }
     }
@@ -106,6 +131,7 @@ impl SecureArgs {
             insecure: self.tls_insecure,
             identity: self.tls_cert.clone().zip(self.tls_key.clone()),
             resume: self.tls_resume == Resume::On,
+            cipher: self.tls_cipher.map(Into::into),
         }
     }
 }
