@@ -272,10 +272,11 @@ impl Session {
         self.save();
     }
 
-    /// Says how connections are secured, once, and every time if anybody could be the server.
+    /// Says how connections to a target are secured, once, and every time if anybody could be the server.
     fn say_security(&self, step: &Step) {
         let Some(security) = &step.security else { return };
-        self.say_secured(security, self.run.steps.last().and_then(|last| last.security.as_ref()));
+        let before = self.run.steps.iter().rev().find(|other| other.target == step.target);
+        self.say_secured(security, before.and_then(|before| before.security.as_ref()));
     }
 
     fn say_secured(&self, security: &Security, before: Option<&Security>) {
