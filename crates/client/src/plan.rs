@@ -2,8 +2,8 @@
 
 use std::{num::NonZeroU64, time::Duration};
 
-use netping_protocol::{frame::Reply, secure::Connector, target::Target};
-use netping_report::StepSettings;
+use netping_protocol::{frame::Reply, secure::Connector, target::Target, tls::Negotiated};
+use netping_report::{Security, StepSettings};
 
 use crate::{
     arrival::Arrival,
@@ -66,6 +66,20 @@ pub struct Trust {
     pub server_verified: bool,
     /// The client shows a certificate, if it is asked for one.
     pub client_certificate: bool,
+}
+
+impl Trust {
+    /// What a result file says of connections with these credentials, of which this was agreed on.
+    pub fn security(self, negotiated: Negotiated) -> Security {
+        Security {
+            protocol: negotiated.protocol,
+            cipher_suite: negotiated.cipher_suite,
+            key_exchange: negotiated.key_exchange,
+            resumed: negotiated.resumed,
+            server_verified: self.server_verified,
+            client_certificate: self.client_certificate,
+        }
+    }
 }
 
 /// What comes before the window.

@@ -95,6 +95,16 @@ pub enum Direction {
     Up,
 }
 
+impl Direction {
+    /// As it stands in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Up => "up",
+        }
+    }
+}
+
 /// One run of a bulk stream, on connections that were open before.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BulkRun {

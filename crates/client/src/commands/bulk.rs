@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use netping_report::{
-    BulkSettings, BulkStep, Difference, Direction, Estimate, Security, Status,
+    BulkSettings, BulkStep, Difference, Direction, Estimate, Status,
     format::{self, nanos_as_micros},
     table::{Column, Table},
 };
@@ -109,14 +109,7 @@ fn step(plan: &BulkPlan, benches: &Benches, at: usize) -> BulkStep {
         runs: Vec::new(),
         summary: None,
         errors: BTreeMap::new(),
-        security: benches.negotiated(at).cloned().map(|negotiated| Security {
-            protocol: negotiated.protocol,
-            cipher_suite: negotiated.cipher_suite,
-            key_exchange: negotiated.key_exchange,
-            resumed: negotiated.resumed,
-            server_verified: plan.trust.server_verified,
-            client_certificate: plan.trust.client_certificate,
-        }),
+        security: benches.negotiated(at).cloned().map(|negotiated| plan.trust.security(negotiated)),
         doubts: Vec::new(),
     }
 }

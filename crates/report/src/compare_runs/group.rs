@@ -1,9 +1,6 @@
 //! Which measurements of two runs go together.
 
-use crate::{
-    bulk::{BulkStep, Direction},
-    run::Step,
-};
+use crate::{bulk::BulkStep, run::Step};
 
 /// A measurement in a result file.
 pub(super) trait Entry {
@@ -55,10 +52,7 @@ impl Entry for BulkStep {
 
     fn settings(&self) -> String {
         let settings = &self.settings;
-        let way = match settings.direction {
-            Direction::Down => "down",
-            Direction::Up => "up",
-        };
+        let way = settings.direction.name();
         let mut parts = vec![
             format!("bulk {way}"),
             format!("{} bytes", settings.size_bytes),

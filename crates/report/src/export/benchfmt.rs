@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Rendered, text};
 use crate::{
-    bulk::{BulkRun, BulkStep, Direction},
+    bulk::{BulkRun, BulkStep},
     run::{Run, Step},
 };
 
@@ -89,10 +89,7 @@ fn step_line(step: &Step, name: &str, cpus: usize) -> Option<String> {
 /// The line of one run of a bulk stream.
 fn bulk_line(step: &BulkStep, run: &BulkRun, name: &str, cpus: usize) -> String {
     let settings = &step.settings;
-    let direction = match settings.direction {
-        Direction::Down => "down",
-        Direction::Up => "up",
-    };
+    let direction = settings.direction.name();
     let line = format!(
         "BenchmarkNetpingBulk/target={name}/direction={direction}/size={}/chunk={}/streams={}",
         settings.size_bytes, settings.chunk_bytes, settings.streams

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt::Display};
 
 use super::{ExportError, Rendered};
 use crate::{
-    bulk::{BulkStep, Direction},
+    bulk::BulkStep,
     connect::{ConnectPhase, Security},
     distribution::{Distribution, QUANTILES},
     doubt::Doubt,
@@ -201,13 +201,7 @@ fn column(phase: ConnectPhase) -> &'static str {
 fn bulk_row(run: &Run, number: usize, step: &BulkStep) -> Row {
     let mut row = Row::begin(run, number, &step.target, step.status);
     let (settings, summary) = (&step.settings, step.summary.as_ref());
-    row.put(
-        "direction",
-        match settings.direction {
-            Direction::Down => "down",
-            Direction::Up => "up",
-        },
-    );
+    row.put("direction", settings.direction.name());
     row.put("size_bytes", settings.size_bytes);
     row.put("chunk_bytes", settings.chunk_bytes);
     row.put("streams", settings.streams);

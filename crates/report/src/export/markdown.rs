@@ -2,7 +2,7 @@
 
 use super::Rendered;
 use crate::{
-    bulk::{BulkStep, Direction},
+    bulk::BulkStep,
     format::{micros, nanos_as_micros, optional, thousands},
     overhead::Overhead,
     run::{Run, Step},
@@ -93,10 +93,7 @@ fn step_columns(steps: &[&Step]) -> Vec<Column<Step>> {
 
 const BULK: [Column<BulkStep>; 8] = [
     words("target", |step: &BulkStep| step.target.clone()),
-    words("direction", |step: &BulkStep| match step.settings.direction {
-        Direction::Down => "down".to_owned(),
-        Direction::Up => "up".to_owned(),
-    }),
+    words("direction", |step: &BulkStep| step.settings.direction.name().to_owned()),
     number("bytes", |step: &BulkStep| thousands(step.settings.size_bytes as f64)),
     number("streams", |step: &BulkStep| step.settings.streams.to_string()),
     number("runs", |step: &BulkStep| step.runs.len().to_string()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    bulk::{BulkStep, Direction},
+    bulk::BulkStep,
     page::{
         chart::{Chart, Form, Mark, Panel, Point, Series},
         strand::of_run,
@@ -75,10 +75,7 @@ fn described(step: &BulkStep) -> Vec<String> {
     };
     vec![
         step.target.clone(),
-        match settings.direction {
-            Direction::Down => "down".to_owned(),
-            Direction::Up => "up".to_owned(),
-        },
+        settings.direction.name().to_owned(),
         bytes(settings.size_bytes),
         format!("chunks {}", bytes(settings.chunk_bytes)),
         format!("{} streams", settings.streams),
