@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use netping_report::{
-    BulkSettings, BulkStep, Difference, Direction, Estimate, Status,
+    BulkSettings, BulkStep, Difference, Estimate, Status,
     format::{self, nanos_as_micros},
     table::{Column, Table},
 };
@@ -127,10 +127,7 @@ fn optional_bytes(bytes: Option<u64>) -> String {
 fn table(steps: &[BulkStep]) -> String {
     let differs = |value: fn(&BulkStep) -> String| steps.iter().any(|step| value(step) != value(&steps[0]));
     let (varied, fixed): (Vec<Setting>, Vec<Setting>) = SETTINGS.into_iter().partition(|(_, value)| differs(*value));
-    let mut title = vec![match steps[0].settings.direction {
-        Direction::Down => "down".to_owned(),
-        Direction::Up => "up".to_owned(),
-    }];
+    let mut title = vec![steps[0].settings.direction.name().to_owned()];
     title.extend(fixed.iter().map(|(column, value)| format!("{} {}", column.title, value(&steps[0]))));
     title.push(format!("streams {}", steps[0].settings.streams));
     if steps[0].settings.verify {
@@ -220,7 +217,7 @@ fn alone((column, value): &Setting, steps: &[BulkStep]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use netping_report::BulkRun;
+    use netping_report::{BulkRun, Direction};
 
     use super::*;
 
