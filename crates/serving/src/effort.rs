@@ -48,8 +48,11 @@ impl Effort {
     }
 }
 
-/// Uses `work` of this thread's CPU time: being preempted does not count as work. The thread's clock costs a system call
-/// and is asked only when, by the wall clock, the work may be done.
+/// What it takes to ask for the CPU time that a thread has used, about: a system call.
+const ASKING: Duration = Duration::from_micros(1);
+
+/// Uses `work` of this thread's CPU time: being preempted does not count as work. The thread's clock is asked only when, by
+/// the wall clock, the work may be done; and not again for less than the asking takes.
 fn burn(work: Duration) {
     // Before the thread's clock is asked, which is part of the work.
     let mut until = clock::now() + work;
@@ -59,7 +62,7 @@ fn burn(work: Duration) {
             std::hint::spin_loop();
         }
         let left = end.saturating_sub(clock::thread_cpu());
-        if left.is_zero() {
+        if left < ASKING {
             return;
         }
         until = clock::now() + left;

@@ -10,7 +10,7 @@ use netping_report::{
 use super::Failed;
 use crate::{
     args::ThroughputArgs,
-    find::{self, Search},
+    find::{self, Measured, Search},
     plan::Plan,
     session::{Session, Verdict},
     start_error::StartError,
@@ -119,21 +119,19 @@ fn find(
     show: &mut impl FnMut(&Step) -> String,
 ) -> Result<(), StartError> {
     let mut search = Search::new();
-    let mut measured: Option<(f64, (f64, Option<f64>))> = None;
     while let Some(rate) = search.next()
         && !session.is_interrupted()
     {
-        let mut kept = false;
+        let mut outcome = None;
         session.explore(&args.at_rate(plan, rate), |step| {
-            kept = step.status == Status::Complete && find::is_kept(step, condition, args.output.max_error_rate);
-            if kept && measured.is_none_or(|(best, _)| rate >= best) {
-                measured = Some((rate, (step.summary.rate, step.summary.precision.rate_half_width)));
-            }
+            let kept = step.status == Status::Complete && find::is_kept(step, condition, args.output.max_error_rate);
+            let Summary { rate, precision, .. } = &step.summary;
+            outcome = kept.then_some(Measured { rate: *rate, half_width: precision.rate_half_width });
             Some(format!("{}  {}", show(step), if kept { "kept" } else { "not kept" }))
         })?;
-        search.tried(rate, kept);
+        search.tried(rate, outcome);
     }
-    session.say(&search.result(condition, measured.map(|(_, measured)| measured)));
+    session.say(&search.result(condition));
     Ok(())
 }
 
