@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use common::{NO_METRICS, Server, load, netping, parse, run, stderr};
+use common::{NO_METRICS, Server, killed_in_mid_run, load, netping, parse, run, stderr};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -271,20 +271,10 @@ fn a_server_that_says_nothing_or_too_much_fails_the_run() {
 fn a_server_killed_in_mid_run_fails_this_run_and_the_next() {
     for kind in ["threads", "tokio", "grpc"] {
         for direction in ["down", "up"] {
-            let mut server = Server::start(kind, &[]);
-            let client = netping()
-                .args(["bulk", &server.url, "--size", "1TiB", "--runs", "3", "--direction", direction, "--json", "-"])
-                .args(NO_METRICS)
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
-            server.await_requests();
-            server.child.kill().unwrap();
-            server.child.wait().unwrap();
-            let output = client.wait_with_output().unwrap();
-            assert_eq!(output.status.code(), Some(1), "{kind} {direction}: {}", stderr(&output));
-            let run = parse(&String::from_utf8_lossy(&output.stdout));
+            let server = Server::start(kind, &[]);
+            let mut client = netping();
+            client.args(["bulk", &server.url, "--size", "1TiB", "--runs", "3", "--direction", direction]);
+            let run = killed_in_mid_run(server, client.args(["--json", "-"]));
             let step = &run["bulk"][0];
             assert_eq!(
                 (&run["status"], &step["status"], &step["runs"]),

@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use common::{NO_METRICS, Server, load, netping, parse, run, stderr};
+use common::{NO_METRICS, Server, killed_in_mid_run, load, netping, parse, run, stderr};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -191,21 +191,10 @@ fn a_grpc_error_has_its_code() {
 #[test]
 fn a_server_killed_in_mid_run_leaves_exact_accounts() {
     for (kind, flags) in [("threads", &[][..]), ("tokio", &[]), ("grpc", &[]), ("grpc", &["--grpc-client", "tonic"])] {
-        let mut server = Server::start(kind, &[]);
-        let client = netping()
-            .args(["throughput", &server.url, "-c", "8", "-d", "1s", "--warmup", "0s", "--json", "-"])
-            .args(flags)
-            .args(NO_METRICS)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        server.await_requests();
-        server.child.kill().unwrap();
-        server.child.wait().unwrap();
-        let output = client.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-        let run = parse(&String::from_utf8(output.stdout).unwrap());
+        let server = Server::start(kind, &[]);
+        let mut client = netping();
+        client.args(["throughput", &server.url, "-c", "8", "-d", "1s", "--warmup", "0s", "--json", "-"]).args(flags);
+        let run = killed_in_mid_run(server, &mut client);
         let summary = &run["steps"][0]["summary"];
         assert!(summary["errors"]["refused"].as_u64().unwrap() > 0, "{kind} {flags:?}: {summary}");
         // Refused callers pause: 8 of them come to some tens of tries in a second, not to thousands.

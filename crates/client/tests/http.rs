@@ -1,217 +1,24 @@
 //! The `netping` binary against web servers, good and bad ones.
 
 mod common;
+mod web;
 
 use std::{
-    io::{self, Read, Write},
-    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    io::{Read, Write},
+    net::Shutdown,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    thread::{self, JoinHandle},
 };
 
-use bytes::Bytes;
 use common::{parse, run, stderr};
 use netping_protocol::{
-    secure::{Acceptor, Stream},
+    secure::Acceptor,
     tls::{self, ALPN_H2, ALPN_HTTP1, Identity},
 };
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-/// A web server.
-struct Site {
-    address: SocketAddr,
-    ending: Arc<AtomicBool>,
-    /// Gives each connection's peer, and the number of requests on it.
-    listening: JoinHandle<Vec<(SocketAddr, usize)>>,
-}
-
-impl Site {
-    /// A server that does `serve` with each connection, which gives the number of requests that came on it.
-    fn start(serve: impl Fn(TcpStream) -> usize + Clone + Send + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let ending = Arc::new(AtomicBool::new(false));
-        let ended = Arc::clone(&ending);
-        let listening = thread::spawn(move || {
-            let begin = |(stream, peer): (TcpStream, SocketAddr)| {
-                let serve = serve.clone();
-                (peer, thread::spawn(move || serve(stream)))
-            };
-            let mut serving = Vec::new();
-            while !ended.load(Ordering::SeqCst) {
-                serving.push(begin(listener.accept().unwrap()));
-            }
-            // What the kernel has accepted meanwhile.
-            listener.set_nonblocking(true).unwrap();
-            while let Ok(connection) = listener.accept() {
-                serving.push(begin(connection));
-            }
-            serving.into_iter().map(|(peer, thread)| (peer, thread.join().unwrap())).collect()
-        });
-        Self { address, ending, listening }
-    }
-
-    /// A server that answers each request with what `reply` makes of its head and its number on the connection.
-    fn answering(reply: impl Fn(&str, usize) -> Reply + Clone + Send + 'static) -> Self {
-        Self::start(move |mut stream| {
-            let mut count = 0;
-            while let Some(head) = read_head(&mut stream) {
-                count += 1;
-                let Reply { text, goes_on } = reply(&head, count);
-                // The client may be gone.
-                if stream.write_all(text.as_bytes()).is_err() || !goes_on {
-                    break;
-                }
-            }
-            count
-        })
-    }
-
-    /// A server that says `bytes` whatever comes.
-    fn saying(bytes: &'static [u8]) -> Self {
-        Self::start(move |mut stream| {
-            let mut request = [0; 4096];
-            if stream.read(&mut request).is_ok_and(|read| read > 0) {
-                let _ = stream.write_all(bytes);
-            }
-            while stream.read(&mut request).is_ok_and(|read| read > 0) {}
-            0
-        })
-    }
-
-    fn url(&self) -> String {
-        format!("http://{}/10k.bin?x=1", self.address)
-    }
-
-    /// The number of requests on each connection, in the order of these; no client has a connection any more.
-    fn finish(self) -> Vec<usize> {
-        // Stands behind all that clients have opened.
-        let last = TcpStream::connect(self.address).unwrap().local_addr().unwrap();
-        self.ending.store(true, Ordering::SeqCst);
-        // Wakes the server, unless it has ended already.
-        drop(TcpStream::connect(self.address));
-        let served = self.listening.join().unwrap();
-        let end = served.iter().rposition(|(peer, _)| *peer == last).unwrap();
-        served[..end].iter().map(|(_, count)| *count).collect()
-    }
-}
-
-/// What a server sends, and whether it then waits for another request.
-struct Reply {
-    text: String,
-    goes_on: bool,
-}
-
-fn keep(text: impl Into<String>) -> Reply {
-    Reply { text: text.into(), goes_on: true }
-}
-
-fn close(text: impl Into<String>) -> Reply {
-    Reply { text: text.into(), goes_on: false }
-}
-
-fn ok(body: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
-}
-
-fn read_head(stream: &mut TcpStream) -> Option<String> {
-    let mut head = Vec::new();
-    let mut chunk = [0; 1024];
-    while !head.ends_with(b"\r\n\r\n") {
-        match stream.read(&mut chunk) {
-            Ok(read @ 1..) => head.extend_from_slice(&chunk[..read]),
-            _ => return None,
-        }
-    }
-    Some(String::from_utf8(head).unwrap())
-}
-
-/// Serves HTTP/2, or HTTP/1.1 where that was agreed on, from a connection. Over HTTP/2 it says goodbye with the request
-/// number `last`.
-fn serve_either(stream: TcpStream, acceptor: &Acceptor, last: usize) -> usize {
-    stream.set_nonblocking(true).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let stream = tokio::net::TcpStream::from_std(stream).unwrap();
-        let Ok(stream) = acceptor.accept(stream).await else { return 0 };
-        if stream.is_secure() && stream.alpn() != Some(ALPN_H2) {
-            return serve_one(stream).await;
-        }
-        let Ok(mut connection) = h2::server::handshake(stream).await else { return 0 };
-        let mut count = 0;
-        while let Some(Ok((request, mut respond))) = connection.accept().await {
-            count += 1;
-            assert_eq!(request.uri().path_and_query().unwrap(), "/10k.bin?x=1");
-            assert!(request.uri().authority().unwrap().as_str().starts_with("127.0.0.1:"));
-            if count == last {
-                connection.graceful_shutdown();
-            }
-            let mut body = respond.send_response(http::Response::new(()), false).unwrap();
-            body.send_data(Bytes::from_static(b"pong"), true).unwrap();
-        }
-        count
-    })
-}
-
-/// Serves gRPC from a connection: each reply is the request's message, which is what an echo is. It says goodbye with the
-/// request number `last`.
-fn serve_grpc(stream: TcpStream, last: usize) -> usize {
-    stream.set_nonblocking(true).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let stream = tokio::net::TcpStream::from_std(stream).unwrap();
-        let Ok(mut connection) = h2::server::handshake(stream).await else { return 0 };
-        let mut count = 0;
-        while let Some(Ok((request, mut respond))) = connection.accept().await {
-            count += 1;
-            if count == last {
-                connection.graceful_shutdown();
-            }
-            tokio::spawn(async move {
-                let (mut body, mut message) = (request.into_body(), Vec::new());
-                while let Some(Ok(data)) = body.data().await {
-                    message.extend_from_slice(&data);
-                }
-                let mut reply = respond.send_response(http::Response::new(()), false).unwrap();
-                reply.send_data(message.into(), false).unwrap();
-                let trailers = [(http::HeaderName::from_static("grpc-status"), http::HeaderValue::from_static("0"))];
-                reply.send_trailers(trailers.into_iter().collect()).unwrap();
-            });
-        }
-        count
-    })
-}
-
-/// Reads what a client of HTTP/2 says until it asks for something (RFC 9113, sections 3.4, 4.1 and 6.2).
-fn read_until_request(stream: &mut TcpStream) -> io::Result<()> {
-    stream.read_exact(&mut [0; 24])?;
-    loop {
-        let mut head = [0; 9];
-        stream.read_exact(&mut head)?;
-        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-        stream.read_exact(&mut vec![0; length as usize])?;
-        if head[3] == 1 {
-            return Ok(());
-        }
-    }
-}
-
-async fn serve_one(mut stream: Stream) -> usize {
-    let (mut count, mut head) = (0, Vec::new());
-    while stream.read_buf(&mut head).await.is_ok_and(|read| read > 0) {
-        if head.ends_with(b"\r\n\r\n") {
-            head.clear();
-            count += 1;
-            stream.write_all(ok("pong").as_bytes()).await.unwrap();
-            stream.flush().await.unwrap();
-        }
-    }
-    count
-}
+use web::{Site, close, keep, ok, read_head, read_until_request, serve_either, serve_grpc};
 
 /// A short run of one caller, or of as many as the flags say: its only step, its exit code, and its standard error.
 fn measure(url: &str, flags: &[&str]) -> (Value, i32, String) {

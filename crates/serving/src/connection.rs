@@ -3,9 +3,7 @@
 use std::{
     fmt,
     future::poll_fn,
-    io,
     net::{Shutdown as Direction, TcpStream},
-    pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
@@ -16,10 +14,7 @@ use std::{
 
 use atomic_waker::AtomicWaker;
 use slab::Slab;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::Notify,
-};
+use tokio::sync::Notify;
 
 use crate::clock;
 
@@ -39,11 +34,11 @@ struct Tally {
 #[repr(u8)]
 pub(crate) enum Ending {
     /// Not at all.
-    None,
+    None = 0,
     /// Read no further request.
-    Drain,
+    Drain = 1,
     /// Stop at once.
-    Close,
+    Close = 2,
 }
 
 /// How a connection is reached from outside.
@@ -70,8 +65,12 @@ struct Signal {
 }
 
 impl Signal {
-    fn is(&self, ending: Ending) -> bool {
-        self.ending.load(Ordering::Acquire) >= ending as u8
+    fn ending(&self) -> Ending {
+        match self.ending.load(Ordering::Acquire) {
+            0 => Ending::None,
+            1 => Ending::Drain,
+            _ => Ending::Close,
+        }
     }
 }
 
@@ -276,154 +275,22 @@ impl Guard {
     }
 
     async fn reached(&self, ending: Ending) {
-        poll_fn(|cx| {
-            self.signal.waker.register(cx.waker());
-            if self.signal.is(ending) { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    }
-}
-
-/// A stream that counts what it reads, and ends when its connection is told to: after a drain it reads as closed
-/// once the bytes that have come are read, after a close every wait fails.
-#[derive(Debug)]
-pub struct Guarded<S> {
-    stream: S,
-    guard: Guard,
-}
-
-impl<S> Guarded<S> {
-    pub(crate) fn new(stream: S, guard: Guard) -> Self {
-        Self { stream, guard }
+        poll_fn(|cx| if self.asked(cx) >= ending { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
-    /// The connection's counters, shared by all who serve it.
-    pub fn connection(&self) -> &Arc<Connection> {
-        &self.guard.connection
-    }
-
-    /// The stream by itself: what the guard says is then for its new owner to heed.
-    pub fn into_parts(self) -> (S, Guard) {
-        (self.stream, self.guard)
-    }
-
-    /// What to answer instead of waiting; `None`: wait.
-    fn ending(&self, cx: &Context<'_>, reading: bool) -> Option<io::Result<()>> {
-        let signal = &self.guard.signal;
-        signal.waker.register(cx.waker());
-        if signal.is(Ending::Close) {
-            return Some(Err(io::ErrorKind::ConnectionAborted.into()));
-        }
-        (reading && signal.is(Ending::Drain)).then_some(Ok(()))
-    }
-
-    /// What a write came to; one that would wait fails where the connection is closed.
-    fn unless_closed<T>(&self, outcome: Poll<io::Result<T>>, cx: &Context<'_>) -> Poll<io::Result<T>> {
-        match outcome {
-            Poll::Pending => match self.ending(cx, false) {
-                Some(Err(error)) => Poll::Ready(Err(error)),
-                _ => Poll::Pending,
-            },
-            ready @ Poll::Ready(_) => ready,
-        }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let before = buf.filled().len();
-        match Pin::new(&mut this.stream).poll_read(cx, buf) {
-            Poll::Pending => this.ending(cx, true).map_or(Poll::Pending, Poll::Ready),
-            Poll::Ready(result) => {
-                this.guard.connection.count_bytes(buf.filled().len() - before);
-                Poll::Ready(result)
-            }
-        }
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write(cx, data);
-        this.unless_closed(written, cx)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        data: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, data);
-        this.unless_closed(written, cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let flushed = Pin::new(&mut this.stream).poll_flush(cx);
-        this.unless_closed(flushed, cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let shut_down = Pin::new(&mut this.stream).poll_shutdown(cx);
-        this.unless_closed(shut_down, cx)
+    /// How far the connection has been asked to end. The task is woken when that changes; one at a time is.
+    pub(crate) fn asked(&self, cx: &Context<'_>) -> Ending {
+        self.signal.waker.register(cx.waker());
+        self.signal.ending()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
     use super::*;
 
     const DEADLINES: Deadlines =
         Deadlines { first_byte: Duration::from_nanos(1), first_bytes: 4, idle: Duration::ZERO };
-
-    #[tokio::test]
-    async fn a_drained_connection_reads_what_came_and_then_the_end() {
-        let connections = Arc::new(Connections::default());
-        let (ours, mut theirs) = tokio::io::duplex(64);
-        let mut stream = Guarded::new(ours, connections.admit_task(1).unwrap());
-        theirs.write_all(b"last").await.unwrap();
-        connections.end_all(Ending::Drain);
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).await.unwrap();
-        assert_eq!(bytes, b"last");
-        drop(stream);
-        connections.empty().await;
-    }
-
-    #[tokio::test]
-    async fn a_closed_connection_stops_waiting() {
-        let connections = Arc::new(Connections::default());
-        let (ours, _theirs) = tokio::io::duplex(64);
-        let mut stream = Guarded::new(ours, connections.admit_task(1).unwrap());
-        let reader = tokio::spawn(async move { stream.read_u8().await });
-        tokio::task::yield_now().await;
-        connections.end_all(Ending::Close);
-        assert_eq!(reader.await.unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
-    }
-
-    /// TLS takes a write whole and then waits in the flush: a peer that does not read must not stay for ever.
-    #[tokio::test]
-    async fn a_closed_connection_stops_waiting_to_be_flushed() {
-        let connections = Arc::new(Connections::default());
-        let (ours, _theirs) = tokio::io::duplex(64);
-        let guard = connections.admit_task(1).unwrap();
-        let mut stream = Guarded::new(tokio::io::BufWriter::new(ours), guard);
-        stream.write_all(&[0; 1000]).await.unwrap();
-        let writer = tokio::spawn(async move { stream.flush().await });
-        tokio::task::yield_now().await;
-        connections.end_all(Ending::Close);
-        assert_eq!(writer.await.unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
-    }
 
     #[tokio::test]
     async fn trickled_first_bytes_do_not_save_a_connection() {

@@ -19,8 +19,9 @@ use tokio_stream::Stream;
 
 use crate::{
     chassis::{self, Chassis},
-    connection::{Guard, Guarded},
+    connection::Guard,
     echo::goodbye,
+    guarded::Guarded,
     listen::StartError,
     options::{RuntimeArgs, RuntimeKind},
     shutdown::Shutdown,

@@ -78,6 +78,17 @@ impl Server {
     }
 }
 
+/// Kills the server while `client` measures it; gives what the client, which must fail, wrote to standard output.
+pub fn killed_in_mid_run(mut server: Server, client: &mut Command) -> Value {
+    let client = client.args(NO_METRICS).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    server.await_requests();
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    let output = client.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}: {}", server.url, stderr(&output));
+    parse(&String::from_utf8(output.stdout).unwrap())
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();

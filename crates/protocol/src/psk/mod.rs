@@ -10,27 +10,21 @@
 //! Noise has no closing message: an end between two messages is an end, whoever made it. Lines and frames show whether
 //! they are whole.
 
+mod key;
+
 use std::{
     fmt, io,
-    path::{Path, PathBuf},
     pin::{Pin, pin},
     task::{Context, Poll, Waker, ready},
 };
 
 use bytes::{Buf, BytesMut};
-use snow::{
-    Builder, HandshakeState, TransportState,
-    resolvers::{CryptoResolver, DefaultResolver},
-};
+use snow::{Builder, HandshakeState, TransportState};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-use crate::{
-    private::{self, PrivateFileError},
-    tls::Negotiated,
-};
+use crate::tls::Negotiated;
 
-/// The length of a [`Key`], in bytes.
-pub const KEY_LENGTH: usize = 32;
+pub use key::{KEY_LENGTH, Key, KeyError};
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"netping/1";
@@ -40,55 +34,6 @@ const MAX_HANDSHAKE: usize = 1024;
 const HEADER: usize = 2;
 const TAG: usize = 16;
 const MAX_MESSAGE: usize = u16::MAX as usize;
-
-/// What both sides share. Its text form does not show it.
-#[derive(Clone)]
-pub struct Key([u8; KEY_LENGTH]);
-
-impl Key {
-    /// Reads a key file: 32 bytes that nobody but the owner may read.
-    ///
-    /// # Errors
-    /// A [`KeyError`] if the file cannot be read, is open to others, or has another length.
-    pub fn read(path: &Path) -> Result<Self, KeyError> {
-        // One byte more than a key has shows a file that is too long.
-        let bytes = private::read(path, KEY_LENGTH + 1)?;
-        <[u8; KEY_LENGTH]>::try_from(bytes).map(Self).map_err(|_| KeyError::Length(path.to_owned()))
-    }
-
-    /// A new key from the operating system's randomness.
-    ///
-    /// # Errors
-    /// [`NoiseError::Local`] where there is none.
-    pub fn generate() -> Result<Self, NoiseError> {
-        let mut bytes = [0; KEY_LENGTH];
-        let mut random = DefaultResolver.resolve_rng().ok_or(NoiseError::Local(snow::Error::Rng))?;
-        random.try_fill_bytes(&mut bytes).map_err(NoiseError::Local)?;
-        Ok(Self(bytes))
-    }
-
-    /// What a key file holds.
-    pub fn bytes(&self) -> &[u8; KEY_LENGTH] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(..)")
-    }
-}
-
-/// Why a file holds no key.
-#[derive(Debug, thiserror::Error)]
-pub enum KeyError {
-    /// It cannot be read, or others can read it.
-    #[error(transparent)]
-    File(#[from] PrivateFileError),
-    /// A pre-shared key of another length than [`KEY_LENGTH`].
-    #[error("{0}: not a pre-shared key of {length} bytes; `netping certs --psk` makes one", length = KEY_LENGTH)]
-    Length(PathBuf),
-}
 
 /// Why a [`Noise`] connection failed. It is inside an [`io::Error`]: see [`io::Error::get_ref`].
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -357,12 +302,6 @@ fn park(slot: &mut Option<Waker>, cx: &Context<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        fs::{self, Permissions},
-        os::unix::fs::PermissionsExt,
-    };
-
-    use tempfile::NamedTempFile;
     use tokio::io::{DuplexStream, duplex};
 
     use super::*;
@@ -377,13 +316,6 @@ mod tests {
 
     fn reason(error: &io::Error) -> &NoiseError {
         error.get_ref().unwrap().downcast_ref().unwrap()
-    }
-
-    fn key_file(mode: u32, length: usize) -> NamedTempFile {
-        let file = NamedTempFile::new().unwrap();
-        fs::write(file.path(), vec![0xA5; length]).unwrap();
-        fs::set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
-        file
     }
 
     #[tokio::test]
@@ -488,29 +420,5 @@ mod tests {
         let again = far.read(&mut bytes).await.unwrap_err();
         assert_eq!((again.kind(), reason(&again)), (error.kind(), reason(&error)));
         (received, error.kind())
-    }
-
-    #[test]
-    fn a_key_file_is_private_and_32_bytes_long() {
-        let file = key_file(0o600, KEY_LENGTH);
-        assert_eq!(Key::read(file.path()).unwrap().bytes(), &[0xA5; KEY_LENGTH]);
-        for mode in [0o644, 0o640, 0o602] {
-            let file = key_file(mode, KEY_LENGTH);
-            let text = Key::read(file.path()).unwrap_err().to_string();
-            assert!(text.contains(&format!("chmod 600 {}", file.path().display())), "{text}");
-        }
-        for length in [0, KEY_LENGTH - 1, KEY_LENGTH + 1] {
-            let text = Key::read(key_file(0o600, length).path()).unwrap_err().to_string();
-            assert!(text.contains("netping certs --psk"), "{text}");
-        }
-        let text = Key::read(Path::new("/nonexistent/key")).unwrap_err().to_string();
-        assert!(text.contains("/nonexistent/key"), "{text}");
-    }
-
-    #[test]
-    fn a_key_is_random_and_does_not_show() {
-        let key = Key::generate().unwrap();
-        assert_ne!(key.bytes(), Key::generate().unwrap().bytes());
-        assert_eq!(format!("{key:?}"), "Key(..)");
     }
 }

@@ -1,0 +1,151 @@
+//! The stream of a connection, which counts what comes and ends when it is told to.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::connection::{Connection, Ending, Guard};
+
+/// A stream that counts what it reads, and ends when its connection is told to: after a drain it reads as closed
+/// once the bytes that have come are read, after a close every wait fails.
+#[derive(Debug)]
+pub struct Guarded<S> {
+    stream: S,
+    guard: Guard,
+}
+
+impl<S> Guarded<S> {
+    pub(crate) fn new(stream: S, guard: Guard) -> Self {
+        Self { stream, guard }
+    }
+
+    /// The connection's counters, shared by all who serve it.
+    pub fn connection(&self) -> &Arc<Connection> {
+        self.guard.connection()
+    }
+
+    /// The stream by itself: what the guard says is then for its new owner to heed.
+    pub fn into_parts(self) -> (S, Guard) {
+        (self.stream, self.guard)
+    }
+
+    /// What to answer instead of waiting; `None`: wait.
+    fn ending(&self, cx: &Context<'_>, reading: bool) -> Option<io::Result<()>> {
+        match self.guard.asked(cx) {
+            Ending::Close => Some(Err(io::ErrorKind::ConnectionAborted.into())),
+            Ending::Drain if reading => Some(Ok(())),
+            Ending::Drain | Ending::None => None,
+        }
+    }
+
+    /// What a write came to; one that would wait fails where the connection is closed.
+    fn unless_closed<T>(&self, outcome: Poll<io::Result<T>>, cx: &Context<'_>) -> Poll<io::Result<T>> {
+        match outcome {
+            Poll::Pending => match self.ending(cx, false) {
+                Some(Err(error)) => Poll::Ready(Err(error)),
+                _ => Poll::Pending,
+            },
+            ready @ Poll::Ready(_) => ready,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        match Pin::new(&mut this.stream).poll_read(cx, buf) {
+            Poll::Pending => this.ending(cx, true).map_or(Poll::Pending, Poll::Ready),
+            Poll::Ready(result) => {
+                this.guard.connection().count_bytes(buf.filled().len() - before);
+                Poll::Ready(result)
+            }
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(cx, data);
+        this.unless_closed(written, cx)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, data);
+        this.unless_closed(written, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.stream).poll_flush(cx);
+        this.unless_closed(flushed, cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let shut_down = Pin::new(&mut this.stream).poll_shutdown(cx);
+        this.unless_closed(shut_down, cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::connection::Connections;
+
+    #[tokio::test]
+    async fn a_drained_connection_reads_what_came_and_then_the_end() {
+        let connections = Arc::new(Connections::default());
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut stream = Guarded::new(ours, connections.admit_task(1).unwrap());
+        theirs.write_all(b"last").await.unwrap();
+        connections.end_all(Ending::Drain);
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        assert_eq!(bytes, b"last");
+        drop(stream);
+        connections.empty().await;
+    }
+
+    #[tokio::test]
+    async fn a_closed_connection_stops_waiting() {
+        let connections = Arc::new(Connections::default());
+        let (ours, _theirs) = tokio::io::duplex(64);
+        let mut stream = Guarded::new(ours, connections.admit_task(1).unwrap());
+        let reader = tokio::spawn(async move { stream.read_u8().await });
+        tokio::task::yield_now().await;
+        connections.end_all(Ending::Close);
+        assert_eq!(reader.await.unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+    }
+
+    /// TLS takes a write whole and then waits in the flush: a peer that does not read must not stay for ever.
+    #[tokio::test]
+    async fn a_closed_connection_stops_waiting_to_be_flushed() {
+        let connections = Arc::new(Connections::default());
+        let (ours, _theirs) = tokio::io::duplex(64);
+        let guard = connections.admit_task(1).unwrap();
+        let mut stream = Guarded::new(tokio::io::BufWriter::new(ours), guard);
+        stream.write_all(&[0; 1000]).await.unwrap();
+        let writer = tokio::spawn(async move { stream.flush().await });
+        tokio::task::yield_now().await;
+        connections.end_all(Ending::Close);
+        assert_eq!(writer.await.unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+    }
+}
