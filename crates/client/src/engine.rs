@@ -43,6 +43,9 @@ const INTERRUPTED_DRAIN: Duration = Duration::from_secs(1);
 /// How often the engine looks up: at interrupts, at the phases' ends, at the live rate.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// A window shorter than this many seconds, ten looks, is too short to tell what it cost.
+const LEAST_FOR_COST: f64 = 0.2;
+
 /// What came of a step.
 #[derive(Debug)]
 pub struct Outcome {
@@ -52,6 +55,8 @@ pub struct Outcome {
     pub status: Status,
     /// How long the warm-up was.
     pub warmup: Duration,
+    /// Whether an automatic warm-up found no steady rate in its time.
+    pub warmup_failed: bool,
     /// When the window began, in nanoseconds since 1970, UTC.
     pub window_started_at: Option<u64>,
     /// By how much the time of day was set meanwhile, in nanoseconds.
@@ -254,6 +259,7 @@ impl Running<'_> {
         let mut at_start = None;
         let mut at_end = None;
         let mut status = Status::Complete;
+        let mut warmup_failed = false;
         let mut live = Live::new(begun);
         let mut phase = Phase::Connect;
         while reports.len() < plan.workers {
@@ -273,8 +279,9 @@ impl Running<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             let now = self.clock.now();
-            if auto.as_mut().is_some_and(|auto| auto.is_over(now, &self.progress)) {
+            if let Some(steady) = auto.as_mut().and_then(|auto| auto.ended(now, &self.progress)) {
                 auto = None;
+                warmup_failed = !steady;
                 self.set_window(begun, now);
             }
             if status == Status::Complete && self.step.interrupt.is_set() && now < self.timeline.window().end {
@@ -311,8 +318,12 @@ impl Running<'_> {
         let collected = collector.finish(window, &in_flight, not_sent);
         let read: Result<(Reading, Reading), String> =
             at_start.unwrap_or_else(|| Err(String::new())).and_then(|start| Ok((start, at_end?)));
-        let server = read.map(|(start, end)| start.demand_until(&end, collected.accounting.ok));
-        let cost = cost(&reports, &collected, server.as_ref().ok().cloned().flatten());
+        let server = read.and_then(|(start, end)| start.demand_until(&end, collected.arrived()));
+        let cost = if window.seconds() < LEAST_FOR_COST {
+            Cost::default()
+        } else {
+            cost(&reports, &collected, server.as_ref().ok().cloned().flatten())
+        };
         let (details, phases) = gathered(&mut reports);
         let fairness = Fairness::of(reports.iter().flat_map(|report| report.connections.iter().copied()).collect());
         let reconnects = reports.iter().map(|report| report.reconnects).sum();
@@ -326,6 +337,7 @@ impl Running<'_> {
             collected,
             status,
             warmup,
+            warmup_failed,
             window_started_at: time_of_day.after(warmup),
             clock_step,
             cost,
@@ -366,7 +378,7 @@ impl Running<'_> {
 /// What a step used of the machines.
 fn cost(reports: &[WorkerReport], collected: &Collected, server: Option<ServerDemand>) -> Cost {
     let cpu: Vec<f64> = reports.iter().map(|report| report.cpu.as_secs_f64()).collect();
-    let handled = collected.accounting.ok + collected.accounting.failed();
+    let handled = collected.arrived() + collected.accounting.failed();
     Cost {
         client_cpu_us_per_request: (handled > 0).then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
         server,

@@ -27,15 +27,17 @@ impl AutoWarmup {
         Self { begun, last: begun, replies: 0, rates: Vec::new() }
     }
 
-    /// Whether a steady state has been seen, or the patience is over. All that was looked at is then warm-up.
-    pub fn is_over(&mut self, now: u64, progress: &[Arc<Progress>]) -> bool {
+    /// Whether the rate is steady; or not, and the patience is over. All that was looked at is then warm-up. `None`: look
+    /// again.
+    pub fn ended(&mut self, now: u64, progress: &[Arc<Progress>]) -> Option<bool> {
         if now - self.last < WARMUP_LOOK {
-            return false;
+            return None;
         }
         let replies = progress.iter().map(|counter| counter.replies()).sum();
         self.rates.push((replies - self.replies) as f64 / (now - self.last) as f64);
         (self.last, self.replies) = (now, replies);
-        mser5(&self.rates).is_some() || now - self.begun >= LONGEST_WARMUP
+        let steady = mser5(&self.rates).is_some();
+        (steady || now - self.begun >= LONGEST_WARMUP).then_some(steady)
     }
 }
 

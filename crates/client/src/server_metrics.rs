@@ -118,19 +118,28 @@ impl Reading {
     }
 
     /// What the server used from this reading to a `later` one. `answered` requests were its work, unless it counts them
-    /// itself.
-    pub fn demand_until(&self, later: &Self, answered: u64) -> Option<ServerDemand> {
-        let gained = |name: &str| Some((later.0.get(name)? - self.0.get(name)?).max(0.0));
+    /// itself. `None` where its CPU time is not told.
+    ///
+    /// # Errors
+    /// A text, when its CPU time went back.
+    pub fn demand_until(&self, later: &Self, answered: u64) -> Result<Option<ServerDemand>, String> {
+        let change = |name: &str| Some(later.0.get(name)? - self.0.get(name)?);
+        let gained = |name: &str| change(name).filter(|gained| *gained >= 0.0);
+        let Some(cpu_seconds) = change(CPU) else { return Ok(None) };
+        if cpu_seconds < 0.0 {
+            return Err(
+                "its CPU time went back: it, or a process of it, ended or was started anew meanwhile".to_owned()
+            );
+        }
         let requests = gained(REQUESTS).unwrap_or(answered as f64);
-        let cpu_seconds = gained(CPU)?;
         let switches = gained(VOLUNTARY).zip(gained(INVOLUNTARY)).map(|(a, b)| a + b);
         let each = |sum: f64| (requests > 0.0).then(|| sum / requests);
-        Some(ServerDemand {
+        Ok(Some(ServerDemand {
             cpu_seconds,
             cpu_us_per_request: each(cpu_seconds * 1e6),
             context_switches_per_request: switches.and_then(each),
             resident_bytes: later.0.get(MEMORY).map(|&bytes| bytes as u64),
-        })
+        }))
     }
 
     /// How many connections the server takes.
@@ -163,10 +172,10 @@ fn add_family(pid: u32, seen: &mut BTreeSet<u32>, counters: &mut BTreeMap<String
     let mut add = |name: &str, value: f64| *counters.entry(name.to_owned()).or_default() += value;
     add(MEMORY, process.statm().map_or(0.0, |memory| (memory.resident * procfs::page_size()) as f64));
     let mut children = Vec::new();
+    let mut living = 0.0;
     for task in process.tasks().map_err(failed)?.flatten() {
-        // To the nanosecond; the process' own figures have steps of 10 ms. Threads that have ended are missing.
         if let Ok(times) = task.schedstat() {
-            add(CPU, times.sum_exec_runtime as f64 / 1e9);
+            living += times.sum_exec_runtime as f64 / 1e9;
         }
         if let Ok(status) = task.status() {
             add(VOLUNTARY, status.voluntary_ctxt_switches.unwrap_or(0) as f64);
@@ -174,6 +183,14 @@ fn add_family(pid: u32, seen: &mut BTreeSet<u32>, counters: &mut BTreeMap<String
         }
         children.extend(task.children().unwrap_or_default());
     }
+    // Its threads' figures are to the nanosecond, but miss those that have ended; its own have steps of 10 ms, and miss none.
+    // What it has started and seen to the end is told in steps too.
+    let (own, ended) = process.stat().map_or((0.0, 0.0), |stat| {
+        let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
+        let ended = u64::try_from(stat.cutime + stat.cstime).unwrap_or(0);
+        (seconds(stat.utime + stat.stime), seconds(ended))
+    });
+    add(CPU, own.max(living) + ended);
     for child in children {
         // One that has ended meanwhile is missing too.
         let _ = add_family(child, seen, counters);
@@ -196,18 +213,22 @@ mod tests {
 
     #[test]
     fn service_demand_comes_from_two_readings() {
-        let demand = reading(1.5, 100, 5).demand_until(&reading(2.0, 100_100, 50_005), 7).unwrap();
+        let demand = reading(1.5, 100, 5).demand_until(&reading(2.0, 100_100, 50_005), 7).unwrap().unwrap();
         assert_eq!(demand.cpu_us_per_request, Some(5.0));
         assert_eq!(demand.context_switches_per_request, Some(0.5));
         assert_eq!(demand.resident_bytes, Some(4096));
-        assert_eq!(reading(1.0, 0, 0).demand_until(&reading(2.0, 0, 0), 7).unwrap().cpu_us_per_request, None);
+        let idle = reading(1.0, 0, 0).demand_until(&reading(2.0, 0, 0), 7).unwrap().unwrap();
+        assert_eq!(idle.cpu_us_per_request, None);
     }
 
     #[test]
     fn a_server_that_counts_no_requests_is_measured_by_the_clients_count() {
         let cpu = |seconds: f64| Reading::parse(&format!("process_cpu_seconds_total {seconds}\n"));
-        assert_eq!(cpu(1.0).demand_until(&cpu(2.0), 1000).unwrap().cpu_us_per_request, Some(1000.0));
-        assert_eq!(Reading::parse("<html>").demand_until(&cpu(2.0), 1), None);
+        let demand = cpu(1.0).demand_until(&cpu(2.0), 1000).unwrap().unwrap();
+        assert_eq!(demand.cpu_us_per_request, Some(1000.0));
+        assert_eq!(Reading::parse("<html>").demand_until(&cpu(2.0), 1), Ok(None));
+        // A server that was started anew has used less than before.
+        assert!(cpu(2.0).demand_until(&cpu(1.0), 1).unwrap_err().contains("started anew"));
     }
 
     #[test]
@@ -221,8 +242,13 @@ mod tests {
 
     #[test]
     fn this_process_has_counters() {
-        let own = Probe::new(ServerSource::Processes(vec![std::process::id()])).read().unwrap();
+        let read = || Probe::new(ServerSource::Processes(vec![std::process::id()])).read().unwrap();
+        let own = read();
         assert!(own.0[CPU] > 0.0 && own.0[MEMORY] > 0.0);
+        // Those of a thread stay when it ends.
+        let burn = || while crate::clock::thread_cpu() < std::time::Duration::from_millis(50) {};
+        std::thread::spawn(burn).join().unwrap();
+        assert!(read().0[CPU] - own.0[CPU] > 0.03);
         let none = Probe::new(ServerSource::Processes(vec![u32::MAX / 4])).read().unwrap_err();
         assert!(none.contains("is it running here"), "{none}");
     }

@@ -207,6 +207,7 @@ impl Session {
             summary: &summary,
             cost: &outcome.cost,
             slots: outcome.collected.window_slots(),
+            warmup_failed: outcome.warmup_failed,
             shared_host: environment::is_own(&plan.target),
             clock_step: outcome.clock_step,
         });
@@ -235,8 +236,10 @@ impl Session {
             self.remark(&line);
         }
         self.say_security(&step);
-        if plan.warmup == Warmup::Auto {
-            self.remark(&format!("  warm-up: {:.1} s until the rate was steady", step.settings.warmup_seconds));
+        if plan.warmup == Warmup::Auto && step.summary.seconds > 0.0 {
+            let steady =
+                if outcome.warmup_failed { "and the rate was still not steady" } else { "until the rate was steady" };
+            self.remark(&format!("  warm-up: {:.1} s {steady}", step.settings.warmup_seconds));
         }
         if let Some(note) = outcome.server_note {
             self.remark(&format!("  no service demand of the server: {note}"));

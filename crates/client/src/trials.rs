@@ -82,10 +82,16 @@ pub fn run(mut session: Session, args: &TrialArgs, groups: &[Vec<Plan>]) -> Resu
         match interleave(&mut session, args, group, &mut random, |_| None) {
             Ok(_) if session.is_interrupted() => break,
             Ok(steps) => rows.extend(compare(group, &steps)),
-            Err(error) => return Err(session.abandon(error)),
+            Err(error) => {
+                session.say(&Table::whole(&COLUMNS, &rows));
+                return Err(session.abandon(error));
+            }
         }
     }
     session.say(&Table::whole(&COLUMNS, &rows));
+    if rows.iter().any(|row| row[0].ends_with('*')) {
+        session.say("* requests failed on this target: its times are of those that did not");
+    }
     session.say(&format!(
         "{} trials of each, in random order. A difference to the first target is shown where p < 0.05, adjusted for the \
          {} measures compared: Welch's test for rates, whole trials drawn anew for quantiles.",
@@ -125,13 +131,16 @@ pub fn interleave(
 fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (number, (plan, own)) in group.iter().zip(steps).enumerate() {
+        let failed = own.iter().any(|step| step.summary.unserved() > 0);
         for measure in MEASURES {
-            let estimate = Estimate::of(&measure.of(own));
+            // A mean over some of the trials only would be of the luckier ones.
+            let values = measure.of(own);
+            let estimate = Estimate::of(&values).filter(|_| values.len() == own.len());
             let difference = if number == 0 { None } else { measure.difference(&steps[0], own) };
             let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| measure.show(value));
             let percent = |share: f64| format!("{:+.1}%", share * 100.0);
             rows.push(vec![
-                plan.target.to_string(),
+                format!("{}{}", plan.target, if failed { " *" } else { "" }),
                 plan.callers.to_string(),
                 measure.name(),
                 show(estimate.map(|estimate| estimate.mean)),

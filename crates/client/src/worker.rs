@@ -191,7 +191,7 @@ where
 
     let now = shared.clock.now();
     let window = shared.timeline.window();
-    let in_flight = shared.slots.iter().filter_map(|slot| slot.in_flight(now, window)).collect();
+    let in_flight = shared.slots.iter().filter_map(|slot| slot.in_flight(now, window, shared.job.kind)).collect();
     let not_sent = shared.dispatch.as_ref().map_or(0, |dispatch| dispatch.not_sent(window));
     let reconnects = lanes.iter().map(|lane| lane.reconnects()).sum();
     let ended_by_server = lanes.iter().map(|lane| lane.ended_by_server()).sum();
@@ -307,7 +307,7 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             }
             self.progress.0.store(self.progress.replies() + 1, Ordering::Relaxed);
         }
-        if self.job.kind == LoopKind::Counted {
+        if self.job.kind == LoopKind::Counted && counts {
             self.last_end.set(sample.end);
         }
         counts
@@ -339,10 +339,11 @@ impl Slot {
         (start != IDLE).then(|| now.saturating_sub(start))
     }
 
-    /// How long ago its request was due, if that is out and began before the window's end.
-    fn in_flight(&self, now: u64, window: Window) -> Option<u64> {
+    /// How long ago its request was due, if that is out and is one of the window's.
+    fn in_flight(&self, now: u64, window: Window, kind: LoopKind) -> Option<u64> {
         let intended = self.intended.get();
-        self.age(now).filter(|_| intended < window.end).map(|_| now.saturating_sub(intended))
+        let counts = intended < window.end && (kind != LoopKind::Open || intended >= window.start);
+        self.age(now).filter(|_| counts).map(|_| now.saturating_sub(intended))
     }
 }
 

@@ -91,8 +91,8 @@ fn check_counts(summary: &Summary) -> Result<(), String> {
     if sum != Some(summary.scheduled) || summary.scheduled > MOST {
         return Err("'scheduled' is not the sum of 'ok', 'errors', 'in_flight' and 'not_sent'".to_owned());
     }
-    if summary.late > accounting.ok {
-        return Err("'late' is more than 'ok'".to_owned());
+    if summary.late > accounting.ok || summary.early > summary.outside_ok {
+        return Err("'late' is more than 'ok', or 'early' more than 'outside_ok'".to_owned());
     }
     Ok(())
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    distribution::{Histogram, histogram},
+    distribution::{Histogram, histogram, record},
     precision::Precision,
     recorder::{INTERVAL, Interval, LoopKind, Outside, SLOT, Window},
     run::IntervalSummary,
-    summary::{Accounting, Summary},
+    summary::{Accounting, Summary, arrived},
 };
 
 /// A histogram that holds only what was recorded: `(value, count)`, ascending. An interval's is a few kilobytes.
@@ -28,6 +28,7 @@ pub struct Collector {
 struct Second {
     service: Sparse,
     response: Sparse,
+    early: u64,
     errors: u64,
 }
 
@@ -53,6 +54,8 @@ impl Collector {
         merge(&mut second.service, &interval.service);
         merge(&mut second.response, &interval.response);
         self.total.late += interval.late;
+        self.total.early += interval.early;
+        second.early += interval.early;
         for (kind, count) in &interval.errors {
             *self.total.errors.entry(*kind).or_default() += count;
             second.errors += count;
@@ -78,7 +81,7 @@ impl Collector {
     fn add_in_flight(&mut self, ages: &[u64]) {
         if self.kind == LoopKind::Open {
             for &age in ages {
-                crate::distribution::record(&mut self.total.response, age);
+                record(&mut self.total.response, age);
             }
         }
     }
@@ -107,8 +110,23 @@ impl Collector {
             self.intervals.entry(index).or_default();
         }
         let whole: Vec<&Second> = self.intervals.range(..length / INTERVAL).map(|(_, second)| second).collect();
-        let rates: Vec<f64> = whole.iter().map(|second| second.ok() as f64 * 1e9 / INTERVAL as f64).collect();
-        let times: Vec<&[(u64, u64)]> = whole.iter().map(|second| second.times(self.kind)).collect();
+        let rates: Vec<f64> = whole.iter().map(|second| second.arrived() as f64 * 1e9 / INTERVAL as f64).collect();
+        let mut times: Vec<Sparse> = whole.iter().map(|second| second.times(self.kind).to_vec()).collect();
+        if self.kind == LoopKind::Open
+            && let Some(last) = times.last_mut()
+        {
+            // Requests of the window whose replies came after it, or never, are in the quantiles: so they are in what the
+            // quantiles' intervals are drawn from.
+            let mut rest = histogram();
+            let after = self.intervals.range(length / INTERVAL..).flat_map(|(_, second)| second.response.iter());
+            for &(value, count) in after {
+                rest.saturating_record_n(value, count);
+            }
+            for &age in in_flight {
+                record(&mut rest, age);
+            }
+            merge(last, &rest);
+        }
         let precision = Precision::of(&rates, &times);
         let intervals =
             self.intervals.iter().map(|(&index, second)| second.summary(index, self.kind, window)).collect();
@@ -116,6 +134,7 @@ impl Collector {
             window,
             accounting,
             late: self.total.late,
+            early: self.total.early,
             service: self.total.service,
             response,
             lag,
@@ -137,6 +156,8 @@ pub struct Collected {
     pub accounting: Accounting,
     /// Successes that came after the window's end.
     pub late: u64,
+    /// Successes within the window that had been due before it.
+    pub early: u64,
     /// `end - start` of successes.
     pub service: Histogram,
     /// `end - intended` of successes, and at least the age of what is in flight.
@@ -163,6 +184,11 @@ impl Collected {
         self.slots.get(first..last).unwrap_or_default()
     }
 
+    /// Successes that came within the window.
+    pub fn arrived(&self) -> u64 {
+        arrived(self.accounting.ok, self.late, self.early)
+    }
+
     /// The numbers that describe it.
     pub fn summary(&self) -> Summary {
         Summary::of(self)
@@ -170,8 +196,9 @@ impl Collected {
 }
 
 impl Second {
-    fn ok(&self) -> u64 {
-        self.service.iter().map(|(_, count)| count).sum()
+    /// Successes that ended in it.
+    fn arrived(&self) -> u64 {
+        self.early + self.service.iter().map(|(_, count)| count).sum::<u64>()
     }
 
     /// Response times.
@@ -182,7 +209,7 @@ impl Second {
     fn summary(&self, index: u64, kind: LoopKind, window: Window) -> IntervalSummary {
         let start = index * INTERVAL;
         let length = (start + INTERVAL).min(window.end.saturating_sub(window.start)).saturating_sub(start);
-        let ok = self.ok();
+        let ok = self.arrived();
         let response = self.times(kind);
         IntervalSummary {
             start_ns: start,
@@ -318,12 +345,16 @@ mod tests {
         let requests = vec![due(999, 1500, 1600), due(1000, 1100, 1300), due(1999, 5000, 6000), due(2000, 2000, 2100)];
         let collected = collect(LoopKind::Open, WINDOW, &[requests], &[50_000]);
         assert_eq!(collected.accounting.ok, 2);
+        assert_eq!(collected.outside, Outside { ok: 2, errors: 0 });
         assert_eq!(collected.accounting.in_flight, 1);
         assert_eq!(collected.accounting.scheduled(), 3);
         assert_eq!((collected.lag.max(), collected.service.max()), (3001, 1000));
         // One of them came after the window: it counts, but the server did not keep up with the rate.
         assert_eq!(collected.late, 1);
-        assert!((collected.summary().rate - 1e6).abs() < 1.0);
+        // One that was due before came within: the server's work of the window, though not the window's request.
+        assert_eq!(collected.early, 1);
+        assert!((collected.summary().rate - 2e6).abs() < 1.0);
+        assert_eq!(collected.intervals[0].ok, 3);
         // What is still out is at least as old as that.
         assert_eq!(collected.response.len(), 3);
         assert!(collected.response.max() >= 50_000);
@@ -343,6 +374,20 @@ mod tests {
         assert_eq!((collected.intervals[1].service_p50, collected.intervals[1].response_max), (None, None));
     }
 
+    #[test]
+    fn replies_after_an_open_window_widen_the_interval_of_its_quantiles() {
+        const SECOND: u64 = 1_000_000_000;
+        let window = Window { start: 0, end: 10 * SECOND };
+        // A hundred each second take 1 ms; the last twenty wait for half a second, and one has no reply at all.
+        let due = |number: u64| number * SECOND / 100;
+        let slow = |number| if number < 980 { 1_000_000 } else { SECOND / 2 };
+        let requests = (0..1000).map(|number| ok(due(number), due(number) + slow(number))).collect();
+        let collected = collect(LoopKind::Open, window, &[requests], &[SECOND]);
+        let [_, high] = collected.precision.p99.unwrap();
+        assert!(high >= SECOND / 2, "{high}");
+        assert!(collected.late > 0);
+    }
+
     proptest! {
         /// However requests are spread over workers and seconds, sums and seconds agree with the plain samples.
         #[test]
@@ -356,7 +401,7 @@ mod tests {
                 workers[worker].push(ok(start, start + length));
                 if window.contains(start + length) {
                     exact += 1;
-                    crate::distribution::record(&mut whole, length);
+                    record(&mut whole, length);
                 }
             }
             let collected = collect(LoopKind::Closed, window, &workers, &[]);

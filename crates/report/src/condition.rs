@@ -95,7 +95,7 @@ impl Condition {
     pub fn describe(&self, value: f64) -> String {
         let number = |value: f64| match self.measure {
             Measure::Quantile(_) | Measure::Mean | Measure::Max => format!("{} us", crate::format::micros(value / 1e3)),
-            Measure::ErrorShare => format!("{:.3}%", value * 100.0),
+            Measure::ErrorShare => crate::format::share(value),
             Measure::Errors | Measure::Rate => crate::format::thousands(value),
         };
         let far = if self.limit == 0.0 {
@@ -150,14 +150,19 @@ fn number(text: &str) -> Option<f64> {
         Some(digits) => (digits, 1e3),
         None => text.strip_suffix('M').map_or((text, 1.0), |digits| (digits, 1e6)),
     };
-    digits.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0).map(|number| number * unit)
+    plain(digits).map(|number| number * unit)
+}
+
+fn plain(digits: &str) -> Option<f64> {
+    digits.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
 }
 
 /// A time with its unit, in nanoseconds.
 fn time(text: &str) -> Option<f64> {
     [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)]
         .into_iter()
-        .find_map(|(unit, nanoseconds)| Some(number(text.strip_suffix(unit)?)? * nanoseconds))
+        // No thousands or millions of a unit: `5Ms` is a slip for 5ms.
+        .find_map(|(unit, nanoseconds)| Some(plain(text.strip_suffix(unit)?)? * nanoseconds))
 }
 
 #[cfg(test)]
@@ -208,7 +213,19 @@ mod tests {
 
     #[test]
     fn what_is_no_condition_says_what_one_looks_like() {
-        for text in ["", "p99", "p98<1ms", "p99<1", "p99<ms", "rate<x", "errors<-1", "p99<nans", "speed>1"] {
+        for text in [
+            "",
+            "p99",
+            "p98<1ms",
+            "p99<1",
+            "p99<ms",
+            "rate<x",
+            "errors<-1",
+            "p99<nans",
+            "p99<5Ms",
+            "max<1ks",
+            "speed>1",
+        ] {
             let error = text.parse::<Condition>().unwrap_err();
             assert!(error.contains("looks like p99<1ms"), "{error}");
         }

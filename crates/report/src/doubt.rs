@@ -18,6 +18,9 @@ const ACHIEVED: f64 = 0.99;
 /// A rate that differs by more than this share, and by more than chance explains, is not steady.
 const DRIFT: f64 = 0.1;
 
+/// The most that is told of a drift: a rate that begins with nothing has no share to tell.
+const MOST_DRIFT: f64 = 10.0;
+
 /// N and X * R may differ by this share.
 const LITTLE: f64 = 0.02;
 
@@ -41,8 +44,11 @@ pub enum Doubt {
     },
     /// The rate was not level over the window.
     NotSteady {
-        /// The rate of the window's last third against that of its first, less 1.
+        /// The rate of the window's last third against that of its first, less 1; at most 10.
         drift: f64,
+        /// Whether an automatic warm-up found no steady rate in its time.
+        #[serde(default)]
+        warmup_failed: bool,
     },
     /// There are too few samples for the 99th percentile.
     TooFewSamples {
@@ -86,6 +92,8 @@ pub struct Facts<'a> {
     pub cost: &'a Cost,
     /// Successes in each 100 ms of the window.
     pub slots: &'a [u64],
+    /// Whether an automatic warm-up found no steady rate in its time.
+    pub warmup_failed: bool,
     /// Whether the server is on the client's host.
     pub shared_host: bool,
     /// By how much the time of day was set meanwhile, in nanoseconds.
@@ -150,12 +158,16 @@ impl fmt::Display for Doubt {
                 let achieved = achieved * 100.0;
                 write!(f, "{achieved:.1}% of the planned rate, median lag {lag} us, {not_sent} requests not sent")
             }
-            Self::NotSteady { drift } => {
-                write!(f, "the last third of the window was {:+.1}% in rate against the first", drift * 100.0)
+            Self::NotSteady { drift, warmup_failed } => {
+                if *warmup_failed {
+                    f.write_str("the warm-up found no steady rate; ")?;
+                }
+                let more = if *drift >= MOST_DRIFT { " or more" } else { "" };
+                write!(f, "the last third of the window was {:+.1}%{more} in rate against the first", drift * 100.0)
             }
             Self::TooFewSamples { samples } => write!(f, "{samples} samples are too few for p99"),
             Self::FewRuns { runs } => write!(f, "{runs} runs are too few to tell how much they vary"),
-            Self::Errors { share } => write!(f, "{:.3}% of the requests or runs failed", share * 100.0),
+            Self::Errors { share } => write!(f, "{} of the requests or runs failed", crate::format::share(*share)),
             Self::LittlesLaw { callers, in_system } => {
                 write!(f, "N = {callers} callers, but X * R = {in_system:.2}")
             }
@@ -170,6 +182,10 @@ impl fmt::Display for Doubt {
 fn client_bound(facts: &Facts<'_>) -> Option<Doubt> {
     // A worker that polls all the time always uses its whole core.
     if facts.settings.busy_poll {
+        return None;
+    }
+    // An interrupted warm-up leaves no window.
+    if facts.summary.seconds <= 0.0 {
         return None;
     }
     let busiest = facts.cost.client_worker_cpu_seconds.iter().copied().fold(0.0, f64::max);
@@ -189,15 +205,22 @@ fn behind_schedule(facts: &Facts<'_>) -> Option<Doubt> {
 }
 
 fn not_steady(facts: &Facts<'_>) -> Option<Doubt> {
-    let third = facts.slots.len() / 3;
+    let warmup_failed = facts.warmup_failed;
+    let drift = drift(facts.slots);
+    (drift.is_some() || warmup_failed).then(|| Doubt::NotSteady { drift: drift.unwrap_or(0.0), warmup_failed })
+}
+
+/// By how much the last third of the slots differs from the first, if that is more than chance explains.
+fn drift(slots: &[u64]) -> Option<f64> {
+    let third = slots.len() / 3;
     if third < 3 {
         return None;
     }
-    let (first, last) = (moments(&facts.slots[..third]), moments(&facts.slots[facts.slots.len() - third..]));
+    let (first, last) = (moments(&slots[..third]), moments(&slots[slots.len() - third..]));
     let difference = last.0 - first.0;
     let chance = 3.0 * ((first.1 + last.1) / third as f64).sqrt();
-    let drift = difference / first.0.max(f64::MIN_POSITIVE);
-    (difference.abs() > chance && drift.abs() > DRIFT).then_some(Doubt::NotSteady { drift })
+    let drift = (difference / first.0.max(f64::MIN_POSITIVE)).min(MOST_DRIFT);
+    (difference.abs() > chance && drift.abs() > DRIFT).then_some(drift)
 }
 
 /// Mean and variance.
@@ -238,4 +261,19 @@ fn shared_host(facts: &Facts<'_>) -> Option<Doubt> {
 
 fn clock_step(facts: &Facts<'_>) -> Option<Doubt> {
     (facts.clock_step != 0).then_some(Doubt::ClockStep { nanoseconds: facts.clock_step })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drift_is_more_than_chance_and_never_beyond_telling() {
+        assert_eq!(drift(&[100; 30]), None);
+        assert_eq!(drift(&[100; 8]), None);
+        let rising: Vec<u64> = (0..30).map(|slot| if slot < 15 { 100 } else { 150 }).collect();
+        assert!((drift(&rising).unwrap() - 0.5).abs() < 1e-9);
+        let from_nothing: Vec<u64> = (0..30).map(|slot| if slot < 15 { 0 } else { 50 }).collect();
+        assert_eq!(drift(&from_nothing), Some(MOST_DRIFT));
+    }
 }

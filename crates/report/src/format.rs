@@ -22,6 +22,11 @@ pub fn micros(microseconds: f64) -> String {
     }
 }
 
+/// A share, from 0 to 1, in per cent. One that is more than nothing does not look like it.
+pub fn share(share: f64) -> String {
+    if share > 0.0 && share < 1e-5 { "<0.001%".to_owned() } else { format!("{:.3}%", share * 100.0) }
+}
+
 /// A difference in microseconds, with its sign: `+7.52`.
 pub fn signed(microseconds: f64) -> String {
     format!("{}{}", if microseconds < 0.0 { "" } else { "+" }, micros(microseconds))
@@ -59,6 +64,12 @@ pub fn on_lines(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_small_share_is_not_none() {
+        let shown = [0.0, 4e-6, 1e-5, 0.25, 1.0].map(share);
+        assert_eq!(shown, ["0.000%", "<0.001%", "0.001%", "25.000%", "100.000%"]);
+    }
 
     #[test]
     fn numbers_are_readable() {

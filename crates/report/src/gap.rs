@@ -4,6 +4,10 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::compare::{Moments, Side, t_quantile};
 
+/// Values that differ by less than this share are not told apart by a histogram of three digits, so trials that agree
+/// better than that may do so by rounding alone.
+const RESOLUTION: f64 = 1e-3;
+
 /// Two values and their difference, by Student's t.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Gap {
@@ -20,7 +24,11 @@ impl Gap {
     pub fn welch(a: Side, b: Side) -> Option<Self> {
         let (ea, eb) = (a.error.powi(2), b.error.powi(2));
         // Welch and Satterthwaite's degrees of freedom.
-        let freedom = (ea + eb).powi(2) / (ea.powi(2) / (a.n - 1.0) + eb.powi(2) / (b.n - 1.0));
+        let freedom = if ea + eb > 0.0 {
+            (ea + eb).powi(2) / (ea.powi(2) / (a.n - 1.0) + eb.powi(2) / (b.n - 1.0))
+        } else {
+            a.n + b.n - 2.0
+        };
         Self::student(a.value, b.value, (ea + eb).sqrt(), freedom)
     }
 
@@ -56,6 +64,7 @@ impl Gap {
 
     fn student(first: f64, second: f64, error: f64, freedom: f64) -> Option<Self> {
         let difference = second - first;
+        let error = error.max(RESOLUTION * first.abs().max(second.abs()));
         let (half_width, p_value) = if error > 0.0 {
             let tail = StudentsT::new(0.0, 1.0, freedom).ok()?.sf((difference / error).abs());
             (error * t_quantile(freedom)?, 2.0 * tail)
@@ -81,6 +90,15 @@ mod tests {
         assert!((turned.interval()[1] + gap.interval()[0]).abs() < 1e-9);
         assert_eq!(Gap::of_trials(&[1.0], &[2.0]), None);
         assert_eq!(Gap::of_trials(&[], &many), None);
+    }
+
+    #[test]
+    fn trials_that_agree_to_the_digit_are_not_certain_beyond_it() {
+        let gap = Gap::of_trials(&[1000.0; 3], &[999.9; 3]).unwrap();
+        assert!(gap.p_value > 0.5 && gap.interval()[1] > 0.0, "{gap:?}");
+        let gap = Gap::of_trials(&[1000.0; 3], &[900.0; 3]).unwrap();
+        assert!(gap.p_value < 0.001, "{gap:?}");
+        assert!((Gap::of_trials(&[0.0; 3], &[0.0; 3]).unwrap().p_value - 1.0).abs() < 1e-12);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct Precision {
 
 impl Precision {
     /// From the rates and the response times, as `(value, count)` ascending, of each whole second.
-    pub(crate) fn of(rates: &[f64], seconds: &[&[(u64, u64)]]) -> Self {
+    pub(crate) fn of(rates: &[f64], seconds: &[Vec<(u64, u64)>]) -> Self {
         if rates.len() < FEWEST {
             return Self::default();
         }
@@ -37,7 +37,7 @@ impl Precision {
 }
 
 /// The intervals of quantiles when whole seconds are drawn with replacement.
-fn bootstrap(seconds: &[&[(u64, u64)]], quantiles: [f64; 2]) -> [Option<[u64; 2]>; 2] {
+fn bootstrap(seconds: &[Vec<(u64, u64)>], quantiles: [f64; 2]) -> [Option<[u64; 2]>; 2] {
     let blocks = Blocks::new(seconds);
     // The same samples give the same interval.
     let mut random = ChaCha8Rng::seed_from_u64(0);
@@ -126,9 +126,7 @@ mod tests {
     fn an_interval_holds_the_quantile_and_is_wider_where_seconds_differ() {
         let level: Vec<Vec<(u64, u64)>> = (0..10).map(|_| vec![(100, 50), (200, 50)]).collect();
         let jumpy: Vec<Vec<(u64, u64)>> = (0..10).map(|at| vec![(100 + at * 50, 100)]).collect();
-        let of = |seconds: &[Vec<(u64, u64)>]| {
-            Precision::of(&[1.0; 10], &seconds.iter().map(Vec::as_slice).collect::<Vec<_>>())
-        };
+        let of = |seconds: &[Vec<(u64, u64)>]| Precision::of(&[1.0; 10], seconds);
         assert_eq!(of(&level).p99, Some([200, 200]));
         let [low, high] = of(&jumpy).p50.unwrap();
         assert!(low < 325 && 325 <= high, "{low}..{high}");

@@ -73,6 +73,9 @@ pub struct Interval {
     pub errors: BTreeMap<ErrorKind, u64>,
     /// Successes that came after the window's end, in an open loop's drain.
     pub late: u64,
+    /// Successes within the window that had been due before it: what an open loop's warm-up left over. They count for the
+    /// rate alone.
+    pub early: u64,
 }
 
 impl Interval {
@@ -85,6 +88,7 @@ impl Interval {
             failed: histogram(),
             errors: BTreeMap::new(),
             late: 0,
+            early: 0,
         }
     }
 
@@ -97,6 +101,7 @@ impl Interval {
         }
         self.errors.clear();
         self.late = 0;
+        self.early = 0;
     }
 }
 
@@ -150,16 +155,17 @@ impl<S: Sink> Recorder<S> {
             LoopKind::Open => window.contains(sample.intended),
         };
         if !counts {
+            if self.kind == LoopKind::Open && outcome.is_ok() && window.contains(sample.end) {
+                self.turn_to(window, sample.end);
+                self.current.early += 1;
+            }
             match outcome {
                 Ok(()) => self.outside.ok += 1,
                 Err(_) => self.outside.errors += 1,
             }
             return false;
         }
-        let index = sample.end.saturating_sub(window.start) / INTERVAL;
-        if index != self.current.index {
-            self.roll(index);
-        }
+        self.turn_to(window, sample.end);
         let service = sample.end - sample.start;
         if let Err(kind) = outcome {
             *self.current.errors.entry(kind).or_default() += 1;
@@ -182,7 +188,12 @@ impl<S: Sink> Recorder<S> {
         (self.outside, self.slots)
     }
 
-    fn roll(&mut self, index: u64) {
+    /// Makes the interval that `end` lies in the current one.
+    fn turn_to(&mut self, window: Window, end: u64) {
+        let index = end.saturating_sub(window.start) / INTERVAL;
+        if index == self.current.index {
+            return;
+        }
         let mut next = self.sink.spare().unwrap_or_else(|| Interval::new(index));
         next.index = index;
         self.sink.hand_on(mem::replace(&mut self.current, next));

@@ -175,7 +175,7 @@ pub struct IntervalSummary {
     pub start_ns: u64,
     /// How much of it lies in the window; 0 for what an open loop's drain brought in.
     pub length_ns: u64,
-    /// Verified replies.
+    /// Verified replies that came in it.
     pub ok: u64,
     /// Failures.
     pub errors: u64,

@@ -55,6 +55,10 @@ pub struct Summary {
     pub seconds: f64,
     /// Of the verified replies, those that came after the window's end, in an open loop's drain.
     pub late: u64,
+    /// Verified replies within the window to requests that had been due before it, in an open loop's warm-up. They are of
+    /// `outside_ok`, and enter nothing but the rate.
+    #[serde(default)]
+    pub early: u64,
     /// Verified replies that came within the window, per second of it.
     pub rate: f64,
     /// How much rate and response time vary within the run.
@@ -69,7 +73,16 @@ pub struct Summary {
     pub failed_time: Distribution,
 }
 
+pub(crate) fn arrived(ok: u64, late: u64, early: u64) -> u64 {
+    ok.saturating_sub(late) + early
+}
+
 impl Summary {
+    /// Verified replies that came within the window: what both sides' CPU time went into.
+    pub fn arrived(&self) -> u64 {
+        arrived(self.accounting.ok, self.late, self.early)
+    }
+
     /// The mean number of requests in the system by Little's law: rate times mean service time (X * R).
     pub fn in_system(&self) -> Option<f64> {
         self.service_time.mean.map(|mean| self.rate * mean / 1e9)
@@ -90,7 +103,8 @@ impl Summary {
             outside_errors: errors,
             seconds,
             late: collected.late,
-            rate: if seconds > 0.0 { (accounting.ok - collected.late) as f64 / seconds } else { 0.0 },
+            early: collected.early,
+            rate: if seconds > 0.0 { collected.arrived() as f64 / seconds } else { 0.0 },
             accounting,
             precision: collected.precision.clone(),
             service_time: Distribution::of(&collected.service),

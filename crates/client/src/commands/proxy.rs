@@ -158,7 +158,7 @@ fn path_row(path: &[Step]) -> Vec<String> {
     let of: Vec<(&Step, &ServerDemand)> =
         path.iter().filter_map(|step| Some((step, step.cost.server.as_ref()?))).collect();
     let cpu: f64 = of.iter().map(|(_, demand)| demand.cpu_seconds).sum();
-    let answered: u64 = of.iter().map(|(step, _)| step.summary.accounting.ok).sum();
+    let answered: u64 = of.iter().map(|(step, _)| step.summary.arrived()).sum();
     let seconds: f64 = of.iter().map(|(step, _)| step.summary.seconds).sum();
     let resident = of.iter().filter_map(|(_, demand)| demand.resident_bytes).max();
     let share = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);

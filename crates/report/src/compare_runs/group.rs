@@ -1,6 +1,9 @@
 //! Which measurements of two runs go together.
 
-use crate::{bulk::BulkStep, run::Step};
+use crate::{
+    bulk::BulkStep,
+    run::{Status, Step},
+};
 
 /// A measurement in a result file.
 pub(super) trait Entry {
@@ -10,6 +13,8 @@ pub(super) trait Entry {
     fn label(&self) -> Option<&str>;
     /// The settings that make it this measurement and no other, as people read them.
     fn settings(&self) -> String;
+    /// Whether it was measured to its end. What an interruption cut short is no trial like the others.
+    fn is_whole(&self) -> bool;
 }
 
 impl Entry for Step {
@@ -39,6 +44,10 @@ impl Entry for Step {
         parts.extend(settings.requests_per_connection.map(|requests| format!("{requests} requests per connection")));
         parts.join(", ")
     }
+
+    fn is_whole(&self) -> bool {
+        self.status == Status::Complete
+    }
 }
 
 impl Entry for BulkStep {
@@ -63,6 +72,11 @@ impl Entry for BulkStep {
         parts.extend(settings.frame_bytes.map(|bytes| format!("frame of {bytes} bytes")));
         parts.extend(settings.verify.then(|| "verified".to_owned()));
         parts.join(", ")
+    }
+
+    /// Each of its runs is whole.
+    fn is_whole(&self) -> bool {
+        true
     }
 }
 
@@ -96,10 +110,10 @@ impl<E> Group<'_, E> {
     }
 }
 
-/// The measurements of a run, in their order. A label stands for its target, which may move from trial to trial.
+/// The measurements of a run that were made to their end, in their order. A label stands for its target, which may move from trial to trial.
 pub(super) fn groups<E: Entry>(entries: &[E]) -> Vec<Group<'_, E>> {
     let mut groups: Vec<Group<'_, E>> = Vec::new();
-    for entry in entries {
+    for entry in entries.iter().filter(|entry| entry.is_whole()) {
         let own =
             Group { label: entry.label(), target: entry.target(), settings: entry.settings(), entries: vec![entry] };
         let is_target = |target: &str| own.label.is_some() || target == own.target;

@@ -2,7 +2,7 @@
 
 use crate::{
     bulk::BulkRun,
-    format::{micros, thousands},
+    format::{micros, share, thousands},
     run::Step,
 };
 
@@ -78,7 +78,7 @@ impl Measure {
     pub fn show(self, value: f64) -> String {
         match self {
             Self::Rate => thousands(value),
-            Self::Errors => format!("{:.3}%", value * 100.0),
+            Self::Errors => share(value),
             Self::BulkRate | Self::BulkClientCpu | Self::BulkServerCpu => format!("{value:.3}"),
             Self::Mean | Self::Quantile(_) | Self::ClientCpu | Self::ServerCpu => micros(value),
         }

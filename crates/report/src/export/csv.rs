@@ -125,6 +125,7 @@ impl Row {
         self.put("in_flight", accounting.in_flight);
         self.put("not_sent", accounting.not_sent);
         self.put("late", summary.late);
+        self.put("early", summary.early);
         self.put("outside_ok", summary.outside_ok);
         self.put("outside_errors", summary.outside_errors);
         self.interval("response_time_p50", summary.precision.p50);

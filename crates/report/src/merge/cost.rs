@@ -12,7 +12,7 @@ const AGREE: f64 = 0.1;
 /// same window, and so is taken once.
 pub(super) fn cost(steps: &[&Step], summary: &Summary) -> Cost {
     let cpu: Vec<f64> = steps.iter().flat_map(|step| step.cost.client_worker_cpu_seconds.iter().copied()).collect();
-    let handled = summary.accounting.ok + summary.accounting.failed();
+    let handled = summary.arrived() + summary.accounting.failed();
     Cost {
         client_cpu_us_per_request: (handled > 0).then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
         server: server(steps, summary),

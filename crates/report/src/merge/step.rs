@@ -46,6 +46,7 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
         outside_errors: sum(|step| step.summary.outside_errors),
         seconds: common.seconds,
         late: sum(|step| step.summary.late),
+        early: sum(|step| step.summary.early),
         rate: common.rate,
         precision: common.precision,
         service_time: Distribution::of(&service),

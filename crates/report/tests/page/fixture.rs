@@ -244,7 +244,7 @@ pub fn doubts() -> Run {
     failing.status = Status::Partial;
     failing.doubts = vec![
         Doubt::ClientBound { busiest_worker: 0.991 },
-        Doubt::NotSteady { drift: -0.21 },
+        Doubt::NotSteady { drift: -0.21, warmup_failed: false },
         Doubt::Errors { share: failing.summary.accounting.error_rate() },
         Doubt::SharedHost,
     ];
@@ -360,6 +360,7 @@ pub fn step(target: &str, callers: usize, planned_rate: Option<f64>, rate: f64, 
             outside_errors: 0,
             seconds: f64::from(seconds),
             late: 0,
+            early: 0,
             rate,
             precision: Precision { rate_half_width: enough.then_some(rate / 60.0), p50: near(50.0), p99: near(99.0) },
             service_time: service.time,

@@ -243,7 +243,7 @@ impl Bench {
         let cpu = clock::process_cpu();
         let times = runtime.block_on(self.transfer(size, clock, interrupt))?;
         let cpu = clock::process_cpu().saturating_sub(cpu);
-        let server = before.and_then(|before| before.demand_until(&self.read_counters()?, 0));
+        let server = before.and_then(|before| before.demand_until(&self.read_counters()?, 0).ok().flatten());
         let gib = size as f64 / GIB;
         Ok(BulkRun {
             seconds: times.whole,
