@@ -17,9 +17,7 @@ use std::{
 };
 
 use netping_protocol::{target::Target, tls::Negotiated};
-use netping_report::{
-    Collected, Collector, Cost, ErrorKind, Fairness, Interval, LoopKind, PhaseTimes, ServerDemand, Status, Window,
-};
+use netping_report::{Collected, Collector, Cost, ErrorKind, Fairness, Interval, LoopKind, PhaseTimes, Status, Window};
 use tokio::sync::watch;
 
 use crate::{
@@ -316,21 +314,14 @@ impl Running<'_> {
         let in_flight: Vec<u64> = reports.iter().flat_map(|report| report.in_flight.iter().copied()).collect();
         let not_sent = reports.iter().map(|report| report.not_sent).sum();
         let collected = collector.finish(window, &in_flight, not_sent);
-        let read: Result<(Reading, Reading), String> =
-            at_start.unwrap_or_else(|| Err(String::new())).and_then(|start| Ok((start, at_end?)));
-        let server = read.and_then(|(start, end)| start.demand_until(&end, collected.arrived()));
-        let cost = if window.seconds() < LEAST_FOR_COST {
-            Cost::default()
-        } else {
-            cost(&reports, &collected, server.as_ref().ok().cloned().flatten())
-        };
+        let read = at_start.unwrap_or_else(|| Err(String::new())).and_then(|start| Ok((start, at_end?)));
+        let (cost, server_note) = cost(&reports, &collected, read);
         let (details, phases) = gathered(&mut reports);
         let fairness = Fairness::of(reports.iter().flat_map(|report| report.connections.iter().copied()).collect());
         let reconnects = reports.iter().map(|report| report.reconnects).sum();
         let ended_by_server = reports.iter().map(|report| report.ended_by_server).sum();
         let warmup = Duration::from_nanos(window.start - begun);
         let clock_step = time_of_day.step();
-        let server_note = server.err().filter(|note| !note.is_empty());
         // What was measured says more than what was opened before.
         let negotiated = reports.iter_mut().find_map(|report| report.negotiated.take()).or(self.negotiated);
         Ok(Outcome {
@@ -375,15 +366,26 @@ impl Running<'_> {
     }
 }
 
-/// What a step used of the machines.
-fn cost(reports: &[WorkerReport], collected: &Collected, server: Option<ServerDemand>) -> Cost {
+/// What a step used of the machines, with the server's counters at the window's start and end; and why those tell nothing,
+/// where they were to be expected.
+fn cost(
+    reports: &[WorkerReport],
+    collected: &Collected,
+    read: Result<(Reading, Reading), String>,
+) -> (Cost, Option<String>) {
+    let server = read.and_then(|(start, end)| start.demand_until(&end, collected.arrived()));
+    let note = server.as_ref().err().filter(|note| !note.is_empty()).cloned();
+    if collected.window.seconds() < LEAST_FOR_COST {
+        return (Cost::default(), note);
+    }
     let cpu: Vec<f64> = reports.iter().map(|report| report.cpu.as_secs_f64()).collect();
     let handled = collected.arrived() + collected.accounting.failed();
-    Cost {
+    let cost = Cost {
         client_cpu_us_per_request: (handled > 0).then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
-        server,
+        server: server.ok().flatten(),
         client_worker_cpu_seconds: cpu,
-    }
+    };
+    (cost, note)
 }
 
 /// One of `parts` nearly equal shares of `whole`.

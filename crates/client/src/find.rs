@@ -27,6 +27,7 @@ pub struct Measured {
 /// did not keep the condition is tried again: when that was the doing of a bad moment, the search goes on above it.
 #[derive(Debug, Clone)]
 pub struct Search {
+    first: f64,
     /// The highest rate that kept the condition, and what it gave.
     kept: Option<(f64, Measured)>,
     /// Rates that did not, falling: the lowest is the last.
@@ -39,9 +40,9 @@ pub struct Search {
 }
 
 impl Search {
-    /// Nothing tried yet.
-    pub fn new() -> Self {
-        Self { kept: None, broken: Vec::new(), confirmed: false, votes: (0, 0), steps: 0 }
+    /// Nothing tried yet. It begins at `first` requests/s, or at its own rate if that is more.
+    pub fn new(first: f64) -> Self {
+        Self { first: first.max(FIRST), kept: None, broken: Vec::new(), confirmed: false, votes: (0, 0), steps: 0 }
     }
 
     /// The next rate to try, which may be the last one again; `None` when the search is over.
@@ -50,7 +51,7 @@ impl Search {
             return None;
         }
         match (self.kept, self.broken.last()) {
-            (None, None) => Some(FIRST),
+            (None, None) => Some(self.first),
             (Some((kept, _)), None) => Some(kept * 2.0),
             // Below one request a second there is nothing to find.
             (None, Some(broken)) => (*broken > 2.0).then_some(broken / 2.0),
@@ -107,11 +108,18 @@ impl Search {
     }
 }
 
-/// Whether a step kept the condition: it holds, no more requests failed than allowed, and the rate was really there.
-pub fn is_kept(step: &Step, condition: &Condition, max_error_rate: f64) -> bool {
-    matches!(condition.check(&step.summary), Answer::Holds(_))
-        && step.summary.accounting.error_rate() <= max_error_rate
-        && !step.doubts.iter().any(|doubt| matches!(doubt, Doubt::BehindSchedule { .. }))
+/// Whether a step kept the condition: it holds, no more requests failed than allowed, and the rate was really there. `None`:
+/// there are too few samples to tell.
+pub fn is_kept(step: &Step, condition: &Condition, max_error_rate: f64) -> Option<bool> {
+    let failed = step.summary.accounting.error_rate() > max_error_rate;
+    if failed || step.doubts.iter().any(|doubt| matches!(doubt, Doubt::BehindSchedule { .. })) {
+        return Some(false);
+    }
+    match condition.check(&step.summary) {
+        Answer::Holds(_) => Some(true),
+        Answer::Fails(_) => Some(false),
+        Answer::Unknown => None,
+    }
 }
 
 #[cfg(test)]
@@ -125,7 +133,7 @@ mod tests {
 
     /// Searches against a server that keeps its condition up to `limit`, but for the steps that are `hiccups`.
     fn search(limit: f64, hiccups: &[usize]) -> (Search, usize) {
-        let mut search = Search::new();
+        let mut search = Search::new(0.0);
         let mut steps = 0;
         while let Some(rate) = search.next() {
             search.tried(rate, (rate <= limit && !hiccups.contains(&steps)).then(|| window(rate)));
@@ -150,7 +158,7 @@ mod tests {
 
     #[test]
     fn one_hiccup_decides_nothing() {
-        let mut search = Search::new();
+        let mut search = Search::new(0.0);
         for (kept, next) in [(true, 2000.0), (false, 2000.0), (true, 4000.0), (false, 4000.0), (false, 3000.0)] {
             let rate = search.next().unwrap();
             search.tried(rate, kept.then(|| window(rate)));
@@ -173,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_was_measured_is_that_of_the_rate_found() {
-        let mut search = Search::new();
+        let mut search = Search::new(0.0);
         // 1,500 is kept once, and then broken twice.
         for (kept, rate) in [
             (true, 1000.0),

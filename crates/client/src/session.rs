@@ -3,6 +3,7 @@
 mod bulk;
 
 use std::{
+    cell::Cell,
     collections::BTreeMap,
     io::{self, Write},
     slice, thread,
@@ -52,6 +53,8 @@ pub struct Session {
     failed: bool,
     /// Whether results could not be written.
     unsaved: bool,
+    /// Whether they could not be shown.
+    unshown: Cell<bool>,
     /// The current trial, from 1 on.
     trial: u32,
 }
@@ -93,6 +96,7 @@ impl Session {
             push: output.prometheus_push.clone().map(Push::start).transpose().context("cannot start a thread")?,
             failed: false,
             unsaved: false,
+            unshown: Cell::new(false),
             trial: 1,
         })
     }
@@ -100,12 +104,18 @@ impl Session {
     /// Shows a line of the result: on standard output, unless that is for the JSON.
     pub fn say(&self, line: &str) {
         self.bar.hidden(|| {
-            // Nobody reads it any more, perhaps; the measurement and its file go on.
-            let _ = if self.output.json == Some(JsonTo::Stdout) {
+            let written = if self.output.json == Some(JsonTo::Stdout) {
                 writeln!(io::stderr(), "{line}")
             } else {
                 writeln!(io::stdout(), "{line}")
             };
+            // The measurement and its file go on. Who has closed the pipe has read enough.
+            if let Err(error) = written
+                && error.kind() != io::ErrorKind::BrokenPipe
+                && !self.unshown.replace(true)
+            {
+                let _ = writeln!(io::stderr(), "error: cannot write the results to standard output: {error}");
+            }
         });
     }
 
@@ -114,6 +124,12 @@ impl Session {
         self.bar.hidden(|| {
             let _ = writeln!(io::stderr(), "{line}");
         });
+    }
+
+    /// Shows why the invocation fails, which goes on all the same.
+    pub fn fail(&mut self, line: &str) {
+        self.remark(line);
+        self.failed = true;
     }
 
     /// The steps that were run.
@@ -137,6 +153,16 @@ impl Session {
     pub fn begin_trial(&mut self, trial: u32, seed: u64) {
         self.trial = trial;
         self.run.order_seed = Some(seed);
+    }
+
+    /// Sends one request to each of several targets, before anything is measured: nobody wants to hear of one that is not
+    /// there when the others are done.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn reach_all(&self, plans: &[Plan]) -> Result<(), StartError> {
+        let several = plans.len() > 1;
+        plans.iter().filter(|_| several).try_for_each(|plan| self.reach(plan))
     }
 
     /// Sends one request, and keeps nothing of how it went: whether a plan's target can be connected to at all.
@@ -245,12 +271,11 @@ impl Session {
             self.remark(&format!("  no service demand of the server: {note}"));
         }
         for line in self.output.broken(&step.summary) {
-            self.remark(&line);
-            self.failed = true;
+            self.fail(&line);
         }
         self.failed |= self.output.strict && !step.doubts.is_empty();
         self.failed |= step.summary.accounting.error_rate() > self.output.max_error_rate;
-        if step.summary.scheduled == 0 {
+        if step.summary.scheduled == 0 && step.status == Status::Complete {
             self.remark("warning: no request ended within the window; use a longer -d, or a shorter --timeout");
             self.failed = true;
         }
@@ -298,6 +323,9 @@ impl Session {
             self.save();
         }
         self.end_push();
+        if self.is_interrupted() {
+            self.say("interrupted: this is what was measured until then");
+        }
         self.say(&verdict::text(&self.run.steps, &self.run.bulk));
         if self.output.json == Some(JsonTo::Stdout) {
             self.print_json();
@@ -305,6 +333,7 @@ impl Session {
         match self {
             Self { interrupt, .. } if interrupt.is_set() => Verdict::Interrupted,
             Self { failed: true, .. } | Self { unsaved: true, .. } => Verdict::Failed,
+            Self { unshown, .. } if unshown.get() => Verdict::Failed,
             _ => Verdict::Fine,
         }
     }

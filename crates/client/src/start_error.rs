@@ -19,7 +19,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// A connection could not be opened.
-    #[error("{target}: cannot connect: {} ({}){}", failure.detail, failure.kind, advice(failure.kind, target))]
+    #[error("{target}: cannot connect: {} ({}){}", failure.detail, failure.kind, advice(failure, target))]
     Connect {
         /// The server.
         target: Target,
@@ -37,8 +37,13 @@ pub enum StartError {
     Interrupted,
 }
 
-fn advice(kind: ErrorKind, target: &Target) -> String {
-    match kind {
+fn advice(failure: &Failure, target: &Target) -> String {
+    match failure.kind {
+        ErrorKind::Tls if failure.detail.contains("certificate") => {
+            "; give the authority of the server's certificate with --tls-ca FILE, or take any with --tls-insecure; and a \
+             server that asks for a certificate: --tls-cert and --tls-key"
+                .to_owned()
+        }
         ErrorKind::Refused => format!("; is a server listening on port {}?", target.port),
         ErrorKind::ConnectTimeout => "; is the host up, and does a firewall let the port through?".to_owned(),
         ErrorKind::Other => "; if addresses or files ran out, use fewer connections or raise the limits".to_owned(),

@@ -1,7 +1,7 @@
 //! Repeated trials of several targets, interleaved, and what their comparison shows.
 
 use netping_report::{
-    Difference, Estimate, Shown, Step,
+    Difference, Estimate, Shown, Status, Step,
     format::{micros, thousands},
     table::{Column, Table},
 };
@@ -16,7 +16,7 @@ const COLUMNS: [Column; 8] = [
     Column::text("target", 0),
     Column::number("callers", 0).spare(1),
     Column::text("measure", 0),
-    Column::number("mean", 0),
+    Column::number("value", 0),
     Column::number("+-95%", 0).spare(2),
     Column::number("to first", 0),
     Column::number("95% interval", 0).spare(3),
@@ -56,6 +56,23 @@ impl Measure {
         }
     }
 
+    /// What it comes to over all steps: the mean of rates, the quantile of all response times together. `None` where some
+    /// step has too few samples for it: the others would be the luckier ones.
+    fn over(self, steps: &[Step]) -> Option<Estimate> {
+        let values = self.of(steps);
+        if values.len() < steps.len() {
+            return None;
+        }
+        match self {
+            Self::Response(percent) if steps.len() > 1 => {
+                let micros = |nanoseconds: f64| nanoseconds / 1e3;
+                let Estimate { mean, half_width } = Estimate::of_quantile(&counts(steps)?, percent)?;
+                Some(Estimate { mean: micros(mean), half_width: half_width.map(micros) })
+            }
+            Self::Rate | Self::Response(_) => Estimate::of(&values),
+        }
+    }
+
     /// What the second target's steps show against the first's.
     fn difference(self, first: &[Step], second: &[Step]) -> Option<Difference> {
         match self {
@@ -63,12 +80,16 @@ impl Measure {
             Self::Response(percent) => {
                 // A quantile that some trials have too few samples for is none to compare.
                 let complete = [first, second].iter().all(|steps| self.of(steps).len() == steps.len());
-                let trials = |steps: &[Step]| steps.iter().map(|step| step.histograms.response_counts()).collect();
-                let (first, second): (Option<Vec<_>>, Option<Vec<_>>) = (trials(first), trials(second));
-                Difference::of_quantiles(&first?, &second?, percent, MEASURES.len()).filter(|_| complete)
+                let difference = Difference::of_quantiles(&counts(first)?, &counts(second)?, percent, MEASURES.len());
+                difference.filter(|_| complete)
             }
         }
     }
+}
+
+/// The response times of each step, as `(value, count)`.
+fn counts(steps: &[Step]) -> Option<Vec<Vec<(u64, u64)>>> {
+    steps.iter().map(|step| step.histograms.response_counts()).collect()
 }
 
 /// Runs every group of plans, which differ in their targets only, as [`interleave`] does, and shows how the targets compare.
@@ -79,9 +100,11 @@ pub fn run(mut session: Session, args: &TrialArgs, groups: &[Vec<Plan>]) -> Resu
     let mut random = ChaCha8Rng::seed_from_u64(args.order_seed);
     let mut rows = Vec::new();
     for group in groups {
+        if session.is_interrupted() {
+            break;
+        }
         match interleave(&mut session, args, group, &mut random, |_| None) {
-            Ok(_) if session.is_interrupted() => break,
-            Ok(steps) => rows.extend(compare(group, &steps)),
+            Ok(steps) => rows.extend(compare(group, &whole(steps))),
             Err(error) => {
                 session.say(&Table::whole(&COLUMNS, &rows));
                 return Err(session.abandon(error));
@@ -93,7 +116,7 @@ pub fn run(mut session: Session, args: &TrialArgs, groups: &[Vec<Plan>]) -> Resu
         session.say("* requests failed on this target: its times are of those that did not");
     }
     session.say(&format!(
-        "{} trials of each, in random order. A difference to the first target is shown where p < 0.05, adjusted for the \
+        "{} trials of each, in random order; p50 and p99 of all of them together. A difference to the first target is shown where p < 0.05, adjusted for the \
          {} measures compared: Welch's test for rates, whole trials drawn anew for quantiles.",
         args.trials,
         MEASURES.len()
@@ -127,15 +150,26 @@ pub fn interleave(
     Ok(steps)
 }
 
+/// The trials in which every target was measured to its end: an interruption may have cut the last one short.
+pub fn whole(mut steps: Vec<Vec<Step>>) -> Vec<Vec<Step>> {
+    let complete = |own: &Vec<Step>| own.iter().take_while(|step| step.status == Status::Complete).count();
+    let trials = steps.iter().map(complete).min().unwrap_or(0);
+    for own in &mut steps {
+        own.truncate(trials);
+    }
+    steps
+}
+
 /// The rows of one group: each target, by each measure.
 fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
+    if steps.iter().any(Vec::is_empty) {
+        return rows;
+    }
     for (number, (plan, own)) in group.iter().zip(steps).enumerate() {
         let failed = own.iter().any(|step| step.summary.unserved() > 0);
         for measure in MEASURES {
-            // A mean over some of the trials only would be of the luckier ones.
-            let values = measure.of(own);
-            let estimate = Estimate::of(&values).filter(|_| values.len() == own.len());
+            let estimate = measure.over(own);
             let difference = if number == 0 { None } else { measure.difference(&steps[0], own) };
             let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| measure.show(value));
             let percent = |share: f64| format!("{:+.1}%", share * 100.0);

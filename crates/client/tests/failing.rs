@@ -45,7 +45,7 @@ fn kinds(summary: &Value) -> Vec<&str> {
 
 #[test]
 fn wrong_usage_says_what_to_write() {
-    let cases: [(&[&str], &str); 17] = [
+    let cases: [(&[&str], &str); 22] = [
         (&["throughput", "udp://127.0.0.1:1", "-c", "1"], "unknown scheme 'udp'"),
         (&["throughput", "tcp://127.0.0.1:1", "-c", "0"], "values begin at 1"),
         (&["throughput", "tcp://127.0.0.1:1", "-c", "10..1"], "ends before it begins"),
@@ -63,6 +63,11 @@ fn wrong_usage_says_what_to_write() {
         (&["latency", "tcp://127.0.0.1:1", "--repeat", "0"], "'forever'"),
         (&["latency", "tcp://127.0.0.1:1", "--max-error-rate", "2"], "from 0 to 1"),
         (&["ladder", "-c", "1"], "more than one caller"),
+        (&["latency", "tcp://127.0.0.1:1", "--every", "1s"], "--repeat"),
+        (&["latency", "tcp://127.0.0.1:1", "--repeat", "2", "--trials", "2"], "cannot be used with"),
+        (&["latency", "tcp://127.0.0.1:1", "--grpc-client", "tonic"], "no target is one"),
+        (&["connect", "grpc://127.0.0.1:1", "--psk-file", "key"], "--psk-file is for tcp+psk://"),
+        (&["bulk", "tcp://127.0.0.1:1", "--tls-insecure"], "--tls-insecure is for targets in TLS"),
     ];
     for (args, message) in cases {
         let output = run(args);
@@ -200,6 +205,64 @@ fn a_server_killed_in_mid_run_leaves_exact_accounts() {
         // Refused callers pause: 8 of them come to some tens of tries in a second, not to thousands.
         assert!(summary["errors"]["refused"].as_u64().unwrap() < 500, "{summary}");
     }
+}
+
+#[test]
+fn a_target_that_is_not_there_is_told_before_another_is_measured() {
+    let server = Server::start("tokio", &[]);
+    for command in [&["throughput", "-c", "1"][..], &["latency"]] {
+        let output = run(&[command, &[&server.url, "tcp://127.0.0.1:1"]].concat());
+        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(3), true), "{}", stderr(&output));
+    }
+    // One request each.
+    assert_eq!(server.requests(), 2);
+}
+
+#[test]
+fn results_that_cannot_be_shown_fail() {
+    let server = Server::start("tokio", &[]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = netping()
+        .args(["latency", &server.url, "--samples", "100", "--warmup", "0s"])
+        .args(NO_METRICS)
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stderr(&output).matches("cannot write the results to standard output").count(), 1);
+}
+
+#[test]
+fn a_search_that_cannot_tell_says_so() {
+    let server = Server::start("tokio", &["--delay", "50ms"]);
+    // At most 80 replies/s, and so 40 in a window: too few for p99 at any rate that is kept.
+    let flags = ["--find", "p99<10s", "-c", "4", "-d", "500ms", "--warmup", "0s", "--timeout", "300ms"];
+    let output = run(&[&["throughput", &server.url], &flags[..]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("p99<10s takes 1,000 samples in a window to tell"), "{}", stderr(&output));
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("was not kept at any rate"));
+}
+
+#[test]
+fn ctrl_c_keeps_whole_trials() {
+    let server = Server::start("tokio", &[]);
+    let mut client = netping()
+        .args(["throughput", &server.url, "-c", "1", "-d", "500ms", "--warmup", "0s", "--trials", "500"])
+        .args(NO_METRICS)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Of the second step: the first is whole then.
+    while server.reading().connections_admitted() < Some(2) {
+        std::thread::yield_now();
+    }
+    kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).unwrap();
+    let mut table = String::new();
+    client.stdout.take().unwrap().read_to_string(&mut table).unwrap();
+    assert_eq!(client.wait().unwrap().code(), Some(130));
+    assert!(table.contains("req/s") && table.contains(&server.url) && table.contains("interrupted"), "{table}");
 }
 
 #[test]

@@ -249,7 +249,7 @@ fn thresholds_fail_a_run_and_say_by_how_much() {
 fn a_servers_demand_is_taken_from_where_it_is_said_to_be() {
     let server = Server::start("tokio", &[]);
     let pid = server.child.id().to_string();
-    let fixed = ["-c", "2", "--requests", "2000", "--warmup", "0s"];
+    let fixed = ["-c", "2", "-d", "300ms", "--warmup", "0s"];
     for flags in [["--server-pid", &pid], ["--server-metrics", &server.metrics]] {
         let run = throughput(&server.url, &[&fixed[..], &flags].concat());
         let demand = &run["steps"][0]["cost"]["server"];

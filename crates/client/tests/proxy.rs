@@ -348,12 +348,13 @@ fn a_proxy_that_is_not_there_is_named_before_anything_is_measured() {
 
 #[test]
 fn wrong_usage_says_what_to_write() {
-    let cases: [(&[&str], &str); 12] = [
+    let cases: [(&[&str], &str); 13] = [
         (&["--via", "a=tcp://127.0.0.1:1", "--via", "a=tcp://127.0.0.1:2", "--rate", "1"], "stands there twice"),
         (&["--via", "direct=tcp://127.0.0.1:1", "--rate", "1"], "give the proxy another one"),
         (&["--via", "tcp://127.0.0.1:1", "--rate", "1"], "write NAME="),
         (&["--via", "=tcp://127.0.0.1:1", "--rate", "1"], "write NAME="),
         (&["--via", "a=udp://127.0.0.1:1", "--rate", "1"], "unknown scheme 'udp'"),
+        (&["--via", "a=grpc://127.0.0.1:1", "--rate", "1"], "does not speak what tcp://127.0.0.1:1 does"),
         (&["--rate", "1"], "--via"),
         (&["--via", "a=tcp://127.0.0.1:1"], "--rate"),
         (&["--via", "a=tcp://127.0.0.1:1", "--rate", "1", "--requests-per-connection", "0"], "'keep'"),

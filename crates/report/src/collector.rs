@@ -109,6 +109,9 @@ impl Collector {
         for index in 0..length.div_ceil(INTERVAL) {
             self.intervals.entry(index).or_default();
         }
+        // The same goes for slots: a server that dies leaves them empty to the end.
+        let slots = self.slots.len().max((window.end / SLOT) as usize);
+        self.slots.resize(slots, 0);
         let whole: Vec<&Second> = self.intervals.range(..length / INTERVAL).map(|(_, second)| second).collect();
         let rates: Vec<f64> = whole.iter().map(|second| second.arrived() as f64 * 1e9 / INTERVAL as f64).collect();
         let mut times: Vec<Sparse> = whole.iter().map(|second| second.times(self.kind).to_vec()).collect();
@@ -371,6 +374,7 @@ mod tests {
             collected.intervals.iter().map(|second| (second.start_ns, second.length_ns, second.ok)).collect();
         let whole = |index, ok| (index * SECOND, SECOND, ok);
         assert_eq!(seconds, [whole(0, 1), whole(1, 0), whole(2, 0), whole(3, 1), (4 * SECOND, SECOND / 2, 0)]);
+        assert_eq!(collected.window_slots().len(), 45);
         assert_eq!((collected.intervals[1].service_p50, collected.intervals[1].response_max), (None, None));
     }
 

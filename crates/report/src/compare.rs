@@ -12,7 +12,7 @@ pub(crate) const SIGNIFICANT: f64 = 0.05;
 /// A mean with its 95 % confidence interval, by Student's t.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The mean.
+    /// The mean, or another value that stands for all.
     pub mean: f64,
     /// Half the interval's width; absent with fewer than two values.
     pub half_width: Option<f64>,
@@ -24,6 +24,13 @@ impl Estimate {
         let moments = Moments::of(values)?;
         let half_width = moments.error().and_then(|error| Some(error * t_quantile(moments.n - 1.0)?));
         Some(Self { mean: moments.mean, half_width })
+    }
+
+    /// A quantile, in per cent, of all trials together, with its interval from whole trials drawn anew: what
+    /// [`Difference::of_quantiles`] compares. `None` with a single trial.
+    pub fn of_quantile<B: AsRef<[(u64, u64)]>>(trials: &[B], percent: f64) -> Option<Self> {
+        let side = Side::of_quantile(trials, percent)?;
+        Some(Self { mean: side.value, half_width: Some(side.error * t_quantile(side.n - 1.0)?) })
     }
 }
 

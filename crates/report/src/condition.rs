@@ -2,7 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{distribution::QUANTILES, summary::Summary};
+use crate::{
+    distribution::{QUANTILES, samples_for},
+    summary::Summary,
+};
 
 /// A condition on a step: a measure, a comparison, and a limit.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,6 +92,14 @@ impl Condition {
         };
         let Some(value) = value else { return Answer::Unknown };
         if self.comparison.holds(value, self.limit) { Answer::Holds(value) } else { Answer::Fails(value) }
+    }
+
+    /// How many samples it takes to tell.
+    pub fn samples(&self) -> u64 {
+        match self.measure {
+            Measure::Quantile(percent) => samples_for(percent),
+            _ => 1,
+        }
     }
 
     /// `value`, which [`Condition::check`] gave, as people read it, and how far it is from the limit.
@@ -207,6 +218,8 @@ mod tests {
         }
         // 990 samples do not tell it.
         assert_eq!(check("p99<1s"), Answer::Unknown);
+        let samples = |text: &str| text.parse::<Condition>().unwrap().samples();
+        assert_eq!(["p50<1s", "p1<1s", "p99<1s", "p99.99<1s", "mean<1s"].map(samples), [20, 1000, 1000, 100_000, 1]);
         let condition: Condition = "errors>5".parse().unwrap();
         assert_eq!(condition.describe(10.0), "it is 10, +100.0% from the limit");
     }

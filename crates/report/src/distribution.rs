@@ -100,6 +100,11 @@ pub(crate) fn is_backed(count: u64, percent: f64) -> bool {
     count as f64 * tail >= BEYOND * (1.0 - 1e-9)
 }
 
+/// How many samples it takes for a quantile, in per cent, to be shown.
+pub(crate) fn samples_for(percent: f64) -> u64 {
+    (BEYOND / (percent.min(100.0 - percent) / 100.0) * (1.0 - 1e-9)).ceil() as u64
+}
+
 /// The mean of the samples between the quantiles [`TRIM`] and 1 - [`TRIM`]; a value at the border counts in part.
 fn trimmed_mean(histogram: &Histogram) -> f64 {
     let total = histogram.len() as f64;

@@ -140,7 +140,10 @@ impl Doubt {
             Self::LittlesLaw { callers, in_system } if in_system > callers => {
                 "the server stalled at the window's edge, and the window is too short for that: measure longer (-d)"
             }
-            Self::LittlesLaw { .. } => "the client spent time of its own between requests: give it more --workers",
+            Self::LittlesLaw { .. } => {
+                "the client spent time of its own between requests: many callers need more --workers and more requests, a \
+                 single one a quieter machine"
+            }
             Self::SharedHost => "compare targets with each other; for absolute numbers, put the client on another host",
             Self::ClockStep { .. } => "measure again without setting the clock; netping's own times are not affected",
         }

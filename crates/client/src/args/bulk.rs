@@ -137,6 +137,7 @@ impl BulkArgs {
 
     /// Refuses what does not go together.
     fn check(&self) -> Result<(), PlanError> {
+        self.secure.check(&self.targets)?;
         if !self.output.fail_if.is_empty() {
             return Err(usage("--fail-if is about requests, and a bulk stream has none: compare its GiB/s yourself"));
         }

@@ -38,11 +38,16 @@ pub struct ConnectArgs {
 }
 
 impl ConnectArgs {
-    /// The measurement of one target.
+    /// The measurement of each target.
     ///
     /// # Errors
     /// [`PlanError`].
-    pub fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
+    pub fn plans(&self) -> Result<Vec<Plan>, PlanError> {
+        self.request.check(&self.targets)?;
+        self.targets.iter().map(|target| self.plan(target)).collect()
+    }
+
+    fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
         if self.callers == 0 {
             return Err(UsageError("-c 0 opens nothing; use 1 or more".to_owned()).into());
         }

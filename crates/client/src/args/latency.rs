@@ -28,10 +28,10 @@ pub struct LatencyArgs {
     #[arg(long, default_value = "200ms", value_parser = warmup, value_name = "TIME|auto")]
     warmup: Warmup,
     /// Measure again and again: a number, or 'forever'
-    #[arg(long, default_value = "1", value_name = "N|forever")]
+    #[arg(long, default_value = "1", value_name = "N|forever", conflicts_with = "trials")]
     pub repeat: Repeat,
     /// Time from the beginning of one measurement to that of the next
-    #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME")]
+    #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME", requires = "repeat")]
     pub every: Duration,
     /// Measure each address that a name resolves to, but for the one in $POD_IP
     #[arg(long)]
@@ -47,11 +47,16 @@ pub struct LatencyArgs {
 }
 
 impl LatencyArgs {
-    /// The measurement of one target.
+    /// The measurements of these targets.
     ///
     /// # Errors
     /// [`PlanError`].
-    pub fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
+    pub fn plans(&self, targets: &[Target]) -> Result<Vec<Plan>, PlanError> {
+        self.request.check(targets)?;
+        targets.iter().map(|target| self.plan(target)).collect()
+    }
+
+    fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
         Ok(Plan {
             warmup: self.warmup,
             extent: self.duration.map_or(Extent::Requests(self.samples.get()), Extent::Time),

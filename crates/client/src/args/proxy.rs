@@ -120,6 +120,15 @@ impl ProxyArgs {
 
     fn check(&self) -> Result<(), UsageError> {
         self.load.check()?;
+        let targets: Vec<Target> =
+            std::iter::once(&self.direct).chain(self.proxies.iter().map(|proxy| &proxy.value)).cloned().collect();
+        self.request.check(&targets)?;
+        if let Some(other) = targets.iter().find(|target| target.scheme != self.direct.scheme) {
+            return Err(UsageError(format!(
+                "{other} does not speak what {} does: a proxy is compared with the direct path by the same requests",
+                self.direct
+            )));
+        }
         let names: Vec<&str> = self.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
         for (place, name) in names.iter().enumerate() {
             if *name == DIRECT {

@@ -96,6 +96,18 @@ impl RequestArgs {
         })
     }
 
+    /// Refuses flags that have no use with any of these targets.
+    ///
+    /// # Errors
+    /// [`UsageError`].
+    pub fn check(&self, targets: &[Target]) -> Result<(), UsageError> {
+        let is_grpc = |target: &Target| matches!(target.scheme, Scheme::Grpc | Scheme::GrpcTls);
+        if self.grpc_client != GrpcClient::H2 && !targets.iter().any(is_grpc) {
+            return Err(UsageError("--grpc-client is for grpc:// and grpc+tls://, and no target is one".to_owned()));
+        }
+        self.secure.check(targets)
+    }
+
     /// What each request asks to get back.
     fn reply(&self) -> Reply {
         match (self.message, self.response) {

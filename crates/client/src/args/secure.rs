@@ -88,6 +88,31 @@ impl SecureArgs {
         }
     }
 
+    /// Refuses flags that have no use with any of these targets: who gives them believes in an encryption that is not there.
+    ///
+    /// # Errors
+    /// [`UsageError`].
+    pub fn check(&self, targets: &[Target]) -> Result<(), UsageError> {
+        let given = [
+            ("--tls-ca", self.tls_ca.is_some(), Security::Tls),
+            ("--tls-insecure", self.tls_insecure, Security::Tls),
+            ("--tls-cert", self.tls_cert.is_some(), Security::Tls),
+            ("--tls-resume", self.tls_resume == Resume::On, Security::Tls),
+            ("--tls-cipher", self.tls_cipher.is_some(), Security::Tls),
+            ("--psk-file", self.psk_file.is_some(), Security::Psk),
+        ];
+        let useless = |security: Security| targets.iter().all(|target| target.scheme.security() != security);
+        match given.into_iter().find(|(_, given, security)| *given && useless(*security)) {
+            None => Ok(()),
+            Some((flag, _, Security::Psk)) => {
+                Err(UsageError(format!("{flag} is for tcp+psk://, and no target is one")))
+            }
+            Some((flag, ..)) => Err(UsageError(format!(
+                "{flag} is for targets in TLS, such as tcp+tls://, grpc+tls://, quic:// or https://, and none is one"
+            ))),
+        }
+    }
+
     /// How connections to `target` are secured, and who then knows whom.
     ///
     /// # Errors

@@ -65,6 +65,7 @@ impl ThroughputArgs {
     /// # Errors
     /// [`PlanError`].
     pub fn groups(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
+        self.request.check(&self.targets)?;
         let kinds = self.targets.iter().map(|target| self.request.kind(target.scheme));
         let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
         let shared = self.connections.is_some() && self.connections != self.callers;

@@ -28,7 +28,7 @@ const COLUMNS: [Column; 8] = [
 /// # Errors
 /// [`Failed`].
 pub fn run(args: &ConnectArgs) -> Result<Verdict, Failed> {
-    let plans = args.targets.iter().map(|target| args.plan(target)).collect::<Result<Vec<_>, _>>()?;
+    let plans = args.plans()?;
     let mut session = Session::begin(&args.output)?;
     for plan in &plans {
         if session.is_interrupted() {

@@ -36,8 +36,11 @@ const SHOWN: [(f64, &str, u8); 8] = [
 /// [`Failed`].
 pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
     let targets = if args.all_addresses { every_address(&args.targets)? } else { args.targets.clone() };
-    let plans = targets.iter().map(|target| args.plan(target)).collect::<Result<Vec<_>, _>>()?;
+    let plans = args.plans(&targets)?;
     let mut session = Session::begin(&args.output)?;
+    if let Err(error) = session.reach_all(&plans) {
+        return Err(session.abandon(error));
+    }
     if args.trials.trials > 1 {
         return Ok(trials::run(session, &args.trials, &[plans])?.finish());
     }

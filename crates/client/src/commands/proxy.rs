@@ -97,8 +97,11 @@ fn outlook<'a>(trials: u32, plans: impl Iterator<Item = &'a Plan>) -> String {
 fn measure(session: &mut Session, args: &ProxyArgs, rates: &[Vec<Plan>], most: &[Vec<Plan>]) -> Result<(), StartError> {
     let mut random = ChaCha8Rng::seed_from_u64(args.trials.order_seed);
     for group in rates {
-        let paths = trials::interleave(session, &args.trials, group, &mut random, failures)?;
         if session.is_interrupted() {
+            return Ok(());
+        }
+        let paths = trials::whole(trials::interleave(session, &args.trials, group, &mut random, failures)?);
+        if paths.iter().any(Vec::is_empty) {
             return Ok(());
         }
         let rate = group.first().and_then(|plan| plan.arrival.rate()).unwrap_or_default();
@@ -106,12 +109,15 @@ fn measure(session: &mut Session, args: &ProxyArgs, rates: &[Vec<Plan>], most: &
     }
     let mut sweep = Vec::new();
     for group in most {
-        sweep.push(trials::interleave(session, &args.trials, group, &mut random, failures)?);
         if session.is_interrupted() {
-            return Ok(());
+            break;
         }
+        sweep.push(trials::whole(trials::interleave(session, &args.trials, group, &mut random, failures)?));
     }
-    show_most(session, &sweep);
+    sweep.retain(|paths| paths.iter().all(|path| !path.is_empty()));
+    if !sweep.is_empty() {
+        show_most(session, &sweep);
+    }
     Ok(())
 }
 

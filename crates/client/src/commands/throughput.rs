@@ -10,6 +10,7 @@ use netping_report::{
 use super::Failed;
 use crate::{
     args::ThroughputArgs,
+    engine::Phase,
     find::{self, Measured, Search},
     plan::Plan,
     session::{Session, Verdict},
@@ -24,6 +25,9 @@ use crate::{
 pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
     let groups = args.groups()?;
     let mut session = Session::begin(&args.output)?;
+    if let Err(error) = session.reach_all(&groups[0]) {
+        return Err(session.abandon(error));
+    }
     if args.trials.trials > 1 {
         return Ok(trials::run(session, &args.trials, &groups)?.finish());
     }
@@ -118,21 +122,46 @@ fn find(
     condition: &Condition,
     show: &mut impl FnMut(&Step) -> String,
 ) -> Result<(), StartError> {
-    let mut search = Search::new();
+    // A lower rate would leave too few samples in a window to tell. A tenth more, as random arrivals are not exactly so many.
+    let enough = |seconds: f64| condition.samples() as f64 / seconds * 1.1;
+    let mut search = Search::new(window(plan).map_or(0.0, enough));
     while let Some(rate) = search.next()
         && !session.is_interrupted()
     {
-        let mut outcome = None;
-        session.explore(&args.at_rate(plan, rate), |step| {
-            let kept = step.status == Status::Complete && find::is_kept(step, condition, args.output.max_error_rate);
+        let (mut kept, mut outcome) = (None, None);
+        let plan = args.at_rate(plan, rate);
+        session.explore(&plan, |step| {
+            let whole = step.status == Status::Complete;
+            kept = Some(find::is_kept(step, condition, args.output.max_error_rate)).filter(|_| whole);
             let Summary { rate, precision, .. } = &step.summary;
-            outcome = kept.then_some(Measured { rate: *rate, half_width: precision.rate_half_width });
-            Some(format!("{}  {}", show(step), if kept { "kept" } else { "not kept" }))
+            outcome = Some(Measured { rate: *rate, half_width: precision.rate_half_width });
+            let word = match kept {
+                None => "interrupted",
+                Some(None) => "too few samples to tell",
+                Some(Some(true)) => "kept",
+                Some(Some(false)) => "not kept",
+            };
+            Some(format!("{}  {word}", show(step)))
         })?;
-        search.tried(rate, outcome);
+        match kept {
+            None => break,
+            Some(Some(kept)) => search.tried(rate, outcome.filter(|_| kept)),
+            Some(None) => {
+                session.fail(&format!(
+                    "{condition} takes {} samples in a window to tell: measure longer (-d)",
+                    thousands(condition.samples() as f64)
+                ));
+                return Ok(());
+            }
+        }
     }
     session.say(&search.result(condition));
     Ok(())
+}
+
+/// How long a plan's window is, in seconds; `None`: until so many requests are done.
+fn window(plan: &Plan) -> Option<f64> {
+    plan.planned(Phase::Measure).map(|window| window.as_secs_f64())
 }
 
 fn closed_row(step: &Step) -> Vec<String> {
