@@ -390,6 +390,15 @@ pub fn command_line() -> Vec<String> {
     std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect()
 }
 
+/// Whether a failure is what two sides that speak different protocols come to.
+fn is_strange(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Protocol | ErrorKind::Eof | ErrorKind::Reset | ErrorKind::Timeout | ErrorKind::Mismatch)
+}
+
+fn scheme(url: &str) -> &str {
+    url.split("://").next().unwrap_or_default()
+}
+
 /// What went wrong in a step, one line for each kind.
 fn troubles(step: &Step, details: &BTreeMap<ErrorKind, String>) -> Vec<String> {
     let summary = &step.summary;
@@ -410,6 +419,9 @@ fn troubles(step: &Step, details: &BTreeMap<ErrorKind, String>) -> Vec<String> {
         lines.push(format!(
             "  {count} requests were due but never sent: no caller came free, or --max-backlog was full"
         ));
+    }
+    if summary.accounting.ok == 0 && !lines.is_empty() && summary.accounting.errors.keys().copied().all(is_strange) {
+        lines.push(format!("  no request succeeded: does the server there speak {}?", scheme(&step.target)));
     }
     // A few at the end are the ordinary course of an open loop.
     if summary.late * 100 > summary.accounting.ok {

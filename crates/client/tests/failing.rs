@@ -45,7 +45,7 @@ fn kinds(summary: &Value) -> Vec<&str> {
 
 #[test]
 fn wrong_usage_says_what_to_write() {
-    let cases: [(&[&str], &str); 22] = [
+    let cases: [(&[&str], &str); 24] = [
         (&["throughput", "udp://127.0.0.1:1", "-c", "1"], "unknown scheme 'udp'"),
         (&["throughput", "tcp://127.0.0.1:1", "-c", "0"], "values begin at 1"),
         (&["throughput", "tcp://127.0.0.1:1", "-c", "10..1"], "ends before it begins"),
@@ -63,6 +63,8 @@ fn wrong_usage_says_what_to_write() {
         (&["latency", "tcp://127.0.0.1:1", "--repeat", "0"], "'forever'"),
         (&["latency", "tcp://127.0.0.1:1", "--max-error-rate", "2"], "from 0 to 1"),
         (&["ladder", "-c", "1"], "more than one caller"),
+        (&["ladder", "--server-pid", "1"], "leave out"),
+        (&["latency", "tcp://127.0.0.1:1", "--samples", "1x"], "such as 500, 10k or 2M"),
         (&["latency", "tcp://127.0.0.1:1", "--every", "1s"], "--repeat"),
         (&["latency", "tcp://127.0.0.1:1", "--repeat", "2", "--trials", "2"], "cannot be used with"),
         (&["latency", "tcp://127.0.0.1:1", "--grpc-client", "tonic"], "no target is one"),
@@ -216,6 +218,25 @@ fn a_target_that_is_not_there_is_told_before_another_is_measured() {
     }
     // One request each.
     assert_eq!(server.requests(), 2);
+}
+
+#[test]
+fn a_server_that_cannot_start_is_not_announced() {
+    let flags = ["--listen", "127.0.0.1:0", "--metrics", "off", "--tls-cert", "nofile", "--tls-key", "nofile"];
+    for kind in ["threads", "tokio", "grpc", "quic"] {
+        let output = netping().args(["serve", kind]).args(flags).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(3), true), "{kind}: {}", stderr(&output));
+        assert!(stderr(&output).contains("cannot read nofile"), "{kind}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_server_that_speaks_otherwise_is_asked_about() {
+    let server = Server::start("tokio", &[]);
+    let url = server.url.replace("tcp://", "grpc://");
+    let output = run(&["latency", &url, "--samples", "2", "--warmup", "0s", "--timeout", "1s"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("does the server there speak grpc?"), "{}", stderr(&output));
 }
 
 #[test]

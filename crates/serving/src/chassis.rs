@@ -1,7 +1,7 @@
 //! What all servers do around their connections.
 
 use std::{
-    io,
+    io::{self, Write},
     net::TcpStream,
     os::fd::AsFd,
     sync::{Arc, Mutex},
@@ -66,7 +66,8 @@ pub(crate) struct Inner {
 }
 
 impl Chassis {
-    /// Starts the housekeeping: metrics, and the warden that enforces the deadlines. It ends with the last clone.
+    /// Starts the housekeeping: metrics, and the warden that enforces the deadlines. It ends with the last clone. Says where
+    /// the server listens: what could be wrong with its flags must have been looked at before.
     ///
     /// # Errors
     /// When the system refuses a thread or a socket.
@@ -107,6 +108,10 @@ impl Chassis {
                 }
             });
         })?;
+        if let Some(announcement) = listening.announcement.take() {
+            // A closed standard output is no reason not to serve.
+            let _ = writeln!(io::stdout(), "{announcement}");
+        }
         Ok(Self { inner })
     }
 

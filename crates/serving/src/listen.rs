@@ -21,6 +21,8 @@ pub struct Listening<L = TcpListener> {
     pub others: Vec<L>,
     /// Where metrics are served, if at all.
     pub metrics: Option<TcpListener>,
+    /// What to say on standard output once all that was asked for has proved right.
+    pub(crate) announcement: Option<String>,
 }
 
 /// A socket on which requests come in.
@@ -123,7 +125,7 @@ impl<L: Bind> Listening<L> {
             }
             None => default_metrics(service.address()?),
         };
-        Ok(Self { service, others, metrics })
+        Ok(Self { service, others, metrics, announcement: None })
     }
 }
 

@@ -1,11 +1,6 @@
 //! The `main` of every server.
 
-use std::{
-    ffi::OsString,
-    io::{IsTerminal, Write},
-    net::TcpListener,
-    process::ExitCode,
-};
+use std::{ffi::OsString, io::IsTerminal, net::TcpListener, process::ExitCode};
 
 use clap::Parser;
 use netping_protocol::target::Scheme;
@@ -65,12 +60,11 @@ where
 
 fn listen_and_serve<A: AsRef<CommonArgs>, L: Bind>(service: &Service<A, L>, args: &A) -> Result<(), StartError> {
     let shutdown = Shutdown::on_signals()?;
-    let listening = Listening::<L>::bind(args.as_ref(), service.port, (service.sockets)(args))?;
+    let mut listening = Listening::<L>::bind(args.as_ref(), service.port, (service.sockets)(args))?;
     let mut lines = vec![format!("listening {}://{}", (service.scheme)(args).as_str(), listening.service.address()?)];
     if let Some(metrics) = &listening.metrics {
         lines.push(format!("metrics http://{}/metrics", metrics.local_addr()?));
     }
-    // A closed standard output is no reason not to serve.
-    let _ = writeln!(std::io::stdout(), "{}", lines.join("\n"));
+    listening.announcement = Some(lines.join("\n"));
     (service.serve)(listening, args, &shutdown)
 }

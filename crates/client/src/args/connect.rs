@@ -8,6 +8,7 @@ use url::Host;
 
 use super::{
     OutputArgs, PlanError, UsageError,
+    range::count,
     request::{RequestArgs, warmup},
 };
 use crate::{
@@ -22,7 +23,7 @@ pub struct ConnectArgs {
     #[arg(required = true, value_name = "URL")]
     pub targets: Vec<Target>,
     /// Connections to open, one for each sample
-    #[arg(short = 'n', long, default_value = "10000", value_name = "N")]
+    #[arg(short = 'n', long, default_value = "10000", value_parser = count, value_name = "N")]
     samples: NonZeroU64,
     /// Callers, each with one connection at a time
     #[arg(short = 'c', long, default_value = "1", value_name = "N")]

@@ -43,6 +43,11 @@ impl LadderArgs {
         if self.callers.values().iter().all(|&callers| callers == 1) {
             return Err(UsageError("a sweep needs more than one caller, such as -c 16".to_owned()));
         }
+        if self.output.names_server() {
+            let reason = "the ladder starts its servers itself and knows where their counters are: leave out \
+                          --server-metrics and --server-pid";
+            return Err(UsageError(reason.to_owned()));
+        }
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use netping_protocol::target::Target;
 
 use super::{
     OutputArgs, PlanError, TrialArgs,
+    range::count,
     request::{RequestArgs, positive, warmup},
 };
 use crate::plan::{Extent, Plan, Warmup};
@@ -19,7 +20,7 @@ pub struct LatencyArgs {
     #[arg(required = true, value_name = "URL")]
     pub targets: Vec<Target>,
     /// Round trips to measure
-    #[arg(long, default_value = "10000", value_name = "N")]
+    #[arg(long, default_value = "10000", value_parser = count, value_name = "N")]
     samples: NonZeroU64,
     /// Measure for this long instead
     #[arg(short, long, value_parser = positive, value_name = "TIME", conflicts_with = "samples")]

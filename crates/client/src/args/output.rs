@@ -54,6 +54,11 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
+    /// Whether the flags say where the server's counters are.
+    pub fn names_server(&self) -> bool {
+        self.server_metrics.is_some() || self.server_pid.is_some()
+    }
+
     /// Sees that each format has a file of its own.
     ///
     /// # Errors

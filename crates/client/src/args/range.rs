@@ -1,6 +1,6 @@
 //! Ranges of values: `64`, `1,8,64`, `1..4096`, `1..4096x4`, `10k..25k+1k`; and of bytes: `16KiB..1MiB`.
 
-use std::str::FromStr;
+use std::{num::NonZeroU64, str::FromStr};
 
 /// The most values a range may have: a slip of the finger is not a sweep of years.
 const MOST_VALUES: usize = 1000;
@@ -101,6 +101,15 @@ fn number(text: &str) -> Result<u64, String> {
         Some(number) => Ok(number),
         None => Err(format!("'{text}' is too large")),
     }
+}
+
+/// A whole number from 1 on, for a flag that takes one.
+///
+/// # Errors
+/// What such a number looks like.
+pub fn count(text: &str) -> Result<NonZeroU64, String> {
+    let count = number(text).ok().and_then(NonZeroU64::new);
+    count.ok_or_else(|| format!("'{text}' is no whole number from 1 on, such as 500, 10k or 2M"))
 }
 
 /// What stands for how many bytes. A unit that ends another stands after it.

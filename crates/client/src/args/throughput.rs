@@ -9,6 +9,7 @@ use netping_report::Condition;
 use super::{
     OutputArgs, PlanError, Range, TrialArgs, UsageError,
     load::{LoadArgs, OPEN_LOOP_CALLERS},
+    range::count,
     request::RequestArgs,
 };
 use crate::{
@@ -37,7 +38,7 @@ pub struct ThroughputArgs {
     #[command(flatten)]
     load: LoadArgs,
     /// Measure so many requests at each step instead
-    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    #[arg(long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     requests: Option<NonZeroU64>,
     /// Connections that gRPC, QUIC and --http2 callers share [default: one for each worker, over QUIC and --http2 at
     /// least one for 100 callers; TCP, and HTTP without --http2, has one for each caller]
@@ -47,7 +48,7 @@ pub struct ThroughputArgs {
     #[arg(long, conflicts_with = "requests_per_connection")]
     new_connection_per_request: bool,
     /// Open a connection anew after so many requests; opening it is part of the first of them
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_parser = count, value_name = "N")]
     requests_per_connection: Option<NonZeroU64>,
     #[command(flatten)]
     request: RequestArgs,
