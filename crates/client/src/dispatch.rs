@@ -21,6 +21,8 @@ pub struct Dispatch {
     limit: usize,
     /// Requests of the window that did not fit.
     dropped: Cell<u64>,
+    /// Callers that wait for a request.
+    waiting: Cell<usize>,
     changed: Notify,
     ended: Cell<bool>,
 }
@@ -34,6 +36,7 @@ impl Dispatch {
             due: RefCell::default(),
             limit,
             dropped: Cell::new(0),
+            waiting: Cell::new(0),
             changed: Notify::new(),
             ended: Cell::new(false),
         }
@@ -50,7 +53,9 @@ impl Dispatch {
             if self.ended.get() {
                 return None;
             }
+            self.waiting.set(self.waiting.get() + 1);
             self.changed.notified().await;
+            self.waiting.set(self.waiting.get() - 1);
         }
     }
 
@@ -63,7 +68,8 @@ impl Dispatch {
             }
             pacer.wait_until(next).await;
             let due = self.collect(clock.now(), window());
-            for _ in 0..due {
+            // No more than there are to wake: behind a server that is too slow, much more than that is due.
+            for _ in 0..due.min(self.waiting.get()) {
                 self.changed.notify_one();
             }
             // With much due at once, callers get their turn before the next look at the clock.

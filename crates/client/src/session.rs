@@ -420,7 +420,10 @@ fn troubles(step: &Step, details: &BTreeMap<ErrorKind, String>) -> Vec<String> {
             "  {count} requests were due but never sent: no caller came free, or --max-backlog was full"
         ));
     }
-    if summary.accounting.ok == 0 && !lines.is_empty() && summary.accounting.errors.keys().copied().all(is_strange) {
+    if summary.accounting.ok == 0
+        && summary.accounting.failed() > 0
+        && summary.accounting.errors.keys().copied().all(is_strange)
+    {
         lines.push(format!("  no request succeeded: does the server there speak {}?", scheme(&step.target)));
     }
     // A few at the end are the ordinary course of an open loop.
