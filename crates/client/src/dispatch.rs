@@ -24,6 +24,8 @@ pub struct Dispatch {
     /// Callers that wait for a request.
     waiting: Cell<usize>,
     changed: Notify,
+    /// Wakes the pacer when there is a caller to wake.
+    wanted: Notify,
     ended: Cell<bool>,
 }
 
@@ -38,6 +40,7 @@ impl Dispatch {
             dropped: Cell::new(0),
             waiting: Cell::new(0),
             changed: Notify::new(),
+            wanted: Notify::new(),
             ended: Cell::new(false),
         }
     }
@@ -54,6 +57,7 @@ impl Dispatch {
                 return None;
             }
             self.waiting.set(self.waiting.get() + 1);
+            self.wanted.notify_one();
             self.changed.notified().await;
             self.waiting.set(self.waiting.get() - 1);
         }
@@ -65,6 +69,11 @@ impl Dispatch {
             let next = self.next();
             if next >= window().end {
                 break;
+            }
+            if self.waiting.get() == 0 {
+                // Callers that are busy look for themselves what is due when they come free.
+                self.wanted.notified().await;
+                continue;
             }
             pacer.wait_until(next).await;
             let due = self.collect(clock.now(), window());
@@ -79,8 +88,11 @@ impl Dispatch {
         self.changed.notify_waiters();
     }
 
-    /// Requests of `window` that were due but not taken.
+    /// Requests of `window`, which is over, that were due but not taken.
     pub fn not_sent(&self, window: Window) -> u64 {
+        if window.end < u64::MAX {
+            self.collect(window.end, window);
+        }
         let waiting = self.due.borrow().iter().filter(|&&intended| window.contains(intended)).count();
         self.dropped.get() + waiting as u64
     }
