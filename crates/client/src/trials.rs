@@ -116,8 +116,10 @@ pub fn run(mut session: Session, args: &TrialArgs, groups: &[Vec<Plan>]) -> Resu
         session.say("* requests failed on this target: its times are of those that did not");
     }
     session.say(&format!(
-        "{} trials of each, in random order; p50 and p99 of all of them together. A difference to the first target is shown where p < 0.05, adjusted for the \
-         {} measures compared: Welch's test for rates, whole trials drawn anew for quantiles.",
+        "{}{} trials of each, in random order; p50 and p99 of all of them together. A difference to the first target is \
+         shown where p < 0.05, adjusted for the {} measures compared: Welch's test for rates, whole trials drawn anew for \
+         quantiles.",
+        if session.is_interrupted() { "fewer than " } else { "" },
         args.trials,
         MEASURES.len()
     ));
