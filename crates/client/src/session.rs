@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::Context;
+use netping_protocol::target::Scheme;
 use netping_report::{
     Doubt, ErrorKind, Facts, Histograms, Overhead, Run, SCHEMA_VERSION, Security, Status, Step, Tool, format,
 };
@@ -258,7 +259,7 @@ impl Session {
         if let Some(text) = describe(&step) {
             self.say(&text);
         }
-        for line in troubles(&step, &outcome.details) {
+        for line in troubles(&step, plan.target.scheme, &outcome.details) {
             self.remark(&line);
         }
         self.say_security(&step);
@@ -395,12 +396,8 @@ fn is_strange(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Protocol | ErrorKind::Eof | ErrorKind::Reset | ErrorKind::Timeout | ErrorKind::Mismatch)
 }
 
-fn scheme(url: &str) -> &str {
-    url.split("://").next().unwrap_or_default()
-}
-
 /// What went wrong in a step, one line for each kind.
-fn troubles(step: &Step, details: &BTreeMap<ErrorKind, String>) -> Vec<String> {
+fn troubles(step: &Step, scheme: Scheme, details: &BTreeMap<ErrorKind, String>) -> Vec<String> {
     let summary = &step.summary;
     let mut lines: Vec<String> = summary
         .accounting
@@ -424,7 +421,7 @@ fn troubles(step: &Step, details: &BTreeMap<ErrorKind, String>) -> Vec<String> {
         && summary.accounting.failed() > 0
         && summary.accounting.errors.keys().copied().all(is_strange)
     {
-        lines.push(format!("  no request succeeded: does the server there speak {}?", scheme(&step.target)));
+        lines.push(format!("  no request succeeded: does the server there speak {}?", scheme.as_str()));
     }
     // A few at the end are the ordinary course of an open loop.
     if summary.late * 100 > summary.accounting.ok {

@@ -104,7 +104,7 @@ pub fn run(mut session: Session, args: &TrialArgs, groups: &[Vec<Plan>]) -> Resu
             break;
         }
         match interleave(&mut session, args, group, &mut random, |_| None) {
-            Ok(steps) => rows.extend(compare(group, &whole(steps))),
+            Ok(steps) => rows.extend(whole(steps).iter().flat_map(|steps| compare(group, steps))),
             Err(error) => {
                 session.say(&Table::whole(&COLUMNS, &rows));
                 return Err(session.abandon(error));
@@ -152,22 +152,20 @@ pub fn interleave(
     Ok(steps)
 }
 
-/// The trials in which every target was measured to its end: an interruption may have cut the last one short.
-pub fn whole(mut steps: Vec<Vec<Step>>) -> Vec<Vec<Step>> {
+/// The trials in which every target was measured to its end: an interruption may have cut the last one short. `None`: there
+/// is no such trial.
+pub fn whole(mut steps: Vec<Vec<Step>>) -> Option<Vec<Vec<Step>>> {
     let complete = |own: &Vec<Step>| own.iter().take_while(|step| step.status == Status::Complete).count();
     let trials = steps.iter().map(complete).min().unwrap_or(0);
     for own in &mut steps {
         own.truncate(trials);
     }
-    steps
+    (trials > 0).then_some(steps)
 }
 
 /// The rows of one group: each target, by each measure.
 fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    if steps.iter().any(Vec::is_empty) {
-        return rows;
-    }
     for (number, (plan, own)) in group.iter().zip(steps).enumerate() {
         let failed = own.iter().any(|step| step.summary.unserved() > 0);
         for measure in MEASURES {

@@ -69,7 +69,8 @@ impl Gap {
             let tail = StudentsT::new(0.0, 1.0, freedom).ok()?.sf((difference / error).abs());
             (error * t_quantile(freedom)?, 2.0 * tail)
         } else {
-            (0.0, if difference == 0.0 { 1.0 } else { 0.0 })
+            // Both are 0.
+            (0.0, 1.0)
         };
         Some(Self { first, second, half_width, p_value })
     }

@@ -100,10 +100,8 @@ fn measure(session: &mut Session, args: &ProxyArgs, rates: &[Vec<Plan>], most: &
         if session.is_interrupted() {
             return Ok(());
         }
-        let paths = trials::whole(trials::interleave(session, &args.trials, group, &mut random, failures)?);
-        if paths.iter().any(Vec::is_empty) {
-            return Ok(());
-        }
+        let paths = trials::interleave(session, &args.trials, group, &mut random, failures)?;
+        let Some(paths) = trials::whole(paths) else { return Ok(()) };
         let rate = group.first().and_then(|plan| plan.arrival.rate()).unwrap_or_default();
         show(session, &format!("open loop, {} req/s planned", thousands(rate)), &paths);
     }
@@ -112,9 +110,8 @@ fn measure(session: &mut Session, args: &ProxyArgs, rates: &[Vec<Plan>], most: &
         if session.is_interrupted() {
             break;
         }
-        sweep.push(trials::whole(trials::interleave(session, &args.trials, group, &mut random, failures)?));
+        sweep.extend(trials::whole(trials::interleave(session, &args.trials, group, &mut random, failures)?));
     }
-    sweep.retain(|paths| paths.iter().all(|path| !path.is_empty()));
     if !sweep.is_empty() {
         show_most(session, &sweep);
     }
