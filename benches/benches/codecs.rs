@@ -19,7 +19,11 @@ fn sessions(c: &mut Criterion) {
         let mut group = c.benchmark_group(format!("session/{form}"));
         for length in LENGTHS {
             let exchange = Exchange::new(0, length, Reply::Echo);
-            let request = if form == "line" { exchange.line() } else { exchange.frame() };
+            let request = if form == "line" {
+                exchange.line()
+            } else {
+                exchange.frame()
+            };
             let mut session = Session::new(Limits::default());
             let (mut input, mut output) = (BytesMut::from(magic), BytesMut::new());
             group.throughput(Throughput::Bytes(length as u64));
@@ -27,7 +31,9 @@ fn sessions(c: &mut Criterion) {
                 b.iter(|| {
                     input.extend_from_slice(black_box(request));
                     while let Ok(Some(request)) = session.next(&mut input) {
-                        session.reply(&request, &mut output).expect("an echo cannot fail");
+                        session
+                            .reply(&request, &mut output)
+                            .expect("an echo cannot fail");
                     }
                     black_box(&output);
                     output.clear();

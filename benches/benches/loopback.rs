@@ -32,7 +32,8 @@ fn loopback(c: &mut Criterion) {
             let mut group = c.benchmark_group(how);
             group.throughput(Throughput::Elements(requests as u64));
             if target.scheme == Scheme::Tcp {
-                let mut stream = TcpStream::connect(target.authority()).expect("a server that listens");
+                let mut stream =
+                    TcpStream::connect(target.authority()).expect("a server that listens");
                 stream.set_nodelay(true).expect("a connected socket");
                 let lines = b"0123\n".repeat(requests);
                 let mut replies = vec![0; lines.len()];
@@ -44,14 +45,28 @@ fn loopback(c: &mut Criterion) {
                     });
                 });
             } else {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()
+                    .expect("a runtime");
                 let url = format!("http://{}", target.authority());
-                let endpoint = tonic::transport::Endpoint::from_shared(url).expect("a server's own URL");
-                let channel = runtime.block_on(endpoint.connect()).expect("a server that listens");
+                let endpoint =
+                    tonic::transport::Endpoint::from_shared(url).expect("a server's own URL");
+                let channel = runtime
+                    .block_on(endpoint.connect())
+                    .expect("a server that listens");
                 let client = EchoClient::new(channel);
                 let call = |mut client: EchoClient<_>| async move {
-                    let request = EchoRequest { input: "0123".to_owned(), response_bytes: 0 };
-                    client.echo(request).await.expect("an open connection").into_inner().output
+                    let request = EchoRequest {
+                        input: "0123".to_owned(),
+                        response_bytes: 0,
+                    };
+                    client
+                        .echo(request)
+                        .await
+                        .expect("an open connection")
+                        .into_inner()
+                        .output
                 };
                 group.bench_function(name, |b| {
                     b.iter(|| {
@@ -77,5 +92,11 @@ fn main() {
     benches();
     Criterion::default().configure_from_args().final_summary();
     let rows = start_all().map(|(name, target)| vec![name.to_owned(), p50(&target)]);
-    println!("{}", Table::whole(&[Column::text("server", 0), Column::number("p50 us", 0)], &rows));
+    println!(
+        "{}",
+        Table::whole(
+            &[Column::text("server", 0), Column::number("p50 us", 0)],
+            &rows
+        )
+    );
 }

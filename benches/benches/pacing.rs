@@ -23,9 +23,17 @@ fn main() {
             (plan.callers, plan.connections) = (64, 64);
             (plan.arrival, plan.busy_poll) = (Arrival::Constant(rate), busy_poll);
             let lag = run(&plan).collected.summary().lag;
-            let quantiles = [50.0, 90.0, 99.0].map(|percent| nanos_as_micros(lag.quantile(percent)));
+            let quantiles =
+                [50.0, 90.0, 99.0].map(|percent| nanos_as_micros(lag.quantile(percent)));
             rows.push(
-                [vec![if busy_poll { "yes" } else { "no" }.to_owned(), thousands(rate)], quantiles.into()].concat(),
+                [
+                    vec![
+                        if busy_poll { "yes" } else { "no" }.to_owned(),
+                        thousands(rate),
+                    ],
+                    quantiles.into(),
+                ]
+                .concat(),
             );
         }
     }

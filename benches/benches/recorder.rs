@@ -22,15 +22,25 @@ impl Sink for Reuse {
 }
 
 fn record(c: &mut Criterion) {
-    let window = Window { start: 0, end: u64::MAX };
-    for (name, kind) in [("closed loop", LoopKind::Closed), ("open loop", LoopKind::Open)] {
+    let window = Window {
+        start: 0,
+        end: u64::MAX,
+    };
+    for (name, kind) in [
+        ("closed loop", LoopKind::Closed),
+        ("open loop", LoopKind::Open),
+    ] {
         c.bench_function(&format!("recorder/{name}"), |b| {
             let mut recorder = Recorder::new(kind, 0, Reuse::default());
             let mut step = 0_u64;
             b.iter(|| {
                 // Times from 10 to 74 us, all in one second.
                 step = (step + 7919) % 65_536;
-                let sample = Sample { intended: step, start: step + 50, end: step + 10_000 };
+                let sample = Sample {
+                    intended: step,
+                    start: step + 50,
+                    end: step + 10_000,
+                };
                 recorder.record(window, black_box(sample), Ok(()));
             });
         });

@@ -19,10 +19,17 @@ const CALLERS: usize = 16;
 const MEASURES: usize = 3;
 
 fn main() {
-    let server = |flags: &[&str]| start(&netping_server_tokio::SERVICE, &[&["--workers", "1"], flags].concat());
+    let server = |flags: &[&str]| {
+        start(
+            &netping_server_tokio::SERVICE,
+            &[&["--workers", "1"], flags].concat(),
+        )
+    };
     let (a, b) = (server(&[]), server(&["--work", "20us"]));
     for (name, second) in [("A/A", &a), ("A/B, --work 20us", &b)] {
-        let differ = (0..COMPARISONS).filter(|&number| differs(&a, second, number)).count();
+        let differ = (0..COMPARISONS)
+            .filter(|&number| differs(&a, second, number))
+            .count();
         println!("{name}: {differ} of {COMPARISONS} comparisons show a difference");
     }
 }
@@ -32,12 +39,22 @@ fn differs(first: &Target, second: &Target, number: usize) -> bool {
     let ms = Duration::from_millis;
     let measure = |target: &Target| {
         let base = plan(target, Extent::Time(ms(130)));
-        run(&Plan { warmup: Warmup::Time(ms(20)), callers: CALLERS, connections: CALLERS, ..base }).collected
+        run(&Plan {
+            warmup: Warmup::Time(ms(20)),
+            callers: CALLERS,
+            connections: CALLERS,
+            ..base
+        })
+        .collected
     };
     let (mut rates, mut times) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for trial in 0..TRIALS {
         // Both orders come equally often.
-        for side in if (number + trial).is_multiple_of(2) { [0, 1] } else { [1, 0] } {
+        for side in if (number + trial).is_multiple_of(2) {
+            [0, 1]
+        } else {
+            [1, 0]
+        } {
             let collected = measure([first, second][side]);
             rates[side].push(collected.summary().rate);
             times[side].push(counts(&collected.response));

@@ -25,11 +25,22 @@ where
     A: Parser + AsRef<CommonArgs> + Send + 'static,
     L: Bind + Send + 'static,
 {
-    let base = ["server", "--listen", "127.0.0.1:0", "--metrics", "off", "--idle-timeout", "0s"];
+    let base = [
+        "server",
+        "--listen",
+        "127.0.0.1:0",
+        "--metrics",
+        "off",
+        "--idle-timeout",
+        "0s",
+    ];
     let args = A::parse_from(base.iter().chain(flags));
-    let listening = Listening::<L>::bind(args.as_ref(), 0, (service.sockets)(&args)).expect("a free port");
+    let listening =
+        Listening::<L>::bind(args.as_ref(), 0, (service.sockets)(&args)).expect("a free port");
     let address = listening.service.address().expect("a bound port");
-    let target = format!("{}://{address}", (service.scheme)(&args).as_str()).parse().expect("a server's own URL");
+    let target = format!("{}://{address}", (service.scheme)(&args).as_str())
+        .parse()
+        .expect("a server's own URL");
     let serve = service.serve;
     thread::spawn(move || serve(listening, &args, &Shutdown::new()).expect("a server that starts"));
     target
@@ -39,17 +50,32 @@ where
 pub fn start_all() -> [(&'static str, Target); 3] {
     [
         ("threads", start(&netping_server_threads::SERVICE, &[])),
-        ("tokio", start(&netping_server_tokio::SERVICE, &["--workers", "1"])),
-        ("grpc", start(&netping_server_grpc::SERVICE, &["--workers", "1"])),
+        (
+            "tokio",
+            start(&netping_server_tokio::SERVICE, &["--workers", "1"]),
+        ),
+        (
+            "grpc",
+            start(&netping_server_grpc::SERVICE, &["--workers", "1"]),
+        ),
     ]
 }
 
 /// One caller on one connection, for so long.
 pub fn plan(target: &Target, extent: Extent) -> Plan {
-    let kind = if target.scheme == Scheme::Grpc { Kind::GrpcH2 } else { Kind::Line };
+    let kind = if target.scheme == Scheme::Grpc {
+        Kind::GrpcH2
+    } else {
+        Kind::Line
+    };
     let plain = (Connector::Plain, Trust::default());
     let base = Plan::new(target.clone(), kind, ServerSource::Nowhere, plain);
-    Plan { max_backlog: 100_000, warmup: Warmup::Time(Duration::from_millis(100)), extent, ..base }
+    Plan {
+        max_backlog: 100_000,
+        warmup: Warmup::Time(Duration::from_millis(100)),
+        extent,
+        ..base
+    }
 }
 
 /// Runs a plan against a server of this process.

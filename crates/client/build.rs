@@ -5,7 +5,11 @@ use std::process::Command;
 fn main() {
     // Where there is no git or no repository, the commit is unknown, and that is no error.
     let git = |args: &[&str]| {
-        let output = Command::new("git").args(args).output().ok().filter(|output| output.status.success())?;
+        let output = Command::new("git")
+            .args(args)
+            .output()
+            .ok()
+            .filter(|output| output.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     if let Some(commit) = git(&["describe", "--always", "--dirty", "--abbrev=12"]) {

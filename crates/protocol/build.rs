@@ -13,6 +13,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
     // `Bytes` for the bulk stream's data: a chunk is handed to the transport without a copy.
-    tonic_prost_build::configure().bytes(".grpc_bench").compile_fds(descriptors)?;
+    tonic_prost_build::configure()
+        .bytes(".grpc_bench")
+        .compile_fds(descriptors)?;
     Ok(())
 }

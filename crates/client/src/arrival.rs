@@ -47,14 +47,20 @@ impl Arrival {
                 // One stream of the generator for each worker: they are independent, and their sum is Poisson again.
                 let mut random = ChaCha8Rng::seed_from_u64(seed);
                 random.set_stream(worker as u64);
-                let mut schedule = Schedule { gap, next: 0.0, random: Some(random) };
+                let mut schedule = Schedule {
+                    gap,
+                    next: 0.0,
+                    random: Some(random),
+                };
                 schedule.advance();
                 schedule
             }
             // Workers take turns, so that together they are as even as one.
-            Self::Closed | Self::Constant(_) => {
-                Schedule { gap, next: gap * worker as f64 / workers as f64, random: None }
-            }
+            Self::Closed | Self::Constant(_) => Schedule {
+                gap,
+                next: gap * worker as f64 / workers as f64,
+                random: None,
+            },
         })
     }
 }
@@ -76,7 +82,10 @@ impl Schedule {
 
     /// Goes on to the time after.
     pub fn advance(&mut self) {
-        let gap: f64 = self.random.as_mut().map_or(1.0, |random| Exp1.sample(random));
+        let gap: f64 = self
+            .random
+            .as_mut()
+            .map_or(1.0, |random| Exp1.sample(random));
         self.next += self.gap * gap;
     }
 }
@@ -103,7 +112,12 @@ mod tests {
     #[test]
     fn constant_arrivals_are_even_over_all_workers() {
         let times = times(Arrival::Constant(1000.0), 4, 4000);
-        assert!(times.iter().enumerate().all(|(number, &time)| time.abs_diff(number as u64 * 1_000_000) <= 1));
+        assert!(
+            times
+                .iter()
+                .enumerate()
+                .all(|(number, &time)| time.abs_diff(number as u64 * 1_000_000) <= 1)
+        );
     }
 
     proptest! {

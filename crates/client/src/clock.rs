@@ -20,7 +20,9 @@ impl Monotonic {
     /// A clock that is at 0 now.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn start() -> Self {
-        Self { origin: Instant::now() }
+        Self {
+            origin: Instant::now(),
+        }
     }
 }
 
@@ -62,7 +64,10 @@ impl TimeOfDay {
     /// Watches from now on.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn start() -> Self {
-        Self { monotonic: Monotonic::start(), wall: SystemTime::now() }
+        Self {
+            monotonic: Monotonic::start(),
+            wall: SystemTime::now(),
+        }
     }
 
     /// The time of day so long after the watch began, in nanoseconds since 1970, UTC; `None` where the clock says it is
@@ -82,23 +87,33 @@ impl TimeOfDay {
         };
         let step = wall - monotonic;
         let allowed = 10_000_000 + monotonic.unsigned_abs() / 1_000_000_000 * SLEW;
-        if step.unsigned_abs() > allowed { step } else { 0 }
+        if step.unsigned_abs() > allowed {
+            step
+        } else {
+            0
+        }
     }
 }
 
 /// CPU time that the calling thread has used.
 pub fn thread_cpu() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from).unwrap_or_default()
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
+        .map(Duration::from)
+        .unwrap_or_default()
 }
 
 /// CPU time that the process has used.
 pub fn process_cpu() -> Duration {
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(Duration::from).unwrap_or_default()
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)
+        .map(Duration::from)
+        .unwrap_or_default()
 }
 
 /// The time of day, as RFC 3339 in UTC.
 pub fn timestamp() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
 }
 
 /// A clock that stands still until it is moved, for tests.

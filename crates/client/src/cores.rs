@@ -8,7 +8,9 @@ use nix::{
 /// The cores that this process may run on.
 pub fn own() -> Vec<usize> {
     let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
-    (0..CpuSet::count()).filter(|&core| set.is_set(core).unwrap_or(false)).collect()
+    (0..CpuSet::count())
+        .filter(|&core| set.is_set(core).unwrap_or(false))
+        .collect()
 }
 
 /// Keeps the calling thread on one core. Where the system refuses, it may run anywhere, as without `--pin`.

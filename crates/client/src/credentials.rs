@@ -40,11 +40,19 @@ pub struct NewFile {
 
 impl NewFile {
     fn public(name: &'static str, contents: String) -> Self {
-        Self { name, mode: 0o644, contents: contents.into_bytes() }
+        Self {
+            name,
+            mode: 0o644,
+            contents: contents.into_bytes(),
+        }
     }
 
     fn secret(name: &'static str, contents: impl Into<Vec<u8>>) -> Self {
-        Self { name, mode: 0o600, contents: contents.into() }
+        Self {
+            name,
+            mode: 0o600,
+            contents: contents.into(),
+        }
     }
 }
 
@@ -86,10 +94,16 @@ pub fn refuse_existing(folder: &Path, files: &[NewFile]) -> anyhow::Result<()> {
         match fs::symlink_metadata(&path) {
             Ok(_) => existing.push(path.display().to_string()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error).with_context(|| format!("cannot look at {}", path.display())),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot look at {}", path.display()));
+            }
         }
     }
-    ensure!(existing.is_empty(), "already there: {}; --force replaces the whole set", existing.join(", "));
+    ensure!(
+        existing.is_empty(),
+        "already there: {}; --force replaces the whole set",
+        existing.join(", ")
+    );
     Ok(())
 }
 
@@ -99,7 +113,11 @@ pub fn refuse_existing(folder: &Path, files: &[NewFile]) -> anyhow::Result<()> {
 /// # Errors
 /// When the system refuses one.
 pub fn write(folder: &Path, files: &[NewFile], force: bool) -> anyhow::Result<()> {
-    let suffix = if force { format!(".new-{}", process::id()) } else { String::new() };
+    let suffix = if force {
+        format!(".new-{}", process::id())
+    } else {
+        String::new()
+    };
     let mut created = Vec::new();
     let mut write_all = || {
         for file in files {
@@ -110,7 +128,8 @@ pub fn write(folder: &Path, files: &[NewFile], force: bool) -> anyhow::Result<()
         if force {
             for (file, path) in files.iter().zip(&created) {
                 let target = folder.join(file.name);
-                fs::rename(path, &target).with_context(|| format!("cannot replace {}", target.display()))?;
+                fs::rename(path, &target)
+                    .with_context(|| format!("cannot replace {}", target.display()))?;
             }
         }
         anyhow::Ok(())
@@ -128,8 +147,14 @@ pub fn write(folder: &Path, files: &[NewFile], force: bool) -> anyhow::Result<()
 /// Creates a file, with its mode from the first moment on. Whatever has its name already makes this fail, so that of
 /// two runs at once only one succeeds.
 fn create(path: &Path, file: &NewFile) -> io::Result<()> {
-    let mut opened = OpenOptions::new().write(true).create_new(true).mode(file.mode).open(path)?;
-    let result = opened.write_all(&file.contents).and_then(|()| opened.sync_all());
+    let mut opened = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(file.mode)
+        .open(path)?;
+    let result = opened
+        .write_all(&file.contents)
+        .and_then(|()| opened.sync_all());
     if result.is_err() {
         let _ = fs::remove_file(path);
     }

@@ -35,7 +35,10 @@ pub enum Event {
     /// A worker has its connections, secured in this way, or not.
     Ready(Result<Option<Negotiated>, Failure>),
     /// A worker's interval is full.
-    Interval { worker: usize, interval: Box<Interval> },
+    Interval {
+        worker: usize,
+        interval: Box<Interval>,
+    },
     /// A worker is done.
     Done(WorkerReport),
     /// A worker has no runtime.
@@ -52,7 +55,10 @@ pub struct Loop {
 impl Sink for Loop {
     fn hand_on(&mut self, interval: Interval) {
         // The engine waits for its workers; if it is gone, nobody wants the result.
-        let _ = self.full.send(Event::Interval { worker: self.worker, interval: Box::new(interval) });
+        let _ = self.full.send(Event::Interval {
+            worker: self.worker,
+            interval: Box::new(interval),
+        });
     }
 
     fn spare(&mut self) -> Option<Interval> {
@@ -80,7 +86,10 @@ impl<T: Transport> Crew<T> {
         if let Some(core) = self.core {
             cores::pin(core);
         }
-        match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
+        match Builder::new_current_thread()
+            .enable_all()
+            .build_local(LocalOptions::default())
+        {
             Ok(runtime) => runtime.block_on(self.work()),
             Err(error) => drop(self.channels.full.send(Event::Failed(error))),
         }
@@ -106,7 +115,15 @@ impl<T: Transport> Crew<T> {
         if !connected || self.go.wait_for(|going| *going).await.is_err() {
             return;
         }
-        let report = worker::run(self.job, &lanes, self.clock, self.timeline, self.progress, self.channels).await;
+        let report = worker::run(
+            self.job,
+            &lanes,
+            self.clock,
+            self.timeline,
+            self.progress,
+            self.channels,
+        )
+        .await;
         let _ = events.send(Event::Done(report));
     }
 
@@ -116,11 +133,16 @@ impl<T: Transport> Crew<T> {
         let limit = self.requests_per_connection;
         let lane = || Rc::new(Lane::new(self.transport.clone(), limit));
         let lanes: Vec<_> = (0..self.lanes).map(|_| lane()).collect();
-        let opened = if limit.is_some() { vec![lane()] } else { lanes.clone() };
+        let opened = if limit.is_some() {
+            vec![lane()]
+        } else {
+            lanes.clone()
+        };
         let negotiated: Vec<_> = stream::iter(opened)
             .map(|lane| async move {
                 let opening = time::timeout(self.job.timeout, lane.open());
-                let overdue = || Failure::lost(ErrorKind::ConnectTimeout, "no connection within --timeout");
+                let overdue =
+                    || Failure::lost(ErrorKind::ConnectTimeout, "no connection within --timeout");
                 opening.await.unwrap_or_else(|_| Err(overdue()))
             })
             .buffer_unordered(OPENING_AT_ONCE)

@@ -64,7 +64,12 @@ impl Dispatch {
     }
 
     /// Wakes callers as requests become due, until the window ends.
-    pub async fn pace<C: Clock>(&self, pacer: &mut Pacer<C>, clock: &C, window: impl Fn() -> Window) {
+    pub async fn pace<C: Clock>(
+        &self,
+        pacer: &mut Pacer<C>,
+        clock: &C,
+        window: impl Fn() -> Window,
+    ) {
         loop {
             let next = self.next();
             if next >= window().end {
@@ -93,7 +98,12 @@ impl Dispatch {
         if window.end < u64::MAX {
             self.collect(window.end, window);
         }
-        let waiting = self.due.borrow().iter().filter(|&&intended| window.contains(intended)).count();
+        let waiting = self
+            .due
+            .borrow()
+            .iter()
+            .filter(|&&intended| window.contains(intended))
+            .count();
         self.dropped.get() + waiting as u64
     }
 

@@ -17,7 +17,9 @@ use std::{
 };
 
 use netping_protocol::{target::Target, tls::Negotiated};
-use netping_report::{Collected, Collector, Cost, ErrorKind, Fairness, Interval, LoopKind, PhaseTimes, Status, Window};
+use netping_report::{
+    Collected, Collector, Cost, ErrorKind, Fairness, Interval, LoopKind, PhaseTimes, Status, Window,
+};
 use tokio::sync::watch;
 
 use crate::{
@@ -104,12 +106,33 @@ pub enum Phase {
 ///
 /// # Errors
 /// [`StartError`], and then no request was sent.
-pub fn run(plan: &Plan, interrupt: &Interrupt, observer: &dyn Observer) -> Result<Outcome, StartError> {
+pub fn run(
+    plan: &Plan,
+    interrupt: &Interrupt,
+    observer: &dyn Observer,
+) -> Result<Outcome, StartError> {
     let addresses = resolve(&plan.target)?;
-    let (target, resolve_each, connector) = (plan.target.clone(), plan.resolve_each, plan.connector.clone());
+    let (target, resolve_each, connector) = (
+        plan.target.clone(),
+        plan.resolve_each,
+        plan.connector.clone(),
+    );
     let reply_length = plan.reply_length.clone().unwrap_or_default();
-    let endpoint = Endpoint { target, addresses, resolve_each, connector, reply_length };
-    plan.kind.visit(endpoint, Step { plan, interrupt, observer })
+    let endpoint = Endpoint {
+        target,
+        addresses,
+        resolve_each,
+        connector,
+        reply_length,
+    };
+    plan.kind.visit(
+        endpoint,
+        Step {
+            plan,
+            interrupt,
+            observer,
+        },
+    )
 }
 
 /// The addresses of a target's host.
@@ -118,7 +141,12 @@ pub fn run(plan: &Plan, interrupt: &Interrupt, observer: &dyn Observer) -> Resul
 /// [`StartError::Resolve`].
 pub fn resolve(target: &Target) -> Result<Vec<SocketAddr>, StartError> {
     let found = target.authority().to_socket_addrs();
-    Ok(found.map_err(|source| StartError::Resolve { target: target.clone(), source })?.collect())
+    Ok(found
+        .map_err(|source| StartError::Resolve {
+            target: target.clone(),
+            source,
+        })?
+        .collect())
 }
 
 struct Step<'a> {
@@ -157,7 +185,9 @@ impl Visitor for Step<'_> {
                     timeout: plan.timeout,
                     quota: match plan.extent {
                         Extent::Time(_) => 0,
-                        Extent::Requests(requests) => share(requests as usize, plan.workers, worker) as u64,
+                        Extent::Requests(requests) => {
+                            share(requests as usize, plan.workers, worker) as u64
+                        }
                     },
                     schedule: plan.arrival.schedule(worker, plan.workers),
                     max_backlog: share(plan.max_backlog, plan.workers, worker),
@@ -170,10 +200,18 @@ impl Visitor for Step<'_> {
                 timeline: Arc::clone(&timeline),
                 progress: Arc::clone(&counter),
                 go: going.clone(),
-                channels: Loop { worker, full: events.clone(), empty },
+                channels: Loop {
+                    worker,
+                    full: events.clone(),
+                    empty,
+                },
             };
             first_caller += callers as u32;
-            threads.push(thread::Builder::new().name(format!("client-{worker}")).spawn(move || crew.run())?);
+            threads.push(
+                thread::Builder::new()
+                    .name(format!("client-{worker}"))
+                    .spawn(move || crew.run())?,
+            );
             spares.push(spare);
             progress.push(counter);
         }
@@ -182,7 +220,15 @@ impl Visitor for Step<'_> {
         // Without the word to go, workers end.
         let negotiated = self.await_connections(&inbox)?;
         let probe = Probe::new(plan.server.clone());
-        let running = Running { step: &self, clock, timeline, progress, spares, probe, negotiated };
+        let running = Running {
+            step: &self,
+            clock,
+            timeline,
+            progress,
+            spares,
+            probe,
+            negotiated,
+        };
         let outcome = running.measure(&go, &inbox);
         for thread in threads {
             thread.join().map_err(|_| StartError::Broken)?;
@@ -211,13 +257,19 @@ impl Step<'_> {
                     waiting -= 1;
                 }
                 Ok(Event::Ready(Err(failure))) => {
-                    return Err(StartError::Connect { target: self.plan.target.clone(), failure });
+                    return Err(StartError::Connect {
+                        target: self.plan.target.clone(),
+                        failure,
+                    });
                 }
                 Ok(Event::Failed(error)) => return Err(error.into()),
-                Ok(Event::Interval { .. } | Event::Done(_)) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(Event::Interval { .. } | Event::Done(_))
+                | Err(RecvTimeoutError::Disconnected) => {
                     return Err(StartError::Broken);
                 }
-                Err(RecvTimeoutError::Timeout) if self.interrupt.is_set() => return Err(StartError::Interrupted),
+                Err(RecvTimeoutError::Timeout) if self.interrupt.is_set() => {
+                    return Err(StartError::Interrupted);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -237,7 +289,11 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    fn measure(self, go: &watch::Sender<bool>, inbox: &Receiver<Event>) -> Result<Outcome, StartError> {
+    fn measure(
+        self,
+        go: &watch::Sender<bool>,
+        inbox: &Receiver<Event>,
+    ) -> Result<Outcome, StartError> {
         let plan = self.step.plan;
         let begun = self.clock.now();
         let time_of_day = clock::TimeOfDay::start();
@@ -245,7 +301,14 @@ impl Running<'_> {
         match plan.warmup {
             Warmup::Time(warmup) => self.set_window(begun, begun + nanos(warmup)),
             Warmup::Auto => {
-                self.timeline.set(begun, Window { start: u64::MAX, end: u64::MAX }, 0);
+                self.timeline.set(
+                    begun,
+                    Window {
+                        start: u64::MAX,
+                        end: u64::MAX,
+                    },
+                    0,
+                );
                 auto = Some(AutoWarmup::new(begun));
             }
         }
@@ -277,14 +340,21 @@ impl Running<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             let now = self.clock.now();
-            if let Some(steady) = auto.as_mut().and_then(|auto| auto.ended(now, &self.progress)) {
+            if let Some(steady) = auto
+                .as_mut()
+                .and_then(|auto| auto.ended(now, &self.progress))
+            {
                 auto = None;
                 warmup_failed = !steady;
                 self.set_window(begun, now);
             }
-            if status == Status::Complete && self.step.interrupt.is_set() && now < self.timeline.window().end {
+            if status == Status::Complete
+                && self.step.interrupt.is_set()
+                && now < self.timeline.window().end
+            {
                 status = Status::Partial;
-                self.timeline.cut(now, nanos(cmp::min(plan.timeout, INTERRUPTED_DRAIN)));
+                self.timeline
+                    .cut(now, nanos(cmp::min(plan.timeout, INTERRUPTED_DRAIN)));
             }
             let window = self.timeline.window();
             let current = match now {
@@ -308,22 +378,40 @@ impl Running<'_> {
 
         let mut window = self.timeline.window();
         if window.end == u64::MAX {
-            window.end = reports.iter().map(|report| report.last_end).max().unwrap_or(0).max(window.start);
+            window.end = reports
+                .iter()
+                .map(|report| report.last_end)
+                .max()
+                .unwrap_or(0)
+                .max(window.start);
         }
         let at_end = at_end.unwrap_or_else(|| self.probe.read());
-        let in_flight: Vec<u64> = reports.iter().flat_map(|report| report.in_flight.iter().copied()).collect();
+        let in_flight: Vec<u64> = reports
+            .iter()
+            .flat_map(|report| report.in_flight.iter().copied())
+            .collect();
         let not_sent = reports.iter().map(|report| report.not_sent).sum();
         let collected = collector.finish(window, &in_flight, not_sent);
-        let read = at_start.unwrap_or_else(|| Err(String::new())).and_then(|start| Ok((start, at_end?)));
+        let read = at_start
+            .unwrap_or_else(|| Err(String::new()))
+            .and_then(|start| Ok((start, at_end?)));
         let (cost, server_note) = cost(&reports, &collected, read);
         let (details, phases) = gathered(&mut reports);
-        let fairness = Fairness::of(reports.iter().flat_map(|report| report.connections.iter().copied()).collect());
+        let fairness = Fairness::of(
+            reports
+                .iter()
+                .flat_map(|report| report.connections.iter().copied())
+                .collect(),
+        );
         let reconnects = reports.iter().map(|report| report.reconnects).sum();
         let ended_by_server = reports.iter().map(|report| report.ended_by_server).sum();
         let warmup = Duration::from_nanos(window.start - begun);
         let clock_step = time_of_day.step();
         // What was measured says more than what was opened before.
-        let negotiated = reports.iter_mut().find_map(|report| report.negotiated.take()).or(self.negotiated);
+        let negotiated = reports
+            .iter_mut()
+            .find_map(|report| report.negotiated.take())
+            .or(self.negotiated);
         Ok(Outcome {
             collected,
             status,
@@ -362,7 +450,11 @@ impl Running<'_> {
             Extent::Time(duration) => start + nanos(duration),
             Extent::Requests(_) => u64::MAX,
         };
-        self.timeline.set(begun, Window { start, end }, nanos(plan.timeout) + nanos(LOOK));
+        self.timeline.set(
+            begun,
+            Window { start, end },
+            nanos(plan.timeout) + nanos(LOOK),
+        );
     }
 }
 
@@ -374,14 +466,22 @@ fn cost(
     read: Result<(Reading, Reading), String>,
 ) -> (Cost, Option<String>) {
     let server = read.and_then(|(start, end)| start.demand_until(&end, collected.arrived()));
-    let note = server.as_ref().err().filter(|note| !note.is_empty()).cloned();
+    let note = server
+        .as_ref()
+        .err()
+        .filter(|note| !note.is_empty())
+        .cloned();
     if collected.window.seconds() < LEAST_FOR_COST {
         return (Cost::default(), note);
     }
-    let cpu: Vec<f64> = reports.iter().map(|report| report.cpu.as_secs_f64()).collect();
+    let cpu: Vec<f64> = reports
+        .iter()
+        .map(|report| report.cpu.as_secs_f64())
+        .collect();
     let handled = collected.arrived() + collected.accounting.failed();
     let cost = Cost {
-        client_cpu_us_per_request: (handled > 0).then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
+        client_cpu_us_per_request: (handled > 0)
+            .then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
         server: server.ok().flatten(),
         client_worker_cpu_seconds: cpu,
     };
@@ -404,7 +504,9 @@ mod tests {
     #[test]
     fn shares_add_up() {
         for (whole, parts) in [(10, 3), (2, 2), (1, 4), (0, 3)] {
-            let shares: Vec<_> = (0..parts).map(|number| share(whole, parts, number)).collect();
+            let shares: Vec<_> = (0..parts)
+                .map(|number| share(whole, parts, number))
+                .collect();
             assert_eq!(shares.iter().sum::<usize>(), whole);
             assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
         }

@@ -24,11 +24,19 @@ pub fn fingerprint() -> Environment {
     let unknown = || "unknown".to_owned();
     let (host, kernel) = uname().map_or_else(
         |_| (unknown(), unknown()),
-        |name| (name.nodename().to_string_lossy().into_owned(), name.release().to_string_lossy().into_owned()),
+        |name| {
+            (
+                name.nodename().to_string_lossy().into_owned(),
+                name.release().to_string_lossy().into_owned(),
+            )
+        },
     );
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model =
-        cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, name)| name));
+    let model = cpuinfo.lines().find_map(|line| {
+        line.strip_prefix("model name")?
+            .split_once(": ")
+            .map(|(_, name)| name)
+    });
     Environment {
         host,
         kernel,
@@ -41,14 +49,23 @@ pub fn fingerprint() -> Environment {
 
 /// Files of the kernel that bear on a measurement, and what their content is called.
 const SETTINGS: [(&str, &str); 10] = [
-    ("clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-    ("governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+    (
+        "clock_source",
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+    ),
+    (
+        "governor",
+        "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    ),
     ("hypervisor", "/sys/hypervisor/type"),
     ("machine", "/sys/class/dmi/id/product_name"),
     ("smt", "/sys/devices/system/cpu/smt/active"),
     ("somaxconn", "/proc/sys/net/core/somaxconn"),
     ("ephemeral_ports", "/proc/sys/net/ipv4/ip_local_port_range"),
-    ("congestion_control", "/proc/sys/net/ipv4/tcp_congestion_control"),
+    (
+        "congestion_control",
+        "/proc/sys/net/ipv4/tcp_congestion_control",
+    ),
     ("cgroup_cpu_max", "/sys/fs/cgroup/cpu.max"),
     ("cgroup_memory_max", "/sys/fs/cgroup/memory.max"),
 ];
@@ -67,14 +84,22 @@ fn system() -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let key = format!("{name}.{}", entry.file_name().to_string_lossy());
-            let path = if file.is_empty() { entry.path() } else { entry.path().join(file) };
+            let path = if file.is_empty() {
+                entry.path()
+            } else {
+                entry.path().join(file)
+            };
             all.extend(content(&path).map(|text| (key, text)));
         }
         all
     };
     // In Mbit/s; virtual cards may not tell.
     found.extend(each("/sys/class/net", "speed", "network_mbits"));
-    found.extend(each("/sys/devices/system/cpu/vulnerabilities", "", "mitigation"));
+    found.extend(each(
+        "/sys/devices/system/cpu/vulnerabilities",
+        "",
+        "mitigation",
+    ));
     found
 }
 
@@ -83,21 +108,35 @@ pub fn warnings(environment: &Environment) -> Vec<String> {
     let setting = |name: &str| environment.system.get(name).map_or("", String::as_str);
     let mut warnings = Vec::new();
     if setting("governor") == "powersave" {
-        warnings.push("the CPU governor is 'powersave': set it to 'performance' (cpupower frequency-set)".to_owned());
+        warnings.push(
+            "the CPU governor is 'powersave': set it to 'performance' (cpupower frequency-set)"
+                .to_owned(),
+        );
     }
     let clock = setting("clock_source");
-    if !matches!(clock, "" | "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "arch_sys_counter") {
-        warnings.push(format!("the clock source '{clock}' is slow: each time stamp costs a system call"));
+    if !matches!(
+        clock,
+        "" | "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "arch_sys_counter"
+    ) {
+        warnings.push(format!(
+            "the clock source '{clock}' is slow: each time stamp costs a system call"
+        ));
     }
     let quota = setting("cgroup_cpu_max");
     if !matches!(quota.split(' ').next(), Some("" | "max")) {
-        warnings.push(format!("a cgroup limits the CPU time (cpu.max: {quota}): measured stalls may be its doing"));
+        warnings.push(format!(
+            "a cgroup limits the CPU time (cpu.max: {quota}): measured stalls may be its doing"
+        ));
     }
     if environment.cpus == 1 {
-        warnings.push("there is one core: a server on this host shares it with the client".to_owned());
+        warnings
+            .push("there is one core: a server on this host shares it with the client".to_owned());
     }
     if environment.open_files < 4096 {
-        warnings.push(format!("only {} files may be open: raise it with 'ulimit -n'", environment.open_files));
+        warnings.push(format!(
+            "only {} files may be open: raise it with 'ulimit -n'",
+            environment.open_files
+        ));
     }
     warnings
 }

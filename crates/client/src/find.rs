@@ -42,7 +42,14 @@ pub struct Search {
 impl Search {
     /// Nothing tried yet. It begins at `first` requests/s, or at its own rate if that is more.
     pub fn new(first: f64) -> Self {
-        Self { first: first.max(FIRST), kept: None, broken: Vec::new(), confirmed: false, votes: (0, 0), steps: 0 }
+        Self {
+            first: first.max(FIRST),
+            kept: None,
+            broken: Vec::new(),
+            confirmed: false,
+            votes: (0, 0),
+            steps: 0,
+        }
     }
 
     /// The next rate to try, which may be the last one again; `None` when the search is over.
@@ -55,7 +62,9 @@ impl Search {
             (Some((kept, _)), None) => Some(kept * 2.0),
             // Below one request a second there is nothing to find.
             (None, Some(broken)) => (*broken > 2.0).then_some(broken / 2.0),
-            (Some((kept, _)), Some(broken)) if broken / kept > 1.0 + CLOSE => Some(f64::midpoint(kept, *broken)),
+            (Some((kept, _)), Some(broken)) if broken / kept > 1.0 + CLOSE => {
+                Some(f64::midpoint(kept, *broken))
+            }
             (Some(_), Some(broken)) => (!self.confirmed).then_some(*broken),
         }
     }
@@ -87,10 +96,18 @@ impl Search {
 
     /// What was found, as a sentence.
     pub fn result(&self, condition: &Condition) -> String {
-        let measured = self.kept.map_or_else(String::new, |(_, Measured { rate, half_width })| match half_width {
-            Some(half) => format!(" (measured: {} +- {} req/s)", thousands(rate), thousands(half)),
-            None => format!(" (measured: {} req/s)", thousands(rate)),
-        });
+        let measured =
+            self.kept.map_or_else(
+                String::new,
+                |(_, Measured { rate, half_width })| match half_width {
+                    Some(half) => format!(
+                        " (measured: {} +- {} req/s)",
+                        thousands(rate),
+                        thousands(half)
+                    ),
+                    None => format!(" (measured: {} req/s)", thousands(rate)),
+                },
+            );
         match (self.kept, self.broken.last()) {
             (Some((kept, _)), Some(broken)) => format!(
                 "the highest rate that keeps {condition}: {} req/s{measured}; it lies between that and {} req/s, which did not keep it",
@@ -98,10 +115,16 @@ impl Search {
                 thousands(*broken)
             ),
             (Some((kept, _)), None) => {
-                format!("{condition} was kept at every rate tried, up to {} req/s{measured}", thousands(kept))
+                format!(
+                    "{condition} was kept at every rate tried, up to {} req/s{measured}",
+                    thousands(kept)
+                )
             }
             (None, Some(broken)) => {
-                format!("{condition} was not kept at any rate tried, down to {} req/s", thousands(*broken))
+                format!(
+                    "{condition} was not kept at any rate tried, down to {} req/s",
+                    thousands(*broken)
+                )
             }
             (None, None) => "nothing was tried".to_owned(),
         }
@@ -112,7 +135,12 @@ impl Search {
 /// there are too few samples to tell.
 pub fn is_kept(step: &Step, condition: &Condition, max_error_rate: f64) -> Option<bool> {
     let failed = step.summary.accounting.error_rate() > max_error_rate;
-    if failed || step.doubts.iter().any(|doubt| matches!(doubt, Doubt::BehindSchedule { .. })) {
+    if failed
+        || step
+            .doubts
+            .iter()
+            .any(|doubt| matches!(doubt, Doubt::BehindSchedule { .. }))
+    {
         return Some(false);
     }
     match condition.check(&step.summary) {
@@ -128,7 +156,10 @@ mod tests {
 
     /// A window that kept the condition at `rate`.
     fn window(rate: f64) -> Measured {
-        Measured { rate, half_width: None }
+        Measured {
+            rate,
+            half_width: None,
+        }
     }
 
     /// Searches against a server that keeps its condition up to `limit`, but for the steps that are `hiccups`.
@@ -136,7 +167,10 @@ mod tests {
         let mut search = Search::new(0.0);
         let mut steps = 0;
         while let Some(rate) = search.next() {
-            search.tried(rate, (rate <= limit && !hiccups.contains(&steps)).then(|| window(rate)));
+            search.tried(
+                rate,
+                (rate <= limit && !hiccups.contains(&steps)).then(|| window(rate)),
+            );
             steps += 1;
         }
         (search, steps)
@@ -151,7 +185,10 @@ mod tests {
         for limit in [3.0, 950.0, 1000.0, 9876.0, 1_234_567.0] {
             let (search, steps) = search(limit, &[]);
             let (kept, broken) = bounds(&search);
-            assert!(kept <= limit && limit < broken && broken / kept <= 1.0 + CLOSE, "{limit}: {kept}..{broken}");
+            assert!(
+                kept <= limit && limit < broken && broken / kept <= 1.0 + CLOSE,
+                "{limit}: {kept}..{broken}"
+            );
             assert!(steps <= 38, "{limit}: {steps}");
         }
     }
@@ -159,7 +196,13 @@ mod tests {
     #[test]
     fn one_hiccup_decides_nothing() {
         let mut search = Search::new(0.0);
-        for (kept, next) in [(true, 2000.0), (false, 2000.0), (true, 4000.0), (false, 4000.0), (false, 3000.0)] {
+        for (kept, next) in [
+            (true, 2000.0),
+            (false, 2000.0),
+            (true, 4000.0),
+            (false, 4000.0),
+            (false, 3000.0),
+        ] {
             let rate = search.next().unwrap();
             search.tried(rate, kept.then(|| window(rate)));
             assert_eq!(search.next(), Some(next));
@@ -176,7 +219,10 @@ mod tests {
         // The steps at 8,000 fail, though the server keeps up to 9,876.
         let (search, _) = search(9876.0, &[3, 4]);
         let (kept, broken) = bounds(&search);
-        assert!(kept <= 9876.0 && 9876.0 < broken && broken / kept <= 1.0 + CLOSE, "{kept}..{broken}");
+        assert!(
+            kept <= 9876.0 && 9876.0 < broken && broken / kept <= 1.0 + CLOSE,
+            "{kept}..{broken}"
+        );
     }
 
     #[test]
@@ -195,7 +241,13 @@ mod tests {
             assert_eq!(search.next(), Some(rate));
             search.tried(rate, kept.then(|| window(rate)));
         }
-        search.tried(1250.0, Some(Measured { rate: 1249.0, half_width: Some(2.0) }));
+        search.tried(
+            1250.0,
+            Some(Measured {
+                rate: 1249.0,
+                half_width: Some(2.0),
+            }),
+        );
         let condition: Condition = "p99<1ms".parse().unwrap();
         assert_eq!(
             search.result(&condition),

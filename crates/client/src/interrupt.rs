@@ -27,14 +27,16 @@ impl Interrupt {
         let interrupt = Self::default();
         let flag = interrupt.clone();
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
-        thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            for _ in signals.forever() {
-                if flag.is_set() {
-                    process::exit(130);
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || {
+                for _ in signals.forever() {
+                    if flag.is_set() {
+                        process::exit(130);
+                    }
+                    flag.set();
                 }
-                flag.set();
-            }
-        })?;
+            })?;
         Ok(interrupt)
     }
 

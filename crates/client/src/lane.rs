@@ -62,7 +62,10 @@ impl<T: Transport> Lane<T> {
 
     /// Opens the connection, before there are requests, and says how it is secured.
     pub async fn open(&self) -> Result<Option<Negotiated>, Failure> {
-        let connection = self.transport.connect(&mut Milestones::start(&|| 0)).await?;
+        let connection = self
+            .transport
+            .connect(&mut Milestones::start(&|| 0))
+            .await?;
         let negotiated = connection.negotiated();
         self.install(Some(connection));
         Ok(negotiated)
@@ -78,7 +81,10 @@ impl<T: Transport> Lane<T> {
         now: &dyn Fn() -> u64,
     ) -> Result<&'a mut T::Connection, Failure> {
         self.retire(held);
-        if !held.as_ref().is_some_and(|held| self.serves(held.generation)) {
+        if !held
+            .as_ref()
+            .is_some_and(|held| self.serves(held.generation))
+        {
             // Dropped first: where connections are limited, the old one must be gone before the new one comes.
             *held = None;
             connected.set(false);
@@ -149,7 +155,11 @@ impl<T: Transport> Lane<T> {
         now: &dyn Fn() -> u64,
     ) -> Result<Held<T::Connection>, Failure> {
         let _turn = self.opening.lock().await;
-        let spare = if self.serves(self.generation.get()) { self.take_spare() } else { None };
+        let spare = if self.serves(self.generation.get()) {
+            self.take_spare()
+        } else {
+            None
+        };
         let connection = if let Some(connection) = spare {
             connection
         } else {
@@ -159,12 +169,17 @@ impl<T: Transport> Lane<T> {
             let mut milestones = Milestones::start(now);
             let connection = self.transport.connect(&mut milestones).await?;
             *opened = Some(milestones.finish());
-            self.reconnects.set(self.reconnects.get() + u64::from(replaces));
-            self.ended_by_server.set(self.ended_by_server.get() + u64::from(self.spent.get()));
+            self.reconnects
+                .set(self.reconnects.get() + u64::from(replaces));
+            self.ended_by_server
+                .set(self.ended_by_server.get() + u64::from(self.spent.get()));
             self.install(connection.share());
             connection
         };
-        Ok(Held { connection, generation: self.generation.get() })
+        Ok(Held {
+            connection,
+            generation: self.generation.get(),
+        })
     }
 
     fn install(&self, spare: Option<T::Connection>) {

@@ -24,7 +24,12 @@ pub struct AutoWarmup {
 impl AutoWarmup {
     /// Nothing seen yet.
     pub fn new(begun: u64) -> Self {
-        Self { begun, last: begun, replies: 0, rates: Vec::new() }
+        Self {
+            begun,
+            last: begun,
+            replies: 0,
+            rates: Vec::new(),
+        }
     }
 
     /// Whether the rate is steady; or not, and the patience is over. All that was looked at is then warm-up. `None`: look
@@ -34,7 +39,8 @@ impl AutoWarmup {
             return None;
         }
         let replies = progress.iter().map(|counter| counter.replies()).sum();
-        self.rates.push((replies - self.replies) as f64 / (now - self.last) as f64);
+        self.rates
+            .push((replies - self.replies) as f64 / (now - self.last) as f64);
         (self.last, self.replies) = (now, replies);
         let steady = mser5(&self.rates).is_some();
         (steady || now - self.begun >= LONGEST_WARMUP).then_some(steady)
@@ -52,7 +58,12 @@ pub struct Live {
 impl Live {
     /// Nothing seen yet.
     pub fn new(now: u64) -> Self {
-        Self { phase_start: now, last: now, replies: 0, rate: 0.0 }
+        Self {
+            phase_start: now,
+            last: now,
+            replies: 0,
+            rate: 0.0,
+        }
     }
 
     /// Notes that a phase begins.
@@ -68,7 +79,11 @@ impl Live {
         }
         let replies = progress.iter().map(|counter| counter.replies()).sum();
         let rate = (replies - self.replies) as f64 / elapsed;
-        self.rate = if self.rate == 0.0 { rate } else { self.rate + (rate - self.rate) * elapsed.min(1.0) };
+        self.rate = if self.rate == 0.0 {
+            rate
+        } else {
+            self.rate + (rate - self.rate) * elapsed.min(1.0)
+        };
         (self.last, self.replies) = (now, replies);
         observer.tick(Duration::from_nanos(now - self.phase_start), self.rate);
     }

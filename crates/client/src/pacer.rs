@@ -34,10 +34,21 @@ impl<C: Clock> Pacer<C> {
     /// # Errors
     /// When the system refuses a timer.
     pub fn new(clock: C, busy: bool) -> std::io::Result<Self> {
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
+        let timer = TimerFd::new(
+            ClockId::CLOCK_MONOTONIC,
+            TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC,
+        )?;
         // A timer's descriptor is read like a pipe's: the runtime needs no more than that.
-        let expired = pipe::Receiver::from_owned_fd_unchecked(std::os::fd::AsFd::as_fd(&timer).try_clone_to_owned()?)?;
-        Ok(Self { clock, timer, expired, busy, late: MOST_EARLY / 2 })
+        let expired = pipe::Receiver::from_owned_fd_unchecked(
+            std::os::fd::AsFd::as_fd(&timer).try_clone_to_owned()?,
+        )?;
+        Ok(Self {
+            clock,
+            timer,
+            expired,
+            busy,
+            late: MOST_EARLY / 2,
+        })
     }
 
     /// Waits until `due`, on the run's clock in nanoseconds.
@@ -57,7 +68,9 @@ impl<C: Clock> Pacer<C> {
 
     async fn sleep(&mut self, nanoseconds: u64) -> std::io::Result<()> {
         let length = TimeSpec::from_duration(Duration::from_nanos(nanoseconds.max(1)));
-        let set = self.timer.set(Expiration::OneShot(length), TimerSetTimeFlags::empty());
+        let set = self
+            .timer
+            .set(Expiration::OneShot(length), TimerSetTimeFlags::empty());
         set.map_err(|errno: Errno| std::io::Error::from(errno))?;
         // The number of expirations, as eight bytes.
         self.expired.read_exact(&mut [0; 8]).await.map(drop)

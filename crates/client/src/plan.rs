@@ -102,7 +102,12 @@ pub enum Extent {
 
 impl Plan {
     /// One caller on one connection with echoes of 4 bytes, without an end: what a command wants otherwise, it sets.
-    pub fn new(target: Target, kind: Kind, server: ServerSource, (connector, trust): (Connector, Trust)) -> Self {
+    pub fn new(
+        target: Target,
+        kind: Kind,
+        server: ServerSource,
+        (connector, trust): (Connector, Trust),
+    ) -> Self {
         Self {
             target,
             label: None,
@@ -131,7 +136,8 @@ impl Plan {
     /// How long a phase will be, if that is known.
     pub fn planned(&self, phase: Phase) -> Option<Duration> {
         match (phase, self.warmup, self.extent) {
-            (Phase::Warmup, Warmup::Time(duration), _) | (Phase::Measure, _, Extent::Time(duration)) => Some(duration),
+            (Phase::Warmup, Warmup::Time(duration), _)
+            | (Phase::Measure, _, Extent::Time(duration)) => Some(duration),
             _ => None,
         }
     }

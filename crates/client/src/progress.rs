@@ -21,7 +21,10 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("{prefix}  {bar:20} {msg}") {
             bar.set_style(style);
         }
-        Self { bar, planned: Cell::new(None) }
+        Self {
+            bar,
+            planned: Cell::new(None),
+        }
     }
 
     /// Shows it for a step.
@@ -44,7 +47,8 @@ impl Bar {
 impl Observer for Bar {
     fn phase(&self, phase: Phase, planned: Option<Duration>) {
         self.planned.set(planned);
-        self.bar.set_length(planned.map_or(0, |planned| planned.as_millis() as u64));
+        self.bar
+            .set_length(planned.map_or(0, |planned| planned.as_millis() as u64));
         self.bar.set_position(0);
         self.bar.set_message(match phase {
             Phase::Connect => "connecting",
@@ -55,8 +59,15 @@ impl Observer for Bar {
     }
 
     fn tick(&self, elapsed: Duration, rate: f64) {
-        let elapsed = self.planned.get().map_or(elapsed, |planned| elapsed.min(planned));
+        let elapsed = self
+            .planned
+            .get()
+            .map_or(elapsed, |planned| elapsed.min(planned));
         self.bar.set_position(elapsed.as_millis() as u64);
-        self.bar.set_message(format!("{:.1} s  {} req/s", elapsed.as_secs_f64(), format::thousands(rate)));
+        self.bar.set_message(format!(
+            "{:.1} s  {} req/s",
+            elapsed.as_secs_f64(),
+            format::thousands(rate)
+        ));
     }
 }

@@ -35,8 +35,15 @@ impl ServerSource {
     /// Where netping's servers have their metrics unless told otherwise: their host, [`port::METRICS_OFFSET`] higher.
     /// Web servers are not netping's.
     pub fn default_of(target: &Target) -> Self {
-        match target.port.checked_add(port::METRICS_OFFSET).filter(|_| !target.scheme.is_http()) {
-            Some(port) => Self::Url { url: format!("http://{}:{port}/metrics", target.host), asked: false },
+        match target
+            .port
+            .checked_add(port::METRICS_OFFSET)
+            .filter(|_| !target.scheme.is_http())
+        {
+            Some(port) => Self::Url {
+                url: format!("http://{}:{port}/metrics", target.host),
+                asked: false,
+            },
             None => Self::Nowhere,
         }
     }
@@ -63,8 +70,14 @@ impl Probe {
     /// Reads what is at `source`.
     pub fn new(source: ServerSource) -> Self {
         // A proxy of the environment is meant for other traffic.
-        let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).proxy(None).build();
-        Self { source, agent: config.into() }
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(TIMEOUT))
+            .proxy(None)
+            .build();
+        Self {
+            source,
+            agent: config.into(),
+        }
     }
 
     /// The counters now.
@@ -75,21 +88,29 @@ impl Probe {
         match &self.source {
             ServerSource::Nowhere => Err(String::new()),
             ServerSource::Processes(pids) => Reading::of_processes(pids),
-            ServerSource::Url { url, asked } => {
-                self.fetch(url).map_err(|error| if *asked { error } else { String::new() })
-            }
+            ServerSource::Url { url, asked } => self
+                .fetch(url)
+                .map_err(|error| if *asked { error } else { String::new() }),
         }
     }
 
     fn fetch(&self, url: &str) -> Result<Reading, String> {
-        let failed = |error: ureq::Error| format!("cannot read the server's metrics at {url}: {error}");
+        let failed =
+            |error: ureq::Error| format!("cannot read the server's metrics at {url}: {error}");
         let mut response = self.agent.get(url).call().map_err(failed)?;
-        let text = response.body_mut().with_config().limit(LONGEST).read_to_string().map_err(failed)?;
+        let text = response
+            .body_mut()
+            .with_config()
+            .limit(LONGEST)
+            .read_to_string()
+            .map_err(failed)?;
         let reading = Reading::parse(&text);
         if reading.0.contains_key(CPU) {
             Ok(reading)
         } else {
-            Err(format!("what is at {url} has no {CPU}: are these the server's Prometheus metrics?"))
+            Err(format!(
+                "what is at {url} has no {CPU}: are these the server's Prometheus metrics?"
+            ))
         }
     }
 }
@@ -99,7 +120,9 @@ impl Reading {
     fn parse(text: &str) -> Self {
         let sample = |line: &str| {
             // Labels may hold spaces.
-            let at = line.rfind('}').map_or_else(|| line.find(' '), |brace| Some(brace + 1))?;
+            let at = line
+                .rfind('}')
+                .map_or_else(|| line.find(' '), |brace| Some(brace + 1))?;
             let value = line[at..].split_ascii_whitespace().next()?.parse().ok()?;
             (!line.starts_with('#')).then(|| (line[..at].to_owned(), value))
         };
@@ -122,17 +145,25 @@ impl Reading {
     ///
     /// # Errors
     /// A text, when its CPU time went back.
-    pub fn demand_until(&self, later: &Self, answered: u64) -> Result<Option<ServerDemand>, String> {
+    pub fn demand_until(
+        &self,
+        later: &Self,
+        answered: u64,
+    ) -> Result<Option<ServerDemand>, String> {
         let change = |name: &str| Some(later.0.get(name)? - self.0.get(name)?);
         let gained = |name: &str| change(name).filter(|gained| *gained >= 0.0);
-        let Some(cpu_seconds) = change(CPU) else { return Ok(None) };
+        let Some(cpu_seconds) = change(CPU) else {
+            return Ok(None);
+        };
         if cpu_seconds < 0.0 {
             return Err(
                 "its CPU time went back: it, or a process of it, ended or was started anew meanwhile".to_owned()
             );
         }
         let requests = gained(REQUESTS).unwrap_or(answered as f64);
-        let switches = gained(VOLUNTARY).zip(gained(INVOLUNTARY)).map(|(a, b)| a + b);
+        let switches = gained(VOLUNTARY)
+            .zip(gained(INVOLUNTARY))
+            .map(|(a, b)| a + b);
         let each = |sum: f64| (requests > 0.0).then(|| sum / requests);
         Ok(Some(ServerDemand {
             cpu_seconds,
@@ -163,14 +194,27 @@ impl Reading {
 }
 
 /// Adds what the system counts for a process and its descendants, but for those that were `seen` before.
-fn add_family(pid: u32, seen: &mut BTreeSet<u32>, counters: &mut BTreeMap<String, f64>) -> Result<(), String> {
+fn add_family(
+    pid: u32,
+    seen: &mut BTreeSet<u32>,
+    counters: &mut BTreeMap<String, f64>,
+) -> Result<(), String> {
     if !seen.insert(pid) {
         return Ok(());
     }
-    let failed = |error| format!("cannot read the counters of process {pid}: {error}; is it running here, and yours?");
+    let failed = |error| {
+        format!(
+            "cannot read the counters of process {pid}: {error}; is it running here, and yours?"
+        )
+    };
     let process = Process::new(pid.cast_signed()).map_err(failed)?;
     let mut add = |name: &str, value: f64| *counters.entry(name.to_owned()).or_default() += value;
-    add(MEMORY, process.statm().map_or(0.0, |memory| (memory.resident * procfs::page_size()) as f64));
+    add(
+        MEMORY,
+        process
+            .statm()
+            .map_or(0.0, |memory| (memory.resident * procfs::page_size()) as f64),
+    );
     let mut children = Vec::new();
     let mut living = 0.0;
     for task in process.tasks().map_err(failed)?.flatten() {
@@ -178,8 +222,14 @@ fn add_family(pid: u32, seen: &mut BTreeSet<u32>, counters: &mut BTreeMap<String
             living += times.sum_exec_runtime as f64 / 1e9;
         }
         if let Ok(status) = task.status() {
-            add(VOLUNTARY, status.voluntary_ctxt_switches.unwrap_or(0) as f64);
-            add(INVOLUNTARY, status.nonvoluntary_ctxt_switches.unwrap_or(0) as f64);
+            add(
+                VOLUNTARY,
+                status.voluntary_ctxt_switches.unwrap_or(0) as f64,
+            );
+            add(
+                INVOLUNTARY,
+                status.nonvoluntary_ctxt_switches.unwrap_or(0) as f64,
+            );
         }
         children.extend(task.children().unwrap_or_default());
     }
@@ -213,11 +263,17 @@ mod tests {
 
     #[test]
     fn service_demand_comes_from_two_readings() {
-        let demand = reading(1.5, 100, 5).demand_until(&reading(2.0, 100_100, 50_005), 7).unwrap().unwrap();
+        let demand = reading(1.5, 100, 5)
+            .demand_until(&reading(2.0, 100_100, 50_005), 7)
+            .unwrap()
+            .unwrap();
         assert_eq!(demand.cpu_us_per_request, Some(5.0));
         assert_eq!(demand.context_switches_per_request, Some(0.5));
         assert_eq!(demand.resident_bytes, Some(4096));
-        let idle = reading(1.0, 0, 0).demand_until(&reading(2.0, 0, 0), 7).unwrap().unwrap();
+        let idle = reading(1.0, 0, 0)
+            .demand_until(&reading(2.0, 0, 0), 7)
+            .unwrap()
+            .unwrap();
         assert_eq!(idle.cpu_us_per_request, None);
     }
 
@@ -226,9 +282,17 @@ mod tests {
         let cpu = |seconds: f64| Reading::parse(&format!("process_cpu_seconds_total {seconds}\n"));
         let demand = cpu(1.0).demand_until(&cpu(2.0), 1000).unwrap().unwrap();
         assert_eq!(demand.cpu_us_per_request, Some(1000.0));
-        assert_eq!(Reading::parse("<html>").demand_until(&cpu(2.0), 1), Ok(None));
+        assert_eq!(
+            Reading::parse("<html>").demand_until(&cpu(2.0), 1),
+            Ok(None)
+        );
         // A server that was started anew has used less than before.
-        assert!(cpu(2.0).demand_until(&cpu(1.0), 1).unwrap_err().contains("started anew"));
+        assert!(
+            cpu(2.0)
+                .demand_until(&cpu(1.0), 1)
+                .unwrap_err()
+                .contains("started anew")
+        );
     }
 
     #[test]
@@ -242,14 +306,20 @@ mod tests {
 
     #[test]
     fn this_process_has_counters() {
-        let read = || Probe::new(ServerSource::Processes(vec![std::process::id()])).read().unwrap();
+        let read = || {
+            Probe::new(ServerSource::Processes(vec![std::process::id()]))
+                .read()
+                .unwrap()
+        };
         let own = read();
         assert!(own.0[CPU] > 0.0 && own.0[MEMORY] > 0.0);
         // Those of a thread stay when it ends.
         let burn = || while crate::clock::thread_cpu() < std::time::Duration::from_millis(50) {};
         std::thread::spawn(burn).join().unwrap();
         assert!(read().0[CPU] - own.0[CPU] > 0.03);
-        let none = Probe::new(ServerSource::Processes(vec![u32::MAX / 4])).read().unwrap_err();
+        let none = Probe::new(ServerSource::Processes(vec![u32::MAX / 4]))
+            .read()
+            .unwrap_err();
         assert!(none.contains("is it running here"), "{none}");
     }
 

@@ -33,7 +33,15 @@ impl ServerProcess {
     pub fn start(name: &str, flags: &[OsString]) -> anyhow::Result<Self> {
         let program = env::current_exe().context("cannot find netping's own binary")?;
         let mut child = Command::new(program)
-            .args(["serve", "--die-with-parent", name, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"])
+            .args([
+                "serve",
+                "--die-with-parent",
+                name,
+                "--listen",
+                "127.0.0.1:0",
+                "--metrics",
+                "127.0.0.1:0",
+            ])
             .args(flags)
             // Its comings and goings are no news here; its warnings are.
             .env("RUST_LOG", "warn")
@@ -43,10 +51,16 @@ impl ServerProcess {
             .process_group(0)
             .spawn()
             .context("cannot start a server")?;
-        let Some(stdout) = child.stdout.take() else { bail!("a server has no standard output") };
+        let Some(stdout) = child.stdout.take() else {
+            bail!("a server has no standard output")
+        };
         let mut lines = BufReader::new(stdout).lines();
         let mut field = |name: &str| -> Option<String> {
-            lines.next()?.ok()?.strip_prefix(name).map(|rest| rest.trim().to_owned())
+            lines
+                .next()?
+                .ok()?
+                .strip_prefix(name)
+                .map(|rest| rest.trim().to_owned())
         };
         let (listening, metrics) = (field("listening"), field("metrics"));
         let Some(target) = listening.and_then(|url| url.parse().ok()) else {
@@ -54,8 +68,15 @@ impl ServerProcess {
             let _ = child.wait();
             bail!("the {name} server did not start; its own message stands above");
         };
-        let source = metrics.map_or(ServerSource::Nowhere, |url| ServerSource::Url { url, asked: true });
-        Ok(Self { child, target, source })
+        let source = metrics.map_or(ServerSource::Nowhere, |url| ServerSource::Url {
+            url,
+            asked: true,
+        });
+        Ok(Self {
+            child,
+            target,
+            source,
+        })
     }
 
     /// Where it listens.
@@ -72,7 +93,10 @@ impl ServerProcess {
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         // It ends by its drain timeout, and is gone already if these fail.
-        let _ = kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM);
+        let _ = kill(
+            Pid::from_raw(self.child.id().cast_signed()),
+            Signal::SIGTERM,
+        );
         let _ = self.child.wait();
     }
 }

@@ -13,7 +13,8 @@ use std::{
 use anyhow::Context;
 use netping_protocol::target::Scheme;
 use netping_report::{
-    Doubt, ErrorKind, Facts, Histograms, Overhead, Run, SCHEMA_VERSION, Security, Status, Step, Tool, format,
+    Doubt, ErrorKind, Facts, Histograms, Overhead, Run, SCHEMA_VERSION, Security, Status, Step,
+    Tool, format,
 };
 
 use crate::{
@@ -85,7 +86,10 @@ impl Session {
         if let Some(JsonTo::File(path)) = &output.json {
             run.prepare(path).map_err(anyhow::Error::new)?;
         }
-        output.export.prepare(slice::from_ref(&run)).map_err(anyhow::Error::new)?;
+        output
+            .export
+            .prepare(slice::from_ref(&run))
+            .map_err(anyhow::Error::new)?;
         for warning in environment::warnings(&run.environment) {
             eprintln!("warning: {warning}");
         }
@@ -94,7 +98,12 @@ impl Session {
             output: output.clone(),
             interrupt: Interrupt::on_signals().context("cannot handle Ctrl-C")?,
             bar: Bar::new(),
-            push: output.prometheus_push.clone().map(Push::start).transpose().context("cannot start a thread")?,
+            push: output
+                .prometheus_push
+                .clone()
+                .map(Push::start)
+                .transpose()
+                .context("cannot start a thread")?,
             failed: false,
             unsaved: false,
             unshown: Cell::new(false),
@@ -115,7 +124,10 @@ impl Session {
                 && error.kind() != io::ErrorKind::BrokenPipe
                 && !self.unshown.replace(true)
             {
-                let _ = writeln!(io::stderr(), "error: cannot write the results to standard output: {error}");
+                let _ = writeln!(
+                    io::stderr(),
+                    "error: cannot write the results to standard output: {error}"
+                );
             }
         });
     }
@@ -163,7 +175,10 @@ impl Session {
     /// [`StartError`].
     pub fn reach_all(&self, plans: &[Plan]) -> Result<(), StartError> {
         let several = plans.len() > 1;
-        plans.iter().filter(|_| several).try_for_each(|plan| self.reach(plan))
+        plans
+            .iter()
+            .filter(|_| several)
+            .try_for_each(|plan| self.reach(plan))
     }
 
     /// Sends one request, and keeps nothing of how it went: whether a plan's target can be connected to at all.
@@ -192,7 +207,11 @@ impl Session {
     ///
     /// # Errors
     /// [`StartError`]; what was measured before is saved.
-    pub fn step(&mut self, plan: &Plan, describe: impl FnOnce(&Step) -> String) -> Result<(), StartError> {
+    pub fn step(
+        &mut self,
+        plan: &Plan,
+        describe: impl FnOnce(&Step) -> String,
+    ) -> Result<(), StartError> {
         self.measure(plan, |step| Some(describe(step))).map(drop)
     }
 
@@ -200,7 +219,11 @@ impl Session {
     ///
     /// # Errors
     /// [`StartError`]; what was measured before is saved.
-    pub fn explore(&mut self, plan: &Plan, describe: impl FnOnce(&Step) -> Option<String>) -> Result<(), StartError> {
+    pub fn explore(
+        &mut self,
+        plan: &Plan,
+        describe: impl FnOnce(&Step) -> Option<String>,
+    ) -> Result<(), StartError> {
         let failed = self.failed;
         let result = self.measure(plan, describe).map(drop);
         self.failed = failed;
@@ -216,12 +239,23 @@ impl Session {
         plan: &Plan,
         describe: impl FnOnce(&Step) -> Option<String>,
     ) -> Result<&Step, StartError> {
-        let limit = Probe::new(plan.server.clone()).read().ok().and_then(|reading| reading.max_connections());
+        let limit = Probe::new(plan.server.clone())
+            .read()
+            .ok()
+            .and_then(|reading| reading.max_connections());
         for objection in environment::objections(plan.connections as u64, limit) {
             self.remark(&format!("warning: {}: {objection}", plan.target));
         }
-        self.bar.begin(&format!("{}  {} callers", plan.label.as_deref().unwrap_or(""), plan.callers));
-        let outcome = engine::run(plan, &self.interrupt, &Watchers::of(plan, &self.bar, self.push.as_ref()));
+        self.bar.begin(&format!(
+            "{}  {} callers",
+            plan.label.as_deref().unwrap_or(""),
+            plan.callers
+        ));
+        let outcome = engine::run(
+            plan,
+            &self.interrupt,
+            &Watchers::of(plan, &self.bar, self.push.as_ref()),
+        );
         self.bar.end();
         if let (Err(_), Some(push)) = (&outcome, &self.push) {
             push.abandon_step();
@@ -249,7 +283,9 @@ impl Session {
             cost: outcome.cost,
             reconnects: outcome.reconnects,
             ended_by_server: outcome.ended_by_server,
-            security: outcome.negotiated.map(|negotiated| plan.trust.security(negotiated)),
+            security: outcome
+                .negotiated
+                .map(|negotiated| plan.trust.security(negotiated)),
             connect: outcome.phases.summary(),
             fairness: outcome.fairness,
             doubts,
@@ -264,9 +300,15 @@ impl Session {
         }
         self.say_security(&step);
         if plan.warmup == Warmup::Auto && step.summary.seconds > 0.0 {
-            let steady =
-                if outcome.warmup_failed { "and the rate was still not steady" } else { "until the rate was steady" };
-            self.remark(&format!("  warm-up: {:.1} s {steady}", step.settings.warmup_seconds));
+            let steady = if outcome.warmup_failed {
+                "and the rate was still not steady"
+            } else {
+                "until the rate was steady"
+            };
+            self.remark(&format!(
+                "  warm-up: {:.1} s {steady}",
+                step.settings.warmup_seconds
+            ));
         }
         if let Some(note) = outcome.server_note {
             self.remark(&format!("  no service demand of the server: {note}"));
@@ -296,16 +338,34 @@ impl Session {
 
     /// Says how connections to a target are secured, once, and every time if anybody could be the server.
     fn say_security(&self, step: &Step) {
-        let Some(security) = &step.security else { return };
-        let before = self.run.steps.iter().rev().find(|other| other.target == step.target);
+        let Some(security) = &step.security else {
+            return;
+        };
+        let before = self
+            .run
+            .steps
+            .iter()
+            .rev()
+            .find(|other| other.target == step.target);
         self.say_secured(security, before.and_then(|before| before.security.as_ref()));
     }
 
     fn say_secured(&self, security: &Security, before: Option<&Security>) {
         if before != Some(security) {
-            let Security { protocol, cipher_suite, key_exchange, .. } = security;
-            let resumed = if security.resumed == Some(true) { ", resumed" } else { "" };
-            self.remark(&format!("  {protocol}, {cipher_suite}, key exchange {key_exchange}{resumed}"));
+            let Security {
+                protocol,
+                cipher_suite,
+                key_exchange,
+                ..
+            } = security;
+            let resumed = if security.resumed == Some(true) {
+                ", resumed"
+            } else {
+                ""
+            };
+            self.remark(&format!(
+                "  {protocol}, {cipher_suite}, key exchange {key_exchange}{resumed}"
+            ));
         }
         if !security.server_verified {
             self.remark(
@@ -320,7 +380,9 @@ impl Session {
             self.run.status = Status::Complete;
         }
         // A result of before is worth more than that nothing was measured.
-        if self.run.status == Status::Complete || !(self.run.steps.is_empty() && self.run.bulk.is_empty()) {
+        if self.run.status == Status::Complete
+            || !(self.run.steps.is_empty() && self.run.bulk.is_empty())
+        {
             self.save();
         }
         self.end_push();
@@ -371,7 +433,9 @@ impl Session {
     fn print_json(&mut self) {
         let text = self.run.to_json().map_err(io::Error::from);
         if let Err(error) = text.and_then(|text| io::stdout().write_all(text.as_bytes())) {
-            self.remark(&format!("error: cannot write the results to standard output: {error}"));
+            self.remark(&format!(
+                "error: cannot write the results to standard output: {error}"
+            ));
             self.unsaved = true;
         }
     }
@@ -388,12 +452,21 @@ pub fn tool() -> Tool {
 
 /// The command line, as result files have it.
 pub fn command_line() -> Vec<String> {
-    std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect()
+    std::env::args_os()
+        .map(|arg| arg.to_string_lossy().into_owned())
+        .collect()
 }
 
 /// Whether a failure is what two sides that speak different protocols come to.
 fn is_strange(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Protocol | ErrorKind::Eof | ErrorKind::Reset | ErrorKind::Timeout | ErrorKind::Mismatch)
+    matches!(
+        kind,
+        ErrorKind::Protocol
+            | ErrorKind::Eof
+            | ErrorKind::Reset
+            | ErrorKind::Timeout
+            | ErrorKind::Mismatch
+    )
 }
 
 /// What went wrong in a step, one line for each kind.
@@ -405,11 +478,17 @@ fn troubles(step: &Step, scheme: Scheme, details: &BTreeMap<ErrorKind, String>) 
         .iter()
         .map(|(kind, count)| {
             let detail = details.get(kind).map_or("", String::as_str);
-            format!("  {} requests failed: {kind} ({detail})", format::thousands(*count as f64))
+            format!(
+                "  {} requests failed: {kind} ({detail})",
+                format::thousands(*count as f64)
+            )
         })
         .collect();
     if summary.accounting.in_flight > 0 {
-        lines.push(format!("  {} requests got no reply before the drain was over", summary.accounting.in_flight));
+        lines.push(format!(
+            "  {} requests got no reply before the drain was over",
+            summary.accounting.in_flight
+        ));
     }
     if summary.accounting.not_sent > 0 {
         let count = format::thousands(summary.accounting.not_sent as f64);
@@ -421,18 +500,29 @@ fn troubles(step: &Step, scheme: Scheme, details: &BTreeMap<ErrorKind, String>) 
         && summary.accounting.failed() > 0
         && summary.accounting.errors.keys().copied().all(is_strange)
     {
-        lines.push(format!("  no request succeeded: does the server there speak {}?", scheme.as_str()));
+        lines.push(format!(
+            "  no request succeeded: does the server there speak {}?",
+            scheme.as_str()
+        ));
     }
     // A few at the end are the ordinary course of an open loop.
     if summary.late * 100 > summary.accounting.ok {
         let count = format::thousands(summary.late as f64);
-        lines.push(format!("  {count} replies came after the window: they count, but not for the rate"));
+        lines.push(format!(
+            "  {count} replies came after the window: they count, but not for the rate"
+        ));
     }
     if summary.outside_errors > 0 {
-        lines.push(format!("  {} requests failed outside the window (they do not count)", summary.outside_errors));
+        lines.push(format!(
+            "  {} requests failed outside the window (they do not count)",
+            summary.outside_errors
+        ));
     }
     if step.reconnects > 0 {
-        lines.push(format!("  {} connections were opened in place of lost ones", step.reconnects));
+        lines.push(format!(
+            "  {} connections were opened in place of lost ones",
+            step.reconnects
+        ));
     }
     if step.ended_by_server > 0 {
         let count = format::thousands(step.ended_by_server as f64);

@@ -18,7 +18,12 @@ impl Timeline {
     /// A run whose window is not known yet: nothing counts.
     pub fn new() -> Self {
         let unknown = || AtomicU64::new(u64::MAX);
-        Self { begin: unknown(), start: unknown(), end: unknown(), drain_until: unknown() }
+        Self {
+            begin: unknown(),
+            start: unknown(),
+            end: unknown(),
+            drain_until: unknown(),
+        }
     }
 
     /// Sets when requests begin, the window, and how long after it replies are waited for.
@@ -26,14 +31,16 @@ impl Timeline {
         self.begin.store(begin, Ordering::Relaxed);
         self.start.store(window.start, Ordering::Relaxed);
         self.end.store(window.end, Ordering::Relaxed);
-        self.drain_until.store(window.end.saturating_add(drain), Ordering::Relaxed);
+        self.drain_until
+            .store(window.end.saturating_add(drain), Ordering::Relaxed);
     }
 
     /// Ends the window at `now`, if it has not ended yet.
     pub fn cut(&self, now: u64, drain: u64) {
         self.end.fetch_min(now, Ordering::Relaxed);
         self.start.fetch_min(now, Ordering::Relaxed);
-        self.drain_until.fetch_min(now.saturating_add(drain), Ordering::Relaxed);
+        self.drain_until
+            .fetch_min(now.saturating_add(drain), Ordering::Relaxed);
     }
 
     /// When requests begin, warm-up and all.
@@ -43,7 +50,10 @@ impl Timeline {
 
     /// When requests count.
     pub fn window(&self) -> Window {
-        Window { start: self.start.load(Ordering::Relaxed), end: self.end.load(Ordering::Relaxed) }
+        Window {
+            start: self.start.load(Ordering::Relaxed),
+            end: self.end.load(Ordering::Relaxed),
+        }
     }
 
     /// When what has no reply yet is given up.

@@ -10,7 +10,9 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
-use crate::{args::TrialArgs, commands::Failed, plan::Plan, session::Session, start_error::StartError};
+use crate::{
+    args::TrialArgs, commands::Failed, plan::Plan, session::Session, start_error::StartError,
+};
 
 const COLUMNS: [Column; 8] = [
     Column::text("target", 0),
@@ -30,7 +32,11 @@ enum Measure {
     Response(f64),
 }
 
-const MEASURES: [Measure; 3] = [Measure::Rate, Measure::Response(50.0), Measure::Response(99.0)];
+const MEASURES: [Measure; 3] = [
+    Measure::Rate,
+    Measure::Response(50.0),
+    Measure::Response(99.0),
+];
 
 impl Measure {
     fn name(self) -> String {
@@ -44,7 +50,11 @@ impl Measure {
     fn of(self, steps: &[Step]) -> Vec<f64> {
         let value = |step: &Step| match self {
             Self::Rate => Some(step.summary.rate),
-            Self::Response(percent) => step.summary.response_time.quantile(percent).map(|time| time as f64 / 1e3),
+            Self::Response(percent) => step
+                .summary
+                .response_time
+                .quantile(percent)
+                .map(|time| time as f64 / 1e3),
         };
         steps.iter().filter_map(value).collect()
     }
@@ -66,8 +76,12 @@ impl Measure {
         match self {
             Self::Response(percent) if steps.len() > 1 => {
                 let micros = |nanoseconds: f64| nanoseconds / 1e3;
-                let Estimate { mean, half_width } = Estimate::of_quantile(&counts(steps)?, percent)?;
-                Some(Estimate { mean: micros(mean), half_width: half_width.map(micros) })
+                let Estimate { mean, half_width } =
+                    Estimate::of_quantile(&counts(steps)?, percent)?;
+                Some(Estimate {
+                    mean: micros(mean),
+                    half_width: half_width.map(micros),
+                })
             }
             Self::Rate | Self::Response(_) => Estimate::of(&values),
         }
@@ -79,8 +93,15 @@ impl Measure {
             Self::Rate => Difference::between(&self.of(first), &self.of(second), MEASURES.len()),
             Self::Response(percent) => {
                 // A quantile that some trials have too few samples for is none to compare.
-                let complete = [first, second].iter().all(|steps| self.of(steps).len() == steps.len());
-                let difference = Difference::of_quantiles(&counts(first)?, &counts(second)?, percent, MEASURES.len());
+                let complete = [first, second]
+                    .iter()
+                    .all(|steps| self.of(steps).len() == steps.len());
+                let difference = Difference::of_quantiles(
+                    &counts(first)?,
+                    &counts(second)?,
+                    percent,
+                    MEASURES.len(),
+                );
                 difference.filter(|_| complete)
             }
         }
@@ -89,14 +110,21 @@ impl Measure {
 
 /// The response times of each step, as `(value, count)`.
 fn counts(steps: &[Step]) -> Option<Vec<Vec<(u64, u64)>>> {
-    steps.iter().map(|step| step.histograms.response_counts()).collect()
+    steps
+        .iter()
+        .map(|step| step.histograms.response_counts())
+        .collect()
 }
 
 /// Runs every group of plans, which differ in their targets only, as [`interleave`] does, and shows how the targets compare.
 ///
 /// # Errors
 /// [`Failed`]; what was measured before is saved.
-pub fn run(mut session: Session, args: &TrialArgs, groups: &[Vec<Plan>]) -> Result<Session, Failed> {
+pub fn run(
+    mut session: Session,
+    args: &TrialArgs,
+    groups: &[Vec<Plan>],
+) -> Result<Session, Failed> {
     let mut random = ChaCha8Rng::seed_from_u64(args.order_seed);
     let mut rows = Vec::new();
     for group in groups {
@@ -155,7 +183,11 @@ pub fn interleave(
 /// The trials in which every target was measured to its end: an interruption may have cut the last one short. `None`: there
 /// is no such trial.
 pub fn whole(mut steps: Vec<Vec<Step>>) -> Option<Vec<Vec<Step>>> {
-    let complete = |own: &Vec<Step>| own.iter().take_while(|step| step.status == Status::Complete).count();
+    let complete = |own: &Vec<Step>| {
+        own.iter()
+            .take_while(|step| step.status == Status::Complete)
+            .count()
+    };
     let trials = steps.iter().map(complete).min().unwrap_or(0);
     for own in &mut steps {
         own.truncate(trials);
@@ -170,8 +202,14 @@ fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
         let failed = own.iter().any(|step| step.summary.unserved() > 0);
         for measure in MEASURES {
             let estimate = measure.over(own);
-            let difference = if number == 0 { None } else { measure.difference(&steps[0], own) };
-            let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| measure.show(value));
+            let difference = if number == 0 {
+                None
+            } else {
+                measure.difference(&steps[0], own)
+            };
+            let show = |value: Option<f64>| {
+                value.map_or_else(|| "-".to_owned(), |value| measure.show(value))
+            };
             let percent = |share: f64| format!("{:+.1}%", share * 100.0);
             rows.push(vec![
                 format!("{}{}", plan.target, if failed { " *" } else { "" }),
@@ -179,13 +217,21 @@ fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
                 measure.name(),
                 show(estimate.map(|estimate| estimate.mean)),
                 show(estimate.and_then(|estimate| estimate.half_width)),
-                difference.map(|difference| percent(difference.relative)).unwrap_or_default(),
+                difference
+                    .map(|difference| percent(difference.relative))
+                    .unwrap_or_default(),
                 difference
                     .map(|difference| {
-                        format!("{}..{}", percent(difference.interval[0]), percent(difference.interval[1]))
+                        format!(
+                            "{}..{}",
+                            percent(difference.interval[0]),
+                            percent(difference.interval[1])
+                        )
                     })
                     .unwrap_or_default(),
-                difference.map(|difference| shown(difference, matches!(measure, Measure::Rate))).unwrap_or_default(),
+                difference
+                    .map(|difference| shown(difference, matches!(measure, Measure::Rate)))
+                    .unwrap_or_default(),
             ]);
         }
     }

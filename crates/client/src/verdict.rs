@@ -11,16 +11,26 @@ pub fn text(steps: &[Step], bulk: &[BulkStep]) -> String {
     let doubts = Doubts::of(steps, bulk);
     let mut lines = Vec::new();
     for (doubt, concerned) in &doubts.kinds {
-        let steps =
-            if doubts.results == 1 { String::new() } else { format!(" ({concerned} of {} steps)", doubts.results) };
-        lines.push(format!("{}{steps}: {doubt}; {}", doubt.name(), doubt.remedy()));
+        let steps = if doubts.results == 1 {
+            String::new()
+        } else {
+            format!(" ({concerned} of {} steps)", doubts.results)
+        };
+        lines.push(format!(
+            "{}{steps}: {doubt}; {}",
+            doubt.name(),
+            doubt.remedy()
+        ));
     }
     if doubts.is_valid() {
         lines.push("VALID: no doubt about these numbers is known".to_owned());
     }
-    let peak = steps.iter().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
+    let peak = steps
+        .iter()
+        .max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
     if let Some(step) = peak
-        && let (Some(mean), Some(in_system)) = (step.summary.service_time.mean, step.summary.in_system())
+        && let (Some(mean), Some(in_system)) =
+            (step.summary.service_time.mean, step.summary.in_system())
     {
         lines.push(format!(
             "Little's law at the highest rate: N = {} callers, X = {} req/s, R = {} us, X*R = {in_system:.2}",

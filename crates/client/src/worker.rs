@@ -13,7 +13,8 @@ use std::{
 
 use netping_protocol::{frame::Reply, payload::Exchange, tls::Negotiated};
 use netping_report::{
-    ConnectPhase, ErrorKind, LoopKind, Outside, PerConnection, PhaseTimes, Recorder, Sample, Sink, Window,
+    ConnectPhase, ErrorKind, LoopKind, Outside, PerConnection, PhaseTimes, Recorder, Sample, Sink,
+    Window,
 };
 use tokio::{task::JoinHandle, time};
 
@@ -152,11 +153,18 @@ where
     S: Sink + 'static,
 {
     let window = timeline.window();
-    let expected = if window.end == u64::MAX { 0 } else { window.end };
+    let expected = if window.end == u64::MAX {
+        0
+    } else {
+        window.end
+    };
     let shared = Rc::new(Shared {
         recorder: RefCell::new(Recorder::new(job.kind, expected, sink)),
         left: Cell::new(job.quota),
-        dispatch: job.schedule.take().map(|schedule| Dispatch::new(schedule, timeline.begin(), job.max_backlog)),
+        dispatch: job
+            .schedule
+            .take()
+            .map(|schedule| Dispatch::new(schedule, timeline.begin(), job.max_backlog)),
         slots: (0..job.callers).map(|_| Slot::default()).collect(),
         details: RefCell::default(),
         phases: RefCell::default(),
@@ -191,8 +199,15 @@ where
 
     let now = shared.clock.now();
     let window = shared.timeline.window();
-    let in_flight = shared.slots.iter().filter_map(|slot| slot.in_flight(now, window, shared.job.kind)).collect();
-    let not_sent = shared.dispatch.as_ref().map_or(0, |dispatch| dispatch.not_sent(window));
+    let in_flight = shared
+        .slots
+        .iter()
+        .filter_map(|slot| slot.in_flight(now, window, shared.job.kind))
+        .collect();
+    let not_sent = shared
+        .dispatch
+        .as_ref()
+        .map_or(0, |dispatch| dispatch.not_sent(window));
     let reconnects = lanes.iter().map(|lane| lane.reconnects()).sum();
     let ended_by_server = lanes.iter().map(|lane| lane.ended_by_server()).sum();
     let mut report = WorkerReport {
@@ -218,7 +233,11 @@ where
 impl<C: Clock, S: Sink> Shared<C, S> {
     /// Waits until all callers are done or the drain is over, and meanwhile replaces each caller whose request takes
     /// too long: no request pays for a timer. Gives the thread's CPU time over the window.
-    async fn look_after(&self, callers: &mut [JoinHandle<()>], start: impl Fn(usize) -> JoinHandle<()>) -> Duration {
+    async fn look_after(
+        &self,
+        callers: &mut [JoinHandle<()>],
+        start: impl Fn(usize) -> JoinHandle<()>,
+    ) -> Duration {
         let mut tick = time::interval(LOOK);
         let timeout = self.job.timeout.as_nanos() as u64;
         let mut next_patrol = 0;
@@ -258,11 +277,21 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         let (kind, detail) = if slot.connected.replace(false) {
             (ErrorKind::Timeout, "no whole reply within --timeout")
         } else {
-            (ErrorKind::ConnectTimeout, "the connection was not there within --timeout")
+            (
+                ErrorKind::ConnectTimeout,
+                "the connection was not there within --timeout",
+            )
         };
-        let sample = Sample { intended: slot.intended.get(), start: slot.start.get(), end: now };
+        let sample = Sample {
+            intended: slot.intended.get(),
+            start: slot.start.get(),
+            end: now,
+        };
         self.record(number, sample, Err(kind));
-        self.details.borrow_mut().entry(kind).or_insert_with(|| detail.to_owned());
+        self.details
+            .borrow_mut()
+            .entry(kind)
+            .or_insert_with(|| detail.to_owned());
     }
 
     /// What the callers on each of `lanes` connections have done together.
@@ -273,14 +302,27 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             let lane: &mut (u64, u64) = &mut sums[number % lanes];
             *lane = (lane.0 + requests, lane.1 + sum);
         }
-        let mean = |(requests, sum): (u64, u64)| if requests > 0 { sum as f64 / requests as f64 } else { 0.0 };
-        sums.into_iter().map(|done| PerConnection { requests: done.0, mean: mean(done) }).collect()
+        let mean = |(requests, sum): (u64, u64)| {
+            if requests > 0 {
+                sum as f64 / requests as f64
+            } else {
+                0.0
+            }
+        };
+        sums.into_iter()
+            .map(|done| PerConnection {
+                requests: done.0,
+                mean: mean(done),
+            })
+            .collect()
     }
 
     /// The next request: when it is due, and when it starts. `None` when there will be no more.
     async fn next(&self) -> Option<(u64, u64)> {
         if let Some(dispatch) = &self.dispatch {
-            let intended = dispatch.take(&self.clock, || self.timeline.window()).await?;
+            let intended = dispatch
+                .take(&self.clock, || self.timeline.window())
+                .await?;
             return Some((intended, self.clock.now()));
         }
         let now = self.clock.now();
@@ -299,13 +341,19 @@ impl<C: Clock, S: Sink> Shared<C, S> {
     fn record(&self, number: usize, sample: Sample, outcome: Result<(), ErrorKind>) -> bool {
         let slot = &self.slots[number];
         slot.start.set(IDLE);
-        let counts = self.recorder.borrow_mut().record(self.timeline.window(), sample, outcome);
+        let counts = self
+            .recorder
+            .borrow_mut()
+            .record(self.timeline.window(), sample, outcome);
         if outcome.is_ok() {
             if counts {
                 let (requests, sum) = slot.done.get();
-                slot.done.set((requests + 1, sum + (sample.end - sample.start)));
+                slot.done
+                    .set((requests + 1, sum + (sample.end - sample.start)));
             }
-            self.progress.0.store(self.progress.replies() + 1, Ordering::Relaxed);
+            self.progress
+                .0
+                .store(self.progress.replies() + 1, Ordering::Relaxed);
         }
         if self.job.kind == LoopKind::Counted && counts {
             self.last_end.set(sample.end);
@@ -328,7 +376,12 @@ impl<C: Clock, S: Sink> Shared<C, S> {
 
 impl Default for Slot {
     fn default() -> Self {
-        Self { start: Cell::new(IDLE), intended: Cell::new(IDLE), connected: Cell::new(false), done: Cell::new((0, 0)) }
+        Self {
+            start: Cell::new(IDLE),
+            intended: Cell::new(IDLE),
+            connected: Cell::new(false),
+            done: Cell::new((0, 0)),
+        }
     }
 }
 
@@ -343,22 +396,39 @@ impl Slot {
     fn in_flight(&self, now: u64, window: Window, kind: LoopKind) -> Option<u64> {
         let intended = self.intended.get();
         let counts = intended < window.end && (kind != LoopKind::Open || intended >= window.start);
-        self.age(now).filter(|_| counts).map(|_| now.saturating_sub(intended))
+        self.age(now)
+            .filter(|_| counts)
+            .map(|_| now.saturating_sub(intended))
     }
 }
 
 /// Wakes callers when requests are due, in an open loop.
 async fn pace<C: Clock, S: Sink>(shared: Rc<Shared<C, S>>) {
-    let Some(dispatch) = &shared.dispatch else { return };
+    let Some(dispatch) = &shared.dispatch else {
+        return;
+    };
     match Pacer::new(shared.clock.clone(), shared.job.busy_poll) {
-        Ok(mut pacer) => dispatch.pace(&mut pacer, &shared.clock, || shared.timeline.window()).await,
+        Ok(mut pacer) => {
+            dispatch
+                .pace(&mut pacer, &shared.clock, || shared.timeline.window())
+                .await
+        }
         // Without it nothing would ever be due, and the accounts would show it: all requests not sent.
-        Err(error) => drop(shared.details.borrow_mut().insert(ErrorKind::Other, format!("no timer: {error}"))),
+        Err(error) => drop(
+            shared
+                .details
+                .borrow_mut()
+                .insert(ErrorKind::Other, format!("no timer: {error}")),
+        ),
     }
 }
 
 /// One caller: a request, its reply, the next request.
-async fn call<T: Transport, C: Clock, S: Sink>(shared: Rc<Shared<C, S>>, lane: Rc<Lane<T>>, number: usize) {
+async fn call<T: Transport, C: Clock, S: Sink>(
+    shared: Rc<Shared<C, S>>,
+    lane: Rc<Lane<T>>,
+    number: usize,
+) {
     let job = &shared.job;
     let slot = &shared.slots[number];
     let mut exchange = Exchange::new(job.first_caller + number as u32, job.payload, job.reply);
@@ -373,11 +443,18 @@ async fn call<T: Transport, C: Clock, S: Sink>(shared: Rc<Shared<C, S>>, lane: R
         slot.intended.set(intended);
         let mut opened = None;
         let now = || shared.clock.now();
-        let answer = match lane.handle(&mut held, &slot.connected, &mut opened, &now).await {
+        let answer = match lane
+            .handle(&mut held, &slot.connected, &mut opened, &now)
+            .await
+        {
             Ok(connection) => connection.call(&exchange).await,
             Err(failure) => Err(failure),
         };
-        let sample = Sample { intended, start, end: shared.clock.now() };
+        let sample = Sample {
+            intended,
+            start,
+            end: shared.clock.now(),
+        };
         match answer {
             Ok(()) => {
                 let counts = shared.record(number, sample, Ok(()));
@@ -391,7 +468,11 @@ async fn call<T: Transport, C: Clock, S: Sink>(shared: Rc<Shared<C, S>>, lane: R
             }
             Err(failure) => {
                 shared.record(number, sample, Err(failure.kind));
-                shared.details.borrow_mut().entry(failure.kind).or_insert(failure.detail);
+                shared
+                    .details
+                    .borrow_mut()
+                    .entry(failure.kind)
+                    .or_insert(failure.detail);
                 if failure.lost {
                     lane.discard(&mut held);
                     time::sleep(pause).await;
@@ -416,7 +497,10 @@ mod tests {
 
     const MS: u64 = 1_000_000;
     const STEP: u64 = MS / 20;
-    const WINDOW: Window = Window { start: 1000 * MS, end: 3000 * MS };
+    const WINDOW: Window = Window {
+        start: 1000 * MS,
+        end: 3000 * MS,
+    };
 
     #[derive(Clone, Default)]
     struct Kept(Rc<RefCell<Vec<Interval>>>);
@@ -457,7 +541,9 @@ mod tests {
         timeline.set(0, window, 10 * MS);
         let kept = Kept::default();
         let kind = job.kind;
-        let lanes: Vec<_> = (0..job.callers).map(|_| Rc::new(Lane::new(mock.clone(), None))).collect();
+        let lanes: Vec<_> = (0..job.callers)
+            .map(|_| Rc::new(Lane::new(mock.clone(), None)))
+            .collect();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build_local(tokio::runtime::LocalOptions::default());
@@ -481,39 +567,76 @@ mod tests {
         for interval in kept.0.take() {
             collector.add(interval);
         }
-        let window = if window.end == u64::MAX { Window { end: report.last_end, ..window } } else { window };
-        (collector.finish(window, &report.in_flight, report.not_sent), report, mock.calls())
+        let window = if window.end == u64::MAX {
+            Window {
+                end: report.last_end,
+                ..window
+            }
+        } else {
+            window
+        };
+        (
+            collector.finish(window, &report.in_flight, report.not_sent),
+            report,
+            mock.calls(),
+        )
     }
 
     #[test]
     fn neither_connecting_nor_warm_up_counts() {
-        let behaviour = Behaviour { connect: 500 * MS, service: 10 * MS, ..Behaviour::default() };
+        let behaviour = Behaviour {
+            connect: 500 * MS,
+            service: 10 * MS,
+            ..Behaviour::default()
+        };
         let (collected, _, calls) = measure(one_caller(LoopKind::Closed, 0), WINDOW, behaviour);
         // Connected at 500 ms; requests end at 510, 520, ... 3000 ms, of which 1000 to 2990 ms lie in the window.
         assert_eq!(collected.accounting.ok, 200);
         assert_eq!(collected.outside.ok, 50);
         assert_eq!(calls, 250);
         assert!((collected.summary().rate - 100.0).abs() < 1e-9);
-        assert!(collected.service.equivalent(collected.service.max(), 10 * MS));
+        assert!(
+            collected
+                .service
+                .equivalent(collected.service.max(), 10 * MS)
+        );
     }
 
     #[test]
     fn a_count_of_requests_is_kept_exactly() {
-        let behaviour = Behaviour { service: 10 * MS, ..Behaviour::default() };
-        let window = Window { start: 0, end: u64::MAX };
-        let (collected, report, calls) = measure(one_caller(LoopKind::Counted, 37), window, behaviour);
+        let behaviour = Behaviour {
+            service: 10 * MS,
+            ..Behaviour::default()
+        };
+        let window = Window {
+            start: 0,
+            end: u64::MAX,
+        };
+        let (collected, report, calls) =
+            measure(one_caller(LoopKind::Counted, 37), window, behaviour);
         assert_eq!((collected.accounting.ok, calls), (37, 37));
         assert_eq!(report.last_end, 370 * MS);
     }
 
     #[test]
     fn every_failed_request_is_accounted_for() {
-        let behaviour = Behaviour { service: 10 * MS, fail_every: 7, ..Behaviour::default() };
-        let (collected, report, calls) = measure(one_caller(LoopKind::Closed, 0), WINDOW, behaviour);
+        let behaviour = Behaviour {
+            service: 10 * MS,
+            fail_every: 7,
+            ..Behaviour::default()
+        };
+        let (collected, report, calls) =
+            measure(one_caller(LoopKind::Closed, 0), WINDOW, behaviour);
         let summary = collected.summary();
         assert_eq!(summary.scheduled, 200);
-        assert_eq!(summary.accounting.errors, BTreeMap::from([(ErrorKind::Mismatch, 28)]));
-        assert_eq!(summary.scheduled + summary.outside_ok + summary.outside_errors, calls);
+        assert_eq!(
+            summary.accounting.errors,
+            BTreeMap::from([(ErrorKind::Mismatch, 28)])
+        );
+        assert_eq!(
+            summary.scheduled + summary.outside_ok + summary.outside_errors,
+            calls
+        );
         assert_eq!(summary.failed_time.count, 28);
         assert_eq!(report.details[&ErrorKind::Mismatch], "mock");
     }
@@ -522,7 +645,10 @@ mod tests {
     /// that were due meanwhile are in the response time, and none is lost.
     #[test]
     fn what_was_due_while_the_server_stood_still_waited() {
-        let window = Window { start: 0, end: 10_000 * MS };
+        let window = Window {
+            start: 0,
+            end: 10_000 * MS,
+        };
         let behaviour = Behaviour {
             service: 2 * STEP,
             side_by_side: true,
@@ -538,12 +664,28 @@ mod tests {
         let (collected, report, calls) = measure(job, window, behaviour);
         let slow = |histogram: &Histogram| histogram.count_between(2 * MS, u64::MAX);
         let summary = collected.summary();
-        assert_eq!((summary.accounting.ok, calls, report.in_flight.len(), report.not_sent), (10_000, 10_000, 0, 0));
+        assert_eq!(
+            (
+                summary.accounting.ok,
+                calls,
+                report.in_flight.len(),
+                report.not_sent
+            ),
+            (10_000, 10_000, 0, 0)
+        );
         assert_eq!(slow(&collected.service), 4);
-        assert!((500..520).contains(&slow(&collected.response)), "{}", slow(&collected.response));
+        assert!(
+            (500..520).contains(&slow(&collected.response)),
+            "{}",
+            slow(&collected.response)
+        );
         let percent = |histogram: &Histogram, percent| histogram.value_at_percentile(percent) / MS;
         // The worst hundredth was due in the first 100 ms of the half second, and then waited its turn.
-        assert!((398..405).contains(&percent(&collected.response, 99.0)), "{}", percent(&collected.response, 99.0));
+        assert!(
+            (398..405).contains(&percent(&collected.response, 99.0)),
+            "{}",
+            percent(&collected.response, 99.0)
+        );
         assert!((498..502).contains(&percent(&collected.response, 100.0)));
         assert_eq!(percent(&collected.service, 99.0), 0);
         assert!(percent(&collected.lag, 100.0) >= 490);

@@ -27,36 +27,66 @@ struct Way {
 fn ways(folder: &tempfile::TempDir) -> Vec<Way> {
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for more in [&[][..], &["--psk"]] {
-        let made = netping().args(["certs", "--out"]).arg(folder.path()).args(more).output().unwrap();
+        let made = netping()
+            .args(["certs", "--out"])
+            .arg(folder.path())
+            .args(more)
+            .output()
+            .unwrap();
         assert!(made.status.success(), "{}", stderr(&made));
     }
-    let flags = |flags: &[&str]| flags.iter().map(|&flag| flag.to_owned()).collect::<Vec<_>>();
+    let flags = |flags: &[&str]| {
+        flags
+            .iter()
+            .map(|&flag| flag.to_owned())
+            .collect::<Vec<_>>()
+    };
     let identity = |name: &str| {
         let (certificate, key) = (file(&format!("{name}.pem")), file(&format!("{name}.key")));
         flags(&["--tls-cert", &certificate, "--tls-key", &key])
     };
     let (ca, psk) = (file("ca.pem"), file("psk.key"));
-    let way = |server, serving: Vec<String>, asking: Vec<String>| Way { server, serving, asking };
+    let way = |server, serving: Vec<String>, asking: Vec<String>| Way {
+        server,
+        serving,
+        asking,
+    };
     let tls = |server| way(server, identity("server"), flags(&["--tls-ca", &ca]));
     let mutual = [identity("client"), flags(&["--tls-ca", &ca])].concat();
     vec![
         way("threads", Vec::new(), Vec::new()),
         way("tokio", Vec::new(), Vec::new()),
         way("grpc", Vec::new(), Vec::new()),
-        way("tokio", flags(&["--psk-file", &psk]), flags(&["--psk-file", &psk])),
+        way(
+            "tokio",
+            flags(&["--psk-file", &psk]),
+            flags(&["--psk-file", &psk]),
+        ),
         tls("threads"),
         tls("tokio"),
         tls("quic"),
         tls("grpc"),
-        way("grpc", [identity("server"), flags(&["--tls-client-ca", &ca])].concat(), mutual),
+        way(
+            "grpc",
+            [identity("server"), flags(&["--tls-client-ca", &ca])].concat(),
+            mutual,
+        ),
     ]
 }
 
 /// A run that must end with `code`; what is in its result, and what stands on standard error.
 fn bulk(code: i32, url: &str, flags: &[&str]) -> (Value, String) {
     let output = run(&[&["bulk", url, "--json", "-"], flags].concat());
-    assert_eq!(output.status.code(), Some(code), "{flags:?}: {}", stderr(&output));
-    (parse(&String::from_utf8_lossy(&output.stdout))["bulk"].clone(), stderr(&output))
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "{flags:?}: {}",
+        stderr(&output)
+    );
+    (
+        parse(&String::from_utf8_lossy(&output.stdout))["bulk"].clone(),
+        stderr(&output),
+    )
 }
 
 /// Runs that failed with this kind.
@@ -67,25 +97,57 @@ fn failed(step: &Value, kind: &str) -> u64 {
 #[test]
 fn every_byte_arrives_and_is_counted_over_every_transport_both_ways() {
     let folder = tempfile::tempdir().unwrap();
-    for Way { server: kind, serving, asking } in ways(&folder) {
+    for Way {
+        server: kind,
+        serving,
+        asking,
+    } in ways(&folder)
+    {
         for direction in [&["--verify"][..], &["--direction", "up"]] {
-            let server = Server::start(kind, &serving.iter().map(String::as_str).collect::<Vec<_>>());
-            let fixed = ["--size", "3000017", "--chunk", "64KiB", "--streams", "3", "--runs", "2"];
+            let server = Server::start(
+                kind,
+                &serving.iter().map(String::as_str).collect::<Vec<_>>(),
+            );
+            let fixed = [
+                "--size",
+                "3000017",
+                "--chunk",
+                "64KiB",
+                "--streams",
+                "3",
+                "--runs",
+                "2",
+            ];
             let metrics = ["--server-metrics", &server.metrics];
             let asking: Vec<&str> = asking.iter().map(String::as_str).collect();
-            let (steps, text) = bulk(0, &server.url, &[&fixed[..], direction, &metrics, &asking].concat());
+            let (steps, text) = bulk(
+                0,
+                &server.url,
+                &[&fixed[..], direction, &metrics, &asking].concat(),
+            );
             let what = format!("{} {direction:?}: {text}", server.url);
             let step = &steps[0];
-            assert_eq!((&step["status"], step["runs"].as_array().unwrap().len()), (&"complete".into(), 2), "{what}");
+            assert_eq!(
+                (&step["status"], step["runs"].as_array().unwrap().len()),
+                (&"complete".into(), 2),
+                "{what}"
+            );
             for run in step["runs"].as_array().unwrap() {
                 assert_eq!(run["bytes"], 3_000_017, "{what}");
                 let number = |name: &str| run[name].as_f64().unwrap();
                 assert!(number("first_byte_seconds") <= number("seconds"), "{what}");
-                assert!(number("client_cpu_seconds_per_gib") > 0.0 && number("server_cpu_seconds_per_gib") > 0.0);
+                assert!(
+                    number("client_cpu_seconds_per_gib") > 0.0
+                        && number("server_cpu_seconds_per_gib") > 0.0
+                );
             }
             assert_eq!(step["security"].is_null(), asking.is_empty(), "{what}");
             // Two runs and one before them, on three streams, whose shares make 16 messages each.
-            assert_eq!(server.requests(), if kind == "grpc" { 3 * 3 } else { 3 * 3 * 16 }, "{what}");
+            assert_eq!(
+                server.requests(),
+                if kind == "grpc" { 3 * 3 } else { 3 * 3 * 16 },
+                "{what}"
+            );
         }
     }
 }
@@ -98,7 +160,10 @@ fn chunks_of_any_length_are_right() {
             let fixed = ["--size", "100003", "--chunk", chunk, "--runs", "1"];
             for direction in [&["--verify"][..], &["--direction", "up"]] {
                 let (steps, text) = bulk(0, &server.url, &[&fixed, direction].concat());
-                assert_eq!(steps[0]["runs"][0]["bytes"], 100_003, "{kind} {chunk} {direction:?}: {text}");
+                assert_eq!(
+                    steps[0]["runs"][0]["bytes"], 100_003,
+                    "{kind} {chunk} {direction:?}: {text}"
+                );
             }
         }
     }
@@ -109,28 +174,69 @@ fn a_sweep_is_one_table_of_every_combination() {
     let server = Server::start("grpc", &[]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
-    let sweep = ["--chunk", "4KiB,64KiB", "--window", "64KiB..1MiBx16", "--frame", "16KiB,1MiB", "--order-seed", "7"];
-    let fixed = ["bulk", &server.url, "--size", "300000", "--runs", "3", "--verify", "--json", file.to_str().unwrap()];
+    let sweep = [
+        "--chunk",
+        "4KiB,64KiB",
+        "--window",
+        "64KiB..1MiBx16",
+        "--frame",
+        "16KiB,1MiB",
+        "--order-seed",
+        "7",
+    ];
+    let fixed = [
+        "bulk",
+        &server.url,
+        "--size",
+        "300000",
+        "--runs",
+        "3",
+        "--verify",
+        "--json",
+        file.to_str().unwrap(),
+    ];
     let output = run(&[&fixed[..], &sweep].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let run = load(&file);
-    assert_eq!((&run["status"], &run["order_seed"]), (&"complete".into(), &7.into()));
+    assert_eq!(
+        (&run["status"], &run["order_seed"]),
+        (&"complete".into(), &7.into())
+    );
     let steps = run["bulk"].as_array().unwrap();
     let settings: Vec<_> = steps
         .iter()
-        .map(|step| ["chunk_bytes", "window_bytes", "frame_bytes"].map(|name| step["settings"][name].as_u64().unwrap()))
+        .map(|step| {
+            ["chunk_bytes", "window_bytes", "frame_bytes"]
+                .map(|name| step["settings"][name].as_u64().unwrap())
+        })
         .collect();
     let (k, m) = (1 << 10, 1 << 20);
-    let half = |chunk| [[chunk, 64 * k, 16 * k], [chunk, 64 * k, m], [chunk, m, 16 * k], [chunk, m, m]];
+    let half = |chunk| {
+        [
+            [chunk, 64 * k, 16 * k],
+            [chunk, 64 * k, m],
+            [chunk, m, 16 * k],
+            [chunk, m, m],
+        ]
+    };
     assert_eq!(settings, [half(4 * k), half(64 * k)].concat());
     for step in steps {
         assert_eq!(step["runs"].as_array().unwrap().len(), 3);
-        assert!(step["summary"]["gib_per_second"]["half_width"].is_number() && step["summary"]["sd"].is_number());
+        assert!(
+            step["summary"]["gib_per_second"]["half_width"].is_number()
+                && step["summary"]["sd"].is_number()
+        );
     }
     let table = String::from_utf8(output.stdout).unwrap();
     let is_row = |line: &&str| matches!(line.split_whitespace().next(), Some("4KiB" | "64KiB"));
     assert_eq!(table.lines().filter(is_row).count(), 8, "{table}");
-    for text in ["GiB/s", "to first", "mean GiB/s over all other settings", "  chunk: 4KiB ", "SHARED_HOST"] {
+    for text in [
+        "GiB/s",
+        "to first",
+        "mean GiB/s over all other settings",
+        "  chunk: 4KiB ",
+        "SHARED_HOST",
+    ] {
         assert!(table.contains(text), "{text}: {table}");
     }
 }
@@ -140,11 +246,22 @@ fn memory_does_not_grow_with_the_size() {
     for kind in ["threads", "tokio", "grpc"] {
         let server = Server::start(kind, &[]);
         for direction in ["down", "up"] {
-            let flags = ["--size", "256MiB", "--runs", "1", "--direction", direction, "--server-metrics"];
+            let flags = [
+                "--size",
+                "256MiB",
+                "--runs",
+                "1",
+                "--direction",
+                direction,
+                "--server-metrics",
+            ];
             let (steps, _) = bulk(0, &server.url, &[&flags[..], &[&server.metrics]].concat());
             for side in ["client_resident_bytes", "server_resident_bytes"] {
                 let resident = steps[0]["runs"][0][side].as_u64().unwrap();
-                assert!(resident < (160 << 20), "{kind} {direction}: {side} {resident}");
+                assert!(
+                    resident < (160 << 20),
+                    "{kind} {direction}: {side} {resident}"
+                );
             }
         }
     }
@@ -190,9 +307,17 @@ fn a_flipped_byte_is_a_mismatch_with_its_place() {
         let url = format!("{scheme}://{}", flipping(address, 200_000));
         let fixed = ["--size", "1MiB", "--chunk", "1MiB", "--runs", "2"];
         let (steps, text) = bulk(1, &url, &[&fixed[..], &["--verify"]].concat());
-        assert_eq!((failed(&steps[0], "mismatch"), &steps[0]["summary"]), (2, &Value::Null), "{text}");
+        assert_eq!(
+            (failed(&steps[0], "mismatch"), &steps[0]["summary"]),
+            (2, &Value::Null),
+            "{text}"
+        );
         // Behind a reply's header of 4 bytes; HTTP/2's frames are cut as it likes.
-        let place = if kind == "tokio" { "byte 199996 of the stream is" } else { "of the stream is" };
+        let place = if kind == "tokio" {
+            "byte 199996 of the stream is"
+        } else {
+            "of the stream is"
+        };
         assert!(text.contains(place), "{text}");
         assert!(text.contains("ERRORS"), "{text}");
         // So it was there, and only comparing shows it.
@@ -202,10 +327,23 @@ fn a_flipped_byte_is_a_mismatch_with_its_place() {
 
 #[test]
 fn what_is_over_a_servers_limit_is_told_with_the_flag() {
-    for (kind, flag) in [("threads", "--max-frame"), ("tokio", "--max-frame"), ("grpc", "--max-message")] {
+    for (kind, flag) in [
+        ("threads", "--max-frame"),
+        ("tokio", "--max-frame"),
+        ("grpc", "--max-message"),
+    ] {
         let server = Server::start(kind, &[flag, "1000"]);
         for direction in ["down", "up"] {
-            let flags = ["--size", "1MB", "--chunk", "2000", "--runs", "2", "--direction", direction];
+            let flags = [
+                "--size",
+                "1MB",
+                "--chunk",
+                "2000",
+                "--runs",
+                "2",
+                "--direction",
+                direction,
+            ];
             let (steps, text) = bulk(1, &server.url, &flags);
             let kinds: Vec<&String> = steps[0]["errors"].as_object().unwrap().keys().collect();
             let expected = match (kind, direction) {
@@ -215,19 +353,38 @@ fn what_is_over_a_servers_limit_is_told_with_the_flag() {
             };
             assert_eq!(kinds, [expected], "{kind} {direction}: {text}");
             assert_eq!(failed(&steps[0], expected), 2);
-            assert!(text.contains(&format!("the server's {flag}")), "{kind} {direction}: {text}");
+            assert!(
+                text.contains(&format!("the server's {flag}")),
+                "{kind} {direction}: {text}"
+            );
         }
     }
 }
 
 #[test]
 fn a_message_is_no_longer_than_its_streams_share() {
-    for (kind, flag) in [("threads", "--max-frame"), ("tokio", "--max-frame"), ("grpc", "--max-message")] {
+    for (kind, flag) in [
+        ("threads", "--max-frame"),
+        ("tokio", "--max-frame"),
+        ("grpc", "--max-message"),
+    ] {
         let server = Server::start(kind, &[flag, "200000"]);
         for direction in [&[][..], &["--verify"], &["--direction", "up"]] {
-            let fixed = ["--size", "1600000", "--chunk", "1600000", "--streams", "16", "--runs", "1"];
+            let fixed = [
+                "--size",
+                "1600000",
+                "--chunk",
+                "1600000",
+                "--streams",
+                "16",
+                "--runs",
+                "1",
+            ];
             let (steps, text) = bulk(0, &server.url, &[&fixed, direction].concat());
-            assert_eq!(steps[0]["runs"][0]["bytes"], 1_600_000, "{kind} {direction:?}: {text}");
+            assert_eq!(
+                steps[0]["runs"][0]["bytes"], 1_600_000,
+                "{kind} {direction:?}: {text}"
+            );
         }
     }
 }
@@ -235,15 +392,44 @@ fn a_message_is_no_longer_than_its_streams_share() {
 #[test]
 fn a_servers_limit_of_streams_is_told_with_the_flag() {
     let folder = tempfile::tempdir().unwrap();
-    let way = ways(&folder).into_iter().find(|way| way.server == "quic").unwrap();
-    let serving: Vec<&str> = way.serving.iter().map(String::as_str).chain(["--max-streams", "2"]).collect();
+    let way = ways(&folder)
+        .into_iter()
+        .find(|way| way.server == "quic")
+        .unwrap();
+    let serving: Vec<&str> = way
+        .serving
+        .iter()
+        .map(String::as_str)
+        .chain(["--max-streams", "2"])
+        .collect();
     let server = Server::start("quic", &serving);
     let asking: Vec<&str> = way.asking.iter().map(String::as_str).collect();
     for (streams, code) in [("2", 0), ("3", 3)] {
-        let fixed = ["bulk", &server.url, "--size", "1MiB", "--runs", "1", "--timeout", "1s", "--streams", streams];
+        let fixed = [
+            "bulk",
+            &server.url,
+            "--size",
+            "1MiB",
+            "--runs",
+            "1",
+            "--timeout",
+            "1s",
+            "--streams",
+            streams,
+        ];
         let output = run(&[&fixed[..], &asking].concat());
-        assert_eq!(output.status.code(), Some(code), "{streams}: {}", stderr(&output));
-        assert_eq!(stderr(&output).contains("--max-streams"), code == 3, "{streams}: {}", stderr(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{streams}: {}",
+            stderr(&output)
+        );
+        assert_eq!(
+            stderr(&output).contains("--max-streams"),
+            code == 3,
+            "{streams}: {}",
+            stderr(&output)
+        );
     }
 }
 
@@ -252,11 +438,19 @@ fn a_server_that_says_nothing_or_too_much_fails_the_run() {
     let serve = |behave: fn(TcpStream)| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("tcp://{}", listener.local_addr().unwrap());
-        thread::spawn(move || listener.incoming().for_each(|stream| behave(stream.unwrap())));
+        thread::spawn(move || {
+            listener
+                .incoming()
+                .for_each(|stream| behave(stream.unwrap()))
+        });
         url
     };
     let silent = serve(|mut stream| drop(stream.read_to_end(&mut Vec::new())));
-    let (steps, text) = bulk(1, &silent, &["--size", "1MiB", "--runs", "2", "--timeout", "200ms"]);
+    let (steps, text) = bulk(
+        1,
+        &silent,
+        &["--size", "1MiB", "--runs", "2", "--timeout", "200ms"],
+    );
     assert_eq!(failed(&steps[0], "timeout"), 2, "{text}");
     let garbage = serve(|mut stream| {
         let _ = stream.write_all(&[0x40; 1000]);
@@ -264,7 +458,10 @@ fn a_server_that_says_nothing_or_too_much_fails_the_run() {
     });
     let (steps, text) = bulk(1, &garbage, &["--size", "1MiB", "--runs", "2"]);
     assert_eq!(failed(&steps[0], "protocol"), 2, "{text}");
-    assert!(text.contains("a reply of 1077952576 bytes where 262144 were asked for"), "{text}");
+    assert!(
+        text.contains("a reply of 1077952576 bytes where 262144 were asked for"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -273,17 +470,35 @@ fn a_server_killed_in_mid_run_fails_this_run_and_the_next() {
         for direction in ["down", "up"] {
             let server = Server::start(kind, &[]);
             let mut client = netping();
-            client.args(["bulk", &server.url, "--size", "1TiB", "--runs", "3", "--direction", direction]);
+            client.args([
+                "bulk",
+                &server.url,
+                "--size",
+                "1TiB",
+                "--runs",
+                "3",
+                "--direction",
+                direction,
+            ]);
             let run = killed_in_mid_run(server, client.args(["--json", "-"]));
             let step = &run["bulk"][0];
             assert_eq!(
                 (&run["status"], &step["status"], &step["runs"]),
-                (&"complete".into(), &"complete".into(), &Value::Array(Vec::new()))
+                (
+                    &"complete".into(),
+                    &"complete".into(),
+                    &Value::Array(Vec::new())
+                )
             );
             // The second run may still get into the queue of the dying listener, and is reset then.
             assert!(failed(step, "refused") >= 1, "{kind} {direction}: {step}");
             assert_eq!(
-                step["errors"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum::<u64>(),
+                step["errors"]
+                    .as_object()
+                    .unwrap()
+                    .values()
+                    .map(|count| count.as_u64().unwrap())
+                    .sum::<u64>(),
                 3
             );
         }
@@ -296,7 +511,14 @@ fn ctrl_c_keeps_the_runs_that_were_made() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
     let client = netping()
-        .args(["bulk", &server.url, "--size", "1TiB", "--json", file.to_str().unwrap()])
+        .args([
+            "bulk",
+            &server.url,
+            "--size",
+            "1TiB",
+            "--json",
+            file.to_str().unwrap(),
+        ])
         .args(NO_METRICS)
         .stdout(Stdio::piped())
         .spawn()
@@ -306,12 +528,21 @@ fn ctrl_c_keeps_the_runs_that_were_made() {
     let output = client.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let run = load(&file);
-    assert_eq!((&run["status"], &run["bulk"][0]["status"]), (&"partial".into(), &"partial".into()));
+    assert_eq!(
+        (&run["status"], &run["bulk"][0]["status"]),
+        (&"partial".into(), &"partial".into())
+    );
     assert_eq!(run["bulk"][0]["errors"], serde_json::json!({}));
     // None was made, and nobody is told that it may be believed.
-    assert_eq!(run["bulk"][0]["doubts"][0], serde_json::json!({ "kind": "FEW_RUNS", "runs": 0 }));
+    assert_eq!(
+        run["bulk"][0]["doubts"][0],
+        serde_json::json!({ "kind": "FEW_RUNS", "runs": 0 })
+    );
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("FEW_RUNS") && !text.contains("VALID"), "{text}");
+    assert!(
+        text.contains("FEW_RUNS") && !text.contains("VALID"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -324,26 +555,63 @@ fn wrong_usage_says_what_to_write() {
         (&[tcp, "--size", "1X"], "looks like 65536, 256KiB"),
         (&[tcp, "--runs", "0"], "--runs"),
         (&[tcp, "--streams", "0"], "--streams"),
-        (&[tcp, "--streams", "9", "--size", "8"], "fewer bytes than --streams"),
+        (
+            &[tcp, "--streams", "9", "--size", "8"],
+            "fewer bytes than --streams",
+        ),
         (&[tcp, "--chunk", "2GiB"], "at most 1GiB"),
         (&[tcp, "--frame", "16KiB"], "--frame is for grpc://"),
         (&[grpc, "--frame", "1KiB"], "16384 to 16777215"),
         (&[grpc, "--window", "2GiB"], "at most 2147483647"),
-        (&[grpc, "--direction", "up", "--window", "1MiB"], "--stream-window"),
-        (&[grpc, "--direction", "up", "--frame", "1MiB"], "--http2-frame"),
-        (&[tcp, "--direction", "up", "--verify"], "--verify compares what comes down"),
-        (&[tcp, "--fail-if", "p99<1ms"], "--fail-if is about requests"),
-        (&[tcp, "--prometheus-push", "http://127.0.0.1:1"], "--prometheus-push is about requests"),
-        (&[tcp, "--hlog", "run.hlog"], "--hlog has the times of requests"),
-        (&[tcp, "--hgrm", "run.hgrm"], "--hgrm has the times of requests"),
+        (
+            &[grpc, "--direction", "up", "--window", "1MiB"],
+            "--stream-window",
+        ),
+        (
+            &[grpc, "--direction", "up", "--frame", "1MiB"],
+            "--http2-frame",
+        ),
+        (
+            &[tcp, "--direction", "up", "--verify"],
+            "--verify compares what comes down",
+        ),
+        (
+            &[tcp, "--fail-if", "p99<1ms"],
+            "--fail-if is about requests",
+        ),
+        (
+            &[tcp, "--prometheus-push", "http://127.0.0.1:1"],
+            "--prometheus-push is about requests",
+        ),
+        (
+            &[tcp, "--hlog", "run.hlog"],
+            "--hlog has the times of requests",
+        ),
+        (
+            &[tcp, "--hgrm", "run.hgrm"],
+            "--hgrm has the times of requests",
+        ),
     ];
     for (args, message) in cases {
         let output = run(&[&["bulk"], args].concat());
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(message), "{args:?}: {}", stderr(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{args:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(message),
+            "{args:?}: {}",
+            stderr(&output)
+        );
     }
     // Nobody listens: nothing could start.
     let output = run(&["bulk", tcp]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert!(stderr(&output).contains("is a server listening"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("is a server listening"),
+        "{}",
+        stderr(&output)
+    );
 }

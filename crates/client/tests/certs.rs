@@ -7,10 +7,21 @@ use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt, path::Path, p
 use common::{netping, stderr};
 
 /// A set of certificates, in the order of their names.
-const SET: [&str; 5] = ["ca.pem", "client.key", "client.pem", "server.key", "server.pem"];
+const SET: [&str; 5] = [
+    "ca.pem",
+    "client.key",
+    "client.pem",
+    "server.key",
+    "server.pem",
+];
 
 fn certs(out: &Path, flags: &[&str]) -> Output {
-    netping().args(["certs", "--out"]).arg(out).args(flags).output().unwrap()
+    netping()
+        .args(["certs", "--out"])
+        .arg(out)
+        .args(flags)
+        .output()
+        .unwrap()
 }
 
 fn certs_fine(out: &Path, flags: &[&str]) -> String {
@@ -22,7 +33,14 @@ fn certs_fine(out: &Path, flags: &[&str]) -> String {
 /// All that is in a folder.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
-    entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+    entries
+        .map(|entry| {
+            (
+                entry.file_name().into_string().unwrap(),
+                fs::read(entry.path()).unwrap(),
+            )
+        })
+        .collect()
 }
 
 fn names(contents: &BTreeMap<String, Vec<u8>>) -> Vec<&str> {
@@ -50,7 +68,10 @@ fn a_set_has_secret_keys_and_says_how_it_is_used() {
         if secret {
             assert_eq!(mode(&out.join(name)), 0o600, "{name}");
         }
-        assert!(said.contains(&format!("wrote {}\n", out.join(name).display())), "{said}");
+        assert!(
+            said.contains(&format!("wrote {}\n", out.join(name).display())),
+            "{said}"
+        );
     }
     let out = out.display();
     for command in [
@@ -68,7 +89,10 @@ fn a_set_has_secret_keys_and_says_how_it_is_used() {
 #[test]
 fn the_hosts_that_are_given_stand_in_the_commands() {
     let folder = tempfile::tempdir().unwrap();
-    let said = certs_fine(&folder.path().join("name"), &["--host", "server.example", "--host", "10.0.0.1"]);
+    let said = certs_fine(
+        &folder.path().join("name"),
+        &["--host", "server.example", "--host", "10.0.0.1"],
+    );
     assert!(said.contains("tcp+tls://server.example:8004"), "{said}");
     let said = certs_fine(&folder.path().join("address"), &["--host", "fd00::1"]);
     assert!(said.contains("tcp+tls://[fd00::1]:8004"), "{said}");
@@ -82,7 +106,10 @@ fn files_that_are_there_stay_as_they_are() {
     let output = certs(folder.path(), &[]);
     assert_eq!(output.status.code(), Some(3));
     let text = stderr(&output);
-    assert!(SET.iter().all(|name| text.contains(name)) && text.contains("--force"), "{text}");
+    assert!(
+        SET.iter().all(|name| text.contains(name)) && text.contains("--force"),
+        "{text}"
+    );
     assert!(output.stdout.is_empty());
     assert!(contents(folder.path()) == before);
 }
@@ -94,7 +121,10 @@ fn one_file_that_is_there_keeps_the_whole_set_from_being_written() {
     let output = certs(folder.path(), &[]);
     assert_eq!(output.status.code(), Some(3));
     let text = stderr(&output);
-    assert!(text.contains("client.key") && !text.contains("server.key"), "{text}");
+    assert!(
+        text.contains("client.key") && !text.contains("server.key"),
+        "{text}"
+    );
     let after = contents(folder.path());
     assert_eq!(names(&after), ["client.key"]);
     assert_eq!(after["client.key"], b"another's");
@@ -122,7 +152,11 @@ fn a_failed_replacement_leaves_no_keys_behind() {
     fs::create_dir(folder.path().join("ca.pem")).unwrap();
     let output = certs(folder.path(), &["--force"]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(stderr(&output).contains("cannot replace"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("cannot replace"),
+        "{}",
+        stderr(&output)
+    );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
@@ -130,14 +164,32 @@ fn a_failed_replacement_leaves_no_keys_behind() {
 fn what_cannot_be_a_host_is_wrong_usage() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("certs");
-    for host in ["two words", "a..b", "300.1.1.1", "[::1]", "localhost:8004", ""] {
+    for host in [
+        "two words",
+        "a..b",
+        "300.1.1.1",
+        "[::1]",
+        "localhost:8004",
+        "",
+    ] {
         let output = certs(&out, &["--host", "localhost", "--host", host]);
         assert_eq!(output.status.code(), Some(2), "{host}");
         let text = stderr(&output);
-        assert!(text.contains(&format!("--host '{host}' is neither a DNS name nor an IP address")), "{text}");
+        assert!(
+            text.contains(&format!(
+                "--host '{host}' is neither a DNS name nor an IP address"
+            )),
+            "{text}"
+        );
     }
-    assert_eq!(certs(&out, &["--psk", "--host", "localhost"]).status.code(), Some(2));
-    assert_eq!(netping().arg("certs").output().unwrap().status.code(), Some(2));
+    assert_eq!(
+        certs(&out, &["--psk", "--host", "localhost"]).status.code(),
+        Some(2)
+    );
+    assert_eq!(
+        netping().arg("certs").output().unwrap().status.code(),
+        Some(2)
+    );
     assert!(!out.exists());
 }
 
@@ -150,7 +202,10 @@ fn a_folder_that_cannot_be_made_is_named() {
         let output = certs(&out, &[]);
         assert_eq!(output.status.code(), Some(3));
         let text = stderr(&output);
-        assert!(text.contains(&format!("cannot make the folder {}", out.display())), "{text}");
+        assert!(
+            text.contains(&format!("cannot make the folder {}", out.display())),
+            "{text}"
+        );
     }
 }
 

@@ -20,7 +20,12 @@ use serde_json::Value;
 fn steps(json: &Path) -> Vec<(Value, u64)> {
     let run = load(json);
     let counted = |step: &Value| (step.clone(), step["summary"]["ok"].as_u64().unwrap());
-    run["steps"].as_array().unwrap().iter().map(counted).collect()
+    run["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(counted)
+        .collect()
 }
 
 #[test]
@@ -28,15 +33,31 @@ fn every_format_has_what_the_result_file_has() {
     let server = Server::start("tokio", &[]);
     let folder = tempfile::tempdir().unwrap();
     let path = |format: &str| folder.path().join(format!("run.{format}"));
-    let mut args: Vec<String> =
-        ["throughput", &server.url, "-c", "1,4", "--requests", "1000", "--warmup", "0s"].map(str::to_owned).to_vec();
+    let mut args: Vec<String> = [
+        "throughput",
+        &server.url,
+        "-c",
+        "1,4",
+        "--requests",
+        "1000",
+        "--warmup",
+        "0s",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for format in FORMATS.iter().map(|format| format.name).chain(["json"]) {
-        args.extend([format!("--{format}"), path(format).to_str().unwrap().to_owned()]);
+        args.extend([
+            format!("--{format}"),
+            path(format).to_str().unwrap().to_owned(),
+        ]);
     }
     let output = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let steps = steps(&path("json"));
-    let callers: Vec<u64> = steps.iter().map(|(step, _)| step["settings"]["callers"].as_u64().unwrap()).collect();
+    let callers: Vec<u64> = steps
+        .iter()
+        .map(|(step, _)| step["settings"]["callers"].as_u64().unwrap())
+        .collect();
     assert_eq!(callers, [1, 4]);
     let text = |format: &str| fs::read_to_string(path(format)).unwrap();
 
@@ -51,30 +72,58 @@ fn every_format_has_what_the_result_file_has() {
     }
 
     let log = text("hlog");
-    let lines: Vec<Vec<&str>> =
-        log.lines().filter(|line| line.starts_with("Tag=")).map(|line| line.split(',').collect()).collect();
+    let lines: Vec<Vec<&str>> = log
+        .lines()
+        .filter(|line| line.starts_with("Tag="))
+        .map(|line| line.split(',').collect())
+        .collect();
     let kinds = ["service_time", "response_time"];
     assert_eq!(lines.len(), steps.len() * kinds.len());
-    for (line, (ok, kind)) in lines.iter().zip(steps.iter().flat_map(|(_, ok)| kinds.map(|kind| (ok, kind)))) {
-        assert!(line[0].starts_with(&format!("Tag={};", server.url)) && line[0].ends_with(kind), "{}", line[0]);
+    for (line, (ok, kind)) in lines.iter().zip(
+        steps
+            .iter()
+            .flat_map(|(_, ok)| kinds.map(|kind| (ok, kind))),
+    ) {
+        assert!(
+            line[0].starts_with(&format!("Tag={};", server.url)) && line[0].ends_with(kind),
+            "{}",
+            line[0]
+        );
         assert_eq!(decode_histogram(line[4]).unwrap().len(), *ok);
     }
 
     for (name, (_, ok)) in ["hgrm", "2.hgrm"].into_iter().zip(&steps) {
         let text = text(name);
-        let last = text.lines().skip(2).take_while(|line| !line.starts_with('#')).last().unwrap();
-        let fields: Vec<f64> = last.split_whitespace().map(|field| field.parse().unwrap()).collect();
+        let last = text
+            .lines()
+            .skip(2)
+            .take_while(|line| !line.starts_with('#'))
+            .last()
+            .unwrap();
+        let fields: Vec<f64> = last
+            .split_whitespace()
+            .map(|field| field.parse().unwrap())
+            .collect();
         assert_eq!((fields.len(), fields[2] as u64), (3, *ok), "{last}");
     }
 
     let text_of_benchmarks = text("benchfmt");
-    let benchmarks = text_of_benchmarks.lines().filter(|line| line.starts_with("BenchmarkNetping/target=tcp/"));
-    let counted: Vec<u64> = benchmarks.map(|line| line.split(' ').nth(1).unwrap().parse().unwrap()).collect();
+    let benchmarks = text_of_benchmarks
+        .lines()
+        .filter(|line| line.starts_with("BenchmarkNetping/target=tcp/"));
+    let counted: Vec<u64> = benchmarks
+        .map(|line| line.split(' ').nth(1).unwrap().parse().unwrap())
+        .collect();
     assert_eq!(counted, steps.iter().map(|(_, ok)| *ok).collect::<Vec<_>>());
 
     let table = text("markdown");
     assert_eq!(table.lines().count(), 2 + steps.len(), "{table}");
-    assert!(table.lines().all(|line| line.starts_with("| ") && line.ends_with(" |")), "{table}");
+    assert!(
+        table
+            .lines()
+            .all(|line| line.starts_with("| ") && line.ends_with(" |")),
+        "{table}"
+    );
 }
 
 #[test]
@@ -83,7 +132,11 @@ fn a_file_that_cannot_be_written_is_told_before_measuring() {
         let flag = format!("--{}", format.name);
         let output = run(&["latency", "tcp://127.0.0.1:1", &flag, "/no/such/folder/run"]);
         assert_eq!(output.status.code(), Some(3), "{flag}");
-        assert!(stderr(&output).contains("cannot write /no/such/folder/run"), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("cannot write /no/such/folder/run"),
+            "{}",
+            stderr(&output)
+        );
         let output = run(&["latency", "tcp://127.0.0.1:1", &flag, "-"]);
         assert_eq!(output.status.code(), Some(2), "{flag}");
     }
@@ -102,7 +155,10 @@ fn gateway() -> (String, Receiver<(String, String)>) {
             if sender.send(push).is_err() {
                 return;
             }
-            stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").unwrap();
+            stream
+                .get_mut()
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                .unwrap();
         }
     });
     (url, pushes)
@@ -118,7 +174,10 @@ fn read_push(stream: &mut BufReader<TcpStream>) -> (String, String) {
         }
         lines.push(line.trim().to_lowercase());
     }
-    let length = lines.iter().find_map(|line| line.strip_prefix("content-length:")).unwrap();
+    let length = lines
+        .iter()
+        .find_map(|line| line.strip_prefix("content-length:"))
+        .unwrap();
     let mut body = vec![0; length.trim().parse().unwrap()];
     stream.read_exact(&mut body).unwrap();
     (lines.remove(0), String::from_utf8(body).unwrap())
@@ -127,7 +186,8 @@ fn read_push(stream: &mut BufReader<TcpStream>) -> (String, String) {
 /// The value of a target's sample in what was pushed.
 fn sample(body: &str, name: &str, url: &str) -> Option<f64> {
     let begin = format!("{name}{{target=\"{url}\",label=\"\"}} ");
-    body.lines().find_map(|line| line.strip_prefix(&begin)?.parse().ok())
+    body.lines()
+        .find_map(|line| line.strip_prefix(&begin)?.parse().ok())
 }
 
 #[test]
@@ -136,44 +196,105 @@ fn numbers_are_pushed_while_a_step_runs_and_when_it_is_done() {
     let (url, pushes) = gateway();
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("run.json");
-    let flags = ["-c", "2", "-d", "1500ms", "--warmup", "200ms", "--json", json.to_str().unwrap()];
-    let output = run(&[&["throughput", &server.url, "--prometheus-push", &url], &flags[..]].concat());
+    let flags = [
+        "-c",
+        "2",
+        "-d",
+        "1500ms",
+        "--warmup",
+        "200ms",
+        "--json",
+        json.to_str().unwrap(),
+    ];
+    let output = run(&[
+        &["throughput", &server.url, "--prometheus-push", &url],
+        &flags[..],
+    ]
+    .concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(!stderr(&output).contains("push"), "{}", stderr(&output));
     let (_, ok) = steps(&json).remove(0);
 
     let pushes: Vec<(String, String)> = pushes.try_iter().collect();
-    assert!(pushes.iter().all(|(line, _)| line == "put /metrics/job/netping http/1.1"), "{pushes:?}");
+    assert!(
+        pushes
+            .iter()
+            .all(|(line, _)| line == "put /metrics/job/netping http/1.1"),
+        "{pushes:?}"
+    );
     let value = |body: &str, name: &str| sample(body, name, &server.url).unwrap() as u64;
     let (_, last) = pushes.last().unwrap();
     assert_eq!(value(last, "netping_running"), 0, "{last}");
-    assert_eq!((value(last, "netping_replies"), value(last, "netping_response_time_seconds_count")), (ok, ok));
-    assert!(last.contains("netping_response_time_quantile_seconds{") && last.contains("quantile=\"0.99\"} "), "{last}");
-    let live: Vec<_> = pushes.iter().filter(|(_, body)| value(body, "netping_running") == 1).collect();
-    assert!(live.iter().any(|(_, body)| value(body, "netping_rate_per_second") > 0), "{pushes:?}");
+    assert_eq!(
+        (
+            value(last, "netping_replies"),
+            value(last, "netping_response_time_seconds_count")
+        ),
+        (ok, ok)
+    );
+    assert!(
+        last.contains("netping_response_time_quantile_seconds{")
+            && last.contains("quantile=\"0.99\"} "),
+        "{last}"
+    );
+    let live: Vec<_> = pushes
+        .iter()
+        .filter(|(_, body)| value(body, "netping_running") == 1)
+        .collect();
+    assert!(
+        live.iter()
+            .any(|(_, body)| value(body, "netping_rate_per_second") > 0),
+        "{pushes:?}"
+    );
 }
 
 #[test]
 fn a_step_that_cannot_start_is_not_left_running() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let target = format!("tcp://{nobody}");
     let (url, pushes) = gateway();
     let output = run(&["throughput", &target, "-c", "1", "--prometheus-push", &url]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     let pushes: Vec<(String, String)> = pushes.try_iter().collect();
     let (_, last) = pushes.last().unwrap();
-    assert_eq!(sample(last, "netping_running", &target).unwrap() as u64, 0, "{last}");
+    assert_eq!(
+        sample(last, "netping_running", &target).unwrap() as u64,
+        0,
+        "{last}"
+    );
 }
 
 #[test]
 fn a_gateway_that_is_not_there_is_remarked_once_and_disturbs_nothing() {
     let server = Server::start("tokio", &[]);
-    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let dead = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let url = format!("http://{dead}");
-    let fixed = ["latency", &server.url, "--samples", "1000", "--warmup", "0s", "--repeat", "3", "--every", "0s"];
+    let fixed = [
+        "latency",
+        &server.url,
+        "--samples",
+        "1000",
+        "--warmup",
+        "0s",
+        "--repeat",
+        "3",
+        "--every",
+        "0s",
+    ];
     let output = run(&[&fixed[..], &["--prometheus-push", &url]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_eq!(stderr(&output).matches("cannot push to").count(), 1, "{}", stderr(&output));
+    assert_eq!(
+        stderr(&output).matches("cannot push to").count(),
+        1,
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
@@ -181,6 +302,10 @@ fn a_gateway_has_a_url() {
     for url in ["localhost:9091", "https://127.0.0.1:9091", "x"] {
         let output = run(&["latency", "tcp://127.0.0.1:1", "--prometheus-push", url]);
         assert_eq!(output.status.code(), Some(2), "{url}");
-        assert!(stderr(&output).contains("http://HOST:9091/metrics/job/netping"), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("http://HOST:9091/metrics/job/netping"),
+            "{}",
+            stderr(&output)
+        );
     }
 }

@@ -31,8 +31,21 @@ fn misbehaving(scheme: &str, behave: impl Fn(TcpStream) + Send + Copy + 'static)
 
 /// A short run that must end with exit code 1; its first step's summary, and what stands on standard error.
 fn failing(url: &str, flags: &[&str]) -> (Value, String) {
-    let fixed = ["throughput", url, "-c", "3", "--warmup", "0s", "--json", "-"];
-    let extent: &[&str] = if flags.contains(&"--requests") { &[] } else { &["-d", "300ms"] };
+    let fixed = [
+        "throughput",
+        url,
+        "-c",
+        "3",
+        "--warmup",
+        "0s",
+        "--json",
+        "-",
+    ];
+    let extent: &[&str] = if flags.contains(&"--requests") {
+        &[]
+    } else {
+        &["-d", "300ms"]
+    };
     let output = run(&[&fixed, extent, flags].concat());
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let run = parse(&String::from_utf8_lossy(&output.stdout));
@@ -40,66 +53,198 @@ fn failing(url: &str, flags: &[&str]) -> (Value, String) {
 }
 
 fn kinds(summary: &Value) -> Vec<&str> {
-    summary["errors"].as_object().unwrap().keys().map(String::as_str).collect()
+    summary["errors"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
 }
 
 #[test]
 fn wrong_usage_says_what_to_write() {
     let cases: [(&[&str], &str); 24] = [
-        (&["throughput", "udp://127.0.0.1:1", "-c", "1"], "unknown scheme 'udp'"),
-        (&["throughput", "tcp://127.0.0.1:1", "-c", "0"], "values begin at 1"),
-        (&["throughput", "tcp://127.0.0.1:1", "-c", "10..1"], "ends before it begins"),
-        (&["throughput", "tcp://127.0.0.1:1", "-c", "x"], "a range looks like"),
+        (
+            &["throughput", "udp://127.0.0.1:1", "-c", "1"],
+            "unknown scheme 'udp'",
+        ),
+        (
+            &["throughput", "tcp://127.0.0.1:1", "-c", "0"],
+            "values begin at 1",
+        ),
+        (
+            &["throughput", "tcp://127.0.0.1:1", "-c", "10..1"],
+            "ends before it begins",
+        ),
+        (
+            &["throughput", "tcp://127.0.0.1:1", "-c", "x"],
+            "a range looks like",
+        ),
         (&["throughput", "tcp://127.0.0.1:1"], "--callers"),
-        (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "--connections", "2"], "--connections is for grpc://"),
-        (&["throughput", "grpc://127.0.0.1:1", "-c", "1", "--connections", "2"], "nothing to measure"),
-        (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "-d", "0s"], "0 is too short"),
-        (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "--framing", "line", "--response", "9"], "--framing frame"),
-        (&["latency", "tcp://127.0.0.1:1", "--payload", "99999999"], "at most 16777216 bytes"),
-        (&["throughput", "tcp://127.0.0.1:1", "--rate", "0"], "values begin at 1"),
-        (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "-d", "1s", "--warmup", "2s"], "shorter than the warm-up"),
-        (&["throughput", "tcp://127.0.0.1:1", "-c", "1", "--seed", "2"], "--rate"),
-        (&["latency", "tcp://127.0.0.1:1", "--fail-if", "p99"], "looks like p99<1ms"),
-        (&["latency", "tcp://127.0.0.1:1", "--repeat", "0"], "'forever'"),
-        (&["latency", "tcp://127.0.0.1:1", "--max-error-rate", "2"], "from 0 to 1"),
+        (
+            &[
+                "throughput",
+                "tcp://127.0.0.1:1",
+                "-c",
+                "1",
+                "--connections",
+                "2",
+            ],
+            "--connections is for grpc://",
+        ),
+        (
+            &[
+                "throughput",
+                "grpc://127.0.0.1:1",
+                "-c",
+                "1",
+                "--connections",
+                "2",
+            ],
+            "nothing to measure",
+        ),
+        (
+            &["throughput", "tcp://127.0.0.1:1", "-c", "1", "-d", "0s"],
+            "0 is too short",
+        ),
+        (
+            &[
+                "throughput",
+                "tcp://127.0.0.1:1",
+                "-c",
+                "1",
+                "--framing",
+                "line",
+                "--response",
+                "9",
+            ],
+            "--framing frame",
+        ),
+        (
+            &["latency", "tcp://127.0.0.1:1", "--payload", "99999999"],
+            "at most 16777216 bytes",
+        ),
+        (
+            &["throughput", "tcp://127.0.0.1:1", "--rate", "0"],
+            "values begin at 1",
+        ),
+        (
+            &[
+                "throughput",
+                "tcp://127.0.0.1:1",
+                "-c",
+                "1",
+                "-d",
+                "1s",
+                "--warmup",
+                "2s",
+            ],
+            "shorter than the warm-up",
+        ),
+        (
+            &["throughput", "tcp://127.0.0.1:1", "-c", "1", "--seed", "2"],
+            "--rate",
+        ),
+        (
+            &["latency", "tcp://127.0.0.1:1", "--fail-if", "p99"],
+            "looks like p99<1ms",
+        ),
+        (
+            &["latency", "tcp://127.0.0.1:1", "--repeat", "0"],
+            "'forever'",
+        ),
+        (
+            &["latency", "tcp://127.0.0.1:1", "--max-error-rate", "2"],
+            "from 0 to 1",
+        ),
         (&["ladder", "-c", "1"], "more than one caller"),
         (&["ladder", "--server-pid", "1"], "leave out"),
-        (&["latency", "tcp://127.0.0.1:1", "--samples", "1x"], "such as 500, 10k or 2M"),
-        (&["latency", "tcp://127.0.0.1:1", "--every", "1s"], "--repeat"),
-        (&["latency", "tcp://127.0.0.1:1", "--repeat", "2", "--trials", "2"], "cannot be used with"),
-        (&["latency", "tcp://127.0.0.1:1", "--grpc-client", "tonic"], "no target is one"),
-        (&["connect", "grpc://127.0.0.1:1", "--psk-file", "key"], "--psk-file is for tcp+psk://"),
-        (&["bulk", "tcp://127.0.0.1:1", "--tls-insecure"], "--tls-insecure is for targets in TLS"),
+        (
+            &["latency", "tcp://127.0.0.1:1", "--samples", "1x"],
+            "such as 500, 10k or 2M",
+        ),
+        (
+            &["latency", "tcp://127.0.0.1:1", "--every", "1s"],
+            "--repeat",
+        ),
+        (
+            &[
+                "latency",
+                "tcp://127.0.0.1:1",
+                "--repeat",
+                "2",
+                "--trials",
+                "2",
+            ],
+            "cannot be used with",
+        ),
+        (
+            &["latency", "tcp://127.0.0.1:1", "--grpc-client", "tonic"],
+            "no target is one",
+        ),
+        (
+            &["connect", "grpc://127.0.0.1:1", "--psk-file", "key"],
+            "--psk-file is for tcp+psk://",
+        ),
+        (
+            &["bulk", "tcp://127.0.0.1:1", "--tls-insecure"],
+            "--tls-insecure is for targets in TLS",
+        ),
     ];
     for (args, message) in cases {
         let output = run(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
-        assert!(stderr(&output).contains(message), "{args:?}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains(message),
+            "{args:?}: {}",
+            stderr(&output)
+        );
         assert!(output.stdout.is_empty());
     }
 }
 
 #[test]
 fn a_port_that_nobody_listens_on_is_named() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     for url in [format!("tcp://{free}"), format!("grpc://{free}")] {
         let output = run(&["latency", &url]);
         assert_eq!(output.status.code(), Some(3));
         let text = stderr(&output);
-        assert!(text.contains(&url) && text.contains("refused") && text.contains("is a server listening"), "{text}");
+        assert!(
+            text.contains(&url)
+                && text.contains("refused")
+                && text.contains("is a server listening"),
+            "{text}"
+        );
     }
     let output = run(&["latency", "grpc://127.0.0.1:1", "--grpc-client", "tonic"]);
     assert!(stderr(&output).contains("refused"), "{}", stderr(&output));
     let output = run(&["latency", "tcp://no-such-host.invalid"]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(stderr(&output).contains("cannot resolve"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("cannot resolve"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
 fn a_file_that_cannot_be_written_is_told_before_measuring() {
-    let output = run(&["latency", "tcp://127.0.0.1:1", "--json", "/no/such/folder/run.json"]);
+    let output = run(&[
+        "latency",
+        "tcp://127.0.0.1:1",
+        "--json",
+        "/no/such/folder/run.json",
+    ]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(stderr(&output).contains("cannot write /no/such/folder/run.json"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("cannot write /no/such/folder/run.json"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
@@ -109,17 +254,34 @@ fn a_result_of_before_stays_until_there_is_another() {
     for file in [&json, &csv] {
         fs::write(file, "earlier").unwrap();
     }
-    let files = ["--json", json.to_str().unwrap(), "--csv", csv.to_str().unwrap()];
+    let files = [
+        "--json",
+        json.to_str().unwrap(),
+        "--csv",
+        csv.to_str().unwrap(),
+    ];
     let output = run(&[&["latency", "tcp://no-such-host.invalid"], &files[..]].concat());
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert_eq!([&json, &csv].map(|file| fs::read_to_string(file).unwrap()), ["earlier"; 2]);
+    assert_eq!(
+        [&json, &csv].map(|file| fs::read_to_string(file).unwrap()),
+        ["earlier"; 2]
+    );
     // Where nothing was, a file tells that something was begun.
     fs::remove_file(&json).unwrap();
-    assert_eq!(run(&[&["latency", "tcp://no-such-host.invalid"], &files[..]].concat()).status.code(), Some(3));
+    assert_eq!(
+        run(&[&["latency", "tcp://no-such-host.invalid"], &files[..]].concat())
+            .status
+            .code(),
+        Some(3)
+    );
     assert_eq!(load(&json)["status"], "partial");
 
     let server = Server::start("tokio", &[]);
-    let output = run(&[&["latency", &server.url, "--samples", "10", "--warmup", "0s"], &files[..]].concat());
+    let output = run(&[
+        &["latency", &server.url, "--samples", "10", "--warmup", "0s"],
+        &files[..],
+    ]
+    .concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(load(&json)["steps"].as_array().unwrap().len(), 1);
     assert_ne!(fs::read_to_string(&csv).unwrap(), "earlier");
@@ -132,7 +294,11 @@ fn two_results_in_one_file_are_wrong_usage() {
     let out = out.to_str().unwrap();
     let output = run(&["latency", "tcp://127.0.0.1:1", "--json", out, "--csv", out]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("--json and --csv both write"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("--json and --csv both write"),
+        "{}",
+        stderr(&output)
+    );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -146,7 +312,11 @@ fn garbage_is_never_a_success() {
     };
     for (flags, expected) in [(&[][..], "mismatch"), (&["--framing", "frame"], "protocol")] {
         let (summary, text) = failing(&misbehaving("tcp", garbage), flags);
-        assert_eq!((&summary["ok"], kinds(&summary)), (&Value::from(0), vec![expected]), "{text}");
+        assert_eq!(
+            (&summary["ok"], kinds(&summary)),
+            (&Value::from(0), vec![expected]),
+            "{text}"
+        );
     }
     // HTTP/2 shows it in the handshake's answer, or with the first request.
     for client in ["h2", "tonic"] {
@@ -172,7 +342,12 @@ fn a_reply_that_belongs_to_another_request_is_a_mismatch() {
 #[test]
 fn a_server_that_closes_or_says_nothing_is_told_apart() {
     let (summary, _) = failing(&misbehaving("tcp", drop), &[]);
-    assert!(kinds(&summary).iter().all(|kind| ["eof", "reset"].contains(kind)), "{summary}");
+    assert!(
+        kinds(&summary)
+            .iter()
+            .all(|kind| ["eof", "reset"].contains(kind)),
+        "{summary}"
+    );
 
     let silent = |mut stream: TcpStream| drop(stream.read_to_end(&mut Vec::new()));
     for scheme in ["tcp", "grpc"] {
@@ -188,7 +363,16 @@ fn a_grpc_error_has_its_code() {
     let server = Server::start("grpc", &["--max-message", "100"]);
     for client in ["h2", "tonic"] {
         // Not more: a server ends a connection after too many errors, as it should.
-        let flags = ["--payload", "500", "--connections", "1", "--requests", "50", "--grpc-client", client];
+        let flags = [
+            "--payload",
+            "500",
+            "--connections",
+            "1",
+            "--requests",
+            "50",
+            "--grpc-client",
+            client,
+        ];
         let (summary, text) = failing(&server.url, &flags);
         assert_eq!(kinds(&summary), ["grpc_11"], "{text}");
         assert!(text.contains("the limit is: 100 bytes"), "{text}");
@@ -197,15 +381,39 @@ fn a_grpc_error_has_its_code() {
 
 #[test]
 fn a_server_killed_in_mid_run_leaves_exact_accounts() {
-    for (kind, flags) in [("threads", &[][..]), ("tokio", &[]), ("grpc", &[]), ("grpc", &["--grpc-client", "tonic"])] {
+    for (kind, flags) in [
+        ("threads", &[][..]),
+        ("tokio", &[]),
+        ("grpc", &[]),
+        ("grpc", &["--grpc-client", "tonic"]),
+    ] {
         let server = Server::start(kind, &[]);
         let mut client = netping();
-        client.args(["throughput", &server.url, "-c", "8", "-d", "1s", "--warmup", "0s", "--json", "-"]).args(flags);
+        client
+            .args([
+                "throughput",
+                &server.url,
+                "-c",
+                "8",
+                "-d",
+                "1s",
+                "--warmup",
+                "0s",
+                "--json",
+                "-",
+            ])
+            .args(flags);
         let run = killed_in_mid_run(server, &mut client);
         let summary = &run["steps"][0]["summary"];
-        assert!(summary["errors"]["refused"].as_u64().unwrap() > 0, "{kind} {flags:?}: {summary}");
+        assert!(
+            summary["errors"]["refused"].as_u64().unwrap() > 0,
+            "{kind} {flags:?}: {summary}"
+        );
         // Refused callers pause: 8 of them come to some tens of tries in a second, not to thousands.
-        assert!(summary["errors"]["refused"].as_u64().unwrap() < 500, "{summary}");
+        assert!(
+            summary["errors"]["refused"].as_u64().unwrap() < 500,
+            "{summary}"
+        );
     }
 }
 
@@ -214,7 +422,12 @@ fn a_target_that_is_not_there_is_told_before_another_is_measured() {
     let server = Server::start("tokio", &[]);
     for command in [&["throughput", "-c", "1"][..], &["latency"]] {
         let output = run(&[command, &[&server.url, "tcp://127.0.0.1:1"]].concat());
-        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(3), true), "{}", stderr(&output));
+        assert_eq!(
+            (output.status.code(), output.stdout.is_empty()),
+            (Some(3), true),
+            "{}",
+            stderr(&output)
+        );
     }
     // One request each.
     assert_eq!(server.requests(), 2);
@@ -222,11 +435,33 @@ fn a_target_that_is_not_there_is_told_before_another_is_measured() {
 
 #[test]
 fn a_server_that_cannot_start_is_not_announced() {
-    let flags = ["--listen", "127.0.0.1:0", "--metrics", "off", "--tls-cert", "nofile", "--tls-key", "nofile"];
+    let flags = [
+        "--listen",
+        "127.0.0.1:0",
+        "--metrics",
+        "off",
+        "--tls-cert",
+        "nofile",
+        "--tls-key",
+        "nofile",
+    ];
     for kind in ["threads", "tokio", "grpc", "quic"] {
-        let output = netping().args(["serve", kind]).args(flags).output().unwrap();
-        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(3), true), "{kind}: {}", stderr(&output));
-        assert!(stderr(&output).contains("cannot read nofile"), "{kind}: {}", stderr(&output));
+        let output = netping()
+            .args(["serve", kind])
+            .args(flags)
+            .output()
+            .unwrap();
+        assert_eq!(
+            (output.status.code(), output.stdout.is_empty()),
+            (Some(3), true),
+            "{kind}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains("cannot read nofile"),
+            "{kind}: {}",
+            stderr(&output)
+        );
     }
 }
 
@@ -234,15 +469,31 @@ fn a_server_that_cannot_start_is_not_announced() {
 fn a_server_that_speaks_otherwise_is_asked_about() {
     let server = Server::start("tokio", &[]);
     let url = server.url.replace("tcp://", "grpc://");
-    let output = run(&["latency", &url, "--samples", "2", "--warmup", "0s", "--timeout", "1s"]);
+    let output = run(&[
+        "latency",
+        &url,
+        "--samples",
+        "2",
+        "--warmup",
+        "0s",
+        "--timeout",
+        "1s",
+    ]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("does the server there speak grpc?"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("does the server there speak grpc?"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
 fn results_that_cannot_be_shown_fail() {
     let server = Server::start("tokio", &[]);
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
     let output = netping()
         .args(["latency", &server.url, "--samples", "100", "--warmup", "0s"])
         .args(NO_METRICS)
@@ -251,17 +502,37 @@ fn results_that_cannot_be_shown_fail() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(stderr(&output).matches("cannot write the results to standard output").count(), 1);
+    assert_eq!(
+        stderr(&output)
+            .matches("cannot write the results to standard output")
+            .count(),
+        1
+    );
 }
 
 #[test]
 fn a_search_that_cannot_tell_says_so() {
     let server = Server::start("tokio", &["--delay", "50ms"]);
     // At most 80 replies/s, and so 40 in a window: too few for p99 at any rate that is kept.
-    let flags = ["--find", "p99<10s", "-c", "4", "-d", "500ms", "--warmup", "0s", "--timeout", "300ms"];
+    let flags = [
+        "--find",
+        "p99<10s",
+        "-c",
+        "4",
+        "-d",
+        "500ms",
+        "--warmup",
+        "0s",
+        "--timeout",
+        "300ms",
+    ];
     let output = run(&[&["throughput", &server.url], &flags[..]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("p99<10s takes 1,000 samples in a window to tell"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("p99<10s takes 1,000 samples in a window to tell"),
+        "{}",
+        stderr(&output)
+    );
     assert!(!String::from_utf8_lossy(&output.stdout).contains("was not kept at any rate"));
 }
 
@@ -269,7 +540,18 @@ fn a_search_that_cannot_tell_says_so() {
 fn ctrl_c_keeps_whole_trials() {
     let server = Server::start("tokio", &[]);
     let mut client = netping()
-        .args(["throughput", &server.url, "-c", "1", "-d", "500ms", "--warmup", "0s", "--trials", "500"])
+        .args([
+            "throughput",
+            &server.url,
+            "-c",
+            "1",
+            "-d",
+            "500ms",
+            "--warmup",
+            "0s",
+            "--trials",
+            "500",
+        ])
         .args(NO_METRICS)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -281,9 +563,17 @@ fn ctrl_c_keeps_whole_trials() {
     }
     kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).unwrap();
     let mut table = String::new();
-    client.stdout.take().unwrap().read_to_string(&mut table).unwrap();
+    client
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut table)
+        .unwrap();
     assert_eq!(client.wait().unwrap().code(), Some(130));
-    assert!(table.contains("req/s") && table.contains(&server.url) && table.contains("interrupted"), "{table}");
+    assert!(
+        table.contains("req/s") && table.contains(&server.url) && table.contains("interrupted"),
+        "{table}"
+    );
 }
 
 #[test]
@@ -292,7 +582,16 @@ fn ctrl_c_keeps_what_there_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
     let mut client = netping()
-        .args(["throughput", &server.url, "-c", "2,4", "-d", "60s", "--warmup", "0s"])
+        .args([
+            "throughput",
+            &server.url,
+            "-c",
+            "2,4",
+            "-d",
+            "60s",
+            "--warmup",
+            "0s",
+        ])
         .args(["--json", file.to_str().unwrap()])
         .args(NO_METRICS)
         .stdout(Stdio::piped())
@@ -301,11 +600,23 @@ fn ctrl_c_keeps_what_there_is() {
     server.await_requests();
     kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).unwrap();
     let mut table = String::new();
-    client.stdout.take().unwrap().read_to_string(&mut table).unwrap();
+    client
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut table)
+        .unwrap();
     assert_eq!(client.wait().unwrap().code(), Some(130));
-    assert_eq!(table.lines().filter(|line| line.starts_with(' ')).count(), 1, "{table}");
+    assert_eq!(
+        table.lines().filter(|line| line.starts_with(' ')).count(),
+        1,
+        "{table}"
+    );
     let run = load(&file);
-    assert_eq!((&run["status"], &run["steps"][0]["status"]), (&Value::from("partial"), &Value::from("partial")));
+    assert_eq!(
+        (&run["status"], &run["steps"][0]["status"]),
+        (&Value::from("partial"), &Value::from("partial"))
+    );
     assert_eq!(run["steps"].as_array().unwrap().len(), 1);
     assert!(run["steps"][0]["summary"]["ok"].as_u64().unwrap() > 0);
 }
@@ -313,10 +624,26 @@ fn ctrl_c_keeps_what_there_is() {
 #[test]
 fn connections_that_a_server_does_not_take_are_failures() {
     let server = Server::start("tokio", &["--max-connections", "4"]);
-    let output = run(&["throughput", &server.url, "-c", "16", "-d", "300ms", "--warmup", "0s", "--json", "-"]);
+    let output = run(&[
+        "throughput",
+        &server.url,
+        "-c",
+        "16",
+        "-d",
+        "300ms",
+        "--warmup",
+        "0s",
+        "--json",
+        "-",
+    ]);
     assert_eq!(output.status.code(), Some(1));
     let run = parse(&String::from_utf8_lossy(&output.stdout));
     let summary = &run["steps"][0]["summary"];
     assert!(summary["ok"].as_u64().unwrap() > 0);
-    assert!(kinds(summary).iter().all(|kind| ["eof", "reset"].contains(kind)), "{summary}");
+    assert!(
+        kinds(summary)
+            .iter()
+            .all(|kind| ["eof", "reset"].contains(kind)),
+        "{summary}"
+    );
 }

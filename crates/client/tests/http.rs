@@ -22,8 +22,17 @@ use web::{Site, close, keep, ok, read_head, read_until_request, serve_either, se
 
 /// A short run of one caller, or of as many as the flags say: its only step, its exit code, and its standard error.
 fn measure(url: &str, flags: &[&str]) -> (Value, i32, String) {
-    let callers: &[&str] = if flags.contains(&"-c") { &[] } else { &["-c", "1"] };
-    let output = run(&[&["throughput", url, "--warmup", "0s", "--json", "-"], callers, flags].concat());
+    let callers: &[&str] = if flags.contains(&"-c") {
+        &[]
+    } else {
+        &["-c", "1"]
+    };
+    let output = run(&[
+        &["throughput", url, "--warmup", "0s", "--json", "-"],
+        callers,
+        flags,
+    ]
+    .concat());
     let text = stderr(&output);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{text}");
     let mut run = parse(&String::from_utf8(output.stdout).unwrap());
@@ -36,18 +45,27 @@ fn assert_all_fail(url: &str, flags: &[&str], requests: usize, kind: &str) -> (u
     let count = requests.to_string();
     let (step, code, text) = measure(url, &[flags, &["--requests", &count]].concat());
     assert_eq!((code, &step["summary"]["ok"]), (1, &json!(0)), "{text}");
-    assert_eq!(step["summary"]["errors"], json!({ kind: requests }), "{text}");
+    assert_eq!(
+        step["summary"]["errors"],
+        json!({ kind: requests }),
+        "{text}"
+    );
     (step["reconnects"].as_u64().unwrap(), text)
 }
 
 #[test]
 fn requests_ask_for_what_the_url_names_and_keep_their_connections() {
     let site = Site::start(|mut stream| {
-        let expected = format!("GET /10k.bin?x=1 HTTP/1.1\r\nhost: {}\r\n\r\n", stream.local_addr().unwrap());
+        let expected = format!(
+            "GET /10k.bin?x=1 HTTP/1.1\r\nhost: {}\r\n\r\n",
+            stream.local_addr().unwrap()
+        );
         let mut count = 0;
         while let Some(head) = read_head(&mut stream) {
             assert_eq!(head, expected);
-            stream.write_all(ok(&"x".repeat(10_000)).as_bytes()).unwrap();
+            stream
+                .write_all(ok(&"x".repeat(10_000)).as_bytes())
+                .unwrap();
             count += 1;
         }
         count
@@ -57,9 +75,18 @@ fn requests_ask_for_what_the_url_names_and_keep_their_connections() {
     assert_eq!(code, 0, "{text}");
     assert_eq!(step["target"], url);
     let settings = &step["settings"];
-    assert_eq!((&settings["client"], &settings["payload_bytes"]), (&json!("http/1.1"), &json!(0)));
-    assert_eq!((&settings["response_bytes"], &settings["connections"]), (&Value::Null, &json!(3)));
-    assert_eq!((&step["summary"]["ok"], &step["reconnects"]), (&json!(60), &json!(0)));
+    assert_eq!(
+        (&settings["client"], &settings["payload_bytes"]),
+        (&json!("http/1.1"), &json!(0))
+    );
+    assert_eq!(
+        (&settings["response_bytes"], &settings["connections"]),
+        (&Value::Null, &json!(3))
+    );
+    assert_eq!(
+        (&step["summary"]["ok"], &step["reconnects"]),
+        (&json!(60), &json!(0))
+    );
     assert_eq!(step["ended_by_server"], 0);
     let counts = site.finish();
     assert_eq!((counts.len(), counts.iter().sum::<usize>()), (3, 60));
@@ -71,14 +98,38 @@ fn a_connection_that_the_server_ends_is_followed_by_another_without_an_error() {
     let in_chunks = "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npong\r\n0\r\n\r\n";
     let by_its_end = "HTTP/1.1 200 OK\r\n\r\npong";
     let of_old = "HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\npong";
-    for (last, each) in [(announced, 1), (announced, 5), (in_chunks, 2), (by_its_end, 1), (of_old, 1)] {
-        let site =
-            Site::answering(move |_, number| if number < each { keep(ok("pong")) } else { close(last.to_owned()) });
+    for (last, each) in [
+        (announced, 1),
+        (announced, 5),
+        (in_chunks, 2),
+        (by_its_end, 1),
+        (of_old, 1),
+    ] {
+        let site = Site::answering(move |_, number| {
+            if number < each {
+                keep(ok("pong"))
+            } else {
+                close(last.to_owned())
+            }
+        });
         let (step, code, text) = measure(&site.url(), &["--requests", "20"]);
-        assert_eq!((code, &step["summary"]["ok"]), (0, &json!(20)), "{last}: {text}");
+        assert_eq!(
+            (code, &step["summary"]["ok"]),
+            (0, &json!(20)),
+            "{last}: {text}"
+        );
         let anew = 20 / each - 1;
-        assert_eq!((&step["reconnects"], &step["ended_by_server"]), (&json!(0), &json!(anew)), "{last}: {text}");
-        assert!(text.contains(&format!("{anew} connections were opened because the server had ended")), "{text}");
+        assert_eq!(
+            (&step["reconnects"], &step["ended_by_server"]),
+            (&json!(0), &json!(anew)),
+            "{last}: {text}"
+        );
+        assert!(
+            text.contains(&format!(
+                "{anew} connections were opened because the server had ended"
+            )),
+            "{text}"
+        );
         assert_eq!(site.finish(), vec![each; 20 / each], "{last}");
     }
 }
@@ -92,15 +143,20 @@ fn a_connection_has_exactly_its_requests() {
     assert_eq!(site.finish(), [&[0][..], &[10; 10]].concat());
 
     let site = Site::start(|stream| serve_either(stream, &Acceptor::Plain, usize::MAX));
-    assert_eq!(measure(&site.url(), &[&flags[..], &["--http2"]].concat()).1, 0);
+    assert_eq!(
+        measure(&site.url(), &[&flags[..], &["--http2"]].concat()).1,
+        0
+    );
     assert_eq!(site.finish(), [&[0][..], &[10; 10]].concat());
 }
 
 #[test]
 fn a_status_that_is_no_success_is_an_error_of_its_own() {
-    for (status, kind) in
-        [("404 Not Found", "http_404"), ("500 Internal Server Error", "http_500"), ("302 Found", "http_302")]
-    {
+    for (status, kind) in [
+        ("404 Not Found", "http_404"),
+        ("500 Internal Server Error", "http_500"),
+        ("302 Found", "http_302"),
+    ] {
         let head = format!("HTTP/1.1 {status}\r\nContent-Length: 4\r\n");
         let going_on = format!("{head}\r\noops");
         let site = Site::answering(move |_, _| keep(going_on.clone()));
@@ -154,7 +210,11 @@ fn what_is_no_http_is_an_error_of_the_protocol() {
 fn bytes_that_nobody_asked_for_fail_the_next_request() {
     let site = Site::answering(|_, _| keep(ok("pong") + "and more"));
     let (step, _, text) = measure(&site.url(), &["--requests", "10"]);
-    assert_eq!((&step["summary"]["ok"], &step["summary"]["errors"]), (&json!(5), &json!({ "protocol": 5 })), "{text}");
+    assert_eq!(
+        (&step["summary"]["ok"], &step["summary"]["errors"]),
+        (&json!(5), &json!({ "protocol": 5 })),
+        "{text}"
+    );
     // It was never sent.
     assert_eq!(site.finish(), vec![1; 5]);
 }
@@ -165,12 +225,28 @@ fn a_reply_of_another_length_than_the_first_is_a_mismatch() {
     let (step, code, text) = measure(&site.url(), &["--requests", "10"]);
     assert_eq!((code, &step["summary"]["ok"]), (1, &json!(3)), "{text}");
     assert_eq!(step["summary"]["errors"], json!({ "mismatch": 7 }));
-    assert!(text.contains("a reply of 5 bytes, where the first one had 4"), "{text}");
+    assert!(
+        text.contains("a reply of 5 bytes, where the first one had 4"),
+        "{text}"
+    );
     // Also where each reply has a connection of its own.
     let cut = Arc::new(AtomicBool::new(false));
-    let site = Site::answering(move |_, _| close(ok(if cut.swap(true, Ordering::SeqCst) { "pon" } else { "pong" })));
-    let (step, _, text) = measure(&site.url(), &["--requests", "10", "--new-connection-per-request"]);
-    assert_eq!(step["summary"]["errors"], json!({ "mismatch": 9 }), "{text}");
+    let site = Site::answering(move |_, _| {
+        close(ok(if cut.swap(true, Ordering::SeqCst) {
+            "pon"
+        } else {
+            "pong"
+        }))
+    });
+    let (step, _, text) = measure(
+        &site.url(),
+        &["--requests", "10", "--new-connection-per-request"],
+    );
+    assert_eq!(
+        step["summary"]["errors"],
+        json!({ "mismatch": 9 }),
+        "{text}"
+    );
     site.finish();
 }
 
@@ -179,21 +255,39 @@ fn a_path_that_answers_with_another_length_than_the_direct_one_is_a_mismatch() {
     let direct = Site::answering(|_, _| keep(ok("pong")));
     let proxy = Site::answering(|_, _| keep(ok("<html>sorry</html>")));
     let (url, via) = (direct.url(), format!("proxy={}", proxy.url()));
-    let flags = ["--rate", "200", "-d", "300ms", "--warmup", "0s", "--trials", "2", "--json", "-"];
+    let flags = [
+        "--rate", "200", "-d", "300ms", "--warmup", "0s", "--trials", "2", "--json", "-",
+    ];
     let output = run(&[&["proxy", "--direct", &url, "--via", &via], &flags[..]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let text = stderr(&output);
-    assert!(text.contains("a reply of 18 bytes, where the first one had 4"), "{text}");
+    assert!(
+        text.contains("a reply of 18 bytes, where the first one had 4"),
+        "{text}"
+    );
     let run = parse(&String::from_utf8(output.stdout).unwrap());
     let steps = run["steps"].as_array().unwrap();
     assert_eq!(steps.len(), 4);
     for step in steps {
         let summary = &step["summary"];
-        let errors: Vec<&str> = summary["errors"].as_object().unwrap().keys().map(String::as_str).collect();
+        let errors: Vec<&str> = summary["errors"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
         if step["label"] == "direct" {
-            assert_eq!((errors.len(), &summary["ok"]), (0, &summary["scheduled"]), "{text}");
+            assert_eq!(
+                (errors.len(), &summary["ok"]),
+                (0, &summary["scheduled"]),
+                "{text}"
+            );
         } else {
-            assert_eq!((errors, &summary["ok"]), (vec!["mismatch"], &json!(0)), "{text}");
+            assert_eq!(
+                (errors, &summary["ok"]),
+                (vec!["mismatch"], &json!(0)),
+                "{text}"
+            );
         }
     }
     direct.finish();
@@ -203,10 +297,24 @@ fn a_path_that_answers_with_another_length_than_the_direct_one_is_a_mismatch() {
 #[test]
 fn callers_share_connections_of_http2() {
     let site = Site::start(|stream| serve_either(stream, &Acceptor::Plain, usize::MAX));
-    let flags = ["--http2", "-c", "8", "--connections", "2", "--requests", "80"];
+    let flags = [
+        "--http2",
+        "-c",
+        "8",
+        "--connections",
+        "2",
+        "--requests",
+        "80",
+    ];
     let (step, code, text) = measure(&site.url(), &flags);
     assert_eq!((code, &step["summary"]["ok"]), (0, &json!(80)), "{text}");
-    assert_eq!((&step["settings"]["client"], &step["settings"]["connections"]), (&json!("http/2"), &json!(2)));
+    assert_eq!(
+        (
+            &step["settings"]["client"],
+            &step["settings"]["connections"]
+        ),
+        (&json!("http/2"), &json!(2))
+    );
     let counts = site.finish();
     assert_eq!((counts.len(), counts.iter().sum::<usize>()), (2, 80));
 }
@@ -215,7 +323,11 @@ fn callers_share_connections_of_http2() {
 fn a_goodbye_between_requests_is_no_error_and_one_within_a_request_is() {
     let site = Site::start(|stream| serve_either(stream, &Acceptor::Plain, 5));
     let (step, code, text) = measure(&site.url(), &["--http2", "--requests", "20"]);
-    assert_eq!((code, &step["summary"]["ok"], &step["reconnects"]), (0, &json!(20), &json!(0)), "{text}");
+    assert_eq!(
+        (code, &step["summary"]["ok"], &step["reconnects"]),
+        (0, &json!(20), &json!(0)),
+        "{text}"
+    );
     assert_eq!(site.finish(), [5; 4]);
 
     // SETTINGS; then GOAWAY before any stream, with ENHANCE_YOUR_CALM (RFC 9113, sections 6.5 and 6.8).
@@ -231,7 +343,11 @@ fn a_goodbye_between_requests_is_no_error_and_one_within_a_request_is() {
 fn grpc_knows_a_goodbye_between_requests_too() {
     let site = Site::start(|stream| serve_grpc(stream, 5));
     let (step, code, text) = measure(&format!("grpc://{}", site.address), &["--requests", "20"]);
-    assert_eq!((code, &step["summary"]["ok"], &step["reconnects"]), (0, &json!(20), &json!(0)), "{text}");
+    assert_eq!(
+        (code, &step["summary"]["ok"], &step["reconnects"]),
+        (0, &json!(20), &json!(0)),
+        "{text}"
+    );
     assert_eq!(step["ended_by_server"], 3, "{text}");
     assert_eq!(site.finish(), [5; 4]);
 }
@@ -248,8 +364,13 @@ fn a_connection_of_http2_that_ends_within_a_request_is_an_eof() {
             while stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {}
             1
         });
-        let (reconnects, text) = assert_all_fail(&format!("{scheme}://{}", site.address), flags, 5, "eof");
-        assert_eq!((reconnects, site.finish()), (4, vec![1; 5]), "{scheme}: {text}");
+        let (reconnects, text) =
+            assert_all_fail(&format!("{scheme}://{}", site.address), flags, 5, "eof");
+        assert_eq!(
+            (reconnects, site.finish()),
+            (4, vec![1; 5]),
+            "{scheme}: {text}"
+        );
     }
 }
 
@@ -260,7 +381,12 @@ fn secure_site(alpn: &[&[u8]]) -> Site {
 }
 
 /// What the server offers, the client's flags, the protocol in the result, and the client's name there.
-type Case = (&'static [&'static [u8]], &'static [&'static str], &'static str, &'static str);
+type Case = (
+    &'static [&'static [u8]],
+    &'static [&'static str],
+    &'static str,
+    &'static str,
+);
 
 #[test]
 fn over_tls_the_server_chooses_unless_http2_is_asked_for() {
@@ -270,7 +396,12 @@ fn over_tls_the_server_chooses_unless_http2_is_asked_for() {
         (&[ALPN_HTTP1, ALPN_H2], &[], "HTTP/1.1, TLS 1.3", either),
         (&[ALPN_HTTP1], &[], "HTTP/1.1, TLS 1.3", either),
         (&[], &[], "HTTP/1.1, TLS 1.3", either),
-        (&[ALPN_HTTP1, ALPN_H2], &["--http2", "--connections", "2"], both, "http/2"),
+        (
+            &[ALPN_HTTP1, ALPN_H2],
+            &["--http2", "--connections", "2"],
+            both,
+            "http/2",
+        ),
     ];
     for (alpn, flags, spoken, client) in cases {
         let site = secure_site(alpn);
@@ -278,9 +409,16 @@ fn over_tls_the_server_chooses_unless_http2_is_asked_for() {
         let fixed = ["-c", "2", "--requests", "20", "--tls-insecure"];
         let (step, code, text) = measure(&url, &[&fixed, flags].concat());
         assert_eq!((code, &step["summary"]["ok"]), (0, &json!(20)), "{text}");
-        assert_eq!((&step["security"]["protocol"], &step["settings"]["client"]), (&json!(spoken), &json!(client)));
+        assert_eq!(
+            (&step["security"]["protocol"], &step["settings"]["client"]),
+            (&json!(spoken), &json!(client))
+        );
         let counts = site.finish();
-        assert_eq!((counts.len(), counts.iter().sum::<usize>()), (2, 20), "{spoken}");
+        assert_eq!(
+            (counts.len(), counts.iter().sum::<usize>()),
+            (2, 20),
+            "{spoken}"
+        );
     }
 }
 
@@ -296,14 +434,19 @@ fn a_server_without_http2_or_without_tls_is_told_at_the_start() {
     };
     refused(secure_site(&[ALPN_HTTP1]), &["--http2"], "cannot connect");
     refused(secure_site(&[]), &["--http2"], "did not choose h2");
-    refused(Site::saying(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"), &[], "cannot connect");
+    refused(
+        Site::saying(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"),
+        &[],
+        "cannot connect",
+    );
 }
 
 #[test]
 fn connect_tells_what_each_part_takes() {
-    for (flag, phases) in
-        [(None, &["first_call", "tcp", "total"][..]), (Some("--http2"), &["first_call", "http2", "tcp", "total"])]
-    {
+    for (flag, phases) in [
+        (None, &["first_call", "tcp", "total"][..]),
+        (Some("--http2"), &["first_call", "http2", "tcp", "total"]),
+    ] {
         let site = Site::start(move |stream| {
             if flag.is_some() {
                 return serve_either(stream, &Acceptor::Plain, usize::MAX);
@@ -323,7 +466,10 @@ fn connect_tells_what_each_part_takes() {
         let run = parse(&String::from_utf8(output.stdout).unwrap());
         let connect = run["steps"][0]["connect"].as_object().unwrap();
         assert_eq!(connect.keys().collect::<Vec<_>>(), phases);
-        assert!(connect.values().all(|of| of["time"]["count"] == 20), "{connect:?}");
+        assert!(
+            connect.values().all(|of| of["time"]["count"] == 20),
+            "{connect:?}"
+        );
         assert_eq!(site.finish(), [&[0][..], &[1; 20]].concat());
     }
 }
@@ -331,18 +477,50 @@ fn connect_tells_what_each_part_takes() {
 #[test]
 fn flags_that_http_has_no_use_for_are_refused() {
     let cases: [(&[&str], &str); 8] = [
-        (&["latency", "http://127.0.0.1:1/", "--payload", "8"], "--payload is not for http://: a GET has no payload"),
-        (&["connect", "https://127.0.0.1:1/", "--response", "8"], "--response is not for https://"),
-        (&["latency", "http://127.0.0.1:1/", "--framing", "line"], "--framing is not for http://"),
-        (&["latency", "tcp://127.0.0.1:1", "--http2"], "--http2 is for http:// and https://"),
-        (&["throughput", "http://127.0.0.1:1/", "-c", "2", "--connections", "1"], "quic:// and --http2"),
+        (
+            &["latency", "http://127.0.0.1:1/", "--payload", "8"],
+            "--payload is not for http://: a GET has no payload",
+        ),
+        (
+            &["connect", "https://127.0.0.1:1/", "--response", "8"],
+            "--response is not for https://",
+        ),
+        (
+            &["latency", "http://127.0.0.1:1/", "--framing", "line"],
+            "--framing is not for http://",
+        ),
+        (
+            &["latency", "tcp://127.0.0.1:1", "--http2"],
+            "--http2 is for http:// and https://",
+        ),
+        (
+            &[
+                "throughput",
+                "http://127.0.0.1:1/",
+                "-c",
+                "2",
+                "--connections",
+                "1",
+            ],
+            "quic:// and --http2",
+        ),
         (&["latency", "http://127.0.0.1:1/x#y"], "without a fragment"),
-        (&["latency", "http://me:secret@127.0.0.1:1/"], "without a user name"),
-        (&["latency", "tcp://127.0.0.1:1/x"], "only HOST:PORT, without a path"),
+        (
+            &["latency", "http://me:secret@127.0.0.1:1/"],
+            "without a user name",
+        ),
+        (
+            &["latency", "tcp://127.0.0.1:1/x"],
+            "only HOST:PORT, without a path",
+        ),
     ];
     for (args, message) in cases {
         let output = run(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
-        assert!(stderr(&output).contains(message), "{args:?}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains(message),
+            "{args:?}: {}",
+            stderr(&output)
+        );
     }
 }

@@ -30,7 +30,10 @@ fn throughput(url: &str, flags: &[&str]) -> Value {
 fn a_number_of_requests_is_what_the_server_counts() {
     for (kind, flags) in WAYS {
         let server = Server::start(kind, &[]);
-        let run = throughput(&server.url, &[&["-c", "8", "--requests", "2003", "--warmup", "0s"], flags].concat());
+        let run = throughput(
+            &server.url,
+            &[&["-c", "8", "--requests", "2003", "--warmup", "0s"], flags].concat(),
+        );
         assert_eq!(run["status"], "complete");
         assert_eq!(run["steps"][0]["summary"]["ok"], 2003);
         assert_eq!(server.requests(), 2003, "{kind} {flags:?}");
@@ -41,27 +44,57 @@ fn a_number_of_requests_is_what_the_server_counts() {
 fn what_counts_and_what_does_not_is_together_what_the_server_counts() {
     for (kind, flags) in WAYS {
         let server = Server::start(kind, &[]);
-        let run = throughput(&server.url, &[&["-c", "4", "-d", "300ms", "--warmup", "100ms"], flags].concat());
+        let run = throughput(
+            &server.url,
+            &[&["-c", "4", "-d", "300ms", "--warmup", "100ms"], flags].concat(),
+        );
         let summary = &run["steps"][0]["summary"];
-        let (inside, outside) = (summary["ok"].as_u64().unwrap(), summary["outside_ok"].as_u64().unwrap());
+        let (inside, outside) = (
+            summary["ok"].as_u64().unwrap(),
+            summary["outside_ok"].as_u64().unwrap(),
+        );
         assert!(inside > 0 && outside > 0);
         assert_eq!(summary["outside_errors"], 0);
         assert_eq!(inside + outside, server.requests(), "{kind} {flags:?}");
-        let seconds: u64 =
-            run["steps"][0]["intervals"].as_array().unwrap().iter().map(|second| second["ok"].as_u64().unwrap()).sum();
+        let seconds: u64 = run["steps"][0]["intervals"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|second| second["ok"].as_u64().unwrap())
+            .sum();
         assert_eq!(seconds, inside);
     }
 }
 
 #[test]
 fn payloads_and_replies_of_any_length_are_verified() {
-    let lengths = [("0", "1"), ("1", "70000"), ("17", "16"), ("1000000", "1"), ("300000", "1000000")];
+    let lengths = [
+        ("0", "1"),
+        ("1", "70000"),
+        ("17", "16"),
+        ("1000000", "1"),
+        ("300000", "1000000"),
+    ];
     for (kind, flags) in WAYS {
         let server = Server::start(kind, &[]);
         for (payload, response) in lengths {
-            let fixed = ["-c", "2", "--requests", "20", "--warmup", "0s", "--payload", payload, "--response", response];
+            let fixed = [
+                "-c",
+                "2",
+                "--requests",
+                "20",
+                "--warmup",
+                "0s",
+                "--payload",
+                payload,
+                "--response",
+                response,
+            ];
             let run = throughput(&server.url, &[&fixed, flags].concat());
-            assert_eq!(run["steps"][0]["summary"]["ok"], 20, "{kind} {payload} {response}");
+            assert_eq!(
+                run["steps"][0]["summary"]["ok"], 20,
+                "{kind} {payload} {response}"
+            );
         }
     }
 }
@@ -69,12 +102,27 @@ fn payloads_and_replies_of_any_length_are_verified() {
 #[test]
 fn messages_are_answered_and_compared_field_for_field() {
     // Over TCP they are frames, whatever --framing is by default.
-    for (kind, flags) in WAYS.into_iter().chain([("threads", &["--framing", "frame"][..])]) {
+    for (kind, flags) in WAYS
+        .into_iter()
+        .chain([("threads", &["--framing", "frame"][..])])
+    {
         let server = Server::start(kind, &[]);
-        let fixed = ["-c", "3", "--requests", "50", "--warmup", "0s", "--message", "benchmark"];
+        let fixed = [
+            "-c",
+            "3",
+            "--requests",
+            "50",
+            "--warmup",
+            "0s",
+            "--message",
+            "benchmark",
+        ];
         let run = throughput(&server.url, &[&fixed, flags].concat());
         let settings = &run["steps"][0]["settings"];
-        assert_eq!((&settings["message"], &settings["payload_bytes"]), (&"benchmark".into(), &581.into()));
+        assert_eq!(
+            (&settings["message"], &settings["payload_bytes"]),
+            (&"benchmark".into(), &581.into())
+        );
         assert_eq!(run["steps"][0]["summary"]["ok"], 50, "{kind} {flags:?}");
         assert_eq!(server.requests(), 50);
     }
@@ -86,11 +134,24 @@ fn connections_are_opened_anew_after_their_requests() {
         let server = Server::start(kind, &[]);
         // Callers that share a connection share its number of requests too.
         let callers = if kind == "grpc" { "3" } else { "1" };
-        let fixed = ["-c", callers, "--workers", "1", "--requests", "100", "--warmup", "0s"];
+        let fixed = [
+            "-c",
+            callers,
+            "--workers",
+            "1",
+            "--requests",
+            "100",
+            "--warmup",
+            "0s",
+        ];
         let flags = [&fixed[..], &["--requests-per-connection", "10"], flags].concat();
         throughput(&server.url, &flags);
         // One more, which showed that the server is there.
-        assert_eq!(server.reading().connections_admitted(), Some(11), "{kind} {flags:?}");
+        assert_eq!(
+            server.reading().connections_admitted(),
+            Some(11),
+            "{kind} {flags:?}"
+        );
     }
 }
 
@@ -113,27 +174,53 @@ fn latency_has_as_many_samples_as_asked_for() {
     ]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let run = load(&file);
-    let counts: Vec<_> = run["steps"].as_array().unwrap().iter().map(|step| &step["summary"]["ok"]).collect();
+    let counts: Vec<_> = run["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| &step["summary"]["ok"])
+        .collect();
     assert_eq!(counts, [1000, 1000]);
     let quantiles = &run["steps"][0]["summary"]["service_time"]["quantiles"];
     assert!(quantiles["p99"].is_u64());
     // 1000 samples do not tell it.
     assert!(quantiles["p99.9"].is_null());
     let table = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(table.lines().filter(|line| line.starts_with(' ')).count(), 3, "{table}");
-    assert!(table.contains("SHARED_HOST") && table.contains("X*R"), "{table}");
+    assert_eq!(
+        table.lines().filter(|line| line.starts_with(' ')).count(),
+        3,
+        "{table}"
+    );
+    assert!(
+        table.contains("SHARED_HOST") && table.contains("X*R"),
+        "{table}"
+    );
 }
 
 #[test]
 fn a_sweep_has_a_row_for_each_step() {
     let server = Server::start("grpc", &[]);
-    let flags = ["-c", "1..4", "--connections", "1,2,4", "--requests", "50", "--warmup", "0s"];
+    let flags = [
+        "-c",
+        "1..4",
+        "--connections",
+        "1,2,4",
+        "--requests",
+        "50",
+        "--warmup",
+        "0s",
+    ];
     let run = throughput(&server.url, &flags);
     let steps: Vec<_> = run["steps"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|step| (step["settings"]["callers"].as_u64().unwrap(), step["settings"]["connections"].as_u64().unwrap()))
+        .map(|step| {
+            (
+                step["settings"]["callers"].as_u64().unwrap(),
+                step["settings"]["connections"].as_u64().unwrap(),
+            )
+        })
         .collect();
     assert_eq!(steps, [(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4)]);
 }
@@ -143,32 +230,68 @@ fn the_ladder_climbs_every_server() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
     let page = folder.path().join("page.html");
-    let files = ["--json", file.to_str().unwrap(), "--html", page.to_str().unwrap()];
+    let files = [
+        "--json",
+        file.to_str().unwrap(),
+        "--html",
+        page.to_str().unwrap(),
+    ];
     let output = run(&[&["ladder", "--quick", "-c", "1,2"], &files[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let run = load(&file);
-    let labels: Vec<_> = run["steps"].as_array().unwrap().iter().map(|step| step["label"].as_str().unwrap()).collect();
-    let rungs = ["TCP, threads", "TCP, tokio", "TCP+PSK", "TCP+TLS", "TCP+mTLS", "QUIC", "gRPC", "gRPC+TLS"];
+    let labels: Vec<_> = run["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| step["label"].as_str().unwrap())
+        .collect();
+    let rungs = [
+        "TCP, threads",
+        "TCP, tokio",
+        "TCP+PSK",
+        "TCP+TLS",
+        "TCP+mTLS",
+        "QUIC",
+        "gRPC",
+        "gRPC+TLS",
+    ];
     // Three rounds with one caller, which the sweep leaves out, then its only step.
     assert_eq!(labels, [&rungs.repeat(3)[..], &rungs].concat());
     let table = String::from_utf8(output.stdout).unwrap();
     for (rung, place) in rungs.iter().zip(24..) {
-        assert!(run["steps"][place]["cost"]["server"]["cpu_us_per_request"].is_number(), "{rung}");
+        assert!(
+            run["steps"][place]["cost"]["server"]["cpu_us_per_request"].is_number(),
+            "{rung}"
+        );
         assert!(table.contains(rung), "{table}");
     }
     assert!(table.contains(&format!("charts: {}", page.display())));
-    assert!(std::fs::read_to_string(page).unwrap().contains("data-chart=\"ladder\""));
+    assert!(
+        std::fs::read_to_string(page)
+            .unwrap()
+            .contains("data-chart=\"ladder\"")
+    );
 }
 
 #[test]
 fn an_open_loop_sends_what_is_planned() {
     let server = Server::start("tokio", &[]);
-    for flags in [&["--rate", "2k"][..], &["--rate", "2k", "--arrivals", "poisson", "--seed", "7"]] {
-        let run = throughput(&server.url, &[&["--requests", "1000", "--warmup", "100ms"], flags].concat());
+    for flags in [
+        &["--rate", "2k"][..],
+        &["--rate", "2k", "--arrivals", "poisson", "--seed", "7"],
+    ] {
+        let run = throughput(
+            &server.url,
+            &[&["--requests", "1000", "--warmup", "100ms"], flags].concat(),
+        );
         let summary = &run["steps"][0]["summary"];
         let scheduled = summary["scheduled"].as_f64().unwrap();
         // Random arrivals are within six standard deviations of what is expected.
-        let slack = if flags.len() > 2 { 6.0 * 1000_f64.sqrt() } else { 1.0 };
+        let slack = if flags.len() > 2 {
+            6.0 * 1000_f64.sqrt()
+        } else {
+            1.0
+        };
         assert!((scheduled - 1000.0).abs() <= slack, "{scheduled}");
         assert_eq!(summary["scheduled"], summary["ok"]);
         for time in ["service_time", "response_time", "lag"] {
@@ -203,14 +326,34 @@ fn a_rate_beyond_the_server_is_accounted_for_and_doubted() {
     let (summary, doubts) = (&run["steps"][0]["summary"], &run["steps"][0]["doubts"]);
     assert_eq!(summary["scheduled"], 500);
     assert!(summary["not_sent"].as_u64().unwrap() > 0);
-    assert!(doubts.as_array().unwrap().iter().any(|doubt| doubt["kind"] == "BEHIND_SCHEDULE"), "{doubts}");
+    assert!(
+        doubts
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|doubt| doubt["kind"] == "BEHIND_SCHEDULE"),
+        "{doubts}"
+    );
 }
 
 #[test]
 fn a_stopped_server_shows_in_the_response_time_of_an_open_loop() {
     let server = Server::start("tokio", &[]);
     let client = netping()
-        .args(["throughput", &server.url, "--rate", "1000", "-c", "4", "-d", "2s", "--warmup", "0s", "--json", "-"])
+        .args([
+            "throughput",
+            &server.url,
+            "--rate",
+            "1000",
+            "-c",
+            "4",
+            "-d",
+            "2s",
+            "--warmup",
+            "0s",
+            "--json",
+            "-",
+        ])
         .args(NO_METRICS)
         .stdout(Stdio::piped())
         .spawn()
@@ -223,7 +366,10 @@ fn a_stopped_server_shows_in_the_response_time_of_an_open_loop() {
     kill(pid, Signal::SIGCONT).unwrap();
     let run = parse(&String::from_utf8(client.wait_with_output().unwrap().stdout).unwrap());
     let summary = &run["steps"][0]["summary"];
-    assert_eq!((&summary["scheduled"], &summary["ok"]), (&2000.into(), &2000.into()));
+    assert_eq!(
+        (&summary["scheduled"], &summary["ok"]),
+        (&2000.into(), &2000.into())
+    );
     let time = |name: &str, quantile: &str| summary[name]["quantiles"][quantile].as_u64().unwrap();
     assert!(summary["response_time"]["max"].as_u64().unwrap() >= 450_000_000);
     assert!(time("response_time", "p99") >= 200_000_000);
@@ -234,15 +380,36 @@ fn a_stopped_server_shows_in_the_response_time_of_an_open_loop() {
 #[test]
 fn thresholds_fail_a_run_and_say_by_how_much() {
     let server = Server::start("tokio", &[]);
-    let fixed = ["latency", &server.url, "--samples", "1000", "--warmup", "0s"];
-    let ok = run(&[&fixed[..], &["--fail-if", "p50>10s", "--fail-if", "errors>0"]].concat());
+    let fixed = [
+        "latency",
+        &server.url,
+        "--samples",
+        "1000",
+        "--warmup",
+        "0s",
+    ];
+    let ok = run(&[
+        &fixed[..],
+        &["--fail-if", "p50>10s", "--fail-if", "errors>0"],
+    ]
+    .concat());
     assert_eq!(ok.status.code(), Some(0), "{}", stderr(&ok));
-    let failed = run(&[&fixed[..], &["--fail-if", "rate<100M", "--fail-if", "p99.9<1s"]].concat());
+    let failed = run(&[
+        &fixed[..],
+        &["--fail-if", "rate<100M", "--fail-if", "p99.9<1s"],
+    ]
+    .concat());
     assert_eq!(failed.status.code(), Some(1));
     let text = stderr(&failed);
-    assert!(text.contains("'rate<100M': it is") && text.contains("from the limit"), "{text}");
+    assert!(
+        text.contains("'rate<100M': it is") && text.contains("from the limit"),
+        "{text}"
+    );
     assert!(text.contains("too few samples to tell"), "{text}");
-    assert_eq!(run(&[&fixed[..], &["--strict"]].concat()).status.code(), Some(1));
+    assert_eq!(
+        run(&[&fixed[..], &["--strict"]].concat()).status.code(),
+        Some(1)
+    );
 }
 
 #[test]
@@ -250,15 +417,30 @@ fn a_servers_demand_is_taken_from_where_it_is_said_to_be() {
     let server = Server::start("tokio", &[]);
     let pid = server.child.id().to_string();
     let fixed = ["-c", "2", "-d", "300ms", "--warmup", "0s"];
-    for flags in [["--server-pid", &pid], ["--server-metrics", &server.metrics]] {
+    for flags in [
+        ["--server-pid", &pid],
+        ["--server-metrics", &server.metrics],
+    ] {
         let run = throughput(&server.url, &[&fixed[..], &flags].concat());
         let demand = &run["steps"][0]["cost"]["server"];
-        assert!(demand["cpu_us_per_request"].as_f64().unwrap() > 0.0, "{flags:?}: {demand}");
+        assert!(
+            demand["cpu_us_per_request"].as_f64().unwrap() > 0.0,
+            "{flags:?}: {demand}"
+        );
         assert!(demand["resident_bytes"].as_u64().unwrap() > 0);
     }
     // A server whose port has something else is no reason not to measure.
-    let flags = ["throughput", &server.url, "--server-metrics", "http://127.0.0.1:1/metrics"];
+    let flags = [
+        "throughput",
+        &server.url,
+        "--server-metrics",
+        "http://127.0.0.1:1/metrics",
+    ];
     let output = run(&[&flags[..], &fixed].concat());
     assert_eq!(output.status.code(), Some(0));
-    assert!(stderr(&output).contains("no service demand of the server: cannot read"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("no service demand of the server: cannot read"),
+        "{}",
+        stderr(&output)
+    );
 }

@@ -41,7 +41,10 @@ impl Relay {
                 thread::spawn(move || relay(&stream, backend));
             }
         });
-        Self { address, connections }
+        Self {
+            address,
+            connections,
+        }
     }
 
     /// `NAME=URL`, as --via has it.
@@ -60,7 +63,9 @@ impl Relay {
 }
 
 fn relay(client: &TcpStream, backend: SocketAddr) {
-    let Ok(server) = TcpStream::connect(backend) else { return };
+    let Ok(server) = TcpStream::connect(backend) else {
+        return;
+    };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
     let upwards = thread::spawn(move || {
@@ -79,7 +84,10 @@ fn address(server: &Server) -> SocketAddr {
 
 /// An address where nobody listens.
 fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
 }
 
 fn steps(run: &Value) -> &[Value] {
@@ -103,11 +111,14 @@ fn measured(step: &Value, measure: &str) -> Option<f64> {
 
 /// The steps of one path at one rate.
 fn of<'a>(run: &'a Value, label: &'a str, rate: &'a Value) -> impl Iterator<Item = &'a Value> {
-    let is = move |step: &&Value| step["label"] == label && step["settings"]["planned_rate"] == *rate;
+    let is =
+        move |step: &&Value| step["label"] == label && step["settings"]["planned_rate"] == *rate;
     steps(run).iter().filter(is)
 }
 
-const MEASURES: [&str; 9] = ["p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "tm99.9", "sd"];
+const MEASURES: [&str; 9] = [
+    "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "tm99.9", "sd",
+];
 
 /// Checks that the overheads are those of the steps: every measure that all steps have, once for each proxy and rate.
 fn check_overheads(run: &Value, proxies: &[&str], rates: &[Value]) {
@@ -115,31 +126,53 @@ fn check_overheads(run: &Value, proxies: &[&str], rates: &[Value]) {
     for rate in rates {
         for proxy in proxies {
             for measure in MEASURES {
-                let side = |label: &str| of(run, label, rate).map(|step| measured(step, measure)).collect();
-                let (direct, by_way): (Option<Vec<f64>>, Option<Vec<f64>>) = (side("direct"), side(proxy));
-                let (Some(direct), Some(by_way)) = (direct, by_way) else { continue };
+                let side = |label: &str| {
+                    of(run, label, rate)
+                        .map(|step| measured(step, measure))
+                        .collect()
+                };
+                let (direct, by_way): (Option<Vec<f64>>, Option<Vec<f64>>) =
+                    (side("direct"), side(proxy));
+                let (Some(direct), Some(by_way)) = (direct, by_way) else {
+                    continue;
+                };
                 let overhead = overheads.next().unwrap();
-                assert_eq!((&overhead["via"], &overhead["measure"]), (&(*proxy).into(), &measure.into()));
+                assert_eq!(
+                    (&overhead["via"], &overhead["measure"]),
+                    (&(*proxy).into(), &measure.into())
+                );
                 assert_eq!(&overhead["planned_rate"], rate);
                 let failed = |label: &str| -> u64 {
-                    of(run, label, rate).map(|step| count(step, "scheduled") - count(step, "ok")).sum()
+                    of(run, label, rate)
+                        .map(|step| count(step, "scheduled") - count(step, "ok"))
+                        .sum()
                 };
                 assert_eq!(overhead["failed"], failed("direct") + failed(proxy));
                 let number = |name: &str| overhead[name].as_f64().unwrap();
                 let (added, p) = (number("added_us"), number("p_value"));
-                assert!((added - (number("via_us") - number("direct_us"))).abs() < 1e-6, "{overhead}");
+                assert!(
+                    (added - (number("via_us") - number("direct_us"))).abs() < 1e-6,
+                    "{overhead}"
+                );
                 for (side, values) in [("direct_us", direct), ("via_us", by_way)] {
                     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
                     let most = values.iter().copied().fold(0.0, f64::max);
                     let mean = values.iter().sum::<f64>() / values.len() as f64;
                     if measure.starts_with('p') {
-                        assert!(least - 1e-6 <= number(side) && number(side) <= most + 1e-6, "{overhead}: {values:?}");
+                        assert!(
+                            least - 1e-6 <= number(side) && number(side) <= most + 1e-6,
+                            "{overhead}: {values:?}"
+                        );
                     } else {
                         assert!((number(side) - mean).abs() < 1e-6, "{overhead}: {values:?}");
                     }
                 }
-                let interval = [0_usize, 1].map(|end| overhead["interval_us"][end].as_f64().unwrap());
-                assert!(interval[0] - 1e-6 <= added && added <= interval[1] + 1e-6, "{overhead}");
+                let interval =
+                    [0_usize, 1].map(|end| overhead["interval_us"][end].as_f64().unwrap());
+                assert!(
+                    interval[0] - 1e-6 <= added && added <= interval[1] + 1e-6,
+                    "{overhead}"
+                );
                 assert!((0.0..=1.0).contains(&p), "{overhead}");
             }
         }
@@ -177,12 +210,18 @@ fn paths_are_interleaved_and_every_request_is_accounted_for() {
     ]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let run = parse(&String::from_utf8(output.stdout.clone()).unwrap());
-    assert_eq!((&run["status"], &run["order_seed"]), (&"complete".into(), &1.into()));
+    assert_eq!(
+        (&run["status"], &run["order_seed"]),
+        (&"complete".into(), &1.into())
+    );
 
     let rates = [Value::from(400.0), Value::from(800.0)];
     assert_eq!(steps(&run).len(), 12);
     for (place, paths) in steps(&run).chunks(3).enumerate() {
-        let mut labels: Vec<&str> = paths.iter().map(|step| step["label"].as_str().unwrap()).collect();
+        let mut labels: Vec<&str> = paths
+            .iter()
+            .map(|step| step["label"].as_str().unwrap())
+            .collect();
         labels.sort_unstable();
         assert_eq!(labels, ["direct", "first", "second"]);
         for step in paths {
@@ -205,15 +244,28 @@ fn paths_are_interleaved_and_every_request_is_accounted_for() {
         assert_eq!(relay.connections(), expected + 1, "{name}");
     }
     // Each path had one request before all steps, and each relay that of this test.
-    assert_eq!(server.requests(), steps(&run).iter().map(requests).sum::<u64>() + 3 + 2);
+    assert_eq!(
+        server.requests(),
+        steps(&run).iter().map(requests).sum::<u64>() + 3 + 2
+    );
     check_overheads(&run, &["first", "second"], &rates);
 
     let table = stderr(&output);
-    assert!(table.contains("400 req/s planned") && table.contains("800 req/s planned"), "{table}");
+    assert!(
+        table.contains("400 req/s planned") && table.contains("800 req/s planned"),
+        "{table}"
+    );
     // A few hundred samples do not tell it.
-    let tail: Vec<&str> = table.lines().filter(|line| line.starts_with("first") && line.contains("p99.99")).collect();
+    let tail: Vec<&str> = table
+        .lines()
+        .filter(|line| line.starts_with("first") && line.contains("p99.99"))
+        .collect();
     assert_eq!(tail.len(), 2, "{table}");
-    assert!(tail.iter().all(|line| line.split_whitespace().skip(2).all(|cell| cell == "-")), "{table}");
+    assert!(
+        tail.iter()
+            .all(|line| line.split_whitespace().skip(2).all(|cell| cell == "-")),
+        "{table}"
+    );
 }
 
 #[test]
@@ -244,54 +296,106 @@ fn the_most_that_goes_is_looked_for_with_each_number_of_callers() {
     let run = load(&file);
     let settings: Vec<_> = steps(&run)
         .iter()
-        .map(|step| (step["settings"]["arrivals"].as_str().unwrap(), step["settings"]["callers"].as_u64().unwrap()))
+        .map(|step| {
+            (
+                step["settings"]["arrivals"].as_str().unwrap(),
+                step["settings"]["callers"].as_u64().unwrap(),
+            )
+        })
         .collect();
     assert_eq!(settings, [[("closed", 1); 4], [("closed", 3); 4]].concat());
-    assert!(steps(&run).iter().all(|step| step["settings"]["requests_per_connection"].is_null()));
+    assert!(
+        steps(&run)
+            .iter()
+            .all(|step| step["settings"]["requests_per_connection"].is_null())
+    );
     // Kept: one for each caller in each step; and one before all steps.
     assert_eq!(relay.connections(), 1 + 2 * (1 + 3));
 
     let overheads = run["overheads"].as_array().unwrap();
-    assert!(overheads.iter().any(|overhead| overhead["measure"] == "p50"));
-    assert!(overheads.iter().all(|overhead| overhead["planned_rate"].is_null() && overhead["via"] == "relay"));
+    assert!(
+        overheads
+            .iter()
+            .any(|overhead| overhead["measure"] == "p50")
+    );
+    assert!(
+        overheads
+            .iter()
+            .all(|overhead| overhead["planned_rate"].is_null() && overhead["via"] == "relay")
+    );
     let table = String::from_utf8(output.stdout).unwrap();
-    let rows = table.lines().skip_while(|line| !line.starts_with("the most that goes")).skip(2);
-    let names: Vec<&str> = rows.take(2).filter_map(|row| row.split_whitespace().next()).collect();
+    let rows = table
+        .lines()
+        .skip_while(|line| !line.starts_with("the most that goes"))
+        .skip(2);
+    let names: Vec<&str> = rows
+        .take(2)
+        .filter_map(|row| row.split_whitespace().next())
+        .collect();
     assert_eq!(names, ["direct", "relay"], "{table}");
-    assert!(table.contains("with which the direct path was at its most"), "{table}");
+    assert!(
+        table.contains("with which the direct path was at its most"),
+        "{table}"
+    );
 }
 
 #[test]
 fn one_trial_has_no_intervals() {
     let server = Server::start("tokio", &[]);
     let via = format!("same={}", server.url);
-    let flags = ["--rate", "500", "-d", "200ms", "--warmup", "0s", "--trials", "1", "--json", "-"];
-    let output = run(&[&["proxy", "--direct", &server.url, "--via", &via], &flags[..]].concat());
+    let flags = [
+        "--rate", "500", "-d", "200ms", "--warmup", "0s", "--trials", "1", "--json", "-",
+    ];
+    let output = run(&[
+        &["proxy", "--direct", &server.url, "--via", &via],
+        &flags[..],
+    ]
+    .concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let run = parse(&String::from_utf8(output.stdout.clone()).unwrap());
     let overheads = run["overheads"].as_array().unwrap();
     assert!(!overheads.is_empty());
-    assert!(overheads.iter().all(|overhead| overhead["interval_us"].is_null() && overhead["p_value"].is_null()));
-    assert!(stderr(&output).contains("One trial tells nothing of chance"), "{}", stderr(&output));
+    assert!(
+        overheads
+            .iter()
+            .all(|overhead| overhead["interval_us"].is_null() && overhead["p_value"].is_null())
+    );
+    assert!(
+        stderr(&output).contains("One trial tells nothing of chance"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
 fn a_proxys_demand_is_taken_from_where_it_is_said_to_be() {
     let server = Server::start("tokio", &[]);
     let via = format!("proxy={}", server.url);
-    let flags = ["--rate", "2k", "-d", "300ms", "--warmup", "0s", "--trials", "1", "--json", "-"];
-    let fixed = [&["proxy", "--direct", &server.url, "--via", &via], &flags[..]].concat();
+    let flags = [
+        "--rate", "2k", "-d", "300ms", "--warmup", "0s", "--trials", "1", "--json", "-",
+    ];
+    let fixed = [
+        &["proxy", "--direct", &server.url, "--via", &via],
+        &flags[..],
+    ]
+    .concat();
     let pid = format!("proxy={}", server.child.id());
     let metrics = format!("proxy={}", server.metrics);
     // A process that is named twice is counted once.
-    for flags in [&["--proxy-pid", &pid, "--proxy-pid", &pid][..], &["--proxy-metrics", &metrics]] {
+    for flags in [
+        &["--proxy-pid", &pid, "--proxy-pid", &pid][..],
+        &["--proxy-metrics", &metrics],
+    ] {
         let output = run(&[&fixed[..], flags].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let run = parse(&String::from_utf8(output.stdout).unwrap());
         for step in steps(&run) {
             let demand = &step["cost"]["server"];
             if step["label"] == "proxy" {
-                assert!(demand["cpu_seconds"].as_f64().unwrap() > 0.0, "{flags:?}: {demand}");
+                assert!(
+                    demand["cpu_seconds"].as_f64().unwrap() > 0.0,
+                    "{flags:?}: {demand}"
+                );
                 let resident = demand["resident_bytes"].as_u64().unwrap();
                 assert!(resident > 0 && resident < 1 << 30, "{flags:?}: {demand}");
             } else {
@@ -308,8 +412,27 @@ fn a_proxy_without_its_backend_is_a_failure_and_doubtful() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
     let via = relay.via("relay");
-    let fixed = ["proxy", "--direct", &server.url, "--via", &via, "--json", file.to_str().unwrap()];
-    let flags = ["--rate", "100", "-d", "300ms", "--warmup", "0s", "--trials", "2", "--timeout", "1s"];
+    let fixed = [
+        "proxy",
+        "--direct",
+        &server.url,
+        "--via",
+        &via,
+        "--json",
+        file.to_str().unwrap(),
+    ];
+    let flags = [
+        "--rate",
+        "100",
+        "-d",
+        "300ms",
+        "--warmup",
+        "0s",
+        "--trials",
+        "2",
+        "--timeout",
+        "1s",
+    ];
     let output = run(&[&fixed[..], &flags].concat());
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let run = load(&file);
@@ -318,15 +441,33 @@ fn a_proxy_without_its_backend_is_a_failure_and_doubtful() {
         let errors = step["summary"]["errors"].as_object().unwrap();
         if step["label"] == "relay" {
             assert_eq!(count(step, "ok"), 0);
-            assert!(!errors.is_empty() && errors.keys().all(|kind| ["eof", "reset"].contains(&kind.as_str())));
+            assert!(
+                !errors.is_empty()
+                    && errors
+                        .keys()
+                        .all(|kind| ["eof", "reset"].contains(&kind.as_str()))
+            );
         } else {
-            assert_eq!((errors.len(), count(step, "ok")), (0, count(step, "scheduled")));
+            assert_eq!(
+                (errors.len(), count(step, "ok")),
+                (0, count(step, "scheduled"))
+            );
         }
     }
     assert!(run["overheads"].is_null(), "{}", run["overheads"]);
     let table = String::from_utf8(output.stdout).unwrap();
-    assert!(table.contains("requests failed") && table.contains("doubtful"), "{table}");
-    assert!(table.lines().filter(|line| line.starts_with("relay*")).count() > 1, "{table}");
+    assert!(
+        table.contains("requests failed") && table.contains("doubtful"),
+        "{table}"
+    );
+    assert!(
+        table
+            .lines()
+            .filter(|line| line.starts_with("relay*"))
+            .count()
+            > 1,
+        "{table}"
+    );
     assert!(!table.contains("direct*"), "{table}");
 }
 
@@ -337,11 +478,24 @@ fn a_proxy_that_is_not_there_is_named_before_anything_is_measured() {
     let file = folder.path().join("run.json");
     let gone = format!("tcp://{}", nobody());
     let (there, via) = (format!("there={}", server.url), format!("gone={gone}"));
-    let fixed = ["proxy", "--direct", &server.url, "--via", &there, "--via", &via, "--rate", "100"];
+    let fixed = [
+        "proxy",
+        "--direct",
+        &server.url,
+        "--via",
+        &there,
+        "--via",
+        &via,
+        "--rate",
+        "100",
+    ];
     let output = run(&[&fixed[..], &["--json", file.to_str().unwrap()]].concat());
     assert_eq!(output.status.code(), Some(3));
     let text = stderr(&output);
-    assert!(text.contains(&format!("gone: {gone}")) && text.contains("refused"), "{text}");
+    assert!(
+        text.contains(&format!("gone: {gone}")) && text.contains("refused"),
+        "{text}"
+    );
     let run = load(&file);
     assert_eq!((&run["status"], steps(&run).len()), (&"partial".into(), 0));
 }
@@ -349,27 +503,103 @@ fn a_proxy_that_is_not_there_is_named_before_anything_is_measured() {
 #[test]
 fn wrong_usage_says_what_to_write() {
     let cases: [(&[&str], &str); 13] = [
-        (&["--via", "a=tcp://127.0.0.1:1", "--via", "a=tcp://127.0.0.1:2", "--rate", "1"], "stands there twice"),
-        (&["--via", "direct=tcp://127.0.0.1:1", "--rate", "1"], "give the proxy another one"),
-        (&["--via", "tcp://127.0.0.1:1", "--rate", "1"], "write NAME="),
-        (&["--via", "=tcp://127.0.0.1:1", "--rate", "1"], "write NAME="),
-        (&["--via", "a=udp://127.0.0.1:1", "--rate", "1"], "unknown scheme 'udp'"),
-        (&["--via", "a=grpc://127.0.0.1:1", "--rate", "1"], "does not speak what tcp://127.0.0.1:1 does"),
+        (
+            &[
+                "--via",
+                "a=tcp://127.0.0.1:1",
+                "--via",
+                "a=tcp://127.0.0.1:2",
+                "--rate",
+                "1",
+            ],
+            "stands there twice",
+        ),
+        (
+            &["--via", "direct=tcp://127.0.0.1:1", "--rate", "1"],
+            "give the proxy another one",
+        ),
+        (
+            &["--via", "tcp://127.0.0.1:1", "--rate", "1"],
+            "write NAME=",
+        ),
+        (
+            &["--via", "=tcp://127.0.0.1:1", "--rate", "1"],
+            "write NAME=",
+        ),
+        (
+            &["--via", "a=udp://127.0.0.1:1", "--rate", "1"],
+            "unknown scheme 'udp'",
+        ),
+        (
+            &["--via", "a=grpc://127.0.0.1:1", "--rate", "1"],
+            "does not speak what tcp://127.0.0.1:1 does",
+        ),
         (&["--rate", "1"], "--via"),
         (&["--via", "a=tcp://127.0.0.1:1"], "--rate"),
-        (&["--via", "a=tcp://127.0.0.1:1", "--rate", "1", "--requests-per-connection", "0"], "'keep'"),
-        (&["--via", "a=tcp://127.0.0.1:1", "--rate", "1", "--proxy-pid", "b=1"], "no --via has this name, only a"),
-        (&["--via", "a=tcp://127.0.0.1:1", "--rate", "1", "--proxy-pid", "a=x"], "invalid digit"),
         (
-            &["--via", "a=tcp://127.0.0.1:1", "--rate", "1", "--proxy-pid", "a=1", "--proxy-metrics", "a=http://h/"],
+            &[
+                "--via",
+                "a=tcp://127.0.0.1:1",
+                "--rate",
+                "1",
+                "--requests-per-connection",
+                "0",
+            ],
+            "'keep'",
+        ),
+        (
+            &[
+                "--via",
+                "a=tcp://127.0.0.1:1",
+                "--rate",
+                "1",
+                "--proxy-pid",
+                "b=1",
+            ],
+            "no --via has this name, only a",
+        ),
+        (
+            &[
+                "--via",
+                "a=tcp://127.0.0.1:1",
+                "--rate",
+                "1",
+                "--proxy-pid",
+                "a=x",
+            ],
+            "invalid digit",
+        ),
+        (
+            &[
+                "--via",
+                "a=tcp://127.0.0.1:1",
+                "--rate",
+                "1",
+                "--proxy-pid",
+                "a=1",
+                "--proxy-metrics",
+                "a=http://h/",
+            ],
             "in one place",
         ),
-        (&["--via", "a=tcp://127.0.0.1:1", "--rate", "1", "-d", "1s"], "shorter than the warm-up"),
+        (
+            &["--via", "a=tcp://127.0.0.1:1", "--rate", "1", "-d", "1s"],
+            "shorter than the warm-up",
+        ),
     ];
     for (flags, message) in cases {
         let output = run(&[&["proxy", "--direct", "tcp://127.0.0.1:1"], flags].concat());
-        assert_eq!(output.status.code(), Some(2), "{flags:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(message), "{flags:?}: {}", stderr(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{flags:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(message),
+            "{flags:?}: {}",
+            stderr(&output)
+        );
         assert!(output.stdout.is_empty());
     }
 }
@@ -381,8 +611,23 @@ fn ctrl_c_keeps_what_there_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
     let mut client = netping()
-        .args(["proxy", "--direct", &server.url, "--via", &relay.via("relay"), "--rate", "200"])
-        .args(["-d", "60s", "--warmup", "0s", "--json", file.to_str().unwrap()])
+        .args([
+            "proxy",
+            "--direct",
+            &server.url,
+            "--via",
+            &relay.via("relay"),
+            "--rate",
+            "200",
+        ])
+        .args([
+            "-d",
+            "60s",
+            "--warmup",
+            "0s",
+            "--json",
+            file.to_str().unwrap(),
+        ])
         .args(NO_METRICS)
         .stdout(Stdio::null())
         .spawn()

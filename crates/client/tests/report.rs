@@ -7,7 +7,12 @@ use std::{fs, path::Path, process::Output};
 use common::{Server, load, netping, run, stderr};
 
 fn report(folder: &Path, args: &[&str]) -> Output {
-    netping().current_dir(folder).arg("report").args(args).output().unwrap()
+    netping()
+        .current_dir(folder)
+        .arg("report")
+        .args(args)
+        .output()
+        .unwrap()
 }
 
 #[test]
@@ -15,21 +20,54 @@ fn a_measurement_becomes_a_page_and_charts() {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("run.json");
     let server = Server::start("tokio", &[]);
-    let flags = ["-c", "4,8", "-d", "1200ms", "--warmup", "100ms", "--json", json.to_str().unwrap()];
+    let flags = [
+        "-c",
+        "4,8",
+        "-d",
+        "1200ms",
+        "--warmup",
+        "100ms",
+        "--json",
+        json.to_str().unwrap(),
+    ];
     let output = run(&[&["throughput", &server.url], &flags[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 
-    let output = report(folder.path(), &["run.json", "run.json", "--html", "page.html", "--svg", "charts"]);
+    let output = report(
+        folder.path(),
+        &[
+            "run.json",
+            "run.json",
+            "--html",
+            "page.html",
+            "--svg",
+            "charts",
+        ],
+    );
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
     for step in load(&json)["steps"].as_array().unwrap() {
         let rate = step["summary"]["rate"].as_f64().unwrap();
         // One in each of the two runs.
-        assert_eq!(page.matches(&format!("data-y=\"{rate}\"")).count(), 2, "{rate}");
+        assert_eq!(
+            page.matches(&format!("data-y=\"{rate}\"")).count(),
+            2,
+            "{rate}"
+        );
     }
     for chart in ["throughput", "latency", "quantiles", "time", "fairness"] {
-        let svg = fs::read_to_string(folder.path().join("charts").join(chart).with_extension("svg")).unwrap();
-        assert!(svg.starts_with("<svg ") && svg.contains("class=\"pt\""), "{chart}");
+        let svg = fs::read_to_string(
+            folder
+                .path()
+                .join("charts")
+                .join(chart)
+                .with_extension("svg"),
+        )
+        .unwrap();
+        assert!(
+            svg.starts_with("<svg ") && svg.contains("class=\"pt\""),
+            "{chart}"
+        );
     }
 }
 
@@ -45,12 +83,26 @@ fn what_makes_no_page_is_said_and_leaves_the_old_one() {
         assert!(stderr(&output).contains(file), "{}", stderr(&output));
     }
     assert_eq!(fs::read_to_string(&page).unwrap(), "old");
-    for args in [&["foreign.json", "--csv", "foreign.json"][..], &["foreign.json", "--csv", "out", "--html", "./out"]] {
+    for args in [
+        &["foreign.json", "--csv", "foreign.json"][..],
+        &["foreign.json", "--csv", "out", "--html", "./out"],
+    ] {
         let output = report(folder.path(), args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(stderr(&output).contains("--csv"), "{}", stderr(&output));
     }
-    assert_eq!(fs::read_to_string(folder.path().join("foreign.json")).unwrap(), "{}");
-    assert_eq!(report(folder.path(), &["foreign.json"]).status.code(), Some(2));
-    assert_eq!(report(folder.path(), &["--html", "page.html"]).status.code(), Some(2));
+    assert_eq!(
+        fs::read_to_string(folder.path().join("foreign.json")).unwrap(),
+        "{}"
+    );
+    assert_eq!(
+        report(folder.path(), &["foreign.json"]).status.code(),
+        Some(2)
+    );
+    assert_eq!(
+        report(folder.path(), &["--html", "page.html"])
+            .status
+            .code(),
+        Some(2)
+    );
 }

@@ -13,7 +13,12 @@ use serde_json::{Value, json};
 
 /// A command on files.
 fn command(name: &str, files: &[&Path], flags: &[&str]) -> Output {
-    netping().arg(name).args(files).args(flags).output().unwrap()
+    netping()
+        .arg(name)
+        .args(files)
+        .args(flags)
+        .output()
+        .unwrap()
 }
 
 fn stdout(output: &Output) -> String {
@@ -23,7 +28,14 @@ fn stdout(output: &Output) -> String {
 /// A file of real results.
 fn measured(folder: &Path, name: &str, server: &Server, flags: &[&str]) -> PathBuf {
     let file = folder.join(name);
-    let fixed = ["latency", &server.url, "--warmup", "0s", "--json", file.to_str().unwrap()];
+    let fixed = [
+        "latency",
+        &server.url,
+        "--warmup",
+        "0s",
+        "--json",
+        file.to_str().unwrap(),
+    ];
     let output = run(&[&fixed[..], flags].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     file
@@ -41,19 +53,37 @@ fn changed(file: &Path, name: &str, change: impl FnOnce(&mut Value)) -> PathBuf 
 #[test]
 fn a_file_compared_with_itself_shows_no_difference() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
-    for (name, flags) in [("trials.json", &["--samples", "1000", "--trials", "3"][..]), ("one.json", &["-d", "300ms"])]
-    {
+    for (name, flags) in [
+        ("trials.json", &["--samples", "1000", "--trials", "3"][..]),
+        ("one.json", &["-d", "300ms"]),
+    ] {
         let file = measured(folder.path(), name, &server, flags);
         let page = folder.path().join("page.html");
         let gates = ["--fail-if", "p50>+1%", "--fail-if", "rate<-1%"];
-        let output = command("compare", &[&file, &file], &[&gates[..], &["--html", page.to_str().unwrap()]].concat());
+        let output = command(
+            "compare",
+            &[&file, &file],
+            &[&gates[..], &["--html", page.to_str().unwrap()]].concat(),
+        );
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let text = stdout(&output);
-        assert!(text.contains("no machine and no setting is unlike"), "{text}");
-        assert!(text.contains("1 measurements: 0 measures better, 0 worse, "), "{text}");
-        assert!(text.contains(" 0 without an error bar") && !text.contains("only in"), "{text}");
+        assert!(
+            text.contains("no machine and no setting is unlike"),
+            "{text}"
+        );
+        assert!(
+            text.contains("1 measurements: 0 measures better, 0 worse, "),
+            "{text}"
+        );
+        assert!(
+            text.contains(" 0 without an error bar") && !text.contains("only in"),
+            "{text}"
+        );
         let page = fs::read_to_string(page).unwrap();
-        assert!(page.contains("1 measurements: 0 measures better") && page.contains("data-chart=\"quantiles\""));
+        assert!(
+            page.contains("1 measurements: 0 measures better")
+                && page.contains("data-chart=\"quantiles\"")
+        );
     }
 }
 
@@ -70,11 +100,20 @@ fn a_gate_fails_by_how_much_and_what_is_unlike_comes_first() {
     let output = command("compare", &[&base, &slower], &["--fail-if", "rate<-3%"]);
     assert_eq!(output.status.code(), Some(1));
     let (text, error) = (stdout(&output), stderr(&output));
-    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no '{what}' in {text}"));
-    assert!(place("-> another") < place("req/s") && place("elsewhere:8004 (1 step)") < place("req/s"));
-    assert!(text.contains("one run each: no error bar") && text.contains("-50%"), "{text}");
+    let place = |what: &str| {
+        text.find(what)
+            .unwrap_or_else(|| panic!("no '{what}' in {text}"))
+    };
     assert!(
-        error.contains("failed by --fail-if 'rate<-3%'") && error.contains("rate by -50.00%, 47.00 beyond"),
+        place("-> another") < place("req/s") && place("elsewhere:8004 (1 step)") < place("req/s")
+    );
+    assert!(
+        text.contains("one run each: no error bar") && text.contains("-50%"),
+        "{text}"
+    );
+    assert!(
+        error.contains("failed by --fail-if 'rate<-3%'")
+            && error.contains("rate by -50.00%, 47.00 beyond"),
         "{error}"
     );
     assert!(error.contains("1 callers"), "{error}");
@@ -83,21 +122,36 @@ fn a_gate_fails_by_how_much_and_what_is_unlike_comes_first() {
     // What cannot be told is not passed over.
     let untold = command("compare", &[&base, &base], &["--fail-if", "p99.9>+1%"]);
     assert_eq!(untold.status.code(), Some(1));
-    assert!(stderr(&untold).contains("too few samples"), "{}", stderr(&untold));
+    assert!(
+        stderr(&untold).contains("too few samples"),
+        "{}",
+        stderr(&untold)
+    );
     let wrong = command("compare", &[&base, &base], &["--fail-if", "p99>5%"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(stderr(&wrong).contains("looks like p99>+5%"), "{}", stderr(&wrong));
+    assert!(
+        stderr(&wrong).contains("looks like p99>+5%"),
+        "{}",
+        stderr(&wrong)
+    );
 }
 
 #[test]
 fn steps_without_a_counterpart_are_listed() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
     let base = measured(folder.path(), "base.json", &server, &["--samples", "100"]);
-    let other = changed(&base, "other.json", |run| run["steps"][0]["settings"]["payload_bytes"] = json!(99));
+    let other = changed(&base, "other.json", |run| {
+        run["steps"][0]["settings"]["payload_bytes"] = json!(99)
+    });
     let output = command("compare", &[&base, &other], &[]);
     assert_eq!(output.status.code(), Some(1));
     let text = stdout(&output);
-    for expected in ["only in the base:", "only in the new one:", "99 bytes", "nothing to compare"] {
+    for expected in [
+        "only in the base:",
+        "only in the new one:",
+        "99 bytes",
+        "nothing to compare",
+    ] {
         assert!(text.contains(expected), "{text}");
     }
     // Of two measurements, one is compared, and a gate misses the other.
@@ -106,12 +160,23 @@ fn steps_without_a_counterpart_are_listed() {
         step["settings"]["payload_bytes"] = json!(99);
         run["steps"].as_array_mut().unwrap().push(step);
     });
-    assert_eq!(command("compare", &[&twice, &base], &[]).status.code(), Some(0));
-    assert_eq!(command("compare", &[&base, &twice], &["--fail-if", "p50>+1%"]).status.code(), Some(0));
+    assert_eq!(
+        command("compare", &[&twice, &base], &[]).status.code(),
+        Some(0)
+    );
+    assert_eq!(
+        command("compare", &[&base, &twice], &["--fail-if", "p50>+1%"])
+            .status
+            .code(),
+        Some(0)
+    );
     let output = command("compare", &[&twice, &base], &["--fail-if", "p50>+1%"]);
     assert_eq!(output.status.code(), Some(1));
     let error = stderr(&output);
-    assert!(error.contains("99 bytes") && error.contains("the new run has no such measurement"), "{error}");
+    assert!(
+        error.contains("99 bytes") && error.contains("the new run has no such measurement"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -131,8 +196,14 @@ fn what_is_no_result_file_is_refused_with_what_to_do() {
     let huge = folder.path().join("huge.json");
     fs::File::create(&huge).unwrap().set_len(200 << 20).unwrap();
     let cases = [
-        (write("cut.json", &text[..text.find("\"histograms\"").unwrap()]), "cut off"),
-        (write("foreign.json", "{\"results\": []}"), "no schema_version"),
+        (
+            write("cut.json", &text[..text.find("\"histograms\"").unwrap()]),
+            "cut off",
+        ),
+        (
+            write("foreign.json", "{\"results\": []}"),
+            "no schema_version",
+        ),
         (write("text.json", "no JSON at all"), "not JSON"),
         (newer, "use the netping that wrote it (7.0.0)"),
         (huge, "larger than 64 MiB"),
@@ -146,7 +217,10 @@ fn what_is_no_result_file_is_refused_with_what_to_do() {
         ] {
             assert_eq!(output.status.code(), Some(3), "{}", file.display());
             let error = stderr(&output);
-            assert!(error.contains(expected) && error.contains(&*file.to_string_lossy()), "{error}");
+            assert!(
+                error.contains(expected) && error.contains(&*file.to_string_lossy()),
+                "{error}"
+            );
             assert!(output.stdout.is_empty());
         }
     }
@@ -157,7 +231,9 @@ fn text_of_a_file_does_not_steer_the_terminal() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
     let base = measured(folder.path(), "base.json", &server, &["--samples", "100"]);
     let hostile = "\u{1b}[2J\r\nVALID\u{9b}1m";
-    let labelled = changed(&base, "labelled.json", |run| run["steps"][0]["label"] = json!(hostile));
+    let labelled = changed(&base, "labelled.json", |run| {
+        run["steps"][0]["label"] = json!(hostile)
+    });
     let moved = changed(&labelled, "moved.json", |run| {
         run["environment"]["kernel"] = json!(hostile);
         run["environment"]["host"] = json!(hostile);
@@ -167,19 +243,33 @@ fn text_of_a_file_does_not_steer_the_terminal() {
         run["steps"][0]["target"] = json!(hostile);
         run["steps"][0]["summary"]["rate"] = json!(-1.0);
     });
-    for (files, code) in [([&labelled, &moved], 0), ([&base, &moved], 1), ([&base, &wrong], 3)] {
+    for (files, code) in [
+        ([&labelled, &moved], 0),
+        ([&base, &moved], 1),
+        ([&base, &wrong], 3),
+    ] {
         let output = command("compare", &files.map(PathBuf::as_path), &[]);
         assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
         let text = stdout(&output) + &stderr(&output);
-        assert!(text.contains("\u{fffd}[2J\u{fffd}\u{fffd}VALID") || code == 3, "{text}");
-        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+        assert!(
+            text.contains("\u{fffd}[2J\u{fffd}\u{fffd}VALID") || code == 3,
+            "{text}"
+        );
+        assert!(
+            !text.contains(|c: char| c.is_control() && c != '\n'),
+            "{text:?}"
+        );
     }
 }
 
 fn refused(files: &[&Path], expected: &str) {
     let output = command("merge", files, &["--json", "-"]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(stderr(&output).contains(expected) && output.stdout.is_empty(), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains(expected) && output.stdout.is_empty(),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
@@ -188,7 +278,10 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
     let first = measured(folder.path(), "first.json", &server, &["-d", "300ms"]);
     let second = measured(folder.path(), "second.json", &server, &["-d", "300ms"]);
     // What was measured one after the other is taken for measured at once, on two hosts.
-    let (a, started_at) = (load(&first), load(&first)["steps"][0]["window_started_at"].clone());
+    let (a, started_at) = (
+        load(&first),
+        load(&first)["steps"][0]["window_started_at"].clone(),
+    );
     assert!(started_at.is_u64(), "{started_at}");
     let second = changed(&second, "at-once.json", |run| {
         run["environment"]["host"] = json!("another-host");
@@ -198,15 +291,26 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
     let to = ["--json", sum.to_str().unwrap()];
     let output = command("merge", &[&first, &second], &to);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).contains("another-host") && stdout(&output).contains("2 clients"), "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("another-host") && stdout(&output).contains("2 clients"),
+        "{}",
+        stdout(&output)
+    );
     let (b, merged) = (load(&second), load(&sum));
     let count = |run: &Value, name: &str| run["steps"][0]["summary"][name].as_u64().unwrap();
     for name in ["scheduled", "ok", "outside_ok"] {
-        assert_eq!(count(&merged, name), count(&a, name) + count(&b, name), "{name}");
+        assert_eq!(
+            count(&merged, name),
+            count(&a, name) + count(&b, name),
+            "{name}"
+        );
     }
     assert_eq!(merged["steps"][0]["settings"]["callers"], 2);
     assert_eq!(merged["parts"][1]["host"], "another-host");
-    assert_eq!(merged["parts"][0]["steps"][0]["requests"], a["steps"][0]["summary"]["scheduled"]);
+    assert_eq!(
+        merged["parts"][0]["steps"][0]["requests"],
+        a["steps"][0]["summary"]["scheduled"]
+    );
 
     refused(&[&first, &first], "of the same client");
     refused(&[&sum, &first], "is itself merged");
@@ -215,13 +319,26 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
         run["steps"][0]["window_started_at"] = json!(start + 100_000_000);
     });
     refused(&[&first, &later], "only 66 % of the shortest in common");
-    let different = changed(&second, "different.json", |run| run["steps"][0]["settings"]["payload_bytes"] = json!(9));
+    let different = changed(&second, "different.json", |run| {
+        run["steps"][0]["settings"]["payload_bytes"] = json!(9)
+    });
     refused(&[&first, &different], "payload_bytes is 4");
     let before = fs::read(&first).unwrap();
-    let over = command("merge", &[&first, &second], &["--json", first.to_str().unwrap()]);
+    let over = command(
+        "merge",
+        &[&first, &second],
+        &["--json", first.to_str().unwrap()],
+    );
     assert_eq!(over.status.code(), Some(2));
-    assert!(stderr(&over).contains("would write over a file that is read"), "{}", stderr(&over));
+    assert!(
+        stderr(&over).contains("would write over a file that is read"),
+        "{}",
+        stderr(&over)
+    );
     assert_eq!(fs::read(&first).unwrap(), before);
     assert_eq!(command("merge", &[&first], &to).status.code(), Some(2));
-    assert_eq!(command("merge", &[&first, &second], &[]).status.code(), Some(2));
+    assert_eq!(
+        command("merge", &[&first, &second], &[]).status.code(),
+        Some(2)
+    );
 }

@@ -31,7 +31,10 @@ struct Pki {
 
 impl Pki {
     fn new() -> Self {
-        let pki = Self { folder: tempfile::tempdir().unwrap(), authority: Authority::new().unwrap() };
+        let pki = Self {
+            folder: tempfile::tempdir().unwrap(),
+            authority: Authority::new().unwrap(),
+        };
         pki.write("ca", &pki.authority.ca_pem(), 0o644);
         pki.write("other-ca", &Authority::new().unwrap().ca_pem(), 0o644);
         pki.issue("server", Role::Server, "127.0.0.1", Validity::LEAF);
@@ -58,7 +61,13 @@ impl Pki {
     }
 
     fn issue(&self, name: &str, role: Role, host: &str, validity: Validity) {
-        self.keep(name, &self.authority.issue_valid(role, &[host.to_owned()], validity).unwrap());
+        self.keep(
+            name,
+            &self
+                .authority
+                .issue_valid(role, &[host.to_owned()], validity)
+                .unwrap(),
+        );
     }
 
     /// Flags of a server with this certificate; `mutual`: it asks for the client's.
@@ -72,7 +81,14 @@ impl Pki {
 
     /// Flags of whoever shows this certificate.
     fn showing(&self, name: &str) -> Vec<String> {
-        ["--tls-cert", &self.file(name), "--tls-key", &self.file(&format!("{name}.key"))].map(str::to_owned).to_vec()
+        [
+            "--tls-cert",
+            &self.file(name),
+            "--tls-key",
+            &self.file(&format!("{name}.key")),
+        ]
+        .map(str::to_owned)
+        .to_vec()
     }
 
     fn trusting(&self, name: &str) -> Vec<String> {
@@ -80,8 +96,14 @@ impl Pki {
     }
 }
 
-const EXPIRED: Validity = Validity { from_days: -10, until_days: -1 };
-const TOO_EARLY: Validity = Validity { from_days: 1, until_days: 10 };
+const EXPIRED: Validity = Validity {
+    from_days: -10,
+    until_days: -1,
+};
+const TOO_EARLY: Validity = Validity {
+    from_days: 1,
+    until_days: 10,
+};
 
 fn start(kind: &str, flags: &[String]) -> Server {
     Server::start(kind, &flags.iter().map(String::as_str).collect::<Vec<_>>())
@@ -89,15 +111,36 @@ fn start(kind: &str, flags: &[String]) -> Server {
 
 /// A few round trips.
 fn ping(url: &str, flags: &[String]) -> Output {
-    let fixed = ["latency", url, "--samples", "5", "--warmup", "0s", "--timeout", "5s"];
-    netping().args(fixed).args(NO_METRICS).args(flags).output().unwrap()
+    let fixed = [
+        "latency",
+        url,
+        "--samples",
+        "5",
+        "--warmup",
+        "0s",
+        "--timeout",
+        "5s",
+    ];
+    netping()
+        .args(fixed)
+        .args(NO_METRICS)
+        .args(flags)
+        .output()
+        .unwrap()
 }
 
 /// The server's count of errors of this kind.
 fn errors(server: &Server, kind: &str) -> u64 {
-    let text = ureq::get(&server.metrics).call().unwrap().body_mut().read_to_string().unwrap();
+    let text = ureq::get(&server.metrics)
+        .call()
+        .unwrap()
+        .body_mut()
+        .read_to_string()
+        .unwrap();
     let name = format!("netping_errors_total{{kind=\"{kind}\"}} ");
-    text.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).unwrap_or(0)
+    text.lines()
+        .find_map(|line| line.strip_prefix(&name)?.parse().ok())
+        .unwrap_or(0)
 }
 
 fn await_errors(server: &Server, kind: &str, count: u64) {
@@ -107,14 +150,21 @@ fn await_errors(server: &Server, kind: &str, count: u64) {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    panic!("{}: {count} errors of kind {kind} never came, but {}", server.url, errors(server, kind));
+    panic!(
+        "{}: {count} errors of kind {kind} never came, but {}",
+        server.url,
+        errors(server, kind)
+    );
 }
 
 /// The client does not get in: it says so, with its kind, and the server has served nothing.
 fn assert_refused(what: &str, server: &Server, flags: &[String]) {
     let output = ping(&server.url, flags);
     let text = stderr(&output);
-    assert!(matches!(output.status.code(), Some(1 | 3)), "{what}: {text}");
+    assert!(
+        matches!(output.status.code(), Some(1 | 3)),
+        "{what}: {text}"
+    );
     assert!(text.contains("tls"), "{what}: {text}");
     assert_eq!(server.requests(), 0, "{what}");
     await_errors(server, "tls", 1);
@@ -133,21 +183,36 @@ fn honest_clients_are_served_and_the_result_says_how() {
     for kind in SERVERS {
         let server = start(kind, &pki.serving("server", true));
         let file = pki.path("result.json");
-        let flags = [pki.trusting("ca"), pki.showing("client"), vec!["--json".to_owned(), pki.file("result.json")]];
+        let flags = [
+            pki.trusting("ca"),
+            pki.showing("client"),
+            vec!["--json".to_owned(), pki.file("result.json")],
+        ];
         assert_served(kind, &server, &flags.concat());
         let security = &load(&file)["steps"][0]["security"];
         assert_eq!(security["server_verified"], true);
         assert_eq!(security["client_certificate"], true);
-        assert!(security["protocol"].as_str().unwrap().ends_with("TLS 1.3"), "{security}");
+        assert!(
+            security["protocol"].as_str().unwrap().ends_with("TLS 1.3"),
+            "{security}"
+        );
         if kind != "quic" {
             assert_eq!(security["key_exchange"], "X25519MLKEM768");
         }
     }
     // Both clients for gRPC.
     let server = start("grpc", &pki.serving("server", false));
-    assert_served("tonic", &server, &[pki.trusting("ca"), vec!["--grpc-client=tonic".to_owned()]].concat());
+    assert_served(
+        "tonic",
+        &server,
+        &[pki.trusting("ca"), vec!["--grpc-client=tonic".to_owned()]].concat(),
+    );
     let output = ping(&server.url, &["--tls-insecure".to_owned()]);
-    assert!(output.status.success() && stderr(&output).contains("WARNING: --tls-insecure"), "{}", stderr(&output));
+    assert!(
+        output.status.success() && stderr(&output).contains("WARNING: --tls-insecure"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
@@ -158,12 +223,24 @@ fn clients_whose_certificate_is_wrong_are_refused() {
     pki.issue("expired", Role::Client, "client.example", EXPIRED);
     pki.issue("early", Role::Client, "client.example", TOO_EARLY);
     for kind in SERVERS {
-        for certificate in [None, Some("foreign"), Some("expired"), Some("early"), Some("server")] {
+        for certificate in [
+            None,
+            Some("foreign"),
+            Some("expired"),
+            Some("early"),
+            Some("server"),
+        ] {
             let server = start(kind, &pki.serving("server", true));
-            let shown = certificate.map(|name| pki.showing(name)).unwrap_or_default();
+            let shown = certificate
+                .map(|name| pki.showing(name))
+                .unwrap_or_default();
             let what = format!("{kind}, {certificate:?}");
             assert_refused(&what, &server, &[pki.trusting("ca"), shown].concat());
-            assert_served(&what, &server, &[pki.trusting("ca"), pki.showing("client")].concat());
+            assert_served(
+                &what,
+                &server,
+                &[pki.trusting("ca"), pki.showing("client")].concat(),
+            );
         }
     }
 }
@@ -178,7 +255,11 @@ fn servers_whose_certificate_is_wrong_are_left() {
     for kind in SERVERS {
         for certificate in ["elsewhere", "expired", "early", "usage"] {
             let server = start(kind, &pki.serving(certificate, false));
-            assert_refused(&format!("{kind}, {certificate}"), &server, &pki.trusting("ca"));
+            assert_refused(
+                &format!("{kind}, {certificate}"),
+                &server,
+                &pki.trusting("ca"),
+            );
         }
         let server = start(kind, &pki.serving("server", false));
         assert_refused(kind, &server, &pki.trusting("other-ca"));
@@ -196,17 +277,32 @@ fn keys_that_do_not_fit_or_lie_open_are_refused_at_the_start() {
     fs::set_permissions(pki.path("open.key"), fs::Permissions::from_mode(0o640)).unwrap();
     for (name, says) in [("odd", "KeyMismatch"), ("open", "chmod 600")] {
         for kind in SERVERS {
-            let output = netping().args(["serve", kind]).args(pki.serving(name, false)).output().unwrap();
+            let output = netping()
+                .args(["serve", kind])
+                .args(pki.serving(name, false))
+                .output()
+                .unwrap();
             assert_eq!(output.status.code(), Some(3), "{kind}: {}", stderr(&output));
-            assert!(stderr(&output).contains(says), "{kind}: {}", stderr(&output));
+            assert!(
+                stderr(&output).contains(says),
+                "{kind}: {}",
+                stderr(&output)
+            );
         }
-        let output = ping("tcp+tls://127.0.0.1:1", &[pki.trusting("ca"), pki.showing(name)].concat());
+        let output = ping(
+            "tcp+tls://127.0.0.1:1",
+            &[pki.trusting("ca"), pki.showing(name)].concat(),
+        );
         assert_eq!(output.status.code(), Some(3));
         assert!(stderr(&output).contains(says), "{}", stderr(&output));
     }
     let output = netping().args(["serve", "quic"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("--tls-self-signed"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("--tls-self-signed"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 /// A ClientHello of TLS 1.2: without the extension that offers 1.3 (RFC 5246, section 7.4.1.2).
@@ -227,7 +323,12 @@ fn client_hello_of_tls12() -> Vec<u8> {
     ]
     .concat();
     let handshake = [&[1, 0][..], &(body.len() as u16).to_be_bytes(), &body].concat();
-    [&[0x16, 3, 1][..], &(handshake.len() as u16).to_be_bytes(), &handshake].concat()
+    [
+        &[0x16, 3, 1][..],
+        &(handshake.len() as u16).to_be_bytes(),
+        &handshake,
+    ]
+    .concat()
 }
 
 #[test]
@@ -258,7 +359,12 @@ fn what_is_no_handshake_of_tls_13_ends_and_is_counted() {
     let server = start("quic", &pki.serving("server", false));
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     for length in [1, 20, 1200, 1400] {
-        socket.send_to(&vec![0xC5; length], server.url.strip_prefix("quic://").unwrap()).unwrap();
+        socket
+            .send_to(
+                &vec![0xC5; length],
+                server.url.strip_prefix("quic://").unwrap(),
+            )
+            .unwrap();
     }
     assert_served("quic", &server, &pki.trusting("ca"));
 }
@@ -268,8 +374,14 @@ fn silent_and_half_open_handshakes_end_by_their_deadline() {
     const EACH: usize = 100;
     let pki = Pki::new();
     for kind in SERVERS {
-        let server =
-            start(kind, &[pki.serving("server", false), vec!["--first-byte-timeout=300ms".to_owned()]].concat());
+        let server = start(
+            kind,
+            &[
+                pki.serving("server", false),
+                vec!["--first-byte-timeout=300ms".to_owned()],
+            ]
+            .concat(),
+        );
         let address = server.url.split("://").nth(1).unwrap();
         // A server that has just started would lose datagrams.
         assert_served(kind, &server, &pki.trusting("ca"));
@@ -280,7 +392,9 @@ fn silent_and_half_open_handshakes_end_by_their_deadline() {
             let open = |number: usize| {
                 let mut stream = TcpStream::connect(address).unwrap();
                 // Every other is silent; the others stop within their first message.
-                stream.write_all(&hello[..if number.is_multiple_of(2) { 0 } else { 30 }]).unwrap();
+                stream
+                    .write_all(&hello[..if number.is_multiple_of(2) { 0 } else { 30 }])
+                    .unwrap();
                 stream
             };
             Box::new((0..EACH).map(open).collect::<Vec<_>>())
@@ -296,10 +410,13 @@ fn the_cipher_suite_that_is_asked_for_is_used() {
     let pki = Pki::new();
     for kind in ["tokio", "grpc"] {
         let server = start(kind, &pki.serving("server", false));
-        for (cipher, suite) in [("aes128", "TLS13_AES_128_GCM_SHA256"), ("chacha20", "TLS13_CHACHA20_POLY1305_SHA256")]
-        {
+        for (cipher, suite) in [
+            ("aes128", "TLS13_AES_128_GCM_SHA256"),
+            ("chacha20", "TLS13_CHACHA20_POLY1305_SHA256"),
+        ] {
             let file = pki.path("run.json");
-            let flags = ["--tls-cipher", cipher, "--json", file.to_str().unwrap()].map(str::to_owned);
+            let flags =
+                ["--tls-cipher", cipher, "--json", file.to_str().unwrap()].map(str::to_owned);
             assert_served(cipher, &server, &[&pki.trusting("ca")[..], &flags].concat());
             assert_eq!(load(&file)["steps"][0]["security"]["cipher_suite"], suite);
         }
@@ -309,23 +426,36 @@ fn the_cipher_suite_that_is_asked_for_is_used() {
     assert_served(
         "quic",
         &server,
-        &[&pki.trusting("ca")[..], &["--tls-cipher", "chacha20"].map(str::to_owned)].concat(),
+        &[
+            &pki.trusting("ca")[..],
+            &["--tls-cipher", "chacha20"].map(str::to_owned),
+        ]
+        .concat(),
     );
 }
 
 /// Opens of which the server never hears again: only the first datagram of each is passed on to it.
 fn half_open_quic(address: &str, count: usize) -> Vec<UdpSocket> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
-        let options = ClientOptions { insecure: true, ..ClientOptions::default() };
-        let tls = quinn::crypto::rustls::QuicClientConfig::try_from(tls::client(&options, &[ALPN_NETPING]).unwrap());
+        let options = ClientOptions {
+            insecure: true,
+            ..ClientOptions::default()
+        };
+        let tls = quinn::crypto::rustls::QuicClientConfig::try_from(
+            tls::client(&options, &[ALPN_NETPING]).unwrap(),
+        );
         let config = quinn::ClientConfig::new(Arc::new(tls.unwrap()));
         let mut sockets = Vec::new();
         for _ in 0..count {
             let between = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
             let endpoint = quinn::Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-            let _connecting =
-                endpoint.connect_with(config.clone(), between.local_addr().unwrap(), "localhost").unwrap();
+            let _connecting = endpoint
+                .connect_with(config.clone(), between.local_addr().unwrap(), "localhost")
+                .unwrap();
             let mut datagram = [0; 2000];
             // A hello with a post-quantum key takes two datagrams; the server cannot answer one of them.
             let length = between.recv(&mut datagram).await.unwrap();
@@ -341,8 +471,19 @@ fn a_shared_key_lets_in_who_has_it() {
     let folder = tempfile::tempdir().unwrap();
     let key = |name: &str| {
         let out = folder.path().join(name);
-        assert!(netping().args(["certs", "--psk", "--out"]).arg(&out).output().unwrap().status.success());
-        vec!["--psk-file".to_owned(), out.join("psk.key").to_str().unwrap().to_owned()]
+        assert!(
+            netping()
+                .args(["certs", "--psk", "--out"])
+                .arg(&out)
+                .output()
+                .unwrap()
+                .status
+                .success()
+        );
+        vec![
+            "--psk-file".to_owned(),
+            out.join("psk.key").to_str().unwrap().to_owned(),
+        ]
     };
     let (ours, theirs) = (key("ours"), key("theirs"));
     let server = start("tokio", &ours);
@@ -350,11 +491,19 @@ fn a_shared_key_lets_in_who_has_it() {
     assert_served("the key", &server, &ours);
     let output = ping(&server.url, &[]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("--psk-file"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("--psk-file"),
+        "{}",
+        stderr(&output)
+    );
     fs::set_permissions(&ours[1], fs::Permissions::from_mode(0o604)).unwrap();
     let output = ping(&server.url, &ours);
     assert_eq!(output.status.code(), Some(3));
-    assert!(stderr(&output).contains(&format!("chmod 600 {}", ours[1])), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains(&format!("chmod 600 {}", ours[1])),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
@@ -366,14 +515,34 @@ fn no_log_has_a_key_in_it() {
     let hex = "30313233343536373839";
     let shared = ["--psk-file".to_owned(), pki.file("psk")];
     for (kind, serving, trusting) in [
-        ("tokio", &pki.serving("server", false)[..], &pki.trusting("ca")[..]),
-        ("grpc", &pki.serving("server", false)[..], &pki.trusting("ca")[..]),
-        ("quic", &pki.serving("server", false)[..], &pki.trusting("ca")[..]),
+        (
+            "tokio",
+            &pki.serving("server", false)[..],
+            &pki.trusting("ca")[..],
+        ),
+        (
+            "grpc",
+            &pki.serving("server", false)[..],
+            &pki.trusting("ca")[..],
+        ),
+        (
+            "quic",
+            &pki.serving("server", false)[..],
+            &pki.trusting("ca")[..],
+        ),
         ("tokio", &shared[..], &shared[..]),
     ] {
         let log = pki.path("log");
         let mut child = netping()
-            .args(["serve", "--die-with-parent", kind, "--listen", "127.0.0.1:0", "--metrics", "off"])
+            .args([
+                "serve",
+                "--die-with-parent",
+                kind,
+                "--listen",
+                "127.0.0.1:0",
+                "--metrics",
+                "off",
+            ])
             .args(serving)
             .env("RUST_LOG", "trace")
             .stderr(fs::File::create(&log).unwrap())
@@ -381,7 +550,11 @@ fn no_log_has_a_key_in_it() {
             .spawn()
             .unwrap();
         let mut url = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut url).unwrap();
+        std::io::BufRead::read_line(
+            &mut std::io::BufReader::new(child.stdout.take().unwrap()),
+            &mut url,
+        )
+        .unwrap();
         let url = url.trim().strip_prefix("listening ").unwrap();
         let output = netping()
             .args(["latency", url, "--samples", "5", "--warmup", "0s"])
@@ -394,7 +567,12 @@ fn no_log_has_a_key_in_it() {
         child.kill().unwrap();
         child.wait().unwrap();
         let text = fs::read_to_string(&log).unwrap() + &stderr(&output);
-        for secret in [line, "0123456789abcdefghijklmnopqrstuv", hex, "48, 49, 50, 51, 52"] {
+        for secret in [
+            line,
+            "0123456789abcdefghijklmnopqrstuv",
+            hex,
+            "48, 49, 50, 51, 52",
+        ] {
             assert!(!text.contains(secret), "{kind}: {secret}");
         }
     }
@@ -406,16 +584,42 @@ fn connect_tells_what_each_part_takes() {
     let file = pki.path("result.json");
     for (kind, flags, phases) in [
         ("tokio", vec![], &["first_call", "tcp", "total"][..]),
-        ("tokio", pki.serving("server", false), &["first_call", "handshake", "tcp", "total"]),
-        ("grpc", pki.serving("server", false), &["first_call", "handshake", "http2", "tcp", "total"]),
-        ("quic", pki.serving("server", false), &["first_call", "handshake", "total"]),
+        (
+            "tokio",
+            pki.serving("server", false),
+            &["first_call", "handshake", "tcp", "total"],
+        ),
+        (
+            "grpc",
+            pki.serving("server", false),
+            &["first_call", "handshake", "http2", "tcp", "total"],
+        ),
+        (
+            "quic",
+            pki.serving("server", false),
+            &["first_call", "handshake", "total"],
+        ),
     ] {
         let server = start(kind, &flags);
         let output = netping()
-            .args(["connect", &server.url, "-n", "50", "-c", "2", "--warmup", "0s", "--json"])
+            .args([
+                "connect",
+                &server.url,
+                "-n",
+                "50",
+                "-c",
+                "2",
+                "--warmup",
+                "0s",
+                "--json",
+            ])
             .arg(&file)
             .args(NO_METRICS)
-            .args(if flags.is_empty() { vec![] } else { pki.trusting("ca") })
+            .args(if flags.is_empty() {
+                vec![]
+            } else {
+                pki.trusting("ca")
+            })
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
@@ -426,9 +630,20 @@ fn connect_tells_what_each_part_takes() {
             assert_eq!(of["time"]["count"], 50, "{kind} {phase}");
         }
         // No part is longer than the whole.
-        let mean = |phase: &str| connect.get(phase).map_or(0.0, |of| of["time"]["mean"].as_f64().unwrap());
-        let parts: f64 = phases.iter().filter(|phase| **phase != "total").map(|phase| mean(phase)).sum();
-        assert!((parts / mean("total") - 1.0).abs() < 0.01, "{kind}: {connect:?}");
+        let mean = |phase: &str| {
+            connect
+                .get(phase)
+                .map_or(0.0, |of| of["time"]["mean"].as_f64().unwrap())
+        };
+        let parts: f64 = phases
+            .iter()
+            .filter(|phase| **phase != "total")
+            .map(|phase| mean(phase))
+            .sum();
+        assert!(
+            (parts / mean("total") - 1.0).abs() < 0.01,
+            "{kind}: {connect:?}"
+        );
     }
 }
 
@@ -439,16 +654,57 @@ fn sessions_are_resumed_where_that_is_asked_for() {
         let server = start(kind, &pki.serving("server", false));
         for whether in ["on", "off"] {
             let file = pki.file("result.json");
-            let flags = ["--repeat", "2", "--every", "0s", "--tls-resume", whether, "--json", &file].map(str::to_owned);
-            assert!(ping(&server.url, &[pki.trusting("ca"), flags.to_vec()].concat()).status.success());
+            let flags = [
+                "--repeat",
+                "2",
+                "--every",
+                "0s",
+                "--tls-resume",
+                whether,
+                "--json",
+                &file,
+            ]
+            .map(str::to_owned);
+            assert!(
+                ping(&server.url, &[pki.trusting("ca"), flags.to_vec()].concat())
+                    .status
+                    .success()
+            );
             let run = load(&pki.path("result.json"));
             assert_eq!(run["steps"][0]["security"]["resumed"], false, "{kind}");
-            assert_eq!(run["steps"][1]["security"]["resumed"], whether == "on", "{kind}");
+            assert_eq!(
+                run["steps"][1]["security"]["resumed"],
+                whether == "on",
+                "{kind}"
+            );
             // The connections that are measured, not the one before them.
-            let fresh =
-                ["connect", &server.url, "-n", "20", "--warmup", "0s", "--tls-resume", whether, "--json", &file];
-            assert!(netping().args(fresh).args(NO_METRICS).args(pki.trusting("ca")).output().unwrap().status.success());
-            assert_eq!(load(&pki.path("result.json"))["steps"][0]["security"]["resumed"], whether == "on", "{kind}");
+            let fresh = [
+                "connect",
+                &server.url,
+                "-n",
+                "20",
+                "--warmup",
+                "0s",
+                "--tls-resume",
+                whether,
+                "--json",
+                &file,
+            ];
+            assert!(
+                netping()
+                    .args(fresh)
+                    .args(NO_METRICS)
+                    .args(pki.trusting("ca"))
+                    .output()
+                    .unwrap()
+                    .status
+                    .success()
+            );
+            assert_eq!(
+                load(&pki.path("result.json"))["steps"][0]["security"]["resumed"],
+                whether == "on",
+                "{kind}"
+            );
         }
     }
 }

@@ -71,7 +71,10 @@ impl RequestHeader {
     pub fn decode(input: &[u8]) -> Option<Self> {
         let (payload, rest) = input.split_first_chunk()?;
         let (reply, _) = rest.split_first_chunk()?;
-        Some(Self { payload: u32::from_be_bytes(*payload), reply: Reply::from_wire(u32::from_be_bytes(*reply)) })
+        Some(Self {
+            payload: u32::from_be_bytes(*payload),
+            reply: Reply::from_wire(u32::from_be_bytes(*reply)),
+        })
     }
 }
 
@@ -97,7 +100,10 @@ mod tests {
 
     #[test]
     fn a_header_has_the_documented_bytes() {
-        let header = RequestHeader { payload: 5, reply: Reply::Echo };
+        let header = RequestHeader {
+            payload: 5,
+            reply: Reply::Echo,
+        };
         assert_eq!(header.encode(), [0, 0, 0, 5, 0xFF, 0xFF, 0xFF, 0xFF]);
         assert_eq!(RequestHeader::decode(&header.encode()[..7]), None);
         assert_eq!(reply_length(&[0, 0, 1]), None);

@@ -23,19 +23,31 @@ pub mod target;
 pub mod tls;
 
 /// `echopb.Echo`: the unary echo.
-#[expect(missing_docs, clippy::pedantic, reason = "generated from proto/echo.proto, which has the docs")]
+#[expect(
+    missing_docs,
+    clippy::pedantic,
+    reason = "generated from proto/echo.proto, which has the docs"
+)]
 pub mod echopb {
     tonic::include_proto!("echopb");
 }
 
 /// `pb.Hello`: the 581-byte benchmark message.
-#[expect(missing_docs, clippy::pedantic, reason = "generated from proto/hello.proto, which has the docs")]
+#[expect(
+    missing_docs,
+    clippy::pedantic,
+    reason = "generated from proto/hello.proto, which has the docs"
+)]
 pub mod hello {
     tonic::include_proto!("pb");
 }
 
 /// `grpc_bench.DataService`: one large server stream.
-#[expect(missing_docs, clippy::pedantic, reason = "generated from proto/dataservice.proto, which has the docs")]
+#[expect(
+    missing_docs,
+    clippy::pedantic,
+    reason = "generated from proto/dataservice.proto, which has the docs"
+)]
 pub mod grpc_bench {
     tonic::include_proto!("grpc_bench");
 }

@@ -81,6 +81,13 @@ mod tests {
     fn the_reply_says_ok() {
         let reply = say(benchmark());
         assert_eq!((reply.field1.as_str(), reply.field2), ("OK", 100));
-        assert_eq!(BenchmarkMessage { field1: TEXT.to_owned(), field2: NUMBER, ..reply }, benchmark());
+        assert_eq!(
+            BenchmarkMessage {
+                field1: TEXT.to_owned(),
+                field2: NUMBER,
+                ..reply
+            },
+            benchmark()
+        );
     }
 }

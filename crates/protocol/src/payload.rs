@@ -46,14 +46,24 @@ impl Exchange {
         if reply == Reply::Message {
             return Self::messages();
         }
-        let mut bytes = RequestHeader { payload: length as u32, reply }.encode().to_vec();
+        let mut bytes = RequestHeader {
+            payload: length as u32,
+            reply,
+        }
+        .encode()
+        .to_vec();
         // Letters that differ from byte to byte, so that a shifted reply differs too.
         bytes.extend((0..length).map(|at| b'a' + (at % 23) as u8));
         if length >= TAGGED {
             write_hex(&mut bytes[REQUEST_HEADER..][..8], caller);
         }
         bytes.push(b'\n');
-        let mut exchange = Self { bytes, reply, sequence: 0, messages: None };
+        let mut exchange = Self {
+            bytes,
+            reply,
+            sequence: 0,
+            messages: None,
+        };
         exchange.number();
         exchange
     }
@@ -64,7 +74,12 @@ impl Exchange {
         put_frame(&request, &mut bytes);
         bytes.push(b'\n');
         let reply = message::say(request.clone());
-        Self { bytes, reply: Reply::Message, sequence: 0, messages: Some(Box::new(Messages { request, reply })) }
+        Self {
+            bytes,
+            reply: Reply::Message,
+            sequence: 0,
+            messages: Some(Box::new(Messages { request, reply })),
+        }
     }
 
     /// Goes on to the next request.
@@ -102,7 +117,10 @@ impl Exchange {
     pub fn reply_length(&self) -> usize {
         match self.reply {
             Reply::Echo => self.payload().len(),
-            Reply::Message => self.messages.as_ref().map_or(0, |messages| messages.reply.encoded_len()),
+            Reply::Message => self
+                .messages
+                .as_ref()
+                .map_or(0, |messages| messages.reply.encoded_len()),
             Reply::Bytes(length) => length as usize,
         }
     }
@@ -112,18 +130,28 @@ impl Exchange {
         let payload = self.payload();
         match self.reply {
             Reply::Echo => reply == payload,
-            Reply::Message => BenchmarkMessage::decode(reply).is_ok_and(|reply| self.verify_message(&reply)),
+            Reply::Message => {
+                BenchmarkMessage::decode(reply).is_ok_and(|reply| self.verify_message(&reply))
+            }
             Reply::Bytes(length) => {
-                let payload = if payload.is_empty() { &[FILLER] } else { payload };
+                let payload = if payload.is_empty() {
+                    &[FILLER]
+                } else {
+                    payload
+                };
                 reply.len() == length as usize
-                    && reply.chunks(payload.len()).all(|chunk| *chunk == payload[..chunk.len()])
+                    && reply
+                        .chunks(payload.len())
+                        .all(|chunk| *chunk == payload[..chunk.len()])
             }
         }
     }
 
     /// Whether `reply` is what the server is to make of the message.
     pub fn verify_message(&self, reply: &BenchmarkMessage) -> bool {
-        self.messages.as_ref().is_some_and(|messages| messages.reply == *reply)
+        self.messages
+            .as_ref()
+            .is_some_and(|messages| messages.reply == *reply)
     }
 
     fn number(&mut self) {
@@ -144,7 +172,13 @@ impl Exchange {
 
 /// Appends a message as a frame that asks for a message in return.
 pub fn put_frame(message: &BenchmarkMessage, out: &mut Vec<u8>) {
-    out.put_slice(&RequestHeader { payload: message.encoded_len() as u32, reply: Reply::Message }.encode());
+    out.put_slice(
+        &RequestHeader {
+            payload: message.encoded_len() as u32,
+            reply: Reply::Message,
+        }
+        .encode(),
+    );
     message.encode_raw(out);
 }
 
@@ -156,7 +190,11 @@ const BLOCK: usize = 4 << 10;
 
 /// Appends `payload`, repeated and cut to `length` bytes; an empty payload counts as `x`.
 pub fn repeat_into(payload: &[u8], length: usize, out: &mut impl BufMut) {
-    let payload = if payload.is_empty() { &[FILLER] } else { payload };
+    let payload = if payload.is_empty() {
+        &[FILLER]
+    } else {
+        payload
+    };
     if payload.len() > BLOCK / 2 || length <= payload.len() * 4 {
         return put_repeated(payload, length, out);
     }
@@ -199,7 +237,10 @@ mod tests {
         exchange.advance();
         assert_eq!(exchange.payload(), b"0000002a00000001qrst");
         assert_eq!(exchange.line(), b"0000002a00000001qrst\n");
-        assert_eq!(exchange.frame(), b"\0\0\0\x14\xFF\xFF\xFF\xFF0000002a00000001qrst");
+        assert_eq!(
+            exchange.frame(),
+            b"\0\0\0\x14\xFF\xFF\xFF\xFF0000002a00000001qrst"
+        );
     }
 
     #[test]
@@ -215,9 +256,14 @@ mod tests {
     fn a_message_is_answered_by_what_a_server_makes_of_it() {
         let exchange = Exchange::new(0, 4, Reply::Message);
         assert_eq!(exchange.payload().len(), message::LENGTH);
-        let reply = message::say(BenchmarkMessage::decode(exchange.payload()).unwrap()).encode_to_vec();
+        let reply =
+            message::say(BenchmarkMessage::decode(exchange.payload()).unwrap()).encode_to_vec();
         assert_eq!(reply.len(), exchange.reply_length());
-        assert!(exchange.verify(&reply) && !exchange.verify(exchange.payload()) && !exchange.verify(&reply[1..]));
+        assert!(
+            exchange.verify(&reply)
+                && !exchange.verify(exchange.payload())
+                && !exchange.verify(&reply[1..])
+        );
         let mut again = Vec::new();
         put_frame(exchange.message().unwrap(), &mut again);
         assert_eq!(again, exchange.frame());
@@ -227,7 +273,16 @@ mod tests {
     fn long_replies_repeat_a_payload_of_any_length() {
         for length in [1, 3, 61, 2047, 2048, 2049, 5000] {
             let payload: Vec<u8> = (0..length).map(|at: usize| at as u8).collect();
-            for reply in [0, 1, 4 * length, 4 * length + 1, BLOCK - 1, BLOCK, BLOCK + 1, 100_003] {
+            for reply in [
+                0,
+                1,
+                4 * length,
+                4 * length + 1,
+                BLOCK - 1,
+                BLOCK,
+                BLOCK + 1,
+                100_003,
+            ] {
                 let mut answer = b"before".to_vec();
                 repeat_into(&payload, reply, &mut answer);
                 let expected: Vec<u8> = payload.iter().copied().cycle().take(reply).collect();

@@ -6,8 +6,8 @@
 use std::{fmt, net::IpAddr};
 
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose,
 };
 use rustls::pki_types::DnsName;
 use time::{Duration, OffsetDateTime};
@@ -51,10 +51,16 @@ pub struct Validity {
 impl Validity {
     /// Of a server's or a client's certificate: 825 days, the longest that every platform accepts. It begins a day ago,
     /// for hosts whose clocks are behind.
-    pub const LEAF: Self = Self { from_days: -1, until_days: 824 };
+    pub const LEAF: Self = Self {
+        from_days: -1,
+        until_days: 824,
+    };
 
     /// Of an authority's own certificate: ten years.
-    pub const AUTHORITY: Self = Self { from_days: -1, until_days: 3650 };
+    pub const AUTHORITY: Self = Self {
+        from_days: -1,
+        until_days: 3650,
+    };
 }
 
 /// A certificate and its private key, both as PEM.
@@ -68,14 +74,19 @@ pub struct Issued {
 
 impl Issued {
     fn new(certificate: &Certificate, key: &KeyPair) -> Self {
-        Self { cert_pem: certificate.pem(), key_pem: key.serialize_pem() }
+        Self {
+            cert_pem: certificate.pem(),
+            key_pem: key.serialize_pem(),
+        }
     }
 }
 
 impl fmt::Debug for Issued {
     /// Without the key: it must not end in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Issued").field("cert_pem", &self.cert_pem).finish_non_exhaustive()
+        f.debug_struct("Issued")
+            .field("cert_pem", &self.cert_pem)
+            .finish_non_exhaustive()
     }
 }
 
@@ -97,7 +108,10 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let ca_pem = params.self_signed(&key)?.pem();
-        Ok(Self { ca_pem, issuer: Issuer::new(params, key) })
+        Ok(Self {
+            ca_pem,
+            issuer: Issuer::new(params, key),
+        })
     }
 
     /// Its own certificate as PEM: what the other side is told to trust.
@@ -118,7 +132,12 @@ impl Authority {
     ///
     /// # Errors
     /// [`PkiError`].
-    pub fn issue_valid(&self, role: Role, names: &[String], validity: Validity) -> Result<Issued, PkiError> {
+    pub fn issue_valid(
+        &self,
+        role: Role,
+        names: &[String],
+        validity: Validity,
+    ) -> Result<Issued, PkiError> {
         let params = describe_leaf(role, names, validity)?;
         let key = KeyPair::generate()?;
         Ok(Issued::new(&params.signed_by(&key, &self.issuer)?, &key))
@@ -136,7 +155,11 @@ pub fn self_signed(names: &[String]) -> Result<Issued, PkiError> {
     Ok(Issued::new(&params.self_signed(&key)?, &key))
 }
 
-fn describe_leaf(role: Role, names: &[String], validity: Validity) -> Result<CertificateParams, PkiError> {
+fn describe_leaf(
+    role: Role,
+    names: &[String],
+    validity: Validity,
+) -> Result<CertificateParams, PkiError> {
     let (common_name, purpose) = match role {
         Role::Server => ("netping server", ExtendedKeyUsagePurpose::ServerAuth),
         Role::Client => ("netping client", ExtendedKeyUsagePurpose::ClientAuth),
@@ -149,12 +172,18 @@ fn describe_leaf(role: Role, names: &[String], validity: Validity) -> Result<Cer
     Ok(params)
 }
 
-fn describe(common_name: &str, names: &[String], validity: Validity) -> Result<CertificateParams, PkiError> {
+fn describe(
+    common_name: &str,
+    names: &[String],
+    validity: Validity,
+) -> Result<CertificateParams, PkiError> {
     if let Some(wrong) = names.iter().find(|name| !is_name(name)) {
         return Err(PkiError::Name(wrong.clone()));
     }
     let mut params = CertificateParams::new(names)?;
-    params.distinguished_name.push(DnType::CommonName, common_name);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
     let now = OffsetDateTime::now_utc();
     params.not_before = now + Duration::days(i64::from(validity.from_days));
     params.not_after = now + Duration::days(i64::from(validity.until_days));
@@ -188,7 +217,15 @@ mod tests {
         let seconds = OffsetDateTime::now_utc().unix_timestamp().unsigned_abs();
         let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
         let entity = EndEntityCert::try_from(&certificate)?;
-        entity.verify_for_usage(webpki::ALL_VERIFICATION_ALGS, &anchors, &[], now, usage, None, None)?;
+        entity.verify_for_usage(
+            webpki::ALL_VERIFICATION_ALGS,
+            &anchors,
+            &[],
+            now,
+            usage,
+            None,
+            None,
+        )?;
         entity.verify_is_valid_for_subject_name(&ServerName::try_from(name).unwrap())
     }
 
@@ -196,20 +233,41 @@ mod tests {
     fn a_certificate_is_good_for_its_role_and_its_names_only() {
         let authority = Authority::new().unwrap();
         let roles = [
-            (Role::Server, KeyUsage::server_auth(), KeyUsage::client_auth()),
-            (Role::Client, KeyUsage::client_auth(), KeyUsage::server_auth()),
+            (
+                Role::Server,
+                KeyUsage::server_auth(),
+                KeyUsage::client_auth(),
+            ),
+            (
+                Role::Client,
+                KeyUsage::client_auth(),
+                KeyUsage::server_auth(),
+            ),
         ];
         for (role, own, other) in roles {
-            let certificate = authority.issue(role, &names(&["localhost", "127.0.0.1", "::1"])).unwrap().cert_pem;
+            let certificate = authority
+                .issue(role, &names(&["localhost", "127.0.0.1", "::1"]))
+                .unwrap()
+                .cert_pem;
             for name in ["localhost", "127.0.0.1", "::1"] {
-                assert_eq!(check(&authority.ca_pem(), &certificate, own, name), Ok(()), "{role:?} {name}");
+                assert_eq!(
+                    check(&authority.ca_pem(), &certificate, own, name),
+                    Ok(()),
+                    "{role:?} {name}"
+                );
             }
             for name in ["server.example", "127.0.0.2"] {
                 let answer = check(&authority.ca_pem(), &certificate, own, name);
-                assert!(matches!(answer, Err(Error::CertNotValidForName(_))), "{role:?} {name}: {answer:?}");
+                assert!(
+                    matches!(answer, Err(Error::CertNotValidForName(_))),
+                    "{role:?} {name}: {answer:?}"
+                );
             }
             let answer = check(&authority.ca_pem(), &certificate, other, "localhost");
-            assert!(matches!(answer, Err(Error::RequiredEkuNotFoundContext(_))), "{role:?}: {answer:?}");
+            assert!(
+                matches!(answer, Err(Error::RequiredEkuNotFoundContext(_))),
+                "{role:?}: {answer:?}"
+            );
         }
     }
 
@@ -217,9 +275,19 @@ mod tests {
     fn what_is_over_or_yet_to_come_is_refused() {
         let authority = Authority::new().unwrap();
         let answer = |from_days, until_days| {
-            let validity = Validity { from_days, until_days };
-            let issued = authority.issue_valid(Role::Server, &names(&["localhost"]), validity).unwrap();
-            check(&authority.ca_pem(), &issued.cert_pem, KeyUsage::server_auth(), "localhost")
+            let validity = Validity {
+                from_days,
+                until_days,
+            };
+            let issued = authority
+                .issue_valid(Role::Server, &names(&["localhost"]), validity)
+                .unwrap();
+            check(
+                &authority.ca_pem(),
+                &issued.cert_pem,
+                KeyUsage::server_auth(),
+                "localhost",
+            )
         };
         assert_eq!(answer(-1, 1), Ok(()));
         assert!(matches!(answer(-10, -1), Err(Error::CertExpired { .. })));
@@ -230,8 +298,21 @@ mod tests {
     fn authorities_do_not_vouch_for_each_other_nor_serve() {
         let (one, other) = (Authority::new().unwrap(), Authority::new().unwrap());
         let issued = one.issue(Role::Server, &names(&["localhost"])).unwrap();
-        assert!(check(&other.ca_pem(), &issued.cert_pem, KeyUsage::server_auth(), "localhost").is_err());
-        let answer = check(&one.ca_pem(), &one.ca_pem(), KeyUsage::server_auth(), "localhost");
+        assert!(
+            check(
+                &other.ca_pem(),
+                &issued.cert_pem,
+                KeyUsage::server_auth(),
+                "localhost"
+            )
+            .is_err()
+        );
+        let answer = check(
+            &one.ca_pem(),
+            &one.ca_pem(),
+            KeyUsage::server_auth(),
+            "localhost",
+        );
         assert_eq!(answer, Err(Error::CaUsedAsEndEntity));
     }
 
@@ -239,7 +320,10 @@ mod tests {
     fn a_self_signed_certificate_is_trusted_by_itself_only() {
         let [one, other] = [(); 2].map(|()| self_signed(&names(&["localhost"])).unwrap());
         let usage = KeyUsage::server_auth();
-        assert_eq!(check(&one.cert_pem, &one.cert_pem, usage, "localhost"), Ok(()));
+        assert_eq!(
+            check(&one.cert_pem, &one.cert_pem, usage, "localhost"),
+            Ok(())
+        );
         assert!(check(&other.cert_pem, &one.cert_pem, usage, "localhost").is_err());
     }
 
@@ -248,17 +332,37 @@ mod tests {
         let issued = Authority::new().unwrap().issue(Role::Client, &[]).unwrap();
         let key = KeyPair::from_pem(&issued.key_pem).unwrap();
         let public = key.public_key_raw();
-        assert!(der(&issued.cert_pem).windows(public.len()).any(|window| window == public));
+        assert!(
+            der(&issued.cert_pem)
+                .windows(public.len())
+                .any(|window| window == public)
+        );
         let shown = format!("{issued:?}");
         assert!(shown.contains("BEGIN CERTIFICATE"));
         let secret = issued.key_pem.lines().nth(1).unwrap();
-        assert!(!shown.contains(secret) && !shown.contains("PRIVATE"), "{shown}");
+        assert!(
+            !shown.contains(secret) && !shown.contains("PRIVATE"),
+            "{shown}"
+        );
     }
 
     #[test]
     fn what_cannot_be_a_name_is_told() {
-        for wrong in ["", "two words", "a..b", "-a", "localhost.", "300.1.1.1", "[::1]", "host:8004", "münchen.de"] {
-            assert_eq!(self_signed(&names(&["localhost", wrong])).unwrap_err(), PkiError::Name(wrong.to_owned()));
+        for wrong in [
+            "",
+            "two words",
+            "a..b",
+            "-a",
+            "localhost.",
+            "300.1.1.1",
+            "[::1]",
+            "host:8004",
+            "münchen.de",
+        ] {
+            assert_eq!(
+                self_signed(&names(&["localhost", wrong])).unwrap_err(),
+                PkiError::Name(wrong.to_owned())
+            );
         }
     }
 }

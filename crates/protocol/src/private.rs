@@ -36,12 +36,18 @@ pub enum PrivateFileError {
 /// # Errors
 /// [`PrivateFileError`].
 pub fn open(path: &Path) -> Result<File, PrivateFileError> {
-    let refused = |reason| PrivateFileError::File { path: path.to_owned(), reason };
+    let refused = |reason| PrivateFileError::File {
+        path: path.to_owned(),
+        reason,
+    };
     let file = File::open(path).map_err(refused)?;
     // Of the opened file, not of whatever has the name by now.
     let mode = file.metadata().map_err(refused)?.permissions().mode() & 0o777;
     if mode & LOOSE != 0 {
-        return Err(PrivateFileError::Loose { path: path.to_owned(), mode });
+        return Err(PrivateFileError::Loose {
+            path: path.to_owned(),
+            mode,
+        });
     }
     Ok(file)
 }
@@ -53,6 +59,9 @@ pub fn open(path: &Path) -> Result<File, PrivateFileError> {
 pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>, PrivateFileError> {
     let mut bytes = Vec::new();
     let reading = open(path)?.take(limit as u64).read_to_end(&mut bytes);
-    reading.map_err(|reason| PrivateFileError::File { path: path.to_owned(), reason })?;
+    reading.map_err(|reason| PrivateFileError::File {
+        path: path.to_owned(),
+        reason,
+    })?;
     Ok(bytes)
 }

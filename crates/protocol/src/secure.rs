@@ -75,7 +75,9 @@ impl Connector {
             Self::Plain => Stream::Plain(stream),
             Self::Tls(config, name) => {
                 let connector = TlsConnector::from(Arc::clone(config));
-                Stream::Tls(Box::new(connector.connect(name.clone(), stream).await?.into()))
+                Stream::Tls(Box::new(
+                    connector.connect(name.clone(), stream).await?.into(),
+                ))
             }
             Self::Psk(key) => Stream::Psk(Box::new(Noise::connect(stream, key).await?)),
         })
@@ -104,16 +106,25 @@ impl Acceptor {
     /// # Errors
     /// When the sides do not come to an agreement, or the connection breaks. The connection comes back where its peer
     /// may still read why.
-    pub async fn accept(&self, stream: TcpStream) -> Result<Stream, (io::Error, Option<TcpStream>)> {
+    pub async fn accept(
+        &self,
+        stream: TcpStream,
+    ) -> Result<Stream, (io::Error, Option<TcpStream>)> {
         match self {
             Self::Plain => Ok(Stream::Plain(stream)),
             Self::Tls(config) => {
-                let accepting = TlsAcceptor::from(Arc::clone(config)).accept(stream).into_fallible();
-                let stream = accepting.await.map_err(|(error, stream)| (error, Some(stream)))?;
+                let accepting = TlsAcceptor::from(Arc::clone(config))
+                    .accept(stream)
+                    .into_fallible();
+                let stream = accepting
+                    .await
+                    .map_err(|(error, stream)| (error, Some(stream)))?;
                 Ok(Stream::Tls(Box::new(stream.into())))
             }
             Self::Psk(key) => {
-                let stream = Noise::accept(stream, key).await.map_err(|error| (error, None))?;
+                let stream = Noise::accept(stream, key)
+                    .await
+                    .map_err(|error| (error, None))?;
                 Ok(Stream::Psk(Box::new(stream)))
             }
         }
@@ -122,7 +133,9 @@ impl Acceptor {
 
 /// Whether an I/O error says that TLS or Noise failed: a handshake refused, a message that is not the peer's.
 pub fn is_security_error(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>() || inner.is::<NoiseError>())
+    error
+        .get_ref()
+        .is_some_and(|inner| inner.is::<rustls::Error>() || inner.is::<NoiseError>())
 }
 
 macro_rules! delegate {
@@ -136,13 +149,21 @@ macro_rules! delegate {
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         delegate!(self, stream => Pin::new(stream).poll_read(cx, buf))
     }
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
         delegate!(self, stream => Pin::new(stream).poll_write(cx, data))
     }
 

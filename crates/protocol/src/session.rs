@@ -40,7 +40,10 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_line: line::DEFAULT_MAX, max_frame: frame::DEFAULT_MAX }
+        Self {
+            max_line: line::DEFAULT_MAX,
+            max_frame: frame::DEFAULT_MAX,
+        }
     }
 }
 
@@ -110,12 +113,19 @@ pub struct Session {
 impl Session {
     /// A connection on which nothing has been read yet.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, mode: Mode::Unknown, scanned: 0 }
+        Self {
+            limits,
+            mode: Mode::Unknown,
+            scanned: 0,
+        }
     }
 
     /// A stream that speaks frames from its first byte on, as those of QUIC do.
     pub fn frames(limits: Limits) -> Self {
-        Self { mode: Mode::Frames, ..Self::new(limits) }
+        Self {
+            mode: Mode::Frames,
+            ..Self::new(limits)
+        }
     }
 
     /// Takes the next whole request off `input`; `None` when more bytes are needed.
@@ -150,9 +160,12 @@ impl Session {
             }
             Request::Frame(payload, Reply::Message) => {
                 let request = BenchmarkMessage::decode(payload.clone());
-                let reply = message::say(request.map_err(|error| Violation::Message(error.to_string()))?);
+                let reply =
+                    message::say(request.map_err(|error| Violation::Message(error.to_string()))?);
                 output.extend_from_slice(&(reply.encoded_len() as u32).to_be_bytes());
-                reply.encode(output).map_err(|error| Violation::Message(error.to_string()))?;
+                reply
+                    .encode(output)
+                    .map_err(|error| Violation::Message(error.to_string()))?;
             }
         }
         Ok(())
@@ -211,17 +224,27 @@ impl Session {
             return Ok(None);
         };
         let payload = header.payload as usize;
-        let reply = if let Reply::Bytes(length) = header.reply { length as usize } else { 0 };
+        let reply = if let Reply::Bytes(length) = header.reply {
+            length as usize
+        } else {
+            0
+        };
         let length = payload.max(reply);
         if length > self.limits.max_frame {
-            return Err(Violation::FrameTooLong { length, limit: self.limits.max_frame });
+            return Err(Violation::FrameTooLong {
+                length,
+                limit: self.limits.max_frame,
+            });
         }
         if input.len() < frame::REQUEST_HEADER + payload {
             input.reserve(frame::REQUEST_HEADER + payload - input.len());
             return Ok(None);
         }
         input.advance(frame::REQUEST_HEADER);
-        Ok(Some(Request::Frame(input.split_to(payload).freeze(), header.reply)))
+        Ok(Some(Request::Frame(
+            input.split_to(payload).freeze(),
+            header.reply,
+        )))
     }
 }
 
@@ -240,7 +263,10 @@ mod tests {
     }
 
     fn framed(payload: &[u8], reply: Reply) -> Vec<u8> {
-        let header = RequestHeader { payload: payload.len() as u32, reply };
+        let header = RequestHeader {
+            payload: payload.len() as u32,
+            reply,
+        };
         [&header.encode(), payload].concat()
     }
 
@@ -293,23 +319,37 @@ mod tests {
 
     #[test]
     fn a_message_is_decoded_and_answered() {
-        let message = BenchmarkMessage { field1: "hello".into(), field2: 1, field3: 3, ..Default::default() };
+        let message = BenchmarkMessage {
+            field1: "hello".into(),
+            field2: 1,
+            field3: 3,
+            ..Default::default()
+        };
         let mut input = BytesMut::from(&frame::MAGIC[..]);
         input.extend_from_slice(&framed(&message.encode_to_vec(), Reply::Message));
         let output = serve(&mut Session::new(Limits::default()), &mut input).unwrap();
         let reply = BenchmarkMessage::decode(&output[frame::REPLY_HEADER..]).unwrap();
-        assert_eq!((reply.field1.as_str(), reply.field2, reply.field3), ("OK", 100, 3));
+        assert_eq!(
+            (reply.field1.as_str(), reply.field2, reply.field3),
+            ("OK", 100, 3)
+        );
     }
 
     #[test]
     fn violations_are_told_before_the_rest_arrives() {
-        let limits = Limits { max_line: 8, max_frame: 8 };
+        let limits = Limits {
+            max_line: 8,
+            max_frame: 8,
+        };
         let check = |bytes: &[u8]| serve(&mut Session::new(limits), &mut BytesMut::from(bytes));
         assert_eq!(check(b"123456789"), Err(Violation::LineTooLong(8)));
         assert_eq!(check(b"12345678\n").unwrap(), "12345678\n");
         assert_eq!(check(b"\0NPx"), Err(Violation::Magic));
         assert_eq!(check(b"\x16\x03\x01\x02\n"), Err(Violation::Tls));
-        let long = Violation::FrameTooLong { length: 9, limit: 8 };
+        let long = Violation::FrameTooLong {
+            length: 9,
+            limit: 8,
+        };
         assert_eq!(check(b"\0NP1\0\0\0\x09\0\0\0\0"), Err(long.clone()));
         assert_eq!(check(b"\0NP1\0\0\0\0\0\0\0\x09"), Err(long));
         let bad = check(&[&frame::MAGIC[..], &framed(b"\xff", Reply::Message)].concat());

@@ -58,8 +58,16 @@ pub enum Security {
 
 impl Scheme {
     /// Every scheme there is.
-    pub const ALL: [Self; 8] =
-        [Self::Tcp, Self::TcpTls, Self::TcpPsk, Self::Grpc, Self::GrpcTls, Self::Quic, Self::Http, Self::Https];
+    pub const ALL: [Self; 8] = [
+        Self::Tcp,
+        Self::TcpTls,
+        Self::TcpPsk,
+        Self::Grpc,
+        Self::GrpcTls,
+        Self::Quic,
+        Self::Http,
+        Self::Https,
+    ];
 
     /// As it stands in a URL.
     pub fn as_str(self) -> &'static str {
@@ -118,7 +126,9 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// Not a URL at all.
-    #[error("'{text}' is not a URL ({reason}); a target looks like tcp://HOST:PORT or grpc://HOST:PORT")]
+    #[error(
+        "'{text}' is not a URL ({reason}); a target looks like tcp://HOST:PORT or grpc://HOST:PORT"
+    )]
     Url {
         /// What was given.
         text: String,
@@ -154,7 +164,9 @@ pub enum TargetError {
 }
 
 fn schemes() -> String {
-    Scheme::ALL.map(|scheme| format!("{}://", scheme.as_str())).join(", ")
+    Scheme::ALL
+        .map(|scheme| format!("{}://", scheme.as_str()))
+        .join(", ")
 }
 
 impl Target {
@@ -165,7 +177,10 @@ impl Target {
             IpAddr::V4(address) => Host::Ipv4(address),
             IpAddr::V6(address) => Host::Ipv6(address),
         };
-        Self { host, ..self.clone() }
+        Self {
+            host,
+            ..self.clone()
+        }
     }
 
     /// `HOST:PORT`, as an address to connect to or as an HTTP authority.
@@ -176,7 +191,14 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}:{}{}", self.scheme.as_str(), self.host, self.port, self.path)
+        write!(
+            f,
+            "{}://{}:{}{}",
+            self.scheme.as_str(),
+            self.host,
+            self.port,
+            self.path
+        )
     }
 }
 
@@ -185,28 +207,60 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
         let owned = || text.to_owned();
-        let url = Url::parse(text).map_err(|error| TargetError::Url { text: owned(), reason: error.to_string() })?;
+        let url = Url::parse(text).map_err(|error| TargetError::Url {
+            text: owned(),
+            reason: error.to_string(),
+        })?;
         let scheme = Scheme::ALL
             .into_iter()
             .find(|scheme| scheme.as_str() == url.scheme())
-            .ok_or_else(|| TargetError::Scheme { text: owned(), scheme: url.scheme().to_owned() })?;
-        let name =
-            url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| TargetError::NoHost { text: owned() })?;
+            .ok_or_else(|| TargetError::Scheme {
+                text: owned(),
+                scheme: url.scheme().to_owned(),
+            })?;
+        let name = url
+            .host_str()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(|| TargetError::NoHost { text: owned() })?;
         // For schemes that the URL standard does not know, a host is opaque: `127.0.0.1` would stay a name.
-        let host = Host::parse(name).map_err(|error| TargetError::Url { text: owned(), reason: error.to_string() })?;
+        let host = Host::parse(name).map_err(|error| TargetError::Url {
+            text: owned(),
+            reason: error.to_string(),
+        })?;
         let http = scheme.is_http();
         let extra = [
-            (!url.username().is_empty() || url.password().is_some(), "a user name"),
+            (
+                !url.username().is_empty() || url.password().is_some(),
+                "a user name",
+            ),
             (!http && !matches!(url.path(), "" | "/"), "a path"),
             (!http && url.query().is_some(), "a query"),
             (url.fragment().is_some(), "a fragment"),
         ];
         if let Some((_, part)) = extra.into_iter().find(|(present, _)| *present) {
-            let form = if http { "HOST:PORT/PATH?QUERY" } else { "HOST:PORT" };
-            return Err(TargetError::Extra { text: owned(), scheme: scheme.as_str(), form, part });
+            let form = if http {
+                "HOST:PORT/PATH?QUERY"
+            } else {
+                "HOST:PORT"
+            };
+            return Err(TargetError::Extra {
+                text: owned(),
+                scheme: scheme.as_str(),
+                form,
+                part,
+            });
         }
-        let path = if http { url[Position::BeforePath..Position::AfterQuery].to_owned() } else { String::new() };
-        Ok(Self { scheme, host, port: url.port().unwrap_or(scheme.default_port()), path })
+        let path = if http {
+            url[Position::BeforePath..Position::AfterQuery].to_owned()
+        } else {
+            String::new()
+        };
+        Ok(Self {
+            scheme,
+            host,
+            port: url.port().unwrap_or(scheme.default_port()),
+            path,
+        })
     }
 }
 
@@ -222,18 +276,30 @@ mod tests {
         let target: Target = "grpc://[::1]".parse().unwrap();
         assert_eq!(target.authority(), "[::1]:8005");
         let target: Target = "tcp://server.example".parse().unwrap();
-        assert_eq!(target.at("10.0.0.1".parse().unwrap()).to_string(), "tcp://10.0.0.1:8004");
+        assert_eq!(
+            target.at("10.0.0.1".parse().unwrap()).to_string(),
+            "tcp://10.0.0.1:8004"
+        );
     }
 
     #[test]
     fn http_targets_name_what_to_get() {
         let target: Target = "http://h:8080/10k.bin?x=1".parse().unwrap();
-        assert_eq!((target.scheme, target.port, &*target.path), (Scheme::Http, 8080, "/10k.bin?x=1"));
+        assert_eq!(
+            (target.scheme, target.port, &*target.path),
+            (Scheme::Http, 8080, "/10k.bin?x=1")
+        );
         assert_eq!(target.to_string(), "http://h:8080/10k.bin?x=1");
-        assert_eq!(target.at("10.0.0.1".parse().unwrap()).to_string(), "http://10.0.0.1:8080/10k.bin?x=1");
+        assert_eq!(
+            target.at("10.0.0.1".parse().unwrap()).to_string(),
+            "http://10.0.0.1:8080/10k.bin?x=1"
+        );
         let shown = |text: &str| text.parse::<Target>().unwrap().to_string();
         assert_eq!(shown("http://server.example"), "http://server.example:80/");
-        assert_eq!(shown("http://server.example:80?x"), "http://server.example:80/?x");
+        assert_eq!(
+            shown("http://server.example:80?x"),
+            "http://server.example:80/?x"
+        );
         assert_eq!(shown("https://[::1]/a b"), "https://[::1]:443/a%20b");
         assert_eq!(shown("https://10.0.0.1:80/"), "https://10.0.0.1:80/");
     }

@@ -10,7 +10,8 @@ use std::{
 };
 
 use rustls::{
-    CommonState, DigitallySignedStruct, HandshakeKind, ProtocolVersion, RootCertStore, SignatureScheme,
+    CommonState, DigitallySignedStruct, HandshakeKind, ProtocolVersion, RootCertStore,
+    SignatureScheme,
     client::{
         Resumption,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -103,7 +104,9 @@ pub struct Identity {
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Identity")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -115,9 +118,15 @@ impl Identity {
     pub fn read(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = read_certificates(certificates)?;
         let key_text = private::read(key, LONGEST_KEY)?;
-        let key = PrivateKeyDer::from_pem_slice(&key_text)
-            .map_err(|_| TlsError::Empty { path: key.to_owned(), what: "private key" })?;
-        Ok(Self { path: certificates.to_owned(), chain, key })
+        let key = PrivateKeyDer::from_pem_slice(&key_text).map_err(|_| TlsError::Empty {
+            path: key.to_owned(),
+            what: "private key",
+        })?;
+        Ok(Self {
+            path: certificates.to_owned(),
+            chain,
+            key,
+        })
     }
 
     /// Made up now, for this host alone and from nobody that clients trust.
@@ -126,11 +135,14 @@ impl Identity {
     /// [`TlsError::Config`].
     pub fn self_signed() -> Result<Self, TlsError> {
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-        let issued = pki::self_signed(&names).map_err(|error| TlsError::Config(error.to_string()))?;
+        let issued =
+            pki::self_signed(&names).map_err(|error| TlsError::Config(error.to_string()))?;
         let broken = |error: pem::Error| TlsError::Config(error.to_string());
         Ok(Self {
             path: PathBuf::from("the self-signed certificate"),
-            chain: vec![CertificateDer::from_pem_slice(issued.cert_pem.as_bytes()).map_err(broken)?],
+            chain: vec![
+                CertificateDer::from_pem_slice(issued.cert_pem.as_bytes()).map_err(broken)?,
+            ],
             key: PrivateKeyDer::from_pem_slice(issued.key_pem.as_bytes()).map_err(broken)?,
         })
     }
@@ -142,7 +154,10 @@ fn provider() -> CryptoProvider {
     if !ring_is_faster() {
         return provider;
     }
-    CryptoProvider { cipher_suites: ring::DEFAULT_CIPHER_SUITES.to_vec(), ..provider }
+    CryptoProvider {
+        cipher_suites: ring::DEFAULT_CIPHER_SUITES.to_vec(),
+        ..provider
+    }
 }
 
 /// Whether ring's AES-GCM is faster than that of aws-lc-rs: it has code for CPUs with vector AES and AVX2 (AMD's Zen 3, most
@@ -165,7 +180,11 @@ fn ring_is_faster() -> bool {
 ///
 /// # Errors
 /// [`TlsError`].
-pub fn server(identity: Identity, client_ca: Option<&Path>, alpn: &[&[u8]]) -> Result<ServerConfig, TlsError> {
+pub fn server(
+    identity: Identity,
+    client_ca: Option<&Path>,
+    alpn: &[&[u8]],
+) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])
@@ -173,12 +192,19 @@ pub fn server(identity: Identity, client_ca: Option<&Path>, alpn: &[&[u8]]) -> R
     let builder = match client_ca {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(path)?), provider);
-            builder.with_client_cert_verifier(verifier.build().map_err(|error| TlsError::Config(error.to_string()))?)
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots(path)?), provider);
+            builder.with_client_cert_verifier(
+                verifier
+                    .build()
+                    .map_err(|error| TlsError::Config(error.to_string()))?,
+            )
         }
     };
     let Identity { path, chain, key } = identity;
-    let mut config = builder.with_single_cert(chain, key).map_err(|reason| TlsError::Unusable { path, reason })?;
+    let mut config = builder
+        .with_single_cert(chain, key)
+        .map_err(|reason| TlsError::Unusable { path, reason })?;
     config.alpn_protocols = owned(alpn);
     config.max_fragment_size = Some(LONGEST_RECORD);
     config.ticketer = Ticketer::new().map_err(|error| TlsError::Config(error.to_string()))?;
@@ -208,14 +234,18 @@ pub struct ClientOptions {
 pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, TlsError> {
     let mut provider = provider();
     if let Some(first) = options.cipher {
-        provider.cipher_suites.sort_by_key(|suite| suite.suite() != first);
+        provider
+            .cipher_suites
+            .sort_by_key(|suite| suite.suite() != first);
     }
     let provider = Arc::new(provider);
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| TlsError::Config(error.to_string()))?;
     let builder = if options.insecure {
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+        builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
     } else {
         let roots = match &options.ca {
             Some(path) => roots(path)?,
@@ -227,7 +257,9 @@ pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, T
         None => builder.with_no_client_auth(),
         Some((certificates, key)) => {
             let Identity { path, chain, key } = Identity::read(certificates, key)?;
-            builder.with_client_auth_cert(chain, key).map_err(|reason| TlsError::Unusable { path, reason })?
+            builder
+                .with_client_auth_cert(chain, key)
+                .map_err(|reason| TlsError::Unusable { path, reason })?
         }
     };
     config.alpn_protocols = owned(alpn);
@@ -244,7 +276,9 @@ pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, T
 /// [`TlsError::Name`].
 pub fn server_name(host: &url::Host) -> Result<ServerName<'static>, TlsError> {
     match host {
-        url::Host::Domain(name) => ServerName::try_from(name.clone()).map_err(|_| TlsError::Name(name.clone())),
+        url::Host::Domain(name) => {
+            ServerName::try_from(name.clone()).map_err(|_| TlsError::Name(name.clone()))
+        }
         url::Host::Ipv4(address) => Ok(ServerName::IpAddress((*address).into())),
         url::Host::Ipv6(address) => Ok(ServerName::IpAddress((*address).into())),
     }
@@ -273,11 +307,15 @@ impl Negotiated {
         let unknown = || "unknown".to_owned();
         Self {
             protocol,
-            cipher_suite: state.negotiated_cipher_suite().map_or_else(unknown, |suite| format!("{:?}", suite.suite())),
+            cipher_suite: state
+                .negotiated_cipher_suite()
+                .map_or_else(unknown, |suite| format!("{:?}", suite.suite())),
             key_exchange: state
                 .negotiated_key_exchange_group()
                 .map_or_else(unknown, |group| format!("{:?}", group.name())),
-            resumed: state.handshake_kind().map(|kind| kind == HandshakeKind::Resumed),
+            resumed: state
+                .handshake_kind()
+                .map(|kind| kind == HandshakeKind::Resumed),
         }
     }
 }
@@ -287,16 +325,30 @@ fn owned(alpn: &[&[u8]]) -> Vec<Vec<u8>> {
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let text = std::fs::read(path).map_err(|reason| TlsError::File { path: path.to_owned(), reason })?;
-    let empty = || TlsError::Empty { path: path.to_owned(), what: "certificate" };
+    let text = std::fs::read(path).map_err(|reason| TlsError::File {
+        path: path.to_owned(),
+        reason,
+    })?;
+    let empty = || TlsError::Empty {
+        path: path.to_owned(),
+        what: "certificate",
+    };
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    chain.ok().filter(|chain| !chain.is_empty()).ok_or_else(empty)
+    chain
+        .ok()
+        .filter(|chain| !chain.is_empty())
+        .ok_or_else(empty)
 }
 
 fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in read_certificates(path)? {
-        roots.add(certificate).map_err(|reason| TlsError::Unusable { path: path.to_owned(), reason })?;
+        roots
+            .add(certificate)
+            .map_err(|reason| TlsError::Unusable {
+                path: path.to_owned(),
+                reason,
+            })?;
     }
     Ok(roots)
 }
@@ -305,7 +357,8 @@ fn system_roots() -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        let reason = "this system has no certificate authorities: give the server's with --tls-ca FILE";
+        let reason =
+            "this system has no certificate authorities: give the server's with --tls-ca FILE";
         return Err(TlsError::Config(reason.to_owned()));
     }
     Ok(roots)
@@ -334,7 +387,9 @@ impl ServerCertVerifier for AnyCertificate {
         _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         // Only TLS 1.3 is offered.
-        Err(rustls::Error::General("TLS 1.2 is not spoken here".to_owned()))
+        Err(rustls::Error::General(
+            "TLS 1.2 is not spoken here".to_owned(),
+        ))
     }
 
     fn verify_tls13_signature(
@@ -343,7 +398,12 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -358,13 +418,22 @@ mod tests {
     #[test]
     fn both_libraries_offer_the_same_suites_in_the_same_order() {
         let names = |suites: &[rustls::SupportedCipherSuite]| -> Vec<_> {
-            suites.iter().map(rustls::SupportedCipherSuite::suite).collect()
+            suites
+                .iter()
+                .map(rustls::SupportedCipherSuite::suite)
+                .collect()
         };
-        assert_eq!(names(ring::DEFAULT_CIPHER_SUITES), names(aws_lc_rs::DEFAULT_CIPHER_SUITES));
+        assert_eq!(
+            names(ring::DEFAULT_CIPHER_SUITES),
+            names(aws_lc_rs::DEFAULT_CIPHER_SUITES)
+        );
     }
 
     #[test]
     fn the_hybrid_key_exchange_comes_first() {
-        assert_eq!(provider().kx_groups.first().map(|group| group.name()), Some(rustls::NamedGroup::X25519MLKEM768));
+        assert_eq!(
+            provider().kx_groups.first().map(|group| group.name()),
+            Some(rustls::NamedGroup::X25519MLKEM768)
+        );
     }
 }

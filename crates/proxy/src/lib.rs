@@ -18,8 +18,8 @@ use netping_protocol::{
     target::{Scheme, port},
 };
 use netping_serving::{
-    Accepts, Chassis, CommonArgs, Guard, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError,
-    serve_on_runtimes,
+    Accepts, Chassis, CommonArgs, Guard, Listening, Profile, RuntimeArgs, Service, Shutdown,
+    StartError, serve_on_runtimes,
 };
 use nix::sys::resource::{Resource, getrlimit};
 use tokio::net::TcpStream;
@@ -64,7 +64,9 @@ const MAX_BUFFER: i64 = 16 << 20;
 /// `HOST:PORT`, before the resolver is asked.
 fn host_and_port(text: &str) -> Result<String, String> {
     match text.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && !host.contains('/') && port.parse::<NonZeroU16>().is_ok() => {
+        Some((host, port))
+            if !host.is_empty() && !host.contains('/') && port.parse::<NonZeroU16>().is_ok() =>
+        {
             Ok(text.to_owned())
         }
         _ => Err("an upstream is only HOST:PORT, such as 127.0.0.1:8004 or [::1]:8004".to_owned()),
@@ -72,7 +74,12 @@ fn host_and_port(text: &str) -> Result<String, String> {
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service { scheme: |_| Scheme::Tcp, port: port::PROXY, sockets: |_| 1, serve };
+pub const SERVICE: Service<Args> = Service {
+    scheme: |_| Scheme::Tcp,
+    port: port::PROXY,
+    sockets: |_| 1,
+    serve,
+};
 
 /// Descriptors kept back for everything but connections.
 const RESERVED_FILES: u64 = 64;
@@ -84,7 +91,9 @@ const RESERVED_FILES: u64 = 64;
 pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
     let effort = &args.common.effort;
     if !effort.work.is_zero() || !effort.delay.is_zero() {
-        return Err(StartError::Flags("--work and --delay are for requests, and a relay sees none".to_owned()));
+        return Err(StartError::Flags(
+            "--work and --delay are for requests, and a relay sees none".to_owned(),
+        ));
     }
     let upstream = Upstream::resolve(args)?;
     let mut common = args.common.clone();
@@ -92,21 +101,37 @@ pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Resu
     // No first bytes are due from a client: the upstream may speak first. No drain by EOF: an EOF in mid-stream, which
     // no peer has sent, would pass for a clean end of a message that is cut. Connections end by themselves, or by a
     // reset when the drain times out.
-    let profile = Profile { first_bytes: 0, drain_by_eof: false };
+    let profile = Profile {
+        first_bytes: 0,
+        drain_by_eof: false,
+    };
     let chassis = Chassis::start(&mut listening, &common, profile)?;
-    let relay = Arc::new(Relay { upstream, buffer: args.buffer as usize, chassis: chassis.clone() });
+    let relay = Arc::new(Relay {
+        upstream,
+        buffer: args.buffer as usize,
+        chassis: chassis.clone(),
+    });
     let worker = |mut accepts: Accepts| {
         let relay = Arc::clone(&relay);
         async move {
             while let Some(Ok(accepted)) = accepts.next().await {
                 // Whatever is in the bytes is between the client and the upstream: there is no other kind here.
-                let (Stream::Plain(client), guard) = accepted.into_parts() else { continue };
+                let (Stream::Plain(client), guard) = accepted.into_parts() else {
+                    continue;
+                };
                 let relay = Arc::clone(&relay);
                 tokio::spawn(async move { relay.connection(guard, client).await });
             }
         }
     };
-    serve_on_runtimes(listening.service, &chassis, &args.runtime, &Acceptor::Plain, shutdown, worker)
+    serve_on_runtimes(
+        listening.service,
+        &chassis,
+        &args.runtime,
+        &Acceptor::Plain,
+        shutdown,
+        worker,
+    )
 }
 
 /// Connections at once unless the flags say: each takes two descriptors, where the chassis reckons with one.

@@ -30,15 +30,24 @@ impl Upstream {
         let to = args.to.as_str();
         let addresses: Vec<SocketAddr> = to
             .to_socket_addrs()
-            .map_err(|error| io::Error::new(error.kind(), format!("--to {to} does not resolve: {error}")))?
+            .map_err(|error| {
+                io::Error::new(error.kind(), format!("--to {to} does not resolve: {error}"))
+            })?
             .collect();
         if addresses.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, format!("--to {to} has no address")));
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("--to {to} has no address"),
+            ));
         }
         let size = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         Ok(Self {
             addresses,
-            connect_timeout: if args.connect_timeout.is_zero() { Duration::MAX } else { args.connect_timeout },
+            connect_timeout: if args.connect_timeout.is_zero() {
+                Duration::MAX
+            } else {
+                args.connect_timeout
+            },
             recv_buffer: args.common.recv_buffer.map(size),
             send_buffer: args.common.send_buffer.map(size),
         })

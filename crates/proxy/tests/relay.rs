@@ -46,8 +46,15 @@ impl Relay {
         let metrics = listening.metrics.as_ref().unwrap().local_addr().unwrap();
         let shutdown = Shutdown::new();
         let switch = shutdown.clone();
-        let thread = Some(thread::spawn(move || (SERVICE.serve)(listening, &args, &switch).unwrap()));
-        Self { address, metrics, shutdown, thread }
+        let thread = Some(thread::spawn(move || {
+            (SERVICE.serve)(listening, &args, &switch).unwrap()
+        }));
+        Self {
+            address,
+            metrics,
+            shutdown,
+            thread,
+        }
     }
 
     /// A connection through the relay: the client's end and the server's.
@@ -66,9 +73,13 @@ impl Relay {
     /// A connection whose client has written until nothing went any further, and how many bytes that were.
     fn stalled(&self, upstream: &TcpListener) -> (TcpStream, TcpStream, usize) {
         let (mut client, server) = self.connect(upstream);
-        SockRef::from(&client).set_send_buffer_size(KERNEL_BUFFER).unwrap();
+        SockRef::from(&client)
+            .set_send_buffer_size(KERNEL_BUFFER)
+            .unwrap();
         // Were it too short for a slow machine, the writer would only stop earlier.
-        client.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+        client
+            .set_write_timeout(Some(Duration::from_millis(300)))
+            .unwrap();
         let written = write_pattern(&mut client, 0);
         (client, server, written)
     }
@@ -76,11 +87,17 @@ impl Relay {
     /// The value of a metric, as it stands in the text.
     fn metric(&self, name: &str) -> Option<String> {
         let mut stream = TcpStream::connect(self.metrics).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: test\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nhost: test\r\n\r\n")
+            .unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         assert!(text.starts_with("HTTP/1.1 200"), "{text}");
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned))
+        text.lines().find_map(|line| {
+            line.strip_prefix(name)?
+                .strip_prefix(' ')
+                .map(str::to_owned)
+        })
     }
 
     /// How many errors of this kind the relay has counted.
@@ -101,7 +118,15 @@ impl Drop for Relay {
 }
 
 fn args(to: &str, flags: &[&str]) -> Args {
-    let base = ["proxy", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--to", to];
+    let base = [
+        "proxy",
+        "--listen",
+        "127.0.0.1:0",
+        "--metrics",
+        "127.0.0.1:0",
+        "--to",
+        to,
+    ];
     Args::parse_from(base.iter().chain(flags))
 }
 
@@ -109,8 +134,12 @@ fn args(to: &str, flags: &[&str]) -> Args {
 fn upstream() -> TcpListener {
     let listener = TcpListener::bind(ANY).unwrap();
     // Accepted connections inherit the one, the wait for them is bounded by the other.
-    SockRef::from(&listener).set_recv_buffer_size(KERNEL_BUFFER).unwrap();
-    SockRef::from(&listener).set_read_timeout(Some(PATIENCE)).unwrap();
+    SockRef::from(&listener)
+        .set_recv_buffer_size(KERNEL_BUFFER)
+        .unwrap();
+    SockRef::from(&listener)
+        .set_read_timeout(Some(PATIENCE))
+        .unwrap();
     listener
 }
 
@@ -149,18 +178,25 @@ fn read_exactly(stream: &mut TcpStream, length: usize) -> Vec<u8> {
 
 /// How a read fails.
 fn read_error(stream: &mut TcpStream) -> ErrorKind {
-    stream.read(&mut [0]).expect_err("the stream goes on, or has ended cleanly").kind()
+    stream
+        .read(&mut [0])
+        .expect_err("the stream goes on, or has ended cleanly")
+        .kind()
 }
 
 /// Closes with a reset.
 fn reset(stream: TcpStream) {
-    SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+    SockRef::from(&stream)
+        .set_linger(Some(Duration::ZERO))
+        .unwrap();
     drop(stream);
 }
 
 /// A chunk of the test's bytes for each place in the period.
 fn pattern() -> Vec<u8> {
-    (0..CHUNK + PERIOD).map(|place| (place % PERIOD) as u8).collect()
+    (0..CHUNK + PERIOD)
+        .map(|place| (place % PERIOD) as u8)
+        .collect()
 }
 
 /// Writes the test's bytes from `offset` on, until all are written or a write times out. Returns how far it came.
@@ -189,7 +225,10 @@ fn read_pattern(stream: &mut TcpStream) -> usize {
         if read == 0 {
             return offset;
         }
-        assert!(chunk[..read] == pattern[offset % PERIOD..][..read], "wrong bytes after {offset}");
+        assert!(
+            chunk[..read] == pattern[offset % PERIOD..][..read],
+            "wrong bytes after {offset}"
+        );
         offset += read;
     }
 }
@@ -214,7 +253,9 @@ fn bytes_pass_both_ways_and_either_side_may_end_first() {
     drop(client);
     assert_eq!(read_all(&mut server), b"late");
 
-    eventually("no connection", || relay.metric("netping_connections").as_deref() == Some("0"));
+    eventually("no connection", || {
+        relay.metric("netping_connections").as_deref() == Some("0")
+    });
     assert_eq!(relay.errors("io"), 0);
     assert_eq!(relay.metric("netping_requests_total").as_deref(), Some("0"));
 }
@@ -237,7 +278,14 @@ fn an_upstream_that_does_not_answer_times_out() {
     let (full, address) = bound();
     // Room for one connection that is not accepted; the kernel drops what the next ones send.
     full.listen(0).unwrap();
-    let flags = ["--workers", "1", "--connect-timeout", "200ms", "--drain-timeout", "100ms"];
+    let flags = [
+        "--workers",
+        "1",
+        "--connect-timeout",
+        "200ms",
+        "--drain-timeout",
+        "100ms",
+    ];
     let relay = Relay::start(address, &flags);
     let _clients = [(); 8].map(|()| TcpStream::connect(relay.address).unwrap());
     eventually("a time-out", || relay.errors("upstream_timeout") > 0);
@@ -271,7 +319,10 @@ fn a_reset_is_noticed_after_the_end_of_the_stream() {
 #[test]
 fn a_reset_is_noticed_behind_bytes_that_nobody_reads() {
     let upstream = upstream();
-    let relay = Relay::start(upstream.local_addr().unwrap(), &["--recv-buffer", "262144", "--send-buffer", "262144"]);
+    let relay = Relay::start(
+        upstream.local_addr().unwrap(),
+        &["--recv-buffer", "262144", "--send-buffer", "262144"],
+    );
     let (client, server, _) = relay.stalled(&upstream);
     reset(client);
     eventually("the reset", || server.take_error().unwrap().is_some());
@@ -280,10 +331,16 @@ fn a_reset_is_noticed_behind_bytes_that_nobody_reads() {
 #[test]
 fn a_slow_reader_stops_its_writer_and_gets_every_byte() {
     let upstream = upstream();
-    let relay = Relay::start(upstream.local_addr().unwrap(), &["--recv-buffer", "262144", "--send-buffer", "262144"]);
+    let relay = Relay::start(
+        upstream.local_addr().unwrap(),
+        &["--recv-buffer", "262144", "--send-buffer", "262144"],
+    );
     let (mut client, mut server, written) = relay.stalled(&upstream);
     // Four kernel buffers, which Linux doubles, and the relay's own make little more than 2 MiB.
-    assert!(written < TOTAL / 8, "{written} bytes went where nobody read");
+    assert!(
+        written < TOTAL / 8,
+        "{written} bytes went where nobody read"
+    );
     client.set_write_timeout(Some(PATIENCE)).unwrap();
     let writer = thread::spawn(move || write_pattern(&mut client, written));
     assert_eq!(read_pattern(&mut server), TOTAL);
@@ -293,8 +350,10 @@ fn a_slow_reader_stops_its_writer_and_gets_every_byte() {
 #[test]
 fn a_quiet_connection_is_reset_by_the_idle_deadline_only() {
     let upstream = upstream();
-    let relay =
-        Relay::start(upstream.local_addr().unwrap(), &["--first-byte-timeout", "1ms", "--idle-timeout", "300ms"]);
+    let relay = Relay::start(
+        upstream.local_addr().unwrap(),
+        &["--first-byte-timeout", "1ms", "--idle-timeout", "300ms"],
+    );
     let (mut client, mut server) = relay.connect(&upstream);
     assert_eq!(read_error(&mut client), ErrorKind::ConnectionReset);
     assert_eq!(read_error(&mut server), ErrorKind::ConnectionReset);
@@ -310,7 +369,9 @@ fn a_drain_lets_connections_finish() {
     // What the relay still accepts below ends at once.
     drop(upstream);
     relay.shutdown.trigger();
-    eventually("a closed port", || TcpStream::connect(relay.address).is_err());
+    eventually("a closed port", || {
+        TcpStream::connect(relay.address).is_err()
+    });
     client.write_all(b"last").unwrap();
     assert_eq!(read_exactly(&mut server, 4), b"last");
     server.write_all(b"reply").unwrap();
@@ -321,7 +382,10 @@ fn a_drain_lets_connections_finish() {
 #[test]
 fn a_drain_resets_what_does_not_finish() {
     let upstream = upstream();
-    let relay = Relay::start(upstream.local_addr().unwrap(), &["--drain-timeout", "100ms"]);
+    let relay = Relay::start(
+        upstream.local_addr().unwrap(),
+        &["--drain-timeout", "100ms"],
+    );
     let (mut client, mut server) = relay.connect(&upstream);
     relay.shutdown.trigger();
     assert_eq!(read_error(&mut client), ErrorKind::ConnectionReset);
@@ -334,13 +398,32 @@ fn what_cannot_work_is_refused_at_the_start() {
         let shutdown = Shutdown::new();
         // Whatever starts after all, ends.
         shutdown.trigger();
-        (SERVICE.serve)(Listening::bind(&args.common, 0, 1).unwrap(), args, &shutdown)
+        (SERVICE.serve)(
+            Listening::bind(&args.common, 0, 1).unwrap(),
+            args,
+            &shutdown,
+        )
     };
     // A label has at most 63 bytes, so no resolver needs to ask for this one.
     let nowhere = format!("{}:80", "x".repeat(64));
-    assert!(matches!(start(&args(&nowhere, &[])), Err(StartError::System(_))));
-    assert!(matches!(start(&args("127.0.0.1:80", &["--work", "1us"])), Err(StartError::Flags(_))));
-    for wrong in ["localhost", ":80", "localhost:0", "localhost:http", "tcp://localhost:80"] {
-        assert!(Args::try_parse_from(["proxy", "--to", wrong]).is_err(), "{wrong}");
+    assert!(matches!(
+        start(&args(&nowhere, &[])),
+        Err(StartError::System(_))
+    ));
+    assert!(matches!(
+        start(&args("127.0.0.1:80", &["--work", "1us"])),
+        Err(StartError::Flags(_))
+    ));
+    for wrong in [
+        "localhost",
+        ":80",
+        "localhost:0",
+        "localhost:http",
+        "tcp://localhost:80",
+    ] {
+        assert!(
+            Args::try_parse_from(["proxy", "--to", wrong]).is_err(),
+            "{wrong}"
+        );
     }
 }

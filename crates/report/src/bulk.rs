@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{compare::Estimate, connect::Security, doubt::Doubt, error_kind::ErrorKind, run::Status};
+use crate::{
+    compare::Estimate, connect::Security, doubt::Doubt, error_kind::ErrorKind, run::Status,
+};
 
 /// Fewer runs than these say little about how much they vary.
 const FEWEST: usize = 3;
@@ -57,9 +59,14 @@ impl BulkStep {
         });
         let (made, failed) = self.attempts();
         let doubts = [
-            busy.filter(|&busy| busy >= FULL_CORE).map(|busiest_worker| Doubt::ClientBound { busiest_worker }),
-            (self.runs.len() < FEWEST).then_some(Doubt::FewRuns { runs: self.runs.len() as u64 }),
-            (failed > 0).then(|| Doubt::Errors { share: failed as f64 / made as f64 }),
+            busy.filter(|&busy| busy >= FULL_CORE)
+                .map(|busiest_worker| Doubt::ClientBound { busiest_worker }),
+            (self.runs.len() < FEWEST).then_some(Doubt::FewRuns {
+                runs: self.runs.len() as u64,
+            }),
+            (failed > 0).then(|| Doubt::Errors {
+                share: failed as f64 / made as f64,
+            }),
             shared_host.then_some(Doubt::SharedHost),
         ];
         self.doubts = doubts.into_iter().flatten().collect();
@@ -216,12 +223,22 @@ mod tests {
 
     #[test]
     fn runs_are_summed_up() {
-        let runs = [run(2.0, 0.001, Some(0.25)), run(4.0, 0.009, None), run(3.0, 0.002, Some(0.75))];
+        let runs = [
+            run(2.0, 0.001, Some(0.25)),
+            run(4.0, 0.009, None),
+            run(3.0, 0.002, Some(0.75)),
+        ];
         let summary = BulkSummary::of(&runs).unwrap();
         assert!((summary.gib_per_second.mean - 3.0).abs() < 1e-12);
         assert!((summary.sd.unwrap() - 1.0).abs() < 1e-12);
         assert!((summary.first_byte_seconds - 0.002).abs() < 1e-12);
-        assert_eq!((summary.client_cpu_seconds_per_gib, summary.server_cpu_seconds_per_gib), (Some(0.5), None));
+        assert_eq!(
+            (
+                summary.client_cpu_seconds_per_gib,
+                summary.server_cpu_seconds_per_gib
+            ),
+            (Some(0.5), None)
+        );
         let two = BulkSummary::of(&runs[..2]).unwrap();
         assert!((two.first_byte_seconds - 0.005).abs() < 1e-12);
         let one = BulkSummary::of(&runs[..1]).unwrap();
@@ -239,7 +256,10 @@ mod tests {
         let mut bad = step(vec![run(2.0, 0.001, Some(0.49)); 2]);
         bad.errors.insert(ErrorKind::Mismatch, 2);
         bad.settle(true);
-        assert_eq!(names(&bad), ["CLIENT_BOUND", "FEW_RUNS", "ERRORS", "SHARED_HOST"]);
+        assert_eq!(
+            names(&bad),
+            ["CLIENT_BOUND", "FEW_RUNS", "ERRORS", "SHARED_HOST"]
+        );
         assert!((bad.error_rate() - 0.5).abs() < 1e-12);
         assert!(step(Vec::new()).error_rate().abs() < 1e-12);
     }

@@ -25,18 +25,29 @@ pub(crate) fn check(run: &Run) -> Result<(), String> {
         check_step(step).map_err(|what| format!("step {} ({}): {what}", at + 1, step.target))?;
     }
     for (at, bulk) in run.bulk.iter().enumerate() {
-        check_bulk(bulk).map_err(|what| format!("bulk stream {} ({}): {what}", at + 1, bulk.target))?;
+        check_bulk(bulk)
+            .map_err(|what| format!("bulk stream {} ({}): {what}", at + 1, bulk.target))?;
     }
     for (at, overhead) in run.overheads.iter().enumerate() {
-        check_overhead(overhead)
-            .map_err(|what| format!("overhead {} ({} of {}): {what}", at + 1, overhead.measure, overhead.via))?;
+        check_overhead(overhead).map_err(|what| {
+            format!(
+                "overhead {} ({} of {}): {what}",
+                at + 1,
+                overhead.measure,
+                overhead.via
+            )
+        })?;
     }
     Ok(())
 }
 
 fn check_step(step: &Step) -> Result<(), String> {
     let (settings, summary) = (&step.settings, &step.summary);
-    let sizes = [("callers", settings.callers), ("connections", settings.connections), ("workers", settings.workers)];
+    let sizes = [
+        ("callers", settings.callers),
+        ("connections", settings.connections),
+        ("workers", settings.workers),
+    ];
     for (name, size) in sizes {
         if size == 0 || size > u32::MAX as usize {
             return Err(format!("{size} {name}"));
@@ -52,7 +63,10 @@ fn check_step(step: &Step) -> Result<(), String> {
     for (name, count) in counts {
         within(name, count.map(|count| count as f64))?;
     }
-    if step.window_started_at.is_some_and(|start| start > i64::MAX.unsigned_abs()) {
+    if step
+        .window_started_at
+        .is_some_and(|start| start > i64::MAX.unsigned_abs())
+    {
         return Err("window_started_at is out of range".to_owned());
     }
     if summary.seconds > LONGEST_WINDOW {
@@ -64,12 +78,24 @@ fn check_step(step: &Step) -> Result<(), String> {
         ("rate_half_width", summary.precision.rate_half_width),
         ("planned_rate", settings.planned_rate),
         ("warmup_seconds", Some(settings.warmup_seconds)),
-        ("client_cpu_us_per_request", step.cost.client_cpu_us_per_request),
-        ("server.cpu_seconds", step.cost.server.as_ref().map(|server| server.cpu_seconds)),
-        ("server.cpu_us_per_request", step.cost.server_cpu_us_per_request()),
+        (
+            "client_cpu_us_per_request",
+            step.cost.client_cpu_us_per_request,
+        ),
+        (
+            "server.cpu_seconds",
+            step.cost.server.as_ref().map(|server| server.cpu_seconds),
+        ),
+        (
+            "server.cpu_us_per_request",
+            step.cost.server_cpu_us_per_request(),
+        ),
         (
             "server.context_switches_per_request",
-            step.cost.server.as_ref().and_then(|server| server.context_switches_per_request),
+            step.cost
+                .server
+                .as_ref()
+                .and_then(|server| server.context_switches_per_request),
         ),
     ];
     for (name, number) in numbers {
@@ -86,10 +112,15 @@ fn check_step(step: &Step) -> Result<(), String> {
 /// Whether the accounts add up.
 fn check_counts(summary: &Summary) -> Result<(), String> {
     let accounting = &summary.accounting;
-    let others = accounting.errors.values().chain([&accounting.in_flight, &accounting.not_sent]);
+    let others = accounting
+        .errors
+        .values()
+        .chain([&accounting.in_flight, &accounting.not_sent]);
     let sum = others.copied().try_fold(accounting.ok, u64::checked_add);
     if sum != Some(summary.scheduled) || summary.scheduled > MOST {
-        return Err("'scheduled' is not the sum of 'ok', 'errors', 'in_flight' and 'not_sent'".to_owned());
+        return Err(
+            "'scheduled' is not the sum of 'ok', 'errors', 'in_flight' and 'not_sent'".to_owned(),
+        );
     }
     if summary.late > accounting.ok || summary.early > summary.outside_ok {
         return Err("'late' is more than 'ok', or 'early' more than 'outside_ok'".to_owned());
@@ -105,9 +136,15 @@ fn check_intervals(step: &Step) -> Result<(), String> {
         }
     }
     for second in &step.intervals {
-        let most = [second.ok, second.errors, second.start_ns >> 10].into_iter().max().unwrap_or(0);
+        let most = [second.ok, second.errors, second.start_ns >> 10]
+            .into_iter()
+            .max()
+            .unwrap_or(0);
         if second.length_ns > INTERVAL || most > MOST {
-            return Err(format!("a second of {} ns at {} ns", second.length_ns, second.start_ns));
+            return Err(format!(
+                "a second of {} ns at {} ns",
+                second.length_ns, second.start_ns
+            ));
         }
     }
     Ok(())
@@ -118,19 +155,34 @@ fn check_intervals(step: &Step) -> Result<(), String> {
 fn check_times(step: &Step) -> Result<(), String> {
     let (summary, texts) = (&step.summary, &step.histograms);
     check_time("service_time", &texts.service_time, &summary.service_time)?;
-    check_time("response_time", &texts.response_time, &summary.response_time)?;
+    check_time(
+        "response_time",
+        &texts.response_time,
+        &summary.response_time,
+    )?;
     check_time("lag", &texts.lag, &summary.lag)?;
     check_time("failed_time", &texts.failed_time, &summary.failed_time)?;
-    if summary.service_time.count != summary.accounting.ok || summary.failed_time.count != summary.accounting.failed() {
-        return Err("service_time or failed_time has not as many samples as there were requests".to_owned());
+    if summary.service_time.count != summary.accounting.ok
+        || summary.failed_time.count != summary.accounting.failed()
+    {
+        return Err(
+            "service_time or failed_time has not as many samples as there were requests".to_owned(),
+        );
     }
-    step.connect.values().try_for_each(|phase| check_time("connect", &phase.histogram, &phase.time))
+    step.connect
+        .values()
+        .try_for_each(|phase| check_time("connect", &phase.histogram, &phase.time))
 }
 
 fn check_time(name: &str, text: &str, time: &Distribution) -> Result<(), String> {
-    let histogram = decode_histogram(text).map_err(|error| format!("the histogram of {name}: {error}"))?;
+    let histogram =
+        decode_histogram(text).map_err(|error| format!("the histogram of {name}: {error}"))?;
     if histogram.len() != time.count {
-        return Err(format!("{name} says {} samples, and its histogram has {}", time.count, histogram.len()));
+        return Err(format!(
+            "{name} says {} samples, and its histogram has {}",
+            time.count,
+            histogram.len()
+        ));
     }
     within(name, time.mean)?;
     within(name, time.sd)?;
@@ -152,8 +204,14 @@ fn check_bulk(bulk: &BulkStep) -> Result<(), String> {
             ("half_width", rate.half_width),
             ("sd", summary.sd),
             ("first_byte_seconds", Some(summary.first_byte_seconds)),
-            ("client_cpu_seconds_per_gib", summary.client_cpu_seconds_per_gib),
-            ("server_cpu_seconds_per_gib", summary.server_cpu_seconds_per_gib),
+            (
+                "client_cpu_seconds_per_gib",
+                summary.client_cpu_seconds_per_gib,
+            ),
+            (
+                "server_cpu_seconds_per_gib",
+                summary.server_cpu_seconds_per_gib,
+            ),
         ];
         for (name, number) in numbers {
             within(name, number)?;

@@ -112,16 +112,29 @@ impl Collector {
         // The same goes for slots: a server that dies leaves them empty to the end.
         let slots = self.slots.len().max((window.end / SLOT) as usize);
         self.slots.resize(slots, 0);
-        let whole: Vec<&Second> = self.intervals.range(..length / INTERVAL).map(|(_, second)| second).collect();
-        let rates: Vec<f64> = whole.iter().map(|second| second.arrived() as f64 * 1e9 / INTERVAL as f64).collect();
-        let mut times: Vec<Sparse> = whole.iter().map(|second| second.times(self.kind).to_vec()).collect();
+        let whole: Vec<&Second> = self
+            .intervals
+            .range(..length / INTERVAL)
+            .map(|(_, second)| second)
+            .collect();
+        let rates: Vec<f64> = whole
+            .iter()
+            .map(|second| second.arrived() as f64 * 1e9 / INTERVAL as f64)
+            .collect();
+        let mut times: Vec<Sparse> = whole
+            .iter()
+            .map(|second| second.times(self.kind).to_vec())
+            .collect();
         if self.kind == LoopKind::Open
             && let Some(last) = times.last_mut()
         {
             // Requests of the window whose replies came after it, or never, are in the quantiles: so they are in what the
             // quantiles' intervals are drawn from.
             let mut rest = histogram();
-            let after = self.intervals.range(length / INTERVAL..).flat_map(|(_, second)| second.response.iter());
+            let after = self
+                .intervals
+                .range(length / INTERVAL..)
+                .flat_map(|(_, second)| second.response.iter());
             for &(value, count) in after {
                 rest.saturating_record_n(value, count);
             }
@@ -131,8 +144,11 @@ impl Collector {
             merge(last, &rest);
         }
         let precision = Precision::of(&rates, &times);
-        let intervals =
-            self.intervals.iter().map(|(&index, second)| second.summary(index, self.kind, window)).collect();
+        let intervals = self
+            .intervals
+            .iter()
+            .map(|(&index, second)| second.summary(index, self.kind, window))
+            .collect();
         Collected {
             window,
             accounting,
@@ -206,12 +222,18 @@ impl Second {
 
     /// Response times.
     fn times(&self, kind: LoopKind) -> &[(u64, u64)] {
-        if kind == LoopKind::Open { &self.response } else { &self.service }
+        if kind == LoopKind::Open {
+            &self.response
+        } else {
+            &self.service
+        }
     }
 
     fn summary(&self, index: u64, kind: LoopKind, window: Window) -> IntervalSummary {
         let start = index * INTERVAL;
-        let length = (start + INTERVAL).min(window.end.saturating_sub(window.start)).saturating_sub(start);
+        let length = (start + INTERVAL)
+            .min(window.end.saturating_sub(window.start))
+            .saturating_sub(start);
         let ok = self.arrived();
         let response = self.times(kind);
         IntervalSummary {
@@ -261,7 +283,9 @@ fn merge(sum: &mut Sparse, part: &Histogram) {
         while let Some(entry) = old.next_if(|(value, _)| *value < at) {
             merged.push(entry);
         }
-        let before = old.next_if(|(value, _)| *value == at).map_or(0, |(_, count)| count);
+        let before = old
+            .next_if(|(value, _)| *value == at)
+            .map_or(0, |(_, count)| count);
         merged.push((at, before + count));
     }
     merged.extend(old);
@@ -293,7 +317,12 @@ mod tests {
 
     type Request = (Sample, Result<(), ErrorKind>);
 
-    fn collect(kind: LoopKind, window: Window, workers: &[Vec<Request>], in_flight: &[u64]) -> Collected {
+    fn collect(
+        kind: LoopKind,
+        window: Window,
+        workers: &[Vec<Request>],
+        in_flight: &[u64],
+    ) -> Collected {
         let mut collector = Collector::new(kind);
         for requests in workers {
             let mut kept = Vec::new();
@@ -311,10 +340,20 @@ mod tests {
     }
 
     fn ok(start: u64, end: u64) -> Request {
-        (Sample { intended: start, start, end }, Ok(()))
+        (
+            Sample {
+                intended: start,
+                start,
+                end,
+            },
+            Ok(()),
+        )
     }
 
-    const WINDOW: Window = Window { start: 1000, end: 2000 };
+    const WINDOW: Window = Window {
+        start: 1000,
+        end: 2000,
+    };
 
     #[test]
     fn a_closed_loop_counts_what_ends_in_the_window() {
@@ -328,10 +367,27 @@ mod tests {
 
     #[test]
     fn a_closed_loop_counts_failures_that_began_in_the_window() {
-        let failed = |start, end| (Sample { intended: start, start, end }, Err(ErrorKind::Timeout));
-        let requests = vec![failed(10, 999), failed(10, 1000), failed(1999, 9000), failed(2000, 9000)];
+        let failed = |start, end| {
+            (
+                Sample {
+                    intended: start,
+                    start,
+                    end,
+                },
+                Err(ErrorKind::Timeout),
+            )
+        };
+        let requests = vec![
+            failed(10, 999),
+            failed(10, 1000),
+            failed(1999, 9000),
+            failed(2000, 9000),
+        ];
         let collected = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
-        assert_eq!(collected.accounting.errors, BTreeMap::from([(ErrorKind::Timeout, 2)]));
+        assert_eq!(
+            collected.accounting.errors,
+            BTreeMap::from([(ErrorKind::Timeout, 2)])
+        );
         assert_eq!(collected.outside, Outside { ok: 0, errors: 2 });
     }
 
@@ -344,8 +400,22 @@ mod tests {
 
     #[test]
     fn an_open_loop_counts_what_was_due_in_the_window() {
-        let due = |intended, start, end| (Sample { intended, start, end }, Ok(()));
-        let requests = vec![due(999, 1500, 1600), due(1000, 1100, 1300), due(1999, 5000, 6000), due(2000, 2000, 2100)];
+        let due = |intended, start, end| {
+            (
+                Sample {
+                    intended,
+                    start,
+                    end,
+                },
+                Ok(()),
+            )
+        };
+        let requests = vec![
+            due(999, 1500, 1600),
+            due(1000, 1100, 1300),
+            due(1999, 5000, 6000),
+            due(2000, 2000, 2100),
+        ];
         let collected = collect(LoopKind::Open, WINDOW, &[requests], &[50_000]);
         assert_eq!(collected.accounting.ok, 2);
         assert_eq!(collected.outside, Outside { ok: 2, errors: 0 });
@@ -366,26 +436,52 @@ mod tests {
     #[test]
     fn a_second_in_which_nothing_ended_is_one_too() {
         const SECOND: u64 = 1_000_000_000;
-        let window = Window { start: SECOND, end: 5 * SECOND + SECOND / 2 };
+        let window = Window {
+            start: SECOND,
+            end: 5 * SECOND + SECOND / 2,
+        };
         // The server stands still for the second and the third second, and to the end.
         let requests = vec![ok(SECOND, SECOND + 1000), ok(SECOND + 2000, 4 * SECOND + 7)];
         let collected = collect(LoopKind::Closed, window, &[requests], &[]);
-        let seconds: Vec<_> =
-            collected.intervals.iter().map(|second| (second.start_ns, second.length_ns, second.ok)).collect();
+        let seconds: Vec<_> = collected
+            .intervals
+            .iter()
+            .map(|second| (second.start_ns, second.length_ns, second.ok))
+            .collect();
         let whole = |index, ok| (index * SECOND, SECOND, ok);
-        assert_eq!(seconds, [whole(0, 1), whole(1, 0), whole(2, 0), whole(3, 1), (4 * SECOND, SECOND / 2, 0)]);
+        assert_eq!(
+            seconds,
+            [
+                whole(0, 1),
+                whole(1, 0),
+                whole(2, 0),
+                whole(3, 1),
+                (4 * SECOND, SECOND / 2, 0)
+            ]
+        );
         assert_eq!(collected.window_slots().len(), 45);
-        assert_eq!((collected.intervals[1].service_p50, collected.intervals[1].response_max), (None, None));
+        assert_eq!(
+            (
+                collected.intervals[1].service_p50,
+                collected.intervals[1].response_max
+            ),
+            (None, None)
+        );
     }
 
     #[test]
     fn replies_after_an_open_window_widen_the_interval_of_its_quantiles() {
         const SECOND: u64 = 1_000_000_000;
-        let window = Window { start: 0, end: 10 * SECOND };
+        let window = Window {
+            start: 0,
+            end: 10 * SECOND,
+        };
         // A hundred each second take 1 ms; the last twenty wait for half a second, and one has no reply at all.
         let due = |number: u64| number * SECOND / 100;
         let slow = |number| if number < 980 { 1_000_000 } else { SECOND / 2 };
-        let requests = (0..1000).map(|number| ok(due(number), due(number) + slow(number))).collect();
+        let requests = (0..1000)
+            .map(|number| ok(due(number), due(number) + slow(number)))
+            .collect();
         let collected = collect(LoopKind::Open, window, &[requests], &[SECOND]);
         let [_, high] = collected.precision.p99.unwrap();
         assert!(high >= SECOND / 2, "{high}");

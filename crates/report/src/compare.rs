@@ -22,15 +22,23 @@ impl Estimate {
     /// The mean of `values`, which are independent; `None` without any.
     pub fn of(values: &[f64]) -> Option<Self> {
         let moments = Moments::of(values)?;
-        let half_width = moments.error().and_then(|error| Some(error * t_quantile(moments.n - 1.0)?));
-        Some(Self { mean: moments.mean, half_width })
+        let half_width = moments
+            .error()
+            .and_then(|error| Some(error * t_quantile(moments.n - 1.0)?));
+        Some(Self {
+            mean: moments.mean,
+            half_width,
+        })
     }
 
     /// A quantile, in per cent, of all trials together, with its interval from whole trials drawn anew: what
     /// [`Difference::of_quantiles`] compares. `None` with a single trial.
     pub fn of_quantile<B: AsRef<[(u64, u64)]>>(trials: &[B], percent: f64) -> Option<Self> {
         let side = Side::of_quantile(trials, percent)?;
-        Some(Self { mean: side.value, half_width: Some(side.error * t_quantile(side.n - 1.0)?) })
+        Some(Self {
+            mean: side.value,
+            half_width: Some(side.error * t_quantile(side.n - 1.0)?),
+        })
     }
 }
 
@@ -71,7 +79,11 @@ impl Difference {
     pub fn between(first: &[f64], second: &[f64], comparisons: usize) -> Option<Self> {
         let side = |values| {
             let moments = Moments::of(values)?;
-            Some(Side { n: moments.n, value: moments.mean, error: moments.error()? })
+            Some(Side {
+                n: moments.n,
+                value: moments.mean,
+                error: moments.error()?,
+            })
         };
         Self::welch(side(first)?, side(second)?, comparisons)
     }
@@ -86,7 +98,11 @@ impl Difference {
         percent: f64,
         comparisons: usize,
     ) -> Option<Self> {
-        Self::welch(Side::of_quantile(first, percent)?, Side::of_quantile(second, percent)?, comparisons)
+        Self::welch(
+            Side::of_quantile(first, percent)?,
+            Side::of_quantile(second, percent)?,
+            comparisons,
+        )
     }
 
     fn welch(a: Side, b: Side, comparisons: usize) -> Option<Self> {
@@ -124,10 +140,16 @@ impl Side {
     pub fn of_quantile<B: AsRef<[(u64, u64)]>>(trials: &[B], percent: f64) -> Option<Self> {
         let n = trials.len() as f64;
         let blocks = Blocks::new(trials);
-        let quantile = |counts: &[u64]| blocks.quantile(counts, percent / 100.0).map(|value| value as f64);
+        let quantile = |counts: &[u64]| {
+            blocks
+                .quantile(counts, percent / 100.0)
+                .map(|value| value as f64)
+        };
         // The same trials give the same answer.
         let mut random = ChaCha8Rng::seed_from_u64(0);
-        let drawn: Option<Vec<f64>> = (0..RESAMPLES).map(|_| quantile(&blocks.draw(&mut random))).collect();
+        let drawn: Option<Vec<f64>> = (0..RESAMPLES)
+            .map(|_| quantile(&blocks.draw(&mut random)))
+            .collect();
         let spread = Moments::of(&drawn?)?.variance?.sqrt();
         // Draws from n trials vary by a factor of (n - 1) / n less than trials do.
         (trials.len() > 1).then_some(Self {
@@ -150,7 +172,11 @@ impl Moments {
         let n = values.len() as f64;
         let mean = (n > 0.0).then(|| values.iter().sum::<f64>() / n)?;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        Some(Self { n, mean, variance: (n > 1.0).then(|| squares / (n - 1.0)) })
+        Some(Self {
+            n,
+            mean,
+            variance: (n > 1.0).then(|| squares / (n - 1.0)),
+        })
     }
 
     /// The standard error of the mean.
@@ -161,7 +187,9 @@ impl Moments {
 
 /// The factor that makes a standard error half a 95 % interval.
 pub(crate) fn t_quantile(freedom: f64) -> Option<f64> {
-    StudentsT::new(0.0, 1.0, freedom).ok().map(|t| t.inverse_cdf(0.975))
+    StudentsT::new(0.0, 1.0, freedom)
+        .ok()
+        .map(|t| t.inverse_cdf(0.975))
 }
 
 #[cfg(test)]
@@ -184,33 +212,61 @@ mod tests {
     /// The values of a textbook example of Welch's test: t = -2.46, 24.99 degrees of freedom, p = 0.021.
     #[test]
     fn a_difference_has_welchs_p_value() {
-        let a = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4];
-        let b = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4];
+        let a = [
+            27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7,
+            21.4,
+        ];
+        let b = [
+            27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5,
+            24.4,
+        ];
         let difference = Difference::between(&a, &b, 1).unwrap();
-        assert!((difference.p_value - 0.021).abs() < 5e-4, "{}", difference.p_value);
+        assert!(
+            (difference.p_value - 0.021).abs() < 5e-4,
+            "{}",
+            difference.p_value
+        );
         assert_eq!(difference.shown(true), Shown::Better);
         assert_eq!(difference.shown(false), Shown::Worse);
         assert!(difference.interval[0] > 0.0 && difference.interval[0] < difference.relative);
         let [first, second] = difference.values;
-        assert!(near(first, 20.82) && near(second, 22.9867), "{first} {second}");
-        assert!(near((second - first - difference.half_width) / first, difference.interval[0]));
+        assert!(
+            near(first, 20.82) && near(second, 22.9867),
+            "{first} {second}"
+        );
+        assert!(near(
+            (second - first - difference.half_width) / first,
+            difference.interval[0]
+        ));
         let same = Difference::between(&a, &a, 1).unwrap();
-        assert_eq!((same.relative, same.p_value, same.shown(true)), (0.0, 1.0, Shown::NoDifference));
+        assert_eq!(
+            (same.relative, same.p_value, same.shown(true)),
+            (0.0, 1.0, Shown::NoDifference)
+        );
         assert_eq!(Difference::between(&a, &[1.0], 1), None);
     }
 
     #[test]
     fn quantiles_differ_by_more_than_their_trials_do() {
         // Each trial's values lie around a level of its own.
-        let trials = |levels: [u64; 6]| levels.map(|level| vec![(level, 90), (level + 50, 9), (level * 2, 1)]);
+        let trials = |levels: [u64; 6]| {
+            levels.map(|level| vec![(level, 90), (level + 50, 9), (level * 2, 1)])
+        };
         let a = trials([100, 104, 98, 101, 97, 103]);
         let b = trials([121, 118, 125, 119, 123, 120]);
         let difference = Difference::of_quantiles(&a, &b, 50.0, 3).unwrap();
         assert_eq!(difference.shown(false), Shown::Worse);
-        assert!(difference.interval[0] > 0.1 && difference.interval[1] < 0.35, "{difference:?}");
+        assert!(
+            difference.interval[0] > 0.1 && difference.interval[1] < 0.35,
+            "{difference:?}"
+        );
         let same = Difference::of_quantiles(&a, &a, 50.0, 3).unwrap();
-        assert_eq!((same.relative, same.p_value, same.shown(false)), (0.0, 1.0, Shown::NoDifference));
-        let near = Difference::of_quantiles(&a, &trials([102, 99, 105, 100, 98, 101]), 50.0, 3).unwrap();
+        assert_eq!(
+            (same.relative, same.p_value, same.shown(false)),
+            (0.0, 1.0, Shown::NoDifference)
+        );
+        let near =
+            Difference::of_quantiles(&a, &trials([102, 99, 105, 100, 98, 101]), 50.0, 3).unwrap();
         assert_eq!(near.shown(false), Shown::NoDifference, "{near:?}");
         assert_eq!(Difference::of_quantiles(&a[..1], &b, 50.0, 3), None);
     }
@@ -222,7 +278,9 @@ mod tests {
         let mut trials = || -> Vec<Vec<(u64, u64)>> {
             (0..5)
                 .map(|_| {
-                    let level = (0..12).map(|_| 1000 + rand_chacha::rand_core::Rng::next_u64(&mut random) % 400).sum();
+                    let level = (0..12)
+                        .map(|_| 1000 + rand_chacha::rand_core::Rng::next_u64(&mut random) % 400)
+                        .sum();
                     vec![(level, 100)]
                 })
                 .collect()

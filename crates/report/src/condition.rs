@@ -90,8 +90,14 @@ impl Condition {
             Measure::Errors => Some((summary.scheduled - summary.accounting.ok) as f64),
             Measure::Rate => Some(summary.rate),
         };
-        let Some(value) = value else { return Answer::Unknown };
-        if self.comparison.holds(value, self.limit) { Answer::Holds(value) } else { Answer::Fails(value) }
+        let Some(value) = value else {
+            return Answer::Unknown;
+        };
+        if self.comparison.holds(value, self.limit) {
+            Answer::Holds(value)
+        } else {
+            Answer::Fails(value)
+        }
     }
 
     /// How many samples it takes to tell.
@@ -105,14 +111,19 @@ impl Condition {
     /// `value`, which [`Condition::check`] gave, as people read it, and how far it is from the limit.
     pub fn describe(&self, value: f64) -> String {
         let number = |value: f64| match self.measure {
-            Measure::Quantile(_) | Measure::Mean | Measure::Max => format!("{} us", crate::format::micros(value / 1e3)),
+            Measure::Quantile(_) | Measure::Mean | Measure::Max => {
+                format!("{} us", crate::format::micros(value / 1e3))
+            }
             Measure::ErrorShare => crate::format::share(value),
             Measure::Errors | Measure::Rate => crate::format::thousands(value),
         };
         let far = if self.limit == 0.0 {
             String::new()
         } else {
-            format!(", {:+.1}% from the limit", (value / self.limit - 1.0) * 100.0)
+            format!(
+                ", {:+.1}% from the limit",
+                (value / self.limit - 1.0) * 100.0
+            )
         };
         format!("it is {}{far}", number(value))
     }
@@ -129,29 +140,48 @@ impl FromStr for Condition {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |what: &str| {
-            format!("'{text}': {what}; a condition looks like p99<1ms, mean<=80us, errors<0.1%, errors>0 or rate>=100k")
+            format!(
+                "'{text}': {what}; a condition looks like p99<1ms, mean<=80us, errors<0.1%, errors>0 or rate>=100k"
+            )
         };
-        let (name, comparison, limit) = Comparison::split(text).ok_or_else(|| wrong("no comparison"))?;
+        let (name, comparison, limit) =
+            Comparison::split(text).ok_or_else(|| wrong("no comparison"))?;
         let (measure, limit) = match name {
             "errors" => match limit.strip_suffix('%') {
-                Some(percent) => (Measure::ErrorShare, number(percent).map(|percent| percent / 100.0)),
+                Some(percent) => (
+                    Measure::ErrorShare,
+                    number(percent).map(|percent| percent / 100.0),
+                ),
                 None => (Measure::Errors, number(limit)),
             },
             "rate" => (Measure::Rate, number(limit)),
             "mean" => (Measure::Mean, time(limit)),
             "max" => (Measure::Max, time(limit)),
             _ => {
-                let percent = name.strip_prefix('p').and_then(|percent| percent.parse().ok());
+                let percent = name
+                    .strip_prefix('p')
+                    .and_then(|percent| percent.parse().ok());
                 let known = percent.filter(|percent| QUANTILES.contains(percent));
                 let percent = known.ok_or_else(|| {
-                    let names: Vec<_> = QUANTILES.iter().map(|percent| format!("p{percent}")).collect();
-                    wrong(&format!("'{name}' is none of {}, mean, max, errors, rate", names.join(", ")))
+                    let names: Vec<_> = QUANTILES
+                        .iter()
+                        .map(|percent| format!("p{percent}"))
+                        .collect();
+                    wrong(&format!(
+                        "'{name}' is none of {}, mean, max, errors, rate",
+                        names.join(", ")
+                    ))
                 })?;
                 (Measure::Quantile(percent), time(limit))
             }
         };
         let limit = limit.ok_or_else(|| wrong("the limit is not a number with its unit"))?;
-        Ok(Self { text: text.to_owned(), measure, comparison, limit })
+        Ok(Self {
+            text: text.to_owned(),
+            measure,
+            comparison,
+            limit,
+        })
     }
 }
 
@@ -159,13 +189,18 @@ impl FromStr for Condition {
 fn number(text: &str) -> Option<f64> {
     let (digits, unit) = match text.strip_suffix('k') {
         Some(digits) => (digits, 1e3),
-        None => text.strip_suffix('M').map_or((text, 1.0), |digits| (digits, 1e6)),
+        None => text
+            .strip_suffix('M')
+            .map_or((text, 1.0), |digits| (digits, 1e6)),
     };
     plain(digits).map(|number| number * unit)
 }
 
 fn plain(digits: &str) -> Option<f64> {
-    digits.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
+    digits
+        .parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite() && *number >= 0.0)
 }
 
 /// A time with its unit, in nanoseconds.
@@ -195,12 +230,27 @@ mod tests {
 
     /// 1000 requests in one second: 990 take 1 ms, the others fail.
     fn summary() -> Summary {
-        let window = Window { start: 0, end: 1_000_000_000 };
+        let window = Window {
+            start: 0,
+            end: 1_000_000_000,
+        };
         let mut collector = Collector::new(LoopKind::Closed);
         let mut recorder = Recorder::new(LoopKind::Closed, 0, Keep(&mut collector));
         for number in 0..1000 {
-            let outcome = if number % 100 == 0 { Err(ErrorKind::Eof) } else { Ok(()) };
-            recorder.record(window, Sample { intended: 0, start: 0, end: 1_000_000 }, outcome);
+            let outcome = if number % 100 == 0 {
+                Err(ErrorKind::Eof)
+            } else {
+                Ok(())
+            };
+            recorder.record(
+                window,
+                Sample {
+                    intended: 0,
+                    start: 0,
+                    end: 1_000_000,
+                },
+                outcome,
+            );
         }
         recorder.finish();
         collector.finish(window, &[], 0).summary()
@@ -210,16 +260,35 @@ mod tests {
     fn conditions_hold_or_fail() {
         let summary = summary();
         let check = |text: &str| text.parse::<Condition>().unwrap().check(&summary);
-        for text in ["p50<2ms", "p95 <= 1001us", "max<1s", "errors<2%", "errors>9", "rate>=0.99k", "mean>900us"] {
-            assert!(matches!(check(text), Answer::Holds(_)), "{text}: {:?}", check(text));
+        for text in [
+            "p50<2ms",
+            "p95 <= 1001us",
+            "max<1s",
+            "errors<2%",
+            "errors>9",
+            "rate>=0.99k",
+            "mean>900us",
+        ] {
+            assert!(
+                matches!(check(text), Answer::Holds(_)),
+                "{text}: {:?}",
+                check(text)
+            );
         }
         for text in ["p50<1us", "errors<1%", "errors>10", "rate>1M"] {
-            assert!(matches!(check(text), Answer::Fails(_)), "{text}: {:?}", check(text));
+            assert!(
+                matches!(check(text), Answer::Fails(_)),
+                "{text}: {:?}",
+                check(text)
+            );
         }
         // 990 samples do not tell it.
         assert_eq!(check("p99<1s"), Answer::Unknown);
         let samples = |text: &str| text.parse::<Condition>().unwrap().samples();
-        assert_eq!(["p50<1s", "p1<1s", "p99<1s", "p99.99<1s", "mean<1s"].map(samples), [20, 1000, 1000, 100_000, 1]);
+        assert_eq!(
+            ["p50<1s", "p1<1s", "p99<1s", "p99.99<1s", "mean<1s"].map(samples),
+            [20, 1000, 1000, 100_000, 1]
+        );
         let condition: Condition = "errors>5".parse().unwrap();
         assert_eq!(condition.describe(10.0), "it is 10, +100.0% from the limit");
     }

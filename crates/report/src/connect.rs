@@ -26,7 +26,14 @@ pub enum ConnectPhase {
 
 impl ConnectPhase {
     /// Every phase.
-    pub const ALL: [Self; 6] = [Self::Resolve, Self::Tcp, Self::Handshake, Self::Http2, Self::FirstCall, Self::Total];
+    pub const ALL: [Self; 6] = [
+        Self::Resolve,
+        Self::Tcp,
+        Self::Handshake,
+        Self::Http2,
+        Self::FirstCall,
+        Self::Total,
+    ];
 
     /// As people read it.
     pub fn name(self) -> &'static str {
@@ -66,9 +73,14 @@ impl PhaseTimes {
 
     /// The form of a result file.
     pub fn summary(&self) -> BTreeMap<ConnectPhase, PhaseSummary> {
-        let summary =
-            |times: &Histogram| PhaseSummary { time: Distribution::of(times), histogram: encode_histogram(times) };
-        self.0.iter().map(|(&phase, times)| (phase, summary(times))).collect()
+        let summary = |times: &Histogram| PhaseSummary {
+            time: Distribution::of(times),
+            histogram: encode_histogram(times),
+        };
+        self.0
+            .iter()
+            .map(|(&phase, times)| (phase, summary(times)))
+            .collect()
     }
 }
 

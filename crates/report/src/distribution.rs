@@ -26,7 +26,10 @@ const BEYOND: f64 = 10.0;
 const TRIM: f64 = 0.001;
 
 /// An empty histogram of nanoseconds: 1 ns to 60 s, 3 significant digits.
-#[expect(clippy::missing_panics_doc, reason = "the bounds are constants that hdrhistogram accepts")]
+#[expect(
+    clippy::missing_panics_doc,
+    reason = "the bounds are constants that hdrhistogram accepts"
+)]
 pub fn histogram() -> Histogram {
     Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("1 <= LONGEST / 2 and DIGITS <= 5")
 }
@@ -38,7 +41,10 @@ pub fn record(histogram: &mut Histogram, nanoseconds: u64) {
 
 /// What a histogram holds, as `(nanoseconds, count)`, ascending.
 pub fn counts(histogram: &Histogram) -> Vec<(u64, u64)> {
-    histogram.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
+    histogram
+        .iter_recorded()
+        .map(|step| (step.value_iterated_to(), step.count_at_value()))
+        .collect()
 }
 
 /// The numbers that describe a histogram. Times are in nanoseconds.
@@ -76,7 +82,10 @@ impl Distribution {
                 .iter()
                 .map(|&percent| {
                     let shown = is_backed(histogram.len(), percent);
-                    (name(percent), shown.then(|| histogram.value_at_percentile(percent)))
+                    (
+                        name(percent),
+                        shown.then(|| histogram.value_at_percentile(percent)),
+                    )
                 })
                 .collect(),
         }
@@ -124,7 +133,10 @@ fn trimmed_mean(histogram: &Histogram) -> f64 {
 pub(crate) fn encode_histogram(histogram: &Histogram) -> String {
     let mut bytes = Vec::new();
     // Writing to memory cannot fail, and the counts fit the format.
-    if V2DeflateSerializer::new().serialize(histogram, &mut bytes).is_err() {
+    if V2DeflateSerializer::new()
+        .serialize(histogram, &mut bytes)
+        .is_err()
+    {
         bytes.clear();
     }
     BASE64_STANDARD.encode(bytes)
@@ -191,7 +203,10 @@ mod tests {
         assert_eq!(distribution.quantile(95.0), Some(5));
         assert_eq!(distribution.quantile(99.0), None);
         assert_eq!(distribution.quantile(1.0), None);
-        assert_eq!(Distribution::of(&of(&vec![5; 10_000])).quantile(99.9), Some(5));
+        assert_eq!(
+            Distribution::of(&of(&vec![5; 10_000])).quantile(99.9),
+            Some(5)
+        );
         assert_eq!(Distribution::of(&of(&[])).mean, None);
     }
 

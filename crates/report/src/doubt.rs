@@ -103,8 +103,16 @@ pub struct Facts<'a> {
 impl Doubt {
     /// Every doubt there is about a step; none: it is valid.
     pub fn about(facts: &Facts<'_>) -> Vec<Self> {
-        let doubts =
-            [client_bound, behind_schedule, not_steady, too_few_samples, errors, littles_law, shared_host, clock_step];
+        let doubts = [
+            client_bound,
+            behind_schedule,
+            not_steady,
+            too_few_samples,
+            errors,
+            littles_law,
+            shared_host,
+            clock_step,
+        ];
         doubts.iter().filter_map(|doubt| doubt(facts)).collect()
     }
 
@@ -132,10 +140,14 @@ impl Doubt {
             Self::BehindSchedule { .. } => {
                 "if the server is not full, give more callers (-c) or --workers; otherwise this rate is too high for it"
             }
-            Self::NotSteady { .. } => "warm up longer (--warmup), measure longer (-d), and look for other load",
+            Self::NotSteady { .. } => {
+                "warm up longer (--warmup), measure longer (-d), and look for other load"
+            }
             Self::TooFewSamples { .. } => "measure longer (-d, --requests or --samples)",
             Self::FewRuns { .. } => "measure more often (--runs)",
-            Self::Errors { .. } => "mend what fails first: failed requests cost less than served ones",
+            Self::Errors { .. } => {
+                "mend what fails first: failed requests cost less than served ones"
+            }
             // More than there are: requests from before the window weigh in it.
             Self::LittlesLaw { callers, in_system } if in_system > callers => {
                 "the server stalled at the window's edge, and the window is too short for that: measure longer (-d)"
@@ -144,8 +156,12 @@ impl Doubt {
                 "the client spent time of its own between requests: many callers need more --workers and more requests, a \
                  single one a quieter machine"
             }
-            Self::SharedHost => "compare targets with each other; for absolute numbers, put the client on another host",
-            Self::ClockStep { .. } => "measure again without setting the clock; netping's own times are not affected",
+            Self::SharedHost => {
+                "compare targets with each other; for absolute numbers, put the client on another host"
+            }
+            Self::ClockStep { .. } => {
+                "measure again without setting the clock; netping's own times are not affected"
+            }
         }
     }
 }
@@ -154,29 +170,57 @@ impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ClientBound { busiest_worker } => {
-                write!(f, "the busiest client worker used {:.0}% of its core", busiest_worker * 100.0)
+                write!(
+                    f,
+                    "the busiest client worker used {:.0}% of its core",
+                    busiest_worker * 100.0
+                )
             }
-            Self::BehindSchedule { lag_p50, not_sent, achieved } => {
+            Self::BehindSchedule {
+                lag_p50,
+                not_sent,
+                achieved,
+            } => {
                 let lag = crate::format::nanos_as_micros(*lag_p50);
                 let achieved = achieved * 100.0;
-                write!(f, "{achieved:.1}% of the planned rate, median lag {lag} us, {not_sent} requests not sent")
+                write!(
+                    f,
+                    "{achieved:.1}% of the planned rate, median lag {lag} us, {not_sent} requests not sent"
+                )
             }
-            Self::NotSteady { drift, warmup_failed } => {
+            Self::NotSteady {
+                drift,
+                warmup_failed,
+            } => {
                 if *warmup_failed {
                     f.write_str("the warm-up found no steady rate; ")?;
                 }
                 let more = if *drift >= MOST_DRIFT { " or more" } else { "" };
-                write!(f, "the last third of the window was {:+.1}%{more} in rate against the first", drift * 100.0)
+                write!(
+                    f,
+                    "the last third of the window was {:+.1}%{more} in rate against the first",
+                    drift * 100.0
+                )
             }
             Self::TooFewSamples { samples } => write!(f, "{samples} samples are too few for p99"),
-            Self::FewRuns { runs } => write!(f, "{runs} runs are too few to tell how much they vary"),
-            Self::Errors { share } => write!(f, "{} of the requests or runs failed", crate::format::share(*share)),
+            Self::FewRuns { runs } => {
+                write!(f, "{runs} runs are too few to tell how much they vary")
+            }
+            Self::Errors { share } => write!(
+                f,
+                "{} of the requests or runs failed",
+                crate::format::share(*share)
+            ),
             Self::LittlesLaw { callers, in_system } => {
                 write!(f, "N = {callers} callers, but X * R = {in_system:.2}")
             }
             Self::SharedHost => f.write_str("client and server share this machine's cores"),
             Self::ClockStep { nanoseconds } => {
-                write!(f, "the time of day was set by {:.3} ms meanwhile", *nanoseconds as f64 / 1e6)
+                write!(
+                    f,
+                    "the time of day was set by {:.3} ms meanwhile",
+                    *nanoseconds as f64 / 1e6
+                )
             }
         }
     }
@@ -191,7 +235,12 @@ fn client_bound(facts: &Facts<'_>) -> Option<Doubt> {
     if facts.summary.seconds <= 0.0 {
         return None;
     }
-    let busiest = facts.cost.client_worker_cpu_seconds.iter().copied().fold(0.0, f64::max);
+    let busiest = facts
+        .cost
+        .client_worker_cpu_seconds
+        .iter()
+        .copied()
+        .fold(0.0, f64::max);
     let busiest_worker = busiest / facts.summary.seconds;
     (busiest_worker >= FULL_CORE).then_some(Doubt::ClientBound { busiest_worker })
 }
@@ -202,15 +251,26 @@ fn behind_schedule(facts: &Facts<'_>) -> Option<Doubt> {
     let not_sent = facts.summary.accounting.not_sent;
     // Against what was scheduled: random arrivals are not exactly as many as planned.
     let scheduled = (facts.summary.scheduled as f64 / facts.summary.seconds).min(planned);
-    let achieved = if scheduled > 0.0 { facts.summary.rate / scheduled } else { 1.0 };
+    let achieved = if scheduled > 0.0 {
+        facts.summary.rate / scheduled
+    } else {
+        1.0
+    };
     let late = lag_p50.is_some_and(|lag| lag > LATE);
-    (late || not_sent > 0 || achieved < ACHIEVED).then_some(Doubt::BehindSchedule { lag_p50, not_sent, achieved })
+    (late || not_sent > 0 || achieved < ACHIEVED).then_some(Doubt::BehindSchedule {
+        lag_p50,
+        not_sent,
+        achieved,
+    })
 }
 
 fn not_steady(facts: &Facts<'_>) -> Option<Doubt> {
     let warmup_failed = facts.warmup_failed;
     let drift = drift(facts.slots);
-    (drift.is_some() || warmup_failed).then(|| Doubt::NotSteady { drift: drift.unwrap_or(0.0), warmup_failed })
+    (drift.is_some() || warmup_failed).then(|| Doubt::NotSteady {
+        drift: drift.unwrap_or(0.0),
+        warmup_failed,
+    })
 }
 
 /// By how much the last third of the slots differs from the first, if that is more than chance explains.
@@ -219,7 +279,10 @@ fn drift(slots: &[u64]) -> Option<f64> {
     if third < 3 {
         return None;
     }
-    let (first, last) = (moments(&slots[..third]), moments(&slots[slots.len() - third..]));
+    let (first, last) = (
+        moments(&slots[..third]),
+        moments(&slots[slots.len() - third..]),
+    );
     let difference = last.0 - first.0;
     let chance = 3.0 * ((first.1 + last.1) / third as f64).sqrt();
     let drift = (difference / first.0.max(f64::MIN_POSITIVE)).min(MOST_DRIFT);
@@ -230,12 +293,23 @@ fn drift(slots: &[u64]) -> Option<f64> {
 fn moments(counts: &[u64]) -> (f64, f64) {
     let n = counts.len() as f64;
     let mean = counts.iter().sum::<u64>() as f64 / n;
-    (mean, counts.iter().map(|&count| (count as f64 - mean).powi(2)).sum::<f64>() / (n - 1.0))
+    (
+        mean,
+        counts
+            .iter()
+            .map(|&count| (count as f64 - mean).powi(2))
+            .sum::<f64>()
+            / (n - 1.0),
+    )
 }
 
 fn too_few_samples(facts: &Facts<'_>) -> Option<Doubt> {
     let time = &facts.summary.response_time;
-    time.quantile(99.0).is_none().then_some(Doubt::TooFewSamples { samples: time.count })
+    time.quantile(99.0)
+        .is_none()
+        .then_some(Doubt::TooFewSamples {
+            samples: time.count,
+        })
 }
 
 fn errors(facts: &Facts<'_>) -> Option<Doubt> {
@@ -263,7 +337,9 @@ fn shared_host(facts: &Facts<'_>) -> Option<Doubt> {
 }
 
 fn clock_step(facts: &Facts<'_>) -> Option<Doubt> {
-    (facts.clock_step != 0).then_some(Doubt::ClockStep { nanoseconds: facts.clock_step })
+    (facts.clock_step != 0).then_some(Doubt::ClockStep {
+        nanoseconds: facts.clock_step,
+    })
 }
 
 #[cfg(test)]
@@ -274,7 +350,9 @@ mod tests {
     fn a_drift_is_more_than_chance_and_never_beyond_telling() {
         assert_eq!(drift(&[100; 30]), None);
         assert_eq!(drift(&[100; 8]), None);
-        let rising: Vec<u64> = (0..30).map(|slot| if slot < 15 { 100 } else { 150 }).collect();
+        let rising: Vec<u64> = (0..30)
+            .map(|slot| if slot < 15 { 100 } else { 150 })
+            .collect();
         assert!((drift(&rising).unwrap() - 0.5).abs() < 1e-9);
         let from_nothing: Vec<u64> = (0..30).map(|slot| if slot < 15 { 0 } else { 50 }).collect();
         assert_eq!(drift(&from_nothing), Some(MOST_DRIFT));

@@ -14,16 +14,25 @@ pub struct Doubts<'a> {
 impl<'a> Doubts<'a> {
     /// Those about all of these.
     pub fn of(steps: &'a [Step], bulk: &'a [BulkStep]) -> Self {
-        let all: Vec<&[Doubt]> =
-            steps.iter().map(|step| &step.doubts[..]).chain(bulk.iter().map(|step| &step.doubts[..])).collect();
+        let all: Vec<&[Doubt]> = steps
+            .iter()
+            .map(|step| &step.doubts[..])
+            .chain(bulk.iter().map(|step| &step.doubts[..]))
+            .collect();
         let mut kinds: Vec<(&Doubt, usize)> = Vec::new();
         for doubt in all.iter().copied().flatten() {
             if kinds.iter().all(|(other, _)| other.name() != doubt.name()) {
-                let concerned = all.iter().filter(|own| own.iter().any(|other| other.name() == doubt.name())).count();
+                let concerned = all
+                    .iter()
+                    .filter(|own| own.iter().any(|other| other.name() == doubt.name()))
+                    .count();
                 kinds.push((doubt, concerned));
             }
         }
-        Self { results: all.len(), kinds }
+        Self {
+            results: all.len(),
+            kinds,
+        }
     }
 
     /// Whether there are results, and no doubt about them.

@@ -31,11 +31,15 @@ const COUNT: usize = 9;
 /// # Errors
 /// A sentence that says what is wrong with the text.
 pub(crate) fn decode(text: &str) -> Result<Histogram, String> {
-    let bytes = BASE64_STANDARD.decode(text).map_err(|error| format!("not base64: {error}"))?;
+    let bytes = BASE64_STANDARD
+        .decode(text)
+        .map_err(|error| format!("not base64: {error}"))?;
     let slots = histogram().distinct_values();
     let plain = inflate(&bytes, HEADER + COUNT * slots)?;
     check(&plain, slots as u64)?;
-    Deserializer::new().deserialize(&mut plain.as_slice()).map_err(|error| format!("no HdrHistogram: {error}"))
+    Deserializer::new()
+        .deserialize(&mut plain.as_slice())
+        .map_err(|error| format!("no HdrHistogram: {error}"))
 }
 
 /// What `bytes` inflate to: `most` bytes at the most.
@@ -43,17 +47,27 @@ fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     let deflated = bytes
         .strip_prefix(&DEFLATED.to_be_bytes())
         .and_then(<[u8]>::split_first_chunk::<4>)
-        .and_then(|(length, rest)| (u32::from_be_bytes(*length) as usize == rest.len()).then_some(rest))
+        .and_then(|(length, rest)| {
+            (u32::from_be_bytes(*length) as usize == rest.len()).then_some(rest)
+        })
         .ok_or("no HdrHistogram of the V2 format, deflated")?;
     let mut plain = Vec::new();
-    let read = ZlibDecoder::new(deflated).take(most as u64 + 1).read_to_end(&mut plain);
+    let read = ZlibDecoder::new(deflated)
+        .take(most as u64 + 1)
+        .read_to_end(&mut plain);
     read.map_err(|error| format!("it cannot be inflated: {error}"))?;
-    if plain.len() > most { Err("it inflates to more than any histogram needs".to_owned()) } else { Ok(plain) }
+    if plain.len() > most {
+        Err("it inflates to more than any histogram needs".to_owned())
+    } else {
+        Ok(plain)
+    }
 }
 
 /// Whether the bounds are those of [`histogram`], and the counts go into its `slots` and can be added up.
 fn check(plain: &[u8], slots: u64) -> Result<(), String> {
-    let (header, mut counts) = plain.split_at_checked(HEADER).ok_or("its header is cut off")?;
+    let (header, mut counts) = plain
+        .split_at_checked(HEADER)
+        .ok_or("its header is cut off")?;
     let expected = [
         &PLAIN.to_be_bytes()[..],
         &(counts.len() as u32).to_be_bytes(),
@@ -71,7 +85,11 @@ fn check(plain: &[u8], slots: u64) -> Result<(), String> {
     while !counts.is_empty() {
         let number = take_number(&mut counts).ok_or("its counts are cut off")?;
         // Zigzag: even numbers are counts, odd ones are runs of empty slots.
-        let (gone, count) = if number.is_multiple_of(2) { (1, number / 2) } else { (number / 2 + 1, 0) };
+        let (gone, count) = if number.is_multiple_of(2) {
+            (1, number / 2)
+        } else {
+            (number / 2 + 1, 0)
+        };
         slot = slot.saturating_add(gone);
         total = total.saturating_add(count);
     }
@@ -112,8 +130,14 @@ mod tests {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(plain).unwrap();
         let deflated = encoder.finish().unwrap();
-        BASE64_STANDARD
-            .encode([&DEFLATED.to_be_bytes()[..], &(deflated.len() as u32).to_be_bytes(), deflated.as_slice()].concat())
+        BASE64_STANDARD.encode(
+            [
+                &DEFLATED.to_be_bytes()[..],
+                &(deflated.len() as u32).to_be_bytes(),
+                deflated.as_slice(),
+            ]
+            .concat(),
+        )
     }
 
     fn plain(length: u32, digits: u32, high: u64, counts: &[u8]) -> Vec<u8> {
@@ -137,7 +161,15 @@ mod tests {
             (plain(u32::MAX, 3, LONGEST, &[2]), "1 ns to 60 s"),
             (plain(1, 5, u64::MAX, &[2]), "1 ns to 60 s"),
             (plain(9, 3, LONGEST, &[0xff; 9]), "beyond"),
-            (plain(9, 3, LONGEST, &[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), "beyond"),
+            (
+                plain(
+                    9,
+                    3,
+                    LONGEST,
+                    &[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+                ),
+                "beyond",
+            ),
             (plain(1, 3, LONGEST, &[0x80]), "cut off"),
             (vec![0; 7], "cut off"),
             (vec![0; 4_000_000], "inflates"),

@@ -51,7 +51,12 @@ impl fmt::Display for ErrorKind {
         match self {
             Self::Grpc(code) => write!(f, "grpc_{code}"),
             Self::Http(status) => write!(f, "http_{status}"),
-            named => f.write_str(NAMES.iter().find(|(kind, _)| kind == named).map_or("other", |(_, name)| name)),
+            named => f.write_str(
+                NAMES
+                    .iter()
+                    .find(|(kind, _)| kind == named)
+                    .map_or("other", |(_, name)| name),
+            ),
         }
     }
 }
@@ -67,7 +72,10 @@ impl TryFrom<String> for ErrorKind {
 
     fn try_from(text: String) -> Result<Self, String> {
         let number = |prefix: &str| text.strip_prefix(prefix).and_then(|code| code.parse().ok());
-        let named = NAMES.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind);
+        let named = NAMES
+            .iter()
+            .find(|(_, name)| *name == text)
+            .map(|(kind, _)| *kind);
         named
             .or_else(|| number("grpc_").map(Self::Grpc))
             .or_else(|| number("http_").map(Self::Http))
@@ -93,7 +101,10 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        let all = NAMES.iter().map(|(kind, _)| *kind).chain([ErrorKind::Grpc(14), ErrorKind::Http(503)]);
+        let all = NAMES
+            .iter()
+            .map(|(kind, _)| *kind)
+            .chain([ErrorKind::Grpc(14), ErrorKind::Http(503)]);
         for kind in all {
             assert_eq!(ErrorKind::try_from(kind.to_string()), Ok(kind));
         }

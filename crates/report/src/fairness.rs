@@ -36,7 +36,10 @@ impl Fairness {
         if connections.len() < 2 {
             return None;
         }
-        let mut counts: Vec<u64> = connections.iter().map(|connection| connection.requests).collect();
+        let mut counts: Vec<u64> = connections
+            .iter()
+            .map(|connection| connection.requests)
+            .collect();
         counts.sort_unstable();
         let sum: f64 = counts.iter().map(|&count| count as f64).sum();
         let squares: f64 = counts.iter().map(|&count| (count as f64).powi(2)).sum();
@@ -44,8 +47,18 @@ impl Fairness {
         if n > MOST_LISTED {
             connections.clear();
         }
-        let jain = if squares > 0.0 { sum * sum / (n as f64 * squares) } else { 1.0 };
-        Some(Self { min: counts[0], median: counts[n / 2], max: counts[n - 1], jain, connections })
+        let jain = if squares > 0.0 {
+            sum * sum / (n as f64 * squares)
+        } else {
+            1.0
+        };
+        Some(Self {
+            min: counts[0],
+            median: counts[n / 2],
+            max: counts[n - 1],
+            jain,
+            connections,
+        })
     }
 }
 
@@ -54,7 +67,15 @@ mod tests {
     use super::*;
 
     fn of(counts: &[u64]) -> Option<Fairness> {
-        Fairness::of(counts.iter().map(|&requests| PerConnection { requests, mean: 1.0 }).collect())
+        Fairness::of(
+            counts
+                .iter()
+                .map(|&requests| PerConnection {
+                    requests,
+                    mean: 1.0,
+                })
+                .collect(),
+        )
     }
 
     #[test]

@@ -10,7 +10,11 @@ pub fn thousands(number: f64) -> String {
         }
         text.push(digit);
     }
-    if number < 0.0 && digits != "0" { format!("-{text}") } else { text }
+    if number < 0.0 && digits != "0" {
+        format!("-{text}")
+    } else {
+        text
+    }
 }
 
 /// Microseconds, to three digits or more: `7.52`, `18.3`, `1,234`.
@@ -24,12 +28,20 @@ pub fn micros(microseconds: f64) -> String {
 
 /// A share, from 0 to 1, in per cent. One that is more than nothing does not look like it.
 pub fn share(share: f64) -> String {
-    if share > 0.0 && share < 1e-5 { "<0.001%".to_owned() } else { format!("{:.3}%", share * 100.0) }
+    if share > 0.0 && share < 1e-5 {
+        "<0.001%".to_owned()
+    } else {
+        format!("{:.3}%", share * 100.0)
+    }
 }
 
 /// A difference in microseconds, with its sign: `+7.52`.
 pub fn signed(microseconds: f64) -> String {
-    format!("{}{}", if microseconds < 0.0 { "" } else { "+" }, micros(microseconds))
+    format!(
+        "{}{}",
+        if microseconds < 0.0 { "" } else { "+" },
+        micros(microseconds)
+    )
 }
 
 /// Nanoseconds as microseconds, `-` where there is no number to show.
@@ -44,8 +56,15 @@ pub fn optional(microseconds: Option<f64>) -> String {
 
 /// A number of bytes in the largest unit of which it is a whole multiple, as flags take it: `256KiB`, `1GiB`, `65535B`.
 pub fn bytes(bytes: u64) -> String {
-    let units: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let unit = units.into_iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    let units: [(u64, &str); 4] = [
+        (1 << 40, "TiB"),
+        (1 << 30, "GiB"),
+        (1 << 20, "MiB"),
+        (1 << 10, "KiB"),
+    ];
+    let unit = units
+        .into_iter()
+        .find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
     let (unit, name) = unit.unwrap_or((1, "B"));
     format!("{}{name}", bytes / unit)
 }
@@ -58,7 +77,10 @@ pub fn on_one_line(text: &str) -> String {
 
 /// Text of somebody else's on a terminal, of one line or more: control characters but newlines are replaced.
 pub fn on_lines(text: &str) -> String {
-    text.replace(|character: char| character.is_control() && character != '\n', "\u{fffd}")
+    text.replace(
+        |character: char| character.is_control() && character != '\n',
+        "\u{fffd}",
+    )
 }
 
 #[cfg(test)]
@@ -68,7 +90,10 @@ mod tests {
     #[test]
     fn a_small_share_is_not_none() {
         let shown = [0.0, 4e-6, 1e-5, 0.25, 1.0].map(share);
-        assert_eq!(shown, ["0.000%", "<0.001%", "0.001%", "25.000%", "100.000%"]);
+        assert_eq!(
+            shown,
+            ["0.000%", "<0.001%", "0.001%", "25.000%", "100.000%"]
+        );
     }
 
     #[test]
@@ -80,16 +105,28 @@ mod tests {
         assert_eq!(micros(7.516), "7.52");
         assert_eq!(micros(9.996), "10.0");
         assert_eq!(micros(99.96), "100");
-        assert_eq!((signed(7.516), signed(-7.516)), ("+7.52".to_owned(), "-7.52".to_owned()));
+        assert_eq!(
+            (signed(7.516), signed(-7.516)),
+            ("+7.52".to_owned(), "-7.52".to_owned())
+        );
         assert_eq!(nanos_as_micros(None), "-");
         assert_eq!([0, 1, 1000, 1024].map(bytes), ["0B", "1B", "1000B", "1KiB"]);
-        assert_eq!([65_535, 1 << 18, 3 << 20, 1 << 30].map(bytes), ["65535B", "256KiB", "3MiB", "1GiB"]);
+        assert_eq!(
+            [65_535, 1 << 18, 3 << 20, 1 << 30].map(bytes),
+            ["65535B", "256KiB", "3MiB", "1GiB"]
+        );
     }
 
     #[test]
     fn control_characters_do_not_reach_a_terminal() {
         let text = "a\u{1b}[2J\u{9b}1m\tb\r\nc\u{7f}\u{e4}";
-        assert_eq!(on_one_line(text), "a\u{fffd}[2J\u{fffd}1m\u{fffd}b\u{fffd}\u{fffd}c\u{fffd}\u{e4}");
-        assert_eq!(on_lines(text), "a\u{fffd}[2J\u{fffd}1m\u{fffd}b\u{fffd}\nc\u{fffd}\u{e4}");
+        assert_eq!(
+            on_one_line(text),
+            "a\u{fffd}[2J\u{fffd}1m\u{fffd}b\u{fffd}\u{fffd}c\u{fffd}\u{e4}"
+        );
+        assert_eq!(
+            on_lines(text),
+            "a\u{fffd}[2J\u{fffd}1m\u{fffd}b\u{fffd}\nc\u{fffd}\u{e4}"
+        );
     }
 }

@@ -41,9 +41,18 @@ impl Gap {
             Self::student(a.mean, b.mean, error, many.n - 1.0)
         };
         match (a.error(), b.error()) {
-            (Some(ea), Some(eb)) => {
-                Self::welch(Side { n: a.n, value: a.mean, error: ea }, Side { n: b.n, value: b.mean, error: eb })
-            }
+            (Some(ea), Some(eb)) => Self::welch(
+                Side {
+                    n: a.n,
+                    value: a.mean,
+                    error: ea,
+                },
+                Side {
+                    n: b.n,
+                    value: b.mean,
+                    error: eb,
+                },
+            ),
             (Some(_), None) => against_one(&a),
             (None, Some(_)) => against_one(&b),
             (None, None) => None,
@@ -58,21 +67,38 @@ impl Gap {
 
     /// The same in another unit.
     pub fn scaled(self, factor: f64) -> Self {
-        let Self { first, second, half_width, p_value } = self;
-        Self { first: first * factor, second: second * factor, half_width: half_width * factor, p_value }
+        let Self {
+            first,
+            second,
+            half_width,
+            p_value,
+        } = self;
+        Self {
+            first: first * factor,
+            second: second * factor,
+            half_width: half_width * factor,
+            p_value,
+        }
     }
 
     fn student(first: f64, second: f64, error: f64, freedom: f64) -> Option<Self> {
         let difference = second - first;
         let error = error.max(RESOLUTION * first.abs().max(second.abs()));
         let (half_width, p_value) = if error > 0.0 {
-            let tail = StudentsT::new(0.0, 1.0, freedom).ok()?.sf((difference / error).abs());
+            let tail = StudentsT::new(0.0, 1.0, freedom)
+                .ok()?
+                .sf((difference / error).abs());
             (error * t_quantile(freedom)?, 2.0 * tail)
         } else {
             // Both are 0.
             (0.0, 1.0)
         };
-        Some(Self { first, second, half_width, p_value })
+        Some(Self {
+            first,
+            second,
+            half_width,
+            p_value,
+        })
     }
 }
 

@@ -8,10 +8,18 @@ const GROWTH: f64 = 0.05;
 /// percentile of the next is higher. `None` where the rate still grows at the end.
 pub fn knee(steps: &[(f64, Option<u64>)]) -> Option<usize> {
     let full = |at: usize| {
-        let best = steps[at + 1..].iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
+        let best = steps[at + 1..]
+            .iter()
+            .map(|(rate, _)| *rate)
+            .fold(0.0, f64::max);
         best < steps[at].0 * (1.0 + GROWTH)
     };
-    let slower = |at: usize| steps[at].1.zip(steps[at + 1].1).is_some_and(|(p99, next)| next > p99);
+    let slower = |at: usize| {
+        steps[at]
+            .1
+            .zip(steps[at + 1].1)
+            .is_some_and(|(p99, next)| next > p99)
+    };
     (0..steps.len().saturating_sub(1)).find(|&at| full(at) && slower(at))
 }
 
@@ -20,17 +28,35 @@ mod tests {
     use super::*;
 
     fn of(steps: &[(f64, u64)]) -> Option<usize> {
-        knee(&steps.iter().map(|&(rate, p99)| (rate, Some(p99))).collect::<Vec<_>>())
+        knee(
+            &steps
+                .iter()
+                .map(|&(rate, p99)| (rate, Some(p99)))
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[test]
     fn it_is_where_the_rate_stops_and_the_time_goes_on() {
-        assert_eq!(of(&[(10.0, 1), (90.0, 2), (100.0, 4), (102.0, 8), (101.0, 16)]), Some(2));
+        assert_eq!(
+            of(&[(10.0, 1), (90.0, 2), (100.0, 4), (102.0, 8), (101.0, 16)]),
+            Some(2)
+        );
     }
 
     #[test]
     fn a_dip_in_the_rise_is_none() {
-        assert_eq!(of(&[(8.0, 1), (94.0, 2), (90.0, 3), (117.0, 5), (140.0, 8), (120.0, 16)]), Some(4));
+        assert_eq!(
+            of(&[
+                (8.0, 1),
+                (94.0, 2),
+                (90.0, 3),
+                (117.0, 5),
+                (140.0, 8),
+                (120.0, 16)
+            ]),
+            Some(4)
+        );
     }
 
     #[test]

@@ -43,7 +43,9 @@ pub use compare::{Difference, Estimate, Shown};
 pub use compare_runs::{Change, Comparison, Gate, Measure, Pair, compare_runs};
 pub use condition::{Answer, Condition};
 pub use connect::{ConnectPhase, PhaseSummary, PhaseTimes, Security};
-pub use distribution::{Distribution, Histogram, QUANTILES, counts, decode_histogram, histogram, record};
+pub use distribution::{
+    Distribution, Histogram, QUANTILES, counts, decode_histogram, histogram, record,
+};
 pub use doubt::{Doubt, Facts};
 pub use doubts::Doubts;
 pub use error_kind::ErrorKind;
@@ -54,7 +56,9 @@ pub use merge::{MergeError, Part, PartStep, merge};
 pub use overhead::Overhead;
 pub use precision::Precision;
 pub use recorder::{Interval, LoopKind, Outside, Recorder, Sample, Sink, Window};
-pub use run::{Environment, Histograms, IntervalSummary, Run, SCHEMA_VERSION, Status, Step, StepSettings, Tool};
+pub use run::{
+    Environment, Histograms, IntervalSummary, Run, SCHEMA_VERSION, Status, Step, StepSettings, Tool,
+};
 pub use save::{SaveError, prepare_file, write_atomically};
 pub use sparkline::sparkline;
 pub use summary::{Accounting, Cost, ServerDemand, Summary};

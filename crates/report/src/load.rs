@@ -89,11 +89,21 @@ impl Run {
     /// [`LoadError`].
     pub fn load(path: &Path) -> Result<Self, LoadError> {
         let stdin = path.as_os_str() == "-";
-        let bytes = if stdin { read(io::stdin().lock()) } else { open(path) };
-        bytes.and_then(|bytes| Self::from_json(&bytes)).map_err(|reason| LoadError {
-            name: if stdin { "standard input".to_owned() } else { path.display().to_string() },
-            reason,
-        })
+        let bytes = if stdin {
+            read(io::stdin().lock())
+        } else {
+            open(path)
+        };
+        bytes
+            .and_then(|bytes| Self::from_json(&bytes))
+            .map_err(|reason| LoadError {
+                name: if stdin {
+                    "standard input".to_owned()
+                } else {
+                    path.display().to_string()
+                },
+                reason,
+            })
     }
 
     /// Reads a result file's text, and sees that its numbers go together.
@@ -102,13 +112,21 @@ impl Run {
     /// [`Unreadable`].
     pub fn from_json(json: &[u8]) -> Result<Self, Unreadable> {
         // All of it is looked at, so that what is no JSON is not called something else.
-        serde_json::from_slice::<IgnoredAny>(json)
-            .map_err(|error| if error.is_eof() { Unreadable::CutOff(error) } else { Unreadable::NoJson(error) })?;
+        serde_json::from_slice::<IgnoredAny>(json).map_err(|error| {
+            if error.is_eof() {
+                Unreadable::CutOff(error)
+            } else {
+                Unreadable::NoJson(error)
+            }
+        })?;
         let form = serde_json::from_slice::<Form>(json).map_err(|_| Unreadable::Foreign)?;
         let version = form.schema_version.ok_or(Unreadable::Foreign)?;
         if version > u64::from(SCHEMA_VERSION) {
             let writer = serde_json::from_slice::<Writer>(json);
-            let tool = writer.map_or_else(|_| String::new(), |writer| format!(" ({})", writer.tool.version));
+            let tool = writer.map_or_else(
+                |_| String::new(),
+                |writer| format!(" ({})", writer.tool.version),
+            );
             return Err(Unreadable::Newer { version, tool });
         }
         let run: Self = serde_json::from_slice(json).map_err(Unreadable::Form)?;
@@ -128,8 +146,15 @@ fn open(path: &Path) -> Result<Vec<u8>, Unreadable> {
 /// Reads to the end, but one byte beyond the limit at the most: a pipe does not tell its length.
 fn read(source: impl Read) -> Result<Vec<u8>, Unreadable> {
     let mut bytes = Vec::new();
-    source.take(LARGEST + 1).read_to_end(&mut bytes).map_err(Unreadable::System)?;
-    if bytes.len() as u64 > LARGEST { Err(Unreadable::TooLarge) } else { Ok(bytes) }
+    source
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(Unreadable::System)?;
+    if bytes.len() as u64 > LARGEST {
+        Err(Unreadable::TooLarge)
+    } else {
+        Ok(bytes)
+    }
 }
 
 #[cfg(test)]
@@ -147,36 +172,67 @@ mod tests {
         sample::{run, step},
     };
 
-    static JSON: LazyLock<String> =
-        LazyLock::new(|| run(vec![step(6, |second| vec![1000 + second, 2000, 3000])]).to_json().unwrap());
+    static JSON: LazyLock<String> = LazyLock::new(|| {
+        run(vec![step(6, |second| vec![1000 + second, 2000, 3000])])
+            .to_json()
+            .unwrap()
+    });
 
     /// The error of a valid file with one thing changed.
     fn changed(change: impl FnOnce(&mut Value)) -> String {
         let mut value: Value = serde_json::from_str(&JSON).unwrap();
         change(&mut value);
-        Run::from_json(value.to_string().as_bytes()).unwrap_err().to_string()
+        Run::from_json(value.to_string().as_bytes())
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn what_is_written_is_read() {
         let read = Run::from_json(JSON.as_bytes()).unwrap();
-        let (step, whole) = (&read.steps[0], step(6, |second| vec![1000 + second, 2000, 3000]));
-        assert_eq!((&step.summary.accounting, &step.intervals), (&whole.summary.accounting, &whole.intervals));
+        let (step, whole) = (
+            &read.steps[0],
+            step(6, |second| vec![1000 + second, 2000, 3000]),
+        );
+        assert_eq!(
+            (&step.summary.accounting, &step.intervals),
+            (&whole.summary.accounting, &whole.intervals)
+        );
         assert_eq!(step.histograms.service_time, whole.histograms.service_time);
         // An older file has none of what came later.
         let mut older: Value = serde_json::from_str(&JSON).unwrap();
-        older["steps"][0].as_object_mut().unwrap().remove("window_started_at").unwrap();
-        assert_eq!(Run::from_json(older.to_string().as_bytes()).unwrap().steps[0].window_started_at, None);
+        older["steps"][0]
+            .as_object_mut()
+            .unwrap()
+            .remove("window_started_at")
+            .unwrap();
+        assert_eq!(
+            Run::from_json(older.to_string().as_bytes()).unwrap().steps[0].window_started_at,
+            None
+        );
     }
 
     #[test]
     fn what_is_no_result_file_is_told_apart() {
         let error = |text: &str| Run::from_json(text.as_bytes()).unwrap_err().to_string();
-        assert!(error(&JSON[..JSON.len() / 2]).contains("cut off (EOF"), "{}", error(&JSON[..JSON.len() / 2]));
+        assert!(
+            error(&JSON[..JSON.len() / 2]).contains("cut off (EOF"),
+            "{}",
+            error(&JSON[..JSON.len() / 2])
+        );
         assert!(error("").contains("empty or cut off"));
         assert!(error("{\n  \"a\": x").contains("not JSON (expected value at line 2"));
-        for foreign in ["{\"a\": 1}", "[1, 2]", "\"text\"", "null", "{\"schema_version\": \"one\"}"] {
-            assert!(matches!(Run::from_json(foreign.as_bytes()), Err(Unreadable::Foreign | Unreadable::Form(_))));
+        for foreign in [
+            "{\"a\": 1}",
+            "[1, 2]",
+            "\"text\"",
+            "null",
+            "{\"schema_version\": \"one\"}",
+        ] {
+            assert!(matches!(
+                Run::from_json(foreign.as_bytes()),
+                Err(Unreadable::Foreign | Unreadable::Form(_))
+            ));
         }
         assert!(error("{\"a\": 1}").contains("no schema_version"));
         assert!(error("{\"schema_version\": 1}").contains("missing field `status`"));
@@ -190,9 +246,17 @@ mod tests {
             run["tool"]["version"] = json!("9.1.0");
             run["steps"] = json!("of another kind");
         });
-        assert!(error.contains("version 2") && error.contains("the netping that wrote it (9.1.0)"), "{error}");
-        let error = Run::from_json(b"{\"schema_version\": 3}").unwrap_err().to_string();
-        assert!(error.contains("the netping that wrote it, or a later one"), "{error}");
+        assert!(
+            error.contains("version 2") && error.contains("the netping that wrote it (9.1.0)"),
+            "{error}"
+        );
+        let error = Run::from_json(b"{\"schema_version\": 3}")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("the netping that wrote it, or a later one"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -202,13 +266,20 @@ mod tests {
             ("/steps/0/summary/ok", json!(u64::MAX), "'scheduled'"),
             ("/steps/0/summary/late", json!(1000), "'late'"),
             ("/steps/0/summary/rate", json!(-1.0), "rate"),
-            ("/steps/0/summary/service_time/count", json!(3), "service_time"),
+            (
+                "/steps/0/summary/service_time/count",
+                json!(3),
+                "service_time",
+            ),
             ("/steps/0/histograms/lag", json!("AAAA"), "lag"),
             ("/steps/0/settings/callers", json!(0), "callers"),
         ];
         for (path, value, expected) in cases {
             let error = changed(|run| *run.pointer_mut(path).unwrap() = value);
-            assert!(error.contains("step 1 (tcp://") && error.contains(expected), "{path}: {error}");
+            assert!(
+                error.contains("step 1 (tcp://") && error.contains(expected),
+                "{path}: {error}"
+            );
         }
     }
 
@@ -225,14 +296,34 @@ mod tests {
         sound(&mut value);
         Run::from_json(value.to_string().as_bytes()).unwrap();
         let cases: [(&str, Value, &str); 8] = [
-            ("/overheads/0/via_us", json!(1e308), "overhead 1 (p50 of relay): via_us"),
+            (
+                "/overheads/0/via_us",
+                json!(1e308),
+                "overhead 1 (p50 of relay): via_us",
+            ),
             ("/overheads/0/added_us", json!(-1e308), "added_us"),
-            ("/overheads/0/interval_us/0", json!(4.0), "an interval from 4 to 3"),
+            (
+                "/overheads/0/interval_us/0",
+                json!(4.0),
+                "an interval from 4 to 3",
+            ),
             ("/overheads/0/p_value", json!(1.5), "p_value"),
-            ("/bulk/0/summary/gib_per_second/mean", json!(1e308), "gib_per_second"),
+            (
+                "/bulk/0/summary/gib_per_second/mean",
+                json!(1e308),
+                "gib_per_second",
+            ),
             ("/bulk/0/summary/sd", json!(-1.0), "sd"),
-            ("/bulk/0/runs/0/first_byte_seconds", json!(-1.0), "first_byte_seconds"),
-            ("/bulk/0/errors", json!({ "reset": u64::MAX, "eof": 1 }), "'errors'"),
+            (
+                "/bulk/0/runs/0/first_byte_seconds",
+                json!(-1.0),
+                "first_byte_seconds",
+            ),
+            (
+                "/bulk/0/errors",
+                json!({ "reset": u64::MAX, "eof": 1 }),
+                "'errors'",
+            ),
         ];
         for (path, value, expected) in cases {
             let error = changed(|run| {
@@ -247,7 +338,11 @@ mod tests {
     fn deep_nesting_does_not_overflow_the_stack() {
         let nested = "[".repeat(1_000_000);
         let inside = |text: &str| format!("{{\"schema_version\": 1, \"steps\": {text}");
-        for text in [nested.clone(), inside(&nested), inside(&(nested.clone() + &"]".repeat(1_000_000) + "}"))] {
+        for text in [
+            nested.clone(),
+            inside(&nested),
+            inside(&(nested.clone() + &"]".repeat(1_000_000) + "}")),
+        ] {
             assert!(Run::from_json(text.as_bytes()).is_err());
         }
     }
@@ -259,9 +354,17 @@ mod tests {
         // Without a byte in it: it is refused by its length.
         file.as_file().set_len(200 << 20).unwrap();
         let error = Run::load(file.path()).unwrap_err().to_string();
-        assert!(error.contains("larger than 64 MiB") && error.contains(&*file.path().to_string_lossy()), "{error}");
-        let error = Run::load(Path::new("/no/such/file.json")).unwrap_err().to_string();
-        assert!(error.starts_with("/no/such/file.json: cannot be read: No such file"), "{error}");
+        assert!(
+            error.contains("larger than 64 MiB") && error.contains(&*file.path().to_string_lossy()),
+            "{error}"
+        );
+        let error = Run::load(Path::new("/no/such/file.json"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("/no/such/file.json: cannot be read: No such file"),
+            "{error}"
+        );
         assert!(Run::load(Path::new("/")).is_err());
     }
 
@@ -269,11 +372,19 @@ mod tests {
     fn use_it(bytes: &[u8]) {
         if let Ok(read) = Run::from_json(bytes) {
             let other = Run::from_json(JSON.as_bytes()).unwrap();
-            for change in compare_runs(&other, &read).pairs.iter().flat_map(|pair| &pair.changes) {
+            for change in compare_runs(&other, &read)
+                .pairs
+                .iter()
+                .flat_map(|pair| &pair.changes)
+            {
                 change.finding();
             }
             let tool = read.tool.clone();
-            let _ = merge(&[("a".to_owned(), other), ("b".to_owned(), read)], tool, Vec::new());
+            let _ = merge(
+                &[("a".to_owned(), other), ("b".to_owned(), read)],
+                tool,
+                Vec::new(),
+            );
         }
     }
 

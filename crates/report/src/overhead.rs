@@ -45,7 +45,10 @@ impl Overhead {
     /// trials, for quantiles with standard errors from a bootstrap of whole trials. The steps are the trials of one
     /// setting, which both sides share.
     pub fn between(via: &str, direct: &[Step], by_way: &[Step]) -> Vec<Self> {
-        MEASURES.iter().filter_map(|measure| measure.overhead(via, direct, by_way)).collect()
+        MEASURES
+            .iter()
+            .filter_map(|measure| measure.overhead(via, direct, by_way))
+            .collect()
     }
 
     /// What the proxy adds, as a share of the direct path's value; `None` where that is 0.
@@ -96,15 +99,24 @@ impl Measure {
     }
 
     fn overhead(self, via: &str, direct: &[Step], by_way: &[Step]) -> Option<Overhead> {
-        let values = |steps: &[Step]| steps.iter().map(|step| self.of(&step.summary.response_time)).collect();
-        let (first, second): (Option<Vec<f64>>, Option<Vec<f64>>) = (values(direct), values(by_way));
+        let values = |steps: &[Step]| {
+            steps
+                .iter()
+                .map(|step| self.of(&step.summary.response_time))
+                .collect()
+        };
+        let (first, second): (Option<Vec<f64>>, Option<Vec<f64>>) =
+            (values(direct), values(by_way));
         let (first, second) = (first?, second?);
         let (first_mean, second_mean) = (Estimate::of(&first)?.mean, Estimate::of(&second)?.mean);
         let difference = match self {
             Self::Quantile(percent) => quantiles(direct, by_way, percent),
-            Self::Max | Self::TrimmedMean | Self::Sd => Difference::between(&first, &second, MEASURES.len()),
+            Self::Max | Self::TrimmedMean | Self::Sd => {
+                Difference::between(&first, &second, MEASURES.len())
+            }
         };
-        let nanoseconds = difference.map_or([first_mean, second_mean], |difference| difference.values);
+        let nanoseconds =
+            difference.map_or([first_mean, second_mean], |difference| difference.values);
         let [direct_us, via_us] = nanoseconds.map(|time| time / 1e3);
         let added_us = via_us - direct_us;
         Some(Overhead {
@@ -119,14 +131,23 @@ impl Measure {
                 [added_us - half, added_us + half]
             }),
             p_value: difference.map(|difference| difference.p_value),
-            failed: direct.iter().chain(by_way).map(|step| step.summary.unserved()).sum(),
+            failed: direct
+                .iter()
+                .chain(by_way)
+                .map(|step| step.summary.unserved())
+                .sum(),
         })
     }
 }
 
 /// The difference of a quantile over all trials; `None` with one trial.
 fn quantiles(direct: &[Step], by_way: &[Step], percent: f64) -> Option<Difference> {
-    let trials = |steps: &[Step]| steps.iter().map(|step| step.histograms.response_counts()).collect();
+    let trials = |steps: &[Step]| {
+        steps
+            .iter()
+            .map(|step| step.histograms.response_counts())
+            .collect()
+    };
     let (first, second): (Option<Vec<_>>, Option<Vec<_>>) = (trials(direct), trials(by_way));
     Difference::of_quantiles(&first?, &second?, percent, MEASURES.len())
 }
@@ -152,33 +173,74 @@ mod tests {
         }
         let mut collector = Collector::new(LoopKind::Open);
         collector.add(interval);
-        let step = sample::of(&collector.finish(Window { start: 0, end: 1_000_000_000 }, &[], 0));
-        let settings = StepSettings { arrivals: "constant".to_owned(), planned_rate: Some(1000.0), ..step.settings };
+        let step = sample::of(&collector.finish(
+            Window {
+                start: 0,
+                end: 1_000_000_000,
+            },
+            &[],
+            0,
+        ));
+        let settings = StepSettings {
+            arrivals: "constant".to_owned(),
+            planned_rate: Some(1000.0),
+            ..step.settings
+        };
         Step { settings, ..step }
     }
 
     /// Trials whose times lie around these levels.
     fn trials(levels: [u64; 3]) -> Vec<Step> {
-        levels.iter().map(|level| step(&[*level, level + 20, level * 2, level * 3], 50_000)).collect()
+        levels
+            .iter()
+            .map(|level| step(&[*level, level + 20, level * 2, level * 3], 50_000))
+            .collect()
     }
 
     #[test]
     fn what_a_slower_path_adds_is_positive_and_lies_in_its_interval() {
-        let overheads = Overhead::between("relay", &trials([100, 102, 98]), &trials([150, 149, 152]));
-        let names: Vec<_> = overheads.iter().map(|overhead| overhead.measure.as_str()).collect();
-        assert_eq!(names, ["p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "tm99.9", "sd"]);
+        let overheads =
+            Overhead::between("relay", &trials([100, 102, 98]), &trials([150, 149, 152]));
+        let names: Vec<_> = overheads
+            .iter()
+            .map(|overhead| overhead.measure.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "tm99.9", "sd"
+            ]
+        );
         assert_eq!(Overhead::measures(), names);
         for overhead in &overheads {
-            assert_eq!((overhead.via.as_str(), overhead.planned_rate), ("relay", Some(1000.0)));
-            assert_eq!(overhead.added_us.to_bits(), (overhead.via_us - overhead.direct_us).to_bits());
-            assert!(overhead.added_us > 0.0 && overhead.relative().unwrap() > 0.0, "{overhead:?}");
+            assert_eq!(
+                (overhead.via.as_str(), overhead.planned_rate),
+                ("relay", Some(1000.0))
+            );
+            assert_eq!(
+                overhead.added_us.to_bits(),
+                (overhead.via_us - overhead.direct_us).to_bits()
+            );
+            assert!(
+                overhead.added_us > 0.0 && overhead.relative().unwrap() > 0.0,
+                "{overhead:?}"
+            );
             let [low, high] = overhead.interval_us.unwrap();
-            assert!(low <= overhead.added_us && overhead.added_us <= high && low < high, "{overhead:?}");
-            assert!((0.0..=1.0).contains(&overhead.p_value.unwrap()), "{overhead:?}");
+            assert!(
+                low <= overhead.added_us && overhead.added_us <= high && low < high,
+                "{overhead:?}"
+            );
+            assert!(
+                (0.0..=1.0).contains(&overhead.p_value.unwrap()),
+                "{overhead:?}"
+            );
         }
         // All trials together: half of the samples of the three are at most the highest second level.
         let p50 = &overheads[0];
-        assert!((p50.direct_us - 122.0).abs() < 0.2 && (p50.via_us - 172.0).abs() < 0.2, "{p50:?}");
+        assert!(
+            (p50.direct_us - 122.0).abs() < 0.2 && (p50.via_us - 172.0).abs() < 0.2,
+            "{p50:?}"
+        );
         // The mean of 300, 306 and 294.
         let max = &overheads[6];
         assert!((max.direct_us - 300.0).abs() < 0.4, "{max:?}");
@@ -186,27 +248,45 @@ mod tests {
 
     #[test]
     fn what_a_faster_path_adds_is_negative() {
-        let overheads = Overhead::between("cache", &trials([150, 149, 152]), &trials([100, 102, 98]));
-        assert!(overheads.iter().all(|overhead| overhead.added_us < 0.0), "{overheads:?}");
-        assert!(overheads.iter().all(|overhead| overhead.interval_us.unwrap()[1] < 0.0), "{overheads:?}");
+        let overheads =
+            Overhead::between("cache", &trials([150, 149, 152]), &trials([100, 102, 98]));
+        assert!(
+            overheads.iter().all(|overhead| overhead.added_us < 0.0),
+            "{overheads:?}"
+        );
+        assert!(
+            overheads
+                .iter()
+                .all(|overhead| overhead.interval_us.unwrap()[1] < 0.0),
+            "{overheads:?}"
+        );
     }
 
     #[test]
     fn equal_paths_show_no_difference() {
         let steps = trials([100, 102, 98]);
         for overhead in Overhead::between("nothing", &steps, &steps) {
-            assert_eq!((overhead.added_us, overhead.p_value), (0.0, Some(1.0)), "{overhead:?}");
+            assert_eq!(
+                (overhead.added_us, overhead.p_value),
+                (0.0, Some(1.0)),
+                "{overhead:?}"
+            );
         }
     }
 
     #[test]
     fn one_trial_has_values_but_no_interval() {
-        let overheads = Overhead::between("relay", &[step(&[100], 200_000)], &[step(&[150], 200_000)]);
+        let overheads =
+            Overhead::between("relay", &[step(&[100], 200_000)], &[step(&[150], 200_000)]);
         assert_eq!(overheads.len(), 9);
         for overhead in &overheads {
             assert_eq!((overhead.interval_us, overhead.p_value), (None, None));
         }
-        assert!((overheads[0].added_us - 50.0).abs() < 0.2, "{:?}", overheads[0]);
+        assert!(
+            (overheads[0].added_us - 50.0).abs() < 0.2,
+            "{:?}",
+            overheads[0]
+        );
     }
 
     #[test]
@@ -217,21 +297,37 @@ mod tests {
             step
         };
         let failed = |direct: &[Step], by_way: &[Step]| -> Vec<u64> {
-            Overhead::between("relay", direct, by_way).iter().map(|overhead| overhead.failed).collect()
+            Overhead::between("relay", direct, by_way)
+                .iter()
+                .map(|overhead| overhead.failed)
+                .collect()
         };
         let sums = failed(&[failing(0), failing(2)], &[failing(3), failing(0)]);
-        assert!(!sums.is_empty() && sums.iter().all(|sum| *sum == 5), "{sums:?}");
-        assert!(failed(&[failing(0)], &[failing(0)]).iter().all(|sum| *sum == 0));
+        assert!(
+            !sums.is_empty() && sums.iter().all(|sum| *sum == 5),
+            "{sums:?}"
+        );
+        assert!(
+            failed(&[failing(0)], &[failing(0)])
+                .iter()
+                .all(|sum| *sum == 0)
+        );
     }
 
     #[test]
     fn what_some_trial_has_too_few_samples_for_is_left_out() {
         let names = |direct: &[Step], by_way: &[Step]| -> Vec<String> {
-            Overhead::between("relay", direct, by_way).into_iter().map(|overhead| overhead.measure).collect()
+            Overhead::between("relay", direct, by_way)
+                .into_iter()
+                .map(|overhead| overhead.measure)
+                .collect()
         };
         let (many, few) = (step(&[100, 200], 50_000), step(&[100, 200], 500));
         let without_the_tail = ["p50", "p90", "p95", "p99", "max", "tm99.9", "sd"];
-        assert_eq!(names(&[many.clone(), few.clone()], &[many.clone(), many.clone()]), without_the_tail);
+        assert_eq!(
+            names(&[many.clone(), few.clone()], &[many.clone(), many.clone()]),
+            without_the_tail
+        );
         let many = slice::from_ref(&many);
         assert_eq!(names(many, &[few]), without_the_tail);
         // Nothing came back at all.

@@ -32,7 +32,11 @@ impl Precision {
             return Self::default();
         }
         let [p50, p99] = bootstrap(seconds, [0.5, 0.99]);
-        Self { rate_half_width: Estimate::of(rates).and_then(|rate| rate.half_width), p50, p99 }
+        Self {
+            rate_half_width: Estimate::of(rates).and_then(|rate| rate.half_width),
+            p50,
+            p99,
+        }
     }
 }
 
@@ -67,8 +71,10 @@ pub(crate) struct Blocks {
 impl Blocks {
     /// From the `(value, count)` of each block, ascending.
     pub fn new<B: AsRef<[(u64, u64)]>>(blocks: &[B]) -> Self {
-        let mut values: Vec<u64> =
-            blocks.iter().flat_map(|block| block.as_ref().iter().map(|(value, _)| *value)).collect();
+        let mut values: Vec<u64> = blocks
+            .iter()
+            .flat_map(|block| block.as_ref().iter().map(|(value, _)| *value))
+            .collect();
         values.sort_unstable();
         values.dedup();
         let row = |block: &B| {

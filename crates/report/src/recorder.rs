@@ -94,7 +94,12 @@ impl Interval {
 
     /// Empties it for another use.
     pub(crate) fn clear(&mut self) {
-        for histogram in [&mut self.service, &mut self.response, &mut self.lag, &mut self.failed] {
+        for histogram in [
+            &mut self.service,
+            &mut self.response,
+            &mut self.lag,
+            &mut self.failed,
+        ] {
             if !histogram.is_empty() {
                 histogram.reset();
             }
@@ -137,19 +142,32 @@ impl<S: Sink> Recorder<S> {
     /// A recorder without samples. `expected` is the length of the run, in nanoseconds, if known.
     pub fn new(kind: LoopKind, expected: u64, sink: S) -> Self {
         let slots = Vec::with_capacity((expected / SLOT) as usize + 64);
-        Self { kind, sink, current: Interval::new(0), outside: Outside::default(), slots }
+        Self {
+            kind,
+            sink,
+            current: Interval::new(0),
+            outside: Outside::default(),
+            slots,
+        }
     }
 
     /// Takes one request and how it went; says whether it counts.
     ///
     /// A failure of a closed loop that began in the window but ended after it counts too: a server that stops
     /// answering just before the end must show.
-    pub fn record(&mut self, window: Window, sample: Sample, outcome: Result<(), ErrorKind>) -> bool {
+    pub fn record(
+        &mut self,
+        window: Window,
+        sample: Sample,
+        outcome: Result<(), ErrorKind>,
+    ) -> bool {
         if outcome.is_ok() {
             self.count_slot(sample.end);
         }
         let counts = match self.kind {
-            LoopKind::Closed if outcome.is_err() => sample.end >= window.start && sample.start < window.end,
+            LoopKind::Closed if outcome.is_err() => {
+                sample.end >= window.start && sample.start < window.end
+            }
             LoopKind::Closed => window.contains(sample.end),
             LoopKind::Counted => window.contains(sample.start),
             LoopKind::Open => window.contains(sample.intended),

@@ -237,7 +237,9 @@ impl Histograms {
 
     /// The response times as `(nanoseconds, count)`, ascending; `None` where the text is no histogram.
     pub fn response_counts(&self) -> Option<Vec<(u64, u64)>> {
-        decode_histogram(&self.response_time).ok().map(|histogram| counts(&histogram))
+        decode_histogram(&self.response_time)
+            .ok()
+            .map(|histogram| counts(&histogram))
     }
 }
 
@@ -268,6 +270,9 @@ impl Run {
 
     /// The text for the file at `path`.
     fn text(&self, path: &Path) -> Result<String, SaveError> {
-        self.to_json().map_err(|error| SaveError { path: path.to_owned(), reason: error.into() })
+        self.to_json().map_err(|error| SaveError {
+            path: path.to_owned(),
+            reason: error.into(),
+        })
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Collected, Collector, Cost, Environment, Histograms, Interval, LoopKind, Recorder, Run, SCHEMA_VERSION, Sample,
-    Sink, Status, Step, StepSettings, Tool, Window,
+    Collected, Collector, Cost, Environment, Histograms, Interval, LoopKind, Recorder, Run,
+    SCHEMA_VERSION, Sample, Sink, Status, Step, StepSettings, Tool, Window,
 };
 
 /// Where the windows begin, on the run's clock: late enough for the longest time to have begun before.
@@ -29,21 +29,45 @@ impl Sink for Keep<'_> {
 
 /// A closed loop over so many seconds, in each of which replies came that took `times` nanoseconds.
 pub(crate) fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
-    let window = Window { start: BEGIN, end: BEGIN + seconds * SECOND };
+    let window = Window {
+        start: BEGIN,
+        end: BEGIN + seconds * SECOND,
+    };
     let mut collector = Collector::new(LoopKind::Closed);
     let mut recorder = Recorder::new(LoopKind::Closed, 0, Keep(&mut collector));
     for second in 0..seconds {
         let end = BEGIN + second * SECOND + SECOND / 2;
         for time in times(second) {
             let start = end - time;
-            recorder.record(window, Sample { intended: start, start, end }, Ok(()));
+            recorder.record(
+                window,
+                Sample {
+                    intended: start,
+                    start,
+                    end,
+                },
+                Ok(()),
+            );
         }
     }
     recorder.finish();
     let step = of(&collector.finish(window, &[], 0));
-    let settings = StepSettings { callers: 8, connections: 8, workers: 2, ..step.settings };
-    let cost = Cost { client_worker_cpu_seconds: vec![0.5, 0.5], client_cpu_us_per_request: Some(10.0), server: None };
-    Step { settings, cost, ..step }
+    let settings = StepSettings {
+        callers: 8,
+        connections: 8,
+        workers: 2,
+        ..step.settings
+    };
+    let cost = Cost {
+        client_worker_cpu_seconds: vec![0.5, 0.5],
+        client_cpu_us_per_request: Some(10.0),
+        server: None,
+    };
+    Step {
+        settings,
+        cost,
+        ..step
+    }
 }
 
 /// What was recorded, as a step of one caller.
@@ -112,5 +136,9 @@ pub(crate) fn run(steps: Vec<Step>) -> Run {
 
 /// What wrote them.
 pub(crate) fn tool() -> Tool {
-    Tool { name: "netping".to_owned(), version: "0.1.0".to_owned(), commit: None }
+    Tool {
+        name: "netping".to_owned(),
+        version: "0.1.0".to_owned(),
+        commit: None,
+    }
 }

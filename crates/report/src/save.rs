@@ -27,14 +27,19 @@ pub struct SaveError {
 /// [`SaveError`], and then the old file is as it was.
 pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), SaveError> {
     let write = || -> io::Result<()> {
-        let Place::File(target) = place(path) else { return fs::write(path, content) };
+        let Place::File(target) = place(path) else {
+            return fs::write(path, content);
+        };
         let mut file = temporary_beside(&target)?;
         file.write_all(content)?;
         file.as_file().sync_all()?;
         file.persist(target)?;
         Ok(())
     };
-    write().map_err(|reason| SaveError { path: path.to_owned(), reason })
+    write().map_err(|reason| SaveError {
+        path: path.to_owned(),
+        reason,
+    })
 }
 
 /// Sees that [`write_atomically`] can write a file: one that is there is left as it is, one that is not is written.
@@ -44,7 +49,12 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), SaveError> {
 pub fn prepare_file(path: &Path, content: &[u8]) -> Result<(), SaveError> {
     match place(path) {
         Place::File(target) if target.is_file() => {
-            temporary_beside(&target).map(drop).map_err(|reason| SaveError { path: path.to_owned(), reason })
+            temporary_beside(&target)
+                .map(drop)
+                .map_err(|reason| SaveError {
+                    path: path.to_owned(),
+                    reason,
+                })
         }
         _ => write_atomically(path, content),
     }
@@ -61,7 +71,8 @@ enum Place {
 fn place(path: &Path) -> Place {
     let is_stream = fs::metadata(path).is_ok_and(|there| !there.is_file());
     // Standard output may be a file, and a new one in its place would not be what the shell has open.
-    let is_open = path.starts_with("/proc") || (path.starts_with("/dev") && !path.starts_with("/dev/shm"));
+    let is_open =
+        path.starts_with("/proc") || (path.starts_with("/dev") && !path.starts_with("/dev/shm"));
     if is_stream || is_open {
         return Place::Stream;
     }
@@ -71,8 +82,14 @@ fn place(path: &Path) -> Place {
 
 /// An empty file that goes away by itself unless it is renamed.
 fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    tempfile::Builder::new().prefix(".netping-").permissions(fs::Permissions::from_mode(0o644)).tempfile_in(folder)
+    let folder = target
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    tempfile::Builder::new()
+        .prefix(".netping-")
+        .permissions(fs::Permissions::from_mode(0o644))
+        .tempfile_in(folder)
 }
 
 #[cfg(test)]
@@ -93,13 +110,21 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_there_is_named() {
         let error = write_atomically(Path::new("/no/such/folder/run.csv"), b"").unwrap_err();
-        assert!(error.to_string().starts_with("cannot write /no/such/folder/run.csv: "), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("cannot write /no/such/folder/run.csv: "),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_link_stays_one_and_leads_to_the_new_file() {
         let folder = tempfile::tempdir().unwrap();
-        let (file, link) = (folder.path().join("sub/run.json"), folder.path().join("latest.json"));
+        let (file, link) = (
+            folder.path().join("sub/run.json"),
+            folder.path().join("latest.json"),
+        );
         fs::create_dir(folder.path().join("sub")).unwrap();
         fs::write(&file, "old").unwrap();
         std::os::unix::fs::symlink("sub/run.json", &link).unwrap();
@@ -116,9 +141,16 @@ mod tests {
         let path = folder.path().join("out");
         let open = fs::File::create(&path).unwrap();
         let number = fs::metadata(&path).unwrap().ino();
-        write_atomically(Path::new(&format!("/proc/self/fd/{}", open.as_raw_fd())), b"content").unwrap();
+        write_atomically(
+            Path::new(&format!("/proc/self/fd/{}", open.as_raw_fd())),
+            b"content",
+        )
+        .unwrap();
         assert_eq!(
-            (fs::metadata(&path).unwrap().ino(), fs::read_to_string(&path).unwrap()),
+            (
+                fs::metadata(&path).unwrap().ino(),
+                fs::read_to_string(&path).unwrap()
+            ),
             (number, "content".into())
         );
     }

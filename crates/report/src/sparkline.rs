@@ -22,7 +22,11 @@ pub fn sparkline(histogram: &Histogram, unicode: bool) -> String {
         let doublings = (histogram.value_at_quantile(quantile) as f64 / median).log2();
         // A time that differs from a whole power by a bucket's width is that power.
         let level = ((doublings + 0.01).max(0.0) as usize).min(BLOCKS.len() - 1);
-        if unicode { BLOCKS[level] } else { char::from(b'0' + level as u8) }
+        if unicode {
+            BLOCKS[level]
+        } else {
+            char::from(b'0' + level as u8)
+        }
     };
     (0..LENGTH).map(character).collect()
 }

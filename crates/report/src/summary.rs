@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    collector::Collected, distribution::Distribution, error_kind::ErrorKind, precision::Precision, recorder::Outside,
+    collector::Collected, distribution::Distribution, error_kind::ErrorKind, precision::Precision,
+    recorder::Outside,
 };
 
 /// How every request that counts went.
@@ -35,7 +36,11 @@ impl Accounting {
     /// The share of requests that got no verified reply, from 0 to 1; 0 without requests.
     pub fn error_rate(&self) -> f64 {
         let scheduled = self.scheduled();
-        if scheduled == 0 { 0.0 } else { (scheduled - self.ok) as f64 / scheduled as f64 }
+        if scheduled == 0 {
+            0.0
+        } else {
+            (scheduled - self.ok) as f64 / scheduled as f64
+        }
     }
 }
 
@@ -104,7 +109,11 @@ impl Summary {
             seconds,
             late: collected.late,
             early: collected.early,
-            rate: if seconds > 0.0 { collected.arrived() as f64 / seconds } else { 0.0 },
+            rate: if seconds > 0.0 {
+                collected.arrived() as f64 / seconds
+            } else {
+                0.0
+            },
             accounting,
             precision: collected.precision.clone(),
             service_time: Distribution::of(&collected.service),

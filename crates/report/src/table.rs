@@ -5,7 +5,9 @@ use std::{
     io::{self, IsTerminal},
 };
 
-use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Width, presets,
+};
 
 /// A column: its title, with the unit, and its least width.
 #[derive(Debug, Clone, Copy)]
@@ -24,12 +26,22 @@ pub struct Column {
 impl Column {
     /// A column of numbers.
     pub const fn number(title: &'static str, width: u16) -> Self {
-        Self { title, width, left: false, spare: 0 }
+        Self {
+            title,
+            width,
+            left: false,
+            spare: 0,
+        }
     }
 
     /// A column of words.
     pub const fn text(title: &'static str, width: u16) -> Self {
-        Self { title, width, left: true, spare: 0 }
+        Self {
+            title,
+            width,
+            left: true,
+            spare: 0,
+        }
     }
 
     /// The column, left out of a narrow terminal after those with a higher number.
@@ -62,18 +74,36 @@ impl Table {
     pub fn new(columns: Vec<Column>) -> Self {
         let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let styled = io::stdout().is_terminal() && !no_color;
-        Self { shown: fitting(&columns, terminal_width()), columns, styled }
+        Self {
+            shown: fitting(&columns, terminal_width()),
+            columns,
+            styled,
+        }
     }
 
     /// The line of titles; above it one with those that are left out, if any are.
     pub fn header(&self) -> String {
-        let titles = self.lines(&[self.columns.iter().map(|column| column.title.to_owned()).collect()], self.styled);
-        let left_out = self.columns.iter().zip(&self.shown).filter(|(_, shown)| !**shown);
+        let titles = self.lines(
+            &[self
+                .columns
+                .iter()
+                .map(|column| column.title.to_owned())
+                .collect()],
+            self.styled,
+        );
+        let left_out = self
+            .columns
+            .iter()
+            .zip(&self.shown)
+            .filter(|(_, shown)| !**shown);
         let left_out: Vec<&str> = left_out.map(|(column, _)| column.title).collect();
         if left_out.is_empty() {
             return titles;
         }
-        format!("left out for width: {} (wider terminal or --json)\n{titles}", left_out.join(", "))
+        format!(
+            "left out for width: {} (wider terminal or --json)\n{titles}",
+            left_out.join(", ")
+        )
     }
 
     /// One row.
@@ -89,7 +119,12 @@ impl Table {
     /// The same as text for a file: every column, nothing bold.
     pub fn plain(columns: &[Column], rows: &[Vec<String>]) -> String {
         let columns = as_wide_as(columns, rows);
-        Self { shown: vec![true; columns.len()], columns, styled: false }.with(rows)
+        Self {
+            shown: vec![true; columns.len()],
+            columns,
+            styled: false,
+        }
+        .with(rows)
     }
 
     fn with(&self, rows: &[Vec<String>]) -> String {
@@ -98,21 +133,33 @@ impl Table {
 
     fn lines(&self, rows: &[Vec<String>], bold: bool) -> String {
         let mut table = comfy_table::Table::new();
-        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        table
+            .load_style(presets::NOTHING)
+            .set_content_arrangement(ContentArrangement::Disabled);
         if bold {
             table.enforce_styling();
         }
         for row in rows {
             table.add_row(self.kept(row).map(|(text, column)| {
                 let cell = Cell::new(text);
-                let cell = if bold { cell.add_attribute(Attribute::Bold) } else { cell };
-                cell.set_alignment(if column.left { CellAlignment::Left } else { CellAlignment::Right })
+                let cell = if bold {
+                    cell.add_attribute(Attribute::Bold)
+                } else {
+                    cell
+                };
+                cell.set_alignment(if column.left {
+                    CellAlignment::Left
+                } else {
+                    CellAlignment::Right
+                })
             }));
         }
         for (at, (column, _)) in self.kept(&self.columns).enumerate() {
             if let Some(settings) = table.column_mut(at) {
                 settings.set_padding((0, GAP));
-                settings.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(column.width + GAP)));
+                settings.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(
+                    column.width + GAP,
+                )));
             }
         }
         let text = table.to_string();
@@ -130,7 +177,11 @@ impl Table {
 /// Columns as wide as their titles and cells need.
 fn as_wide_as(columns: &[Column], rows: &[Vec<String>]) -> Vec<Column> {
     let fitted = |(at, column): (usize, &Column)| {
-        let longest = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
+        let longest = rows
+            .iter()
+            .filter_map(|row| row.get(at))
+            .map(|cell| cell.chars().count())
+            .max();
         let width = longest.unwrap_or(0).max(column.title.chars().count()) as u16;
         Column { width, ..*column }
     };
@@ -142,8 +193,14 @@ fn fitting(columns: &[Column], width: Option<usize>) -> Vec<bool> {
     let mut shown = vec![true; columns.len()];
     let Some(width) = width else { return shown };
     // The last gap is of no need.
-    let mut needed = columns.iter().map(Column::space).sum::<usize>().saturating_sub(usize::from(GAP));
-    let mut spared: Vec<usize> = (0..columns.len()).filter(|&at| columns[at].spare > 0).collect();
+    let mut needed = columns
+        .iter()
+        .map(Column::space)
+        .sum::<usize>()
+        .saturating_sub(usize::from(GAP));
+    let mut spared: Vec<usize> = (0..columns.len())
+        .filter(|&at| columns[at].spare > 0)
+        .collect();
     spared.sort_by_key(|&at| columns[at].spare);
     while needed > width
         && let Some(at) = spared.pop()
@@ -159,15 +216,18 @@ fn terminal_width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;
     }
-    let told = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let told = env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok());
     let width = told.or_else(|| comfy_table::Table::new().width().map(usize::from));
     width.filter(|&width| width > 0)
 }
 
 /// Whether the locale's characters are Unicode's, as it is with blocks and the like.
 pub fn is_unicode() -> bool {
-    let locale =
-        ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env::var(name).ok().filter(|text| !text.is_empty()));
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .find_map(|name| env::var(name).ok().filter(|text| !text.is_empty()));
     locale.is_some_and(|locale| {
         let locale = locale.to_lowercase();
         locale.contains("utf-8") || locale.contains("utf8")
@@ -182,14 +242,23 @@ mod tests {
     fn rows_shown_one_by_one_stand_under_their_titles() {
         let table = Table::new(vec![Column::text("target", 8), Column::number("p50 us", 8)]);
         assert_eq!(table.header(), "target      p50 us");
-        assert_eq!(table.row(&["tcp".to_owned(), "7.52".to_owned()]), "tcp           7.52");
+        assert_eq!(
+            table.row(&["tcp".to_owned(), "7.52".to_owned()]),
+            "tcp           7.52"
+        );
     }
 
     #[test]
     fn a_whole_table_is_as_wide_as_its_longest_cells() {
         let columns = [Column::text("rung", 0), Column::number("n", 0)];
-        let rows = [vec!["threads".to_owned(), "1".to_owned()], vec!["x".to_owned(), "1,000".to_owned()]];
-        assert_eq!(Table::whole(&columns, &rows), "rung         n\nthreads      1\nx        1,000");
+        let rows = [
+            vec!["threads".to_owned(), "1".to_owned()],
+            vec!["x".to_owned(), "1,000".to_owned()],
+        ];
+        assert_eq!(
+            Table::whole(&columns, &rows),
+            "rung         n\nthreads      1\nx        1,000"
+        );
     }
 
     #[test]
@@ -202,7 +271,12 @@ mod tests {
         ];
         let titles = |width| {
             let shown = fitting(&columns, width);
-            Table { shown, columns: columns.clone(), styled: false }.header()
+            Table {
+                shown,
+                columns: columns.clone(),
+                styled: false,
+            }
+            .header()
         };
         assert_eq!(titles(None), "    req/s  p99 us  p99.9 us   max us");
         assert_eq!(titles(Some(36)), titles(None));
@@ -218,8 +292,16 @@ mod tests {
 
     #[test]
     fn a_row_leaves_out_what_its_titles_do() {
-        let columns = vec![Column::text("a", 1), Column::number("b", 9).spare(1), Column::number("c", 1)];
-        let table = Table { shown: fitting(&columns, Some(10)), columns, styled: false };
+        let columns = vec![
+            Column::text("a", 1),
+            Column::number("b", 9).spare(1),
+            Column::number("c", 1),
+        ];
+        let table = Table {
+            shown: fitting(&columns, Some(10)),
+            columns,
+            styled: false,
+        };
         assert_eq!(table.row(&["x", "y", "z"].map(str::to_owned)), "x  z");
     }
 }

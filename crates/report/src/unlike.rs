@@ -21,7 +21,9 @@ pub struct Unlike {
 impl Unlike {
     /// Counts one more step, where the same was found before.
     pub(crate) fn add(self, to: &mut Vec<Self>) {
-        let same = |other: &&mut Self| (&other.what, &other.base, &other.new) == (&self.what, &self.base, &self.new);
+        let same = |other: &&mut Self| {
+            (&other.what, &other.base, &other.new) == (&self.what, &self.base, &self.new)
+        };
         match to.iter_mut().find(same) {
             Some(other) => other.steps += self.steps,
             None => to.push(self),
@@ -33,12 +35,18 @@ impl Unlike {
 pub(crate) fn unlike<T: Serialize>(base: &T, new: &T, steps: usize) -> Vec<Unlike> {
     let (base, new) = (leaves(base), leaves(new));
     let names: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
-    let text =
-        |of: &BTreeMap<String, String>, name: &String| of.get(name).map_or("not told", String::as_str).to_owned();
+    let text = |of: &BTreeMap<String, String>, name: &String| {
+        of.get(name).map_or("not told", String::as_str).to_owned()
+    };
     names
         .into_iter()
         .filter(|name| base.get(*name) != new.get(*name))
-        .map(|name| Unlike { what: name.clone(), base: text(&base, name), new: text(&new, name), steps })
+        .map(|name| Unlike {
+            what: name.clone(),
+            base: text(&base, name),
+            new: text(&new, name),
+            steps,
+        })
         .collect()
 }
 
@@ -79,16 +87,33 @@ mod tests {
         new.cpus = 4;
         new.system.clear();
         let found = unlike(&base, &new, 0);
-        let shown: Vec<_> =
-            found.iter().map(|unlike| (unlike.what.as_str(), unlike.base.as_str(), unlike.new.as_str())).collect();
-        assert_eq!(shown, [("cpus", "2", "4"), ("governor", "performance", "not told")]);
+        let shown: Vec<_> = found
+            .iter()
+            .map(|unlike| {
+                (
+                    unlike.what.as_str(),
+                    unlike.base.as_str(),
+                    unlike.new.as_str(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [("cpus", "2", "4"), ("governor", "performance", "not told")]
+        );
     }
 
     #[test]
     fn the_same_of_several_steps_is_told_once() {
         let mut found = Vec::new();
         for _ in 0..3 {
-            Unlike { what: "workers".to_owned(), base: "1".to_owned(), new: "2".to_owned(), steps: 1 }.add(&mut found);
+            Unlike {
+                what: "workers".to_owned(),
+                base: "1".to_owned(),
+                new: "2".to_owned(),
+                steps: 1,
+            }
+            .add(&mut found);
         }
         assert_eq!((found.len(), found[0].steps), (1, 3));
     }

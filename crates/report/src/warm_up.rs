@@ -11,8 +11,10 @@ const FEWEST: usize = 6;
 /// steady-state truncation heuristics for simulation", 2000). `None` where that is more than half: no steady state
 /// has been seen yet.
 pub fn mser5(observations: &[f64]) -> Option<usize> {
-    let batches: Vec<f64> =
-        observations.chunks_exact(BATCH).map(|batch| batch.iter().sum::<f64>() / BATCH as f64).collect();
+    let batches: Vec<f64> = observations
+        .chunks_exact(BATCH)
+        .map(|batch| batch.iter().sum::<f64>() / BATCH as f64)
+        .collect();
     let n = batches.len();
     if n < FEWEST {
         return None;
@@ -39,7 +41,9 @@ mod tests {
 
     #[test]
     fn a_transient_is_cut_and_the_rest_is_kept() {
-        let rates: Vec<f64> = (0..100).map(|at| if at < 20 { at as f64 * 5.0 } else { 100.0 } + noise(at)).collect();
+        let rates: Vec<f64> = (0..100)
+            .map(|at| if at < 20 { at as f64 * 5.0 } else { 100.0 } + noise(at))
+            .collect();
         assert_eq!(mser5(&rates), Some(20));
         let steady: Vec<f64> = (0..100).map(|at| 100.0 + noise(at)).collect();
         assert!(mser5(&steady).unwrap() <= 50);

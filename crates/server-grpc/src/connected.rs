@@ -21,7 +21,10 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub fn new(stream: Accepted, chassis: Chassis) -> Self {
-        Self { stream, fresh: Some(chassis) }
+        Self {
+            stream,
+            fresh: Some(chassis),
+        }
     }
 }
 
@@ -34,21 +37,32 @@ impl Connected for Peer {
 }
 
 impl AsyncRead for Peer {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         if let Some(chassis) = self.fresh.take()
             && buf.filled().get(before) == Some(&tls::HANDSHAKE)
         {
             chassis.count_error("tls");
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the peer speaks TLS")));
+            return Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the peer speaks TLS",
+            )));
         }
         Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for Peer {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, data)
     }
 

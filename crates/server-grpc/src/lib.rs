@@ -16,8 +16,8 @@ use netping_protocol::{
     tls::ALPN_H2,
 };
 use netping_serving::{
-    Accepts, Chassis, CommonArgs, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError, TlsArgs,
-    serve_on_runtimes,
+    Accepts, Chassis, CommonArgs, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError,
+    TlsArgs, serve_on_runtimes,
 };
 use tokio_stream::StreamExt;
 use tonic::{service::Routes, transport::Server};
@@ -86,10 +86,19 @@ impl AsRef<CommonArgs> for Args {
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service { scheme, port: port::GRPC, sockets: |_| 1, serve };
+pub const SERVICE: Service<Args> = Service {
+    scheme,
+    port: port::GRPC,
+    sockets: |_| 1,
+    serve,
+};
 
 fn scheme(args: &Args) -> Scheme {
-    if args.tls.is_on() { Scheme::GrpcTls } else { Scheme::Grpc }
+    if args.tls.is_on() {
+        Scheme::GrpcTls
+    } else {
+        Scheme::Grpc
+    }
 }
 
 /// Streams that may be reset for the peer's errors before the connection ends: hyper's own limit, which tonic lifts
@@ -107,27 +116,39 @@ pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Resu
     let tls = args.tls.config(&[ALPN_H2])?;
     let acceptor = tls.map_or(Acceptor::Plain, |config| Acceptor::Tls(Arc::new(config)));
     // A GOAWAY is HTTP/2's goodbye: connections are not cut for the drain.
-    let profile = Profile { first_bytes: PREFACE, drain_by_eof: false };
+    let profile = Profile {
+        first_bytes: PREFACE,
+        drain_by_eof: false,
+    };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let routes = routes(&chassis, args)?;
-    serve_on_runtimes(listening.service, &chassis, &args.runtime, &acceptor, shutdown, |accepts: Accepts| {
-        let serving = server(args).serve_with_incoming_shutdown(
-            routes.clone(),
-            {
-                let chassis = chassis.clone();
-                accepts.map(move |accepted| accepted.map(|stream| Peer::new(stream, chassis.clone())))
-            },
-            {
-                let shutdown = shutdown.clone();
-                async move { shutdown.triggered().await }
-            },
-        );
-        async move {
-            if let Err(error) = serving.await {
-                tracing::error!("serving ended: {error}");
+    serve_on_runtimes(
+        listening.service,
+        &chassis,
+        &args.runtime,
+        &acceptor,
+        shutdown,
+        |accepts: Accepts| {
+            let serving = server(args).serve_with_incoming_shutdown(
+                routes.clone(),
+                {
+                    let chassis = chassis.clone();
+                    accepts.map(move |accepted| {
+                        accepted.map(|stream| Peer::new(stream, chassis.clone()))
+                    })
+                },
+                {
+                    let shutdown = shutdown.clone();
+                    async move { shutdown.triggered().await }
+                },
+            );
+            async move {
+                if let Err(error) = serving.await {
+                    tracing::error!("serving ended: {error}");
+                }
             }
-        }
-    })
+        },
+    )
 }
 
 fn server(args: &Args) -> Server {
@@ -140,7 +161,10 @@ fn server(args: &Args) -> Server {
 }
 
 fn routes(chassis: &Chassis, args: &Args) -> Result<Routes, StartError> {
-    let defaults = BulkDefaults { total: args.bulk_total, chunk: args.bulk_chunk };
+    let defaults = BulkDefaults {
+        total: args.bulk_total,
+        chunk: args.bulk_chunk,
+    };
     let services = Services::new(chassis.clone(), args.max_message, defaults);
     let reflection = || {
         tonic_reflection::server::Builder::configure()
@@ -150,11 +174,16 @@ fn routes(chassis: &Chassis, args: &Args) -> Result<Routes, StartError> {
     let broken = |error| StartError::System(std::io::Error::other(error));
     // The empty name stands for the server as a whole, and is serving from the start.
     let (_, health) = tonic_health::server::health_reporter();
-    let routes = Routes::new(EchoServer::new(services.clone()).max_decoding_message_size(args.max_message))
-        .add_service(HelloServer::new(services.clone()).max_decoding_message_size(args.max_message))
-        .add_service(DataServiceServer::new(services).max_decoding_message_size(args.max_message))
-        .add_service(health)
-        .add_service(reflection().build_v1().map_err(broken)?)
-        .add_service(reflection().build_v1alpha().map_err(broken)?);
+    let routes =
+        Routes::new(EchoServer::new(services.clone()).max_decoding_message_size(args.max_message))
+            .add_service(
+                HelloServer::new(services.clone()).max_decoding_message_size(args.max_message),
+            )
+            .add_service(
+                DataServiceServer::new(services).max_decoding_message_size(args.max_message),
+            )
+            .add_service(health)
+            .add_service(reflection().build_v1().map_err(broken)?)
+            .add_service(reflection().build_v1alpha().map_err(broken)?);
     Ok(routes.prepare())
 }

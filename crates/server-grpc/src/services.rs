@@ -37,7 +37,11 @@ pub(crate) struct Services {
 
 impl Services {
     pub fn new(chassis: Chassis, max_message: usize, bulk: BulkDefaults) -> Self {
-        Self { chassis, max_message, bulk }
+        Self {
+            chassis,
+            max_message,
+            bulk,
+        }
     }
 
     /// What every request goes through: it costs what the flags say, and is counted on its connection.
@@ -68,7 +72,9 @@ impl Services {
             return Ok(());
         }
         let limit = self.max_message;
-        Err(self.invalid(format!("{what} of {length} bytes is longer than {limit} (the server's --max-message)")))
+        Err(self.invalid(format!(
+            "{what} of {length} bytes is longer than {limit} (the server's --max-message)"
+        )))
     }
 }
 
@@ -76,7 +82,10 @@ impl Services {
 impl Echo for Services {
     async fn echo(&self, request: Request<EchoRequest>) -> Result<Response<EchoResponse>, Status> {
         self.begin(&request).await;
-        let EchoRequest { input, response_bytes } = request.into_inner();
+        let EchoRequest {
+            input,
+            response_bytes,
+        } = request.into_inner();
         if response_bytes == 0 {
             return Ok(Response::new(EchoResponse { output: input }));
         }
@@ -87,16 +96,22 @@ impl Echo for Services {
         }
         let mut output = Vec::with_capacity(response_bytes as usize);
         payload::repeat_into(input.as_bytes(), response_bytes as usize, &mut output);
-        let output = String::from_utf8(output).map_err(|_| Status::internal("ASCII that is no UTF-8"))?;
+        let output =
+            String::from_utf8(output).map_err(|_| Status::internal("ASCII that is no UTF-8"))?;
         Ok(Response::new(EchoResponse { output }))
     }
 }
 
 #[tonic::async_trait]
 impl Hello for Services {
-    async fn say(&self, request: Request<BenchmarkMessage>) -> Result<Response<BenchmarkMessage>, Status> {
+    async fn say(
+        &self,
+        request: Request<BenchmarkMessage>,
+    ) -> Result<Response<BenchmarkMessage>, Status> {
         self.begin(&request).await;
-        Ok(Response::new(netping_protocol::message::say(request.into_inner())))
+        Ok(Response::new(netping_protocol::message::say(
+            request.into_inner(),
+        )))
     }
 }
 
@@ -104,11 +119,25 @@ impl Hello for Services {
 impl DataService for Services {
     type GiveMeDataStream = Pin<Box<dyn Stream<Item = Result<DataResponse, Status>> + Send>>;
 
-    async fn give_me_data(&self, request: Request<DataRequest>) -> Result<Response<Self::GiveMeDataStream>, Status> {
+    async fn give_me_data(
+        &self,
+        request: Request<DataRequest>,
+    ) -> Result<Response<Self::GiveMeDataStream>, Status> {
         self.begin(&request).await;
-        let DataRequest { total_bytes, chunk_bytes } = request.into_inner();
-        let mut left = if total_bytes == 0 { self.bulk.total } else { total_bytes };
-        let chunk = if chunk_bytes == 0 { self.bulk.chunk } else { chunk_bytes } as usize;
+        let DataRequest {
+            total_bytes,
+            chunk_bytes,
+        } = request.into_inner();
+        let mut left = if total_bytes == 0 {
+            self.bulk.total
+        } else {
+            total_bytes
+        };
+        let chunk = if chunk_bytes == 0 {
+            self.bulk.chunk
+        } else {
+            chunk_bytes
+        } as usize;
         self.check_length("a chunk", chunk)?;
         // One chunk serves the whole stream: its messages share these bytes. A short stream needs no more than its own.
         let longest = left.min(chunk as u64) as usize;
@@ -119,16 +148,27 @@ impl DataService for Services {
         let messages = std::iter::from_fn(move || {
             let length = left.min(chunk as u64);
             left -= length;
-            (length > 0).then(|| Ok(DataResponse { data: pattern.slice(..length as usize) }))
+            (length > 0).then(|| {
+                Ok(DataResponse {
+                    data: pattern.slice(..length as usize),
+                })
+            })
         });
         Ok(Response::new(Box::pin(tokio_stream::iter(messages))))
     }
 
-    async fn take_my_data(&self, request: Request<Streaming<DataResponse>>) -> Result<Response<DataReceived>, Status> {
+    async fn take_my_data(
+        &self,
+        request: Request<Streaming<DataResponse>>,
+    ) -> Result<Response<DataReceived>, Status> {
         self.begin(&request).await;
         let mut messages = request.into_inner();
         let mut received = DataReceived::default();
-        while let Some(message) = messages.message().await.map_err(|status| self.named(status))? {
+        while let Some(message) = messages
+            .message()
+            .await
+            .map_err(|status| self.named(status))?
+        {
             received.total_bytes += message.data.len() as u64;
             received.chunks += 1;
         }

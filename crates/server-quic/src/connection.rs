@@ -29,8 +29,18 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub fn new(connection: quinn::Connection, guard: Guard, limits: Limits, chassis: Chassis) -> Self {
-        Self { connection, guard, limits, chassis }
+    pub fn new(
+        connection: quinn::Connection,
+        guard: Guard,
+        limits: Limits,
+        chassis: Chassis,
+    ) -> Self {
+        Self {
+            connection,
+            guard,
+            limits,
+            chassis,
+        }
     }
 
     /// Serves the client until it closes, is overdue, or the server drains.
@@ -81,24 +91,42 @@ struct Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream").field("id", &self.send.id()).finish_non_exhaustive()
+        f.debug_struct("Stream")
+            .field("id", &self.send.id())
+            .finish_non_exhaustive()
     }
 }
 
 impl Stream {
-    fn new(send: SendStream, recv: RecvStream, connection: Arc<Connection>, draining: CancellationToken) -> Self {
-        Self { send, recv, connection, draining: Box::pin(draining.cancelled_owned()) }
+    fn new(
+        send: SendStream,
+        recv: RecvStream,
+        connection: Arc<Connection>,
+        draining: CancellationToken,
+    ) -> Self {
+        Self {
+            send,
+            recv,
+            connection,
+            draining: Box::pin(draining.cancelled_owned()),
+        }
     }
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buf.filled().len();
         match AsyncRead::poll_read(Pin::new(&mut this.recv), cx, buf) {
             Poll::Pending => this.draining.as_mut().poll(cx).map(Ok),
             // The client has closed the whole connection: its way to end every stream.
-            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::NotConnected => {
+                Poll::Ready(Ok(()))
+            }
             Poll::Ready(result) => {
                 this.connection.count_bytes(buf.filled().len() - before);
                 Poll::Ready(result)
@@ -108,7 +136,11 @@ impl AsyncRead for Stream {
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
         AsyncWrite::poll_write(Pin::new(&mut self.get_mut().send), cx, data)
     }
 

@@ -11,11 +11,12 @@ use netping_protocol::{
     tls::ALPN_NETPING,
 };
 use netping_serving::{
-    Chassis, CommonArgs, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError, TlsArgs, run_on_runtimes,
+    Chassis, CommonArgs, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError, TlsArgs,
+    run_on_runtimes,
 };
 use quinn::{
-    Endpoint, EndpointConfig, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig, VarInt,
-    crypto::rustls::QuicServerConfig,
+    Endpoint, EndpointConfig, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig,
+    VarInt, crypto::rustls::QuicServerConfig,
 };
 use tokio::sync::mpsc;
 
@@ -71,23 +72,45 @@ pub const SERVICE: Service<Args, UdpSocket> = Service {
 ///
 /// # Errors
 /// When the system refuses a thread, a runtime or a socket, or there is no certificate.
-pub fn serve(mut listening: Listening<UdpSocket>, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
+pub fn serve(
+    mut listening: Listening<UdpSocket>,
+    args: &Args,
+    shutdown: &Shutdown,
+) -> Result<(), StartError> {
     let config = config(args)?;
     // Streams end their requests themselves, and then the connection closes.
-    let profile = Profile { first_bytes: 1, drain_by_eof: true };
+    let profile = Profile {
+        first_bytes: 1,
+        drain_by_eof: true,
+    };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
-    let limits = Limits { max_frame: args.max_frame, ..Limits::default() };
+    let limits = Limits {
+        max_frame: args.max_frame,
+        ..Limits::default()
+    };
     let mut sockets = [listening.service].into_iter().chain(listening.others);
     let (failed, mut failure) = mpsc::channel(1);
     let worker = || {
         let (socket, failed) = (sockets.next(), failed.clone());
-        let (chassis, config, shutdown, retry_above) =
-            (chassis.clone(), config.clone(), shutdown.clone(), args.retry_above);
+        let (chassis, config, shutdown, retry_above) = (
+            chassis.clone(),
+            config.clone(),
+            shutdown.clone(),
+            args.retry_above,
+        );
         async move {
-            let listen =
-                |socket| Endpoint::new(EndpointConfig::default(), Some(config), socket, Arc::new(TokioRuntime));
+            let listen = |socket| {
+                Endpoint::new(
+                    EndpointConfig::default(),
+                    Some(config),
+                    socket,
+                    Arc::new(TokioRuntime),
+                )
+            };
             match socket.map(listen) {
-                Some(Ok(endpoint)) => accept(&endpoint, &chassis, limits, retry_above, &shutdown).await,
+                Some(Ok(endpoint)) => {
+                    accept(&endpoint, &chassis, limits, retry_above, &shutdown).await
+                }
                 Some(Err(error)) => {
                     // There is room for one, and the first says enough.
                     let _ = failed.try_send(error);
@@ -111,7 +134,8 @@ fn config(args: &Args) -> Result<ServerConfig, StartError> {
         let reason = "QUIC is always encrypted: give --tls-cert and --tls-key, or --tls-self-signed for a quick try";
         return Err(StartError::Flags(reason.to_owned()));
     };
-    let tls = QuicServerConfig::try_from(tls).map_err(|error| StartError::System(io::Error::other(error)))?;
+    let tls = QuicServerConfig::try_from(tls)
+        .map_err(|error| StartError::System(io::Error::other(error)))?;
     let mut transport = TransportConfig::default();
     // quinn leaves a connection's window unlimited: a peer could fill the memory.
     transport
@@ -123,19 +147,26 @@ fn config(args: &Args) -> Result<ServerConfig, StartError> {
         .datagram_receive_buffer_size(None)
         .max_idle_timeout(match args.common.idle_timeout {
             timeout if timeout.is_zero() => None,
-            timeout => Some(
-                IdleTimeout::try_from(timeout)
-                    .map_err(|_| StartError::Flags("--idle-timeout is longer than QUIC can say".to_owned()))?,
-            ),
+            timeout => Some(IdleTimeout::try_from(timeout).map_err(|_| {
+                StartError::Flags("--idle-timeout is longer than QUIC can say".to_owned())
+            })?),
         });
     let mut config = ServerConfig::with_crypto(Arc::new(tls));
     // A client that moved would reach another runtime's socket, which does not know it.
-    config.transport_config(Arc::new(transport)).migration(args.runtime.runtime_count() == 1);
+    config
+        .transport_config(Arc::new(transport))
+        .migration(args.runtime.runtime_count() == 1);
     Ok(config)
 }
 
 /// Accepts on one socket until `shutdown`, and keeps the socket until its connections are gone.
-async fn accept(endpoint: &Endpoint, chassis: &Chassis, limits: Limits, retry_above: usize, shutdown: &Shutdown) {
+async fn accept(
+    endpoint: &Endpoint,
+    chassis: &Chassis,
+    limits: Limits,
+    retry_above: usize,
+    shutdown: &Shutdown,
+) {
     // Each holds a clone until its handshake is done.
     let begun = Arc::new(());
     let accepting = async {

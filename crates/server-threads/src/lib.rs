@@ -15,8 +15,8 @@ use netping_protocol::{
     target::{Scheme, port},
 };
 use netping_serving::{
-    Chassis, CommonArgs, Connection, Listening, Profile, Service, Shutdown, StartError, StreamArgs, TlsArgs,
-    accept_blocking,
+    Chassis, CommonArgs, Connection, Listening, Profile, Service, Shutdown, StartError, StreamArgs,
+    TlsArgs, accept_blocking,
 };
 use rustls::ServerConnection;
 
@@ -52,10 +52,19 @@ impl AsRef<CommonArgs> for Args {
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service { scheme, port: port::THREADS, sockets: |_| 1, serve };
+pub const SERVICE: Service<Args> = Service {
+    scheme,
+    port: port::THREADS,
+    sockets: |_| 1,
+    serve,
+};
 
 fn scheme(args: &Args) -> Scheme {
-    if args.tls.is_on() { Scheme::TcpTls } else { Scheme::Tcp }
+    if args.tls.is_on() {
+        Scheme::TcpTls
+    } else {
+        Scheme::Tcp
+    }
 }
 
 /// How much is read at once, and how much of the replies to pipelined requests is gathered, in bytes.
@@ -76,21 +85,43 @@ const GOODBYE_BYTES: u64 = 32 << 20;
 /// When the system refuses a thread or a socket, or a key's file is of no use.
 pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
     let tls = args.tls.config(&[])?.map(Arc::new);
-    let profile = Profile { first_bytes: 1, drain_by_eof: true };
+    let profile = Profile {
+        first_bytes: 1,
+        drain_by_eof: true,
+    };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let limits = args.stream.limits();
-    let (busy, stack) = (args.busy_poll, args.stack_size.unwrap_or(if tls.is_some() { TLS_STACK } else { STACK }));
-    accept_blocking(&listening.service, &chassis, shutdown, |stream, connection| {
-        let (chassis_, tls) = (chassis.clone(), tls.clone());
-        let serve = move || match tls.map(ServerConnection::new).transpose() {
-            Ok(tls) => Peer { stream, tls, connection, busy, chassis: chassis_ }.serve(limits),
-            Err(error) => tracing::error!("no TLS: {error}"),
-        };
-        // `thread::spawn` would panic where the system has no thread left.
-        if let Err(error) = thread::Builder::new().stack_size(stack as usize).spawn(serve) {
-            chassis.spawn_failed(&error);
-        }
-    })
+    let (busy, stack) = (
+        args.busy_poll,
+        args.stack_size
+            .unwrap_or(if tls.is_some() { TLS_STACK } else { STACK }),
+    );
+    accept_blocking(
+        &listening.service,
+        &chassis,
+        shutdown,
+        |stream, connection| {
+            let (chassis_, tls) = (chassis.clone(), tls.clone());
+            let serve = move || match tls.map(ServerConnection::new).transpose() {
+                Ok(tls) => Peer {
+                    stream,
+                    tls,
+                    connection,
+                    busy,
+                    chassis: chassis_,
+                }
+                .serve(limits),
+                Err(error) => tracing::error!("no TLS: {error}"),
+            };
+            // `thread::spawn` would panic where the system has no thread left.
+            if let Err(error) = thread::Builder::new()
+                .stack_size(stack as usize)
+                .spawn(serve)
+            {
+                chassis.spawn_failed(&error);
+            }
+        },
+    )
 }
 
 /// One connection and its thread's view of it.
@@ -126,13 +157,20 @@ impl Peer {
             }
             Err(error) => {
                 tracing::debug!(peer = ?self.address(), "connection: {error}");
-                self.chassis.count_error(if secure::is_security_error(&error) { "tls" } else { "io" });
+                self.chassis
+                    .count_error(if secure::is_security_error(&error) {
+                        "tls"
+                    } else {
+                        "io"
+                    });
             }
         }
     }
 
     fn shake_hands(&mut self) -> io::Result<()> {
-        let Some(tls) = &mut self.tls else { return Ok(()) };
+        let Some(tls) = &mut self.tls else {
+            return Ok(());
+        };
         // Until then the thread waits in the kernel; busy polling is for requests.
         let mut socket = &*self.stream;
         while tls.is_handshaking() {
@@ -241,11 +279,18 @@ impl Peer {
             bytes = &bytes[written..];
         }
         // TLS may have kept some of it.
-        if self.tls.is_some() { self.persist(|stream| stream.flush().map(|()| 0)).map(drop) } else { Ok(()) }
+        if self.tls.is_some() {
+            self.persist(|stream| stream.flush().map(|()| 0)).map(drop)
+        } else {
+            Ok(())
+        }
     }
 
     /// Repeats a call while it is interrupted or, with busy polling, would block.
-    fn persist(&mut self, mut call: impl FnMut(&mut dyn ReadWrite) -> io::Result<usize>) -> io::Result<usize> {
+    fn persist(
+        &mut self,
+        mut call: impl FnMut(&mut dyn ReadWrite) -> io::Result<usize>,
+    ) -> io::Result<usize> {
         let mut socket = &*self.stream;
         loop {
             let result = match &mut self.tls {
@@ -255,7 +300,9 @@ impl Peer {
             match result {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Others may need this core.
-                Err(error) if self.busy && error.kind() == io::ErrorKind::WouldBlock => thread::yield_now(),
+                Err(error) if self.busy && error.kind() == io::ErrorKind::WouldBlock => {
+                    thread::yield_now()
+                }
                 result => return result,
             }
         }

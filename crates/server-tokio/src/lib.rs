@@ -8,8 +8,8 @@ use netping_protocol::{
     target::{Scheme, port},
 };
 use netping_serving::{
-    Accepts, Chassis, CommonArgs, Listening, Profile, RuntimeArgs, SecureArgs, Service, Shutdown, StartError,
-    StreamArgs, echo, serve_on_runtimes,
+    Accepts, Chassis, CommonArgs, Listening, Profile, RuntimeArgs, SecureArgs, Service, Shutdown,
+    StartError, StreamArgs, echo, serve_on_runtimes,
 };
 use tokio::io::AsyncWriteExt;
 use tokio_stream::StreamExt;
@@ -39,7 +39,12 @@ impl AsRef<CommonArgs> for Args {
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service { scheme, port: port::TOKIO, sockets: |_| 1, serve };
+pub const SERVICE: Service<Args> = Service {
+    scheme,
+    port: port::TOKIO,
+    sockets: |_| 1,
+    serve,
+};
 
 fn scheme(args: &Args) -> Scheme {
     match &args.secure {
@@ -56,23 +61,33 @@ fn scheme(args: &Args) -> Scheme {
 pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
     let acceptor = args.secure.acceptor(&[])?;
     let says_goodbye = !acceptor.is_plain();
-    let profile = Profile { first_bytes: 1, drain_by_eof: true };
+    let profile = Profile {
+        first_bytes: 1,
+        drain_by_eof: true,
+    };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let limits = args.stream.limits();
-    serve_on_runtimes(listening.service, &chassis, &args.runtime, &acceptor, shutdown, |mut accepts: Accepts| {
-        let chassis = chassis.clone();
-        async move {
-            while let Some(Ok(mut stream)) = accepts.next().await {
-                let chassis = chassis.clone();
-                let connection = Arc::clone(stream.connection());
-                tokio::spawn(async move {
-                    echo(&mut stream, Session::new(limits), &connection, &chassis).await;
-                    if says_goodbye {
-                        // A peer in TLS is to know that nothing was cut off; one that is gone does not care.
-                        let _ = stream.shutdown().await;
-                    }
-                });
+    serve_on_runtimes(
+        listening.service,
+        &chassis,
+        &args.runtime,
+        &acceptor,
+        shutdown,
+        |mut accepts: Accepts| {
+            let chassis = chassis.clone();
+            async move {
+                while let Some(Ok(mut stream)) = accepts.next().await {
+                    let chassis = chassis.clone();
+                    let connection = Arc::clone(stream.connection());
+                    tokio::spawn(async move {
+                        echo(&mut stream, Session::new(limits), &connection, &chassis).await;
+                        if says_goodbye {
+                            // A peer in TLS is to know that nothing was cut off; one that is gone does not care.
+                            let _ = stream.shutdown().await;
+                        }
+                    });
+                }
             }
-        }
-    })
+        },
+    )
 }

@@ -26,7 +26,9 @@ pub fn accept_blocking(
     shutdown: &Shutdown,
     mut serve: impl FnMut(Arc<TcpStream>, Connection),
 ) -> Result<(), StartError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?;
     let stopping = {
         let shutdown = shutdown.clone();
         let listener = listener.try_clone()?;
@@ -37,7 +39,9 @@ pub fn accept_blocking(
             runtime
         }
     };
-    let stopper = thread::Builder::new().name("stopper".to_owned()).spawn(move || stopping(runtime))?;
+    let stopper = thread::Builder::new()
+        .name("stopper".to_owned())
+        .spawn(move || stopping(runtime))?;
     loop {
         match listener.accept() {
             Ok((stream, _)) => {

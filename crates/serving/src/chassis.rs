@@ -71,7 +71,11 @@ impl Chassis {
     ///
     /// # Errors
     /// When the system refuses a thread or a socket.
-    pub fn start<L>(listening: &mut Listening<L>, args: &CommonArgs, profile: Profile) -> io::Result<Self> {
+    pub fn start<L>(
+        listening: &mut Listening<L>,
+        args: &CommonArgs,
+        profile: Profile,
+    ) -> io::Result<Self> {
         let files = listen::raise_open_files();
         let allowed = (files - RESERVED_FILES.min(files / 2)) as usize;
         let inner = Arc::new(Inner {
@@ -88,26 +92,32 @@ impl Chassis {
             first_bytes: profile.first_bytes,
             idle: args.idle_timeout,
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         let metrics = match listening.metrics.take() {
             Some(listener) => Some(metrics::Endpoint::new(&runtime, listener, &inner)?),
             None => None,
         };
         let warden = Arc::downgrade(&inner);
-        thread::Builder::new().name("housekeeping".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                if let Some(metrics) = metrics {
-                    tokio::spawn(metrics.serve());
-                }
-                let mut patrol = time::interval(PATROL);
-                patrol.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
-                loop {
-                    patrol.tick().await;
-                    let Some(inner) = warden.upgrade() else { return };
-                    inner.patrol(deadlines);
-                }
-            });
-        })?;
+        thread::Builder::new()
+            .name("housekeeping".to_owned())
+            .spawn(move || {
+                runtime.block_on(async {
+                    if let Some(metrics) = metrics {
+                        tokio::spawn(metrics.serve());
+                    }
+                    let mut patrol = time::interval(PATROL);
+                    patrol.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+                    loop {
+                        patrol.tick().await;
+                        let Some(inner) = warden.upgrade() else {
+                            return;
+                        };
+                        inner.patrol(deadlines);
+                    }
+                });
+            })?;
         if let Some(announcement) = listening.announcement.take() {
             // A closed standard output is no reason not to serve.
             let _ = writeln!(io::stdout(), "{announcement}");
@@ -127,13 +137,19 @@ impl Chassis {
 
     /// Admits a connection that a task will serve. `None`: there are too many, close it.
     pub fn admit_task(&self) -> Option<Guard> {
-        let guard = self.inner.connections.admit_task(self.inner.max_connections);
+        let guard = self
+            .inner
+            .connections
+            .admit_task(self.inner.max_connections);
         self.inner.note_admission(guard)
     }
 
     /// Admits a connection that a thread will serve. `None`: there are too many, close it.
     pub fn admit_socket(&self, socket: &Arc<TcpStream>) -> Option<Connection> {
-        let connection = self.inner.connections.admit_socket(socket, self.inner.max_connections);
+        let connection = self
+            .inner
+            .connections
+            .admit_socket(socket, self.inner.max_connections);
         self.inner.note_admission(connection)
     }
 
@@ -141,17 +157,30 @@ impl Chassis {
     pub fn accept_failed(&self, error: &io::Error) -> Duration {
         // ECONNABORTED and its like concern one peer; a want of descriptors or memory goes on for a while, and a
         // loop that retries at once would spin.
-        let scarce = [nix::libc::EMFILE, nix::libc::ENFILE, nix::libc::ENOBUFS, nix::libc::ENOMEM];
-        let back_off = error.raw_os_error().is_some_and(|code| scarce.contains(&code));
-        self.count_error(if back_off { "accept_exhausted" } else { "accept" });
-        self.inner.complain(|| tracing::warn!("accept failed: {error}"));
+        let scarce = [
+            nix::libc::EMFILE,
+            nix::libc::ENFILE,
+            nix::libc::ENOBUFS,
+            nix::libc::ENOMEM,
+        ];
+        let back_off = error
+            .raw_os_error()
+            .is_some_and(|code| scarce.contains(&code));
+        self.count_error(if back_off {
+            "accept_exhausted"
+        } else {
+            "accept"
+        });
+        self.inner
+            .complain(|| tracing::warn!("accept failed: {error}"));
         if back_off { BACK_OFF } else { Duration::ZERO }
     }
 
     /// Counts a thread that the system refused for a connection.
     pub fn spawn_failed(&self, error: &io::Error) {
         self.count_error("spawn");
-        self.inner.complain(|| tracing::warn!("no thread for a connection: {error}"));
+        self.inner
+            .complain(|| tracing::warn!("no thread for a connection: {error}"));
     }
 
     /// Ends all connections: politely first, then, after the drain timeout, at once.
@@ -160,11 +189,17 @@ impl Chassis {
         if self.inner.profile.drain_by_eof {
             connections.end_all(Ending::Drain);
         }
-        if time::timeout(self.inner.drain_timeout, connections.empty()).await.is_ok() {
+        if time::timeout(self.inner.drain_timeout, connections.empty())
+            .await
+            .is_ok()
+        {
             return;
         }
         let (open, ..) = connections.totals();
-        tracing::warn!(connections = open, "closing what has not finished within the drain timeout");
+        tracing::warn!(
+            connections = open,
+            "closing what has not finished within the drain timeout"
+        );
         connections.end_all(Ending::Close);
         // What does not go now is stuck in its own work; the process ends without it.
         let _ = time::timeout(Duration::from_secs(1), connections.empty()).await;
@@ -173,14 +208,21 @@ impl Chassis {
 
 impl Inner {
     fn count_error(&self, kind: &str) {
-        self.errors.get_or_create(&ErrorLabels { kind: kind.to_owned() }).inc();
+        self.errors
+            .get_or_create(&ErrorLabels {
+                kind: kind.to_owned(),
+            })
+            .inc();
     }
 
     fn note_admission<T>(&self, admitted: Option<T>) -> Option<T> {
         if admitted.is_none() {
             self.count_error("max_connections");
             self.complain(|| {
-                tracing::warn!("{} connections are open: closing one more at once", self.max_connections);
+                tracing::warn!(
+                    "{} connections are open: closing one more at once",
+                    self.max_connections
+                );
             });
         }
         admitted

@@ -82,7 +82,11 @@ impl Handle {
                 signal.waker.wake();
             }
             Self::Socket(stream) => {
-                let direction = if ending == Ending::Close { Direction::Both } else { Direction::Read };
+                let direction = if ending == Ending::Close {
+                    Direction::Both
+                } else {
+                    Direction::Read
+                };
                 // It fails only on a connection that is gone already.
                 let _ = stream.shutdown(direction);
             }
@@ -146,26 +150,49 @@ impl Connections {
             return None;
         }
         open.admitted += 1;
-        let key = open.entries.insert(Entry { tally: Arc::clone(&tally), handle, changed: clock::now(), seen: (0, 0) });
-        Some(Connection { tally, key, connections: Arc::clone(self) })
+        let key = open.entries.insert(Entry {
+            tally: Arc::clone(&tally),
+            handle,
+            changed: clock::now(),
+            seen: (0, 0),
+        });
+        Some(Connection {
+            tally,
+            key,
+            connections: Arc::clone(self),
+        })
     }
 
     /// Admits a connection that a task will serve, unless `limit` are open.
     pub fn admit_task(self: &Arc<Self>, limit: usize) -> Option<Guard> {
-        let signal = Arc::new(Signal { ending: AtomicU8::new(Ending::None as u8), waker: AtomicWaker::new() });
+        let signal = Arc::new(Signal {
+            ending: AtomicU8::new(Ending::None as u8),
+            waker: AtomicWaker::new(),
+        });
         let connection = self.insert(Handle::Task(Arc::clone(&signal)), limit)?;
-        Some(Guard { connection: Arc::new(connection), signal })
+        Some(Guard {
+            connection: Arc::new(connection),
+            signal,
+        })
     }
 
     /// Admits a connection that a thread will serve, unless `limit` are open.
-    pub fn admit_socket(self: &Arc<Self>, socket: &Arc<TcpStream>, limit: usize) -> Option<Connection> {
+    pub fn admit_socket(
+        self: &Arc<Self>,
+        socket: &Arc<TcpStream>,
+        limit: usize,
+    ) -> Option<Connection> {
         self.insert(Handle::Socket(Arc::clone(socket)), limit)
     }
 
     /// Open connections, connections ever admitted, and requests served.
     pub fn totals(&self) -> (usize, u64, u64) {
         let open = self.lock();
-        let live: u64 = open.entries.iter().map(|(_, entry)| entry.tally.requests.load(Ordering::Relaxed)).sum();
+        let live: u64 = open
+            .entries
+            .iter()
+            .map(|(_, entry)| entry.tally.requests.load(Ordering::Relaxed))
+            .sum();
         (open.entries.len(), open.admitted, open.retired + live)
     }
 
@@ -181,7 +208,10 @@ impl Connections {
         let now = clock::now();
         let mut overdue = Vec::new();
         for (_, entry) in &mut self.lock().entries {
-            let seen = (entry.tally.requests.load(Ordering::Relaxed), entry.tally.bytes_in.load(Ordering::Relaxed));
+            let seen = (
+                entry.tally.requests.load(Ordering::Relaxed),
+                entry.tally.bytes_in.load(Ordering::Relaxed),
+            );
             let begun = seen.0 > 0 || seen.1 >= deadlines.first_bytes;
             // Trickled first bytes do not count as a change: a deadline that they move is none.
             if seen != entry.seen && begun {
@@ -190,7 +220,9 @@ impl Connections {
             }
             let quiet = now.saturating_duration_since(entry.changed);
             let reason = match begun {
-                false if !deadlines.first_byte.is_zero() && quiet >= deadlines.first_byte => Overdue::FirstByte,
+                false if !deadlines.first_byte.is_zero() && quiet >= deadlines.first_byte => {
+                    Overdue::FirstByte
+                }
                 _ if !deadlines.idle.is_zero() && quiet >= deadlines.idle => Overdue::Idle,
                 _ => continue,
             };
@@ -236,7 +268,9 @@ impl Connection {
 
     /// Counts `bytes` received bytes.
     pub fn count_bytes(&self, bytes: usize) {
-        self.tally.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.tally
+            .bytes_in
+            .fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 
@@ -275,7 +309,14 @@ impl Guard {
     }
 
     async fn reached(&self, ending: Ending) {
-        poll_fn(|cx| if self.asked(cx) >= ending { Poll::Ready(()) } else { Poll::Pending }).await;
+        poll_fn(|cx| {
+            if self.asked(cx) >= ending {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
     }
 
     /// How far the connection has been asked to end. The task is woken when that changes; one at a time is.
@@ -289,8 +330,11 @@ impl Guard {
 mod tests {
     use super::*;
 
-    const DEADLINES: Deadlines =
-        Deadlines { first_byte: Duration::from_nanos(1), first_bytes: 4, idle: Duration::ZERO };
+    const DEADLINES: Deadlines = Deadlines {
+        first_byte: Duration::from_nanos(1),
+        first_bytes: 4,
+        idle: Duration::ZERO,
+    };
 
     #[tokio::test]
     async fn trickled_first_bytes_do_not_save_a_connection() {

@@ -21,8 +21,12 @@ const CHUNK: usize = 64 << 10;
 const BUFFER: usize = 4 << 10;
 
 /// Serves one stream to its end, and counts its requests on `connection` and what was wrong on `chassis`.
-pub async fn echo<S>(stream: &mut S, mut session: Session, connection: &Connection, chassis: &Chassis)
-where
+pub async fn echo<S>(
+    stream: &mut S,
+    mut session: Session,
+    connection: &Connection,
+    chassis: &Chassis,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut input = BytesMut::with_capacity(BUFFER);
@@ -33,7 +37,11 @@ where
         Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
         Err(error) => {
             tracing::debug!("connection: {error}");
-            chassis.count_error(if secure::is_security_error(&error) { "tls" } else { "io" });
+            chassis.count_error(if secure::is_security_error(&error) {
+                "tls"
+            } else {
+                "io"
+            });
         }
     }
 }

@@ -18,7 +18,11 @@ pub struct Effort {
 impl Effort {
     /// The effort that `args` ask for.
     pub fn new(args: &EffortArgs) -> Self {
-        Self { work: args.work, on_pool: args.work_on == WorkOn::BlockingPool, delay: args.delay }
+        Self {
+            work: args.work,
+            on_pool: args.work_on == WorkOn::BlockingPool,
+            delay: args.delay,
+        }
     }
 
     /// Spends it in a task.

@@ -44,7 +44,11 @@ impl<S> Guarded<S> {
     }
 
     /// What a write came to; one that would wait fails where the connection is closed.
-    fn unless_closed<T>(&self, outcome: Poll<io::Result<T>>, cx: &Context<'_>) -> Poll<io::Result<T>> {
+    fn unless_closed<T>(
+        &self,
+        outcome: Poll<io::Result<T>>,
+        cx: &Context<'_>,
+    ) -> Poll<io::Result<T>> {
         match outcome {
             Poll::Pending => match self.ending(cx, false) {
                 Some(Err(error)) => Poll::Ready(Err(error)),
@@ -56,13 +60,19 @@ impl<S> Guarded<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buf.filled().len();
         match Pin::new(&mut this.stream).poll_read(cx, buf) {
             Poll::Pending => this.ending(cx, true).map_or(Poll::Pending, Poll::Ready),
             Poll::Ready(result) => {
-                this.guard.connection().count_bytes(buf.filled().len() - before);
+                this.guard
+                    .connection()
+                    .count_bytes(buf.filled().len() - before);
                 Poll::Ready(result)
             }
         }
@@ -70,7 +80,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(cx, data);
         this.unless_closed(written, cx)
@@ -132,7 +146,10 @@ mod tests {
         let reader = tokio::spawn(async move { stream.read_u8().await });
         tokio::task::yield_now().await;
         connections.end_all(Ending::Close);
-        assert_eq!(reader.await.unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+        assert_eq!(
+            reader.await.unwrap().unwrap_err().kind(),
+            io::ErrorKind::ConnectionAborted
+        );
     }
 
     /// TLS takes a write whole and then waits in the flush: a peer that does not read must not stay for ever.
@@ -146,6 +163,9 @@ mod tests {
         let writer = tokio::spawn(async move { stream.flush().await });
         tokio::task::yield_now().await;
         connections.end_all(Ending::Close);
-        assert_eq!(writer.await.unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+        assert_eq!(
+            writer.await.unwrap().unwrap_err().kind(),
+            io::ErrorKind::ConnectionAborted
+        );
     }
 }

@@ -26,7 +26,9 @@ pub use echo::echo;
 pub use effort::Effort;
 pub use guarded::Guarded;
 pub use listen::{Bind, Listening, StartError};
-pub use options::{CommonArgs, EffortArgs, RuntimeArgs, RuntimeKind, SecureArgs, StreamArgs, TlsArgs, WorkOn};
+pub use options::{
+    CommonArgs, EffortArgs, RuntimeArgs, RuntimeKind, SecureArgs, StreamArgs, TlsArgs, WorkOn,
+};
 pub use runtime::{Accepted, Accepts, run_on_runtimes, serve as serve_on_runtimes};
 pub use service::{Service, run};
 pub use shutdown::Shutdown;

@@ -93,9 +93,15 @@ pub enum StartError {
 
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AddrInUse => "; another process has that port: choose one with --listen (or --metrics)",
-        io::ErrorKind::AddrNotAvailable => "; this host has no such address: use one of its own, or 0.0.0.0",
-        io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges: choose a higher one with --listen",
+        io::ErrorKind::AddrInUse => {
+            "; another process has that port: choose one with --listen (or --metrics)"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "; this host has no such address: use one of its own, or 0.0.0.0"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "; ports below 1024 need privileges: choose a higher one with --listen"
+        }
         _ => "",
     }
 }
@@ -106,7 +112,9 @@ impl<L: Bind> Listening<L> {
     /// # Errors
     /// [`StartError::Bind`]. Metrics at the default address are given up with a warning, not an error.
     pub fn bind(args: &CommonArgs, default_port: u16, sockets: usize) -> Result<Self, StartError> {
-        let address = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default_port)));
+        let address = args
+            .listen
+            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default_port)));
         let refused = |source| StartError::Bind { address, source };
         let service: L = bind(address, args, args.reuse_port).map_err(refused)?;
         let mut others = Vec::new();
@@ -120,24 +128,36 @@ impl<L: Bind> Listening<L> {
         }
         let metrics = match args.metrics {
             Some(MetricsAddress::Off) => None,
-            Some(MetricsAddress::At(address)) => {
-                Some(TcpListener::bind(address).map_err(|source| StartError::Bind { address, source })?)
-            }
+            Some(MetricsAddress::At(address)) => Some(
+                TcpListener::bind(address)
+                    .map_err(|source| StartError::Bind { address, source })?,
+            ),
             None => default_metrics(service.address()?),
         };
-        Ok(Self { service, others, metrics, announcement: None })
+        Ok(Self {
+            service,
+            others,
+            metrics,
+            announcement: None,
+        })
     }
 }
 
 /// The metrics' listener at the default place: the same address, [`port::METRICS_OFFSET`] higher.
 fn default_metrics(service: SocketAddr) -> Option<TcpListener> {
     let Some(port) = service.port().checked_add(port::METRICS_OFFSET) else {
-        tracing::warn!("no metrics: port {} + {} is no port; give --metrics", service.port(), port::METRICS_OFFSET);
+        tracing::warn!(
+            "no metrics: port {} + {} is no port; give --metrics",
+            service.port(),
+            port::METRICS_OFFSET
+        );
         return None;
     };
     let address = SocketAddr::new(service.ip(), port);
     TcpListener::bind(address)
-        .inspect_err(|error| tracing::warn!("no metrics: cannot listen on {address}: {error}; give --metrics"))
+        .inspect_err(|error| {
+            tracing::warn!("no metrics: cannot listen on {address}: {error}; give --metrics")
+        })
         .ok()
 }
 
@@ -160,7 +180,11 @@ fn bind<L: Bind>(address: SocketAddr, args: &CommonArgs, reuse_port: bool) -> io
 /// Raises the limit on open files to the hard limit, and returns it.
 pub(crate) fn raise_open_files() -> u64 {
     match getrlimit(Resource::RLIMIT_NOFILE) {
-        Ok((soft, hard)) if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() => hard,
+        Ok((soft, hard))
+            if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() =>
+        {
+            hard
+        }
         Ok((soft, _)) => soft,
         Err(_) => 1024,
     }

@@ -11,7 +11,10 @@ use std::{
 };
 
 use http_body_util::Full;
-use hyper::{Method, Request, Response, StatusCode, body::Bytes, header, server::conn::http1, service::service_fn};
+use hyper::{
+    Method, Request, Response, StatusCode, body::Bytes, header, server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::TokioIo;
 use nix::sys::resource::{UsageWho, getrusage};
 use prometheus_client::{
@@ -48,7 +51,11 @@ impl Endpoint {
         registry.register("netping_errors", "Errors, by kind", server.errors.clone());
         registry.register_collector(Box::new(ServerCollector(Arc::downgrade(server))));
         registry.register_collector(Box::new(ProcessCollector));
-        Ok(Self { listener, registry: Arc::new(registry), server: Arc::downgrade(server) })
+        Ok(Self {
+            listener,
+            registry: Arc::new(registry),
+            server: Arc::downgrade(server),
+        })
     }
 
     pub async fn serve(self) {
@@ -73,8 +80,9 @@ impl Endpoint {
                     let response = respond(&request, &registry);
                     async move { Ok::<_, Infallible>(response) }
                 });
-                let connection =
-                    http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service);
+                let connection = http1::Builder::new()
+                    .keep_alive(false)
+                    .serve_connection(TokioIo::new(stream), service);
                 // A scraper that breaks off or dawdles is its own problem.
                 let _ = time::timeout(SCRAPE_TIMEOUT, connection).await;
                 drop(place);
@@ -95,7 +103,10 @@ fn respond<B>(request: &Request<B>, registry: &Registry) -> Response<Full<Bytes>
             *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
             return response;
         }
-        response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(CONTENT_TYPE));
+        response.headers_mut().insert(
+            header::CONTENT_TYPE,
+            header::HeaderValue::from_static(CONTENT_TYPE),
+        );
         *response.body_mut() = Full::from(body);
     }
     response
@@ -107,13 +118,35 @@ struct ServerCollector(Weak<Inner>);
 
 impl Collector for ServerCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Some(server) = self.0.upgrade() else { return Ok(()) };
+        let Some(server) = self.0.upgrade() else {
+            return Ok(());
+        };
         let (open, admitted, requests) = server.connections.totals();
-        counter(&mut encoder, "netping_requests", "Requests answered", requests)?;
-        counter(&mut encoder, "netping_connections_admitted", "Connections admitted", admitted)?;
-        gauge(&mut encoder, "netping_connections", "Connections open", open as u64)?;
+        counter(
+            &mut encoder,
+            "netping_requests",
+            "Requests answered",
+            requests,
+        )?;
+        counter(
+            &mut encoder,
+            "netping_connections_admitted",
+            "Connections admitted",
+            admitted,
+        )?;
+        gauge(
+            &mut encoder,
+            "netping_connections",
+            "Connections open",
+            open as u64,
+        )?;
         let limit = server.max_connections as u64;
-        gauge(&mut encoder, "netping_max_connections", "Connections that may be open at once", limit)
+        gauge(
+            &mut encoder,
+            "netping_max_connections",
+            "Connections that may be open at once",
+            limit,
+        )
     }
 }
 
@@ -124,13 +157,24 @@ struct ProcessCollector;
 impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let cpu = clock::process_cpu().as_secs_f64();
-        counter(&mut encoder, "process_cpu_seconds", "CPU time used, user and system, in seconds", cpu)?;
+        counter(
+            &mut encoder,
+            "process_cpu_seconds",
+            "CPU time used, user and system, in seconds",
+            cpu,
+        )?;
         if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
             let help = "Context switches of all threads";
             let voluntary = ConstCounter::new(usage.voluntary_context_switches().unsigned_abs());
-            let involuntary = ConstCounter::new(usage.involuntary_context_switches().unsigned_abs());
+            let involuntary =
+                ConstCounter::new(usage.involuntary_context_switches().unsigned_abs());
             let kind = |name| [("kind", name)];
-            let mut metric = encoder.encode_descriptor("process_context_switches", help, None, MetricType::Counter)?;
+            let mut metric = encoder.encode_descriptor(
+                "process_context_switches",
+                help,
+                None,
+                MetricType::Counter,
+            )?;
             voluntary.encode(metric.encode_family(&kind("voluntary"))?)?;
             involuntary.encode(metric.encode_family(&kind("involuntary"))?)?;
         }
@@ -140,13 +184,28 @@ impl Collector for ProcessCollector {
         };
         if let Ok(memory) = process.statm() {
             let bytes = memory.resident * procfs::page_size();
-            gauge(&mut encoder, "process_resident_memory_bytes", "Resident memory in bytes", bytes)?;
+            gauge(
+                &mut encoder,
+                "process_resident_memory_bytes",
+                "Resident memory in bytes",
+                bytes,
+            )?;
         }
         if let Ok(stat) = process.stat() {
-            gauge(&mut encoder, "process_threads", "Threads", stat.num_threads.unsigned_abs())?;
+            gauge(
+                &mut encoder,
+                "process_threads",
+                "Threads",
+                stat.num_threads.unsigned_abs(),
+            )?;
         }
         if let Ok(count) = process.fd_count() {
-            gauge(&mut encoder, "process_open_fds", "Open file descriptors", count as u64)?;
+            gauge(
+                &mut encoder,
+                "process_open_fds",
+                "Open file descriptors",
+                count as u64,
+            )?;
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! The flags that servers share. A flag's doc is its help text.
 
-use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, sync::Arc, time::Duration,
+};
 
 use clap::{Args, ValueEnum};
 use humantime::parse_duration;
@@ -89,7 +91,10 @@ pub struct StreamArgs {
 impl StreamArgs {
     /// What a peer may send.
     pub fn limits(&self) -> Limits {
-        Limits { max_line: self.max_line, max_frame: self.max_frame }
+        Limits {
+            max_line: self.max_line,
+            max_frame: self.max_frame,
+        }
     }
 }
 
@@ -130,7 +135,11 @@ impl TlsArgs {
             }
             _ => return Ok(None),
         };
-        Ok(Some(tls::server(identity, self.tls_client_ca.as_deref(), alpn)?))
+        Ok(Some(tls::server(
+            identity,
+            self.tls_client_ca.as_deref(),
+            alpn,
+        )?))
     }
 }
 
@@ -154,7 +163,10 @@ impl SecureArgs {
         if let Some(path) = &self.psk_file {
             return Ok(Acceptor::Psk(Arc::new(Key::read(path)?)));
         }
-        Ok(self.tls.config(alpn)?.map_or(Acceptor::Plain, |config| Acceptor::Tls(Arc::new(config))))
+        Ok(self
+            .tls
+            .config(alpn)?
+            .map_or(Acceptor::Plain, |config| Acceptor::Tls(Arc::new(config))))
     }
 }
 
@@ -183,7 +195,9 @@ impl RuntimeArgs {
 
     /// How many workers to run.
     pub fn worker_count(&self) -> usize {
-        self.workers.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+        self.workers
+            .or_else(|| std::thread::available_parallelism().ok())
+            .map_or(1, NonZeroUsize::get)
     }
 }
 
@@ -212,6 +226,8 @@ impl FromStr for MetricsAddress {
         if text == "off" {
             return Ok(Self::Off);
         }
-        text.parse().map(Self::At).map_err(|_| "neither 'off' nor an address such as 127.0.0.1:9004".to_owned())
+        text.parse()
+            .map(Self::At)
+            .map_err(|_| "neither 'off' nor an address such as 127.0.0.1:9004".to_owned())
     }
 }

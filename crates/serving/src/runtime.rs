@@ -62,12 +62,23 @@ struct Handshakes {
 impl Handshakes {
     fn new(acceptor: &Acceptor, shutdown: &Shutdown) -> Self {
         let (done, ready) = mpsc::unbounded_channel();
-        Self { acceptor: acceptor.clone(), shutdown: shutdown.clone(), done: Some(done), ready }
+        Self {
+            acceptor: acceptor.clone(),
+            shutdown: shutdown.clone(),
+            done: Some(done),
+            ready,
+        }
     }
 
     fn start(&self, stream: TcpStream, guard: Guard, chassis: &Chassis) {
-        let Some(done) = self.done.clone() else { return };
-        let (acceptor, shutdown, chassis) = (self.acceptor.clone(), self.shutdown.clone(), chassis.clone());
+        let Some(done) = self.done.clone() else {
+            return;
+        };
+        let (acceptor, shutdown, chassis) = (
+            self.acceptor.clone(),
+            self.shutdown.clone(),
+            chassis.clone(),
+        );
         tokio::spawn(async move {
             let outcome = tokio::select! {
                 outcome = acceptor.accept(stream) => outcome,
@@ -98,7 +109,9 @@ impl Stream for Accepts {
         let this = self.get_mut();
         while let Poll::Ready(handed) = this.queue.poll_recv(cx) {
             let Some((stream, guard)) = handed else {
-                let Some(handshakes) = &mut this.handshakes else { return Poll::Ready(None) };
+                let Some(handshakes) = &mut this.handshakes else {
+                    return Poll::Ready(None);
+                };
                 handshakes.done = None;
                 break;
             };
@@ -108,12 +121,17 @@ impl Stream for Accepts {
             };
             match (stream, &this.handshakes) {
                 (Ok(stream), Some(handshakes)) => handshakes.start(stream, guard, &this.chassis),
-                (Ok(stream), None) => return Poll::Ready(Some(Ok(Guarded::new(Secured::Plain(stream), guard)))),
+                (Ok(stream), None) => {
+                    return Poll::Ready(Some(Ok(Guarded::new(Secured::Plain(stream), guard))));
+                }
                 (Err(error), _) => drop(this.chassis.accept_failed(&error)),
             }
         }
         match &mut this.handshakes {
-            Some(handshakes) => handshakes.ready.poll_recv(cx).map(|accepted| accepted.map(Ok)),
+            Some(handshakes) => handshakes
+                .ready
+                .poll_recv(cx)
+                .map(|accepted| accepted.map(Ok)),
             None => Poll::Pending,
         }
     }
@@ -143,7 +161,11 @@ where
         let (queue, receiver) = mpsc::unbounded_channel();
         let handshakes = (!acceptor.is_plain()).then(|| Handshakes::new(acceptor, shutdown));
         queues.push(queue);
-        accepts.push(worker(Accepts { queue: receiver, chassis: chassis.clone(), handshakes }));
+        accepts.push(worker(Accepts {
+            queue: receiver,
+            chassis: chassis.clone(),
+            handshakes,
+        }));
     }
     let mut accepts = accepts.into_iter();
     let worker = || {
@@ -181,11 +203,14 @@ where
     let finished = watch::Sender::new(false);
     let runtime = match args.runtime {
         RuntimeKind::MultiThread if args.busy_poll => {
-            return Err(StartError::Flags("--busy-poll needs --runtime per-core".to_owned()));
+            return Err(StartError::Flags(
+                "--busy-poll needs --runtime per-core".to_owned(),
+            ));
         }
-        RuntimeKind::MultiThread => {
-            Builder::new_multi_thread().worker_threads(args.worker_count()).enable_all().build()?
-        }
+        RuntimeKind::MultiThread => Builder::new_multi_thread()
+            .worker_threads(args.worker_count())
+            .enable_all()
+            .build()?,
         RuntimeKind::PerCore => per_core()?,
     };
     let first = worker();
@@ -194,12 +219,14 @@ where
         let future = worker();
         let mut finished = finished.subscribe();
         let busy = args.busy_poll;
-        thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-            runtime.block_on(async move {
-                start(future, busy);
-                let _ = finished.wait_for(|finished| *finished).await;
-            });
-        })?;
+        thread::Builder::new()
+            .name(format!("worker-{number}"))
+            .spawn(move || {
+                runtime.block_on(async move {
+                    start(future, busy);
+                    let _ = finished.wait_for(|finished| *finished).await;
+                });
+            })?;
     }
     let result = runtime.block_on(async {
         start(first, args.busy_poll);
@@ -245,10 +272,18 @@ async fn accept(
                     continue;
                 }
             };
-            let Some(guard) = chassis.admit_task() else { continue };
+            let Some(guard) = chassis.admit_task() else {
+                continue;
+            };
             chassis::set_no_delay(&stream);
-            let Some((number, queue)) = turn.next() else { continue };
-            let handed = if number == 0 { Ok(Handed::Here(stream)) } else { stream.into_std().map(Handed::Elsewhere) };
+            let Some((number, queue)) = turn.next() else {
+                continue;
+            };
+            let handed = if number == 0 {
+                Ok(Handed::Here(stream))
+            } else {
+                stream.into_std().map(Handed::Elsewhere)
+            };
             match handed {
                 // A queue closes only after this loop has ended.
                 Ok(handed) => drop(queue.send((handed, guard))),

@@ -42,7 +42,10 @@ where
     };
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()))
+        .with_ansi(
+            std::io::stderr().is_terminal()
+                && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        )
         .with_env_filter(
             tracing_subscriber::EnvFilter::builder()
                 .with_default_directive(tracing::level_filters::LevelFilter::INFO.into())
@@ -53,15 +56,26 @@ where
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            ExitCode::from(if matches!(error, StartError::Flags(_)) { 2 } else { 3 })
+            ExitCode::from(if matches!(error, StartError::Flags(_)) {
+                2
+            } else {
+                3
+            })
         }
     }
 }
 
-fn listen_and_serve<A: AsRef<CommonArgs>, L: Bind>(service: &Service<A, L>, args: &A) -> Result<(), StartError> {
+fn listen_and_serve<A: AsRef<CommonArgs>, L: Bind>(
+    service: &Service<A, L>,
+    args: &A,
+) -> Result<(), StartError> {
     let shutdown = Shutdown::on_signals()?;
     let mut listening = Listening::<L>::bind(args.as_ref(), service.port, (service.sockets)(args))?;
-    let mut lines = vec![format!("listening {}://{}", (service.scheme)(args).as_str(), listening.service.address()?)];
+    let mut lines = vec![format!(
+        "listening {}://{}",
+        (service.scheme)(args).as_str(),
+        listening.service.address()?
+    )];
     if let Some(metrics) = &listening.metrics {
         lines.push(format!("metrics http://{}/metrics", metrics.local_addr()?));
     }

@@ -26,15 +26,20 @@ impl Shutdown {
         let shutdown = Self::new();
         let switch = shutdown.clone();
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
-        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            for (count, signal) in signals.forever().enumerate() {
-                if count > 0 {
-                    process::exit(1);
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || {
+                for (count, signal) in signals.forever().enumerate() {
+                    if count > 0 {
+                        process::exit(1);
+                    }
+                    tracing::info!(
+                        signal,
+                        "stopping: requests in flight may finish; a second signal ends at once"
+                    );
+                    switch.trigger();
                 }
-                tracing::info!(signal, "stopping: requests in flight may finish; a second signal ends at once");
-                switch.trigger();
-            }
-        })?;
+            })?;
         Ok(shutdown)
     }
 

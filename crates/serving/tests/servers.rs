@@ -27,20 +27,37 @@ impl Server {
     where
         A: Parser + AsRef<CommonArgs> + Send + 'static,
     {
-        let base = ["server", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"];
+        let base = [
+            "server",
+            "--listen",
+            "127.0.0.1:0",
+            "--metrics",
+            "127.0.0.1:0",
+        ];
         let args = A::parse_from(base.iter().chain(flags));
-        let listening: Listening = Listening::bind(args.as_ref(), 0, (service.sockets)(&args)).unwrap();
+        let listening: Listening =
+            Listening::bind(args.as_ref(), 0, (service.sockets)(&args)).unwrap();
         let address = listening.service.local_addr().unwrap();
         let metrics = listening.metrics.as_ref().unwrap().local_addr().unwrap();
         let shutdown = Shutdown::new();
         let (serve, switch) = (service.serve, shutdown.clone());
-        let thread = Some(thread::spawn(move || serve(listening, &args, &switch).unwrap()));
-        Self { address, metrics, shutdown, thread }
+        let thread = Some(thread::spawn(move || {
+            serve(listening, &args, &switch).unwrap()
+        }));
+        Self {
+            address,
+            metrics,
+            shutdown,
+            thread,
+        }
     }
 
     /// Both servers that speak lines and frames.
     fn both(flags: &[&str]) -> [Self; 2] {
-        [Self::start(&netping_server_threads::SERVICE, flags), Self::start(&netping_server_tokio::SERVICE, flags)]
+        [
+            Self::start(&netping_server_threads::SERVICE, flags),
+            Self::start(&netping_server_tokio::SERVICE, flags),
+        ]
     }
 
     fn connect(&self) -> TcpStream {
@@ -58,17 +75,26 @@ impl Server {
     /// The value of a metric, as it stands in the text.
     fn metric(&self, name: &str) -> Option<String> {
         let mut stream = TcpStream::connect(self.metrics).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: test\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nhost: test\r\n\r\n")
+            .unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         assert!(text.starts_with("HTTP/1.1 200"), "{text}");
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned))
+        text.lines().find_map(|line| {
+            line.strip_prefix(name)?
+                .strip_prefix(' ')
+                .map(str::to_owned)
+        })
     }
 
     /// Waits until the server has counted an error of this kind.
     fn await_error(&self, kind: &str, count: u64) {
         let name = format!("netping_errors_total{{kind=\"{kind}\"}}");
-        eventually(&name, || self.metric(&name).is_some_and(|value| value.parse::<u64>().unwrap() >= count));
+        eventually(&name, || {
+            self.metric(&name)
+                .is_some_and(|value| value.parse::<u64>().unwrap() >= count)
+        });
     }
 }
 
@@ -115,11 +141,29 @@ fn lines_and_frames_share_a_port_and_may_be_pipelined() {
     for server in Server::both(&[]) {
         let mut lines = server.connect();
         lines.write_all(b"one\ntwo\n\n").unwrap();
-        assert_eq!([read_line(&mut lines), read_line(&mut lines), read_line(&mut lines)], ["one\n", "two\n", "\n"]);
+        assert_eq!(
+            [
+                read_line(&mut lines),
+                read_line(&mut lines),
+                read_line(&mut lines)
+            ],
+            ["one\n", "two\n", "\n"]
+        );
 
         let mut frames = server.connect();
         let header = |reply| RequestHeader { payload: 2, reply }.encode();
-        frames.write_all(&[&MAGIC[..], &header(Reply::Echo), b"ab", &header(Reply::Bytes(3)), b"cd"].concat()).unwrap();
+        frames
+            .write_all(
+                &[
+                    &MAGIC[..],
+                    &header(Reply::Echo),
+                    b"ab",
+                    &header(Reply::Bytes(3)),
+                    b"cd",
+                ]
+                .concat(),
+            )
+            .unwrap();
         frames.shutdown(std::net::Shutdown::Write).unwrap();
         assert_eq!(read_all(&mut frames), b"\0\0\0\x02ab\0\0\0\x03cdc");
         assert_eq!(server.metric("netping_requests_total").unwrap(), "5");
@@ -147,9 +191,19 @@ fn a_frame_over_the_limit_is_refused_before_it_is_sent() {
     for server in Server::both(&["--max-frame", "1000"]) {
         let mut bad = server.connect();
         bad.write_all(&MAGIC).unwrap();
-        bad.write_all(&RequestHeader { payload: 4_000_000_000, reply: Reply::Echo }.encode()).unwrap();
+        bad.write_all(
+            &RequestHeader {
+                payload: 4_000_000_000,
+                reply: Reply::Echo,
+            }
+            .encode(),
+        )
+        .unwrap();
         let answer = String::from_utf8_lossy(&read_all(&mut bad)[4..]).into_owned();
-        assert!(answer.contains("4000000000 bytes, longer than 1000 (the server's --max-frame)"), "{answer}");
+        assert!(
+            answer.contains("4000000000 bytes, longer than 1000 (the server's --max-frame)"),
+            "{answer}"
+        );
         server.await_error("frame_too_long", 1);
         assert!(server.echoes());
     }
@@ -207,11 +261,15 @@ fn a_drain_answers_what_has_come_and_closes_what_is_idle() {
         let mut busy = server.connect();
         busy.write_all(b"last\n").unwrap();
         // The delay has begun once the server has read the request and waits.
-        eventually("two connections", || server.metric("netping_connections").as_deref() == Some("2"));
+        eventually("two connections", || {
+            server.metric("netping_connections").as_deref() == Some("2")
+        });
         server.shutdown.trigger();
         assert_eq!(read_all(&mut idle), b"");
         assert_eq!(read_all(&mut busy), b"last\n");
-        eventually("a closed port", || TcpStream::connect(server.address).is_err());
+        eventually("a closed port", || {
+            TcpStream::connect(server.address).is_err()
+        });
     }
 }
 
@@ -219,16 +277,27 @@ fn a_drain_answers_what_has_come_and_closes_what_is_idle() {
 fn a_drain_ends_though_a_peer_is_silent() {
     let server = Server::start(&netping_server_grpc::SERVICE, &["--drain-timeout", "100ms"]);
     let mut silent = server.connect();
-    eventually("a connection", || server.metric("netping_connections").as_deref() == Some("1"));
+    eventually("a connection", || {
+        server.metric("netping_connections").as_deref() == Some("1")
+    });
     server.shutdown.trigger();
     read_all(&mut silent);
 }
 
 #[test]
 fn work_is_burnt_for_each_request() {
-    for flags in [&["--work", "20ms"][..], &["--work", "20ms", "--work-on", "blocking-pool"]] {
+    for flags in [
+        &["--work", "20ms"][..],
+        &["--work", "20ms", "--work-on", "blocking-pool"],
+    ] {
         for server in Server::both(flags) {
-            let cpu = || server.metric("process_cpu_seconds_total").unwrap().parse::<f64>().unwrap();
+            let cpu = || {
+                server
+                    .metric("process_cpu_seconds_total")
+                    .unwrap()
+                    .parse::<f64>()
+                    .unwrap()
+            };
             let before = cpu();
             assert!(server.echoes() && server.echoes());
             // Other tests of this process add to it.

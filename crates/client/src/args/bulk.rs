@@ -86,7 +86,9 @@ impl BulkArgs {
         self.check()?;
         let settings = self.settings();
         if settings.len() * self.targets.len() > MOST_COMBINATIONS {
-            return Err(usage(format!("more than {MOST_COMBINATIONS} combinations of targets and settings")));
+            return Err(usage(format!(
+                "more than {MOST_COMBINATIONS} combinations of targets and settings"
+            )));
         }
         let mut plans = Vec::new();
         for target in &self.targets {
@@ -114,13 +116,22 @@ impl BulkArgs {
             frame_bytes: None,
             verify: self.verify,
         };
-        let (windows, frames) = (optional(self.window.as_ref()), optional(self.frame.as_ref()));
+        let (windows, frames) = (
+            optional(self.window.as_ref()),
+            optional(self.frame.as_ref()),
+        );
         let mut all = Vec::new();
         for &size_bytes in self.size.values() {
             for &chunk_bytes in self.chunk.values() {
                 for &window_bytes in &windows {
                     for &frame_bytes in &frames {
-                        all.push(BulkSettings { size_bytes, chunk_bytes, window_bytes, frame_bytes, ..base.clone() });
+                        all.push(BulkSettings {
+                            size_bytes,
+                            chunk_bytes,
+                            window_bytes,
+                            frame_bytes,
+                            ..base.clone()
+                        });
                     }
                 }
             }
@@ -139,31 +150,62 @@ impl BulkArgs {
     fn check(&self) -> Result<(), PlanError> {
         self.secure.check(&self.targets)?;
         if !self.output.fail_if.is_empty() {
-            return Err(usage("--fail-if is about requests, and a bulk stream has none: compare its GiB/s yourself"));
+            return Err(usage(
+                "--fail-if is about requests, and a bulk stream has none: compare its GiB/s yourself",
+            ));
         }
         if self.output.prometheus_push.is_some() {
-            return Err(usage("--prometheus-push is about requests, and a bulk stream has none: use --json"));
+            return Err(usage(
+                "--prometheus-push is about requests, and a bulk stream has none: use --json",
+            ));
         }
-        if let Some(name) = OF_REQUESTS.into_iter().find(|name| self.output.export.has(name)) {
-            return Err(usage(format!("--{name} has the times of requests, and a bulk stream has none: use --json")));
+        if let Some(name) = OF_REQUESTS
+            .into_iter()
+            .find(|name| self.output.export.has(name))
+        {
+            return Err(usage(format!(
+                "--{name} has the times of requests, and a bulk stream has none: use --json"
+            )));
         }
         if self.verify && self.direction == Way::Up {
-            return Err(usage("--verify compares what comes down; what goes up is counted by the server, always"));
+            return Err(usage(
+                "--verify compares what comes down; what goes up is counted by the server, always",
+            ));
         }
         for target in &self.targets {
             self.check_target(target)?;
         }
         let most = |range: &ByteRange| range.values().iter().copied().max().unwrap_or_default();
         if most(&self.chunk) > LONGEST_CHUNK {
-            return Err(usage(format!("--chunk: a message has at most {}", format::bytes(LONGEST_CHUNK))));
+            return Err(usage(format!(
+                "--chunk: a message has at most {}",
+                format::bytes(LONGEST_CHUNK)
+            )));
         }
-        if self.size.values().iter().any(|&size| size < u64::from(self.streams)) {
-            return Err(usage("--size: there are fewer bytes than --streams, each of which needs one"));
+        if self
+            .size
+            .values()
+            .iter()
+            .any(|&size| size < u64::from(self.streams))
+        {
+            return Err(usage(
+                "--size: there are fewer bytes than --streams, each of which needs one",
+            ));
         }
-        if self.window.as_ref().is_some_and(|windows| most(windows) > LARGEST_WINDOW) {
-            return Err(usage(format!("--window: a window has at most {LARGEST_WINDOW} bytes")));
+        if self
+            .window
+            .as_ref()
+            .is_some_and(|windows| most(windows) > LARGEST_WINDOW)
+        {
+            return Err(usage(format!(
+                "--window: a window has at most {LARGEST_WINDOW} bytes"
+            )));
         }
-        if self.frame.as_ref().is_some_and(|frames| frames.values().iter().any(|frame| !FRAMES.contains(frame))) {
+        if self
+            .frame
+            .as_ref()
+            .is_some_and(|frames| frames.values().iter().any(|frame| !FRAMES.contains(frame)))
+        {
             return Err(usage("--frame: HTTP/2 allows 16384 to 16777215 bytes"));
         }
         Ok(())
@@ -172,10 +214,14 @@ impl BulkArgs {
     fn check_target(&self, target: &Target) -> Result<(), PlanError> {
         let scheme = target.scheme.as_str();
         if !is_carried(target.scheme) {
-            return Err(usage(format!("bulk streams do not go over {scheme}://; use tcp://, grpc:// or quic://")));
+            return Err(usage(format!(
+                "bulk streams do not go over {scheme}://; use tcp://, grpc:// or quic://"
+            )));
         }
         if self.frame.is_some() && !matches!(target.scheme, Scheme::Grpc | Scheme::GrpcTls) {
-            return Err(usage(format!("--frame is for grpc://: over {scheme}:// there are no HTTP/2 frames")));
+            return Err(usage(format!(
+                "--frame is for grpc://: over {scheme}:// there are no HTTP/2 frames"
+            )));
         }
         if self.direction == Way::Up && self.frame.is_some() {
             return Err(usage(
@@ -195,7 +241,10 @@ impl BulkArgs {
 
 /// The values of a range; without one, the transport's own.
 fn optional(range: Option<&ByteRange>) -> Vec<Option<u64>> {
-    range.map_or_else(|| vec![None], |range| range.values().iter().copied().map(Some).collect())
+    range.map_or_else(
+        || vec![None],
+        |range| range.values().iter().copied().map(Some).collect(),
+    )
 }
 
 fn usage(message: impl Into<String>) -> PlanError {

@@ -41,7 +41,11 @@ impl CompareArgs {
     /// # Errors
     /// [`UsageError`] where standard input is to be read twice, or a file to be written over.
     pub fn files(&self) -> Result<Vec<&Path>, UsageError> {
-        let files: Vec<&Path> = [&self.base].into_iter().chain(&self.new).map(PathBuf::as_path).collect();
+        let files: Vec<&Path> = [&self.base]
+            .into_iter()
+            .chain(&self.new)
+            .map(PathBuf::as_path)
+            .collect();
         once_from_stdin(&files)?;
         apart(&files, self.html.as_deref().map(|page| ("html", page)))?;
         Ok(files)
@@ -51,7 +55,9 @@ impl CompareArgs {
 /// Sees that standard input is read once at the most.
 pub(super) fn once_from_stdin(files: &[&Path]) -> Result<(), UsageError> {
     if files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
-        return Err(UsageError("'-' can be given once: standard input is read to its end".to_owned()));
+        return Err(UsageError(
+            "'-' can be given once: standard input is read to its end".to_owned(),
+        ));
     }
     Ok(())
 }

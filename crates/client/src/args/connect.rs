@@ -45,7 +45,10 @@ impl ConnectArgs {
     /// [`PlanError`].
     pub fn plans(&self) -> Result<Vec<Plan>, PlanError> {
         self.request.check(&self.targets)?;
-        self.targets.iter().map(|target| self.plan(target)).collect()
+        self.targets
+            .iter()
+            .map(|target| self.plan(target))
+            .collect()
     }
 
     fn plan(&self, target: &Target) -> Result<Plan, PlanError> {

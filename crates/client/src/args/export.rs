@@ -33,13 +33,20 @@ impl ExportArgs {
         if let Some((_, path)) = self.files.iter().find(|(format, _)| format.name == PAGE) {
             return path.clone();
         }
-        self.files.extend(FORMATS.iter().find(|format| format.name == PAGE).map(|page| (page, path.to_owned())));
+        self.files.extend(
+            FORMATS
+                .iter()
+                .find(|format| format.name == PAGE)
+                .map(|page| (page, path.to_owned())),
+        );
         path.to_owned()
     }
 
     /// The files that are written, the first of each format, with the format's name.
     pub fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
-        self.files.iter().map(|(format, path)| (format.name, path.as_path()))
+        self.files
+            .iter()
+            .map(|(format, path)| (format.name, path.as_path()))
     }
 
     /// Sees, before anything is measured, that all files can be written: those that are there stay as they are, the others
@@ -48,7 +55,9 @@ impl ExportArgs {
     /// # Errors
     /// The first [`ExportError`].
     pub fn prepare(&self, runs: &[Run]) -> Result<(), ExportError> {
-        self.files.iter().try_for_each(|(format, path)| format.prepare(runs, path))
+        self.files
+            .iter()
+            .try_for_each(|(format, path)| format.prepare(runs, path))
     }
 
     /// Writes all files anew.
@@ -67,7 +76,11 @@ impl ExportArgs {
 impl Args for ExportArgs {
     fn augment_args(command: Command) -> Command {
         let flag = |format: &'static Format| {
-            Arg::new(format.name).long(format.name).value_name("FILE").help(format.help).value_parser(file)
+            Arg::new(format.name)
+                .long(format.name)
+                .value_name("FILE")
+                .help(format.help)
+                .value_parser(file)
         };
         command.args(FORMATS.iter().map(flag))
     }
@@ -79,8 +92,12 @@ impl Args for ExportArgs {
 
 impl FromArgMatches for ExportArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = |format: &'static Format| Some((format, matches.get_one::<PathBuf>(format.name)?.clone()));
-        Ok(Self { files: FORMATS.iter().filter_map(given).collect() })
+        let given = |format: &'static Format| {
+            Some((format, matches.get_one::<PathBuf>(format.name)?.clone()))
+        };
+        Ok(Self {
+            files: FORMATS.iter().filter_map(given).collect(),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -41,7 +41,9 @@ impl LadderArgs {
     /// [`UsageError`].
     pub fn check(&self) -> Result<(), UsageError> {
         if self.callers.values().iter().all(|&callers| callers == 1) {
-            return Err(UsageError("a sweep needs more than one caller, such as -c 16".to_owned()));
+            return Err(UsageError(
+                "a sweep needs more than one caller, such as -c 16".to_owned(),
+            ));
         }
         if self.output.names_server() {
             let reason = "the ladder starts its servers itself and knows where their counters are: leave out \
@@ -54,9 +56,17 @@ impl LadderArgs {
     fn lengths(&self) -> Lengths {
         let ms = Duration::from_millis;
         if self.quick {
-            Lengths { warmup: ms(100), latency: ms(150), step: ms(300) }
+            Lengths {
+                warmup: ms(100),
+                latency: ms(150),
+                step: ms(300),
+            }
         } else {
-            Lengths { warmup: ms(200), latency: ms(400), step: ms(800) }
+            Lengths {
+                warmup: ms(200),
+                latency: ms(400),
+                step: ms(800),
+            }
         }
     }
 
@@ -83,13 +93,23 @@ impl LadderArgs {
             label: Some(rung.to_owned()),
             payload: 16,
             warmup: Warmup::Time(lengths.warmup),
-            ..Plan::new(target.clone(), kind, server.clone(), secure.connector(target)?)
+            ..Plan::new(
+                target.clone(),
+                kind,
+                server.clone(),
+                secure.connector(target)?,
+            )
         };
         let cores = cores::own().len().max(1);
         let plan = |callers: u64, length: Duration| -> Result<Plan, PlanError> {
-            let callers = u32::try_from(callers).map_err(|_| UsageError(format!("{callers} callers are too many")))?;
+            let callers = u32::try_from(callers)
+                .map_err(|_| UsageError(format!("{callers} callers are too many")))?;
             let callers = callers as usize;
-            let connections = if kind.multiplexes() { callers.min(MOST_SHARED_CONNECTIONS) } else { callers };
+            let connections = if kind.multiplexes() {
+                callers.min(MOST_SHARED_CONNECTIONS)
+            } else {
+                callers
+            };
             Ok(Plan {
                 callers,
                 connections,

@@ -29,7 +29,12 @@ pub struct LatencyArgs {
     #[arg(long, default_value = "200ms", value_parser = warmup, value_name = "TIME|auto")]
     warmup: Warmup,
     /// Measure again and again: a number, or 'forever'
-    #[arg(long, default_value = "1", value_name = "N|forever", conflicts_with = "trials")]
+    #[arg(
+        long,
+        default_value = "1",
+        value_name = "N|forever",
+        conflicts_with = "trials"
+    )]
     pub repeat: Repeat,
     /// Time from the beginning of one measurement to that of the next
     #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME", requires = "repeat")]
@@ -60,7 +65,9 @@ impl LatencyArgs {
     fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
         Ok(Plan {
             warmup: self.warmup,
-            extent: self.duration.map_or(Extent::Requests(self.samples.get()), Extent::Time),
+            extent: self
+                .duration
+                .map_or(Extent::Requests(self.samples.get()), Extent::Time),
             ..self.request.plan(target, &self.output)?
         })
     }

@@ -20,7 +20,12 @@ use crate::{
 #[derive(Debug, Clone, Args)]
 pub struct LoadArgs {
     /// Open loop: the distances between requests
-    #[arg(long, default_value = "constant", value_name = "KIND", requires = "open")]
+    #[arg(
+        long,
+        default_value = "constant",
+        value_name = "KIND",
+        requires = "open"
+    )]
     arrivals: Arrivals,
     /// Open loop: where the randomness of poisson arrivals begins
     #[arg(long, default_value_t = 1, value_name = "N", requires = "open")]
@@ -79,7 +84,10 @@ impl LoadArgs {
     pub fn arrival(&self, rate: f64) -> Arrival {
         match self.arrivals {
             Arrivals::Constant => Arrival::Constant(rate),
-            Arrivals::Poisson => Arrival::Poisson { rate, seed: self.seed },
+            Arrivals::Poisson => Arrival::Poisson {
+                rate,
+                seed: self.seed,
+            },
         }
     }
 
@@ -94,10 +102,14 @@ impl LoadArgs {
         connections: Option<u64>,
         arrival: Arrival,
     ) -> Result<Plan, UsageError> {
-        let callers = u32::try_from(callers)
-            .map_err(|_| UsageError(format!("{callers} callers are too many; 4294967295 are the most")))?
-            as usize;
-        let workers = self.workers.map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
+        let callers = u32::try_from(callers).map_err(|_| {
+            UsageError(format!(
+                "{callers} callers are too many; 4294967295 are the most"
+            ))
+        })? as usize;
+        let workers = self
+            .workers
+            .map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
         let connections = match connections {
             _ if !base.kind.multiplexes() => callers,
             None if matches!(base.kind, Kind::Quic | Kind::Http2) => {

@@ -131,6 +131,10 @@ pub enum ServerCommand {
 #[derive(Debug, clap::Args)]
 pub struct ServerFlags {
     /// The server's flags; --help lists them
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "FLAGS"
+    )]
     pub flags: Vec<OsString>,
 }

@@ -64,7 +64,11 @@ impl OutputArgs {
     /// # Errors
     /// [`UsageError`].
     pub fn check(&self) -> Result<(), UsageError> {
-        let json = self.json.as_ref().and_then(JsonTo::file).map(|file| ("json", file));
+        let json = self
+            .json
+            .as_ref()
+            .and_then(JsonTo::file)
+            .map(|file| ("json", file));
         apart(&[], json.into_iter().chain(self.export.files()))
     }
 
@@ -72,8 +76,13 @@ impl OutputArgs {
     pub fn broken(&self, summary: &Summary) -> Vec<String> {
         let line = |condition: &Condition| match condition.check(summary) {
             Answer::Fails(_) => None,
-            Answer::Holds(value) => Some(format!("  failed by --fail-if '{condition}': {}", condition.describe(value))),
-            Answer::Unknown => Some(format!("  failed by --fail-if '{condition}': there are too few samples to tell")),
+            Answer::Holds(value) => Some(format!(
+                "  failed by --fail-if '{condition}': {}",
+                condition.describe(value)
+            )),
+            Answer::Unknown => Some(format!(
+                "  failed by --fail-if '{condition}': there are too few samples to tell"
+            )),
         };
         self.fail_if.iter().filter_map(line).collect()
     }
@@ -83,7 +92,10 @@ impl OutputArgs {
         match (&self.server_metrics, self.server_pid) {
             (_, Some(pid)) => ServerSource::Processes(vec![pid]),
             (Some(url), None) if url == "off" => ServerSource::Nowhere,
-            (Some(url), None) => ServerSource::Url { url: url.clone(), asked: true },
+            (Some(url), None) => ServerSource::Url {
+                url: url.clone(),
+                asked: true,
+            },
             (None, None) => ServerSource::default_of(target),
         }
     }
@@ -112,13 +124,20 @@ impl FromStr for JsonTo {
     type Err = std::convert::Infallible;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(if text == "-" { Self::Stdout } else { Self::File(text.into()) })
+        Ok(if text == "-" {
+            Self::Stdout
+        } else {
+            Self::File(text.into())
+        })
     }
 }
 
 fn gateway(text: &str) -> Result<String, String> {
-    let url = Url::parse(text).ok().filter(|url| url.scheme() == "http" && url.has_host());
-    let mut url = url.ok_or("not the URL of a Pushgateway, such as http://HOST:9091/metrics/job/netping")?;
+    let url = Url::parse(text)
+        .ok()
+        .filter(|url| url.scheme() == "http" && url.has_host());
+    let mut url =
+        url.ok_or("not the URL of a Pushgateway, such as http://HOST:9091/metrics/job/netping")?;
     if url.path() == "/" {
         url.set_path("/metrics/job/netping");
     }

@@ -21,11 +21,15 @@ pub(super) fn apart<'a>(
         let Some(own) = file(path) else { continue };
         if read.contains(&own) {
             let path = path.display();
-            return Err(UsageError(format!("--{flag} {path} would write over a file that is read: give another one")));
+            return Err(UsageError(format!(
+                "--{flag} {path} would write over a file that is read: give another one"
+            )));
         }
         if let Some((other, _)) = before.iter().find(|(_, other)| *other == own) {
             let path = path.display();
-            return Err(UsageError(format!("--{other} and --{flag} both write {path}: give each a file of its own")));
+            return Err(UsageError(format!(
+                "--{other} and --{flag} both write {path}: give each a file of its own"
+            )));
         }
         before.push((flag, own));
     }
@@ -39,9 +43,16 @@ fn file(path: &Path) -> Option<PathBuf> {
         return None;
     }
     fs::canonicalize(path).ok().or_else(|| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         // A folder that is not there is told where the file is written.
-        Some(fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned()).join(path.file_name()?))
+        Some(
+            fs::canonicalize(folder)
+                .unwrap_or_else(|_| folder.to_owned())
+                .join(path.file_name()?),
+        )
     })
 }
 
@@ -57,18 +68,41 @@ mod tests {
         fs::write(path("run.json"), "{}").unwrap();
         std::os::unix::fs::symlink(path("run.json"), path("link")).unwrap();
         let error = |read: &[&Path], written: &[(&'static str, &Path)]| {
-            apart(read, written.iter().copied()).unwrap_err().to_string()
+            apart(read, written.iter().copied())
+                .unwrap_err()
+                .to_string()
         };
-        let same = [path("run.json"), path("link"), path("sub/../run.json"), path("./run.json")];
+        let same = [
+            path("run.json"),
+            path("link"),
+            path("sub/../run.json"),
+            path("./run.json"),
+        ];
         for name in &same {
             let (run, page) = (path("run.json"), path("a.html"));
-            let text = error(&[run.as_path()], &[("html", page.as_path()), ("csv", name.as_path())]);
-            assert!(text.starts_with("--csv ") && text.contains("a file that is read"), "{text}");
+            let text = error(
+                &[run.as_path()],
+                &[("html", page.as_path()), ("csv", name.as_path())],
+            );
+            assert!(
+                text.starts_with("--csv ") && text.contains("a file that is read"),
+                "{text}"
+            );
         }
         // Two that are not there yet.
         let [out, page, again] = ["out", "page", "sub/../out"].map(path);
-        let text = error(&[], &[("json", out.as_path()), ("html", page.as_path()), ("csv", again.as_path())]);
-        assert!(text.starts_with("--json and --csv both write ") && text.ends_with("a file of its own"), "{text}");
+        let text = error(
+            &[],
+            &[
+                ("json", out.as_path()),
+                ("html", page.as_path()),
+                ("csv", again.as_path()),
+            ],
+        );
+        assert!(
+            text.starts_with("--json and --csv both write ") && text.ends_with("a file of its own"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -76,7 +110,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
         let null = Path::new("/dev/null");
-        let written = [("json", a.as_path()), ("csv", b.as_path()), ("hlog", null), ("markdown", null)];
+        let written = [
+            ("json", a.as_path()),
+            ("csv", b.as_path()),
+            ("hlog", null),
+            ("markdown", null),
+        ];
         assert_eq!(apart(&[Path::new("-"), null], written), Ok(()));
     }
 }

@@ -28,7 +28,12 @@ pub struct ProxyArgs {
     #[arg(long = "via", required = true, value_name = "NAME=URL")]
     proxies: Vec<Named<Target>>,
     /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or 10k..25k+1k
-    #[arg(long, value_name = "RANGE", group = "open", required_unless_present = "max")]
+    #[arg(
+        long,
+        value_name = "RANGE",
+        group = "open",
+        required_unless_present = "max"
+    )]
     rate: Option<Range>,
     /// Open loop: the most requests outstanding
     #[arg(short = 'c', long, default_value_t = OPEN_LOOP_CALLERS as u32, value_name = "N",
@@ -76,7 +81,10 @@ impl ProxyArgs {
     pub fn at_rates(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
         self.check()?;
         let rates = self.rate.as_ref().map(Range::values).unwrap_or_default();
-        rates.iter().map(|&rate| self.group(self.callers.into(), self.load.arrival(rate as f64))).collect()
+        rates
+            .iter()
+            .map(|&rate| self.group(self.callers.into(), self.load.arrival(rate as f64)))
+            .collect()
     }
 
     /// The closed loops: for each number of callers a group like those.
@@ -86,7 +94,10 @@ impl ProxyArgs {
     pub fn at_most(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
         self.check()?;
         let callers = self.max.as_ref().map(Range::values).unwrap_or_default();
-        callers.iter().map(|&callers| self.group(callers, Arrival::Closed)).collect()
+        callers
+            .iter()
+            .map(|&callers| self.group(callers, Arrival::Closed))
+            .collect()
     }
 
     fn group(&self, callers: u64, arrival: Arrival) -> Result<Vec<Plan>, PlanError> {
@@ -97,39 +108,70 @@ impl ProxyArgs {
             let label = Some(name.to_owned());
             let reply_length = Some(Arc::clone(&self.reply_length));
             let plan = self.load.plan(base, callers, None, arrival)?;
-            Ok(Plan { label, server, requests_per_connection, reply_length, ..plan })
+            Ok(Plan {
+                label,
+                server,
+                requests_per_connection,
+                reply_length,
+                ..plan
+            })
         };
         let direct = std::iter::once(plan(DIRECT, &self.direct));
-        direct.chain(self.proxies.iter().map(|proxy| plan(&proxy.name, &proxy.value))).collect()
+        direct
+            .chain(
+                self.proxies
+                    .iter()
+                    .map(|proxy| plan(&proxy.name, &proxy.value)),
+            )
+            .collect()
     }
 
     /// Where the counters of what is at `target` are: those of the backend, or of a proxy.
     fn server(&self, name: &str, target: &Target) -> ServerSource {
         let backend = self.output.server(target);
-        let pids: Vec<u32> = self.pids.iter().filter(|pid| pid.name == name).map(|pid| pid.value.get()).collect();
+        let pids: Vec<u32> = self
+            .pids
+            .iter()
+            .filter(|pid| pid.name == name)
+            .map(|pid| pid.value.get())
+            .collect();
         let metrics = self.metrics.iter().find(|metrics| metrics.name == name);
         match metrics {
             _ if name == DIRECT => backend,
-            Some(metrics) => ServerSource::Url { url: metrics.value.clone(), asked: true },
+            Some(metrics) => ServerSource::Url {
+                url: metrics.value.clone(),
+                asked: true,
+            },
             None if !pids.is_empty() => ServerSource::Processes(pids),
             // `--server-metrics off` asks nobody; and what speaks HTTP is not netping's own.
-            None if backend == ServerSource::Nowhere || target.scheme.is_http() => ServerSource::Nowhere,
+            None if backend == ServerSource::Nowhere || target.scheme.is_http() => {
+                ServerSource::Nowhere
+            }
             None => ServerSource::default_of(target),
         }
     }
 
     fn check(&self) -> Result<(), UsageError> {
         self.load.check()?;
-        let targets: Vec<Target> =
-            std::iter::once(&self.direct).chain(self.proxies.iter().map(|proxy| &proxy.value)).cloned().collect();
+        let targets: Vec<Target> = std::iter::once(&self.direct)
+            .chain(self.proxies.iter().map(|proxy| &proxy.value))
+            .cloned()
+            .collect();
         self.request.check(&targets)?;
-        if let Some(other) = targets.iter().find(|target| target.scheme != self.direct.scheme) {
+        if let Some(other) = targets
+            .iter()
+            .find(|target| target.scheme != self.direct.scheme)
+        {
             return Err(UsageError(format!(
                 "{other} does not speak what {} does: a proxy is compared with the direct path by the same requests",
                 self.direct
             )));
         }
-        let names: Vec<&str> = self.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
+        let names: Vec<&str> = self
+            .proxies
+            .iter()
+            .map(|proxy| proxy.name.as_str())
+            .collect();
         for (place, name) in names.iter().enumerate() {
             if *name == DIRECT {
                 return Err(UsageError(format!(
@@ -137,11 +179,16 @@ impl ProxyArgs {
                 )));
             }
             if names[..place].contains(name) {
-                return Err(UsageError(format!("--via {name}=... stands there twice; give each proxy its own name")));
+                return Err(UsageError(format!(
+                    "--via {name}=... stands there twice; give each proxy its own name"
+                )));
             }
         }
         let of_pids = self.pids.iter().map(|pid| ("--proxy-pid", &pid.name));
-        let of_metrics = self.metrics.iter().map(|metrics| ("--proxy-metrics", &metrics.name));
+        let of_metrics = self
+            .metrics
+            .iter()
+            .map(|metrics| ("--proxy-metrics", &metrics.name));
         for (flag, name) in of_pids.chain(of_metrics) {
             if !names.contains(&name.as_str()) {
                 return Err(UsageError(format!(
@@ -152,7 +199,9 @@ impl ProxyArgs {
             }
         }
         for (place, metrics) in self.metrics.iter().enumerate() {
-            let again = self.metrics[..place].iter().any(|other| other.name == metrics.name);
+            let again = self.metrics[..place]
+                .iter()
+                .any(|other| other.name == metrics.name);
             if again || self.pids.iter().any(|pid| pid.name == metrics.name) {
                 let name = &metrics.name;
                 return Err(UsageError(format!(
@@ -179,7 +228,10 @@ impl<T: FromStr<Err: Display>> FromStr for Named<T> {
         match text.split_once('=') {
             Some((name, value)) if !name.is_empty() => {
                 let value = value.parse::<T>().map_err(|error| error.to_string())?;
-                Ok(Self { name: name.to_owned(), value })
+                Ok(Self {
+                    name: name.to_owned(),
+                    value,
+                })
             }
             _ => Err("no name stands before it; write NAME=, such as haproxy=".to_owned()),
         }

@@ -71,7 +71,9 @@ fn span(first: u64, rest: &str, read: Read, values: &mut Vec<u64>) -> Result<(),
         (read(rest)?, 2, 0)
     };
     if last < first {
-        return Err(format!("{first}..{rest} ends before it begins; write the smaller number first"));
+        return Err(format!(
+            "{first}..{rest} ends before it begins; write the smaller number first"
+        ));
     }
     if factor == 1 && step == 0 {
         return Err("a factor of 1 never gets there".to_owned());
@@ -127,7 +129,9 @@ const UNITS: [(&str, u64); 9] = [
 
 /// A whole number of bytes from 1 on, with or without a unit.
 fn bytes(text: &str) -> Result<u64, String> {
-    let unit = UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
+    let unit = UNITS
+        .iter()
+        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
     let (digits, unit) = unit.unwrap_or((text, 1));
     let number: u64 = digits.parse().map_err(|_| {
         format!("'{text}' is no number of bytes; it looks like 65536, 256KiB, 1MB, 64KiB,1MiB or 16KiB..1MiB")
@@ -170,11 +174,18 @@ mod tests {
         assert_eq!(values("16KiB..64KiB"), [1 << 14, 1 << 15, 1 << 16]);
         assert_eq!(values("1MiB..1GiBx32"), [1 << 20, 1 << 25, 1 << 30]);
         assert_eq!(values("1kB..3KB+1000"), [1000, 2000, 3000]);
-        assert_eq!(values("7,7B,1MB,1GB,1TiB"), [7, 7, 1_000_000, 1_000_000_000, 1 << 40]);
+        assert_eq!(
+            values("7,7B,1MB,1GB,1TiB"),
+            [7, 7, 1_000_000, 1_000_000_000, 1 << 40]
+        );
         let error = |text: &str| text.parse::<ByteRange>().unwrap_err();
         assert!(error("0MiB").contains("too few"));
         for text in ["", "KiB", "1K", "1.5GiB", "-1MiB", "1 MiB", "16KiB..x2"] {
-            assert!(error(text).contains("looks like 65536, 256KiB"), "{text}: {}", error(text));
+            assert!(
+                error(text).contains("looks like 65536, 256KiB"),
+                "{text}: {}",
+                error(text)
+            );
         }
         assert!(error("99999999TiB").contains("too large"));
     }

@@ -28,7 +28,8 @@ impl ReportArgs {
     pub fn check(&self) -> Result<(), UsageError> {
         if self.export.is_empty() && self.svg.is_none() {
             return Err(UsageError(
-                "there is nothing to write: give --html FILE, or another format (--help)".to_owned(),
+                "there is nothing to write: give --html FILE, or another format (--help)"
+                    .to_owned(),
             ));
         }
         let read: Vec<&Path> = self.runs.iter().map(PathBuf::as_path).collect();

@@ -103,7 +103,9 @@ impl RequestArgs {
     pub fn check(&self, targets: &[Target]) -> Result<(), UsageError> {
         let is_grpc = |target: &Target| matches!(target.scheme, Scheme::Grpc | Scheme::GrpcTls);
         if self.grpc_client != GrpcClient::H2 && !targets.iter().any(is_grpc) {
-            return Err(UsageError("--grpc-client is for grpc:// and grpc+tls://, and no target is one".to_owned()));
+            return Err(UsageError(
+                "--grpc-client is for grpc:// and grpc+tls://, and no target is one".to_owned(),
+            ));
         }
         self.secure.check(targets)
     }
@@ -139,8 +141,15 @@ impl RequestArgs {
 
     /// How requests to a target of this scheme are put on the wire.
     pub fn kind(&self, scheme: Scheme) -> Result<Kind, UsageError> {
-        if self.payload(scheme).max(self.response.unwrap_or(0) as usize) > frame::DEFAULT_MAX {
-            return Err(UsageError(format!("payloads and replies have at most {} bytes", frame::DEFAULT_MAX)));
+        if self
+            .payload(scheme)
+            .max(self.response.unwrap_or(0) as usize)
+            > frame::DEFAULT_MAX
+        {
+            return Err(UsageError(format!(
+                "payloads and replies have at most {} bytes",
+                frame::DEFAULT_MAX
+            )));
         }
         Ok(match scheme {
             Scheme::Http | Scheme::Https => self.http_kind(scheme)?,
@@ -153,11 +162,15 @@ impl RequestArgs {
             }
             Scheme::Tcp | Scheme::TcpTls | Scheme::TcpPsk => self.tcp_kind()?,
             Scheme::Quic if self.framing == Some(Framing::Line) => {
-                return Err(UsageError("QUIC streams carry frames only: leave out --framing line".to_owned()));
+                return Err(UsageError(
+                    "QUIC streams carry frames only: leave out --framing line".to_owned(),
+                ));
             }
             Scheme::Quic => Kind::Quic,
             Scheme::Grpc | Scheme::GrpcTls if self.response == Some(0) => {
-                return Err(UsageError("over gRPC a reply of 0 bytes cannot be asked for; use 1 or more".to_owned()));
+                return Err(UsageError(
+                    "over gRPC a reply of 0 bytes cannot be asked for; use 1 or more".to_owned(),
+                ));
             }
             Scheme::Grpc | Scheme::GrpcTls => match self.grpc_client {
                 GrpcClient::H2 => Kind::GrpcH2,
@@ -188,7 +201,8 @@ impl RequestArgs {
 
     fn tcp_kind(&self) -> Result<Kind, UsageError> {
         let payload = self.payload.unwrap_or(PAYLOAD);
-        let needs_frames = self.response.is_some() || self.message.is_some() || payload > line::DEFAULT_MAX;
+        let needs_frames =
+            self.response.is_some() || self.message.is_some() || payload > line::DEFAULT_MAX;
         match self.framing {
             Some(Framing::Line) if needs_frames => Err(UsageError(format!(
                 "a line is echoed, and has at most {} bytes: use --framing frame with --response, --message or a longer \

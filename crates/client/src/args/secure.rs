@@ -101,12 +101,19 @@ impl SecureArgs {
             ("--tls-cipher", self.tls_cipher.is_some(), Security::Tls),
             ("--psk-file", self.psk_file.is_some(), Security::Psk),
         ];
-        let useless = |security: Security| targets.iter().all(|target| target.scheme.security() != security);
-        match given.into_iter().find(|(_, given, security)| *given && useless(*security)) {
+        let useless = |security: Security| {
+            targets
+                .iter()
+                .all(|target| target.scheme.security() != security)
+        };
+        match given
+            .into_iter()
+            .find(|(_, given, security)| *given && useless(*security))
+        {
             None => Ok(()),
-            Some((flag, _, Security::Psk)) => {
-                Err(UsageError(format!("{flag} is for tcp+psk://, and no target is one")))
-            }
+            Some((flag, _, Security::Psk)) => Err(UsageError(format!(
+                "{flag} is for tcp+psk://, and no target is one"
+            ))),
             Some((flag, ..)) => Err(UsageError(format!(
                 "{flag} is for targets in TLS, such as tcp+tls://, grpc+tls://, quic:// or https://, and none is one"
             ))),
@@ -131,20 +138,32 @@ impl SecureArgs {
     ///
     /// # Errors
     /// [`PlanError`].
-    pub fn connector_offering(&self, target: &Target, alpn: &[&[u8]]) -> Result<(Connector, Trust), PlanError> {
+    pub fn connector_offering(
+        &self,
+        target: &Target,
+        alpn: &[&[u8]],
+    ) -> Result<(Connector, Trust), PlanError> {
         match target.scheme.security() {
             Security::Plain => Ok((Connector::Plain, Trust::default())),
             Security::Tls => {
                 let config = tls::client(&self.options(), alpn)?;
                 let connector = Connector::Tls(Arc::new(config), tls::server_name(&target.host)?);
-                let trust = Trust { server_verified: !self.tls_insecure, client_certificate: self.tls_cert.is_some() };
+                let trust = Trust {
+                    server_verified: !self.tls_insecure,
+                    client_certificate: self.tls_cert.is_some(),
+                };
                 Ok((connector, trust))
             }
             Security::Psk => {
                 let path = self.psk_file.as_ref().ok_or_else(|| {
-                    UsageError(format!("{target} needs the key that it shares with the server: --psk-file FILE"))
+                    UsageError(format!(
+                        "{target} needs the key that it shares with the server: --psk-file FILE"
+                    ))
                 })?;
-                let trust = Trust { server_verified: true, client_certificate: false };
+                let trust = Trust {
+                    server_verified: true,
+                    client_certificate: false,
+                };
                 Ok((Connector::Psk(Arc::new(Key::read(path)?)), trust))
             }
         }

@@ -67,7 +67,10 @@ impl ThroughputArgs {
     /// [`PlanError`].
     pub fn groups(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
         self.request.check(&self.targets)?;
-        let kinds = self.targets.iter().map(|target| self.request.kind(target.scheme));
+        let kinds = self
+            .targets
+            .iter()
+            .map(|target| self.request.kind(target.scheme));
         let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
         let shared = self.connections.is_some() && self.connections != self.callers;
         if shared && !kinds.into_iter().any(Kind::multiplexes) {
@@ -79,17 +82,27 @@ impl ThroughputArgs {
             self.load.check()?;
         }
         let mut groups = Vec::new();
-        for &callers in self.callers.as_ref().map_or(&[OPEN_LOOP_CALLERS][..], Range::values) {
+        for &callers in self
+            .callers
+            .as_ref()
+            .map_or(&[OPEN_LOOP_CALLERS][..], Range::values)
+        {
             for connections in self.connection_counts(callers) {
                 for arrival in self.arrivals() {
                     let plan = |target: &Target| self.plan(target, callers, connections, arrival);
-                    groups.push(self.targets.iter().map(plan).collect::<Result<Vec<_>, _>>()?);
+                    groups.push(
+                        self.targets
+                            .iter()
+                            .map(plan)
+                            .collect::<Result<Vec<_>, _>>()?,
+                    );
                 }
             }
         }
         if groups.is_empty() {
             return Err(UsageError(
-                "every step has more --connections than callers (-c): nothing to measure".to_owned(),
+                "every step has more --connections than callers (-c): nothing to measure"
+                    .to_owned(),
             )
             .into());
         }
@@ -100,19 +113,33 @@ impl ThroughputArgs {
     fn connection_counts(&self, callers: u64) -> Vec<Option<u64>> {
         match &self.connections {
             None => vec![None],
-            Some(range) => range.values().iter().filter(|&&count| count <= callers).map(|&count| Some(count)).collect(),
+            Some(range) => range
+                .values()
+                .iter()
+                .filter(|&&count| count <= callers)
+                .map(|&count| Some(count))
+                .collect(),
         }
     }
 
     /// `plan` with another rate: a step of a search.
     pub fn at_rate(&self, plan: &Plan, rate: f64) -> Plan {
         let arrival = self.load.arrival(rate);
-        Plan { arrival, extent: self.extent(arrival), ..plan.clone() }
+        Plan {
+            arrival,
+            extent: self.extent(arrival),
+            ..plan.clone()
+        }
     }
 
     /// The ways in which requests come about: one for each rate, or a closed loop.
     fn arrivals(&self) -> Vec<Arrival> {
-        let rates = self.rate.as_ref().map(|rates| rates.values().iter().map(|&rate| self.load.arrival(rate as f64)));
+        let rates = self.rate.as_ref().map(|rates| {
+            rates
+                .values()
+                .iter()
+                .map(|&rate| self.load.arrival(rate as f64))
+        });
         rates.map_or_else(|| vec![Arrival::Closed], Iterator::collect)
     }
 
@@ -121,7 +148,9 @@ impl ThroughputArgs {
         match (self.requests, arrival.rate()) {
             (None, _) => Extent::Time(self.load.duration),
             (Some(requests), None) => Extent::Requests(requests.get()),
-            (Some(requests), Some(rate)) => Extent::Time(Duration::from_secs_f64(requests.get() as f64 / rate)),
+            (Some(requests), Some(rate)) => {
+                Extent::Time(Duration::from_secs_f64(requests.get() as f64 / rate))
+            }
         }
     }
 
@@ -132,10 +161,17 @@ impl ThroughputArgs {
         connections: Option<u64>,
         arrival: Arrival,
     ) -> Result<Plan, PlanError> {
-        let requests_per_connection =
-            if self.new_connection_per_request { Some(NonZeroU64::MIN) } else { self.requests_per_connection };
+        let requests_per_connection = if self.new_connection_per_request {
+            Some(NonZeroU64::MIN)
+        } else {
+            self.requests_per_connection
+        };
         let base = self.request.plan(target, &self.output)?;
         let plan = self.load.plan(base, callers, connections, arrival)?;
-        Ok(Plan { extent: self.extent(arrival), requests_per_connection, ..plan })
+        Ok(Plan {
+            extent: self.extent(arrival),
+            requests_per_connection,
+            ..plan
+        })
     }
 }

@@ -23,10 +23,18 @@ type Setting = (Column, fn(&BulkStep) -> String);
 
 const SETTINGS: [Setting; 5] = [
     (Column::text("target", 0), |step| step.target.clone()),
-    (Column::number("size", 0), |step| format::bytes(step.settings.size_bytes)),
-    (Column::number("chunk", 0), |step| format::bytes(step.settings.chunk_bytes)),
-    (Column::number("window", 0), |step| optional_bytes(step.settings.window_bytes)),
-    (Column::number("frame", 0), |step| optional_bytes(step.settings.frame_bytes)),
+    (Column::number("size", 0), |step| {
+        format::bytes(step.settings.size_bytes)
+    }),
+    (Column::number("chunk", 0), |step| {
+        format::bytes(step.settings.chunk_bytes)
+    }),
+    (Column::number("window", 0), |step| {
+        optional_bytes(step.settings.window_bytes)
+    }),
+    (Column::number("frame", 0), |step| {
+        optional_bytes(step.settings.frame_bytes)
+    }),
 ];
 
 const RESULTS: [Column; 8] = [
@@ -53,8 +61,15 @@ pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
         Ok(benches) => benches,
         Err(error) => return Err(session.abandon(error)),
     };
-    let mut steps: Vec<BulkStep> = plans.iter().enumerate().map(|(at, plan)| step(plan, &benches, at)).collect();
-    let shared: Vec<bool> = plans.iter().map(|plan| environment::is_own(&plan.target)).collect();
+    let mut steps: Vec<BulkStep> = plans
+        .iter()
+        .enumerate()
+        .map(|(at, plan)| step(plan, &benches, at))
+        .collect();
+    let shared: Vec<bool> = plans
+        .iter()
+        .map(|plan| environment::is_own(&plan.target))
+        .collect();
     // The user may end it before every combination had its run.
     for (step, shared) in steps.iter_mut().zip(&shared) {
         step.settle(*shared);
@@ -67,7 +82,11 @@ pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
             if session.is_interrupted() {
                 break 'rounds;
             }
-            session.show_progress(&format!("run {round} of {}  {}", args.runs, name(&steps[at])));
+            session.show_progress(&format!(
+                "run {round} of {}  {}",
+                args.runs,
+                name(&steps[at])
+            ));
             let outcome = benches.run(at);
             session.hide_progress();
             let step = &mut steps[at];
@@ -78,7 +97,10 @@ pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
                     *count += 1;
                     if *count == 1 {
                         let name = name(step);
-                        session.remark(&format!("  {name}: a run failed: {} ({})", failure.kind, failure.detail));
+                        session.remark(&format!(
+                            "  {name}: a run failed: {} ({})",
+                            failure.kind, failure.detail
+                        ));
                     }
                 }
                 Outcome::Interrupted => break 'rounds,
@@ -93,7 +115,10 @@ pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
     session.say(&table(&steps));
     for (at, step) in steps.iter().enumerate() {
         if let Some(note) = benches.server_note(at) {
-            session.remark(&format!("  {}: no CPU time of the server: {note}", step.target));
+            session.remark(&format!(
+                "  {}: no CPU time of the server: {note}",
+                step.target
+            ));
         }
     }
     session.judge_bulk();
@@ -109,14 +134,26 @@ fn step(plan: &BulkPlan, benches: &Benches, at: usize) -> BulkStep {
         runs: Vec::new(),
         summary: None,
         errors: BTreeMap::new(),
-        security: benches.negotiated(at).cloned().map(|negotiated| plan.trust.security(negotiated)),
+        security: benches
+            .negotiated(at)
+            .cloned()
+            .map(|negotiated| plan.trust.security(negotiated)),
         doubts: Vec::new(),
     }
 }
 
 fn name(step: &BulkStep) -> String {
-    let BulkSettings { size_bytes, chunk_bytes, .. } = step.settings;
-    format!("{} {} in {}", step.target, format::bytes(size_bytes), format::bytes(chunk_bytes))
+    let BulkSettings {
+        size_bytes,
+        chunk_bytes,
+        ..
+    } = step.settings;
+    format!(
+        "{} {} in {}",
+        step.target,
+        format::bytes(size_bytes),
+        format::bytes(chunk_bytes)
+    )
 }
 
 fn optional_bytes(bytes: Option<u64>) -> String {
@@ -125,16 +162,26 @@ fn optional_bytes(bytes: Option<u64>) -> String {
 
 /// What is the same for all, the table of what is not, and what each setting comes to by itself.
 fn table(steps: &[BulkStep]) -> String {
-    let differs = |value: fn(&BulkStep) -> String| steps.iter().any(|step| value(step) != value(&steps[0]));
-    let (varied, fixed): (Vec<Setting>, Vec<Setting>) = SETTINGS.into_iter().partition(|(_, value)| differs(*value));
+    let differs =
+        |value: fn(&BulkStep) -> String| steps.iter().any(|step| value(step) != value(&steps[0]));
+    let (varied, fixed): (Vec<Setting>, Vec<Setting>) =
+        SETTINGS.into_iter().partition(|(_, value)| differs(*value));
     let mut title = vec![steps[0].settings.direction.name().to_owned()];
-    title.extend(fixed.iter().map(|(column, value)| format!("{} {}", column.title, value(&steps[0]))));
+    title.extend(
+        fixed
+            .iter()
+            .map(|(column, value)| format!("{} {}", column.title, value(&steps[0]))),
+    );
     title.push(format!("streams {}", steps[0].settings.streams));
     if steps[0].settings.verify {
         title.push("verified".to_owned());
     }
     let compared = steps.len() > 1;
-    let mut columns: Vec<Column> = varied.iter().map(|(column, _)| *column).chain(RESULTS).collect();
+    let mut columns: Vec<Column> = varied
+        .iter()
+        .map(|(column, _)| *column)
+        .chain(RESULTS)
+        .collect();
     if compared {
         columns.extend(COMPARED);
     }
@@ -164,7 +211,8 @@ fn table(steps: &[BulkStep]) -> String {
 
 fn results(step: &BulkStep) -> Vec<String> {
     let summary = step.summary;
-    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+    let number =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
     let rate = summary.map(|summary| summary.gib_per_second);
     let first_byte = summary.map(|summary| (summary.first_byte_seconds * 1e9) as u64);
     let (made, failed) = step.attempts();
@@ -186,7 +234,10 @@ fn comparison(first: &BulkStep, step: &BulkStep, comparisons: usize) -> [String;
         return Default::default();
     }
     match Difference::between(&rates(first), &rates(step), comparisons) {
-        Some(difference) => [format!("{:+.1}%", difference.relative * 100.0), shown(difference, true)],
+        Some(difference) => [
+            format!("{:+.1}%", difference.relative * 100.0),
+            shown(difference, true),
+        ],
         None => ["-".to_owned(), "too few runs".to_owned()],
     }
 }
@@ -210,9 +261,19 @@ fn alone((column, value): &Setting, steps: &[BulkStep]) -> String {
     let shown = values.into_iter().map(|(name, means)| {
         let means: Option<Vec<f64>> = means.into_iter().collect();
         let mean = means.and_then(|means| Estimate::of(&means));
-        format!("{name} {}", mean.map_or_else(|| "-".to_owned(), |estimate| format!("{:.3}", estimate.mean)))
+        format!(
+            "{name} {}",
+            mean.map_or_else(
+                || "-".to_owned(),
+                |estimate| format!("{:.3}", estimate.mean)
+            )
+        )
     });
-    format!("  {}: {}", column.title, shown.collect::<Vec<_>>().join(", "))
+    format!(
+        "  {}: {}",
+        column.title,
+        shown.collect::<Vec<_>>().join(", ")
+    )
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use super::Failed;
 use crate::{
     args::{CertsArgs, UsageError},
     credentials::{
-        CA, CLIENT_CERT, CLIENT_KEY, SERVER_CERT, SERVER_KEY, SHARED_KEY, certificates, refuse_existing, shared_key,
-        write,
+        CA, CLIENT_CERT, CLIENT_KEY, SERVER_CERT, SERVER_KEY, SHARED_KEY, certificates,
+        refuse_existing, shared_key, write,
     },
     session::Verdict,
 };
@@ -27,7 +27,11 @@ use crate::{
 /// [`Failed`].
 pub fn run(args: &CertsArgs) -> Result<Verdict, Failed> {
     let folder = &args.out;
-    let files = if args.psk { vec![shared_key()?] } else { certificates(&args.hosts).map_err(failed)? };
+    let files = if args.psk {
+        vec![shared_key()?]
+    } else {
+        certificates(&args.hosts).map_err(failed)?
+    };
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -37,8 +41,15 @@ pub fn run(args: &CertsArgs) -> Result<Verdict, Failed> {
         refuse_existing(folder, &files)?;
     }
     write(folder, &files, args.force)?;
-    let guide = if args.psk { shared_key_guide(folder) } else { certificates_guide(folder, &args.hosts) };
-    let written: Vec<_> = files.iter().map(|file| format!("wrote {}", folder.join(file.name).display())).collect();
+    let guide = if args.psk {
+        shared_key_guide(folder)
+    } else {
+        certificates_guide(folder, &args.hosts)
+    };
+    let written: Vec<_> = files
+        .iter()
+        .map(|file| format!("wrote {}", folder.join(file.name).display()))
+        .collect();
     // The files are there, whether anybody reads about them or not.
     let _ = writeln!(io::stdout(), "{}\n\n{guide}", written.join("\n"));
     Ok(Verdict::Fine)
@@ -55,11 +66,26 @@ fn failed(error: PkiError) -> Failed {
 fn certificates_guide(folder: &Path, hosts: &[String]) -> String {
     let at = |name: &str| folder.join(name).display().to_string();
     let host = hosts.first().map_or("localhost", String::as_str);
-    let host = if host.parse::<Ipv6Addr>().is_ok() { format!("[{host}]") } else { host.to_owned() };
+    let host = if host.parse::<Ipv6Addr>().is_ok() {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
+    };
     let ca = at(CA);
-    let server = format!("netping-server-tokio --tls-cert {} --tls-key {}", at(SERVER_CERT), at(SERVER_KEY));
-    let client = format!("netping latency tcp+tls://{host}:{} --tls-ca {ca}", port::TOKIO);
-    let client_shows = format!("--tls-cert {} --tls-key {}", at(CLIENT_CERT), at(CLIENT_KEY));
+    let server = format!(
+        "netping-server-tokio --tls-cert {} --tls-key {}",
+        at(SERVER_CERT),
+        at(SERVER_KEY)
+    );
+    let client = format!(
+        "netping latency tcp+tls://{host}:{} --tls-ca {ca}",
+        port::TOKIO
+    );
+    let client_shows = format!(
+        "--tls-cert {} --tls-key {}",
+        at(CLIENT_CERT),
+        at(CLIENT_KEY)
+    );
     format!(
         "The authority's own key is not kept: nothing can be added to this set, and a new one replaces all of it.\n\
          \n\

@@ -33,7 +33,10 @@ const COLUMNS: [Column; 7] = [
 pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
     let mut runs = Vec::new();
     for file in args.files()? {
-        runs.push((on_one_line(&file.display().to_string()), Run::load(file).map_err(anyhow::Error::new)?));
+        runs.push((
+            on_one_line(&file.display().to_string()),
+            Run::load(file).map_err(anyhow::Error::new)?,
+        ));
     }
     let (base_name, base) = &runs[0];
     let mut failed = false;
@@ -41,7 +44,12 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
     for (name, new) in &runs[1..] {
         let comparison = legible(compare_runs(base, new));
         let broken = broken(&args.fail_if, &comparison);
-        let text = |table| format!("{name} against {base_name}\n{}", describe(&comparison, table));
+        let text = |table| {
+            format!(
+                "{name} against {base_name}\n{}",
+                describe(&comparison, table)
+            )
+        };
         // Whoever closed it has read enough; the exit code tells the rest.
         let _ = writeln!(io::stdout(), "{}", text(Table::whole));
         for line in &broken {
@@ -55,14 +63,24 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
         let page = page::comparison(&runs, &texts.join("\n"));
         write_atomically(path, page.as_bytes()).map_err(anyhow::Error::new)?;
     }
-    Ok(if failed { Verdict::Failed } else { Verdict::Fine })
+    Ok(if failed {
+        Verdict::Failed
+    } else {
+        Verdict::Fine
+    })
 }
 
 /// A comparison whose texts, which are the files', may go to a terminal.
 fn legible(mut comparison: Comparison) -> Comparison {
-    let unlike = comparison.unlike.iter_mut().flat_map(|found| [&mut found.what, &mut found.base, &mut found.new]);
+    let unlike = comparison
+        .unlike
+        .iter_mut()
+        .flat_map(|found| [&mut found.what, &mut found.base, &mut found.new]);
     let names = comparison.pairs.iter_mut().map(|pair| &mut pair.name);
-    let alone = comparison.only_base.iter_mut().chain(&mut comparison.only_new);
+    let alone = comparison
+        .only_base
+        .iter_mut()
+        .chain(&mut comparison.only_new);
     for text in unlike.chain(names).chain(alone) {
         *text = on_one_line(text);
     }
@@ -74,9 +92,18 @@ fn describe(comparison: &Comparison, table: fn(&[Column], &[Vec<String>]) -> Str
     let mut text = unlike(&comparison.unlike);
     for pair in &comparison.pairs {
         let rows: Vec<_> = pair.changes.iter().map(row).collect();
-        let _ = write!(text, "\n{}\n{}\n{}\n", pair.name, trials(pair), table(&COLUMNS, &rows));
+        let _ = write!(
+            text,
+            "\n{}\n{}\n{}\n",
+            pair.name,
+            trials(pair),
+            table(&COLUMNS, &rows)
+        );
     }
-    for (which, names) in [("the base", &comparison.only_base), ("the new one", &comparison.only_new)] {
+    for (which, names) in [
+        ("the base", &comparison.only_base),
+        ("the new one", &comparison.only_new),
+    ] {
         if !names.is_empty() {
             let _ = write!(text, "\nonly in {which}:\n  {}\n", names.join("\n  "));
         }
@@ -89,7 +116,13 @@ fn unlike(all: &[Unlike]) -> String {
         return "no machine and no setting is unlike\n".to_owned();
     }
     let mut text = "unlike, so that a difference may come from it:\n".to_owned();
-    for Unlike { what, base, new, steps } in all {
+    for Unlike {
+        what,
+        base,
+        new,
+        steps,
+    } in all
+    {
         let steps = match steps {
             0 => String::new(),
             1 => " (1 step)".to_owned(),
@@ -102,7 +135,11 @@ fn unlike(all: &[Unlike]) -> String {
 
 /// How often each side was measured, and what that means for the error bars.
 fn trials(pair: &Pair) -> String {
-    let what = if pair.is_bulk { "measurements" } else { "trials" };
+    let what = if pair.is_bulk {
+        "measurements"
+    } else {
+        "trials"
+    };
     match (pair.base_trials, pair.new_trials) {
         // Each of their runs counts by itself.
         (1, 1) if pair.is_bulk => "one measurement each, compared by its runs".to_owned(),
@@ -118,14 +155,21 @@ fn trials(pair: &Pair) -> String {
 
 fn row(change: &Change) -> Vec<String> {
     let measure = change.measure;
-    let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| measure.show(value));
+    let value =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| measure.show(value));
     let share = |difference: f64| percent(measure, difference);
     vec![
         measure.title(),
         value(change.base),
         value(change.new),
-        change.difference.map_or_else(|| "-".to_owned(), |difference| share(difference) + unit(measure)),
-        change.interval.map(|[low, high]| format!("{}..{}", share(low), share(high))).unwrap_or_default(),
+        change.difference.map_or_else(
+            || "-".to_owned(),
+            |difference| share(difference) + unit(measure),
+        ),
+        change
+            .interval
+            .map(|[low, high]| format!("{}..{}", share(low), share(high)))
+            .unwrap_or_default(),
         change.p_value.map(probability).unwrap_or_default(),
         match change.finding() {
             Some(Shown::Better) => "better",
@@ -153,7 +197,11 @@ fn percent(measure: Measure, difference: f64) -> String {
 }
 
 fn probability(p: f64) -> String {
-    if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
+    if p < 0.001 {
+        "<0.001".to_owned()
+    } else {
+        format!("{p:.3}")
+    }
 }
 
 /// How many measures changed, and what that word means.
@@ -161,7 +209,12 @@ fn conclusion(comparison: &Comparison) -> String {
     if comparison.pairs.is_empty() {
         return "nothing to compare: no measurement of one file has the settings of one of the other".to_owned();
     }
-    let found: Vec<_> = comparison.pairs.iter().flat_map(|pair| &pair.changes).map(Change::finding).collect();
+    let found: Vec<_> = comparison
+        .pairs
+        .iter()
+        .flat_map(|pair| &pair.changes)
+        .map(Change::finding)
+        .collect();
     let count = |finding: Option<Shown>| found.iter().filter(|other| **other == finding).count();
     format!(
         "{} measurements: {} measures better, {} worse, {} without a difference shown, {} without an error bar\n\
@@ -177,7 +230,11 @@ fn conclusion(comparison: &Comparison) -> String {
 /// Which conditions hold, or cannot be told, each as a line. What the base measured and the new run did not is not passed
 /// over either.
 fn broken(gates: &[Gate], comparison: &Comparison) -> Vec<String> {
-    let missing: &[String] = if gates.is_empty() { &[] } else { &comparison.only_base };
+    let missing: &[String] = if gates.is_empty() {
+        &[]
+    } else {
+        &comparison.only_base
+    };
     let mut lines: Vec<String> = missing
         .iter()
         .map(|name| format!("failed by --fail-if: {name}: the new run has no such measurement"))
@@ -185,20 +242,30 @@ fn broken(gates: &[Gate], comparison: &Comparison) -> Vec<String> {
     for gate in gates {
         let mut asked = false;
         for pair in &comparison.pairs {
-            let Some(answer) = gate.check(pair) else { continue };
+            let Some(answer) = gate.check(pair) else {
+                continue;
+            };
             asked = true;
             let why = match answer {
                 Answer::Fails(_) => continue,
                 Answer::Holds(difference) => gate.describe(difference),
                 Answer::Unknown => {
-                    format!("{} cannot be told: a side has too few samples or none", gate.measure().name())
+                    format!(
+                        "{} cannot be told: a side has too few samples or none",
+                        gate.measure().name()
+                    )
                 }
             };
-            lines.push(format!("failed by --fail-if '{gate}': {}: {why}", pair.name));
+            lines.push(format!(
+                "failed by --fail-if '{gate}': {}: {why}",
+                pair.name
+            ));
         }
         if !asked {
-            lines
-                .push(format!("failed by --fail-if '{gate}': nothing was compared that has {}", gate.measure().name()));
+            lines.push(format!(
+                "failed by --fail-if '{gate}': nothing was compared that has {}",
+                gate.measure().name()
+            ));
         }
     }
     lines
@@ -225,8 +292,14 @@ mod tests {
             .map(|c| row(&c))
             .collect();
         let table = Table::whole(&COLUMNS, &rows);
-        assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
-        assert!(table.contains("-1250..+9.9") && table.contains("<0.001") && table.contains("-15%"), "{table}");
+        assert!(
+            table.lines().all(|line| line.chars().count() <= 80),
+            "{table}"
+        );
+        assert!(
+            table.contains("-1250..+9.9") && table.contains("<0.001") && table.contains("-15%"),
+            "{table}"
+        );
     }
 
     #[test]
@@ -252,9 +325,14 @@ mod tests {
             only_base: vec!["tcp://h:1, 64 callers".to_owned()],
             only_new: vec!["tcp://h:1, 256 callers".to_owned()],
         };
-        let gates = [format!("{}>+5%", Measure::OF_STEPS[0].name()).parse::<Gate>().unwrap()];
+        let gates = [format!("{}>+5%", Measure::OF_STEPS[0].name())
+            .parse::<Gate>()
+            .unwrap()];
         let lines = broken(&gates, &comparison);
-        assert_eq!(lines, ["failed by --fail-if: tcp://h:1, 64 callers: the new run has no such measurement"]);
+        assert_eq!(
+            lines,
+            ["failed by --fail-if: tcp://h:1, 64 callers: the new run has no such measurement"]
+        );
         assert_eq!(broken(&[], &comparison), [""; 0]);
         comparison.only_base.clear();
         assert_eq!(broken(&gates, &comparison), [""; 0]);
@@ -262,8 +340,16 @@ mod tests {
 
     #[test]
     fn what_is_unlike_is_told_with_its_steps() {
-        let unlike = |steps| Unlike { what: "kernel".to_owned(), base: "6.1".to_owned(), new: "6.2".to_owned(), steps };
+        let unlike = |steps| Unlike {
+            what: "kernel".to_owned(),
+            base: "6.1".to_owned(),
+            new: "6.2".to_owned(),
+            steps,
+        };
         let text = super::unlike(&[unlike(0), unlike(1), unlike(3)]);
-        assert!(text.ends_with("6.2\n  kernel: 6.1 -> 6.2 (1 step)\n  kernel: 6.1 -> 6.2 (3 steps)\n"), "{text}");
+        assert!(
+            text.ends_with("6.2\n  kernel: 6.1 -> 6.2 (1 step)\n  kernel: 6.1 -> 6.2 (3 steps)\n"),
+            "{text}"
+        );
     }
 }

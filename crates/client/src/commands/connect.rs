@@ -43,9 +43,14 @@ pub fn run(args: &ConnectArgs) -> Result<Verdict, Failed> {
 
 /// A row for each part that there was, in their order.
 fn describe(step: &Step) -> String {
-    let rows: Vec<_> =
-        ConnectPhase::ALL.into_iter().filter_map(|phase| Some(row(phase, &step.connect.get(&phase)?.time))).collect();
-    let opened = step.connect.get(&ConnectPhase::Total).map_or(0, |total| total.time.count);
+    let rows: Vec<_> = ConnectPhase::ALL
+        .into_iter()
+        .filter_map(|phase| Some(row(phase, &step.connect.get(&phase)?.time)))
+        .collect();
+    let opened = step
+        .connect
+        .get(&ConnectPhase::Total)
+        .map_or(0, |total| total.time.count);
     format!(
         "{}  {} connections, {} at a time, {}/s, CPU us per connection: client {}, server {}\n{}",
         step.target,
@@ -59,8 +64,13 @@ fn describe(step: &Step) -> String {
 }
 
 fn row(phase: ConnectPhase, time: &Distribution) -> Vec<String> {
-    let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| micros(value / 1e3));
+    let shown =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| micros(value / 1e3));
     let quantiles = [50.0, 90.0, 99.0, 99.9].map(|percent| nanos_as_micros(time.quantile(percent)));
     let others = [nanos_as_micros(time.max), shown(time.mean), shown(time.sd)];
-    [phase.name().to_owned()].into_iter().chain(quantiles).chain(others).collect()
+    [phase.name().to_owned()]
+        .into_iter()
+        .chain(quantiles)
+        .chain(others)
+        .collect()
 }

@@ -47,14 +47,54 @@ enum Security {
 
 /// The rungs, from the plainest up.
 const RUNGS: [Rung; 8] = [
-    Rung { name: "TCP, threads", server: "threads", security: Security::Plain, over: None },
-    Rung { name: "TCP, tokio", server: "tokio", security: Security::Plain, over: Some(0) },
-    Rung { name: "TCP+PSK", server: "tokio", security: Security::SharedKey, over: Some(1) },
-    Rung { name: "TCP+TLS", server: "tokio", security: Security::Tls, over: Some(1) },
-    Rung { name: "TCP+mTLS", server: "tokio", security: Security::MutualTls, over: Some(3) },
-    Rung { name: "QUIC", server: "quic", security: Security::Tls, over: Some(3) },
-    Rung { name: "gRPC", server: "grpc", security: Security::Plain, over: Some(1) },
-    Rung { name: "gRPC+TLS", server: "grpc", security: Security::Tls, over: Some(6) },
+    Rung {
+        name: "TCP, threads",
+        server: "threads",
+        security: Security::Plain,
+        over: None,
+    },
+    Rung {
+        name: "TCP, tokio",
+        server: "tokio",
+        security: Security::Plain,
+        over: Some(0),
+    },
+    Rung {
+        name: "TCP+PSK",
+        server: "tokio",
+        security: Security::SharedKey,
+        over: Some(1),
+    },
+    Rung {
+        name: "TCP+TLS",
+        server: "tokio",
+        security: Security::Tls,
+        over: Some(1),
+    },
+    Rung {
+        name: "TCP+mTLS",
+        server: "tokio",
+        security: Security::MutualTls,
+        over: Some(3),
+    },
+    Rung {
+        name: "QUIC",
+        server: "quic",
+        security: Security::Tls,
+        over: Some(3),
+    },
+    Rung {
+        name: "gRPC",
+        server: "grpc",
+        security: Security::Plain,
+        over: Some(1),
+    },
+    Rung {
+        name: "gRPC+TLS",
+        server: "grpc",
+        security: Security::Tls,
+        over: Some(6),
+    },
 ];
 
 /// How often each rung is measured with one caller.
@@ -81,14 +121,20 @@ impl Rung {
         let files: &[(&str, &str)] = match self.security {
             Security::Plain => &[],
             Security::SharedKey => &[("--psk-file", credentials::SHARED_KEY)],
-            Security::Tls => &[("--tls-cert", credentials::SERVER_CERT), ("--tls-key", credentials::SERVER_KEY)],
+            Security::Tls => &[
+                ("--tls-cert", credentials::SERVER_CERT),
+                ("--tls-key", credentials::SERVER_KEY),
+            ],
             Security::MutualTls => &[
                 ("--tls-cert", credentials::SERVER_CERT),
                 ("--tls-key", credentials::SERVER_KEY),
                 ("--tls-client-ca", credentials::CA),
             ],
         };
-        files.iter().flat_map(|(flag, file)| [OsString::from(flag), folder.join(file).into()]).collect()
+        files
+            .iter()
+            .flat_map(|(flag, file)| [OsString::from(flag), folder.join(file).into()])
+            .collect()
     }
 }
 
@@ -103,7 +149,9 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
     let mut session = Session::begin(&output)?;
     let folder = tempfile::tempdir().context("cannot make a folder for certificates")?;
     make_credentials(folder.path())?;
-    let servers = RUNGS.iter().map(|rung| ServerProcess::start(rung.server, &rung.flags(folder.path())));
+    let servers = RUNGS
+        .iter()
+        .map(|rung| ServerProcess::start(rung.server, &rung.flags(folder.path())));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
     let mut plans = Vec::new();
     for (rung, server) in RUNGS.iter().zip(&servers) {
@@ -147,12 +195,17 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
 /// Where the page goes unless it is said: here, or where everybody may write.
 fn default_page() -> PathBuf {
     let writable = tempfile::tempfile_in(".").is_ok();
-    if writable { PAGE.into() } else { std::env::temp_dir().join(PAGE) }
+    if writable {
+        PAGE.into()
+    } else {
+        std::env::temp_dir().join(PAGE)
+    }
 }
 
 fn make_credentials(folder: &Path) -> anyhow::Result<()> {
     let hosts = ["127.0.0.1".to_owned()];
-    let mut files = credentials::certificates(&hosts).map_err(|error: PkiError| anyhow::anyhow!("{error}"))?;
+    let mut files =
+        credentials::certificates(&hosts).map_err(|error: PkiError| anyhow::anyhow!("{error}"))?;
     files.push(credentials::shared_key()?);
     credentials::write(folder, &files, false)
 }
@@ -180,7 +233,12 @@ impl Figures {
 
     /// The median time of each round, ascending.
     fn medians(&self) -> Vec<f64> {
-        let median = |step: &Step| step.summary.service_time.quantile(50.0).map(|time| time as f64 / 1e3);
+        let median = |step: &Step| {
+            step.summary
+                .service_time
+                .quantile(50.0)
+                .map(|time| time as f64 / 1e3)
+        };
         let mut medians: Vec<f64> = self.alone.iter().filter_map(median).collect();
         medians.sort_unstable_by(f64::total_cmp);
         medians
@@ -188,7 +246,9 @@ impl Figures {
 
     /// The step of the sweep with the highest rate.
     fn peak(&self) -> Option<&Step> {
-        self.sweep.iter().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate))
+        self.sweep
+            .iter()
+            .max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate))
     }
 
     fn client(&self) -> Option<f64> {
@@ -205,13 +265,18 @@ fn table(measured: &[Figures]) -> String {
         let (rung, peak) = (&RUNGS[place], own.peak()?);
         let base = rung.over.and_then(|over| measured.get(over));
         let added = |of: fn(&Figures) -> Option<f64>| {
-            base.and_then(|base| Some(of(own)? - of(base)?)).map_or_else(String::new, signed)
+            base.and_then(|base| Some(of(own)? - of(base)?))
+                .map_or_else(String::new, signed)
         };
-        let times = base.and_then(Figures::peak).map(|base| format!("{:.2}", peak.summary.rate / base.summary.rate));
+        let times = base
+            .and_then(Figures::peak)
+            .map(|base| format!("{:.2}", peak.summary.rate / base.summary.rate));
         Some(vec![
             (place + 1).to_string(),
             rung.name.to_owned(),
-            rung.over.map(|over| (over + 1).to_string()).unwrap_or_default(),
+            rung.over
+                .map(|over| (over + 1).to_string())
+                .unwrap_or_default(),
             optional(own.p50()),
             optional(own.spread()),
             added(Figures::p50),

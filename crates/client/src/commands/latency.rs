@@ -35,7 +35,11 @@ const SHOWN: [(f64, &str, u8); 8] = [
 /// # Errors
 /// [`Failed`].
 pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
-    let targets = if args.all_addresses { every_address(&args.targets)? } else { args.targets.clone() };
+    let targets = if args.all_addresses {
+        every_address(&args.targets)?
+    } else {
+        args.targets.clone()
+    };
     let plans = args.plans(&targets)?;
     let mut session = Session::begin(&args.output)?;
     if let Err(error) = session.reach_all(&plans) {
@@ -44,8 +48,11 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
     if args.trials.trials > 1 {
         return Ok(trials::run(session, &args.trials, &[plans])?.finish());
     }
-    let quantiles = SHOWN.iter().map(|&(_, title, spare)| Column::number(title, 5).spare(spare));
-    let others = [("max", 0), ("mean", 0), ("sd", 3)].map(|(title, spare)| Column::number(title, 5).spare(spare));
+    let quantiles = SHOWN
+        .iter()
+        .map(|&(_, title, spare)| Column::number(title, 5).spare(spare));
+    let others = [("max", 0), ("mean", 0), ("sd", 3)]
+        .map(|(title, spare)| Column::number(title, 5).spare(spare));
     let tail = Column::text("p50..p99.9", 10).spare(2);
     let table = Table::new(quantiles.chain(others).chain([tail]).collect());
 
@@ -69,7 +76,11 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
                     0 => String::new(),
                     bytes => format!(" of {bytes} bytes"),
                 };
-                format!("{}  {count} round trips{what}, in us\n{}\n{row}", step.target, table.header())
+                format!(
+                    "{}  {count} round trips{what}, in us\n{}\n{row}",
+                    step.target,
+                    table.header()
+                )
             });
             if let Err(error) = result {
                 return Err(session.abandon(error));
@@ -85,16 +96,27 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
 
 fn row(step: &Step) -> Vec<String> {
     let time = &step.summary.service_time;
-    let optional = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| micros(value / 1e3));
-    let quantiles = SHOWN.iter().map(|&(percent, ..)| nanos_as_micros(time.quantile(percent)));
-    let tail = decode_histogram(&step.histograms.service_time).map(|times| sparkline(&times, table::is_unicode()));
-    let others = [nanos_as_micros(time.max), optional(time.mean), optional(time.sd), tail.unwrap_or_default()];
+    let optional =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| micros(value / 1e3));
+    let quantiles = SHOWN
+        .iter()
+        .map(|&(percent, ..)| nanos_as_micros(time.quantile(percent)));
+    let tail = decode_histogram(&step.histograms.service_time)
+        .map(|times| sparkline(&times, table::is_unicode()));
+    let others = [
+        nanos_as_micros(time.max),
+        optional(time.mean),
+        optional(time.sd),
+        tail.unwrap_or_default(),
+    ];
     quantiles.chain(others).collect()
 }
 
 /// Each address of each target's name as a target of its own, less this pod's.
 fn every_address(targets: &[Target]) -> Result<Vec<Target>, Failed> {
-    let own: Option<IpAddr> = env::var("POD_IP").ok().and_then(|address| address.parse().ok());
+    let own: Option<IpAddr> = env::var("POD_IP")
+        .ok()
+        .and_then(|address| address.parse().ok());
     let mut all = Vec::new();
     for target in targets {
         for address in engine::resolve(target)? {
@@ -105,7 +127,10 @@ fn every_address(targets: &[Target]) -> Result<Vec<Target>, Failed> {
         }
     }
     if all.is_empty() {
-        return Err(UsageError("the names resolve to no address but this pod's ($POD_IP)".to_owned()).into());
+        return Err(UsageError(
+            "the names resolve to no address but this pod's ($POD_IP)".to_owned(),
+        )
+        .into());
     }
     Ok(all)
 }

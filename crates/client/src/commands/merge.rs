@@ -35,7 +35,10 @@ const COLUMNS: [Column; 8] = [
 pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
     let mut clients = Vec::new();
     for file in args.files()? {
-        clients.push((file.display().to_string(), Run::load(file).map_err(anyhow::Error::new)?));
+        clients.push((
+            file.display().to_string(),
+            Run::load(file).map_err(anyhow::Error::new)?,
+        ));
     }
     let merged = merge(&clients, tool(), command_line()).map_err(anyhow::Error::new)?;
     let saved = match &args.json {
@@ -57,7 +60,9 @@ pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
 
 fn print_json(run: &Run) -> anyhow::Result<()> {
     let text = run.to_json()?;
-    io::stdout().write_all(text.as_bytes()).context("cannot write the results to standard output")
+    io::stdout()
+        .write_all(text.as_bytes())
+        .context("cannot write the results to standard output")
 }
 
 /// The clients, what each contributed, and the sum.
@@ -66,11 +71,18 @@ fn describe(run: &Run) -> String {
     for part in &run.parts {
         let requests: u64 = part.steps.iter().map(|step| step.requests).sum();
         let (host, started_at) = (on_one_line(&part.host), on_one_line(&part.started_at));
-        lines.push(format!("{host}  {} requests, from {started_at}", thousands(requests as f64)));
+        lines.push(format!(
+            "{host}  {} requests, from {started_at}",
+            thousands(requests as f64)
+        ));
     }
     let rows: Vec<_> = run.steps.iter().map(row).collect();
     if let Some(step) = run.steps.first() {
-        lines.push(format!("\n{}  {} clients", on_one_line(&step.target), run.parts.len()));
+        lines.push(format!(
+            "\n{}  {} clients",
+            on_one_line(&step.target),
+            run.parts.len()
+        ));
     }
     lines.push(Table::whole(&COLUMNS, &rows));
     lines.push(verdict::text(&run.steps, &run.bulk));

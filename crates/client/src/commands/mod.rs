@@ -60,11 +60,17 @@ pub fn run(command: Command) -> ExitCode {
     match result {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::Failed) => ExitCode::from(1),
-        Ok(Verdict::Interrupted) | Err(Failed::Start(StartError::Interrupted)) => ExitCode::from(130),
+        Ok(Verdict::Interrupted) | Err(Failed::Start(StartError::Interrupted)) => {
+            ExitCode::from(130)
+        }
         Err(failed) => {
             // A result file's text may be part of it.
             eprintln!("error: {}", on_lines(&failed.to_string()));
-            ExitCode::from(if matches!(failed, Failed::Plan(PlanError::Usage(_))) { 2 } else { 3 })
+            ExitCode::from(if matches!(failed, Failed::Plan(PlanError::Usage(_))) {
+                2
+            } else {
+                3
+            })
         }
     }
 }

@@ -67,7 +67,10 @@ pub fn run(args: &ProxyArgs) -> Result<Verdict, Failed> {
             return Err(named(plan, session.abandon(error)));
         }
     }
-    session.remark(&outlook(args.trials.trials, rates.iter().chain(&most).flatten()));
+    session.remark(&outlook(
+        args.trials.trials,
+        rates.iter().chain(&most).flatten(),
+    ));
     if let Err(error) = measure(&mut session, args, &rates, &most) {
         return Err(session.abandon(error));
     }
@@ -87,30 +90,61 @@ fn named(plan: &Plan, failed: Failed) -> Failed {
 /// How many steps there are, and how long they take at least.
 fn outlook<'a>(trials: u32, plans: impl Iterator<Item = &'a Plan>) -> String {
     let length = |plan: &Plan| -> Duration {
-        [Phase::Warmup, Phase::Measure].into_iter().filter_map(|phase| plan.planned(phase)).sum()
+        [Phase::Warmup, Phase::Measure]
+            .into_iter()
+            .filter_map(|phase| plan.planned(phase))
+            .sum()
     };
     let lengths: Vec<Duration> = plans.map(length).collect();
-    let seconds = lengths.iter().sum::<Duration>().saturating_mul(trials).as_secs();
-    format!("{} steps, {} at least", lengths.len() * trials as usize, format_duration(Duration::from_secs(seconds)))
+    let seconds = lengths
+        .iter()
+        .sum::<Duration>()
+        .saturating_mul(trials)
+        .as_secs();
+    format!(
+        "{} steps, {} at least",
+        lengths.len() * trials as usize,
+        format_duration(Duration::from_secs(seconds))
+    )
 }
 
-fn measure(session: &mut Session, args: &ProxyArgs, rates: &[Vec<Plan>], most: &[Vec<Plan>]) -> Result<(), StartError> {
+fn measure(
+    session: &mut Session,
+    args: &ProxyArgs,
+    rates: &[Vec<Plan>],
+    most: &[Vec<Plan>],
+) -> Result<(), StartError> {
     let mut random = ChaCha8Rng::seed_from_u64(args.trials.order_seed);
     for group in rates {
         if session.is_interrupted() {
             return Ok(());
         }
         let paths = trials::interleave(session, &args.trials, group, &mut random, failures)?;
-        let Some(paths) = trials::whole(paths) else { return Ok(()) };
-        let rate = group.first().and_then(|plan| plan.arrival.rate()).unwrap_or_default();
-        show(session, &format!("open loop, {} req/s planned", thousands(rate)), &paths);
+        let Some(paths) = trials::whole(paths) else {
+            return Ok(());
+        };
+        let rate = group
+            .first()
+            .and_then(|plan| plan.arrival.rate())
+            .unwrap_or_default();
+        show(
+            session,
+            &format!("open loop, {} req/s planned", thousands(rate)),
+            &paths,
+        );
     }
     let mut sweep = Vec::new();
     for group in most {
         if session.is_interrupted() {
             break;
         }
-        sweep.extend(trials::whole(trials::interleave(session, &args.trials, group, &mut random, failures)?));
+        sweep.extend(trials::whole(trials::interleave(
+            session,
+            &args.trials,
+            group,
+            &mut random,
+            failures,
+        )?));
     }
     if !sweep.is_empty() {
         show_most(session, &sweep);
@@ -134,20 +168,31 @@ fn failures(step: &Step) -> Option<String> {
 
 /// Shows and keeps what each proxy adds in one setting. Each path has its trials; the direct one is the first.
 fn show(session: &mut Session, title: &str, paths: &[Vec<Step>]) {
-    let Some((direct, proxies)) = paths.split_first() else { return };
+    let Some((direct, proxies)) = paths.split_first() else {
+        return;
+    };
     let used: Vec<_> = paths.iter().map(|path| path_row(path)).collect();
     let mut rows = Vec::new();
     for proxy in proxies {
         let overheads = Overhead::between(name(proxy), direct, proxy);
         // Where nothing came back there is no overhead.
-        let doubtful = overheads.first().map_or(failed(direct) + failed(proxy), |overhead| overhead.failed) > 0;
+        let doubtful = overheads
+            .first()
+            .map_or(failed(direct) + failed(proxy), |overhead| overhead.failed)
+            > 0;
         for measure in Overhead::measures() {
-            let overhead = overheads.iter().find(|overhead| overhead.measure == measure);
+            let overhead = overheads
+                .iter()
+                .find(|overhead| overhead.measure == measure);
             rows.push(overhead_row(marked(proxy, doubtful), measure, overhead));
         }
         session.add_overheads(&overheads);
     }
-    session.say(&format!("{title}\n{}\n{}", Table::whole(&PATHS, &used), Table::whole(&ADDED, &rows)));
+    session.say(&format!(
+        "{title}\n{}\n{}",
+        Table::whole(&PATHS, &used),
+        Table::whole(&ADDED, &rows)
+    ));
     if paths.iter().any(|path| failed(path) > 0) {
         session.say(
             "* requests failed on this path, or on the direct one: the times are of those that did not, and what they \
@@ -158,12 +203,17 @@ fn show(session: &mut Session, title: &str, paths: &[Vec<Step>]) {
 
 /// How many requests of a path were answered and failed, and what its proxy or server used for them.
 fn path_row(path: &[Step]) -> Vec<String> {
-    let of: Vec<(&Step, &ServerDemand)> =
-        path.iter().filter_map(|step| Some((step, step.cost.server.as_ref()?))).collect();
+    let of: Vec<(&Step, &ServerDemand)> = path
+        .iter()
+        .filter_map(|step| Some((step, step.cost.server.as_ref()?)))
+        .collect();
     let cpu: f64 = of.iter().map(|(_, demand)| demand.cpu_seconds).sum();
     let answered: u64 = of.iter().map(|(step, _)| step.summary.arrived()).sum();
     let seconds: f64 = of.iter().map(|(step, _)| step.summary.seconds).sum();
-    let resident = of.iter().filter_map(|(_, demand)| demand.resident_bytes).max();
+    let resident = of
+        .iter()
+        .filter_map(|(_, demand)| demand.resident_bytes)
+        .max();
     let share = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
     vec![
         marked(path, failed(path) > 0),
@@ -176,14 +226,20 @@ fn path_row(path: &[Step]) -> Vec<String> {
 }
 
 fn overhead_row(via: String, measure: String, overhead: Option<&Overhead>) -> Vec<String> {
-    let cell = |of: fn(&Overhead) -> Option<String>| overhead.and_then(of).unwrap_or_else(|| "-".to_owned());
+    let cell = |of: fn(&Overhead) -> Option<String>| {
+        overhead.and_then(of).unwrap_or_else(|| "-".to_owned())
+    };
     vec![
         via,
         measure,
         cell(|overhead| Some(micros(overhead.direct_us))),
         cell(|overhead| Some(micros(overhead.via_us))),
         cell(|overhead| Some(signed(overhead.added_us))),
-        cell(|overhead| overhead.interval_us.map(|[low, high]| format!("{}..{}", signed(low), signed(high)))),
+        cell(|overhead| {
+            overhead
+                .interval_us
+                .map(|[low, high]| format!("{}..{}", signed(low), signed(high)))
+        }),
         cell(|overhead| overhead.relative().map(percent)),
         cell(|overhead| overhead.p_value.map(probability)),
     ]
@@ -193,8 +249,15 @@ fn overhead_row(via: String, measure: String, overhead: Option<&Overhead>) -> Ve
 /// one. The sweep has a group of paths for each number of callers.
 fn show_most(session: &mut Session, sweep: &[Vec<Vec<Step>>]) {
     let by_rate = |a: &[Step], b: &[Step]| -> Ordering { rate(a).total_cmp(&rate(b)) };
-    let Some(fullest) = sweep.iter().max_by(|a, b| by_rate(&a[0], &b[0])) else { return };
-    let best = |path: usize| sweep.iter().map(|group| group[path].as_slice()).max_by(|a, b| by_rate(a, b));
+    let Some(fullest) = sweep.iter().max_by(|a, b| by_rate(&a[0], &b[0])) else {
+        return;
+    };
+    let best = |path: usize| {
+        sweep
+            .iter()
+            .map(|group| group[path].as_slice())
+            .max_by(|a, b| by_rate(a, b))
+    };
     let paths: Vec<&[Step]> = (0..fullest.len()).filter_map(best).collect();
     let rows: Vec<_> = paths.iter().map(|path| most_row(paths[0], path)).collect();
     session.say(&format!(
@@ -202,7 +265,11 @@ fn show_most(session: &mut Session, sweep: &[Vec<Vec<Step>>]) {
         Table::whole(&MOST, &rows)
     ));
     let callers = fullest[0].first().map_or(0, |step| step.settings.callers);
-    show(session, &format!("closed loop, {callers} callers, with which the direct path was at its most"), fullest);
+    show(
+        session,
+        &format!("closed loop, {callers} callers, with which the direct path was at its most"),
+        fullest,
+    );
 }
 
 fn most_row(direct: &[Step], path: &[Step]) -> Vec<String> {
@@ -210,14 +277,23 @@ fn most_row(direct: &[Step], path: &[Step]) -> Vec<String> {
     let is_direct = name(path) == name(direct);
     let difference = Difference::between(&rates(direct), &rates(path), 1).filter(|_| !is_direct);
     let cell = |show: fn(Difference) -> String| difference.map(show).unwrap_or_default();
-    let times = (rate(direct) > 0.0 && !is_direct).then(|| percent(rate(path) / rate(direct) - 1.0));
+    let times =
+        (rate(direct) > 0.0 && !is_direct).then(|| percent(rate(path) / rate(direct) - 1.0));
     vec![
         marked(path, failed(path) > 0),
-        path.first().map_or(0, |step| step.settings.callers).to_string(),
+        path.first()
+            .map_or(0, |step| step.settings.callers)
+            .to_string(),
         thousands(rate(path)),
         half_width.map_or_else(|| "-".to_owned(), thousands),
         times.unwrap_or_default(),
-        cell(|difference| format!("{}..{}", percent(difference.interval[0]), percent(difference.interval[1]))),
+        cell(|difference| {
+            format!(
+                "{}..{}",
+                percent(difference.interval[0]),
+                percent(difference.interval[1])
+            )
+        }),
         cell(|difference| probability(difference.p_value)),
         thousands(failed(path) as f64),
     ]
@@ -231,7 +307,8 @@ fn legend(trials: u32) -> String {
              for the measures compared; Welch's test over the trials, for quantiles whole trials drawn anew.\n"
         )
     } else {
-        "One trial tells nothing of chance: for intervals and p-values, give --trials 3 or more.\n".to_owned()
+        "One trial tells nothing of chance: for intervals and p-values, give --trials 3 or more.\n"
+            .to_owned()
     };
     format!(
         "+us: what a proxy adds to the response time on the direct path, measured from when a request was due.\n{trust}\
@@ -242,7 +319,9 @@ fn legend(trials: u32) -> String {
 
 /// The name of a path.
 fn name(path: &[Step]) -> &str {
-    path.first().and_then(|step| step.label.as_deref()).unwrap_or_default()
+    path.first()
+        .and_then(|step| step.label.as_deref())
+        .unwrap_or_default()
 }
 
 fn marked(path: &[Step], doubtful: bool) -> String {
@@ -269,5 +348,9 @@ fn percent(share: f64) -> String {
 }
 
 fn probability(p: f64) -> String {
-    if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
+    if p < 0.001 {
+        "<0.001".to_owned()
+    } else {
+        format!("{p:.3}")
+    }
 }

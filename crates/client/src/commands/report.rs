@@ -13,10 +13,18 @@ use crate::{args::ReportArgs, session::Verdict};
 /// [`Failed`].
 pub fn run(args: &ReportArgs) -> Result<Verdict, Failed> {
     args.check()?;
-    let runs = args.runs.iter().map(|path| Run::load(path)).collect::<Result<Vec<_>, _>>();
+    let runs = args
+        .runs
+        .iter()
+        .map(|path| Run::load(path))
+        .collect::<Result<Vec<_>, _>>();
     let runs = runs.map_err(anyhow::Error::new)?;
     args.export.write(&runs).map_err(anyhow::Error::new)?;
-    let mut written: Vec<_> = args.export.files().map(|(_, path)| format!("wrote {}", path.display())).collect();
+    let mut written: Vec<_> = args
+        .export
+        .files()
+        .map(|(_, path)| format!("wrote {}", path.display()))
+        .collect();
     if let Some(folder) = &args.svg {
         let charts = page::save_charts(&runs, folder).map_err(anyhow::Error::new)?;
         written.push(format!("wrote {charts} charts to {}", folder.display()));

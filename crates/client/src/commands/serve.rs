@@ -13,19 +13,24 @@ pub fn run(args: ServeArgs) -> ExitCode {
         // Refused, the server would only outlive a ladder that was killed.
         let _ = prctl::set_pdeathsig(Signal::SIGTERM);
     }
-    let flags = |name: &str, flags: ServerFlags| std::iter::once(OsString::from(name)).chain(flags.flags);
+    let flags =
+        |name: &str, flags: ServerFlags| std::iter::once(OsString::from(name)).chain(flags.flags);
     match args.server {
-        ServerCommand::Threads(given) => {
-            netping_serving::run(&netping_server_threads::SERVICE, flags("netping-server-threads", given))
-        }
-        ServerCommand::Tokio(given) => {
-            netping_serving::run(&netping_server_tokio::SERVICE, flags("netping-server-tokio", given))
-        }
-        ServerCommand::Grpc(given) => {
-            netping_serving::run(&netping_server_grpc::SERVICE, flags("netping-server-grpc", given))
-        }
-        ServerCommand::Quic(given) => {
-            netping_serving::run(&netping_server_quic::SERVICE, flags("netping-server-quic", given))
-        }
+        ServerCommand::Threads(given) => netping_serving::run(
+            &netping_server_threads::SERVICE,
+            flags("netping-server-threads", given),
+        ),
+        ServerCommand::Tokio(given) => netping_serving::run(
+            &netping_server_tokio::SERVICE,
+            flags("netping-server-tokio", given),
+        ),
+        ServerCommand::Grpc(given) => netping_serving::run(
+            &netping_server_grpc::SERVICE,
+            flags("netping-server-grpc", given),
+        ),
+        ServerCommand::Quic(given) => netping_serving::run(
+            &netping_server_quic::SERVICE,
+            flags("netping-server-quic", given),
+        ),
     }
 }

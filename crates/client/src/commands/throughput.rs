@@ -60,7 +60,11 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
     let mut show = |step: &Step| {
         let (table, row, arrivals) = match step.settings.planned_rate {
             None => (&closed, closed_row(step), "closed loop".to_owned()),
-            Some(_) => (&open, open_row(step), format!("open loop, {} arrivals", step.settings.arrivals)),
+            Some(_) => (
+                &open,
+                open_row(step),
+                format!("open loop, {} arrivals", step.settings.arrivals),
+            ),
         };
         let row = table.row(&row) + &message_line(step);
         // The target and the titles stand above the rows that they are for.
@@ -72,7 +76,11 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
             0 => String::new(),
             bytes => format!("{bytes} bytes, "),
         };
-        format!("{}  {what}{arrivals}\n{}\n{row}", step.target, table.header())
+        format!(
+            "{}  {what}{arrivals}\n{}\n{row}",
+            step.target,
+            table.header()
+        )
     };
     // Target by target, so that each has its rows together.
     for target in 0..groups[0].len() {
@@ -97,13 +105,19 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
 /// Where a target's sweep over callers has its knee.
 fn knee_line(steps: &[Step], target: &str) -> Option<String> {
     let sweep: Vec<&Step> = steps.iter().filter(|step| step.target == target).collect();
-    let rises = sweep.windows(2).all(|pair| pair[0].settings.callers < pair[1].settings.callers);
-    let closed = sweep.iter().all(|step| step.settings.planned_rate.is_none());
+    let rises = sweep
+        .windows(2)
+        .all(|pair| pair[0].settings.callers < pair[1].settings.callers);
+    let closed = sweep
+        .iter()
+        .all(|step| step.settings.planned_rate.is_none());
     if !rises || !closed {
         return None;
     }
-    let points: Vec<_> =
-        sweep.iter().map(|step| (step.summary.rate, step.summary.response_time.quantile(99.0))).collect();
+    let points: Vec<_> = sweep
+        .iter()
+        .map(|step| (step.summary.rate, step.summary.response_time.quantile(99.0)))
+        .collect();
     let at = knee(&points)?;
     Some(format!(
         "knee: {} callers with {} req/s and p99 {} us; with more, the rate grows by less than 5%, and p99 goes on to {} us",
@@ -132,9 +146,15 @@ fn find(
         let plan = args.at_rate(plan, rate);
         session.explore(&plan, |step| {
             let whole = step.status == Status::Complete;
-            kept = Some(find::is_kept(step, condition, args.output.max_error_rate)).filter(|_| whole);
-            let Summary { rate, precision, .. } = &step.summary;
-            outcome = Some(Measured { rate: *rate, half_width: precision.rate_half_width });
+            kept =
+                Some(find::is_kept(step, condition, args.output.max_error_rate)).filter(|_| whole);
+            let Summary {
+                rate, precision, ..
+            } = &step.summary;
+            outcome = Some(Measured {
+                rate: *rate,
+                half_width: precision.rate_half_width,
+            });
             let word = match kept {
                 None => "interrupted",
                 Some(None) => "too few samples to tell",
@@ -161,7 +181,8 @@ fn find(
 
 /// How long a plan's window is, in seconds; `None`: until so many requests are done.
 fn window(plan: &Plan) -> Option<f64> {
-    plan.planned(Phase::Measure).map(|window| window.as_secs_f64())
+    plan.planned(Phase::Measure)
+        .map(|window| window.as_secs_f64())
 }
 
 fn closed_row(step: &Step) -> Vec<String> {
@@ -188,16 +209,27 @@ fn message_line(step: &Step) -> String {
         return String::new();
     }
     let time = &step.summary.service_time;
-    let mean = time.mean.map_or_else(|| "-".to_owned(), |mean| micros(mean / 1e3));
-    let [median, max, min, p999] = [time.quantile(50.0), time.max, time.min, time.quantile(99.9)].map(nanos_as_micros);
+    let mean = time
+        .mean
+        .map_or_else(|| "-".to_owned(), |mean| micros(mean / 1e3));
+    let [median, max, min, p999] =
+        [time.quantile(50.0), time.max, time.min, time.quantile(99.9)].map(nanos_as_micros);
     let tps = thousands(step.summary.rate);
-    format!("\n  TPS {tps}; in us: mean {mean}, median {median}, max {max}, min {min}, p99.9 {p999}")
+    format!(
+        "\n  TPS {tps}; in us: mean {mean}, median {median}, max {max}, min {min}, p99.9 {p999}"
+    )
 }
 
 /// Half the width of the rate's 95 % interval, in per cent of the rate.
 fn error_bar(summary: &Summary) -> String {
-    let half = summary.precision.rate_half_width.filter(|_| summary.rate > 0.0);
-    half.map_or_else(|| "-".to_owned(), |half| format!("{:.1}", half / summary.rate * 100.0))
+    let half = summary
+        .precision
+        .rate_half_width
+        .filter(|_| summary.rate > 0.0);
+    half.map_or_else(
+        || "-".to_owned(),
+        |half| format!("{:.1}", half / summary.rate * 100.0),
+    )
 }
 
 fn open_row(step: &Step) -> Vec<String> {

@@ -16,7 +16,13 @@ use crate::plan::Plan;
 const BOUNDS: [u64; 24] = bounds();
 
 /// The quantiles of a step's final numbers, in per cent, as Prometheus writes them.
-const QUANTILES: [(f64, &str); 5] = [(50.0, "0.5"), (90.0, "0.9"), (99.0, "0.99"), (99.9, "0.999"), (99.99, "0.9999")];
+const QUANTILES: [(f64, &str); 5] = [
+    (50.0, "0.5"),
+    (90.0, "0.9"),
+    (99.0, "0.99"),
+    (99.9, "0.999"),
+    (99.99, "0.9999"),
+];
 
 const fn bounds() -> [u64; 24] {
     let mut bounds = [0; 24];
@@ -73,7 +79,8 @@ struct Buckets {
 impl Metrics {
     /// A step begins: its numbers take the place of those of an earlier one of its target.
     pub fn begin(&mut self, series: Series) {
-        let same = |other: &Series| (&other.target, &other.label) == (&series.target, &series.label);
+        let same =
+            |other: &Series| (&other.target, &other.label) == (&series.target, &series.label);
         let place = self.series.iter().position(same);
         self.current = place.unwrap_or(self.series.len());
         match place {
@@ -121,7 +128,11 @@ impl Series {
         self.ok += interval.service.len();
         self.errors += interval.errors.values().sum::<u64>();
         // In a closed loop they are the same, and kept once.
-        let times = if interval.response.is_empty() { &interval.service } else { &interval.response };
+        let times = if interval.response.is_empty() {
+            &interval.service
+        } else {
+            &interval.response
+        };
         self.response_time.add(&counts(times));
     }
 
@@ -136,8 +147,12 @@ impl Series {
             self.response_time = Buckets::default();
             self.response_time.add(&times);
         }
-        self.quantiles =
-            QUANTILES.map(|(percent, _)| summary.response_time.quantile(percent).map(|time| time as f64 / 1e9));
+        self.quantiles = QUANTILES.map(|(percent, _)| {
+            summary
+                .response_time
+                .quantile(percent)
+                .map(|time| time as f64 / 1e9)
+        });
         self.client_cpu_per_request = cost.client_cpu_us_per_request.map(|micros| micros / 1e6);
         self.server_cpu_per_request = cost.server_cpu_us_per_request().map(|micros| micros / 1e6);
     }
@@ -166,45 +181,86 @@ impl Buckets {
 type Gauge = (&'static str, &'static str, fn(&Series) -> Option<f64>);
 
 const GAUGES: [Gauge; 8] = [
-    ("netping_running", "1 while the step is measured, 0 when its numbers are final", |series| {
-        Some(f64::from(u8::from(series.running)))
-    }),
-    ("netping_callers", "Callers, each with one request outstanding", |series| Some(series.callers as f64)),
-    ("netping_planned_rate_per_second", "Requests due per second, in an open loop", |series| series.planned_rate),
-    ("netping_rate_per_second", "Verified replies per second", |series| Some(series.rate)),
-    ("netping_replies", "Verified replies of the step", |series| Some(series.ok as f64)),
-    ("netping_failures", "Failed requests of the step", |series| Some(series.errors as f64)),
-    ("netping_client_cpu_seconds_per_request", "CPU time of the client for each request, in seconds", |series| {
-        series.client_cpu_per_request
-    }),
-    ("netping_server_cpu_seconds_per_request", "CPU time of the server for each request, in seconds", |series| {
-        series.server_cpu_per_request
-    }),
+    (
+        "netping_running",
+        "1 while the step is measured, 0 when its numbers are final",
+        |series| Some(f64::from(u8::from(series.running))),
+    ),
+    (
+        "netping_callers",
+        "Callers, each with one request outstanding",
+        |series| Some(series.callers as f64),
+    ),
+    (
+        "netping_planned_rate_per_second",
+        "Requests due per second, in an open loop",
+        |series| series.planned_rate,
+    ),
+    (
+        "netping_rate_per_second",
+        "Verified replies per second",
+        |series| Some(series.rate),
+    ),
+    (
+        "netping_replies",
+        "Verified replies of the step",
+        |series| Some(series.ok as f64),
+    ),
+    (
+        "netping_failures",
+        "Failed requests of the step",
+        |series| Some(series.errors as f64),
+    ),
+    (
+        "netping_client_cpu_seconds_per_request",
+        "CPU time of the client for each request, in seconds",
+        |series| series.client_cpu_per_request,
+    ),
+    (
+        "netping_server_cpu_seconds_per_request",
+        "CPU time of the server for each request, in seconds",
+        |series| series.server_cpu_per_request,
+    ),
 ];
 
 impl Collector for Metrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for (name, help, value) in GAUGES {
-            let values: Vec<_> = self.series.iter().filter_map(|series| Some((series, value(series)?))).collect();
+            let values: Vec<_> = self
+                .series
+                .iter()
+                .filter_map(|series| Some((series, value(series)?)))
+                .collect();
             // A name without a value is of no use to anybody.
             if values.is_empty() {
                 continue;
             }
             let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for (series, value) in values {
-                metric.encode_family(&series.labels())?.encode_gauge(&value)?;
+                metric
+                    .encode_family(&series.labels())?
+                    .encode_gauge(&value)?;
             }
         }
         self.encode_quantiles(&mut encoder)?;
         let help = "Response times of the step, in seconds";
-        let mut metric =
-            encoder.encode_descriptor("netping_response_time_seconds", help, None, MetricType::Histogram)?;
+        let mut metric = encoder.encode_descriptor(
+            "netping_response_time_seconds",
+            help,
+            None,
+            MetricType::Histogram,
+        )?;
         for series in &self.series {
             let Buckets { counts, sum } = &series.response_time;
-            let bounds = BOUNDS.iter().map(|&bound| bound as f64 / 1e9).chain([f64::INFINITY]);
+            let bounds = BOUNDS
+                .iter()
+                .map(|&bound| bound as f64 / 1e9)
+                .chain([f64::INFINITY]);
             let buckets: Vec<(f64, u64)> = bounds.zip(counts.iter().copied()).collect();
             let total = counts.iter().sum();
-            metric.encode_family(&series.labels())?.encode_histogram::<NoLabelSet>(*sum, total, &buckets, None)?;
+            metric
+                .encode_family(&series.labels())?
+                .encode_histogram::<NoLabelSet>(*sum, total, &buckets, None)?;
         }
         Ok(())
     }
@@ -215,16 +271,24 @@ impl Metrics {
         let mut values = Vec::new();
         for series in &self.series {
             let named = QUANTILES.iter().zip(series.quantiles);
-            values.extend(named.filter_map(|((_, name), value)| Some((series.labels(), *name, value?))));
+            values.extend(
+                named.filter_map(|((_, name), value)| Some((series.labels(), *name, value?))),
+            );
         }
         if values.is_empty() {
             return Ok(());
         }
         let help = "Quantiles of the response times of a step that is done, in seconds";
-        let mut metric =
-            encoder.encode_descriptor("netping_response_time_quantile_seconds", help, None, MetricType::Gauge)?;
+        let mut metric = encoder.encode_descriptor(
+            "netping_response_time_quantile_seconds",
+            help,
+            None,
+            MetricType::Gauge,
+        )?;
         for ([target, label], name, value) in values {
-            metric.encode_family(&[target, label, ("quantile", name)])?.encode_gauge(&value)?;
+            metric
+                .encode_family(&[target, label, ("quantile", name)])?
+                .encode_gauge(&value)?;
         }
         Ok(())
     }
@@ -236,11 +300,16 @@ mod tests {
 
     /// The value of a sample, by the text before it.
     fn sample(text: &str, name: &str) -> Option<f64> {
-        text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
     }
 
     fn series(target: &str, times: &[(u64, u64)]) -> Series {
-        let mut series = Series { target: target.to_owned(), rate: 5.0, ..Series::default() };
+        let mut series = Series {
+            target: target.to_owned(),
+            rate: 5.0,
+            ..Series::default()
+        };
         series.response_time.add(times);
         series
     }
@@ -248,18 +317,37 @@ mod tests {
     #[test]
     fn buckets_add_up_from_the_left() {
         let mut metrics = Metrics::default();
-        metrics.begin(series("tcp://h:1", &[(900, 1), (1000, 1), (1001, 2), (90_000_000_000, 1)]));
+        metrics.begin(series(
+            "tcp://h:1",
+            &[(900, 1), (1000, 1), (1001, 2), (90_000_000_000, 1)],
+        ));
         let text = metrics.into_text().unwrap();
         let labels = "{target=\"tcp://h:1\",label=\"\"}";
         let count = format!("netping_response_time_seconds_count{labels}");
-        assert_eq!(sample(&text, &count).map(|count| count as u64), Some(5), "{text}");
+        assert_eq!(
+            sample(&text, &count).map(|count| count as u64),
+            Some(5),
+            "{text}"
+        );
         let buckets: Vec<u64> = text
             .lines()
             .filter(|line| line.starts_with("netping_response_time_seconds_bucket{"))
             .map(|line| line.rsplit(' ').next().unwrap().parse().unwrap())
             .collect();
-        assert_eq!((buckets.len(), buckets[0], buckets[1], buckets[23], buckets[24]), (25, 2, 4, 4, 5));
-        assert!(text.contains("le=\"+Inf\"") && !text.contains("# EOF"), "{text}");
+        assert_eq!(
+            (
+                buckets.len(),
+                buckets[0],
+                buckets[1],
+                buckets[23],
+                buckets[24]
+            ),
+            (25, 2, 4, 4, 5)
+        );
+        assert!(
+            text.contains("le=\"+Inf\"") && !text.contains("# EOF"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -271,18 +359,32 @@ mod tests {
         metrics.current().rate = 6.0;
         let text = metrics.into_text().unwrap();
         let rate = |target: &str| {
-            sample(&text, &format!("netping_rate_per_second{{target=\"{target}\",label=\"\"}}")).map(|rate| rate as u64)
+            sample(
+                &text,
+                &format!("netping_rate_per_second{{target=\"{target}\",label=\"\"}}"),
+            )
+            .map(|rate| rate as u64)
         };
-        assert_eq!((rate("tcp://h:1"), rate("tcp://h:2")), (Some(6), Some(5)), "{text}");
+        assert_eq!(
+            (rate("tcp://h:1"), rate("tcp://h:2")),
+            (Some(6), Some(5)),
+            "{text}"
+        );
         assert_eq!(text.matches("netping_response_time_seconds_sum").count(), 2);
     }
 
     #[test]
     fn what_has_no_value_is_left_out_and_labels_are_escaped() {
         let mut metrics = Metrics::default();
-        metrics.begin(Series { label: "a\"b\\c\nd".to_owned(), ..series("tcp://h:1", &[]) });
+        metrics.begin(Series {
+            label: "a\"b\\c\nd".to_owned(),
+            ..series("tcp://h:1", &[])
+        });
         let text = metrics.into_text().unwrap();
-        assert!(!text.contains("netping_planned_rate") && !text.contains("quantile"), "{text}");
+        assert!(
+            !text.contains("netping_planned_rate") && !text.contains("quantile"),
+            "{text}"
+        );
         assert!(text.contains("label=\"a\\\"b\\\\c\\nd\""), "{text}");
     }
 }

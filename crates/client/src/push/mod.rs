@@ -48,8 +48,16 @@ impl Push {
     pub fn start(url: String) -> io::Result<Self> {
         let (pushes, queue) = mpsc::channel();
         let (trouble, troubles) = mpsc::channel();
-        let thread = thread::Builder::new().name("push".to_owned()).spawn(move || run(&url, &queue, &trouble))?;
-        Ok(Self { metrics: RefCell::default(), pushed: Cell::default(), pushes, troubles, thread })
+        let thread = thread::Builder::new()
+            .name("push".to_owned())
+            .spawn(move || run(&url, &queue, &trouble))?;
+        Ok(Self {
+            metrics: RefCell::default(),
+            pushed: Cell::default(),
+            pushes,
+            troubles,
+            thread,
+        })
     }
 
     /// A step is done: its final numbers stand in the gateway from now on. Gives what went wrong with pushes, once.
@@ -100,19 +108,31 @@ impl Observer for Push {
 /// The thread that pushes: always the newest numbers, and all of them, so that none that waits is worth sending.
 fn run(url: &str, pushes: &Receiver<Metrics>, trouble: &Sender<String>) {
     // A proxy of the environment is meant for other traffic.
-    let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).proxy(None).build();
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(TIMEOUT))
+        .proxy(None)
+        .build();
     let agent = ureq::Agent::from(config);
     let mut complained = false;
     while let Ok(first) = pushes.recv() {
         let newest = pushes.try_iter().last().unwrap_or(first);
-        let sent = newest.into_text().map_err(|error| error.to_string()).and_then(|body| {
-            agent.put(url).content_type(CONTENT_TYPE).send(body.as_str()).map_err(|error| error.to_string())
-        });
+        let sent = newest
+            .into_text()
+            .map_err(|error| error.to_string())
+            .and_then(|body| {
+                agent
+                    .put(url)
+                    .content_type(CONTENT_TYPE)
+                    .send(body.as_str())
+                    .map_err(|error| error.to_string())
+            });
         if let Err(error) = sent
             && !complained
         {
             complained = true;
-            let text = format!("warning: --prometheus-push: cannot push to {url}: {error}; the run goes on without");
+            let text = format!(
+                "warning: --prometheus-push: cannot push to {url}: {error}; the run goes on without"
+            );
             // Nobody listens any more: the run is over.
             let _ = trouble.send(text);
         }

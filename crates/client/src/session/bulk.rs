@@ -31,14 +31,20 @@ impl Session {
     /// Decides, once all runs are made, whether more of them failed than allowed, and says how they were secured.
     pub fn judge_bulk(&mut self) {
         let mut before = None;
-        for security in self.run.bulk.iter().filter_map(|step| step.security.as_ref()) {
+        for security in self
+            .run
+            .bulk
+            .iter()
+            .filter_map(|step| step.security.as_ref())
+        {
             if before != Some(security) {
                 self.say_secured(security, before);
             }
             before = Some(security);
         }
         let (strict, limit) = (self.output.strict, self.output.max_error_rate);
-        let broken = |step: &BulkStep| step.error_rate() > limit || (strict && !step.doubts.is_empty());
+        let broken =
+            |step: &BulkStep| step.error_rate() > limit || (strict && !step.doubts.is_empty());
         self.failed |= self.run.bulk.iter().any(broken);
     }
 }

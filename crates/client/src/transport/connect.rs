@@ -9,7 +9,10 @@ use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use super::{Endpoint, Failure, Milestones};
 
 /// Connects to the first address that answers, and secures the connection; requests leave at once.
-pub(super) async fn open(endpoint: &Endpoint, milestones: &mut Milestones<'_>) -> Result<Stream, Failure> {
+pub(super) async fn open(
+    endpoint: &Endpoint,
+    milestones: &mut Milestones<'_>,
+) -> Result<Stream, Failure> {
     open_buffered(endpoint, None, milestones).await
 }
 
@@ -21,10 +24,17 @@ pub(crate) async fn open_buffered(
 ) -> Result<Stream, Failure> {
     let mut last = no_address();
     for address in addresses(endpoint, milestones).await? {
-        match connect(address, buffers).await.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+        match connect(address, buffers)
+            .await
+            .and_then(|stream| stream.set_nodelay(true).map(|()| stream))
+        {
             Ok(stream) => {
                 milestones.reached(ConnectPhase::Tcp);
-                let secured = endpoint.connector.connect(stream).await.map_err(|error| handshake_failure(&error))?;
+                let secured = endpoint
+                    .connector
+                    .connect(stream)
+                    .await
+                    .map_err(|error| handshake_failure(&error))?;
                 if secured.is_secure() {
                     milestones.reached(ConnectPhase::Handshake);
                 }
@@ -38,8 +48,14 @@ pub(crate) async fn open_buffered(
 }
 
 async fn connect(address: SocketAddr, buffers: Option<u32>) -> io::Result<TcpStream> {
-    let Some(bytes) = buffers else { return TcpStream::connect(address).await };
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    let Some(bytes) = buffers else {
+        return TcpStream::connect(address).await;
+    };
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
     // They count for the window scale, so they are set before the connection is made.
     socket.set_recv_buffer_size(bytes)?;
     socket.set_send_buffer_size(bytes)?;
@@ -55,7 +71,9 @@ pub(super) async fn addresses(
         return Ok(endpoint.addresses.clone());
     }
     let target = &endpoint.target;
-    let found = lookup_host((target.host.to_string(), target.port)).await.map_err(|error| io_failure(&error))?;
+    let found = lookup_host((target.host.to_string(), target.port))
+        .await
+        .map_err(|error| io_failure(&error))?;
     milestones.reached(ConnectPhase::Resolve);
     Ok(found.collect())
 }
@@ -71,7 +89,10 @@ pub(super) fn handshake_failure(error: &io::Error) -> Failure {
         return Failure::lost(ErrorKind::Tls, error);
     }
     let failure = io_failure(error);
-    Failure { detail: format!("in the handshake: {}", failure.detail), ..failure }
+    Failure {
+        detail: format!("in the handshake: {}", failure.detail),
+        ..failure
+    }
 }
 
 /// The failure that an I/O error means; the connection is lost.
@@ -81,9 +102,9 @@ pub(crate) fn io_failure(error: &io::Error) -> Failure {
         // side of the handshake is done.
         io::ErrorKind::InvalidData => ErrorKind::Tls,
         io::ErrorKind::ConnectionRefused => ErrorKind::Refused,
-        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
-            ErrorKind::Reset
-        }
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
         io::ErrorKind::UnexpectedEof => ErrorKind::Eof,
         io::ErrorKind::TimedOut => ErrorKind::ConnectTimeout,
         _ => ErrorKind::Other,

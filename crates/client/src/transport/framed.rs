@@ -37,7 +37,12 @@ pub struct Framed<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
     pub(super) fn new(stream: S, framing: Framing) -> Self {
-        Self { stream, framing, input: Vec::new(), output: Vec::new() }
+        Self {
+            stream,
+            framing,
+            input: Vec::new(),
+            output: Vec::new(),
+        }
     }
 
     pub(super) fn stream(&self) -> &S {
@@ -55,9 +60,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
             (Framing::Frames, None) => exchange.frame(),
             (Framing::Lines, _) => exchange.line(),
         };
-        self.stream.write_all(request).await.map_err(|error| connect::io_failure(&error))?;
+        self.stream
+            .write_all(request)
+            .await
+            .map_err(|error| connect::io_failure(&error))?;
         // TLS may have kept some of it.
-        self.stream.flush().await.map_err(|error| connect::io_failure(&error))?;
+        self.stream
+            .flush()
+            .await
+            .map_err(|error| connect::io_failure(&error))?;
 
         let expected = exchange.reply_length();
         let room = expected + frame::REPLY_HEADER + MARGIN;
@@ -70,9 +81,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
                 return Err(self.wrong(filled, "is longer than expected"));
             }
             match self.stream.read(&mut self.input[filled..]).await {
-                Ok(0) if filled == 0 => return Err(Failure::lost(ErrorKind::Eof, "the server closed the connection")),
+                Ok(0) if filled == 0 => {
+                    return Err(Failure::lost(
+                        ErrorKind::Eof,
+                        "the server closed the connection",
+                    ));
+                }
                 Ok(0) => {
-                    return Err(Failure::lost(ErrorKind::Eof, "the server closed the connection within a reply"));
+                    return Err(Failure::lost(
+                        ErrorKind::Eof,
+                        "the server closed the connection within a reply",
+                    ));
                 }
                 Ok(read) => filled += read,
                 Err(error) => return Err(connect::io_failure(&error)),
@@ -91,7 +110,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
     }
 
     /// Where the reply begins and ends, and where what belongs to it ends; `None` until it is whole.
-    fn whole_reply(&mut self, filled: usize, expected: usize) -> Result<Option<(usize, usize, usize)>, Failure> {
+    fn whole_reply(
+        &mut self,
+        filled: usize,
+        expected: usize,
+    ) -> Result<Option<(usize, usize, usize)>, Failure> {
         let input = &self.input[..filled];
         match self.framing {
             Framing::Lines if filled <= expected => {
@@ -105,7 +128,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
                 };
                 let end = frame::REPLY_HEADER + length as usize;
                 if length as usize != expected && end > LONGEST_WRONG {
-                    let detail = format!("a reply of {length} bytes where {expected} were asked for");
+                    let detail =
+                        format!("a reply of {length} bytes where {expected} were asked for");
                     return Err(Failure::lost(ErrorKind::Protocol, detail));
                 }
                 if end > self.input.len() {
@@ -119,6 +143,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
     /// A reply that is not the right one: whatever follows on the connection cannot be trusted.
     fn wrong(&self, filled: usize, what: &str) -> Failure {
         let shown = self.input[..filled.min(80)].escape_ascii();
-        Failure::lost(ErrorKind::Mismatch, format!("the reply {what}: \"{shown}\""))
+        Failure::lost(
+            ErrorKind::Mismatch,
+            format!("the reply {what}: \"{shown}\""),
+        )
     }
 }

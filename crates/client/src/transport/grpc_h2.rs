@@ -46,21 +46,31 @@ pub struct GrpcH2 {
 impl GrpcH2 {
     /// Calls `echopb.Echo/Echo`, or `pb.Hello/Say` with messages.
     pub fn new(endpoint: Endpoint) -> Self {
-        let [echo, say] = ["/echopb.Echo/Echo", "/pb.Hello/Say"].map(|method| head(&endpoint, method));
-        Self { endpoint, echo, say }
+        let [echo, say] =
+            ["/echopb.Echo/Echo", "/pb.Hello/Say"].map(|method| head(&endpoint, method));
+        Self {
+            endpoint,
+            echo,
+            say,
+        }
     }
 }
 
 /// The head of a request that calls `method`.
 pub(crate) fn head(endpoint: &Endpoint, method: &'static str) -> Request<()> {
     let mut head = Request::new(());
-    let scheme = if matches!(endpoint.connector, Connector::Plain) { "http" } else { "https" };
+    let scheme = if matches!(endpoint.connector, Connector::Plain) {
+        "http"
+    } else {
+        "https"
+    };
     let uri = format!("{scheme}://{}{method}", endpoint.target.authority());
     *head.method_mut() = Method::POST;
     *head.version_mut() = Version::HTTP_2;
     // A target's host and port are always a valid authority.
     *head.uri_mut() = uri.parse().unwrap_or_else(|_| Uri::from_static(method));
-    head.headers_mut().insert(http::header::TE, HeaderValue::from_static("trailers"));
+    head.headers_mut()
+        .insert(http::header::TE, HeaderValue::from_static("trailers"));
     let grpc = HeaderValue::from_static("application/grpc");
     head.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
     head
@@ -73,7 +83,12 @@ impl Transport for GrpcH2 {
         let stream = connect::open(&self.endpoint, milestones).await?;
         let negotiated = stream.negotiated();
         let send = http2::handshake(stream, milestones).await?;
-        Ok(H2Handle { send, echo: self.echo.clone(), say: self.say.clone(), negotiated: negotiated.map(Rc::new) })
+        Ok(H2Handle {
+            send,
+            echo: self.echo.clone(),
+            say: self.say.clone(),
+            negotiated: negotiated.map(Rc::new),
+        })
     }
 }
 
@@ -100,15 +115,27 @@ impl Connection for H2Handle {
     }
 
     async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
-        std::future::poll_fn(|cx| self.send.poll_ready(cx)).await.map_err(failure)?;
-        let head = if exchange.message().is_some() { &self.say } else { &self.echo };
-        let (response, mut stream) = self.send.send_request(head.clone(), false).map_err(failure)?;
+        std::future::poll_fn(|cx| self.send.poll_ready(cx))
+            .await
+            .map_err(failure)?;
+        let head = if exchange.message().is_some() {
+            &self.say
+        } else {
+            &self.echo
+        };
+        let (response, mut stream) = self
+            .send
+            .send_request(head.clone(), false)
+            .map_err(failure)?;
         stream.send_data(encode(exchange), true).map_err(failure)?;
 
         let response = response.await.map_err(failure)?;
         if response.status() != StatusCode::OK {
             let status = response.status();
-            return Err(Failure::request(ErrorKind::Http(status.as_u16()), format!("HTTP status {status}")));
+            return Err(Failure::request(
+                ErrorKind::Http(status.as_u16()),
+                format!("HTTP status {status}"),
+            ));
         }
         let (head, mut body) = response.into_parts();
         let message = read(&mut body, exchange.reply_length() + MARGIN).await?;
@@ -127,10 +154,17 @@ fn encode(exchange: &Exchange) -> Bytes {
         return prefixed(message);
     }
     let payload = exchange.payload();
-    let response_bytes = if let Reply::Bytes(length) = exchange.reply() { length } else { 0 };
+    let response_bytes = if let Reply::Bytes(length) = exchange.reply() {
+        length
+    } else {
+        0
+    };
     if response_bytes > 0 || payload.is_empty() {
         let input = String::from_utf8_lossy(payload).into_owned();
-        return prefixed(&EchoRequest { input, response_bytes });
+        return prefixed(&EchoRequest {
+            input,
+            response_bytes,
+        });
     }
     // The plain echo is the hot path: its one field is written without an intermediate string.
     let length = key_len(1) + encoded_len_varint(payload.len() as u64) + payload.len();
@@ -166,7 +200,10 @@ pub(crate) async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, F
         // It fails only on a stream that is closed, and then the next read tells.
         let _ = body.flow_control().release_capacity(chunk.len());
         if first.len().max(whole.len()) + chunk.len() > limit {
-            return Err(Failure::request(ErrorKind::Mismatch, "the reply is longer than expected"));
+            return Err(Failure::request(
+                ErrorKind::Mismatch,
+                "the reply is longer than expected",
+            ));
         }
         if first.is_empty() {
             first = chunk;
@@ -177,22 +214,37 @@ pub(crate) async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, F
         }
         whole.extend_from_slice(&chunk);
     }
-    Ok(if whole.is_empty() { first } else { whole.freeze() })
+    Ok(if whole.is_empty() {
+        first
+    } else {
+        whole.freeze()
+    })
 }
 
 /// What the server says of the call: in the trailers, or in the headers where there is no message.
 pub(crate) fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
     let Some(status) = headers.get("grpc-status") else {
-        return Err(Failure::request(ErrorKind::Protocol, "the reply has no grpc-status"));
+        return Err(Failure::request(
+            ErrorKind::Protocol,
+            "the reply has no grpc-status",
+        ));
     };
     match status.to_str().ok().and_then(|status| status.parse().ok()) {
         Some(0) => Ok(()),
         Some(code) => {
-            let message = headers.get("grpc-message").map_or(&[][..], HeaderValue::as_bytes);
+            let message = headers
+                .get("grpc-message")
+                .map_or(&[][..], HeaderValue::as_bytes);
             let message = percent_decode(message).decode_utf8_lossy();
-            Err(Failure::request(ErrorKind::Grpc(code), format!("gRPC status {code}: {message}")))
+            Err(Failure::request(
+                ErrorKind::Grpc(code),
+                format!("gRPC status {code}: {message}"),
+            ))
         }
-        None => Err(Failure::request(ErrorKind::Protocol, "the reply's grpc-status is no number")),
+        None => Err(Failure::request(
+            ErrorKind::Protocol,
+            "the reply's grpc-status is no number",
+        )),
     }
 }
 

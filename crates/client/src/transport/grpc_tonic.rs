@@ -40,10 +40,18 @@ impl Transport for GrpcTonic {
         // The channel gets this one connection: one that it opened itself would not be counted.
         let mut stream = Some(TokioIo::new(stream));
         let connector = tower::service_fn(move |_| {
-            std::future::ready(stream.take().ok_or_else(|| Failure::lost(ErrorKind::Goaway, "the connection is gone")))
+            std::future::ready(
+                stream
+                    .take()
+                    .ok_or_else(|| Failure::lost(ErrorKind::Goaway, "the connection is gone")),
+            )
         });
         let authority = self.endpoint.target.authority();
-        let scheme = if negotiated.is_some() { "https" } else { "http" };
+        let scheme = if negotiated.is_some() {
+            "https"
+        } else {
+            "http"
+        };
         let connecting = async {
             let origin = format!("{scheme}://{authority}").parse()?;
             // The channel would refuse an https:// URI: it does not know that the connection is secure already.
@@ -55,9 +63,15 @@ impl Transport for GrpcTonic {
                 milestones.reached(ConnectPhase::Http2);
                 let hello = HelloClient::new(channel.clone());
                 let echo = EchoClient::new(channel).max_decoding_message_size(usize::MAX);
-                Ok(TonicHandle { echo, hello, negotiated })
+                Ok(TonicHandle {
+                    echo,
+                    hello,
+                    negotiated,
+                })
             }
-            Err(error) => Err(cause(&*error).unwrap_or_else(|| Failure::lost(ErrorKind::Other, &error))),
+            Err(error) => {
+                Err(cause(&*error).unwrap_or_else(|| Failure::lost(ErrorKind::Other, &error)))
+            }
         }
     }
 }
@@ -81,18 +95,40 @@ impl Connection for TonicHandle {
 
     async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
         if let Some(message) = exchange.message() {
-            let reply = self.hello.say(message.clone()).await.map_err(|status| failure(&status))?;
+            let reply = self
+                .hello
+                .say(message.clone())
+                .await
+                .map_err(|status| failure(&status))?;
             return verified(exchange.verify_message(reply.get_ref()));
         }
-        let response_bytes = if let Reply::Bytes(length) = exchange.reply() { length } else { 0 };
+        let response_bytes = if let Reply::Bytes(length) = exchange.reply() {
+            length
+        } else {
+            0
+        };
         let input = String::from_utf8_lossy(exchange.payload()).into_owned();
-        let reply = self.echo.echo(EchoRequest { input, response_bytes }).await.map_err(|status| failure(&status))?;
+        let reply = self
+            .echo
+            .echo(EchoRequest {
+                input,
+                response_bytes,
+            })
+            .await
+            .map_err(|status| failure(&status))?;
         verified(exchange.verify(reply.get_ref().output.as_bytes()))
     }
 }
 
 fn verified(right: bool) -> Result<(), Failure> {
-    if right { Ok(()) } else { Err(Failure::request(ErrorKind::Mismatch, "the reply is not what was asked for")) }
+    if right {
+        Ok(())
+    } else {
+        Err(Failure::request(
+            ErrorKind::Mismatch,
+            "the reply is not what was asked for",
+        ))
+    }
 }
 
 /// The failure that a status means: the server's own, or a broken connection that tonic reports as one.
@@ -102,8 +138,13 @@ fn failure(status: &Status) -> Failure {
     }
     let kind = ErrorKind::Grpc(status.code() as u16);
     // tonic says `Unavailable` and `Unknown` of broken connections too; the next request then opens one anew.
-    let lost = matches!(status.code(), Code::Unavailable | Code::Unknown) && status.source().is_some();
-    Failure { kind, detail: format!("gRPC status {}: {}", status.code() as u16, status.message()), lost }
+    let lost =
+        matches!(status.code(), Code::Unavailable | Code::Unknown) && status.source().is_some();
+    Failure {
+        kind,
+        detail: format!("gRPC status {}: {}", status.code() as u16, status.message()),
+        lost,
+    }
 }
 
 /// The failure, I/O error or GOAWAY at the bottom of an error, if there is one.

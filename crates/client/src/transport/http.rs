@@ -59,7 +59,12 @@ impl Http {
 
     fn new(endpoint: Endpoint, version: Version) -> Self {
         let (get1, get2) = (http1::get(&endpoint.target), http2::get(&endpoint.target));
-        Self { endpoint, version, get1, get2 }
+        Self {
+            endpoint,
+            version,
+            get1,
+            get2,
+        }
     }
 }
 
@@ -72,21 +77,31 @@ impl Transport for Http {
         let two = match self.version {
             Version::One => false,
             Version::Two if stream.is_secure() && !agreed_on_two => {
-                return Err(Failure::lost(ErrorKind::Tls, "the server has no HTTP/2: it did not choose h2 (ALPN)"));
+                return Err(Failure::lost(
+                    ErrorKind::Tls,
+                    "the server has no HTTP/2: it did not choose h2 (ALPN)",
+                ));
             }
             Version::Two => true,
             Version::Chosen => agreed_on_two,
         };
         let negotiated = stream.negotiated().map(|negotiated| {
             let version = if two { "HTTP/2" } else { "HTTP/1.1" };
-            Rc::new(Negotiated { protocol: format!("{version}, {}", negotiated.protocol), ..negotiated })
+            Rc::new(Negotiated {
+                protocol: format!("{version}, {}", negotiated.protocol),
+                ..negotiated
+            })
         });
         let speaker = if two {
             Speaker::Two(Http2::new(stream, self.get2.clone(), milestones).await?)
         } else {
             Speaker::One(Box::new(Http1::new(stream, self.get1.clone()).await?))
         };
-        Ok(HttpHandle { speaker, negotiated, length: Arc::clone(&self.endpoint.reply_length) })
+        Ok(HttpHandle {
+            speaker,
+            negotiated,
+            length: Arc::clone(&self.endpoint.reply_length),
+        })
     }
 }
 
@@ -110,7 +125,11 @@ impl Connection for HttpHandle {
             Speaker::One(_) => return None,
             Speaker::Two(http2) => Speaker::Two(http2.clone()),
         };
-        Some(Self { speaker, negotiated: self.negotiated.clone(), length: Arc::clone(&self.length) })
+        Some(Self {
+            speaker,
+            negotiated: self.negotiated.clone(),
+            length: Arc::clone(&self.length),
+        })
     }
 
     fn negotiated(&self) -> Option<Negotiated> {
@@ -136,7 +155,10 @@ impl Connection for HttpHandle {
 /// Whether a whole reply is a good one. It has been read to its end, so that the connection goes on in any case.
 fn verify(status: StatusCode, length: u64, first: &OnceLock<u64>) -> Result<(), Failure> {
     if !status.is_success() {
-        return Err(Failure::request(ErrorKind::Http(status.as_u16()), format!("HTTP status {status}")));
+        return Err(Failure::request(
+            ErrorKind::Http(status.as_u16()),
+            format!("HTTP status {status}"),
+        ));
     }
     let first = *first.get_or_init(|| length);
     if length == first {

@@ -31,8 +31,12 @@ pub(super) type Get = Request<Empty<Bytes>>;
 pub(super) fn get(target: &Target) -> Get {
     let mut get = Request::new(Empty::new());
     // A target's parts are always valid in a request.
-    *get.uri_mut() = target.path.parse().unwrap_or_else(|_| Uri::from_static("/"));
-    let host = HeaderValue::try_from(target.authority()).unwrap_or_else(|_| HeaderValue::from_static("localhost"));
+    *get.uri_mut() = target
+        .path
+        .parse()
+        .unwrap_or_else(|_| Uri::from_static("/"));
+    let host = HeaderValue::try_from(target.authority())
+        .unwrap_or_else(|_| HeaderValue::from_static("localhost"));
     get.headers_mut().insert(HOST, host);
     get
 }
@@ -48,8 +52,17 @@ pub(super) struct Http1 {
 impl Http1 {
     /// Speaks HTTP/1.1 on a stream, and will send `get`.
     pub(super) async fn new(stream: Stream, get: Get) -> Result<Self, Failure> {
-        let (send, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| failure(&error))?;
-        Ok(Self { send, driver: Driver { connection, end: None }, get })
+        let (send, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| failure(&error))?;
+        Ok(Self {
+            send,
+            driver: Driver {
+                connection,
+                end: None,
+            },
+            get,
+        })
     }
 
     /// Whether the server has closed the connection after a whole reply, or wants it closed.
@@ -69,7 +82,11 @@ impl Http1 {
         let mut body = response.into_body();
         let mut length = 0;
         loop {
-            let next = poll_fn(|cx| driver.drive(cx, |cx| Pin::new(&mut body).poll_frame(cx).map(Option::transpose)));
+            let next = poll_fn(|cx| {
+                driver.drive(cx, |cx| {
+                    Pin::new(&mut body).poll_frame(cx).map(Option::transpose)
+                })
+            });
             match next.await? {
                 Some(frame) => length += frame.data_ref().map_or(0, |data| data.len() as u64),
                 None => return Ok((status, length)),
@@ -138,7 +155,10 @@ fn failure(error: &hyper::Error) -> Failure {
 
 /// The failure that an I/O error means, be it of the connection or of what a body is encoded in.
 fn io_failure(error: &io::Error) -> Failure {
-    let malformed = matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput);
+    let malformed = matches!(
+        error.kind(),
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
+    );
     if malformed && !is_security_error(error) {
         return Failure::lost(ErrorKind::Protocol, error);
     }
@@ -146,5 +166,8 @@ fn io_failure(error: &io::Error) -> Failure {
 }
 
 fn closed() -> Failure {
-    Failure::lost(ErrorKind::Eof, "the server closed the connection before the reply was whole")
+    Failure::lost(
+        ErrorKind::Eof,
+        "the server closed the connection before the reply was whole",
+    )
 }

@@ -23,7 +23,10 @@ pub(crate) const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
 /// Speaks HTTP/2 on a stream; a task of its own keeps the connection going.
-pub(super) async fn handshake(stream: Stream, milestones: &mut Milestones<'_>) -> Result<SendRequest<Bytes>, Failure> {
+pub(super) async fn handshake(
+    stream: Stream,
+    milestones: &mut Milestones<'_>,
+) -> Result<SendRequest<Bytes>, Failure> {
     let (send, connection) = Builder::new()
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -56,13 +59,19 @@ pub(crate) fn failure(error: h2::Error) -> Failure {
 /// broken indeed had been closed by the server before.
 pub(super) fn io_failure(error: &io::Error) -> Failure {
     if is_end(error) {
-        return Failure::lost(ErrorKind::Eof, "the server closed the connection before the reply was whole");
+        return Failure::lost(
+            ErrorKind::Eof,
+            "the server closed the connection before the reply was whole",
+        );
     }
     connect::io_failure(error)
 }
 
 fn is_end(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof)
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
+    )
 }
 
 /// Whether the server has said goodbye, or closed the connection. Asked between requests.
@@ -85,11 +94,18 @@ pub(super) type Get = Request<()>;
 
 /// The request for what `target` names.
 pub(super) fn get(target: &Target) -> Get {
-    let uri = format!("{}://{}{}", target.scheme.as_str(), target.authority(), target.path);
+    let uri = format!(
+        "{}://{}{}",
+        target.scheme.as_str(),
+        target.authority(),
+        target.path
+    );
     let mut get = Request::new(());
     *get.version_mut() = Version::HTTP_2;
     // A target's parts are always valid ones of a URI.
-    *get.uri_mut() = uri.parse().unwrap_or_else(|_| Uri::from_static("http://localhost/"));
+    *get.uri_mut() = uri
+        .parse()
+        .unwrap_or_else(|_| Uri::from_static("http://localhost/"));
     get
 }
 
@@ -102,8 +118,15 @@ pub(super) struct Http2 {
 
 impl Http2 {
     /// Speaks HTTP/2 on a stream, and will send `get`.
-    pub(super) async fn new(stream: Stream, get: Get, milestones: &mut Milestones<'_>) -> Result<Self, Failure> {
-        Ok(Self { send: handshake(stream, milestones).await?, get: Rc::new(get) })
+    pub(super) async fn new(
+        stream: Stream,
+        get: Get,
+        milestones: &mut Milestones<'_>,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            send: handshake(stream, milestones).await?,
+            get: Rc::new(get),
+        })
     }
 
     /// Whether the server has said goodbye, or closed the connection.
@@ -113,8 +136,13 @@ impl Http2 {
 
     /// Sends the request and reads the whole reply: its status, and the length of its body in bytes.
     pub(super) async fn call(&mut self) -> Result<(StatusCode, u64), Failure> {
-        poll_fn(|cx| self.send.poll_ready(cx)).await.map_err(failure)?;
-        let (response, _) = self.send.send_request(Get::clone(&self.get), true).map_err(failure)?;
+        poll_fn(|cx| self.send.poll_ready(cx))
+            .await
+            .map_err(failure)?;
+        let (response, _) = self
+            .send
+            .send_request(Get::clone(&self.get), true)
+            .map_err(failure)?;
         let response = response.await.map_err(failure)?;
         let status = response.status();
         let mut body = response.into_body();

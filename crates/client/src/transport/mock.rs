@@ -34,7 +34,11 @@ pub struct Mock {
 impl Mock {
     /// A mock that moves `clock`.
     pub fn new(clock: Manual, behaviour: Behaviour) -> Self {
-        Self { clock, behaviour, calls: Rc::default() }
+        Self {
+            clock,
+            behaviour,
+            calls: Rc::default(),
+        }
     }
 
     /// Requests so far.
@@ -45,13 +49,22 @@ impl Mock {
 
 impl Mock {
     async fn serve(&self) {
-        let Behaviour { service, side_by_side, stopped: (from, until), .. } = self.behaviour;
+        let Behaviour {
+            service,
+            side_by_side,
+            stopped: (from, until),
+            ..
+        } = self.behaviour;
         if !side_by_side {
             return self.clock.advance(service);
         }
         let begun = self.clock.now();
         let end = begun + service;
-        let end = if begun < until && end > from { until.max(begun) + service } else { end };
+        let end = if begun < until && end > from {
+            until.max(begun) + service
+        } else {
+            end
+        };
         while self.clock.now() < end {
             tokio::task::yield_now().await;
         }
@@ -76,7 +89,9 @@ impl Connection for Mock {
     async fn call(&mut self, _: &Exchange) -> Result<(), Failure> {
         self.serve().await;
         self.calls.set(self.calls.get() + 1);
-        if self.behaviour.fail_every > 0 && self.calls.get().is_multiple_of(self.behaviour.fail_every) {
+        if self.behaviour.fail_every > 0
+            && self.calls.get().is_multiple_of(self.behaviour.fail_every)
+        {
             return Err(Failure::request(ErrorKind::Mismatch, "mock"));
         }
         Ok(())

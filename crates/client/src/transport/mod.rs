@@ -28,7 +28,10 @@ pub trait Transport: Clone + 'static {
     type Connection: Connection;
 
     /// Opens a connection that is ready for requests, and notes what that took.
-    fn connect(&self, milestones: &mut Milestones<'_>) -> impl Future<Output = Result<Self::Connection, Failure>>;
+    fn connect(
+        &self,
+        milestones: &mut Milestones<'_>,
+    ) -> impl Future<Output = Result<Self::Connection, Failure>>;
 }
 
 /// An open connection, or one caller's handle on it.
@@ -61,14 +64,20 @@ pub struct Milestones<'a> {
 
 impl fmt::Debug for Milestones<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Milestones").field("spent", &self.spent).finish_non_exhaustive()
+        f.debug_struct("Milestones")
+            .field("spent", &self.spent)
+            .finish_non_exhaustive()
     }
 }
 
 impl<'a> Milestones<'a> {
     /// The opening begins now.
     pub fn start(now: &'a dyn Fn() -> u64) -> Self {
-        Self { now, last: now(), spent: [None; ConnectPhase::ALL.len()] }
+        Self {
+            now,
+            last: now(),
+            spent: [None; ConnectPhase::ALL.len()],
+        }
     }
 
     /// A part is done, and the next begins.
@@ -85,7 +94,10 @@ impl<'a> Milestones<'a> {
 
     /// What it took, and when it was over.
     pub fn finish(self) -> Opened {
-        Opened { spent: self.spent, at: self.last }
+        Opened {
+            spent: self.spent,
+            at: self.last,
+        }
     }
 }
 
@@ -113,12 +125,20 @@ pub struct Failure {
 impl Failure {
     /// A failure after which the connection is of no more use.
     pub fn lost(kind: ErrorKind, detail: impl fmt::Display) -> Self {
-        Self { kind, detail: detail.to_string(), lost: true }
+        Self {
+            kind,
+            detail: detail.to_string(),
+            lost: true,
+        }
     }
 
     /// A failure of one request on a connection that goes on.
     pub fn request(kind: ErrorKind, detail: impl fmt::Display) -> Self {
-        Self { kind, detail: detail.to_string(), lost: false }
+        Self {
+            kind,
+            detail: detail.to_string(),
+            lost: false,
+        }
     }
 }
 

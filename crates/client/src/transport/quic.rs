@@ -10,8 +10,8 @@ use std::{
 use netping_protocol::{payload::Exchange, secure::Connector, tls::Negotiated};
 use netping_report::{ConnectPhase, ErrorKind};
 use quinn::{
-    ClientConfig, ConnectionError, Endpoint as QuicEndpoint, RecvStream, SendStream, TransportConfig, VarInt,
-    crypto::rustls::QuicClientConfig,
+    ClientConfig, ConnectionError, Endpoint as QuicEndpoint, RecvStream, SendStream,
+    TransportConfig, VarInt, crypto::rustls::QuicClientConfig,
 };
 use tokio::{
     io::{Join, join},
@@ -58,32 +58,44 @@ impl Quic {
     /// Frames on streams, with flow-control windows of so many bytes for each stream and for the connection.
     pub(crate) fn with_windows(endpoint: Endpoint, stream: u32, connection: u32) -> Self {
         let config = match &endpoint.connector {
-            Connector::Tls(tls, name) => QuicClientConfig::try_from(Arc::clone(tls)).ok().map(|tls| {
-                let mut transport = TransportConfig::default();
-                transport
-                    .receive_window(connection.into())
-                    .stream_receive_window(stream.into())
-                    .send_window(CONNECTION_WINDOW.into())
-                    .max_concurrent_bidi_streams(VarInt::from_u32(0))
-                    .max_concurrent_uni_streams(VarInt::from_u32(0))
-                    .datagram_receive_buffer_size(None)
-                    // For a server that is gone; requests have their own time limit.
-                    .max_idle_timeout(Some(VarInt::from_u32(IDLE_MS).into()))
-                    .keep_alive_interval(Some(Duration::from_millis(u64::from(IDLE_MS) / 3)));
-                let mut config = ClientConfig::new(Arc::new(tls));
-                config.transport_config(Arc::new(transport));
-                (config, name.to_str().into_owned())
-            }),
+            Connector::Tls(tls, name) => {
+                QuicClientConfig::try_from(Arc::clone(tls)).ok().map(|tls| {
+                    let mut transport = TransportConfig::default();
+                    transport
+                        .receive_window(connection.into())
+                        .stream_receive_window(stream.into())
+                        .send_window(CONNECTION_WINDOW.into())
+                        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+                        .max_concurrent_uni_streams(VarInt::from_u32(0))
+                        .datagram_receive_buffer_size(None)
+                        // For a server that is gone; requests have their own time limit.
+                        .max_idle_timeout(Some(VarInt::from_u32(IDLE_MS).into()))
+                        .keep_alive_interval(Some(Duration::from_millis(u64::from(IDLE_MS) / 3)));
+                    let mut config = ClientConfig::new(Arc::new(tls));
+                    config.transport_config(Arc::new(transport));
+                    (config, name.to_str().into_owned())
+                })
+            }
             Connector::Plain | Connector::Psk(_) => None,
         };
-        Self { endpoint, sockets: Default::default(), config }
+        Self {
+            endpoint,
+            sockets: Default::default(),
+            config,
+        }
     }
 
     /// The socket from which `address` can be reached.
     fn socket(&self, address: SocketAddr) -> io::Result<QuicEndpoint> {
         let (socket, any) = match address {
-            SocketAddr::V4(_) => (&self.sockets[0], SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
-            SocketAddr::V6(_) => (&self.sockets[1], SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))),
+            SocketAddr::V4(_) => (
+                &self.sockets[0],
+                SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            ),
+            SocketAddr::V6(_) => (
+                &self.sockets[1],
+                SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+            ),
         };
         if let Some(socket) = socket.get() {
             return Ok(socket.clone());
@@ -101,17 +113,23 @@ impl Quic {
         name: &str,
         patience: Option<Duration>,
     ) -> Result<quinn::Connection, Failure> {
-        let socket = self.socket(address).map_err(|error| connect::io_failure(&error))?;
+        let socket = self
+            .socket(address)
+            .map_err(|error| connect::io_failure(&error))?;
         let connecting = socket
             .connect_with(config.clone(), address, name)
             .map_err(|error| Failure::lost(ErrorKind::Other, error))?;
         let connected = match patience {
             None => connecting.await,
-            Some(patience) => time::timeout(patience, connecting).await.unwrap_or(Err(ConnectionError::TimedOut)),
+            Some(patience) => time::timeout(patience, connecting)
+                .await
+                .unwrap_or(Err(ConnectionError::TimedOut)),
         };
         connected.map_err(|error| {
             // So that the server is told why, even if this process ends soon; the request does not wait for it.
-            tokio::task::spawn_local(async move { time::timeout(LAST_WORDS, socket.wait_idle()).await });
+            tokio::task::spawn_local(
+                async move { time::timeout(LAST_WORDS, socket.wait_idle()).await },
+            );
             failure(&error, true)
         })
     }
@@ -120,7 +138,11 @@ impl Quic {
 /// A clone has sockets of its own.
 impl Clone for Quic {
     fn clone(&self) -> Self {
-        Self { endpoint: self.endpoint.clone(), sockets: Default::default(), config: self.config.clone() }
+        Self {
+            endpoint: self.endpoint.clone(),
+            sockets: Default::default(),
+            config: self.config.clone(),
+        }
     }
 }
 
@@ -129,16 +151,25 @@ impl Transport for Quic {
 
     async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<QuicHandle, Failure> {
         let Some((config, name)) = &self.config else {
-            return Err(Failure::lost(ErrorKind::Tls, "the TLS configuration does not fit QUIC"));
+            return Err(Failure::lost(
+                ErrorKind::Tls,
+                "the TLS configuration does not fit QUIC",
+            ));
         };
         let mut last = connect::io_failure(&connect::no_address());
-        let mut addresses = connect::addresses(&self.endpoint, milestones).await?.into_iter().peekable();
+        let mut addresses = connect::addresses(&self.endpoint, milestones)
+            .await?
+            .into_iter()
+            .peekable();
         while let Some(address) = addresses.next() {
             let patience = addresses.peek().map(|_| EACH_ADDRESS);
             match self.connect_to(address, config, name, patience).await {
                 Ok(connection) => {
                     milestones.reached(ConnectPhase::Handshake);
-                    return Ok(QuicHandle { connection, stream: None });
+                    return Ok(QuicHandle {
+                        connection,
+                        stream: None,
+                    });
                 }
                 Err(failure) => last = failure,
             }
@@ -164,7 +195,10 @@ impl QuicHandle {
 
 impl Connection for QuicHandle {
     fn share(&self) -> Option<Self> {
-        Some(Self { connection: self.connection.clone(), stream: None })
+        Some(Self {
+            connection: self.connection.clone(),
+            stream: None,
+        })
     }
 
     fn negotiated(&self) -> Option<Negotiated> {
@@ -181,8 +215,13 @@ impl Connection for QuicHandle {
         let stream = if let Some(stream) = &mut self.stream {
             stream
         } else {
-            let (send, recv) = self.connection.open_bi().await.map_err(|error| failure(&error, false))?;
-            self.stream.insert(Framed::new(join(recv, send), Framing::Frames))
+            let (send, recv) = self
+                .connection
+                .open_bi()
+                .await
+                .map_err(|error| failure(&error, false))?;
+            self.stream
+                .insert(Framed::new(join(recv, send), Framing::Frames))
         };
         let result = stream.request(exchange).await;
         // Why the connection ended says more than that the stream did.
@@ -202,9 +241,13 @@ pub(crate) fn failure(error: &ConnectionError, in_handshake: bool) -> Failure {
         ConnectionError::ConnectionClosed(_) if in_handshake => ErrorKind::Refused,
         ConnectionError::TimedOut if in_handshake => ErrorKind::ConnectTimeout,
         ConnectionError::TimedOut => ErrorKind::Timeout,
-        ConnectionError::ApplicationClosed(_) | ConnectionError::ConnectionClosed(_) => ErrorKind::Goaway,
+        ConnectionError::ApplicationClosed(_) | ConnectionError::ConnectionClosed(_) => {
+            ErrorKind::Goaway
+        }
         ConnectionError::Reset => ErrorKind::Reset,
-        ConnectionError::TransportError(_) | ConnectionError::VersionMismatch => ErrorKind::Protocol,
+        ConnectionError::TransportError(_) | ConnectionError::VersionMismatch => {
+            ErrorKind::Protocol
+        }
         ConnectionError::LocallyClosed | ConnectionError::CidsExhausted => ErrorKind::Other,
     };
     Failure::lost(kind, io::Error::other(error.clone()))

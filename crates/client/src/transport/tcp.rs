@@ -18,12 +18,18 @@ pub struct Tcp {
 impl Tcp {
     /// Requests are lines.
     pub fn lines(endpoint: Endpoint) -> Self {
-        Self { endpoint, framing: Framing::Lines }
+        Self {
+            endpoint,
+            framing: Framing::Lines,
+        }
     }
 
     /// Requests are frames.
     pub fn frames(endpoint: Endpoint) -> Self {
-        Self { endpoint, framing: Framing::Frames }
+        Self {
+            endpoint,
+            framing: Framing::Frames,
+        }
     }
 }
 
@@ -33,7 +39,10 @@ impl Transport for Tcp {
     async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<Framed<Stream>, Failure> {
         let mut stream = connect::open(&self.endpoint, milestones).await?;
         if self.framing == Framing::Frames {
-            stream.write_all(&frame::MAGIC).await.map_err(|error| connect::io_failure(&error))?;
+            stream
+                .write_all(&frame::MAGIC)
+                .await
+                .map_err(|error| connect::io_failure(&error))?;
         }
         Ok(Framed::new(stream, self.framing))
     }

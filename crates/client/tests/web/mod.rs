@@ -46,9 +46,16 @@ impl Site {
             while let Ok(connection) = listener.accept() {
                 serving.push(begin(connection));
             }
-            serving.into_iter().map(|(peer, thread)| (peer, thread.join().unwrap())).collect()
+            serving
+                .into_iter()
+                .map(|(peer, thread)| (peer, thread.join().unwrap()))
+                .collect()
         });
-        Self { address, ending, listening }
+        Self {
+            address,
+            ending,
+            listening,
+        }
     }
 
     /// A server that answers each request with what `reply` makes of its head and its number on the connection.
@@ -86,7 +93,10 @@ impl Site {
     /// The number of requests on each connection, in the order of these; no client has a connection any more.
     pub fn finish(self) -> Vec<usize> {
         // Stands behind all that clients have opened.
-        let last = TcpStream::connect(self.address).unwrap().local_addr().unwrap();
+        let last = TcpStream::connect(self.address)
+            .unwrap()
+            .local_addr()
+            .unwrap();
         self.ending.store(true, Ordering::SeqCst);
         // Wakes the server, unless it has ended already.
         drop(TcpStream::connect(self.address));
@@ -103,15 +113,24 @@ pub struct Reply {
 }
 
 pub fn keep(text: impl Into<String>) -> Reply {
-    Reply { text: text.into(), goes_on: true }
+    Reply {
+        text: text.into(),
+        goes_on: true,
+    }
 }
 
 pub fn close(text: impl Into<String>) -> Reply {
-    Reply { text: text.into(), goes_on: false }
+    Reply {
+        text: text.into(),
+        goes_on: false,
+    }
 }
 
 pub fn ok(body: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 pub fn read_head(stream: &mut TcpStream) -> Option<String> {
@@ -130,23 +149,39 @@ pub fn read_head(stream: &mut TcpStream) -> Option<String> {
 /// number `last`.
 pub fn serve_either(stream: TcpStream, acceptor: &Acceptor, last: usize) -> usize {
     stream.set_nonblocking(true).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let stream = tokio::net::TcpStream::from_std(stream).unwrap();
-        let Ok(stream) = acceptor.accept(stream).await else { return 0 };
+        let Ok(stream) = acceptor.accept(stream).await else {
+            return 0;
+        };
         if stream.is_secure() && stream.alpn() != Some(ALPN_H2) {
             return serve_one(stream).await;
         }
-        let Ok(mut connection) = h2::server::handshake(stream).await else { return 0 };
+        let Ok(mut connection) = h2::server::handshake(stream).await else {
+            return 0;
+        };
         let mut count = 0;
         while let Some(Ok((request, mut respond))) = connection.accept().await {
             count += 1;
             assert_eq!(request.uri().path_and_query().unwrap(), "/10k.bin?x=1");
-            assert!(request.uri().authority().unwrap().as_str().starts_with("127.0.0.1:"));
+            assert!(
+                request
+                    .uri()
+                    .authority()
+                    .unwrap()
+                    .as_str()
+                    .starts_with("127.0.0.1:")
+            );
             if count == last {
                 connection.graceful_shutdown();
             }
-            let mut body = respond.send_response(http::Response::new(()), false).unwrap();
+            let mut body = respond
+                .send_response(http::Response::new(()), false)
+                .unwrap();
             body.send_data(Bytes::from_static(b"pong"), true).unwrap();
         }
         count
@@ -157,10 +192,15 @@ pub fn serve_either(stream: TcpStream, acceptor: &Acceptor, last: usize) -> usiz
 /// request number `last`.
 pub fn serve_grpc(stream: TcpStream, last: usize) -> usize {
     stream.set_nonblocking(true).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let stream = tokio::net::TcpStream::from_std(stream).unwrap();
-        let Ok(mut connection) = h2::server::handshake(stream).await else { return 0 };
+        let Ok(mut connection) = h2::server::handshake(stream).await else {
+            return 0;
+        };
         let mut count = 0;
         while let Some(Ok((request, mut respond))) = connection.accept().await {
             count += 1;
@@ -172,9 +212,14 @@ pub fn serve_grpc(stream: TcpStream, last: usize) -> usize {
                 while let Some(Ok(data)) = body.data().await {
                     message.extend_from_slice(&data);
                 }
-                let mut reply = respond.send_response(http::Response::new(()), false).unwrap();
+                let mut reply = respond
+                    .send_response(http::Response::new(()), false)
+                    .unwrap();
                 reply.send_data(message.into(), false).unwrap();
-                let trailers = [(http::HeaderName::from_static("grpc-status"), http::HeaderValue::from_static("0"))];
+                let trailers = [(
+                    http::HeaderName::from_static("grpc-status"),
+                    http::HeaderValue::from_static("0"),
+                )];
                 reply.send_trailers(trailers.into_iter().collect()).unwrap();
             });
         }

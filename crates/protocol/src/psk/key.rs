@@ -25,7 +25,9 @@ impl Key {
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         // One byte more than a key has shows a file that is too long.
         let bytes = private::read(path, KEY_LENGTH + 1)?;
-        <[u8; KEY_LENGTH]>::try_from(bytes).map(Self).map_err(|_| KeyError::Length(path.to_owned()))
+        <[u8; KEY_LENGTH]>::try_from(bytes)
+            .map(Self)
+            .map_err(|_| KeyError::Length(path.to_owned()))
     }
 
     /// A new key from the operating system's randomness.
@@ -34,8 +36,12 @@ impl Key {
     /// [`NoiseError::Local`] where there is none.
     pub fn generate() -> Result<Self, NoiseError> {
         let mut bytes = [0; KEY_LENGTH];
-        let mut random = DefaultResolver.resolve_rng().ok_or(NoiseError::Local(snow::Error::Rng))?;
-        random.try_fill_bytes(&mut bytes).map_err(NoiseError::Local)?;
+        let mut random = DefaultResolver
+            .resolve_rng()
+            .ok_or(NoiseError::Local(snow::Error::Rng))?;
+        random
+            .try_fill_bytes(&mut bytes)
+            .map_err(NoiseError::Local)?;
         Ok(Self(bytes))
     }
 
@@ -87,13 +93,20 @@ mod tests {
         for mode in [0o644, 0o640, 0o602] {
             let file = key_file(mode, KEY_LENGTH);
             let text = Key::read(file.path()).unwrap_err().to_string();
-            assert!(text.contains(&format!("chmod 600 {}", file.path().display())), "{text}");
+            assert!(
+                text.contains(&format!("chmod 600 {}", file.path().display())),
+                "{text}"
+            );
         }
         for length in [0, KEY_LENGTH - 1, KEY_LENGTH + 1] {
-            let text = Key::read(key_file(0o600, length).path()).unwrap_err().to_string();
+            let text = Key::read(key_file(0o600, length).path())
+                .unwrap_err()
+                .to_string();
             assert!(text.contains("netping certs --psk"), "{text}");
         }
-        let text = Key::read(Path::new("/nonexistent/key")).unwrap_err().to_string();
+        let text = Key::read(Path::new("/nonexistent/key"))
+            .unwrap_err()
+            .to_string();
         assert!(text.contains("/nonexistent/key"), "{text}");
     }
 

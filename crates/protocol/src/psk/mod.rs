@@ -42,7 +42,9 @@ pub enum NoiseError {
     #[error("the encryption failed on this side: {0}")]
     Local(snow::Error),
     /// The peer's handshake message does not decrypt.
-    #[error("the handshake failed: the peer has another pre-shared key, or speaks another protocol")]
+    #[error(
+        "the handshake failed: the peer has another pre-shared key, or speaks another protocol"
+    )]
     Handshake,
     /// The peer announced a handshake message of this many bytes.
     #[error("a handshake message of {0} bytes, over {limit}: the peer speaks another protocol", limit = MAX_HANDSHAKE)]
@@ -98,7 +100,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Noise<S> {
     /// Those of `stream`, and a [`NoiseError`]: `InvalidData` from a peer that does not have the key,
     /// `UnexpectedEof` from one that closes, as a server does that has another.
     pub async fn connect(mut stream: S, key: &Key) -> io::Result<Self> {
-        let mut state = handshake(key).and_then(Builder::build_initiator).map_err(NoiseError::Local)?;
+        let mut state = handshake(key)
+            .and_then(Builder::build_initiator)
+            .map_err(NoiseError::Local)?;
         send(&mut stream, &mut state).await?;
         receive(&mut stream, &mut state).await?;
         Self::new(stream, state)
@@ -112,7 +116,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Noise<S> {
     /// # Errors
     /// Those of [`Noise::connect`].
     pub async fn accept(mut stream: S, key: &Key) -> io::Result<Self> {
-        let mut state = handshake(key).and_then(Builder::build_responder).map_err(NoiseError::Local)?;
+        let mut state = handshake(key)
+            .and_then(Builder::build_responder)
+            .map_err(NoiseError::Local)?;
         receive(&mut stream, &mut state).await?;
         send(&mut stream, &mut state).await?;
         Self::new(stream, state)
@@ -121,7 +127,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Noise<S> {
     fn new(stream: S, state: HandshakeState) -> io::Result<Self> {
         let cipher = Cipher(state.into_transport_mode().map_err(NoiseError::Local)?);
         let (input, plain, sealed) = (BytesMut::new(), BytesMut::new(), BytesMut::new());
-        Ok(Self { stream, cipher, input, plain, sealed, reader: None, writer: None })
+        Ok(Self {
+            stream,
+            cipher,
+            input,
+            plain,
+            sealed,
+            reader: None,
+            writer: None,
+        })
     }
 
     /// Sends what is sealed.
@@ -146,7 +160,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Noise<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Noise<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         // A failure to send is the next write's to report: what the peer has sent can still be read.
         if !this.sealed.is_empty()
@@ -173,7 +191,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Noise<S> {
             };
             if read? == 0 {
                 let whole = this.input.is_empty();
-                return Poll::Ready(if whole { Ok(()) } else { Err(NoiseError::Truncated.into()) });
+                return Poll::Ready(if whole {
+                    Ok(())
+                } else {
+                    Err(NoiseError::Truncated.into())
+                });
             }
         }
         let length = this.plain.len().min(buf.remaining());
@@ -184,7 +206,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Noise<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Noise<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         ready!(this.poll_drain(cx))?;
         let length = buf.len().min(MAX_MESSAGE - TAG);
@@ -215,7 +241,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Noise<S> {
 
 impl<S: fmt::Debug> fmt::Debug for Noise<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Noise").field("stream", &self.stream).finish_non_exhaustive()
+        f.debug_struct("Noise")
+            .field("stream", &self.stream)
+            .finish_non_exhaustive()
     }
 }
 
@@ -271,33 +299,49 @@ pub fn negotiated() -> Negotiated {
 }
 
 fn handshake(key: &Key) -> Result<Builder<'_>, snow::Error> {
-    Builder::new(PATTERN.parse()?).prologue(PROLOGUE)?.psk(0, &key.0)
+    Builder::new(PATTERN.parse()?)
+        .prologue(PROLOGUE)?
+        .psk(0, &key.0)
 }
 
 async fn send<S: AsyncWrite + Unpin>(stream: &mut S, state: &mut HandshakeState) -> io::Result<()> {
     let mut bytes = [0; HEADER + MAX_HANDSHAKE];
-    let length = state.write_message(&[], &mut bytes[HEADER..]).map_err(NoiseError::Local)?;
+    let length = state
+        .write_message(&[], &mut bytes[HEADER..])
+        .map_err(NoiseError::Local)?;
     bytes[..HEADER].copy_from_slice(&(length as u16).to_be_bytes());
     stream.write_all(&bytes[..HEADER + length]).await?;
     stream.flush().await
 }
 
-async fn receive<S: AsyncRead + Unpin>(stream: &mut S, state: &mut HandshakeState) -> io::Result<()> {
+async fn receive<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    state: &mut HandshakeState,
+) -> io::Result<()> {
     let mut bytes = [0; MAX_HANDSHAKE];
     let length = usize::from(stream.read_u16().await.map_err(closed)?);
-    let message = bytes.get_mut(..length).ok_or(NoiseError::HandshakeTooLong(length))?;
+    let message = bytes
+        .get_mut(..length)
+        .ok_or(NoiseError::HandshakeTooLong(length))?;
     stream.read_exact(message).await.map_err(closed)?;
     // No room for a payload: a message that has one is refused.
-    state.read_message(message, &mut []).map_err(|_| NoiseError::Handshake)?;
+    state
+        .read_message(message, &mut [])
+        .map_err(|_| NoiseError::Handshake)?;
     Ok(())
 }
 
 fn closed(error: io::Error) -> io::Error {
-    if error.kind() == io::ErrorKind::UnexpectedEof { NoiseError::HandshakeClosed.into() } else { error }
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        NoiseError::HandshakeClosed.into()
+    } else {
+        error
+    }
 }
 
 fn park(slot: &mut Option<Waker>, cx: &Context<'_>) {
-    slot.get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
+    slot.get_or_insert_with(|| cx.waker().clone())
+        .clone_from(cx.waker());
 }
 
 #[cfg(test)]
@@ -366,21 +410,36 @@ mod tests {
         let other = Key([8; KEY_LENGTH]);
         let (near, far) = tokio::join!(Noise::connect(near, &other), Noise::accept(far, &KEY));
         let (near, far) = (near.unwrap_err(), far.unwrap_err());
-        assert_eq!((near.kind(), reason(&near)), (io::ErrorKind::UnexpectedEof, &NoiseError::HandshakeClosed));
-        assert_eq!((far.kind(), reason(&far)), (io::ErrorKind::InvalidData, &NoiseError::Handshake));
+        assert_eq!(
+            (near.kind(), reason(&near)),
+            (io::ErrorKind::UnexpectedEof, &NoiseError::HandshakeClosed)
+        );
+        assert_eq!(
+            (far.kind(), reason(&far)),
+            (io::ErrorKind::InvalidData, &NoiseError::Handshake)
+        );
     }
 
     #[tokio::test]
     async fn a_peer_without_the_key_is_refused_while_it_waits() {
-        let http = (b"GET / HTTP/1.1\r\n".to_vec(), NoiseError::HandshakeTooLong(0x4745));
+        let http = (
+            b"GET / HTTP/1.1\r\n".to_vec(),
+            NoiseError::HandshakeTooLong(0x4745),
+        );
         let guess = ([&[0_u8, 48][..], &[9; 48]].concat(), NoiseError::Handshake);
         for (bytes, expected) in [http, guess] {
             let (near, mut server) = duplex(1000);
             let (far, mut client) = duplex(1000);
             server.write_all(&bytes).await.unwrap();
             client.write_all(&bytes).await.unwrap();
-            assert_eq!(reason(&Noise::connect(near, &KEY).await.unwrap_err()), &expected);
-            assert_eq!(reason(&Noise::accept(far, &KEY).await.unwrap_err()), &expected);
+            assert_eq!(
+                reason(&Noise::connect(near, &KEY).await.unwrap_err()),
+                &expected
+            );
+            assert_eq!(
+                reason(&Noise::accept(far, &KEY).await.unwrap_err()),
+                &expected
+            );
         }
     }
 
@@ -418,7 +477,10 @@ mod tests {
             }
         };
         let again = far.read(&mut bytes).await.unwrap_err();
-        assert_eq!((again.kind(), reason(&again)), (error.kind(), reason(&error)));
+        assert_eq!(
+            (again.kind(), reason(&again)),
+            (error.kind(), reason(&error))
+        );
         (received, error.kind())
     }
 }

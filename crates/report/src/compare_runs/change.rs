@@ -49,13 +49,27 @@ impl Change {
     }
 
     fn of(measure: Measure, base: Option<f64>, new: Option<f64>, gap: Option<Gap>) -> Self {
-        let (base, new) = (gap.map(|gap| gap.first).or(base), gap.map(|gap| gap.second).or(new));
+        let (base, new) = (
+            gap.map(|gap| gap.first).or(base),
+            gap.map(|gap| gap.second).or(new),
+        );
         let difference = base.zip(new).map(|(base, new)| new - base);
         let p_value = gap.map(|gap| gap.p_value);
         let interval = gap.map(Gap::interval);
-        let unit = if measure.is_relative() { base } else { Some(1.0) };
+        let unit = if measure.is_relative() {
+            base
+        } else {
+            Some(1.0)
+        };
         let Some(unit) = unit else {
-            return Self { measure, base, new, difference: None, interval: None, p_value: None };
+            return Self {
+                measure,
+                base,
+                new,
+                difference: None,
+                interval: None,
+                p_value: None,
+            };
         };
         if unit == 0.0 {
             // Nothing is a share of nothing, unless it is nothing.
@@ -85,10 +99,12 @@ pub(super) fn of_steps(base: &[&Step], new: &[&Step]) -> Vec<Change> {
     let change = |measure: Measure| {
         let (first, second) = (values(measure, base), values(measure, new));
         let gap = match (first.as_deref(), second.as_deref()) {
-            (Some([_]), Some([_])) => {
-                within::side(measure, base[0]).zip(within::side(measure, new[0])).and_then(|(a, b)| Gap::welch(a, b))
+            (Some([_]), Some([_])) => within::side(measure, base[0])
+                .zip(within::side(measure, new[0]))
+                .and_then(|(a, b)| Gap::welch(a, b)),
+            (Some(first), Some(second)) => {
+                quantiles(measure, base, new).or_else(|| Gap::of_trials(first, second))
             }
-            (Some(first), Some(second)) => quantiles(measure, base, new).or_else(|| Gap::of_trials(first, second)),
             _ => None,
         };
         from_sides(measure, first.as_deref(), second.as_deref(), gap)
@@ -101,19 +117,32 @@ pub(super) fn of_bulk(base: &[&BulkStep], new: &[&BulkStep]) -> Vec<Change> {
     let change = |measure: Measure| {
         let values = |steps: &[&BulkStep]| -> Option<Vec<f64>> {
             let runs: Vec<&BulkRun> = steps.iter().flat_map(|step| &step.runs).collect();
-            if runs.is_empty() { None } else { runs.into_iter().map(|run| measure.of_bulk(run)).collect() }
+            if runs.is_empty() {
+                None
+            } else {
+                runs.into_iter().map(|run| measure.of_bulk(run)).collect()
+            }
         };
         let (first, second) = (values(base), values(new));
-        let gap = first.as_deref().zip(second.as_deref()).and_then(|(first, second)| Gap::of_trials(first, second));
+        let gap = first
+            .as_deref()
+            .zip(second.as_deref())
+            .and_then(|(first, second)| Gap::of_trials(first, second));
         from_sides(measure, first.as_deref(), second.as_deref(), gap)
     };
     adjusted(Measure::OF_BULK.into_iter().filter_map(change).collect())
 }
 
 /// `None` where neither side has a value.
-fn from_sides(measure: Measure, first: Option<&[f64]>, second: Option<&[f64]>, gap: Option<Gap>) -> Option<Change> {
+fn from_sides(
+    measure: Measure,
+    first: Option<&[f64]>,
+    second: Option<&[f64]>,
+    gap: Option<Gap>,
+) -> Option<Change> {
     let mean = |values: &[f64]| Moments::of(values).map(|moments| moments.mean);
-    (first.is_some() || second.is_some()).then(|| Change::of(measure, first.and_then(mean), second.and_then(mean), gap))
+    (first.is_some() || second.is_some())
+        .then(|| Change::of(measure, first.and_then(mean), second.and_then(mean), gap))
 }
 
 /// A measure's value in every step; `None` where a step has none.
@@ -123,12 +152,17 @@ fn values(measure: Measure, steps: &[&Step]) -> Option<Vec<f64>> {
 
 /// The quantiles of all samples of each side's trials.
 fn quantiles(measure: Measure, base: &[&Step], new: &[&Step]) -> Option<Gap> {
-    let Measure::Quantile(percent) = measure else { return None };
+    let Measure::Quantile(percent) = measure else {
+        return None;
+    };
     let side = |steps: &[&Step]| -> Option<Side> {
         if !(2..=MOST_DRAWN).contains(&steps.len()) {
             return None;
         }
-        let trials: Option<Vec<_>> = steps.iter().map(|step| step.histograms.response_counts()).collect();
+        let trials: Option<Vec<_>> = steps
+            .iter()
+            .map(|step| step.histograms.response_counts())
+            .collect();
         Side::of_quantile(&trials?, percent)
     };
     Some(Gap::welch(side(base)?, side(new)?)?.scaled(1e-3))
@@ -136,7 +170,10 @@ fn quantiles(measure: Measure, base: &[&Step], new: &[&Step]) -> Option<Gap> {
 
 /// Makes up for how many measures are compared at once.
 fn adjusted(mut changes: Vec<Change>) -> Vec<Change> {
-    let compared = changes.iter().filter(|change| change.p_value.is_some()).count() as f64;
+    let compared = changes
+        .iter()
+        .filter(|change| change.p_value.is_some())
+        .count() as f64;
     for change in &mut changes {
         change.p_value = change.p_value.map(|p| (p * compared).min(1.0));
     }
@@ -151,10 +188,16 @@ mod tests {
     fn a_difference_to_nothing_is_no_share() {
         let of = |measure, base, new| Change::of(measure, Some(base), Some(new), None);
         assert_eq!(of(Measure::ServerCpu, 0.0, 2.0).difference, None);
-        assert_eq!(of(Measure::ServerCpu, 0.0, 0.0).finding(), Some(Shown::NoDifference));
+        assert_eq!(
+            of(Measure::ServerCpu, 0.0, 0.0).finding(),
+            Some(Shown::NoDifference)
+        );
         assert_eq!(of(Measure::ServerCpu, 4.0, 5.0).difference, Some(0.25));
         // Errors differ in percentage points.
         assert_eq!(of(Measure::Errors, 0.0, 0.25).difference, Some(0.25));
-        assert_eq!(Change::of(Measure::Rate, None, Some(1.0), None).finding(), None);
+        assert_eq!(
+            Change::of(Measure::Rate, None, Some(1.0), None).finding(),
+            None
+        );
     }
 }

@@ -39,9 +39,22 @@ impl Entry for Step {
             format!("{} bytes", settings.payload_bytes),
             settings.client.clone(),
         ];
-        parts.extend(settings.message.as_ref().map(|message| format!("message {message}")));
-        parts.extend(settings.response_bytes.map(|bytes| format!("replies of {bytes} bytes")));
-        parts.extend(settings.requests_per_connection.map(|requests| format!("{requests} requests per connection")));
+        parts.extend(
+            settings
+                .message
+                .as_ref()
+                .map(|message| format!("message {message}")),
+        );
+        parts.extend(
+            settings
+                .response_bytes
+                .map(|bytes| format!("replies of {bytes} bytes")),
+        );
+        parts.extend(
+            settings
+                .requests_per_connection
+                .map(|requests| format!("{requests} requests per connection")),
+        );
         parts.join(", ")
     }
 
@@ -68,8 +81,16 @@ impl Entry for BulkStep {
             format!("chunks of {} bytes", settings.chunk_bytes),
             format!("{} streams", settings.streams),
         ];
-        parts.extend(settings.window_bytes.map(|bytes| format!("window of {bytes} bytes")));
-        parts.extend(settings.frame_bytes.map(|bytes| format!("frame of {bytes} bytes")));
+        parts.extend(
+            settings
+                .window_bytes
+                .map(|bytes| format!("window of {bytes} bytes")),
+        );
+        parts.extend(
+            settings
+                .frame_bytes
+                .map(|bytes| format!("frame of {bytes} bytes")),
+        );
         parts.extend(settings.verify.then(|| "verified".to_owned()));
         parts.join(", ")
     }
@@ -98,7 +119,9 @@ impl<E> Group<'_, E> {
 
     /// Whether the other is the same measurement, perhaps of another server.
     fn is_like(&self, other: &Self) -> bool {
-        self.label == other.label && self.settings == other.settings && self.scheme() == other.scheme()
+        self.label == other.label
+            && self.settings == other.settings
+            && self.scheme() == other.scheme()
     }
 
     fn scheme(&self) -> &str {
@@ -114,10 +137,17 @@ impl<E> Group<'_, E> {
 pub(super) fn groups<E: Entry>(entries: &[E]) -> Vec<Group<'_, E>> {
     let mut groups: Vec<Group<'_, E>> = Vec::new();
     for entry in entries.iter().filter(|entry| entry.is_whole()) {
-        let own =
-            Group { label: entry.label(), target: entry.target(), settings: entry.settings(), entries: vec![entry] };
+        let own = Group {
+            label: entry.label(),
+            target: entry.target(),
+            settings: entry.settings(),
+            entries: vec![entry],
+        };
         let is_target = |target: &str| own.label.is_some() || target == own.target;
-        match groups.iter_mut().find(|group| group.is_like(&own) && is_target(group.target)) {
+        match groups
+            .iter_mut()
+            .find(|group| group.is_like(&own) && is_target(group.target))
+        {
             Some(group) => group.entries.push(entry),
             None => groups.push(own),
         }
@@ -144,7 +174,8 @@ pub(super) fn matched<'a, E>(base: Vec<Group<'a, E>>, new: Vec<Group<'a, E>>) ->
     for is_same in ways {
         for (own, partner) in base.iter().zip(&mut partners) {
             if partner.is_none() {
-                *partner = (0..new.len()).find(|&at| !taken[at] && own.is_like(&new[at]) && is_same(own, &new[at]));
+                *partner = (0..new.len())
+                    .find(|&at| !taken[at] && own.is_like(&new[at]) && is_same(own, &new[at]));
                 if let Some(at) = *partner {
                     taken[at] = true;
                 }
@@ -152,8 +183,12 @@ pub(super) fn matched<'a, E>(base: Vec<Group<'a, E>>, new: Vec<Group<'a, E>>) ->
         }
     }
     for own in &base {
-        let left: Vec<usize> = (0..base.len()).filter(|&at| partners[at].is_none() && base[at].is_like(own)).collect();
-        let free: Vec<usize> = (0..new.len()).filter(|&at| !taken[at] && new[at].is_like(own)).collect();
+        let left: Vec<usize> = (0..base.len())
+            .filter(|&at| partners[at].is_none() && base[at].is_like(own))
+            .collect();
+        let free: Vec<usize> = (0..new.len())
+            .filter(|&at| !taken[at] && new[at].is_like(own))
+            .collect();
         if left.len() == free.len() {
             for (at, other) in left.into_iter().zip(free) {
                 partners[at] = Some(other);
@@ -169,7 +204,11 @@ pub(super) fn matched<'a, E>(base: Vec<Group<'a, E>>, new: Vec<Group<'a, E>>) ->
             None => only_base.push(own),
         }
     }
-    Matched { pairs, only_base, only_new: new.into_iter().flatten().collect() }
+    Matched {
+        pairs,
+        only_base,
+        only_new: new.into_iter().flatten().collect(),
+    }
 }
 
 #[cfg(test)]
@@ -178,18 +217,28 @@ mod tests {
     use crate::sample::step;
 
     fn of(targets: &[&str]) -> Vec<Step> {
-        let one = |target: &&str| Step { target: (*target).to_owned(), ..step(1, |_| vec![1000]) };
+        let one = |target: &&str| Step {
+            target: (*target).to_owned(),
+            ..step(1, |_| vec![1000])
+        };
         targets.iter().map(one).collect()
     }
 
     fn pairs(base: &[&str], new: &[&str]) -> Vec<(String, String)> {
         let (base, new) = (of(base), of(new));
         let matched = matched(groups(&base), groups(&new));
-        matched.pairs.iter().map(|(a, b)| (a.target.to_owned(), b.target.to_owned())).collect()
+        matched
+            .pairs
+            .iter()
+            .map(|(a, b)| (a.target.to_owned(), b.target.to_owned()))
+            .collect()
     }
 
     fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-        pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
+            .collect()
     }
 
     #[test]
@@ -199,7 +248,10 @@ mod tests {
             pairs(&base, &["tcp://a:2", "tcp://a:1"]),
             owned(&[("tcp://a:1", "tcp://a:1"), ("tcp://a:2", "tcp://a:2")])
         );
-        assert_eq!(pairs(&base, &["tcp://b:2"]), owned(&[("tcp://a:2", "tcp://b:2")]));
+        assert_eq!(
+            pairs(&base, &["tcp://b:2"]),
+            owned(&[("tcp://a:2", "tcp://b:2")])
+        );
         assert_eq!(
             pairs(&base, &["tcp://b:3", "tcp://b:4"]),
             owned(&[("tcp://a:1", "tcp://b:3"), ("tcp://a:2", "tcp://b:4")])
@@ -212,7 +264,13 @@ mod tests {
     #[test]
     fn trials_are_one_group_and_a_label_stands_for_its_target() {
         let mut steps = of(&["tcp://a:1", "tcp://a:1", "tcp://a:2"]);
-        assert_eq!(groups(&steps).iter().map(|group| group.entries.len()).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(
+            groups(&steps)
+                .iter()
+                .map(|group| group.entries.len())
+                .collect::<Vec<_>>(),
+            [2, 1]
+        );
         for step in &mut steps {
             step.label = Some("rung".to_owned());
         }

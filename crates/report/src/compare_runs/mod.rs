@@ -48,10 +48,26 @@ pub struct Pair {
 /// Compares a run with a base. Steps go together by label, by what was asked for and by their order; the server's address
 /// may be another one. Steps of the same target and settings are trials of one measurement.
 pub fn compare_runs(base: &Run, new: &Run) -> Comparison {
-    let mut comparison =
-        Comparison { unlike: unlike_runs(base, new), pairs: Vec::new(), only_base: Vec::new(), only_new: Vec::new() };
-    comparison.add(groups(&base.steps), groups(&new.steps), false, unlike_steps, change::of_steps);
-    comparison.add(groups(&base.bulk), groups(&new.bulk), true, unlike_bulk, change::of_bulk);
+    let mut comparison = Comparison {
+        unlike: unlike_runs(base, new),
+        pairs: Vec::new(),
+        only_base: Vec::new(),
+        only_new: Vec::new(),
+    };
+    comparison.add(
+        groups(&base.steps),
+        groups(&new.steps),
+        false,
+        unlike_steps,
+        change::of_steps,
+    );
+    comparison.add(
+        groups(&base.bulk),
+        groups(&new.bulk),
+        true,
+        unlike_bulk,
+        change::of_bulk,
+    );
     comparison
 }
 
@@ -65,8 +81,10 @@ impl Comparison {
         changes: fn(&[&E], &[&E]) -> Vec<Change>,
     ) {
         let matched = matched(base, new);
-        self.only_base.extend(matched.only_base.iter().map(Group::name));
-        self.only_new.extend(matched.only_new.iter().map(Group::name));
+        self.only_base
+            .extend(matched.only_base.iter().map(Group::name));
+        self.only_new
+            .extend(matched.only_new.iter().map(Group::name));
         for (base, new) in &matched.pairs {
             for found in unlike(base.entries[0], new.entries[0]) {
                 found.add(&mut self.unlike);
@@ -89,11 +107,28 @@ fn unlike_runs(base: &Run, new: &Run) -> Vec<Unlike> {
     let clients = |run: &Run| run.parts.len().max(1).to_string();
     let (base_clients, new_clients) = (clients(base), clients(new));
     if base_clients != new_clients {
-        found.push(Unlike { what: "clients".to_owned(), base: base_clients, new: new_clients, steps: 0 });
+        found.push(Unlike {
+            what: "clients".to_owned(),
+            base: base_clients,
+            new: new_clients,
+            steps: 0,
+        });
     }
     if base.status != new.status {
-        let status = |run: &Run| if run.status == Status::Complete { "complete" } else { "partial" }.to_owned();
-        found.push(Unlike { what: "status".to_owned(), base: status(base), new: status(new), steps: 0 });
+        let status = |run: &Run| {
+            if run.status == Status::Complete {
+                "complete"
+            } else {
+                "partial"
+            }
+            .to_owned()
+        };
+        found.push(Unlike {
+            what: "status".to_owned(),
+            base: status(base),
+            new: status(new),
+            steps: 0,
+        });
     }
     found
 }
@@ -112,7 +147,12 @@ fn unlike_bulk(base: &BulkStep, new: &BulkStep) -> Vec<Unlike> {
 }
 
 fn unlike_targets(base: &str, new: &str) -> Vec<Unlike> {
-    let found = Unlike { what: "target".to_owned(), base: base.to_owned(), new: new.to_owned(), steps: 1 };
+    let found = Unlike {
+        what: "target".to_owned(),
+        base: base.to_owned(),
+        new: new.to_owned(),
+        steps: 1,
+    };
     if base == new { Vec::new() } else { vec![found] }
 }
 
@@ -126,11 +166,20 @@ mod tests {
 
     /// Replies around `level` nanoseconds, a little different in each second.
     fn around(level: u64) -> Step {
-        step(10, |second| (0..200).map(|number| level + number * 10 + second * 7 % 50).collect())
+        step(10, |second| {
+            (0..200)
+                .map(|number| level + number * 10 + second * 7 % 50)
+                .collect()
+        })
     }
 
     fn finding(comparison: &Comparison, pair: usize, name: &str) -> Option<Shown> {
-        comparison.pairs[pair].changes.iter().find(|change| change.measure.name() == name).unwrap().finding()
+        comparison.pairs[pair]
+            .changes
+            .iter()
+            .find(|change| change.measure.name() == name)
+            .unwrap()
+            .finding()
     }
 
     #[test]
@@ -142,7 +191,11 @@ mod tests {
             assert_eq!((comparison.unlike.len(), comparison.pairs.len()), (0, 1));
             assert!(comparison.pairs[0].changes.len() >= 5, "{comparison:?}");
             for change in &comparison.pairs[0].changes {
-                assert_eq!((change.finding(), change.difference), (Some(Shown::NoDifference), Some(0.0)), "{change:?}");
+                assert_eq!(
+                    (change.finding(), change.difference),
+                    (Some(Shown::NoDifference), Some(0.0)),
+                    "{change:?}"
+                );
             }
         }
     }
@@ -154,12 +207,24 @@ mod tests {
         assert_eq!(finding(&comparison, 0, "rate"), Some(Shown::NoDifference));
         // A run tells nothing of how much its mean would differ in another.
         assert_eq!(finding(&comparison, 0, "mean"), None);
-        let p50 = comparison.pairs[0].changes.iter().find(|change| change.measure.name() == "p50").unwrap();
+        let p50 = comparison.pairs[0]
+            .changes
+            .iter()
+            .find(|change| change.measure.name() == "p50")
+            .unwrap();
         let [low, high] = p50.interval.unwrap();
-        assert!(low < p50.difference.unwrap() && p50.difference.unwrap() < high && low > 0.2, "{p50:?}");
+        assert!(
+            low < p50.difference.unwrap() && p50.difference.unwrap() < high && low > 0.2,
+            "{p50:?}"
+        );
         let short = |time| run(vec![step(2, |_| vec![time; 1000])]);
         let comparison = compare_runs(&short(10_000), &short(20_000));
-        assert!(comparison.pairs[0].changes.iter().all(|change| change.p_value.is_none()));
+        assert!(
+            comparison.pairs[0]
+                .changes
+                .iter()
+                .all(|change| change.p_value.is_none())
+        );
         assert_eq!(finding(&comparison, 0, "p50"), None);
     }
 
@@ -169,7 +234,10 @@ mod tests {
         let base = trials([10_000, 10_400, 9_800, 10_100, 9_900]);
         let slower = compare_runs(&base, &trials([14_000, 14_500, 13_800, 14_100, 13_900]));
         let pair = &slower.pairs[0];
-        assert_eq!((slower.pairs.len(), pair.base_trials, pair.new_trials), (1, 5, 5));
+        assert_eq!(
+            (slower.pairs.len(), pair.base_trials, pair.new_trials),
+            (1, 5, 5)
+        );
         for name in ["p50", "p99", "mean"] {
             assert_eq!(finding(&slower, 0, name), Some(Shown::Worse), "{name}");
         }
@@ -178,7 +246,10 @@ mod tests {
         assert_eq!(finding(&alike, 0, "p50"), Some(Shown::NoDifference));
         // A single new run against several.
         let one = compare_runs(&base, &run(vec![around(20_000)]));
-        assert_eq!((one.pairs[0].new_trials, finding(&one, 0, "p50")), (1, Some(Shown::Worse)));
+        assert_eq!(
+            (one.pairs[0].new_trials, finding(&one, 0, "p50")),
+            (1, Some(Shown::Worse))
+        );
     }
 
     #[test]
@@ -190,8 +261,15 @@ mod tests {
         new.steps[0].target = "tcp://10.0.0.1:8004".to_owned();
         new.steps[0].settings.workers = 16;
         let comparison = compare_runs(&base, &new);
-        let names: Vec<_> = comparison.unlike.iter().map(|unlike| (unlike.what.as_str(), unlike.steps)).collect();
-        assert_eq!(names, [("kernel", 0), ("version", 0), ("target", 1), ("workers", 1)]);
+        let names: Vec<_> = comparison
+            .unlike
+            .iter()
+            .map(|unlike| (unlike.what.as_str(), unlike.steps))
+            .collect();
+        assert_eq!(
+            names,
+            [("kernel", 0), ("version", 0), ("target", 1), ("workers", 1)]
+        );
         assert_eq!(comparison.pairs.len(), 1);
     }
 
@@ -199,10 +277,16 @@ mod tests {
     fn what_only_one_run_has_is_listed() {
         let mut callers = around(10_000);
         callers.settings.callers = 16;
-        let (base, new) = (run(vec![around(10_000)]), run(vec![callers, around(10_000)]));
+        let (base, new) = (
+            run(vec![around(10_000)]),
+            run(vec![callers, around(10_000)]),
+        );
         let comparison = compare_runs(&base, &new);
         assert_eq!((comparison.pairs.len(), comparison.only_base.len()), (1, 0));
-        assert!(comparison.only_new[0].contains("16 callers"), "{comparison:?}");
+        assert!(
+            comparison.only_new[0].contains("16 callers"),
+            "{comparison:?}"
+        );
         assert_eq!(compare_runs(&new, &base).only_base, comparison.only_new);
     }
 
@@ -239,13 +323,24 @@ mod tests {
 
     #[test]
     fn bulk_streams_are_compared_by_their_runs() {
-        let with = |bulk: BulkStep| Run { bulk: vec![bulk], ..run(Vec::new()) };
+        let with = |bulk: BulkStep| Run {
+            bulk: vec![bulk],
+            ..run(Vec::new())
+        };
         let base = with(bulk("grpc://a:8005", &[3.0, 3.1, 2.9, 3.05]));
         let comparison = compare_runs(&base, &with(bulk("grpc://b:8005", &[2.0, 2.1, 1.9, 2.05])));
-        assert!(comparison.pairs[0].is_bulk && comparison.unlike[0].what == "target", "{comparison:?}");
+        assert!(
+            comparison.pairs[0].is_bulk && comparison.unlike[0].what == "target",
+            "{comparison:?}"
+        );
         assert_eq!(finding(&comparison, 0, "bulk-rate"), Some(Shown::Worse));
         let same = compare_runs(&base, &base);
         assert_eq!(finding(&same, 0, "bulk-rate"), Some(Shown::NoDifference));
-        assert!(same.pairs[0].changes.iter().all(|change| change.measure.name() != "bulk-server-cpu"));
+        assert!(
+            same.pairs[0]
+                .changes
+                .iter()
+                .all(|change| change.measure.name() != "bulk-server-cpu")
+        );
     }
 }

@@ -34,7 +34,11 @@ pub(super) fn side(measure: Measure, step: &Step) -> Option<Side> {
     let value = measure.of_step(step)?;
     let interval = match measure {
         Measure::Rate => {
-            return Some(Side { n, value, error: precision.rate_half_width? / t_quantile(n - 1.0)? });
+            return Some(Side {
+                n,
+                value,
+                error: precision.rate_half_width? / t_quantile(n - 1.0)?,
+            });
         }
         Measure::Quantile(50.0) => precision.p50?,
         Measure::Quantile(99.0) => precision.p99?,
@@ -43,5 +47,9 @@ pub(super) fn side(measure: Measure, step: &Step) -> Option<Side> {
     let [low, high] = interval.map(|time| time as f64 / 1e3);
     let drawn = ((high - low) / (2.0 * NORMAL)).powi(2) * n / (n - 1.0);
     let rounded = (value * RESOLUTION).powi(2) / 12.0;
-    Some(Side { n, value, error: (drawn + rounded).sqrt() })
+    Some(Side {
+        n,
+        value,
+        error: (drawn + rounded).sqrt(),
+    })
 }

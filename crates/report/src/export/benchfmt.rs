@@ -28,21 +28,38 @@ const MB: f64 = 1e6;
 /// One file.
 #[expect(clippy::unnecessary_wraps, reason = "every format has this form")]
 pub(super) fn render(runs: &[Run]) -> Rendered {
-    let mut lines: Vec<String> = BETTER.iter().map(|(unit, way)| format!("Unit {unit} better={way}")).collect();
+    let mut lines: Vec<String> = BETTER
+        .iter()
+        .map(|(unit, way)| format!("Unit {unit} better={way}"))
+        .collect();
     for run in runs {
         // Not more: benchstat compares only what has the same configuration.
         lines.push("goos: linux".to_owned());
         lines.push("pkg: netping".to_owned());
-        lines.push(format!("cpu: {}", run.environment.cpu_model.replace(char::is_control, " ")));
+        lines.push(format!(
+            "cpu: {}",
+            run.environment.cpu_model.replace(char::is_control, " ")
+        ));
         let names = names(run);
         let cpus = run.environment.cpus;
-        let name = |key: Key<'_>| names.get(&key).map_or_else(|| "unknown".to_owned(), String::clone);
+        let name = |key: Key<'_>| {
+            names
+                .get(&key)
+                .map_or_else(|| "unknown".to_owned(), String::clone)
+        };
         for step in &run.steps {
             lines.extend(step_line(step, &name(Key::of(step)), cpus));
         }
         for step in &run.bulk {
-            let name = name(Key { label: None, target: &step.target });
-            lines.extend(step.runs.iter().map(|one| bulk_line(step, one, &name, cpus)));
+            let name = name(Key {
+                label: None,
+                target: &step.target,
+            });
+            lines.extend(
+                step.runs
+                    .iter()
+                    .map(|one| bulk_line(step, one, &name, cpus)),
+            );
         }
     }
     Ok(vec![text(&lines)])
@@ -62,16 +79,29 @@ fn step_line(step: &Step, name: &str, cpus: usize) -> Option<String> {
     );
     let parts = [
         ("message", settings.message.as_deref().map(word)),
-        ("response", settings.response_bytes.map(|bytes| bytes.to_string())),
+        (
+            "response",
+            settings.response_bytes.map(|bytes| bytes.to_string()),
+        ),
         ("rate", settings.planned_rate.map(|rate| rate.to_string())),
-        ("per-conn", settings.requests_per_connection.map(|requests| requests.to_string())),
+        (
+            "per-conn",
+            settings
+                .requests_per_connection
+                .map(|requests| requests.to_string()),
+        ),
     ];
     for (part, value) in parts {
         if let Some(value) = value {
             line.extend(["/", part, "=", value.as_str()]);
         }
     }
-    let quantile = |percent: f64| summary.response_time.quantile(percent).map(|time| time as f64);
+    let quantile = |percent: f64| {
+        summary
+            .response_time
+            .quantile(percent)
+            .map(|time| time as f64)
+    };
     let nanos = |micros: f64| micros * 1e3;
     let values = [
         (Some(mean), "ns/op"),
@@ -80,8 +110,14 @@ fn step_line(step: &Step, name: &str, cpus: usize) -> Option<String> {
         (quantile(99.0), "p99-ns"),
         (quantile(99.9), "p99.9-ns"),
         (summary.response_time.max.map(|time| time as f64), "max-ns"),
-        (step.cost.client_cpu_us_per_request.map(nanos), "client-cpu-ns/op"),
-        (step.cost.server_cpu_us_per_request().map(nanos), "server-cpu-ns/op"),
+        (
+            step.cost.client_cpu_us_per_request.map(nanos),
+            "client-cpu-ns/op",
+        ),
+        (
+            step.cost.server_cpu_us_per_request().map(nanos),
+            "server-cpu-ns/op",
+        ),
     ];
     Some(measured(&line, cpus, summary.response_time.count, &values))
 }
@@ -96,15 +132,23 @@ fn bulk_line(step: &BulkStep, run: &BulkRun, name: &str, cpus: usize) -> String 
     );
     let values = [
         (Some(run.seconds * 1e9), "ns/op"),
-        ((run.seconds > 0.0).then(|| run.bytes as f64 / MB / run.seconds), "MB/s"),
+        (
+            (run.seconds > 0.0).then(|| run.bytes as f64 / MB / run.seconds),
+            "MB/s",
+        ),
         (Some(run.first_byte_seconds * 1e9), "first-byte-ns"),
     ];
     measured(&line, cpus, 1, &values)
 }
 
 fn measured(name: &str, cpus: usize, iterations: u64, values: &[(Option<f64>, &str)]) -> String {
-    let values = values.iter().filter_map(|(value, unit)| value.map(|value| format!("{value:.2} {unit}")));
-    format!("{name}-{cpus} {iterations} {}", values.collect::<Vec<_>>().join(" "))
+    let values = values
+        .iter()
+        .filter_map(|(value, unit)| value.map(|value| format!("{value:.2} {unit}")));
+    format!(
+        "{name}-{cpus} {iterations} {}",
+        values.collect::<Vec<_>>().join(" ")
+    )
 }
 
 /// What tells the targets of one run apart.
@@ -116,22 +160,36 @@ struct Key<'a> {
 
 impl<'a> Key<'a> {
     fn of(step: &'a Step) -> Self {
-        Self { label: step.label.as_deref(), target: &step.target }
+        Self {
+            label: step.label.as_deref(),
+            target: &step.target,
+        }
     }
 
     /// Its label or its scheme.
     fn word(self) -> String {
-        word(self.label.unwrap_or_else(|| self.target.split("://").next().unwrap_or_default()))
+        word(
+            self.label
+                .unwrap_or_else(|| self.target.split("://").next().unwrap_or_default()),
+        )
     }
 }
 
 /// What each target is called. Where several have the same word, the second on the command line is `tcp.2`, and so on.
 fn names(run: &Run) -> BTreeMap<Key<'_>, String> {
     let steps = run.steps.iter().map(Key::of);
-    let bulk = run.bulk.iter().map(|step| Key { label: None, target: &step.target });
+    let bulk = run.bulk.iter().map(|step| Key {
+        label: None,
+        target: &step.target,
+    });
     let mut keys: Vec<Key<'_>> = steps.chain(bulk).collect();
     // Not the order in which they were measured: that of trials is random.
-    let place = |key: &Key<'_>| run.command_line.iter().position(|arg| arg == key.target).unwrap_or(usize::MAX);
+    let place = |key: &Key<'_>| {
+        run.command_line
+            .iter()
+            .position(|arg| arg == key.target)
+            .unwrap_or(usize::MAX)
+    };
     keys.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.cmp(b)));
     keys.dedup();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -139,7 +197,11 @@ fn names(run: &Run) -> BTreeMap<Key<'_>, String> {
         let word = key.word();
         let count = seen.entry(word.clone()).or_default();
         *count += 1;
-        let name = if *count == 1 { word } else { format!("{word}.{count}") };
+        let name = if *count == 1 {
+            word
+        } else {
+            format!("{word}.{count}")
+        };
         (key, name)
     });
     named.collect()
@@ -147,8 +209,13 @@ fn names(run: &Run) -> BTreeMap<Key<'_>, String> {
 
 /// A part of a name: nothing in it that has a meaning there, such as white space, `/` and `=`.
 fn word(text: &str) -> String {
-    let parts = text.split(|character: char| !character.is_alphanumeric() && !matches!(character, '.' | '+' | '_'));
-    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("_")
+    let parts = text.split(|character: char| {
+        !character.is_alphanumeric() && !matches!(character, '.' | '+' | '_')
+    });
+    parts
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("_")
 }
 
 #[cfg(test)]
@@ -157,7 +224,11 @@ mod tests {
 
     fn of(run: Run) -> Vec<String> {
         let files = render(&[run]).unwrap();
-        String::from_utf8(files[0].clone()).unwrap().lines().map(str::to_owned).collect()
+        String::from_utf8(files[0].clone())
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The benchmark lines: name, iterations, and values by unit.
@@ -165,8 +236,14 @@ mod tests {
         let lines = lines.iter().filter(|line| line.starts_with("Benchmark"));
         let parsed = lines.map(|line| {
             let fields: Vec<&str> = line.split_whitespace().collect();
-            let values = fields[2..].chunks(2).map(|pair| (pair[1].to_owned(), pair[0].parse().unwrap()));
-            (fields[0].to_owned(), fields[1].parse().unwrap(), values.collect())
+            let values = fields[2..]
+                .chunks(2)
+                .map(|pair| (pair[1].to_owned(), pair[0].parse().unwrap()));
+            (
+                fields[0].to_owned(),
+                fields[1].parse().unwrap(),
+                values.collect(),
+            )
         });
         parsed.collect()
     }
@@ -174,16 +251,31 @@ mod tests {
     #[test]
     fn a_step_is_a_line_with_its_values() {
         let times: Vec<u64> = (1..=1000).map(|number| number * 1000).collect();
-        let lines = of(fixture::run(vec![fixture::step("tcp+tls://h:1", 64, &times)]));
+        let lines = of(fixture::run(vec![fixture::step(
+            "tcp+tls://h:1",
+            64,
+            &times,
+        )]));
         assert!(
-            lines.contains(&"Unit req/s better=higher".to_owned()) && lines.contains(&"cpu: a processor".to_owned())
+            lines.contains(&"Unit req/s better=higher".to_owned())
+                && lines.contains(&"cpu: a processor".to_owned())
         );
         let results = results(&lines);
-        let [(name, iterations, values)] = &results[..] else { panic!("{lines:?}") };
-        assert_eq!(name, "BenchmarkNetping/target=tcp+tls/client=line/arrivals=closed/callers=64/conns=64/payload=4-8");
+        let [(name, iterations, values)] = &results[..] else {
+            panic!("{lines:?}")
+        };
+        assert_eq!(
+            name,
+            "BenchmarkNetping/target=tcp+tls/client=line/arrivals=closed/callers=64/conns=64/payload=4-8"
+        );
         assert_eq!(*iterations, 1000);
-        assert!((values["ns/op"] - 500_500.0).abs() < 500.0 && (values["req/s"] - 1000.0).abs() < 0.01);
-        assert!((values["p99-ns"] - 990_000.0).abs() < 990.0 && (values["client-cpu-ns/op"] - 7250.0).abs() < 0.01);
+        assert!(
+            (values["ns/op"] - 500_500.0).abs() < 500.0 && (values["req/s"] - 1000.0).abs() < 0.01
+        );
+        assert!(
+            (values["p99-ns"] - 990_000.0).abs() < 990.0
+                && (values["client-cpu-ns/op"] - 7250.0).abs() < 0.01
+        );
         assert!(!values.contains_key("p99.9-ns") && !values.contains_key("server-cpu-ns/op"));
     }
 
@@ -192,18 +284,26 @@ mod tests {
         let mut steps = Vec::new();
         for trial in [1, 2] {
             for target in ["tcp://h:1", "tcp://h:2", "grpc://h:3"] {
-                steps.push(Step { trial, ..fixture::step(target, 1, &[1000]) });
+                steps.push(Step {
+                    trial,
+                    ..fixture::step(target, 1, &[1000])
+                });
             }
         }
         let targets = |run: Run| -> Vec<String> {
             let names = results(&of(run)).into_iter().map(|(name, ..)| name);
-            names.map(|name| name.split('/').nth(1).unwrap().to_owned()).collect()
+            names
+                .map(|name| name.split('/').nth(1).unwrap().to_owned())
+                .collect()
         };
         // The command line has the second first.
         let expected = ["target=tcp.2", "target=tcp", "target=grpc"].repeat(2);
         assert_eq!(targets(fixture::run(steps.clone())), expected);
         steps.swap(0, 1);
-        assert_eq!(targets(fixture::run(steps))[..2], ["target=tcp", "target=tcp.2"]);
+        assert_eq!(
+            targets(fixture::run(steps))[..2],
+            ["target=tcp", "target=tcp.2"]
+        );
     }
 
     #[test]
@@ -212,7 +312,10 @@ mod tests {
         step.label = Some(fixture::HOSTILE.to_owned());
         step.settings.planned_rate = Some(2500.0);
         let (name, ..) = results(&of(fixture::run(vec![step]))).remove(0);
-        assert!(name.starts_with("BenchmarkNetping/target=a_b_c_d_e_f_g_h/client="), "{name}");
+        assert!(
+            name.starts_with("BenchmarkNetping/target=a_b_c_d_e_f_g_h/client="),
+            "{name}"
+        );
         assert!(name.ends_with("/payload=4/rate=2500-8"), "{name}");
     }
 
@@ -227,8 +330,18 @@ mod tests {
         run.bulk.push(fixture::bulk());
         let results = results(&of(run));
         assert_eq!(results.len(), 2);
-        assert!(results[0].0.starts_with("BenchmarkNetpingBulk/target=grpc/direction=down/"), "{}", results[0].0);
+        assert!(
+            results[0]
+                .0
+                .starts_with("BenchmarkNetpingBulk/target=grpc/direction=down/"),
+            "{}",
+            results[0].0
+        );
         assert_eq!(results[0].0, results[1].0);
-        assert!((results[0].2["MB/s"] - 2147.48).abs() < 0.01, "{:?}", results[0]);
+        assert!(
+            (results[0].2["MB/s"] - 2147.48).abs() < 0.01,
+            "{:?}",
+            results[0]
+        );
     }
 }

@@ -15,33 +15,56 @@ use crate::{
 
 /// One file. Results of bulk streams have columns of their own, and no file has both kinds.
 pub(super) fn render(runs: &[Run]) -> Rendered {
-    let (bulk, steps) = (runs.iter().any(|run| !run.bulk.is_empty()), runs.iter().any(|run| !run.steps.is_empty()));
+    let (bulk, steps) = (
+        runs.iter().any(|run| !run.bulk.is_empty()),
+        runs.iter().any(|run| !run.steps.is_empty()),
+    );
     if bulk && steps {
         return Err(ExportError::Mixed);
     }
     // All rows have the same columns, or it would be no table.
-    let phases: BTreeSet<ConnectPhase> =
-        runs.iter().flat_map(|run| &run.steps).flat_map(|step| step.connect.keys().copied()).collect();
+    let phases: BTreeSet<ConnectPhase> = runs
+        .iter()
+        .flat_map(|run| &run.steps)
+        .flat_map(|step| step.connect.keys().copied())
+        .collect();
     let mut rows = Vec::new();
     for run in runs {
-        rows.extend((1..).zip(&run.steps).map(|(number, step)| step_row(run, number, step, &phases)));
-        rows.extend((1..).zip(&run.bulk).map(|(number, step)| bulk_row(run, number, step)));
+        rows.extend(
+            (1..)
+                .zip(&run.steps)
+                .map(|(number, step)| step_row(run, number, step, &phases)),
+        );
+        rows.extend(
+            (1..)
+                .zip(&run.bulk)
+                .map(|(number, step)| bulk_row(run, number, step)),
+        );
     }
     write(&rows).map(|content| vec![content])
 }
 
 fn write(rows: &[Row]) -> Result<Vec<u8>, ExportError> {
-    let failed = |reason: String| ExportError::Writer { format: "csv", reason };
+    let failed = |reason: String| ExportError::Writer {
+        format: "csv",
+        reason,
+    };
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     if let Some(first) = rows.first() {
         let titles = first.0.iter().map(|(title, _)| title);
-        writer.write_record(titles).map_err(|error| failed(error.to_string()))?;
+        writer
+            .write_record(titles)
+            .map_err(|error| failed(error.to_string()))?;
     }
     for row in rows {
         let cells = row.0.iter().map(|(_, cell)| cell);
-        writer.write_record(cells).map_err(|error| failed(error.to_string()))?;
+        writer
+            .write_record(cells)
+            .map_err(|error| failed(error.to_string()))?;
     }
-    writer.into_inner().map_err(|error| failed(error.to_string()))
+    writer
+        .into_inner()
+        .map_err(|error| failed(error.to_string()))
 }
 
 /// Titles and cells.
@@ -55,7 +78,10 @@ impl Row {
 
     /// An empty cell where there is nothing.
     fn maybe(&mut self, title: impl Into<String>, cell: Option<impl Display>) {
-        self.0.push((title.into(), cell.map_or_else(String::new, |cell| cell.to_string())));
+        self.0.push((
+            title.into(),
+            cell.map_or_else(String::new, |cell| cell.to_string()),
+        ));
     }
 
     /// The columns that every kind of result begins with.
@@ -82,13 +108,34 @@ impl Row {
 
     /// The columns that every kind of result ends with.
     fn end(mut self, security: Option<&Security>, doubts: &[Doubt]) -> Self {
-        self.maybe("security_protocol", security.map(|security| &security.protocol));
-        self.maybe("cipher_suite", security.map(|security| &security.cipher_suite));
-        self.maybe("key_exchange", security.map(|security| &security.key_exchange));
-        self.maybe("session_resumed", security.and_then(|security| security.resumed));
-        self.maybe("server_verified", security.map(|security| security.server_verified));
-        self.maybe("client_certificate", security.map(|security| security.client_certificate));
-        self.put("doubts", doubts.iter().map(Doubt::name).collect::<Vec<_>>().join(" "));
+        self.maybe(
+            "security_protocol",
+            security.map(|security| &security.protocol),
+        );
+        self.maybe(
+            "cipher_suite",
+            security.map(|security| &security.cipher_suite),
+        );
+        self.maybe(
+            "key_exchange",
+            security.map(|security| &security.key_exchange),
+        );
+        self.maybe(
+            "session_resumed",
+            security.and_then(|security| security.resumed),
+        );
+        self.maybe(
+            "server_verified",
+            security.map(|security| security.server_verified),
+        );
+        self.maybe(
+            "client_certificate",
+            security.map(|security| security.client_certificate),
+        );
+        self.put(
+            "doubts",
+            doubts.iter().map(Doubt::name).collect::<Vec<_>>().join(" "),
+        );
         self
     }
 
@@ -114,9 +161,15 @@ impl Row {
 
     fn summary(&mut self, summary: &Summary) {
         let accounting = &summary.accounting;
-        let kinds = accounting.errors.iter().map(|(kind, count)| format!("{kind}={count}"));
+        let kinds = accounting
+            .errors
+            .iter()
+            .map(|(kind, count)| format!("{kind}={count}"));
         self.put("rate_per_second", summary.rate);
-        self.maybe("rate_half_width_per_second", summary.precision.rate_half_width);
+        self.maybe(
+            "rate_half_width_per_second",
+            summary.precision.rate_half_width,
+        );
         self.put("window_seconds", summary.seconds);
         self.put("scheduled", summary.scheduled);
         self.put("ok", accounting.ok);
@@ -145,26 +198,47 @@ impl Row {
     fn times(&mut self, name: &str, times: Option<&Distribution>) {
         self.maybe(format!("{name}_count"), times.map(|times| times.count));
         self.maybe(format!("{name}_min_ns"), times.and_then(|times| times.min));
-        self.maybe(format!("{name}_mean_ns"), times.and_then(|times| times.mean));
-        self.maybe(format!("{name}_trimmed_mean_ns"), times.and_then(|times| times.trimmed_mean));
+        self.maybe(
+            format!("{name}_mean_ns"),
+            times.and_then(|times| times.mean),
+        );
+        self.maybe(
+            format!("{name}_trimmed_mean_ns"),
+            times.and_then(|times| times.trimmed_mean),
+        );
         self.maybe(format!("{name}_sd_ns"), times.and_then(|times| times.sd));
         for percent in QUANTILES {
-            self.maybe(format!("{name}_p{percent}_ns"), times.and_then(|times| times.quantile(percent)));
+            self.maybe(
+                format!("{name}_p{percent}_ns"),
+                times.and_then(|times| times.quantile(percent)),
+            );
         }
         self.maybe(format!("{name}_max_ns"), times.and_then(|times| times.max));
     }
 
     fn cost(&mut self, cost: &Cost) {
         let server = cost.server.as_ref();
-        self.put("client_cpu_seconds", cost.client_worker_cpu_seconds.iter().sum::<f64>());
+        self.put(
+            "client_cpu_seconds",
+            cost.client_worker_cpu_seconds.iter().sum::<f64>(),
+        );
         self.maybe("client_cpu_us_per_request", cost.client_cpu_us_per_request);
-        self.maybe("server_cpu_seconds", server.map(|server| server.cpu_seconds));
-        self.maybe("server_cpu_us_per_request", cost.server_cpu_us_per_request());
+        self.maybe(
+            "server_cpu_seconds",
+            server.map(|server| server.cpu_seconds),
+        );
+        self.maybe(
+            "server_cpu_us_per_request",
+            cost.server_cpu_us_per_request(),
+        );
         self.maybe(
             "server_context_switches_per_request",
             server.and_then(|server| server.context_switches_per_request),
         );
-        self.maybe("server_resident_bytes", server.and_then(|server| server.resident_bytes));
+        self.maybe(
+            "server_resident_bytes",
+            server.and_then(|server| server.resident_bytes),
+        );
     }
 }
 
@@ -177,12 +251,24 @@ fn step_row(run: &Run, number: usize, step: &Step, phases: &BTreeSet<ConnectPhas
     row.cost(&step.cost);
     row.put("reconnects", step.reconnects);
     let fairness = step.fairness.as_ref();
-    row.maybe("requests_per_connection_min", fairness.map(|fairness| fairness.min));
-    row.maybe("requests_per_connection_median", fairness.map(|fairness| fairness.median));
-    row.maybe("requests_per_connection_max", fairness.map(|fairness| fairness.max));
+    row.maybe(
+        "requests_per_connection_min",
+        fairness.map(|fairness| fairness.min),
+    );
+    row.maybe(
+        "requests_per_connection_median",
+        fairness.map(|fairness| fairness.median),
+    );
+    row.maybe(
+        "requests_per_connection_max",
+        fairness.map(|fairness| fairness.max),
+    );
     row.maybe("jain_index", fairness.map(|fairness| fairness.jain));
     for &phase in phases {
-        row.times(column(phase), step.connect.get(&phase).map(|phase| &phase.time));
+        row.times(
+            column(phase),
+            step.connect.get(&phase).map(|phase| &phase.time),
+        );
     }
     row.end(step.security.as_ref(), &step.doubts)
 }
@@ -211,12 +297,27 @@ fn bulk_row(run: &Run, number: usize, step: &BulkStep) -> Row {
     row.put("verify", settings.verify);
     row.put("runs", step.runs.len());
     row.put("errors", step.errors.values().sum::<u64>());
-    row.maybe("gib_per_second", summary.map(|summary| summary.gib_per_second.mean));
-    row.maybe("gib_per_second_half_width", summary.and_then(|summary| summary.gib_per_second.half_width));
+    row.maybe(
+        "gib_per_second",
+        summary.map(|summary| summary.gib_per_second.mean),
+    );
+    row.maybe(
+        "gib_per_second_half_width",
+        summary.and_then(|summary| summary.gib_per_second.half_width),
+    );
     row.maybe("gib_per_second_sd", summary.and_then(|summary| summary.sd));
-    row.maybe("first_byte_seconds", summary.map(|summary| summary.first_byte_seconds));
-    row.maybe("client_cpu_seconds_per_gib", summary.and_then(|summary| summary.client_cpu_seconds_per_gib));
-    row.maybe("server_cpu_seconds_per_gib", summary.and_then(|summary| summary.server_cpu_seconds_per_gib));
+    row.maybe(
+        "first_byte_seconds",
+        summary.map(|summary| summary.first_byte_seconds),
+    );
+    row.maybe(
+        "client_cpu_seconds_per_gib",
+        summary.and_then(|summary| summary.client_cpu_seconds_per_gib),
+    );
+    row.maybe(
+        "server_cpu_seconds_per_gib",
+        summary.and_then(|summary| summary.server_cpu_seconds_per_gib),
+    );
     row.end(step.security.as_ref(), &step.doubts)
 }
 
@@ -243,13 +344,22 @@ mod tests {
         assert_eq!(rows.len(), 2);
         let cell = |name: &str| rows[0][name].as_str();
         assert_eq!(cell("label"), fixture::HOSTILE);
-        assert_eq!((cell("callers"), cell("rate_per_second"), cell("ok")), ("64", "1000", "1000"));
+        assert_eq!(
+            (cell("callers"), cell("rate_per_second"), cell("ok")),
+            ("64", "1000", "1000")
+        );
         assert_eq!(cell("response_time_p99_ns"), "990");
         assert_eq!(cell("client_cpu_us_per_request"), "7.25");
         // A thousand samples do not tell it; one does not tell the median.
         assert_eq!(cell("response_time_p99.9_ns"), "");
         assert_eq!(rows[1]["service_time_p50_ns"], "");
-        assert_eq!((rows[1]["step"].as_str(), rows[1]["service_time_max_ns"].as_str()), ("2", "7"));
+        assert_eq!(
+            (
+                rows[1]["step"].as_str(),
+                rows[1]["service_time_max_ns"].as_str()
+            ),
+            ("2", "7")
+        );
     }
 
     #[test]
@@ -258,7 +368,12 @@ mod tests {
         let settings = serde_json::to_value(&step.settings).unwrap();
         let rows = read(&render(&[fixture::run(vec![step])]).unwrap()[0]);
         for name in settings.as_object().unwrap().keys() {
-            assert!(rows[0].keys().any(|column| column.starts_with(name.as_str())), "{name}");
+            assert!(
+                rows[0]
+                    .keys()
+                    .any(|column| column.starts_with(name.as_str())),
+                "{name}"
+            );
         }
     }
 
@@ -268,8 +383,17 @@ mod tests {
         times.record(ConnectPhase::Http2, 1500);
         let mut step = fixture::step("grpc://h:1", 1, &[5]);
         step.connect = times.summary();
-        let rows = read(&render(&[fixture::run(vec![step, fixture::step("tcp://h:1", 1, &[5])])]).unwrap()[0]);
-        let shown: Vec<_> = rows.iter().map(|row| row["connect_http2_count"].as_str()).collect();
+        let rows = read(
+            &render(&[fixture::run(vec![
+                step,
+                fixture::step("tcp://h:1", 1, &[5]),
+            ])])
+            .unwrap()[0],
+        );
+        let shown: Vec<_> = rows
+            .iter()
+            .map(|row| row["connect_http2_count"].as_str())
+            .collect();
         assert_eq!(shown, ["1", ""]);
         assert!(!rows[0].contains_key("connect_handshake_count"));
     }
@@ -280,7 +404,10 @@ mod tests {
         run.bulk.push(fixture::bulk());
         let rows = read(&render(std::slice::from_ref(&run)).unwrap()[0]);
         let cell = |name: &str| rows[0][name].as_str();
-        assert_eq!((cell("direction"), cell("gib_per_second"), cell("runs")), ("down", "3", "2"));
+        assert_eq!(
+            (cell("direction"), cell("gib_per_second"), cell("runs")),
+            ("down", "3", "2")
+        );
         assert_eq!(cell("server_cpu_seconds_per_gib"), "");
         let requests = fixture::run(vec![fixture::step("tcp://h:1", 1, &[5])]);
         assert!(matches!(render(&[run, requests]), Err(ExportError::Mixed)));

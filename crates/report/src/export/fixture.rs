@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    BulkRun, BulkSettings, BulkStep, BulkSummary, Collector, Cost, Direction, Environment, Estimate, Interval,
-    LoopKind, Run, Status, Step, StepSettings, Window, record, sample,
+    BulkRun, BulkSettings, BulkStep, BulkSummary, Collector, Cost, Direction, Environment,
+    Estimate, Interval, LoopKind, Run, Status, Step, StepSettings, Window, record, sample,
 };
 
 /// A label with everything that some format has a meaning for.
@@ -18,19 +18,45 @@ pub fn step(target: &str, callers: usize, times: &[u64]) -> Step {
     }
     let mut collector = Collector::new(LoopKind::Closed);
     collector.add(interval);
-    let step = sample::of(&collector.finish(Window { start: 0, end: 1_000_000_000 }, &[], 0));
-    let settings = StepSettings { callers, connections: callers, warmup_seconds: 0.5, ..step.settings };
-    let cost = Cost { client_cpu_us_per_request: Some(7.25), ..Cost::default() };
-    Step { target: target.to_owned(), settings, cost, ..step }
+    let step = sample::of(&collector.finish(
+        Window {
+            start: 0,
+            end: 1_000_000_000,
+        },
+        &[],
+        0,
+    ));
+    let settings = StepSettings {
+        callers,
+        connections: callers,
+        warmup_seconds: 0.5,
+        ..step.settings
+    };
+    let cost = Cost {
+        client_cpu_us_per_request: Some(7.25),
+        ..Cost::default()
+    };
+    Step {
+        target: target.to_owned(),
+        settings,
+        cost,
+        ..step
+    }
 }
 
 /// A run of these steps.
 pub fn run(steps: Vec<Step>) -> Run {
     let run = sample::run(steps);
     Run {
-        command_line: ["netping", "latency", "tcp://h:2", "tcp://h:1"].map(str::to_owned).to_vec(),
+        command_line: ["netping", "latency", "tcp://h:2", "tcp://h:1"]
+            .map(str::to_owned)
+            .to_vec(),
         started_at: "2026-01-02T03:04:05Z".to_owned(),
-        environment: Environment { cpu_model: "a processor".to_owned(), cpus: 8, ..run.environment },
+        environment: Environment {
+            cpu_model: "a processor".to_owned(),
+            cpus: 8,
+            ..run.environment
+        },
         ..run
     }
 }
@@ -61,7 +87,10 @@ pub fn bulk() -> BulkStep {
         },
         runs: vec![run(0.5), run(0.25)],
         summary: Some(BulkSummary {
-            gib_per_second: Estimate { mean: 3.0, half_width: Some(1.5) },
+            gib_per_second: Estimate {
+                mean: 3.0,
+                half_width: Some(1.5),
+            },
             sd: Some(1.0),
             first_byte_seconds: 0.001,
             client_cpu_seconds_per_gib: Some(0.4),

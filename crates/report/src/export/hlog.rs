@@ -18,9 +18,16 @@ const DIVISOR: f64 = 1e6;
 
 /// One file: steps lie on the log's time one after the other, each from its warm-up on.
 pub(super) fn render(runs: &[Run]) -> Rendered {
-    let failed = |reason: String| ExportError::Writer { format: "hlog", reason };
+    let failed = |reason: String| ExportError::Writer {
+        format: "hlog",
+        reason,
+    };
     let starts: Vec<SystemTime> = runs.iter().map(started).collect();
-    let base = starts.iter().min().copied().unwrap_or(SystemTime::UNIX_EPOCH);
+    let base = starts
+        .iter()
+        .min()
+        .copied()
+        .unwrap_or(SystemTime::UNIX_EPOCH);
     let mut content = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
     let mut log = IntervalLogWriterBuilder::new()
@@ -57,7 +64,10 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
 /// The histograms of a step. A closed loop's response time is its service time, and its lag is 0 and left out.
 fn kinds(step: &Step) -> Vec<(&'static str, &str)> {
     let all = &step.histograms;
-    let mut kinds = vec![("service_time", all.service_time.as_str()), ("response_time", &all.response_time)];
+    let mut kinds = vec![
+        ("service_time", all.service_time.as_str()),
+        ("response_time", &all.response_time),
+    ];
     if step.settings.planned_rate.is_some() {
         kinds.push(("lag", &all.lag));
     }
@@ -69,15 +79,23 @@ fn kinds(step: &Step) -> Vec<(&'static str, &str)> {
 /// a meaning in the format.
 fn tag(step: &Step, kind: &str) -> String {
     let name = step.label.as_deref().unwrap_or(&step.target);
-    let rate = step.settings.planned_rate.map_or_else(String::new, |rate| format!(";rate={rate}"));
+    let rate = step
+        .settings
+        .planned_rate
+        .map_or_else(String::new, |rate| format!(";rate={rate}"));
     let (callers, connections) = (step.settings.callers, step.settings.connections);
     let tag = format!("{name};callers={callers};connections={connections}{rate};{kind}");
-    tag.replace(|character: char| character == ',' || character.is_whitespace() || character.is_control(), "_")
+    tag.replace(
+        |character: char| character == ',' || character.is_whitespace() || character.is_control(),
+        "_",
+    )
 }
 
 /// When a run began; the epoch where that cannot be read.
 fn started(run: &Run) -> SystemTime {
-    run.started_at.parse::<Timestamp>().map_or(SystemTime::UNIX_EPOCH, SystemTime::from)
+    run.started_at
+        .parse::<Timestamp>()
+        .map_or(SystemTime::UNIX_EPOCH, SystemTime::from)
 }
 
 fn seconds(seconds: f64) -> Duration {
@@ -114,20 +132,32 @@ mod tests {
     #[test]
     fn what_is_read_back_is_what_was_measured() {
         let times: Vec<u64> = (1..=5000).map(|number| number * 997).collect();
-        let mut run = fixture::run(vec![fixture::step("tcp://h:1", 1, &times), fixture::step("tcp://h:1", 4, &[5])]);
+        let mut run = fixture::run(vec![
+            fixture::step("tcp://h:1", 1, &times),
+            fixture::step("tcp://h:1", 4, &[5]),
+        ]);
         run.steps[1].label = Some(fixture::HOSTILE.to_owned());
         let (headers, lines) = read(&render(std::slice::from_ref(&run)).unwrap()[0]);
         assert_eq!(headers, [Duration::from_secs(1_767_323_045); 2]);
-        let [first, response, second, _] = &lines[..] else { panic!("{lines:?}") };
+        let [first, response, second, _] = &lines[..] else {
+            panic!("{lines:?}")
+        };
         assert_eq!(first.0, "tcp://h:1;callers=1;connections=1;service_time");
         assert_eq!((first.1, first.2), (500, 1000));
         assert!((first.3 - 4.985).abs() < 0.01, "{}", first.3);
-        assert_eq!(Some(&first.4), run.steps[0].histograms.response_counts().as_ref());
-        assert_eq!((response.0.as_str(), &response.4), ("tcp://h:1;callers=1;connections=1;response_time", &first.4));
+        assert_eq!(
+            Some(&first.4),
+            run.steps[0].histograms.response_counts().as_ref()
+        );
+        assert_eq!(
+            (response.0.as_str(), &response.4),
+            ("tcp://h:1;callers=1;connections=1;response_time", &first.4)
+        );
         // Half a second of warm-up, one of measuring, and the next warm-up.
         assert_eq!((second.1, second.4.len()), (2000, 1));
         assert!(
-            !second.0.contains([',', ' ', '\n']) && second.0.ends_with(";callers=4;connections=4;service_time"),
+            !second.0.contains([',', ' ', '\n'])
+                && second.0.ends_with(";callers=4;connections=4;service_time"),
             "{}",
             second.0
         );
@@ -140,7 +170,15 @@ mod tests {
         late.started_at = "2026-01-02T03:05:05Z".to_owned();
         let (_, lines) = read(&render(&[late, early]).unwrap()[0]);
         let order: Vec<_> = lines.iter().map(|line| (&line.0[..9], line.1)).collect();
-        assert_eq!(order, [("tcp://h:1", 500), ("tcp://h:1", 500), ("tcp://h:2", 60_500), ("tcp://h:2", 60_500)]);
+        assert_eq!(
+            order,
+            [
+                ("tcp://h:1", 500),
+                ("tcp://h:1", 500),
+                ("tcp://h:2", 60_500),
+                ("tcp://h:2", 60_500)
+            ]
+        );
     }
 
     #[test]
@@ -148,7 +186,10 @@ mod tests {
         let mut step = fixture::step("tcp://h:1", 1, &[5]);
         step.settings.planned_rate = Some(1000.0);
         let (_, lines) = read(&render(&[fixture::run(vec![step])]).unwrap()[0]);
-        let kinds: Vec<_> = lines.iter().map(|line| line.0.rsplit(';').next().unwrap()).collect();
+        let kinds: Vec<_> = lines
+            .iter()
+            .map(|line| line.0.rsplit(';').next().unwrap())
+            .collect();
         assert_eq!(kinds, ["service_time", "response_time", "lag"]);
         assert!(lines[0].0.contains(";rate=1000;"));
     }

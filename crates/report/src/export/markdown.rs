@@ -14,9 +14,17 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
     let steps: Vec<&Step> = runs.iter().flat_map(|run| &run.steps).collect();
     let bulk: Vec<&BulkStep> = runs.iter().flat_map(|run| &run.bulk).collect();
     let overheads: Vec<&Overhead> = runs.iter().flat_map(|run| &run.overheads).collect();
-    let tables = [table(&step_columns(&steps), &steps), table(&BULK, &bulk), table(&OVERHEAD, &overheads)];
+    let tables = [
+        table(&step_columns(&steps), &steps),
+        table(&BULK, &bulk),
+        table(&OVERHEAD, &overheads),
+    ];
     let doubtful = overheads.iter().any(|overhead| overhead.failed > 0);
-    let tables: Vec<String> = tables.into_iter().flatten().chain(doubtful.then(|| DOUBTFUL.to_owned())).collect();
+    let tables: Vec<String> = tables
+        .into_iter()
+        .flatten()
+        .chain(doubtful.then(|| DOUBTFUL.to_owned()))
+        .collect();
     // Each ends its last line, so that there is an empty one between them.
     Ok(vec![tables.join("\n").into_bytes()])
 }
@@ -29,11 +37,19 @@ struct Column<T> {
 }
 
 const fn number<T>(title: &'static str, cell: fn(&T) -> String) -> Column<T> {
-    Column { title, words: false, cell }
+    Column {
+        title,
+        words: false,
+        cell,
+    }
 }
 
 const fn words<T>(title: &'static str, cell: fn(&T) -> String) -> Column<T> {
-    Column { title, words: true, cell }
+    Column {
+        title,
+        words: true,
+        cell,
+    }
 }
 
 /// A table of these rows with a line end; `None` without rows.
@@ -42,10 +58,27 @@ fn table<T>(columns: &[Column<T>], rows: &[&T]) -> Option<String> {
         return None;
     }
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let titles = line(columns.iter().map(|column| column.title.to_owned()).collect());
+    let titles = line(
+        columns
+            .iter()
+            .map(|column| column.title.to_owned())
+            .collect(),
+    );
     let rule = |column: &Column<T>| if column.words { "---" } else { "---:" };
-    let rule = line(columns.iter().map(|column| rule(column).to_owned()).collect());
-    let rows = rows.iter().map(|row| line(columns.iter().map(|column| escape(&(column.cell)(row))).collect()));
+    let rule = line(
+        columns
+            .iter()
+            .map(|column| rule(column).to_owned())
+            .collect(),
+    );
+    let rows = rows.iter().map(|row| {
+        line(
+            columns
+                .iter()
+                .map(|column| escape(&(column.cell)(row)))
+                .collect(),
+        )
+    });
     Some([titles, rule].into_iter().chain(rows).collect())
 }
 
@@ -54,7 +87,9 @@ fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            '|' | '\\' | '`' | '*' | '_' | '<' | '>' | '[' | ']' => escaped.extend(['\\', character]),
+            '|' | '\\' | '`' | '*' | '_' | '<' | '>' | '[' | ']' => {
+                escaped.extend(['\\', character])
+            }
             character if character.is_control() => escaped.push(' '),
             character => escaped.push(character),
         }
@@ -64,59 +99,107 @@ fn escape(text: &str) -> String {
 
 /// The columns for these steps: those that tell them apart only where they do.
 fn step_columns(steps: &[&Step]) -> Vec<Column<Step>> {
-    let planned = steps.iter().any(|step| step.settings.planned_rate.is_some());
+    let planned = steps
+        .iter()
+        .any(|step| step.settings.planned_rate.is_some());
     let trials = steps.iter().any(|step| step.trial > 1);
     let mut columns = vec![
-        words("target", |step: &Step| step.label.clone().unwrap_or_else(|| step.target.clone())),
+        words("target", |step: &Step| {
+            step.label.clone().unwrap_or_else(|| step.target.clone())
+        }),
         number("callers", |step: &Step| step.settings.callers.to_string()),
-        number("connections", |step: &Step| step.settings.connections.to_string()),
-        number("payload bytes", |step: &Step| thousands(step.settings.payload_bytes as f64)),
+        number("connections", |step: &Step| {
+            step.settings.connections.to_string()
+        }),
+        number("payload bytes", |step: &Step| {
+            thousands(step.settings.payload_bytes as f64)
+        }),
     ];
     if trials {
         columns.push(number("trial", |step: &Step| step.trial.to_string()));
     }
     if planned {
-        columns.push(number("planned req/s", |step: &Step| step.settings.planned_rate.map_or_else(nothing, thousands)));
+        columns.push(number("planned req/s", |step: &Step| {
+            step.settings.planned_rate.map_or_else(nothing, thousands)
+        }));
     }
     columns.extend([
         number("req/s", |step: &Step| thousands(step.summary.rate)),
-        number("p50 us", |step: &Step| nanos_as_micros(step.summary.response_time.quantile(50.0))),
-        number("p99 us", |step: &Step| nanos_as_micros(step.summary.response_time.quantile(99.0))),
-        number("p99.9 us", |step: &Step| nanos_as_micros(step.summary.response_time.quantile(99.9))),
-        number("max us", |step: &Step| nanos_as_micros(step.summary.response_time.max)),
-        number("client CPU us/req", |step: &Step| optional(step.cost.client_cpu_us_per_request)),
-        number("server CPU us/req", |step: &Step| optional(step.cost.server_cpu_us_per_request())),
-        number("failed", |step: &Step| thousands((step.summary.scheduled - step.summary.accounting.ok) as f64)),
+        number("p50 us", |step: &Step| {
+            nanos_as_micros(step.summary.response_time.quantile(50.0))
+        }),
+        number("p99 us", |step: &Step| {
+            nanos_as_micros(step.summary.response_time.quantile(99.0))
+        }),
+        number("p99.9 us", |step: &Step| {
+            nanos_as_micros(step.summary.response_time.quantile(99.9))
+        }),
+        number("max us", |step: &Step| {
+            nanos_as_micros(step.summary.response_time.max)
+        }),
+        number("client CPU us/req", |step: &Step| {
+            optional(step.cost.client_cpu_us_per_request)
+        }),
+        number("server CPU us/req", |step: &Step| {
+            optional(step.cost.server_cpu_us_per_request())
+        }),
+        number("failed", |step: &Step| {
+            thousands((step.summary.scheduled - step.summary.accounting.ok) as f64)
+        }),
     ]);
     columns
 }
 
 const BULK: [Column<BulkStep>; 8] = [
     words("target", |step: &BulkStep| step.target.clone()),
-    words("direction", |step: &BulkStep| step.settings.direction.name().to_owned()),
-    number("bytes", |step: &BulkStep| thousands(step.settings.size_bytes as f64)),
-    number("streams", |step: &BulkStep| step.settings.streams.to_string()),
+    words("direction", |step: &BulkStep| {
+        step.settings.direction.name().to_owned()
+    }),
+    number("bytes", |step: &BulkStep| {
+        thousands(step.settings.size_bytes as f64)
+    }),
+    number("streams", |step: &BulkStep| {
+        step.settings.streams.to_string()
+    }),
     number("runs", |step: &BulkStep| step.runs.len().to_string()),
     number("GiB/s", |step: &BulkStep| {
-        step.summary.map_or_else(nothing, |summary| format!("{:.3}", summary.gib_per_second.mean))
+        step.summary.map_or_else(nothing, |summary| {
+            format!("{:.3}", summary.gib_per_second.mean)
+        })
     }),
     number("±GiB/s", |step: &BulkStep| {
-        let half = step.summary.and_then(|summary| summary.gib_per_second.half_width);
+        let half = step
+            .summary
+            .and_then(|summary| summary.gib_per_second.half_width);
         half.map_or_else(nothing, |half| format!("{half:.3}"))
     }),
-    number("failed", |step: &BulkStep| thousands(step.errors.values().sum::<u64>() as f64)),
+    number("failed", |step: &BulkStep| {
+        thousands(step.errors.values().sum::<u64>() as f64)
+    }),
 ];
 
 const OVERHEAD: [Column<Overhead>; 7] = [
-    words("via", |overhead: &Overhead| format!("{}{}", overhead.via, if overhead.failed > 0 { "*" } else { "" })),
-    number("planned req/s", |overhead: &Overhead| overhead.planned_rate.map_or_else(nothing, thousands)),
+    words("via", |overhead: &Overhead| {
+        format!(
+            "{}{}",
+            overhead.via,
+            if overhead.failed > 0 { "*" } else { "" }
+        )
+    }),
+    number("planned req/s", |overhead: &Overhead| {
+        overhead.planned_rate.map_or_else(nothing, thousands)
+    }),
     words("measure", |overhead: &Overhead| overhead.measure.clone()),
-    number("direct us", |overhead: &Overhead| micros(overhead.direct_us)),
+    number("direct us", |overhead: &Overhead| {
+        micros(overhead.direct_us)
+    }),
     number("via us", |overhead: &Overhead| micros(overhead.via_us)),
     number("added us", |overhead: &Overhead| micros(overhead.added_us)),
     number("95% interval us", |overhead: &Overhead| {
         let interval = overhead.interval_us;
-        interval.map_or_else(nothing, |[low, high]| format!("{}..{}", micros(low), micros(high)))
+        interval.map_or_else(nothing, |[low, high]| {
+            format!("{}..{}", micros(low), micros(high))
+        })
     }),
 ];
 
@@ -141,7 +224,10 @@ mod tests {
             let inner = line.strip_prefix("| ").unwrap().strip_suffix(" |").unwrap();
             inner.split(" | ").map(str::to_owned).collect()
         };
-        text.lines().filter(|line| !line.is_empty()).map(cells).collect()
+        text.lines()
+            .filter(|line| !line.is_empty())
+            .map(cells)
+            .collect()
     }
 
     #[test]
@@ -151,11 +237,20 @@ mod tests {
         step.label = Some(fixture::HOSTILE.to_owned());
         let lines = cells(fixture::run(vec![step]));
         assert_eq!(lines.len(), 3);
-        assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{lines:?}");
-        assert_eq!((lines[1][0].as_str(), lines[1][1].as_str()), ("---", "---:"));
+        assert!(
+            lines.iter().all(|line| line.len() == lines[0].len()),
+            "{lines:?}"
+        );
+        assert_eq!(
+            (lines[1][0].as_str(), lines[1][1].as_str()),
+            ("---", "---:")
+        );
         assert_eq!(lines[2][0], "a,b \"c\" \\|d\\| \\\\e f/g=h");
         let rate = lines[0].iter().position(|title| title == "req/s").unwrap();
-        assert_eq!(lines[2][rate..rate + 4], ["1,000", "500", "990", "-"].map(str::to_owned));
+        assert_eq!(
+            lines[2][rate..rate + 4],
+            ["1,000", "500", "990", "-"].map(str::to_owned)
+        );
     }
 
     #[test]
@@ -163,7 +258,9 @@ mod tests {
         let step = fixture::step("tcp://h:1", 1, &[5]);
         let titles = |run: Run| cells(run).remove(0);
         let plain = titles(fixture::run(vec![step.clone()]));
-        assert!(!plain.contains(&"trial".to_owned()) && !plain.contains(&"planned req/s".to_owned()));
+        assert!(
+            !plain.contains(&"trial".to_owned()) && !plain.contains(&"planned req/s".to_owned())
+        );
         let mut second = Step { trial: 2, ..step };
         second.settings.planned_rate = Some(1000.0);
         let more = titles(fixture::run(vec![second]));
@@ -188,9 +285,15 @@ mod tests {
         let lines = cells(run.clone());
         assert_eq!(lines.len(), 6);
         assert_eq!(lines[2][5..7], ["3.000", "1.500"].map(str::to_owned));
-        assert_eq!(lines[5], ["a\\|b", "-", "p99", "100", "150", "50.0", "40.0..60.0"]);
+        assert_eq!(
+            lines[5],
+            ["a\\|b", "-", "p99", "100", "150", "50.0", "40.0..60.0"]
+        );
         run.overheads[0].failed = 1;
         let text = String::from_utf8(render(&[run]).unwrap().remove(0)).unwrap();
-        assert!(text.contains("\n| a\\|b\\* | - | p99 |") && text.ends_with("is doubtful.\n"), "{text}");
+        assert!(
+            text.contains("\n| a\\|b\\* | - | p99 |") && text.ends_with("is doubtful.\n"),
+            "{text}"
+        );
     }
 }

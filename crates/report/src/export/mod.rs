@@ -43,7 +43,11 @@ pub static FORMATS: [Format; 6] = [
         help: "Write the results as comma-separated values, a row for each step",
         render: csv::render,
     },
-    Format { name: "hlog", help: "Write the histograms as a log of HdrHistogram", render: hlog::render },
+    Format {
+        name: "hlog",
+        help: "Write the histograms as a log of HdrHistogram",
+        render: hlog::render,
+    },
     Format {
         name: "hgrm",
         help: "Write the response times as HdrHistogram's percentile distribution, in ms; a second step goes to a file \
@@ -55,7 +59,11 @@ pub static FORMATS: [Format; 6] = [
         help: "Write the results in Go's benchmark format, for benchstat",
         render: benchfmt::render,
     },
-    Format { name: "markdown", help: "Write the results as a table in Markdown", render: markdown::render },
+    Format {
+        name: "markdown",
+        help: "Write the results as a table in Markdown",
+        render: markdown::render,
+    },
 ];
 
 /// The content of a format's files, in their order.
@@ -79,7 +87,9 @@ pub enum ExportError {
     #[error("{} is there, and is none of netping's: move it, or give another name", .0.display())]
     Taken(PathBuf),
     /// A table has the columns of one kind of result.
-    #[error("these results have requests and bulk streams, which have columns of their own: export them one by one")]
+    #[error(
+        "these results have requests and bulk streams, which have columns of their own: export them one by one"
+    )]
     Mixed,
     /// The format's writer gave up.
     #[error("cannot make the {format} file: {reason}")]
@@ -116,7 +126,11 @@ impl Format {
         let count = files.len();
         for (number, content) in (1_usize..).zip(files) {
             let path = numbered(path, number);
-            let old = if number > 1 { fs::read(&path).ok() } else { None };
+            let old = if number > 1 {
+                fs::read(&path).ok()
+            } else {
+                None
+            };
             match old {
                 // While steps are added, those before them stay as they are.
                 Some(old) if old == content => {}
@@ -137,7 +151,10 @@ fn remove_further(path: &Path, from: usize) -> Result<(), SaveError> {
         if !fs::read(&path).is_ok_and(|content| hgrm::is_own(&content)) {
             break;
         }
-        fs::remove_file(&path).map_err(|reason| SaveError { path: path.clone(), reason })?;
+        fs::remove_file(&path).map_err(|reason| SaveError {
+            path: path.clone(),
+            reason,
+        })?;
     }
     Ok(())
 }
@@ -158,7 +175,10 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
 
 /// One of a step's histograms.
 fn decoded(step: &Step, text: &str) -> Result<Histogram, ExportError> {
-    decode_histogram(text).map_err(|reason| ExportError::Histogram { target: step.target.clone(), reason })
+    decode_histogram(text).map_err(|reason| ExportError::Histogram {
+        target: step.target.clone(),
+        reason,
+    })
 }
 
 /// Lines as the content of a file.
@@ -176,8 +196,14 @@ mod tests {
 
     #[test]
     fn numbers_stand_before_the_extension() {
-        assert_eq!(numbered(Path::new("a/run.hgrm"), 1), Path::new("a/run.hgrm"));
-        assert_eq!(numbered(Path::new("a/run.hgrm"), 12), Path::new("a/run.12.hgrm"));
+        assert_eq!(
+            numbered(Path::new("a/run.hgrm"), 1),
+            Path::new("a/run.hgrm")
+        );
+        assert_eq!(
+            numbered(Path::new("a/run.hgrm"), 12),
+            Path::new("a/run.12.hgrm")
+        );
         assert_eq!(numbered(Path::new("run"), 2), Path::new("run.2"));
     }
 
@@ -200,9 +226,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.hgrm");
         let hgrm = FORMATS.iter().find(|format| format.name == "hgrm").unwrap();
-        let steps = vec![fixture::step("tcp://h:1", 1, &[1000]), fixture::step("tcp://h:1", 2, &[2000])];
+        let steps = vec![
+            fixture::step("tcp://h:1", 1, &[1000]),
+            fixture::step("tcp://h:1", 2, &[2000]),
+        ];
         hgrm.write(&[fixture::run(steps)], &path).unwrap();
-        let [first, second] = ["run.hgrm", "run.2.hgrm"].map(|name| fs::read(folder.path().join(name)).unwrap());
+        let [first, second] =
+            ["run.hgrm", "run.2.hgrm"].map(|name| fs::read(folder.path().join(name)).unwrap());
         assert_ne!(first, second);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
@@ -213,11 +243,15 @@ mod tests {
         let path = folder.path().join("run.hgrm");
         let hgrm = FORMATS.iter().find(|format| format.name == "hgrm").unwrap();
         let write = |steps: usize| {
-            let steps = (1..=steps).map(|callers| fixture::step("tcp://h:1", callers, &[1000])).collect();
+            let steps = (1..=steps)
+                .map(|callers| fixture::step("tcp://h:1", callers, &[1000]))
+                .collect();
             hgrm.write(&[fixture::run(steps)], &path)
         };
         let names = || {
-            let entries = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+            let entries = fs::read_dir(folder.path())
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name());
             let mut names: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
             names.sort_unstable();
             names
@@ -230,11 +264,21 @@ mod tests {
         write(0).unwrap();
         assert_eq!(names(), ["run.2.hgrm", "run.5.hgrm", "run.hgrm"]);
         let error = write(6).unwrap_err().to_string();
-        assert!(error.contains("run.5.hgrm is there, and is none of netping's"), "{error}");
-        assert_eq!(fs::read_to_string(folder.path().join("run.5.hgrm")).unwrap(), "somebody else's\n");
+        assert!(
+            error.contains("run.5.hgrm is there, and is none of netping's"),
+            "{error}"
+        );
+        assert_eq!(
+            fs::read_to_string(folder.path().join("run.5.hgrm")).unwrap(),
+            "somebody else's\n"
+        );
         // A format that has one file leaves others alone.
         let csv = FORMATS.iter().find(|format| format.name == "csv").unwrap();
-        csv.write(&[fixture::run(vec![fixture::step("tcp://h:1", 1, &[1000])])], &path).unwrap();
+        csv.write(
+            &[fixture::run(vec![fixture::step("tcp://h:1", 1, &[1000])])],
+            &path,
+        )
+        .unwrap();
         assert!(names().contains(&"run.2.hgrm".to_owned()));
     }
 
@@ -245,7 +289,12 @@ mod tests {
             let path = folder.path().join(format.name);
             fs::write(&path, "earlier").unwrap();
             format.prepare(&[fixture::run(Vec::new())], &path).unwrap();
-            assert_eq!(fs::read_to_string(&path).unwrap(), "earlier", "{}", format.name);
+            assert_eq!(
+                fs::read_to_string(&path).unwrap(),
+                "earlier",
+                "{}",
+                format.name
+            );
             fs::remove_file(&path).unwrap();
             format.prepare(&[fixture::run(Vec::new())], &path).unwrap();
             assert!(path.is_file(), "{}", format.name);
@@ -258,6 +307,9 @@ mod tests {
         step.histograms.response_time = "!".to_owned();
         let hgrm = FORMATS.iter().find(|format| format.name == "hgrm").unwrap();
         let error = (hgrm.render)(&[fixture::run(vec![step])]).unwrap_err();
-        assert!(error.to_string().starts_with("tcp://h:1: not base64"), "{error}");
+        assert!(
+            error.to_string().starts_with("tcp://h:1: not base64"),
+            "{error}"
+        );
     }
 }

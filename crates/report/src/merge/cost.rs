@@ -11,10 +11,14 @@ const AGREE: f64 = 0.1;
 /// The cost of the sum: the clients' CPU time is added; the server's is one process', read by each of them over nearly the
 /// same window, and so is taken once.
 pub(super) fn cost(steps: &[&Step], summary: &Summary) -> Cost {
-    let cpu: Vec<f64> = steps.iter().flat_map(|step| step.cost.client_worker_cpu_seconds.iter().copied()).collect();
+    let cpu: Vec<f64> = steps
+        .iter()
+        .flat_map(|step| step.cost.client_worker_cpu_seconds.iter().copied())
+        .collect();
     let handled = summary.arrived() + summary.accounting.failed();
     Cost {
-        client_cpu_us_per_request: (handled > 0).then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
+        client_cpu_us_per_request: (handled > 0)
+            .then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
         server: server(steps, summary),
         client_worker_cpu_seconds: cpu,
     }
@@ -29,7 +33,10 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
         .filter(|step| step.summary.seconds > 0.0)
         .filter_map(|step| Some((step.cost.server.as_ref()?, step.summary.seconds)))
         .collect();
-    let per_second: Vec<f64> = read.iter().map(|(server, seconds)| server.cpu_seconds / seconds).collect();
+    let per_second: Vec<f64> = read
+        .iter()
+        .map(|(server, seconds)| server.cpu_seconds / seconds)
+        .collect();
     let most = per_second.iter().copied().fold(0.0, f64::max);
     let least = per_second.iter().copied().fold(f64::INFINITY, f64::min);
     if per_second.is_empty() || least < most * (1.0 - AGREE) {
@@ -37,12 +44,18 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let each = |per_second: f64| (summary.rate > 0.0).then(|| per_second / summary.rate);
-    let switches: Option<Vec<f64>> = read.iter().map(|(server, seconds)| Some(switches(server)? / seconds)).collect();
+    let switches: Option<Vec<f64>> = read
+        .iter()
+        .map(|(server, seconds)| Some(switches(server)? / seconds))
+        .collect();
     Some(ServerDemand {
         cpu_seconds: mean(&per_second) * summary.seconds,
         cpu_us_per_request: each(mean(&per_second) * 1e6),
         context_switches_per_request: switches.and_then(|switches| each(mean(&switches))),
-        resident_bytes: read.iter().filter_map(|(server, _)| server.resident_bytes).max(),
+        resident_bytes: read
+            .iter()
+            .filter_map(|(server, _)| server.resident_bytes)
+            .max(),
     })
 }
 

@@ -12,10 +12,14 @@ pub enum MergeError {
     #[error("{0} is itself merged: give the clients' own files, all at once")]
     Merged(String),
     /// One has what cannot be added up.
-    #[error("{0} has bulk streams or overheads of proxies, which are not merged: give results of requests")]
+    #[error(
+        "{0} has bulk streams or overheads of proxies, which are not merged: give results of requests"
+    )]
     Kind(String),
     /// Two are the same.
-    #[error("{first} and {second} are of the same client, which would count twice: give each client's file once")]
+    #[error(
+        "{first} and {second} are of the same client, which would count twice: give each client's file once"
+    )]
     Same {
         /// One file.
         first: String,
@@ -53,7 +57,9 @@ pub enum MergeError {
         unlike: Box<Unlike>,
     },
     /// Nobody knows when a window was.
-    #[error("step {step} of {name} does not say when its window began: measure again with this version of netping")]
+    #[error(
+        "step {step} of {name} does not say when its window began: measure again with this version of netping"
+    )]
     NoTime {
         /// Which step, from 1 on.
         step: usize,

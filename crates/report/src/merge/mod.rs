@@ -43,8 +43,14 @@ pub struct PartStep {
 ///
 /// # Errors
 /// [`MergeError`].
-pub fn merge(clients: &[(String, Run)], tool: Tool, command_line: Vec<String>) -> Result<Run, MergeError> {
-    let [(_, first), others @ ..] = clients else { return Err(MergeError::TooFew) };
+pub fn merge(
+    clients: &[(String, Run)],
+    tool: Tool,
+    command_line: Vec<String>,
+) -> Result<Run, MergeError> {
+    let [(_, first), others @ ..] = clients else {
+        return Err(MergeError::TooFew);
+    };
     if others.is_empty() {
         return Err(MergeError::TooFew);
     }
@@ -59,17 +65,31 @@ pub fn merge(clients: &[(String, Run)], tool: Tool, command_line: Vec<String>) -
     refuse_same(clients)?;
     let mut steps = Vec::new();
     for at in 0..steps_of(clients)? {
-        let parts: Vec<(&str, &Step)> = clients.iter().map(|(name, run)| (name.as_str(), &run.steps[at])).collect();
+        let parts: Vec<(&str, &Step)> = clients
+            .iter()
+            .map(|(name, run)| (name.as_str(), &run.steps[at]))
+            .collect();
         steps.push(step::merge(at + 1, &parts)?);
     }
     let partial = clients.iter().any(|(_, run)| run.status == Status::Partial);
-    let same_seed = others.iter().all(|(_, run)| run.order_seed == first.order_seed);
+    let same_seed = others
+        .iter()
+        .all(|(_, run)| run.order_seed == first.order_seed);
     Ok(Run {
         schema_version: SCHEMA_VERSION,
-        status: if partial { Status::Partial } else { Status::Complete },
+        status: if partial {
+            Status::Partial
+        } else {
+            Status::Complete
+        },
         tool,
         command_line,
-        started_at: clients.iter().map(|(_, run)| &run.started_at).min().cloned().unwrap_or_default(),
+        started_at: clients
+            .iter()
+            .map(|(_, run)| &run.started_at)
+            .min()
+            .cloned()
+            .unwrap_or_default(),
         environment: environment(clients),
         order_seed: first.order_seed.filter(|_| same_seed),
         steps,
@@ -82,7 +102,10 @@ pub fn merge(clients: &[(String, Run)], tool: Tool, command_line: Vec<String>) -
 /// How many steps every client has.
 fn steps_of(clients: &[(String, Run)]) -> Result<usize, MergeError> {
     let (first, run) = &clients[0];
-    match clients.iter().find(|(_, other)| other.steps.len() != run.steps.len()) {
+    match clients
+        .iter()
+        .find(|(_, other)| other.steps.len() != run.steps.len())
+    {
         None => Ok(run.steps.len()),
         Some((second, other)) => Err(MergeError::Steps {
             first: first.clone(),
@@ -97,7 +120,10 @@ fn steps_of(clients: &[(String, Run)]) -> Result<usize, MergeError> {
 fn refuse_same(clients: &[(String, Run)]) -> Result<(), MergeError> {
     for (at, (second, run)) in clients.iter().enumerate() {
         if let Some((first, _)) = clients[..at].iter().find(|(_, other)| is_same(other, run)) {
-            return Err(MergeError::Same { first: first.clone(), second: second.clone() });
+            return Err(MergeError::Same {
+                first: first.clone(),
+                second: second.clone(),
+            });
         }
     }
     Ok(())
@@ -105,7 +131,12 @@ fn refuse_same(clients: &[(String, Run)]) -> Result<(), MergeError> {
 
 /// Whether both are of one client: begun on one host at one time, or with the very same times of every request.
 fn is_same(a: &Run, b: &Run) -> bool {
-    let windows = |run: &Run| run.steps.iter().map(|step| step.window_started_at).collect::<Vec<_>>();
+    let windows = |run: &Run| {
+        run.steps
+            .iter()
+            .map(|step| step.window_started_at)
+            .collect::<Vec<_>>()
+    };
     // Two clients on one host may begin in the same second, but not in the same nanosecond.
     let begun_together = a.environment.host == b.environment.host && a.started_at == b.started_at;
     let measured = a.steps.iter().any(|step| step.summary.accounting.ok > 0);
@@ -114,11 +145,19 @@ fn is_same(a: &Run, b: &Run) -> bool {
 
 /// The histograms of every reply.
 fn times(run: &Run) -> impl Iterator<Item = [&String; 2]> {
-    run.steps.iter().map(|step| [&step.histograms.service_time, &step.histograms.response_time])
+    run.steps.iter().map(|step| {
+        [
+            &step.histograms.service_time,
+            &step.histograms.response_time,
+        ]
+    })
 }
 
 fn part(run: &Run) -> Part {
-    let step = |step: &Step| PartStep { requests: step.summary.scheduled, rate: step.summary.rate };
+    let step = |step: &Step| PartStep {
+        requests: step.summary.scheduled,
+        rate: step.summary.rate,
+    };
     Part {
         host: run.environment.host.clone(),
         started_at: run.started_at.clone(),
@@ -140,7 +179,8 @@ fn environment(clients: &[(String, Run)]) -> Environment {
         names.join(", ")
     };
     let shared = |(name, value): &(&String, &String)| {
-        all.iter().all(|environment| environment.system.get(*name) == Some(*value))
+        all.iter()
+            .all(|environment| environment.system.get(*name) == Some(*value))
     };
     let system: BTreeMap<String, String> = all
         .iter()
@@ -153,8 +193,15 @@ fn environment(clients: &[(String, Run)]) -> Environment {
         host: names(|environment| &environment.host),
         kernel: names(|environment| &environment.kernel),
         cpu_model: names(|environment| &environment.cpu_model),
-        cpus: all.iter().map(|environment| environment.cpus).fold(0, usize::saturating_add),
-        open_files: all.iter().map(|environment| environment.open_files).min().unwrap_or(0),
+        cpus: all
+            .iter()
+            .map(|environment| environment.cpus)
+            .fold(0, usize::saturating_add),
+        open_files: all
+            .iter()
+            .map(|environment| environment.open_files)
+            .min()
+            .unwrap_or(0),
         system,
     }
 }
@@ -182,32 +229,64 @@ mod tests {
     /// Ten seconds with `each` replies of about `time` nanoseconds in each, begun `late` nanoseconds after the others.
     fn clients(late: u64) -> [(String, Run); 2] {
         let one = |host, each, time: u64, late| {
-            let step = step(10, |second| (0..each).map(|number| time + number + second).collect());
-            client(host, Step { window_started_at: Some(STARTED_AT + late), ended_by_server: each, ..step })
+            let step = step(10, |second| {
+                (0..each).map(|number| time + number + second).collect()
+            });
+            client(
+                host,
+                Step {
+                    window_started_at: Some(STARTED_AT + late),
+                    ended_by_server: each,
+                    ..step
+                },
+            )
         };
         [one("a", 300, 10_000, 0), one("b", 100, 50_000, late)]
     }
 
     fn merged(clients: &[(String, Run)]) -> Result<Run, MergeError> {
-        merge(clients, tool(), vec!["netping".to_owned(), "merge".to_owned()])
+        merge(
+            clients,
+            tool(),
+            vec!["netping".to_owned(), "merge".to_owned()],
+        )
     }
 
     #[test]
     fn counts_and_rates_are_added_and_the_parts_stay_listed() {
         let run = merged(&clients(0)).unwrap();
         let step = &run.steps[0];
-        assert_eq!((step.summary.scheduled, step.summary.accounting.ok), (4000, 4000));
+        assert_eq!(
+            (step.summary.scheduled, step.summary.accounting.ok),
+            (4000, 4000)
+        );
         assert_eq!(step.ended_by_server, 400);
-        assert!((step.summary.rate - 400.0).abs() < 1e-9 && (step.summary.seconds - 10.0).abs() < 1e-9);
-        assert_eq!((step.settings.callers, step.settings.connections, step.settings.workers), (16, 16, 4));
+        assert!(
+            (step.summary.rate - 400.0).abs() < 1e-9 && (step.summary.seconds - 10.0).abs() < 1e-9
+        );
+        assert_eq!(
+            (
+                step.settings.callers,
+                step.settings.connections,
+                step.settings.workers
+            ),
+            (16, 16, 4)
+        );
         assert_eq!(step.summary.service_time.count, 4000);
         // Of a hundred requests 75 are a's: no mean of the clients' medians.
         assert!(step.summary.service_time.quantile(50.0).unwrap() < 10_400);
         assert_eq!(step.summary.precision.rate_half_width, Some(0.0));
-        assert_eq!((step.summary.precision.p50, step.intervals.len()), (None, 10));
+        assert_eq!(
+            (step.summary.precision.p50, step.intervals.len()),
+            (None, 10)
+        );
         assert_eq!(step.cost.client_worker_cpu_seconds.len(), 4);
         assert_eq!(run.environment.host, "a, b");
-        let parts: Vec<_> = run.parts.iter().map(|part| (part.host.as_str(), part.steps[0].requests)).collect();
+        let parts: Vec<_> = run
+            .parts
+            .iter()
+            .map(|part| (part.host.as_str(), part.steps[0].requests))
+            .collect();
         assert_eq!(parts, [("a", 3000), ("b", 1000)]);
         // It is a result file like any other.
         Run::from_json(run.to_json().unwrap().as_bytes()).unwrap();
@@ -218,17 +297,37 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_the_common_time() {
         // Two seconds before its end this client had no more replies.
-        let idle = step(20, |second| if second < 18 { vec![1000; 100] } else { Vec::new() });
-        let steady = Step { window_started_at: Some(STARTED_AT + SECOND), ..step(20, |_| vec![2000; 50]) };
+        let idle = step(20, |second| {
+            if second < 18 {
+                vec![1000; 100]
+            } else {
+                Vec::new()
+            }
+        });
+        let steady = Step {
+            window_started_at: Some(STARTED_AT + SECOND),
+            ..step(20, |_| vec![2000; 50])
+        };
         let run = merged(&[client("a", idle), client("b", steady)]).unwrap();
         let summary = &run.steps[0].summary;
         // Seconds 1 to 19 of the first, of which 17 had replies.
-        assert!((summary.rate - (1700.0 / 19.0 + 50.0)).abs() < 1e-9, "{}", summary.rate);
+        assert!(
+            (summary.rate - (1700.0 / 19.0 + 50.0)).abs() < 1e-9,
+            "{}",
+            summary.rate
+        );
         assert!((summary.seconds - 19.0).abs() < 1e-9);
         // A second without a reply of any client would be one too: the other one's are there.
-        let seconds: Vec<u64> = run.steps[0].intervals.iter().map(|second| second.ok).collect();
+        let seconds: Vec<u64> = run.steps[0]
+            .intervals
+            .iter()
+            .map(|second| second.ok)
+            .collect();
         assert_eq!(seconds, [&[150; 17][..], &[50, 50]].concat());
-        assert_eq!((summary.scheduled, run.steps[0].window_started_at), (2800, Some(STARTED_AT + SECOND)));
+        assert_eq!(
+            (summary.scheduled, run.steps[0].window_started_at),
+            (2800, Some(STARTED_AT + SECOND))
+        );
     }
 
     /// A saturated server gives each second to whoever is there: halves to two, all of it to one.
@@ -236,35 +335,78 @@ mod tests {
     fn what_a_client_had_to_itself_does_not_count() {
         let late = SECOND * 45 / 100;
         // The first is alone for 0.45 s at its begin, and the second for as long at its end.
-        let before = step(10, |second| (0..if second == 0 { 725 } else { 500 }).collect());
-        let after = step(10, |second| (9000..if second == 9 { 9725 } else { 9500 }).collect());
-        let after = Step { window_started_at: Some(STARTED_AT + late), ..after };
+        let before = step(10, |second| {
+            (0..if second == 0 { 725 } else { 500 }).collect()
+        });
+        let after = step(10, |second| {
+            (9000..if second == 9 { 9725 } else { 9500 }).collect()
+        });
+        let after = Step {
+            window_started_at: Some(STARTED_AT + late),
+            ..after
+        };
         let run = merged(&[client("a", before), client("b", after)]).unwrap();
         let step = &run.steps[0];
-        assert!((step.summary.rate - 1000.0).abs() < 1e-9, "{}", step.summary.rate);
+        assert!(
+            (step.summary.rate - 1000.0).abs() < 1e-9,
+            "{}",
+            step.summary.rate
+        );
         assert!((step.summary.seconds - 9.55).abs() < 1e-9);
         assert_eq!(step.intervals.len(), 9);
-        assert!(step.intervals.iter().all(|second| second.ok == 1000), "{:?}", step.intervals);
+        assert!(
+            step.intervals.iter().all(|second| second.ok == 1000),
+            "{:?}",
+            step.intervals
+        );
     }
 
     #[test]
     fn clocks_that_differ_by_little_cost_no_second() {
         let run = merged(&clients(SECOND / 200)).unwrap();
-        assert_eq!(run.steps[0].intervals.iter().map(|second| second.ok).collect::<Vec<_>>(), [400; 10]);
+        assert_eq!(
+            run.steps[0]
+                .intervals
+                .iter()
+                .map(|second| second.ok)
+                .collect::<Vec<_>>(),
+            [400; 10]
+        );
     }
 
     #[test]
     fn what_does_not_belong_together_is_refused() {
         let [a, b] = clients(0);
-        assert_eq!(merged(std::slice::from_ref(&a)).unwrap_err(), MergeError::TooFew);
-        assert!(matches!(merged(&[a.clone(), b.clone(), a.clone()]), Err(MergeError::Same { .. })));
+        assert_eq!(
+            merged(std::slice::from_ref(&a)).unwrap_err(),
+            MergeError::TooFew
+        );
+        assert!(matches!(
+            merged(&[a.clone(), b.clone(), a.clone()]),
+            Err(MergeError::Same { .. })
+        ));
         // The same times under another host's name.
-        let copy = ("c.json".to_owned(), Run { environment: b.1.environment.clone(), ..a.1.clone() });
-        assert!(matches!(merged(&[a.clone(), copy]), Err(MergeError::Same { .. })));
+        let copy = (
+            "c.json".to_owned(),
+            Run {
+                environment: b.1.environment.clone(),
+                ..a.1.clone()
+            },
+        );
+        assert!(matches!(
+            merged(&[a.clone(), copy]),
+            Err(MergeError::Same { .. })
+        ));
         let apart = merged(&clients(2 * SECOND)).unwrap_err();
-        assert!(matches!(apart, MergeError::Apart { percent: 80, .. }), "{apart}");
+        assert!(
+            matches!(apart, MergeError::Apart { percent: 80, .. }),
+            "{apart}"
+        );
         let never = merged(&clients(60 * SECOND)).unwrap_err();
-        assert!(matches!(never, MergeError::Apart { percent: 0, .. }), "{never}");
+        assert!(
+            matches!(never, MergeError::Apart { percent: 0, .. }),
+            "{never}"
+        );
 
         let changed = |change: fn(&mut Step)| {
             let mut other = b.clone();
@@ -272,13 +414,27 @@ mod tests {
             merged(&[a.clone(), other]).unwrap_err().to_string()
         };
         assert!(
-            changed(|step| step.settings.payload_bytes = 9).contains("payload_bytes is 4 in a.json, and 9 in b.json")
+            changed(|step| step.settings.payload_bytes = 9)
+                .contains("payload_bytes is 4 in a.json, and 9 in b.json")
         );
-        assert!(changed(|step| step.target = "tcp://x:1".to_owned()).contains("target is tcp://127.0.0.1:8004"));
-        assert!(changed(|step| step.window_started_at = None).contains("step 1 of b.json does not say when"));
+        assert!(
+            changed(|step| step.target = "tcp://x:1".to_owned())
+                .contains("target is tcp://127.0.0.1:8004")
+        );
+        assert!(
+            changed(|step| step.window_started_at = None)
+                .contains("step 1 of b.json does not say when")
+        );
         let mut more = b.clone();
         more.1.steps.push(b.1.steps[0].clone());
-        assert!(matches!(merged(&[a, more]), Err(MergeError::Steps { first_steps: 1, second_steps: 2, .. })));
+        assert!(matches!(
+            merged(&[a, more]),
+            Err(MergeError::Steps {
+                first_steps: 1,
+                second_steps: 2,
+                ..
+            })
+        ));
     }
 
     #[test]
@@ -289,7 +445,10 @@ mod tests {
         b.1.status = Status::Partial;
         b.1.steps[0].doubts = vec![Doubt::SharedHost, Doubt::TooFewSamples { samples: 3 }];
         let run = merged(&[a, b]).unwrap();
-        assert_eq!((run.status, run.steps[0].settings.workers), (Status::Partial, 32));
+        assert_eq!(
+            (run.status, run.steps[0].settings.workers),
+            (Status::Partial, 32)
+        );
         // Together they have samples enough.
         assert_eq!(run.steps[0].doubts, [Doubt::SharedHost]);
     }
@@ -305,7 +464,11 @@ mod tests {
         let [mut a, mut b] = clients(0);
         a.1.steps[0].cost.server = Some(server(5.0));
         b.1.steps[0].cost.server = Some(server(5.1));
-        let cost = merged(&[a.clone(), b.clone()]).unwrap().steps[0].cost.server.clone().unwrap();
+        let cost = merged(&[a.clone(), b.clone()]).unwrap().steps[0]
+            .cost
+            .server
+            .clone()
+            .unwrap();
         assert!((cost.cpu_seconds - 5.05).abs() < 1e-9, "{cost:?}");
         // 0.505 s of each second, over 400 requests.
         assert!((cost.cpu_us_per_request.unwrap() - 1262.5).abs() < 1e-6);

@@ -59,7 +59,11 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
         target: first.target.clone(),
         label: first.label.clone(),
         trial: first.trial,
-        status: if partial { Status::Partial } else { Status::Complete },
+        status: if partial {
+            Status::Partial
+        } else {
+            Status::Complete
+        },
         window_started_at: Some(common.start),
         settings: settings(&steps),
         cost: cost(&steps, &summary),
@@ -87,7 +91,12 @@ fn refuse_unlike(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeErro
         let mut found = Vec::new();
         let mut differ = |what: &str, base: String, new: String| {
             if base != new {
-                found.push(Unlike { what: what.to_owned(), base, new, steps: 1 });
+                found.push(Unlike {
+                    what: what.to_owned(),
+                    base,
+                    new,
+                    steps: 1,
+                });
             }
         };
         let label = |step: &Step| step.label.clone().unwrap_or_else(|| "none".to_owned());
@@ -96,7 +105,10 @@ fn refuse_unlike(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeErro
         differ("trial", step.trial.to_string(), other.trial.to_string());
         found.extend(unlike(&step.settings, &other.settings, 1));
         found.extend(unlike(&unresumed(step), &unresumed(other), 1));
-        if let Some(unlike) = found.into_iter().find(|found| !OWN.contains(&found.what.as_str())) {
+        if let Some(unlike) = found
+            .into_iter()
+            .find(|found| !OWN.contains(&found.what.as_str()))
+        {
             return Err(MergeError::Setting {
                 step: number,
                 first: first.to_owned(),
@@ -110,13 +122,21 @@ fn refuse_unlike(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeErro
 
 /// How a step's connections were secured, but for whether a session was resumed: that is the order of connections.
 fn unresumed(step: &Step) -> Option<Security> {
-    step.security.clone().map(|security| Security { resumed: None, ..security })
+    step.security.clone().map(|security| Security {
+        resumed: None,
+        ..security
+    })
 }
 
 fn security(steps: &[&Step]) -> Option<Security> {
     let security = steps[0].security.clone()?;
-    let same = steps.iter().all(|step| step.security.as_ref() == Some(&security));
-    Some(Security { resumed: security.resumed.filter(|_| same), ..security })
+    let same = steps
+        .iter()
+        .all(|step| step.security.as_ref() == Some(&security));
+    Some(Security {
+        resumed: security.resumed.filter(|_| same),
+        ..security
+    })
 }
 
 /// The settings of all clients together: callers, connections, workers, requests and planned rates are added.
@@ -130,8 +150,12 @@ fn settings(steps: &[&Step]) -> StepSettings {
         workers: sum(|settings| settings.workers),
         planned_rate: all().map(|settings| settings.planned_rate).sum(),
         requests: all().map(|settings| settings.requests).sum(),
-        seed: first.seed.filter(|_| all().all(|settings| settings.seed == first.seed)),
-        warmup_seconds: all().map(|settings| settings.warmup_seconds).fold(0.0, f64::max),
+        seed: first
+            .seed
+            .filter(|_| all().all(|settings| settings.seed == first.seed)),
+        warmup_seconds: all()
+            .map(|settings| settings.warmup_seconds)
+            .fold(0.0, f64::max),
         ..first.clone()
     }
 }
@@ -152,20 +176,35 @@ fn accounting(steps: &[&Step]) -> Accounting {
 /// Adds a histogram of a result file to `sum`.
 fn add_text(sum: &mut Histogram, text: &str) -> Result<(), String> {
     // Only what has the same bounds can be read.
-    sum.add(decode_histogram(text)?).map_err(|error| format!("its histograms cannot be added: {error}"))
+    sum.add(decode_histogram(text)?)
+        .map_err(|error| format!("its histograms cannot be added: {error}"))
 }
 
 /// What it took to open connections, over those of all clients.
-fn connect(number: usize, parts: &[(&str, &Step)]) -> Result<BTreeMap<ConnectPhase, PhaseSummary>, MergeError> {
+fn connect(
+    number: usize,
+    parts: &[(&str, &Step)],
+) -> Result<BTreeMap<ConnectPhase, PhaseSummary>, MergeError> {
     let mut sums = BTreeMap::new();
     for (name, step) in parts {
         for (phase, own) in &step.connect {
-            add_text(sums.entry(*phase).or_insert_with(histogram), &own.histogram)
-                .map_err(|what| MergeError::Histogram { step: number, name: (*name).to_owned(), what })?;
+            add_text(sums.entry(*phase).or_insert_with(histogram), &own.histogram).map_err(
+                |what| MergeError::Histogram {
+                    step: number,
+                    name: (*name).to_owned(),
+                    what,
+                },
+            )?;
         }
     }
-    let summary = |sum: &Histogram| PhaseSummary { time: Distribution::of(sum), histogram: encode_histogram(sum) };
-    Ok(sums.iter().map(|(phase, sum)| (*phase, summary(sum))).collect())
+    let summary = |sum: &Histogram| PhaseSummary {
+        time: Distribution::of(sum),
+        histogram: encode_histogram(sum),
+    };
+    Ok(sums
+        .iter()
+        .map(|(phase, sum)| (*phase, summary(sum)))
+        .collect())
 }
 
 /// How evenly requests were spread over the connections of all clients; `None` where a client does not list its own.
@@ -173,11 +212,16 @@ fn fairness(steps: &[&Step]) -> Option<Fairness> {
     let listed: Option<Vec<Vec<PerConnection>>> = steps
         .iter()
         .map(|step| match &step.fairness {
-            Some(fairness) => Some(fairness.connections.clone()).filter(|connections| !connections.is_empty()),
+            Some(fairness) => {
+                Some(fairness.connections.clone()).filter(|connections| !connections.is_empty())
+            }
             // There is nothing to spread over one.
             None if step.settings.connections == 1 => {
                 let mean = step.summary.service_time.mean.unwrap_or(0.0);
-                Some(vec![PerConnection { requests: step.summary.accounting.ok, mean }])
+                Some(vec![PerConnection {
+                    requests: step.summary.accounting.ok,
+                    mean,
+                }])
             }
             None => None,
         })
@@ -195,7 +239,9 @@ fn doubts(steps: &[&Step], summary: &Summary) -> Vec<Doubt> {
         }
     }
     if !enough {
-        doubts.push(Doubt::TooFewSamples { samples: summary.response_time.count });
+        doubts.push(Doubt::TooFewSamples {
+            samples: summary.response_time.count,
+        });
     }
     doubts
 }

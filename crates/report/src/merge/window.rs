@@ -40,15 +40,25 @@ impl Common {
     pub fn of(number: usize, parts: &[(&str, &Step)]) -> Result<Self, MergeError> {
         let mut windows = Vec::new();
         for (name, step) in parts {
-            let start =
-                step.window_started_at.ok_or_else(|| MergeError::NoTime { step: number, name: (*name).to_owned() })?;
+            let start = step.window_started_at.ok_or_else(|| MergeError::NoTime {
+                step: number,
+                name: (*name).to_owned(),
+            })?;
             let length = (step.summary.seconds * 1e9).round() as u64;
             windows.push((*name, start, start.saturating_add(length)));
         }
         let lengths = || windows.iter().map(|(_, start, end)| end - start);
         let (shortest, longest) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
-        let last = windows.iter().max_by_key(|(_, start, _)| *start).copied().unwrap_or_default();
-        let first = windows.iter().min_by_key(|(_, _, end)| *end).copied().unwrap_or_default();
+        let last = windows
+            .iter()
+            .max_by_key(|(_, start, _)| *start)
+            .copied()
+            .unwrap_or_default();
+        let first = windows
+            .iter()
+            .min_by_key(|(_, _, end)| *end)
+            .copied()
+            .unwrap_or_default();
         let start = last.1;
         let common = first.2.saturating_sub(start);
         if common == 0 || (common as f64) < LEAST_COMMON * shortest as f64 {
@@ -60,13 +70,17 @@ impl Common {
             });
         }
         let steps: Vec<&Step> = parts.iter().map(|(_, step)| *step).collect();
-        let shifts: Vec<u64> =
-            windows.iter().map(|(_, own, _)| (start - own).saturating_sub(TOLERANCE).div_ceil(INTERVAL)).collect();
+        let shifts: Vec<u64> = windows
+            .iter()
+            .map(|(_, own, _)| (start - own).saturating_sub(TOLERANCE).div_ceil(INTERVAL))
+            .collect();
         let until = first.2.saturating_add(TOLERANCE);
         let whole = windows
             .iter()
             .zip(&shifts)
-            .map(|((_, own, end), shift)| ((until.min(*end) - own) / INTERVAL).saturating_sub(*shift))
+            .map(|((_, own, end), shift)| {
+                ((until.min(*end) - own) / INTERVAL).saturating_sub(*shift)
+            })
             .min()
             .unwrap_or(0);
         let seconds = add_seconds(&steps, &shifts, whole);
@@ -91,11 +105,19 @@ impl Common {
 /// The clients' first `whole` seconds, added: those of each begin so many seconds after its window as `shifts` say. A
 /// second in which nothing ended is one too.
 fn add_seconds(steps: &[&Step], shifts: &[u64], whole: u64) -> Vec<IntervalSummary> {
-    let mut seconds: Vec<IntervalSummary> = (0..whole).map(|at| IntervalSummary::idle(at * INTERVAL)).collect();
+    let mut seconds: Vec<IntervalSummary> = (0..whole)
+        .map(|at| IntervalSummary::idle(at * INTERVAL))
+        .collect();
     for (step, shift) in steps.iter().zip(shifts) {
-        for own in step.intervals.iter().filter(|own| own.length_ns == INTERVAL) {
+        for own in step
+            .intervals
+            .iter()
+            .filter(|own| own.length_ns == INTERVAL)
+        {
             let at = (own.start_ns / INTERVAL).checked_sub(*shift);
-            let Some(second) = at.and_then(|at| seconds.get_mut(usize::try_from(at).ok()?)) else { continue };
+            let Some(second) = at.and_then(|at| seconds.get_mut(usize::try_from(at).ok()?)) else {
+                continue;
+            };
             second.ok = second.ok.saturating_add(own.ok);
             second.errors = second.errors.saturating_add(own.errors);
             // Of quantiles there is no sum; the longest of all is the longest of each.

@@ -26,7 +26,10 @@ pub struct Chart {
 impl Chart {
     /// The name of its file, without `.svg`.
     pub fn file_stem(&self) -> String {
-        self.variant.map_or_else(|| self.kind.to_owned(), |variant| format!("{}-{variant}", self.kind))
+        self.variant.map_or_else(
+            || self.kind.to_owned(),
+            |variant| format!("{}-{variant}", self.kind),
+        )
     }
 
     /// The chart as an SVG file that needs nothing else.
@@ -53,7 +56,10 @@ impl Chart {
 
     /// The points in all panels.
     pub(super) fn points(&self) -> impl Iterator<Item = &Point> {
-        self.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points)
+        self.panels
+            .iter()
+            .flat_map(|panel| &panel.series)
+            .flat_map(|series| &series.points)
     }
 }
 
@@ -75,7 +81,11 @@ impl Panel {
     pub(super) fn shown(&self, point: &Point) -> String {
         let value = self.unit.shown(point.at);
         match point.range {
-            Some([low, high]) => format!("{value} ({} to {})", self.unit.shown(low), self.unit.shown(high)),
+            Some([low, high]) => format!(
+                "{value} ({} to {})",
+                self.unit.shown(low),
+                self.unit.shown(high)
+            ),
             None => value,
         }
     }
@@ -140,7 +150,13 @@ impl Point {
     /// A point drawn at the file's number.
     pub(super) fn new(x: impl Into<Exact>, y: impl Into<Exact>) -> Self {
         let y = y.into();
-        Self { x: x.into(), at: y.value(), y, range: None, mark: Mark::Dot }
+        Self {
+            x: x.into(),
+            at: y.value(),
+            y,
+            range: None,
+            mark: Mark::Dot,
+        }
     }
 
     pub(super) fn with_range(self, range: Option<[f64; 2]>) -> Self {
@@ -168,7 +184,10 @@ pub enum Mark {
 
 impl Mark {
     /// A bar from 0 in the colour of its series.
-    pub(super) const BAR: Self = Self::Bar { from: 0.0, colour: None };
+    pub(super) const BAR: Self = Self::Bar {
+        from: 0.0,
+        colour: None,
+    };
 }
 
 /// What stands in a result file. Its text form is the file's.

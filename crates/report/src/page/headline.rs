@@ -45,12 +45,20 @@ pub(super) fn section(runs: &[Run]) -> Markup {
 
 /// The command's name: the first word after the program's that is no flag.
 pub(super) fn command(run: &Run) -> &str {
-    run.command_line.iter().skip(1).find(|word| !word.starts_with('-')).map_or("run", String::as_str)
+    run.command_line
+        .iter()
+        .skip(1)
+        .find(|word| !word.starts_with('-'))
+        .map_or("run", String::as_str)
 }
 
 /// What was measured, each once, in order.
 fn targets(run: &Run) -> Vec<&str> {
-    let all = run.steps.iter().map(|step| step.target.as_str()).chain(run.bulk.iter().map(|step| step.target.as_str()));
+    let all = run
+        .steps
+        .iter()
+        .map(|step| step.target.as_str())
+        .chain(run.bulk.iter().map(|step| step.target.as_str()));
     let mut seen = BTreeSet::new();
     all.filter(|target| seen.insert(*target)).collect()
 }
@@ -81,7 +89,10 @@ fn verdict(run: &Run) -> Markup {
 
 /// The numbers most asked for.
 fn figures(run: &Run) -> Markup {
-    let peak = run.steps.iter().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
+    let peak = run
+        .steps
+        .iter()
+        .max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
     let bulk = run
         .bulk
         .iter()

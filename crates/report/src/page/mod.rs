@@ -90,17 +90,28 @@ pub fn charts(runs: &[Run]) -> Vec<Chart> {
 /// # Errors
 /// [`SaveError`]; charts before the one that failed are there.
 pub fn save_charts(runs: &[Run], folder: &Path) -> Result<usize, SaveError> {
-    fs::create_dir_all(folder).map_err(|reason| SaveError { path: folder.to_owned(), reason })?;
+    fs::create_dir_all(folder).map_err(|reason| SaveError {
+        path: folder.to_owned(),
+        reason,
+    })?;
     let charts = charts(runs);
     for chart in &charts {
-        write_atomically(&folder.join(chart.file_stem()).with_extension("svg"), chart.svg().as_bytes())?;
+        write_atomically(
+            &folder.join(chart.file_stem()).with_extension("svg"),
+            chart.svg().as_bytes(),
+        )?;
     }
     Ok(charts.len())
 }
 
 /// Neither HTML nor XML may hold control characters, which a file's text may.
 fn legible(text: &str) -> String {
-    let legible =
-        |c: char| if (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c };
+    let legible = |c: char| {
+        if (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}') {
+            '\u{fffd}'
+        } else {
+            c
+        }
+    };
     text.chars().map(legible).collect()
 }

@@ -36,11 +36,18 @@ pub struct Span {
 
 impl Span {
     /// An axis with room for all `values`, drawn from the first to the second of `places`, with about `most` ticks.
-    pub fn new(scale: Scale, values: impl Iterator<Item = f64>, places: [f64; 2], most: usize) -> Self {
+    pub fn new(
+        scale: Scale,
+        values: impl Iterator<Item = f64>,
+        places: [f64; 2],
+        most: usize,
+    ) -> Self {
         let usable = |value: &f64| value.is_finite() && (scale != Scale::Log || *value > 0.0);
         let [low, high] = values
             .filter(usable)
-            .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(value), high.max(value)]);
+            .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| {
+                [low.min(value), high.max(value)]
+            });
         let (ends, ticks) = match scale {
             Scale::Linear => linear(low.min(0.0), high.max(0.0), most),
             Scale::Log if low > high => ([1.0, 10.0], vec![1.0, 10.0]),
@@ -50,7 +57,12 @@ impl Span {
             }
             Scale::Nines => nines(high),
         };
-        Self { scale, ends, places, ticks }
+        Self {
+            scale,
+            ends,
+            places,
+            ticks,
+        }
     }
 
     /// Where `value` is drawn.
@@ -67,7 +79,9 @@ impl Span {
 
     /// Ends a linear axis at its values, not at the next ticks.
     pub fn tighten(&mut self, values: impl Iterator<Item = f64>) {
-        let [low, high] = values.fold([0.0, 0.0], |[low, high]: [f64; 2], value| [low.min(value), high.max(value)]);
+        let [low, high] = values.fold([0.0, 0.0], |[low, high]: [f64; 2], value| {
+            [low.min(value), high.max(value)]
+        });
         if low < high {
             self.ends = [low, high];
             self.ticks.retain(|tick| (low..=high).contains(tick));
@@ -92,7 +106,11 @@ impl Span {
 
 /// From 0, or below it, to a tick at or beyond `high`.
 fn linear(low: f64, high: f64, most: usize) -> ([f64; 2], Vec<f64>) {
-    let (low, high) = if (1e-9..=1e300).contains(&(high - low)) { (low, high) } else { (0.0, 1.0) };
+    let (low, high) = if (1e-9..=1e300).contains(&(high - low)) {
+        (low, high)
+    } else {
+        (0.0, 1.0)
+    };
     let step = nice((high - low) / most.max(1) as f64);
     let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
     let ticks: Vec<f64> = (first..=last).map(|tick| tick as f64 * step).collect();
@@ -102,7 +120,11 @@ fn linear(low: f64, high: f64, most: usize) -> ([f64; 2], Vec<f64>) {
 /// 1, 2, 2.5 or 5 times a power of ten, not below `rough`.
 fn nice(rough: f64) -> f64 {
     let power = 10_f64.powf(rough.log10().floor());
-    [1.0, 2.0, 2.5, 5.0].iter().map(|factor| factor * power).find(|step| *step >= rough * 0.999).unwrap_or(power * 10.0)
+    [1.0, 2.0, 2.5, 5.0]
+        .iter()
+        .map(|factor| factor * power)
+        .find(|step| *step >= rough * 0.999)
+        .unwrap_or(power * 10.0)
 }
 
 /// The powers of ten; where there are few, 1, 2 and 5 times them; where even those are few, what is nice.
@@ -111,25 +133,53 @@ fn logarithmic(low: f64, high: f64, most: usize) -> ([f64; 2], Vec<f64>) {
     let inside = |tick: &f64| (low..=high).contains(tick);
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let of = |factors: &[f64], every: usize| -> Vec<f64> {
-        let powers = (first..=last).step_by(every).map(|power| 10_f64.powi(power));
-        powers.flat_map(|power| factors.iter().map(move |factor| factor * power)).filter(inside).collect()
+        let powers = (first..=last)
+            .step_by(every)
+            .map(|power| 10_f64.powi(power));
+        powers
+            .flat_map(|power| factors.iter().map(move |factor| factor * power))
+            .filter(inside)
+            .collect()
     };
     let fine = of(&[1.0, 2.0, 5.0], 1);
     if fine.len() < 3 {
         let step = nice((high - low) / most.clamp(1, 4) as f64);
         let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
-        return (ends, (first..=last).map(|tick| tick as f64 * step).collect());
+        return (
+            ends,
+            (first..=last).map(|tick| tick as f64 * step).collect(),
+        );
     }
-    let ticks = if fine.len() <= most + 1 { fine } else { of(&[1.0], 1) };
+    let ticks = if fine.len() <= most + 1 {
+        fine
+    } else {
+        of(&[1.0], 1)
+    };
     let every = ticks.len().div_ceil(most.max(1)).max(1);
-    (ends, if ticks.len() <= most + 1 { ticks } else { of(&[1.0], every) })
+    (
+        ends,
+        if ticks.len() <= most + 1 {
+            ticks
+        } else {
+            of(&[1.0], every)
+        },
+    )
 }
 
 /// From 0 % on, a tick at 50 % and at each further nine.
 fn nines(high: f64) -> ([f64; 2], Vec<f64>) {
-    let all = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999];
-    let high = if high.is_finite() { high.clamp(90.0, 99.999_999) } else { 90.0 };
-    ([0.0, high], all.into_iter().filter(|tick| *tick <= high).collect())
+    let all = [
+        0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999,
+    ];
+    let high = if high.is_finite() {
+        high.clamp(90.0, 99.999_999)
+    } else {
+        90.0
+    };
+    (
+        [0.0, high],
+        all.into_iter().filter(|tick| *tick <= high).collect(),
+    )
 }
 
 #[cfg(test)]
@@ -137,27 +187,47 @@ mod tests {
     use super::*;
 
     fn ticks(scale: Scale, values: &[f64]) -> Vec<f64> {
-        Span::new(scale, values.iter().copied(), [0.0, 100.0], 5).ticks().to_vec()
+        Span::new(scale, values.iter().copied(), [0.0, 100.0], 5)
+            .ticks()
+            .to_vec()
     }
 
     #[test]
     fn ticks_are_round_numbers_around_the_values() {
-        assert_eq!(ticks(Scale::Linear, &[80_016.0, 12.0]), [0.0, 20_000.0, 40_000.0, 60_000.0, 80_000.0, 100_000.0]);
-        assert_eq!(ticks(Scale::Linear, &[-3.0, 7.0]), [-4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 8.0]);
+        assert_eq!(
+            ticks(Scale::Linear, &[80_016.0, 12.0]),
+            [0.0, 20_000.0, 40_000.0, 60_000.0, 80_000.0, 100_000.0]
+        );
+        assert_eq!(
+            ticks(Scale::Linear, &[-3.0, 7.0]),
+            [-4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 8.0]
+        );
         assert_eq!(ticks(Scale::Log, &[1.0, 900.0]), [1.0, 10.0, 100.0]);
         assert_eq!(ticks(Scale::Log, &[2.0, 9.0]), [2.5, 5.0, 7.5]);
-        assert_eq!(ticks(Scale::Nines, &[50.0, 99.9]), [0.0, 50.0, 90.0, 99.0, 99.9]);
+        assert_eq!(
+            ticks(Scale::Nines, &[50.0, 99.9]),
+            [0.0, 50.0, 90.0, 99.0, 99.9]
+        );
     }
 
     #[test]
     fn values_that_no_axis_has_room_for_do_no_harm() {
         let extreme: [&[f64]; 4] = [&[5e-324], &[1e-12, 5e-324], &[f64::MAX], &[5e-324, 1e308]];
-        for values in [&[][..], &[0.0], &[f64::NAN, f64::INFINITY], &[5.0, 5.0]].into_iter().chain(extreme) {
+        for values in [&[][..], &[0.0], &[f64::NAN, f64::INFINITY], &[5.0, 5.0]]
+            .into_iter()
+            .chain(extreme)
+        {
             for scale in [Scale::Linear, Scale::Log, Scale::Nines] {
                 let span = Span::new(scale, values.iter().copied(), [10.0, 20.0], 5);
                 assert!(span.ticks().len() < 20);
-                assert!((10.0..=20.0).contains(&span.place(5.0)), "{scale:?} {values:?}");
-                assert!((10.0..=20.0).contains(&span.place(0.0)), "{scale:?} {values:?}");
+                assert!(
+                    (10.0..=20.0).contains(&span.place(5.0)),
+                    "{scale:?} {values:?}"
+                );
+                assert!(
+                    (10.0..=20.0).contains(&span.place(0.0)),
+                    "{scale:?} {values:?}"
+                );
             }
         }
     }

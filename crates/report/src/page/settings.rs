@@ -40,14 +40,26 @@ pub(super) fn section(runs: &[Run]) -> Markup {
 
 /// What all rows share, as a list; what differs, as a table.
 fn rows(title: &str, rows: &[Row]) -> Markup {
-    let Some(first) = rows.first() else { return html! {} };
-    let same = |name: &str| rows.iter().all(|row| row.settings.get(name) == first.settings.get(name));
-    let mut names: Vec<&str> = rows.iter().flat_map(|row| row.settings.keys()).map(String::as_str).collect();
+    let Some(first) = rows.first() else {
+        return html! {};
+    };
+    let same = |name: &str| {
+        rows.iter()
+            .all(|row| row.settings.get(name) == first.settings.get(name))
+    };
+    let mut names: Vec<&str> = rows
+        .iter()
+        .flat_map(|row| row.settings.keys())
+        .map(String::as_str)
+        .collect();
     names.sort_unstable();
     names.dedup();
-    let (common, different): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| same(name));
-    let shared: Settings =
-        common.iter().filter_map(|name| Some(((*name).to_owned(), first.settings.get(*name)?.clone()))).collect();
+    let (common, different): (Vec<&str>, Vec<&str>) =
+        names.into_iter().partition(|name| same(name));
+    let shared: Settings = common
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), first.settings.get(*name)?.clone())))
+        .collect();
     html! {
         h3 { (title) }
         div."wide" {
@@ -94,7 +106,11 @@ fn step(step: &Step) -> Row {
     settings.extend(security(step.security.as_ref()));
     let times = &step.summary.response_time;
     let rate = thousands(step.summary.rate);
-    let half = step.summary.precision.rate_half_width.map_or(String::new(), |half| format!(" ± {}", thousands(half)));
+    let half = step
+        .summary
+        .precision
+        .rate_half_width
+        .map_or(String::new(), |half| format!(" ± {}", thousands(half)));
     let micros = |percent: f64| nanos_as_micros(times.quantile(percent));
     let failures: Vec<String> = step
         .summary
@@ -109,14 +125,36 @@ fn step(step: &Step) -> Row {
         ("p99 µs", micros(99.0)),
         ("p99.9 µs", micros(99.9)),
         ("max µs", nanos_as_micros(times.max)),
-        ("tm99.9 µs", optional(times.trimmed_mean.map(|time| time / 1e3))),
+        (
+            "tm99.9 µs",
+            optional(times.trimmed_mean.map(|time| time / 1e3)),
+        ),
         ("sd µs", optional(times.sd.map(|time| time / 1e3))),
-        ("client CPU µs", optional(step.cost.client_cpu_us_per_request)),
-        ("server CPU µs", optional(step.cost.server_cpu_us_per_request())),
+        (
+            "client CPU µs",
+            optional(step.cost.client_cpu_us_per_request),
+        ),
+        (
+            "server CPU µs",
+            optional(step.cost.server_cpu_us_per_request()),
+        ),
         ("ok", thousands(step.summary.accounting.ok as f64)),
-        ("failed", if failures.is_empty() { "0".to_owned() } else { failures.join(", ") }),
-        ("no reply", thousands(step.summary.accounting.in_flight as f64)),
-        ("not sent", thousands(step.summary.accounting.not_sent as f64)),
+        (
+            "failed",
+            if failures.is_empty() {
+                "0".to_owned()
+            } else {
+                failures.join(", ")
+            },
+        ),
+        (
+            "no reply",
+            thousands(step.summary.accounting.in_flight as f64),
+        ),
+        (
+            "not sent",
+            thousands(step.summary.accounting.not_sent as f64),
+        ),
         ("reconnects", thousands(step.reconnects as f64)),
     ];
     Row { settings, results }
@@ -127,15 +165,31 @@ fn bulk(step: &BulkStep) -> Row {
     settings.insert("target".to_owned(), step.target.clone());
     settings.insert("status".to_owned(), status(step.status));
     settings.extend(security(step.security.as_ref()));
-    let of = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+    let of =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
     let summary = step.summary.as_ref();
     let results = vec![
         ("runs", step.runs.len().to_string()),
-        ("GiB/s", of(summary.map(|summary| summary.gib_per_second.mean))),
-        ("±", of(summary.and_then(|summary| summary.gib_per_second.half_width))),
-        ("first byte ms", of(summary.map(|summary| summary.first_byte_seconds * 1e3))),
-        ("client CPU s/GiB", of(summary.and_then(|summary| summary.client_cpu_seconds_per_gib))),
-        ("server CPU s/GiB", of(summary.and_then(|summary| summary.server_cpu_seconds_per_gib))),
+        (
+            "GiB/s",
+            of(summary.map(|summary| summary.gib_per_second.mean)),
+        ),
+        (
+            "±",
+            of(summary.and_then(|summary| summary.gib_per_second.half_width)),
+        ),
+        (
+            "first byte ms",
+            of(summary.map(|summary| summary.first_byte_seconds * 1e3)),
+        ),
+        (
+            "client CPU s/GiB",
+            of(summary.and_then(|summary| summary.client_cpu_seconds_per_gib)),
+        ),
+        (
+            "server CPU s/GiB",
+            of(summary.and_then(|summary| summary.server_cpu_seconds_per_gib)),
+        ),
         ("failed", step.errors.values().sum::<u64>().to_string()),
     ];
     Row { settings, results }
@@ -145,9 +199,20 @@ fn environment(run: &Run) -> Settings {
     let mut environment = fields(&run.environment);
     environment.insert("status".to_owned(), status(run.status));
     environment.insert("started at".to_owned(), run.started_at.clone());
-    environment.insert("tool".to_owned(), format!("{} {}", run.tool.name, run.tool.version));
-    environment.extend(run.tool.commit.clone().map(|commit| ("commit".to_owned(), commit)));
-    environment.extend(run.order_seed.map(|seed| ("order seed".to_owned(), seed.to_string())));
+    environment.insert(
+        "tool".to_owned(),
+        format!("{} {}", run.tool.name, run.tool.version),
+    );
+    environment.extend(
+        run.tool
+            .commit
+            .clone()
+            .map(|commit| ("commit".to_owned(), commit)),
+    );
+    environment.extend(
+        run.order_seed
+            .map(|seed| ("order seed".to_owned(), seed.to_string())),
+    );
     environment
 }
 
@@ -160,16 +225,23 @@ fn status(status: Status) -> String {
 
 fn security(security: Option<&Security>) -> Settings {
     let fields = security.map(fields).unwrap_or_default();
-    fields.into_iter().map(|(name, value)| (format!("security: {name}"), value)).collect()
+    fields
+        .into_iter()
+        .map(|(name, value)| (format!("security: {name}"), value))
+        .collect()
 }
 
 /// The fields of a part of the file, so that none is forgotten; those of a map within it stand beside them.
 fn fields(part: &impl Serialize) -> Settings {
     let mut found = Settings::new();
-    let Ok(Value::Object(fields)) = serde_json::to_value(part) else { return found };
+    let Ok(Value::Object(fields)) = serde_json::to_value(part) else {
+        return found;
+    };
     for (name, value) in fields {
         match value {
-            Value::Object(inner) => found.extend(inner.into_iter().map(|(name, value)| (name, text(&value)))),
+            Value::Object(inner) => {
+                found.extend(inner.into_iter().map(|(name, value)| (name, text(&value))))
+            }
             value => {
                 found.insert(name, text(&value));
             }
@@ -204,6 +276,9 @@ mod tests {
     #[test]
     fn a_command_line_can_be_pasted_into_a_shell() {
         let words = ["netping", "tcp://h:1", "p99>2ms", "it's", ""].map(str::to_owned);
-        assert_eq!(command_line(&words), r"netping tcp://h:1 'p99>2ms' 'it'\''s' ''");
+        assert_eq!(
+            command_line(&words),
+            r"netping tcp://h:1 'p99>2ms' 'it'\''s' ''"
+        );
     }
 }

@@ -30,7 +30,12 @@ pub(super) fn strands(runs: &[Run]) -> Vec<Strand<'_>> {
             let variant = variant(&splits, step);
             let place = *known.entry((subject(step), variant)).or_insert_with(|| {
                 let name = of_run(runs, at, &(name(run, step) + &named(variant)));
-                strands.push(Strand { name, colour: strands.len(), run: at, steps: Vec::new() });
+                strands.push(Strand {
+                    name,
+                    colour: strands.len(),
+                    run: at,
+                    steps: Vec::new(),
+                });
                 strands.len() - 1
             });
             strands[place].steps.push(step);
@@ -59,27 +64,44 @@ struct Split {
 /// What tells a target's strands apart, for closed loops and for open ones.
 fn splits(run: &Run) -> BTreeMap<(Subject<'_>, bool), Split> {
     let mut callers: BTreeMap<(Subject<'_>, Option<u64>), BTreeSet<usize>> = BTreeMap::new();
-    let mut connections: BTreeMap<(Subject<'_>, Option<u64>, usize), BTreeSet<usize>> = BTreeMap::new();
+    let mut connections: BTreeMap<(Subject<'_>, Option<u64>, usize), BTreeSet<usize>> =
+        BTreeMap::new();
     for step in &run.steps {
         let (settings, rate) = (&step.settings, step.settings.planned_rate.map(f64::to_bits));
-        callers.entry((subject(step), rate)).or_default().insert(settings.callers);
-        connections.entry((subject(step), rate, settings.callers)).or_default().insert(settings.connections);
+        callers
+            .entry((subject(step), rate))
+            .or_default()
+            .insert(settings.callers);
+        connections
+            .entry((subject(step), rate, settings.callers))
+            .or_default()
+            .insert(settings.connections);
     }
     let mut splits: BTreeMap<(Subject<'_>, bool), Split> = BTreeMap::new();
     for ((subject, rate), values) in callers {
         // In a closed loop, callers are the load itself.
-        splits.entry((subject, rate.is_some())).or_default().callers |= rate.is_some() && values.len() > 1;
+        splits.entry((subject, rate.is_some())).or_default().callers |=
+            rate.is_some() && values.len() > 1;
     }
     for ((subject, rate, _), values) in connections {
-        splits.entry((subject, rate.is_some())).or_default().connections |= values.len() > 1;
+        splits
+            .entry((subject, rate.is_some()))
+            .or_default()
+            .connections |= values.len() > 1;
     }
     splits
 }
 
 fn variant(splits: &BTreeMap<(Subject<'_>, bool), Split>, step: &Step) -> Variant {
     let settings = &step.settings;
-    let split = splits.get(&(subject(step), settings.planned_rate.is_some())).copied().unwrap_or_default();
-    (split.callers.then_some(settings.callers), split.connections.then_some(settings.connections))
+    let split = splits
+        .get(&(subject(step), settings.planned_rate.is_some()))
+        .copied()
+        .unwrap_or_default();
+    (
+        split.callers.then_some(settings.callers),
+        split.connections.then_some(settings.connections),
+    )
 }
 
 /// What a variant adds to a name: `, 64 callers, 16 connections`.
@@ -92,14 +114,28 @@ fn named((callers, connections): Variant) -> String {
 
 /// `name`, with the run that it is of where there are several.
 pub(super) fn of_run(runs: &[Run], at: usize, name: &str) -> String {
-    if runs.len() > 1 { format!("run {}: {name}", at + 1) } else { name.to_owned() }
+    if runs.len() > 1 {
+        format!("run {}: {name}", at + 1)
+    } else {
+        name.to_owned()
+    }
 }
 
 /// Its label, with the target where the label has several; the target where it has none.
 fn name(run: &Run, step: &Step) -> String {
-    let Some(label) = &step.label else { return step.target.clone() };
-    let alone = run.steps.iter().filter(|other| other.label == step.label).all(|other| other.target == step.target);
-    if alone { label.clone() } else { format!("{label}, {}", step.target) }
+    let Some(label) = &step.label else {
+        return step.target.clone();
+    };
+    let alone = run
+        .steps
+        .iter()
+        .filter(|other| other.label == step.label)
+        .all(|other| other.target == step.target);
+    if alone {
+        label.clone()
+    } else {
+        format!("{label}, {}", step.target)
+    }
 }
 
 impl<'a> Strand<'a> {
@@ -109,10 +145,18 @@ impl<'a> Strand<'a> {
         for step in &self.steps {
             let settings = &step.settings;
             let rate = settings.planned_rate.map(f64::to_bits);
-            loads.entry((settings.callers, rate, settings.connections)).or_default().push(step);
+            loads
+                .entry((settings.callers, rate, settings.connections))
+                .or_default()
+                .push(step);
         }
-        let mean = |steps: &[&Step]| steps.iter().map(|step| step.summary.rate).sum::<f64>() / steps.len() as f64;
-        loads.into_values().max_by(|a, b| mean(a).total_cmp(&mean(b))).unwrap_or_default()
+        let mean = |steps: &[&Step]| {
+            steps.iter().map(|step| step.summary.rate).sum::<f64>() / steps.len() as f64
+        };
+        loads
+            .into_values()
+            .max_by(|a, b| mean(a).total_cmp(&mean(b)))
+            .unwrap_or_default()
     }
 }
 
@@ -142,15 +186,28 @@ mod tests {
     fn found(steps: Vec<Step>) -> Vec<(String, Vec<u32>)> {
         let runs = [sample::run(steps)];
         let rates = |steps: &[&Step]| steps.iter().map(|step| step.summary.rate as u32).collect();
-        strands(&runs).into_iter().map(|strand| (strand.name, rates(&strand.steps))).collect()
+        strands(&runs)
+            .into_iter()
+            .map(|strand| (strand.name, rates(&strand.steps)))
+            .collect()
     }
 
     #[test]
     fn other_connections_are_no_other_trial() {
-        let steps = [(64, 1, 10.0), (64, 16, 20.0), (512, 1, 30.0), (512, 16, 40.0), (64, 16, 22.0)];
-        let steps = steps.map(|(callers, connections, rate)| step(callers, connections, None, rate)).to_vec();
-        let expected =
-            [("t, 1 connection".to_owned(), vec![10, 30]), ("t, 16 connections".to_owned(), vec![20, 40, 22])];
+        let steps = [
+            (64, 1, 10.0),
+            (64, 16, 20.0),
+            (512, 1, 30.0),
+            (512, 16, 40.0),
+            (64, 16, 22.0),
+        ];
+        let steps = steps
+            .map(|(callers, connections, rate)| step(callers, connections, None, rate))
+            .to_vec();
+        let expected = [
+            ("t, 1 connection".to_owned(), vec![10, 30]),
+            ("t, 16 connections".to_owned(), vec![20, 40, 22]),
+        ];
         assert_eq!(found(steps), expected);
     }
 
@@ -172,7 +229,9 @@ mod tests {
 
     #[test]
     fn a_sweep_whose_callers_have_connections_of_their_own_is_one_strand() {
-        let steps = [1, 4, 16].map(|callers| step(callers, callers, None, 7.0)).to_vec();
+        let steps = [1, 4, 16]
+            .map(|callers| step(callers, callers, None, 7.0))
+            .to_vec();
         assert_eq!(found(steps), [("t".to_owned(), vec![7, 7, 7])]);
     }
 
@@ -181,7 +240,11 @@ mod tests {
         let steps = [(16, 8, 10.0), (64, 8, 30.0), (64, 8, 34.0)]
             .map(|(callers, connections, rate)| step(callers, connections, None, rate));
         let runs = [sample::run(steps.to_vec())];
-        let best: Vec<u32> = strands(&runs)[0].best().iter().map(|step| step.summary.rate as u32).collect();
+        let best: Vec<u32> = strands(&runs)[0]
+            .best()
+            .iter()
+            .map(|step| step.summary.rate as u32)
+            .collect();
         assert_eq!(best, [30, 34]);
     }
 }

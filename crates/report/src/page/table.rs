@@ -52,7 +52,11 @@ fn lines(chart: &Chart) -> Vec<Line<'_>> {
                 let nth = seen.entry((&series.name, x.clone())).or_default();
                 let at = *known.entry((&series.name, x, *nth)).or_insert_with(|| {
                     let cells = vec![None; chart.panels.len()];
-                    lines.push(Line { series: &series.name, x: shown(&panel.form, point), cells });
+                    lines.push(Line {
+                        series: &series.name,
+                        x: shown(&panel.form, point),
+                        cells,
+                    });
                     lines.len() - 1
                 });
                 *nth += 1;
@@ -103,8 +107,12 @@ mod tests {
             keys: vec![],
             panels,
         };
-        let cells: Vec<Vec<Option<String>>> = lines(&chart).into_iter().map(|line| line.cells).collect();
+        let cells: Vec<Vec<Option<String>>> =
+            lines(&chart).into_iter().map(|line| line.cells).collect();
         let cell = |text: &str| Some(text.to_owned());
-        assert_eq!(cells, [[cell("1 req/s"), cell("3 req/s")], [cell("2 req/s"), None]]);
+        assert_eq!(
+            cells,
+            [[cell("1 req/s"), cell("3 req/s")], [cell("2 req/s"), None]]
+        );
     }
 }

@@ -61,7 +61,11 @@ fn duration(nanoseconds: f64, text: fn(f64) -> String) -> String {
 /// `64 callers`, `1 caller`.
 pub(super) fn counted(number: f64, things: &str) -> String {
     let number = thousands(number);
-    let thing = if number == "1" { things.strip_suffix('s').unwrap_or(things) } else { things };
+    let thing = if number == "1" {
+        things.strip_suffix('s').unwrap_or(things)
+    } else {
+        things
+    };
     format!("{number} {thing}")
 }
 
@@ -87,12 +91,30 @@ mod tests {
 
     #[test]
     fn numbers_carry_the_unit_that_suits_them() {
-        let nanos = [0.0, 750.0, 7516.0, 664_063.0, 21_069_823.0, 5e9, -7516.0].map(|time| Unit::Nanos.shown(time));
-        assert_eq!(nanos, ["0", "750 ns", "7.52 µs", "664 µs", "21.1 ms", "5.00 s", "-7.52 µs"]);
+        let nanos = [0.0, 750.0, 7516.0, 664_063.0, 21_069_823.0, 5e9, -7516.0]
+            .map(|time| Unit::Nanos.shown(time));
+        assert_eq!(
+            nanos,
+            [
+                "0",
+                "750 ns",
+                "7.52 µs",
+                "664 µs",
+                "21.1 ms",
+                "5.00 s",
+                "-7.52 µs"
+            ]
+        );
         assert_eq!(Unit::Micros.shown(11.11), "11.1 µs");
         assert_eq!(Unit::Rate.shown(1_236_012.4), "1,236,012 req/s");
-        assert_eq!([64.0, 1500.0, 1.2e6, 0.25].map(|tick| Unit::Rate.tick(tick)), ["64", "1,500", "1.2M", "0.25"]);
+        assert_eq!(
+            [64.0, 1500.0, 1.2e6, 0.25].map(|tick| Unit::Rate.tick(tick)),
+            ["64", "1,500", "1.2M", "0.25"]
+        );
         assert_eq!(Unit::Nanos.tick(2_500_000.0), "2.5 ms");
-        assert_eq!([4096.0, 1.0].map(|count| Unit::Count("callers").shown(count)), ["4,096 callers", "1 caller"]);
+        assert_eq!(
+            [4096.0, 1.0].map(|count| Unit::Count("callers").shown(count)),
+            ["4,096 callers", "1 caller"]
+        );
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use netping_report::{
-    Accounting, BulkRun, BulkSettings, BulkStep, BulkSummary, ConnectPhase, Cost, Direction, Distribution, Doubt,
-    Environment, ErrorKind, Estimate, Fairness, Histograms, IntervalSummary, Overhead, PerConnection, PhaseSummary,
-    PhaseTimes, Precision, Run, SCHEMA_VERSION, ServerDemand, Status, Step, StepSettings, Summary, Tool,
+    Accounting, BulkRun, BulkSettings, BulkStep, BulkSummary, ConnectPhase, Cost, Direction,
+    Distribution, Doubt, Environment, ErrorKind, Estimate, Fairness, Histograms, IntervalSummary,
+    Overhead, PerConnection, PhaseSummary, PhaseTimes, Precision, Run, SCHEMA_VERSION,
+    ServerDemand, Status, Step, StepSettings, Summary, Tool,
 };
 
 /// What would end an attribute or an element, or begin one.
@@ -35,8 +36,16 @@ pub fn run(command: &[&str], steps: Vec<Step>) -> Run {
         parts: Vec::new(),
         schema_version: SCHEMA_VERSION,
         status: Status::Complete,
-        tool: Tool { name: "netping".to_owned(), version: "0.1.0".to_owned(), commit: Some("0b60d618b830".to_owned()) },
-        command_line: ["netping"].iter().chain(command).map(|word| (*word).to_owned()).collect(),
+        tool: Tool {
+            name: "netping".to_owned(),
+            version: "0.1.0".to_owned(),
+            commit: Some("0b60d618b830".to_owned()),
+        },
+        command_line: ["netping"]
+            .iter()
+            .chain(command)
+            .map(|word| (*word).to_owned())
+            .collect(),
         started_at: "2026-11-21T14:39:19Z".to_owned(),
         environment: Environment {
             host: "client-1".to_owned(),
@@ -45,8 +54,12 @@ pub fn run(command: &[&str], steps: Vec<Step>) -> Run {
             cpus: 60,
             open_files: 1_048_576,
             system: BTreeMap::from(
-                [("clock_source", "tsc"), ("congestion_control", "bbr"), ("ephemeral_ports", "1024 65535")]
-                    .map(|(name, value)| (name.to_owned(), value.to_owned())),
+                [
+                    ("clock_source", "tsc"),
+                    ("congestion_control", "bbr"),
+                    ("ephemeral_ports", "1024 65535"),
+                ]
+                .map(|(name, value)| (name.to_owned(), value.to_owned())),
             ),
         },
         order_seed: None,
@@ -65,26 +78,72 @@ pub fn sweep(peak: f64) -> Run {
             steps.push(step(target, callers, None, rate, 6));
         }
     }
-    run(&["throughput", "tcp://server-1:8004", "grpc://server-1:8005", "-c", "1..1024x4", "-d", "6s"], steps)
+    run(
+        &[
+            "throughput",
+            "tcp://server-1:8004",
+            "grpc://server-1:8005",
+            "-c",
+            "1..1024x4",
+            "-d",
+            "6s",
+        ],
+        steps,
+    )
 }
 
 /// An open loop of rising rates, the last one too high.
 pub fn open() -> Run {
     let steps = [10_000.0, 20_000.0, 40_000.0, 80_000.0].map(|planned: f64| {
-        let mut step = step("tcp://server-1:8004", 64, Some(planned), planned.min(70_000.0), 8);
+        let mut step = step(
+            "tcp://server-1:8004",
+            64,
+            Some(planned),
+            planned.min(70_000.0),
+            8,
+        );
         if planned > 70_000.0 {
-            step.doubts = vec![Doubt::BehindSchedule { lag_p50: Some(2_500_000), not_sent: 1200, achieved: 0.875 }];
+            step.doubts = vec![Doubt::BehindSchedule {
+                lag_p50: Some(2_500_000),
+                not_sent: 1200,
+                achieved: 0.875,
+            }];
         }
         step
     });
-    run(&["throughput", "tcp://server-1:8004", "--rate", "10k..80kx2", "-d", "8s"], steps.into())
+    run(
+        &[
+            "throughput",
+            "tcp://server-1:8004",
+            "--rate",
+            "10k..80kx2",
+            "-d",
+            "8s",
+        ],
+        steps.into(),
+    )
 }
 
 /// Rungs: three rounds with one caller, then a sweep.
 pub fn ladder() -> Run {
-    let rungs = ["TCP, threads", "TCP, tokio", "TCP+PSK", "TCP+TLS", "TCP+mTLS", "QUIC", "gRPC", "gRPC+TLS"];
+    let rungs = [
+        "TCP, threads",
+        "TCP, tokio",
+        "TCP+PSK",
+        "TCP+TLS",
+        "TCP+mTLS",
+        "QUIC",
+        "gRPC",
+        "gRPC+TLS",
+    ];
     let rung = |at: usize, callers: usize, rate: f64| {
-        let mut step = step(&format!("tcp://127.0.0.1:{}", 40_001 + at), callers, None, rate, 1);
+        let mut step = step(
+            &format!("tcp://127.0.0.1:{}", 40_001 + at),
+            callers,
+            None,
+            rate,
+            1,
+        );
         step.label = Some(rungs[at].to_owned());
         step.doubts = vec![Doubt::SharedHost];
         step.intervals.truncate(1);
@@ -92,13 +151,18 @@ pub fn ladder() -> Run {
     };
     let mut steps = Vec::new();
     for round in 0..3 {
-        steps.extend((0..rungs.len()).map(|at| rung(at, 1, (60_000 / (at + 2) + round * 300) as f64)));
+        steps.extend(
+            (0..rungs.len()).map(|at| rung(at, 1, (60_000 / (at + 2) + round * 300) as f64)),
+        );
     }
     for at in 0..rungs.len() {
-        steps.extend(
-            [16, 64, 256]
-                .map(|callers| rung(at, callers, 400_000.0 / (at + 2) as f64 * (1.0 - 16.0 / (callers + 20) as f64))),
-        );
+        steps.extend([16, 64, 256].map(|callers| {
+            rung(
+                at,
+                callers,
+                400_000.0 / (at + 2) as f64 * (1.0 - 16.0 / (callers + 20) as f64),
+            )
+        }));
     }
     run(&["ladder"], steps)
 }
@@ -112,16 +176,32 @@ pub fn connect() -> Run {
         (ConnectPhase::Http2, 110_000),
         (ConnectPhase::FirstCall, 160_000),
     ];
-    let steps =
-        [("tcp://server-1:8004", &parts[..2]), ("grpc+tls://server-1:8005", &parts[..])].map(|(target, parts)| {
-            let mut step = step(target, 1, None, 800.0, 5);
-            let total: u64 = parts.iter().map(|(_, time)| time).sum();
-            let whole = (ConnectPhase::Total, total);
-            step.connect =
-                parts.iter().copied().chain([whole]).map(|(phase, time)| (phase, times(2000, time, 7))).collect();
-            step
-        });
-    run(&["connect", "tcp://server-1:8004", "grpc+tls://server-1:8005", "-n", "4000"], steps.into())
+    let steps = [
+        ("tcp://server-1:8004", &parts[..2]),
+        ("grpc+tls://server-1:8005", &parts[..]),
+    ]
+    .map(|(target, parts)| {
+        let mut step = step(target, 1, None, 800.0, 5);
+        let total: u64 = parts.iter().map(|(_, time)| time).sum();
+        let whole = (ConnectPhase::Total, total);
+        step.connect = parts
+            .iter()
+            .copied()
+            .chain([whole])
+            .map(|(phase, time)| (phase, times(2000, time, 7)))
+            .collect();
+        step
+    });
+    run(
+        &[
+            "connect",
+            "tcp://server-1:8004",
+            "grpc+tls://server-1:8005",
+            "-n",
+            "4000",
+        ],
+        steps.into(),
+    )
 }
 
 /// Bulk streams of two directions and chunk sizes; one whose every run failed.
@@ -158,12 +238,31 @@ pub fn bulk() -> Run {
             client_cpu_seconds_per_gib: Some(0.28),
             server_cpu_seconds_per_gib: Some(0.31),
         }),
-        errors: if speeds.is_empty() { BTreeMap::from([(ErrorKind::Reset, 3)]) } else { BTreeMap::new() },
+        errors: if speeds.is_empty() {
+            BTreeMap::from([(ErrorKind::Reset, 3)])
+        } else {
+            BTreeMap::new()
+        },
         security: None,
-        doubts: if speeds.is_empty() { vec![Doubt::Errors { share: 1.0 }] } else { Vec::new() },
+        doubts: if speeds.is_empty() {
+            vec![Doubt::Errors { share: 1.0 }]
+        } else {
+            Vec::new()
+        },
     };
-    let mut run =
-        run(&["bulk", "grpc://server-1:8005", "--size", "1GiB", "--chunk", "64KiB,256KiB", "-n", "4"], Vec::new());
+    let mut run = run(
+        &[
+            "bulk",
+            "grpc://server-1:8005",
+            "--size",
+            "1GiB",
+            "--chunk",
+            "64KiB,256KiB",
+            "-n",
+            "4",
+        ],
+        Vec::new(),
+    );
     run.bulk = vec![
         step(Direction::Down, 64 << 10, &[3.01, 2.94, 3.12, 3.05]),
         step(Direction::Down, 256 << 10, &[3.41, 3.44, 3.38, 3.36]),
@@ -177,12 +276,27 @@ pub fn bulk() -> Run {
 pub fn overheads() -> Run {
     let paths = [("direct", 0.0), ("netping-proxy", 20.0), ("nginx", 85.0)];
     let steps = paths.map(|(label, added)| {
-        let mut step = step("tcp://server-1:8004", 50, Some(10_000.0), 10_000.0 - added, 5);
+        let mut step = step(
+            "tcp://server-1:8004",
+            50,
+            Some(10_000.0),
+            10_000.0 - added,
+            5,
+        );
         step.label = Some(label.to_owned());
         step
     });
-    let mut run =
-        run(&["proxy", "tcp://server-1:8004", "--via", "nginx=tcp://server-1:8011", "--rate", "10k"], steps.into());
+    let mut run = run(
+        &[
+            "proxy",
+            "tcp://server-1:8004",
+            "--via",
+            "nginx=tcp://server-1:8011",
+            "--rate",
+            "10k",
+        ],
+        steps.into(),
+    );
     for (via, added) in &paths[1..] {
         for (measure, factor) in [("p50", 1.0), ("p99", 3.5), ("max", 40.0)] {
             let added_us = added * factor;
@@ -206,14 +320,32 @@ pub fn overheads() -> Run {
 pub fn trials() -> Run {
     let mut steps = Vec::new();
     for trial in 1..=5 {
-        for (at, target) in
-            ["tcp://server-1:8004", "tcp+tls://server-1:8014", "tcp+psk://server-1:8024"].iter().enumerate()
+        for (at, target) in [
+            "tcp://server-1:8004",
+            "tcp+tls://server-1:8014",
+            "tcp+psk://server-1:8024",
+        ]
+        .iter()
+        .enumerate()
         {
             let rate = 80_000.0 - at as f64 * 9000.0 + f64::from(trial * 7919 % 5) * 700.0;
-            steps.push(Step { trial, ..step(target, 64, None, rate, 3) });
+            steps.push(Step {
+                trial,
+                ..step(target, 64, None, rate, 3)
+            });
         }
     }
-    let mut run = run(&["throughput", "tcp://server-1:8004", "-c", "64", "--trials", "5"], steps);
+    let mut run = run(
+        &[
+            "throughput",
+            "tcp://server-1:8004",
+            "-c",
+            "64",
+            "--trials",
+            "5",
+        ],
+        steps,
+    );
     run.order_seed = Some(1);
     run
 }
@@ -224,7 +356,10 @@ pub fn shared() -> Run {
     for trial in [1, 2] {
         for callers in [64, 512] {
             for connections in [1, 16] {
-                let rate = 40_000.0 + 5000.0 * connections as f64 + callers as f64 + f64::from(trial) * 100.0;
+                let rate = 40_000.0
+                    + 5000.0 * connections as f64
+                    + callers as f64
+                    + f64::from(trial) * 100.0;
                 let mut step = step("grpc://server-1:8005", callers, None, rate, 3);
                 (step.trial, step.settings.connections) = (trial, connections);
                 steps.push(step);
@@ -232,25 +367,39 @@ pub fn shared() -> Run {
         }
     }
     let flags = ["-c", "64,512", "--connections", "1,16", "--trials", "2"];
-    run(&[&["throughput", "grpc://server-1:8005"], &flags[..]].concat(), steps)
+    run(
+        &[&["throughput", "grpc://server-1:8005"], &flags[..]].concat(),
+        steps,
+    )
 }
 
 /// What failed, and was interrupted.
 pub fn doubts() -> Run {
     let mut failing = step("tcp://server-1:8004", 64, None, 31_000.0, 4);
-    failing.summary.accounting.errors = BTreeMap::from([(ErrorKind::Reset, 120), (ErrorKind::Grpc(14), 7)]);
+    failing.summary.accounting.errors =
+        BTreeMap::from([(ErrorKind::Reset, 120), (ErrorKind::Grpc(14), 7)]);
     failing.summary.accounting.in_flight = 3;
     failing.summary.scheduled = failing.summary.accounting.scheduled();
     failing.status = Status::Partial;
     failing.doubts = vec![
-        Doubt::ClientBound { busiest_worker: 0.991 },
-        Doubt::NotSteady { drift: -0.21, warmup_failed: false },
-        Doubt::Errors { share: failing.summary.accounting.error_rate() },
+        Doubt::ClientBound {
+            busiest_worker: 0.991,
+        },
+        Doubt::NotSteady {
+            drift: -0.21,
+            warmup_failed: false,
+        },
+        Doubt::Errors {
+            share: failing.summary.accounting.error_rate(),
+        },
         Doubt::SharedHost,
     ];
     let mut silent = step("tcp://server-1:8004", 128, None, 0.0, 0);
     silent.doubts = vec![Doubt::TooFewSamples { samples: 0 }];
-    let mut run = run(&["throughput", "tcp://server-1:8004", "-c", "64,128,256"], vec![failing, silent]);
+    let mut run = run(
+        &["throughput", "tcp://server-1:8004", "-c", "64,128,256"],
+        vec![failing, silent],
+    );
     run.status = Status::Partial;
     run
 }
@@ -268,7 +417,9 @@ pub fn hostile() -> Run {
     run.environment.host = HOSTILE.into();
     run.environment.cpu_model = HOSTILE.into();
     run.environment.kernel = HOSTILE.into();
-    run.environment.system.insert(HOSTILE.to_owned(), HOSTILE.to_owned());
+    run.environment
+        .system
+        .insert(HOSTILE.to_owned(), HOSTILE.to_owned());
     run.started_at = HOSTILE.into();
     run.tool.commit = Some(HOSTILE.to_owned());
     run.tool.version = HOSTILE.into();
@@ -281,8 +432,11 @@ pub fn hostile() -> Run {
     }
     run.bulk = bulk().bulk;
     run.bulk[0].target = HOSTILE.into();
-    let overhead =
-        Overhead { via: HOSTILE.to_owned(), measure: HOSTILE.to_owned(), ..overheads().overheads[0].clone() };
+    let overhead = Overhead {
+        via: HOSTILE.to_owned(),
+        measure: HOSTILE.to_owned(),
+        ..overheads().overheads[0].clone()
+    };
     run.overheads = vec![overhead];
     run
 }
@@ -290,22 +444,54 @@ pub fn hostile() -> Run {
 /// An hour against four targets with a thousand connections.
 pub fn long() -> Run {
     let steps = (0..4).map(|at| {
-        let mut step = step(&format!("tcp://server-{at}:8004"), 1024, None, 200_000.0 - 9000.0 * f64::from(at), 3600);
-        let connections = (0..1024_u64).map(|at| PerConnection { requests: 190_000 + at * 7919 % 8000, mean: 5e6 });
+        let mut step = step(
+            &format!("tcp://server-{at}:8004"),
+            1024,
+            None,
+            200_000.0 - 9000.0 * f64::from(at),
+            3600,
+        );
+        let connections = (0..1024_u64).map(|at| PerConnection {
+            requests: 190_000 + at * 7919 % 8000,
+            mean: 5e6,
+        });
         step.fairness = Fairness::of(connections.collect());
         step
     });
-    run(&["throughput", "tcp://server-0:8004", "-c", "1024", "-d", "1h"], steps.collect())
+    run(
+        &[
+            "throughput",
+            "tcp://server-0:8004",
+            "-c",
+            "1024",
+            "-d",
+            "1h",
+        ],
+        steps.collect(),
+    )
 }
 
 /// A step that measured `rate` requests per second for so many seconds.
-pub fn step(target: &str, callers: usize, planned_rate: Option<f64>, rate: f64, seconds: u32) -> Step {
+pub fn step(
+    target: &str,
+    callers: usize,
+    planned_rate: Option<f64>,
+    rate: f64,
+    seconds: u32,
+) -> Step {
     let count = (rate * f64::from(seconds)).round() as u64;
-    let mean = if rate > 0.0 { (callers as f64 / rate * 1e9).min(2e7) as u64 } else { 0 };
+    let mean = if rate > 0.0 {
+        (callers as f64 / rate * 1e9).min(2e7) as u64
+    } else {
+        0
+    };
     // Enough samples for the form of the tail; a million of them would only take time.
     let samples = count.min(30_000);
     let service = times(samples, mean, callers as u64);
-    let response = planned_rate.map_or_else(|| service.clone(), |_| times(samples, mean + mean / 3 + 30_000, 1));
+    let response = planned_rate.map_or_else(
+        || service.clone(),
+        |_| times(samples, mean + mean / 3 + 30_000, 1),
+    );
     let none = times(0, 1, 1);
     let intervals = (0..u64::from(seconds)).map(|second| {
         let wave = 1.0 + ((second * 7919 % 13) as f64 - 6.0) / 200.0;
@@ -336,7 +522,12 @@ pub fn step(target: &str, callers: usize, planned_rate: Option<f64>, rate: f64, 
         status: Status::Complete,
         settings: StepSettings {
             message: None,
-            arrivals: if planned_rate.is_some() { "poisson" } else { "closed" }.to_owned(),
+            arrivals: if planned_rate.is_some() {
+                "poisson"
+            } else {
+                "closed"
+            }
+            .to_owned(),
             planned_rate,
             seed: planned_rate.map(|_| 1),
             callers,
@@ -355,14 +546,21 @@ pub fn step(target: &str, callers: usize, planned_rate: Option<f64>, rate: f64, 
         },
         summary: Summary {
             scheduled: samples,
-            accounting: Accounting { ok: samples, ..Accounting::default() },
+            accounting: Accounting {
+                ok: samples,
+                ..Accounting::default()
+            },
             outside_ok: 900,
             outside_errors: 0,
             seconds: f64::from(seconds),
             late: 0,
             early: 0,
             rate,
-            precision: Precision { rate_half_width: enough.then_some(rate / 60.0), p50: near(50.0), p99: near(99.0) },
+            precision: Precision {
+                rate_half_width: enough.then_some(rate / 60.0),
+                p50: near(50.0),
+                p99: near(99.0),
+            },
             service_time: service.time,
             response_time: response.time.clone(),
             lag: none.time.clone(),
@@ -383,7 +581,12 @@ pub fn step(target: &str, callers: usize, planned_rate: Option<f64>, rate: f64, 
         security: None,
         connect: BTreeMap::new(),
         fairness: Fairness::of(
-            (0..callers as u64).map(|at| PerConnection { requests: 1000 + at * 31 % 17, mean: mean as f64 }).collect(),
+            (0..callers as u64)
+                .map(|at| PerConnection {
+                    requests: 1000 + at * 31 % 17,
+                    mean: mean as f64,
+                })
+                .collect(),
         ),
         doubts: Vec::new(),
         intervals: intervals.collect(),
@@ -401,16 +604,26 @@ fn times(count: u64, typical: u64, seed: u64) -> PhaseSummary {
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut all = PhaseTimes::default();
     for _ in 0..count {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let share = (random >> 11) as f64 / (1_u64 << 53) as f64;
-        all.record(ConnectPhase::Total, (typical as f64 * (0.7 + 0.4 * share) * (1.0 - share).powf(-0.22)) as u64);
+        all.record(
+            ConnectPhase::Total,
+            (typical as f64 * (0.7 + 0.4 * share) * (1.0 - share).powf(-0.22)) as u64,
+        );
     }
-    all.summary().remove(&ConnectPhase::Total).unwrap_or_else(nothing)
+    all.summary()
+        .remove(&ConnectPhase::Total)
+        .unwrap_or_else(nothing)
 }
 
 fn nothing() -> PhaseSummary {
     let empty = netping_report::histogram();
     // As the file has a histogram without samples.
     let histogram = "HISTFAAAACB4nJNpmSzMwMDAyAABzFAaxOf94R7BYP8BKgIAUR8EHw==".to_owned();
-    PhaseSummary { time: Distribution::of(&empty), histogram }
+    PhaseSummary {
+        time: Distribution::of(&empty),
+        histogram,
+    }
 }

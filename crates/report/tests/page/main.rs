@@ -34,13 +34,35 @@ fn each_kind_of_run_has_its_charts() {
     let of = |run: Run| kinds(&[run]);
     let closed = ["throughput", "latency", "quantiles", "time", "fairness"];
     assert_eq!(of(fixture::sweep(80_000.0)), closed);
-    assert_eq!(of(fixture::open()), ["throughput-open", "latency-open", "quantiles", "time", "fairness"]);
-    assert_eq!(of(fixture::ladder()), ["ladder", "throughput", "latency", "quantiles", "fairness"]);
-    assert_eq!(of(fixture::connect()), ["connect", "throughput", "latency", "quantiles", "time"]);
+    assert_eq!(
+        of(fixture::open()),
+        [
+            "throughput-open",
+            "latency-open",
+            "quantiles",
+            "time",
+            "fairness"
+        ]
+    );
+    assert_eq!(
+        of(fixture::ladder()),
+        ["ladder", "throughput", "latency", "quantiles", "fairness"]
+    );
+    assert_eq!(
+        of(fixture::connect()),
+        ["connect", "throughput", "latency", "quantiles", "time"]
+    );
     assert_eq!(of(fixture::bulk()), ["bulk"]);
     assert_eq!(
         of(fixture::overheads()),
-        ["overhead", "throughput-open", "latency-open", "quantiles", "time", "fairness"]
+        [
+            "overhead",
+            "throughput-open",
+            "latency-open",
+            "quantiles",
+            "time",
+            "fairness"
+        ]
     );
     assert_eq!(of(fixture::trials()), closed);
     // Labels alone make no rungs.
@@ -57,50 +79,94 @@ fn points_hold_the_numbers_of_the_file() {
     for (name, runs) in fixture::all() {
         let mut known = BTreeSet::new();
         for run in &runs {
-            numbers(&serde_json::from_str(&run.to_json().unwrap()).unwrap(), &mut known);
+            numbers(
+                &serde_json::from_str(&run.to_json().unwrap()).unwrap(),
+                &mut known,
+            );
         }
         let html = page::html(&runs);
         let mut points = 0;
         for chart in page::charts(&runs) {
-            for point in chart.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points) {
+            for point in chart
+                .panels
+                .iter()
+                .flat_map(|panel| &panel.series)
+                .flat_map(|series| &series.points)
+            {
                 points += 1;
                 let y = point.y.to_string();
                 assert!(html.contains(&format!("data-y=\"{y}\"")), "{name}");
                 // The file has a quantile curve as a histogram, of which the summary names a part.
                 let named = chart.kind != "quantiles"
-                    || runs.len() * runs[0].steps.len() == 1 && [50.0, 90.0, 99.0, 99.9].contains(&point.x.value());
-                assert!(!named || known.contains(&y), "{name}: {} has {y}, which the file has not", chart.kind);
+                    || runs.len() * runs[0].steps.len() == 1
+                        && [50.0, 90.0, 99.0, 99.9].contains(&point.x.value());
+                assert!(
+                    !named || known.contains(&y),
+                    "{name}: {} has {y}, which the file has not",
+                    chart.kind
+                );
             }
         }
         assert_eq!(html.matches("class=\"pt\"").count(), points, "{name}");
-        assert_eq!(html.matches("<figure ").count(), html.matches("<svg ").count(), "{name}");
+        assert_eq!(
+            html.matches("<figure ").count(),
+            html.matches("<svg ").count(),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn what_shares_few_connections_is_not_averaged_with_what_shares_many() {
     let charts = page::charts(&[fixture::shared()]);
-    let rates = &charts.iter().find(|chart| chart.kind == "throughput").unwrap().panels[0].series;
+    let rates = &charts
+        .iter()
+        .find(|chart| chart.kind == "throughput")
+        .unwrap()
+        .panels[0]
+        .series;
     let names: Vec<&str> = rates.iter().map(|series| series.name.as_str()).collect();
-    assert_eq!(names, ["grpc://server-1:8005, 1 connection", "grpc://server-1:8005, 16 connections"]);
+    assert_eq!(
+        names,
+        [
+            "grpc://server-1:8005, 1 connection",
+            "grpc://server-1:8005, 16 connections"
+        ]
+    );
     for (series, least) in rates.iter().zip([45_000.0, 120_000.0]) {
         assert_eq!(series.points.len(), 4);
-        assert!(series.points.iter().all(|point| (least..least + 1000.0).contains(&point.y.value())), "{series:?}");
+        assert!(
+            series
+                .points
+                .iter()
+                .all(|point| (least..least + 1000.0).contains(&point.y.value())),
+            "{series:?}"
+        );
     }
 }
 
 #[test]
 fn a_curve_has_the_quantiles_of_the_summary() {
-    let run = fixture::run(&["latency"], vec![fixture::step("tcp://h:1", 1, None, 20_000.0, 2)]);
+    let run = fixture::run(
+        &["latency"],
+        vec![fixture::step("tcp://h:1", 1, None, 20_000.0, 2)],
+    );
     let charts = page::charts(std::slice::from_ref(&run));
-    let curve = charts.iter().find(|chart| chart.kind == "quantiles").unwrap();
+    let curve = charts
+        .iter()
+        .find(|chart| chart.kind == "quantiles")
+        .unwrap();
     let points = &curve.panels[0].series[0].points;
     for (name, value) in &run.steps[0].summary.service_time.quantiles {
         let percent: f64 = name[1..].parse().unwrap();
         let drawn = points.iter().find(|point| point.x == Exact::Real(percent));
         // Below the median, round quantiles are not among the points.
         if percent >= 50.0 {
-            assert_eq!(drawn.map(|point| point.y.clone()), value.map(Exact::Whole), "{name}");
+            assert_eq!(
+                drawn.map(|point| point.y.clone()),
+                value.map(Exact::Whole),
+                "{name}"
+            );
         }
     }
 }
@@ -115,8 +181,16 @@ fn text_of_a_file_stays_text() {
     assert!(!html.contains('\u{7}'));
     for chart in page::charts(&runs) {
         let svg = chart.svg();
-        assert!(!svg.contains("<script") && !svg.contains('\u{7}'), "{}", chart.kind);
-        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>"), "{}", chart.kind);
+        assert!(
+            !svg.contains("<script") && !svg.contains('\u{7}'),
+            "{}",
+            chart.kind
+        );
+        assert!(
+            svg.starts_with("<svg ") && svg.ends_with("</svg>"),
+            "{}",
+            chart.kind
+        );
     }
 }
 
@@ -137,8 +211,13 @@ fn the_verdict_says_what_to_do() {
     let html = |run| page::html(&[run]);
     assert!(html(fixture::sweep(1e5)).contains("VALID"));
     let doubtful = html(fixture::doubts());
-    for text in ["PARTIAL", "CLIENT_BOUND", "give the client more --workers", "(1 of 2 steps)", "reset 120, grpc_14 7"]
-    {
+    for text in [
+        "PARTIAL",
+        "CLIENT_BOUND",
+        "give the client more --workers",
+        "(1 of 2 steps)",
+        "reset 120, grpc_14 7",
+    ] {
         assert!(doubtful.contains(text), "{text}");
     }
     assert!(!doubtful.contains("VALID"));
@@ -153,9 +232,13 @@ fn every_setting_is_there() {
     for name in settings.as_object().unwrap().keys() {
         assert!(html.contains(&name.replace('_', " ")), "{name}");
     }
-    for text in
-        ["client-1", "AMD EPYC 9B14", "6.18.44", "tsc", "netping throughput tcp://server-1:8004 --rate 10k..80kx2"]
-    {
+    for text in [
+        "client-1",
+        "AMD EPYC 9B14",
+        "6.18.44",
+        "tsc",
+        "netping throughput tcp://server-1:8004 --rate 10k..80kx2",
+    ] {
         assert!(html.contains(text), "{text}");
     }
 }
@@ -169,9 +252,13 @@ fn pages_are_written_for_the_browser() {
         let written = page::save_charts(&runs, &folder).unwrap();
         assert_eq!(written, kinds(&runs).len());
         fs::write(folder.join("page.html"), page::html(&runs)).unwrap();
-        assert_eq!(fs::read_to_string(folder.join("page.html")).unwrap(), page::html(&runs));
+        assert_eq!(
+            fs::read_to_string(folder.join("page.html")).unwrap(),
+            page::html(&runs)
+        );
         for (at, run) in runs.iter().enumerate() {
-            run.save(&folder.join(format!("run{}.json", at + 1))).unwrap();
+            run.save(&folder.join(format!("run{}.json", at + 1)))
+                .unwrap();
         }
     }
 }

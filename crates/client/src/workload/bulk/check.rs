@@ -19,7 +19,12 @@ pub(super) struct Check {
 impl Check {
     /// For `expected` bytes in all; with a pattern, each message must be a beginning of it.
     pub fn new(expected: u64, pattern: Option<Bytes>) -> Self {
-        Self { pattern, expected, received: 0, at: 0 }
+        Self {
+            pattern,
+            expected,
+            received: 0,
+            at: 0,
+        }
     }
 
     /// A message begins.
@@ -33,7 +38,10 @@ impl Check {
     /// A failure of kind `mismatch` for one byte that is not the right one, and for one too many.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         if self.received + bytes.len() as u64 > self.expected {
-            let detail = format!("more bytes came than the {} that were asked for", self.expected);
+            let detail = format!(
+                "more bytes came than the {} that were asked for",
+                self.expected
+            );
             return Err(Failure::lost(ErrorKind::Mismatch, detail));
         }
         if let Some(pattern) = &self.pattern {
@@ -55,16 +63,27 @@ impl Check {
         if self.received == self.expected {
             return Ok(());
         }
-        let detail = format!("{} bytes came where {} were asked for", self.received, self.expected);
+        let detail = format!(
+            "{} bytes came where {} were asked for",
+            self.received, self.expected
+        );
         Err(Failure::lost(ErrorKind::Mismatch, detail))
     }
 
     fn wrong(&self, bytes: &[u8], right: &[u8]) -> Failure {
-        let same = bytes.iter().zip(right).take_while(|(own, other)| own == other).count();
+        let same = bytes
+            .iter()
+            .zip(right)
+            .take_while(|(own, other)| own == other)
+            .count();
         let offset = self.received + same as u64;
         let detail = match (bytes.get(same), right.get(same)) {
-            (Some(byte), Some(right)) => format!("byte {offset} of the stream is {byte:#04x} instead of {right:#04x}"),
-            _ => format!("byte {offset} of the stream belongs to a message that is longer than was asked for"),
+            (Some(byte), Some(right)) => {
+                format!("byte {offset} of the stream is {byte:#04x} instead of {right:#04x}")
+            }
+            _ => format!(
+                "byte {offset} of the stream belongs to a message that is longer than was asked for"
+            ),
         };
         Failure::lost(ErrorKind::Mismatch, detail)
     }
@@ -99,16 +118,28 @@ mod tests {
         check.take(b"ab").unwrap();
         let failure = check.take(b"cxe").unwrap_err();
         assert_eq!(failure.kind, ErrorKind::Mismatch);
-        assert_eq!(failure.detail, "byte 9 of the stream is 0x78 instead of 0x64");
+        assert_eq!(
+            failure.detail,
+            "byte 9 of the stream is 0x78 instead of 0x64"
+        );
         let failure = check.take(b"cdefg").unwrap_err();
-        assert!(failure.detail.contains("byte 12") && failure.detail.contains("longer"), "{failure}");
+        assert!(
+            failure.detail.contains("byte 12") && failure.detail.contains("longer"),
+            "{failure}"
+        );
     }
 
     #[test]
     fn lengths_are_exact_without_a_pattern_too() {
         let mut check = Check::new(3, None);
         check.take(b"??").unwrap();
-        assert!(check.finish().unwrap_err().detail.contains("2 bytes came where 3"));
+        assert!(
+            check
+                .finish()
+                .unwrap_err()
+                .detail
+                .contains("2 bytes came where 3")
+        );
         assert!(check.take(b"??").unwrap_err().detail.contains("more bytes"));
         check.take(b"?").unwrap();
         check.finish().unwrap();

@@ -15,7 +15,11 @@ impl Cut {
     /// `bytes` in messages of `chunk` bytes, which is at least 1.
     pub fn new(bytes: u64, chunk: usize) -> Self {
         let length = chunk.max(1) as u64;
-        Self { full: bytes / length, chunk, rest: (bytes % length) as usize }
+        Self {
+            full: bytes / length,
+            chunk,
+            rest: (bytes % length) as usize,
+        }
     }
 
     /// How many messages there are.

@@ -55,12 +55,24 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
             Direction::Up => shape.messages,
         };
         let batch = Batch::new(request(shape, shape.chunk), ahead);
-        Self { recv, send, shape: Rc::clone(shape), buffer: vec![0; BUFFER], batch }
+        Self {
+            recv,
+            send,
+            shape: Rc::clone(shape),
+            buffer: vec![0; BUFFER],
+            batch,
+        }
     }
 
     /// Lets `bytes` go over the stream.
     pub async fn carry(&mut self, bytes: u64, meter: &Meter) -> Result<(), Failure> {
-        let Self { recv, send, shape, buffer, batch } = self;
+        let Self {
+            recv,
+            send,
+            shape,
+            buffer,
+            batch,
+        } = self;
         let cut = shape.cut(bytes);
         let room = Room::new(match shape.direction {
             Direction::Down => ahead(shape.chunk, shape.window) as u64,
@@ -68,7 +80,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
         });
         let replies = match shape.direction {
             Direction::Down => Replies::new(cut, shape.check(bytes)),
-            Direction::Up => Replies::new(Cut { full: cut.messages(), chunk: 0, rest: 0 }, shape.check(0)),
+            Direction::Up => Replies::new(
+                Cut {
+                    full: cut.messages(),
+                    chunk: 0,
+                    rest: 0,
+                },
+                shape.check(0),
+            ),
         };
         let writing = write_all(send, shape, cut, batch, &room, meter);
         let reading = read_all(recv, buffer, replies, &room, meter);
@@ -85,7 +104,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> BulkStream for Frames<R, W> {
-    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> LocalBoxFuture<'a, Result<(), Failure>> {
+    fn transfer<'a>(
+        &'a mut self,
+        bytes: u64,
+        meter: &'a Meter,
+    ) -> LocalBoxFuture<'a, Result<(), Failure>> {
         Box::pin(self.carry(bytes, meter))
     }
 }
@@ -102,7 +125,15 @@ fn request(shape: &Shape, length: usize) -> Vec<u8> {
         Direction::Down => (BULK_PATTERN, Reply::Bytes(length as u32)),
         Direction::Up => (shape.message(length), Reply::Bytes(0)),
     };
-    [&RequestHeader { payload: payload.len() as u32, reply }.encode(), payload].concat()
+    [
+        &RequestHeader {
+            payload: payload.len() as u32,
+            reply,
+        }
+        .encode(),
+        payload,
+    ]
+    .concat()
 }
 
 /// How many requests may still be sent before a reply comes.
@@ -113,7 +144,10 @@ struct Room {
 
 impl Room {
     fn new(free: u64) -> Self {
-        Self { free: Cell::new(free), freed: Notify::new() }
+        Self {
+            free: Cell::new(free),
+            freed: Notify::new(),
+        }
     }
 
     /// Waits until there is room, and takes it, for at most `most` requests.
@@ -155,9 +189,16 @@ async fn write_all<W: AsyncWrite + Unpin>(
 }
 
 /// Writes `bytes`, each part of which counts as a movement.
-async fn write<W: AsyncWrite + Unpin>(send: &mut W, mut bytes: &[u8], meter: &Meter) -> Result<(), Failure> {
+async fn write<W: AsyncWrite + Unpin>(
+    send: &mut W,
+    mut bytes: &[u8],
+    meter: &Meter,
+) -> Result<(), Failure> {
     while !bytes.is_empty() {
-        let written = send.write(bytes).await.map_err(|error| io_failure(&error))?;
+        let written = send
+            .write(bytes)
+            .await
+            .map_err(|error| io_failure(&error))?;
         if written == 0 {
             return Err(io_failure(&io::ErrorKind::WriteZero.into()));
         }
@@ -177,9 +218,15 @@ async fn read_all<R: AsyncRead + Unpin>(
     meter: &Meter,
 ) -> Result<(), Failure> {
     while !replies.are_complete() {
-        let read = recv.read(buffer).await.map_err(|error| io_failure(&error))?;
+        let read = recv
+            .read(buffer)
+            .await
+            .map_err(|error| io_failure(&error))?;
         if read == 0 {
-            return Err(Failure::lost(ErrorKind::Eof, "the server closed the connection in mid-run"));
+            return Err(Failure::lost(
+                ErrorKind::Eof,
+                "the server closed the connection in mid-run",
+            ));
         }
         meter.answered();
         meter.count(read);
@@ -187,21 +234,33 @@ async fn read_all<R: AsyncRead + Unpin>(
             Ok(0) => {}
             Ok(whole) => room.give_back(whole),
             Err(Wrong::Failure(failure)) => return Err(failure),
-            Err(Wrong::Length { length, expected, begun }) => return Err(words(recv, length, expected, begun).await),
+            Err(Wrong::Length {
+                length,
+                expected,
+                begun,
+            }) => return Err(words(recv, length, expected, begun).await),
         }
     }
     replies.check.finish()
 }
 
 /// The failure of a reply that has another length than was asked for: a server that refuses a request says why.
-async fn words<R: AsyncRead + Unpin>(recv: &mut R, length: usize, expected: usize, mut begun: Vec<u8>) -> Failure {
+async fn words<R: AsyncRead + Unpin>(
+    recv: &mut R,
+    length: usize,
+    expected: usize,
+    mut begun: Vec<u8>,
+) -> Failure {
     if length <= LONGEST_WORDS {
         while begun.len() < length && matches!(recv.read_buf(&mut begun).await, Ok(1..)) {}
     }
     begun.truncate(length);
     if length <= LONGEST_WORDS && begun.starts_with(b"error: ") {
         let words = String::from_utf8_lossy(&begun);
-        return Failure::lost(ErrorKind::Protocol, format!("the server says: {}", words.trim_end()));
+        return Failure::lost(
+            ErrorKind::Protocol,
+            format!("the server says: {}", words.trim_end()),
+        );
     }
     let detail = format!("a reply of {length} bytes where {expected} were asked for");
     Failure::lost(ErrorKind::Protocol, detail)
@@ -235,7 +294,14 @@ struct Replies {
 
 impl Replies {
     fn new(cut: Cut, check: Check) -> Self {
-        Self { cut, check, begun: 0, header: [0; REPLY_HEADER], filled: 0, left: 0 }
+        Self {
+            cut,
+            check,
+            begun: 0,
+            header: [0; REPLY_HEADER],
+            filled: 0,
+            left: 0,
+        }
     }
 
     fn are_complete(&self) -> bool {
@@ -274,7 +340,11 @@ impl Replies {
             return Err(Wrong::Failure(Failure::lost(ErrorKind::Protocol, detail)));
         };
         if length != expected {
-            return Err(Wrong::Length { length, expected, begun: input.to_vec() });
+            return Err(Wrong::Length {
+                length,
+                expected,
+                begun: input.to_vec(),
+            });
         }
         self.begun += 1;
         self.left = length;
@@ -289,7 +359,10 @@ mod tests {
 
     /// The replies to requests for 5, 5 and 2 bytes.
     fn replies() -> Replies {
-        Replies::new(Cut::new(12, 5), Check::new(12, Some(bytes::Bytes::from_static(b"abcde"))))
+        Replies::new(
+            Cut::new(12, 5),
+            Check::new(12, Some(bytes::Bytes::from_static(b"abcde"))),
+        )
     }
 
     const RIGHT: &[u8] = b"\0\0\0\x05abcde\0\0\0\x05abcde\0\0\0\x02ab";
@@ -303,7 +376,10 @@ mod tests {
                 assert!(!replies.are_complete());
                 whole += replies.feed(part).unwrap_or_else(|_| panic!("step {step}"));
             }
-            assert!(whole == 3 && replies.are_complete() && replies.check.finish().is_ok(), "step {step}");
+            assert!(
+                whole == 3 && replies.are_complete() && replies.check.finish().is_ok(),
+                "step {step}"
+            );
         }
     }
 
@@ -315,8 +391,16 @@ mod tests {
             _ => None,
         };
         assert_eq!(kind(b"\0\0\0\x05abXde"), Some(ErrorKind::Mismatch));
-        assert_eq!(kind(&[RIGHT, b"\0\0\0\0"].concat()), Some(ErrorKind::Protocol));
-        let Err(Wrong::Length { length, expected, begun }) = feed(b"\0\0\0\x09error") else {
+        assert_eq!(
+            kind(&[RIGHT, b"\0\0\0\0"].concat()),
+            Some(ErrorKind::Protocol)
+        );
+        let Err(Wrong::Length {
+            length,
+            expected,
+            begun,
+        }) = feed(b"\0\0\0\x09error")
+        else {
             panic!("a reply of 9 bytes is none of 5");
         };
         assert_eq!((length, expected, &begun[..]), (9, 5, &b"error"[..]));
@@ -325,13 +409,19 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn a_refusal_is_quoted() {
         let words = words(&mut &b"r: no\n!!"[..], 10, 5, b"erro".to_vec()).await;
-        assert_eq!((words.kind, &words.detail[..]), (ErrorKind::Protocol, "the server says: error: no"));
+        assert_eq!(
+            (words.kind, &words.detail[..]),
+            (ErrorKind::Protocol, "the server says: error: no")
+        );
     }
 
     #[test]
     fn what_is_ahead_is_bounded() {
         let without_a_window = |chunk| ahead(chunk, 0);
-        assert_eq!([1, 1 << 12, 1 << 18, 1 << 30].map(without_a_window), [1 << 16, 1024, 16, 2]);
+        assert_eq!(
+            [1, 1 << 12, 1 << 18, 1 << 30].map(without_a_window),
+            [1 << 16, 1024, 16, 2]
+        );
     }
 
     #[test]

@@ -60,13 +60,21 @@ struct Up {
 }
 
 impl BulkStream for Down {
-    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> LocalBoxFuture<'a, Result<(), Failure>> {
+    fn transfer<'a>(
+        &'a mut self,
+        bytes: u64,
+        meter: &'a Meter,
+    ) -> LocalBoxFuture<'a, Result<(), Failure>> {
         Box::pin(self.0.down(bytes, meter))
     }
 }
 
 impl BulkStream for Up {
-    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> LocalBoxFuture<'a, Result<(), Failure>> {
+    fn transfer<'a>(
+        &'a mut self,
+        bytes: u64,
+        meter: &'a Meter,
+    ) -> LocalBoxFuture<'a, Result<(), Failure>> {
         Box::pin(self.calls.up(bytes, &self.batch, meter))
     }
 }
@@ -76,15 +84,21 @@ pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure
     Box::pin(async move {
         // What opening takes is not what is measured here.
         let now = || 0_u64;
-        let stream = connect::open_buffered(&spec.endpoint, None, &mut Milestones::start(&now)).await?;
+        let stream =
+            connect::open_buffered(&spec.endpoint, None, &mut Milestones::start(&now)).await?;
         spec.meter.opened();
         let negotiated = stream.negotiated();
         let window = spec.window().unwrap_or(STREAM_WINDOW).min(LARGEST_WINDOW);
         let together = window.saturating_mul(spec.settings.streams as u32);
-        let frame = spec.settings.frame_bytes.map_or(FRAME, |bytes| bytes as u32);
+        let frame = spec
+            .settings
+            .frame_bytes
+            .map_or(FRAME, |bytes| bytes as u32);
         let (send, connection) = Builder::new()
             .initial_window_size(window)
-            .initial_connection_window_size(together.clamp(SMALLEST_CONNECTION_WINDOW, LARGEST_WINDOW))
+            .initial_connection_window_size(
+                together.clamp(SMALLEST_CONNECTION_WINDOW, LARGEST_WINDOW),
+            )
             .max_frame_size(frame)
             .max_send_buffer_size(SEND_BUFFER)
             .handshake(stream)
@@ -95,30 +109,52 @@ pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure
             let _ = connection.await;
         });
         let shape = &spec.shape;
-        let calls = |method| Calls { send: send.clone(), head: head(&spec.endpoint, method), shape: Rc::clone(shape) };
+        let calls = |method| Calls {
+            send: send.clone(),
+            head: head(&spec.endpoint, method),
+            shape: Rc::clone(shape),
+        };
         let stream = |_| -> Box<dyn BulkStream> {
             match shape.direction {
                 Direction::Down => Box::new(Down(calls("/grpc_bench.DataService/GiveMeData"))),
                 Direction::Up => Box::new(Up {
                     calls: calls("/grpc_bench.DataService/TakeMyData"),
-                    batch: Batch::new(messages::message(shape.message(shape.chunk)), shape.messages),
+                    batch: Batch::new(
+                        messages::message(shape.message(shape.chunk)),
+                        shape.messages,
+                    ),
                 }),
             }
         };
-        Ok(Opened { streams: (0..spec.settings.streams).map(stream).collect(), negotiated })
+        Ok(Opened {
+            streams: (0..spec.settings.streams).map(stream).collect(),
+            negotiated,
+        })
     })
 }
 
 impl Calls {
     async fn call(&mut self) -> Result<(ResponseFuture, SendStream<Bytes>), Failure> {
-        poll_fn(|cx| self.send.poll_ready(cx)).await.map_err(failure)?;
-        self.send.send_request(self.head.clone(), false).map_err(failure)
+        poll_fn(|cx| self.send.poll_ready(cx))
+            .await
+            .map_err(failure)?;
+        self.send
+            .send_request(self.head.clone(), false)
+            .map_err(failure)
     }
 
     async fn down(&mut self, bytes: u64, meter: &Meter) -> Result<(), Failure> {
         let (response, mut request) = self.call().await?;
         let chunk_bytes = self.shape.chunk as u32;
-        request.send_data(prefixed(&DataRequest { total_bytes: bytes, chunk_bytes }), true).map_err(failure)?;
+        request
+            .send_data(
+                prefixed(&DataRequest {
+                    total_bytes: bytes,
+                    chunk_bytes,
+                }),
+                true,
+            )
+            .map_err(failure)?;
         let (headers, mut body) = answer(response).await?;
         let mut messages = Messages::new(self.shape.cut(bytes), self.shape.check(bytes));
         while let Some(data) = body.data().await {
@@ -154,8 +190,13 @@ impl Calls {
                 Err(failure) => Err(answering.await.err().unwrap_or(failure)),
             },
         }?;
-        let received = DataReceived::decode(message.get(PREFIX..).unwrap_or_default())
-            .map_err(|error| Failure::request(ErrorKind::Protocol, format!("the answer is no message: {error}")))?;
+        let received =
+            DataReceived::decode(message.get(PREFIX..).unwrap_or_default()).map_err(|error| {
+                Failure::request(
+                    ErrorKind::Protocol,
+                    format!("the answer is no message: {error}"),
+                )
+            })?;
         if (received.total_bytes, received.chunks) == (bytes, cut.messages()) {
             return Ok(());
         }
@@ -174,7 +215,10 @@ async fn answer(response: ResponseFuture) -> Result<(HeaderMap, RecvStream), Fai
     let (head, body) = response.await.map_err(failure)?.into_parts();
     let status = head.status;
     if status != StatusCode::OK {
-        return Err(Failure::request(ErrorKind::Http(status.as_u16()), format!("HTTP status {status}")));
+        return Err(Failure::request(
+            ErrorKind::Http(status.as_u16()),
+            format!("HTTP status {status}"),
+        ));
     }
     // A refusal in mid-run may be followed by the call's reset, which says less.
     if head.headers.contains_key("grpc-status") {
@@ -206,12 +250,21 @@ async fn send_all(
         left -= messages;
     }
     if cut.rest > 0 {
-        send(request, messages::message(shape.message(cut.rest)).into(), meter).await?;
+        send(
+            request,
+            messages::message(shape.message(cut.rest)).into(),
+            meter,
+        )
+        .await?;
     }
     request.send_data(Bytes::new(), true).map_err(failure)
 }
 
-async fn send(request: &mut SendStream<Bytes>, mut bytes: Bytes, meter: &Meter) -> Result<(), Failure> {
+async fn send(
+    request: &mut SendStream<Bytes>,
+    mut bytes: Bytes,
+    meter: &Meter,
+) -> Result<(), Failure> {
     while !bytes.is_empty() {
         // Room for one byte is enough: HTTP/2 holds the rest of the piece until there is more, and then no further one.
         request.reserve_capacity(1);
@@ -219,7 +272,12 @@ async fn send(request: &mut SendStream<Bytes>, mut bytes: Bytes, meter: &Meter) 
             match poll_fn(|cx| request.poll_capacity(cx)).await {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(failure(error)),
-                None => return Err(Failure::request(ErrorKind::Reset, "the server ended the call in mid-run")),
+                None => {
+                    return Err(Failure::request(
+                        ErrorKind::Reset,
+                        "the server ended the call in mid-run",
+                    ));
+                }
             }
         }
         let piece = bytes.split_to(bytes.len().min(PIECE));

@@ -49,7 +49,14 @@ pub(super) struct Messages {
 
 impl Messages {
     pub fn new(cut: Cut, check: Check) -> Self {
-        Self { cut, check, begun: 0, head: [0; LONGEST_HEAD], filled: 0, left: 0 }
+        Self {
+            cut,
+            check,
+            begun: 0,
+            head: [0; LONGEST_HEAD],
+            filled: 0,
+            left: 0,
+        }
     }
 
     /// Takes the next bytes of the stream.
@@ -82,7 +89,9 @@ impl Messages {
                 self.check.begin();
                 return Ok(());
             }
-            Some(expected) => format!("a message of {length} bytes where {expected} were asked for"),
+            Some(expected) => {
+                format!("a message of {length} bytes where {expected} were asked for")
+            }
             None => format!("a message of {length} bytes where none was asked for any more"),
         };
         Err(Failure::request(ErrorKind::Mismatch, detail))
@@ -99,7 +108,9 @@ impl Messages {
 
 /// The length of a message's data, once `head` tells.
 fn data_length(head: &[u8]) -> Result<Option<usize>, Failure> {
-    let Some((prefix, field)) = head.split_first_chunk::<PREFIX>() else { return Ok(None) };
+    let Some((prefix, field)) = head.split_first_chunk::<PREFIX>() else {
+        return Ok(None);
+    };
     let [compressed, length @ ..] = *prefix;
     if compressed != 0 {
         return Err(wrong("has a compressed message, which nobody asked for"));
@@ -114,9 +125,16 @@ fn data_length(head: &[u8]) -> Result<Option<usize>, Failure> {
     };
     if varint.last().is_none_or(|last| last & 0x80 != 0) {
         let endless = varint.len() == LONGEST_VARINT;
-        return if endless { Err(wrong("has a message of endless length")) } else { Ok(None) };
+        return if endless {
+            Err(wrong("has a message of endless length"))
+        } else {
+            Ok(None)
+        };
     }
-    let data = varint.iter().rev().fold(0, |sum, byte| (sum << 7) | usize::from(byte & 0x7F));
+    let data = varint
+        .iter()
+        .rev()
+        .fold(0, |sum, byte| (sum << 7) | usize::from(byte & 0x7F));
     if 1 + varint.len() + data != message {
         return Err(wrong("has a message with more in it than its data"));
     }
@@ -141,16 +159,25 @@ mod tests {
             let data = vec![b'x'; length];
             let own = message(&data);
             assert_eq!(own[1..PREFIX], ((own.len() - PREFIX) as u32).to_be_bytes());
-            assert!(DataResponse::decode(&own[PREFIX..]).unwrap().data == data, "{length}");
+            assert!(
+                DataResponse::decode(&own[PREFIX..]).unwrap().data == data,
+                "{length}"
+            );
         }
     }
 
     #[test]
     fn cuts_between_frames_change_nothing() {
         let pattern = Bytes::from(vec![b'x'; 300]);
-        let stream = [message(&pattern), message(&pattern), message(&pattern[..129])].concat();
+        let stream = [
+            message(&pattern),
+            message(&pattern),
+            message(&pattern[..129]),
+        ]
+        .concat();
         for step in (1..20).chain([100, 304, 305, 400, 1000]) {
-            let mut messages = Messages::new(Cut::new(729, 300), Check::new(729, Some(pattern.clone())));
+            let mut messages =
+                Messages::new(Cut::new(729, 300), Check::new(729, Some(pattern.clone())));
             for part in stream.chunks(step) {
                 messages.feed(part).unwrap();
             }
@@ -162,7 +189,10 @@ mod tests {
     fn what_is_no_message_is_refused() {
         let fed = |bytes: &[u8]| {
             let mut messages = Messages::new(Cut::new(3, 3), Check::new(3, None));
-            messages.feed(bytes).and_then(|()| messages.finish()).unwrap_err()
+            messages
+                .feed(bytes)
+                .and_then(|()| messages.finish())
+                .unwrap_err()
         };
         let cases: [(&[u8], &str); 7] = [
             (b"\x01\0\0\0\x05\x0a\x03abc", "compressed"),
@@ -183,21 +213,32 @@ mod tests {
         let fed = |lengths: &[usize]| {
             // Messages of 3, 3 and 1 bytes.
             let mut messages = Messages::new(Cut::new(7, 3), Check::new(7, None));
-            lengths.iter().try_for_each(|length| messages.feed(&message(&vec![b'x'; *length])))
+            lengths
+                .iter()
+                .try_for_each(|length| messages.feed(&message(&vec![b'x'; *length])))
         };
         assert_eq!(fed(&[3, 3, 1]), Ok(()));
         let cases: [(&[usize], &str); 4] = [
             (&[7], "a message of 7 bytes where 3 were asked for"),
             (&[3, 1], "a message of 1 bytes where 3 were asked for"),
             (&[3, 3, 3], "a message of 3 bytes where 1 were asked for"),
-            (&[3, 3, 1, 1], "a message of 1 bytes where none was asked for any more"),
+            (
+                &[3, 3, 1, 1],
+                "a message of 1 bytes where none was asked for any more",
+            ),
         ];
         for (lengths, says) in cases {
             let failure = fed(lengths).unwrap_err();
-            assert_eq!((failure.kind, failure.detail.as_str()), (ErrorKind::Mismatch, says));
+            assert_eq!(
+                (failure.kind, failure.detail.as_str()),
+                (ErrorKind::Mismatch, says)
+            );
         }
         // A message without data, as gRPC has it.
         let mut messages = Messages::new(Cut::new(7, 3), Check::new(7, None));
-        assert_eq!(messages.feed(&[0; PREFIX]).unwrap_err().kind, ErrorKind::Mismatch);
+        assert_eq!(
+            messages.feed(&[0; PREFIX]).unwrap_err().kind,
+            ErrorKind::Mismatch
+        );
     }
 }

@@ -17,7 +17,12 @@ pub(super) struct Meter {
 impl Meter {
     /// Nothing has moved.
     pub fn new(clock: Monotonic) -> Self {
-        Self { clock, moved: Cell::new(0), awaited: Cell::new(None), first_answer: Cell::new(None) }
+        Self {
+            clock,
+            moved: Cell::new(0),
+            awaited: Cell::new(None),
+            first_answer: Cell::new(None),
+        }
     }
 
     /// Now, in nanoseconds.

@@ -80,7 +80,10 @@ pub fn is_carried(scheme: Scheme) -> bool {
 }
 
 fn carrier(scheme: Scheme) -> Option<Open> {
-    CARRIERS.into_iter().find(|(own, _)| *own == scheme).map(|(_, open)| open)
+    CARRIERS
+        .into_iter()
+        .find(|(own, _)| *own == scheme)
+        .map(|(_, open)| open)
 }
 
 /// One bulk measurement: one target, one set of settings. What is measured sees only this.
@@ -133,18 +136,30 @@ impl Benches {
     /// # Errors
     /// [`StartError`], and then nothing was sent.
     pub fn open(plans: &[BulkPlan], interrupt: &Interrupt) -> Result<Self, StartError> {
-        let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build_local(LocalOptions::default())?;
         let clock = Monotonic::start();
         let mut benches = Vec::new();
         for plan in plans {
             let mut bench = Bench::new(plan)?;
-            runtime.block_on(bench.open(clock, interrupt)).map_err(|ended| match ended {
-                Ended::Failed(failure) => StartError::Connect { target: plan.target.clone(), failure },
-                Ended::Interrupted => StartError::Interrupted,
-            })?;
+            runtime
+                .block_on(bench.open(clock, interrupt))
+                .map_err(|ended| match ended {
+                    Ended::Failed(failure) => StartError::Connect {
+                        target: plan.target.clone(),
+                        failure,
+                    },
+                    Ended::Interrupted => StartError::Interrupted,
+                })?;
             benches.push(bench);
         }
-        Ok(Self { all: benches, clock, interrupt: interrupt.clone(), runtime })
+        Ok(Self {
+            all: benches,
+            clock,
+            interrupt: interrupt.clone(),
+            runtime,
+        })
     }
 
     /// How the connections of plan number `plan` are secured; `None` in the clear.
@@ -215,19 +230,35 @@ impl Bench {
 
     async fn open(&mut self, clock: Monotonic, interrupt: &Interrupt) -> Result<(), Ended> {
         let meter = Rc::new(Meter::new(clock));
-        let spec = Spec::new(self.endpoint.clone(), self.plan.settings.clone(), Rc::clone(&meter));
+        let spec = Spec::new(
+            self.endpoint.clone(),
+            self.plan.settings.clone(),
+            Rc::clone(&meter),
+        );
         let overdue = || match meter.lack() {
             Some(lack) => Failure::lost(ErrorKind::Other, lack),
             None => Failure::lost(ErrorKind::ConnectTimeout, "no connection within --timeout"),
         };
-        let opened = watched((self.carrier)(spec), &meter, self.plan.timeout, overdue, interrupt).await?;
+        let opened = watched(
+            (self.carrier)(spec),
+            &meter,
+            self.plan.timeout,
+            overdue,
+            interrupt,
+        )
+        .await?;
         self.negotiated.clone_from(&opened.negotiated);
         self.opened = Some(opened);
         (self.warm, self.used) = (false, clock.now());
         Ok(())
     }
 
-    fn run(&mut self, runtime: &LocalRuntime, clock: Monotonic, interrupt: &Interrupt) -> Result<BulkRun, Ended> {
+    fn run(
+        &mut self,
+        runtime: &LocalRuntime,
+        clock: Monotonic,
+        interrupt: &Interrupt,
+    ) -> Result<BulkRun, Ended> {
         let size = self.plan.settings.size_bytes;
         if clock.now() - self.used > STALE {
             self.opened = None;
@@ -243,7 +274,12 @@ impl Bench {
         let cpu = clock::process_cpu();
         let times = runtime.block_on(self.transfer(size, clock, interrupt))?;
         let cpu = clock::process_cpu().saturating_sub(cpu);
-        let server = before.and_then(|before| before.demand_until(&self.read_counters()?, 0).ok().flatten());
+        let server = before.and_then(|before| {
+            before
+                .demand_until(&self.read_counters()?, 0)
+                .ok()
+                .flatten()
+        });
         let gib = size as f64 / GIB;
         Ok(BulkRun {
             seconds: times.whole,
@@ -258,20 +294,42 @@ impl Bench {
     }
 
     /// Lets `bytes` go over the streams, each its share.
-    async fn transfer(&mut self, bytes: u64, clock: Monotonic, interrupt: &Interrupt) -> Result<Times, Ended> {
+    async fn transfer(
+        &mut self,
+        bytes: u64,
+        clock: Monotonic,
+        interrupt: &Interrupt,
+    ) -> Result<Times, Ended> {
         let Some(opened) = &mut self.opened else {
-            return Err(Ended::Failed(Failure::lost(ErrorKind::Other, "no stream is open")));
+            return Err(Ended::Failed(Failure::lost(
+                ErrorKind::Other,
+                "no stream is open",
+            )));
         };
         let meter = Meter::new(clock);
         let shares = cut::shares(bytes, opened.streams.len());
         let overdue = || Failure::lost(ErrorKind::Timeout, "no byte came or went within --timeout");
         let start = clock.now();
-        let streams = opened.streams.iter_mut().zip(shares).map(|(stream, share)| stream.transfer(share, &meter));
-        watched(try_join_all(streams), &meter, self.plan.timeout, overdue, interrupt).await?;
+        let streams = opened
+            .streams
+            .iter_mut()
+            .zip(shares)
+            .map(|(stream, share)| stream.transfer(share, &meter));
+        watched(
+            try_join_all(streams),
+            &meter,
+            self.plan.timeout,
+            overdue,
+            interrupt,
+        )
+        .await?;
         let end = clock.now();
         self.used = end;
         let seconds = |time: u64| time.saturating_sub(start).max(1) as f64 / 1e9;
-        Ok(Times { whole: seconds(end), first_byte: seconds(meter.first_answer().unwrap_or(end)) })
+        Ok(Times {
+            whole: seconds(end),
+            first_byte: seconds(meter.first_answer().unwrap_or(end)),
+        })
     }
 
     /// The server's counters. A server that does not tell is not asked again: each attempt may take a while.

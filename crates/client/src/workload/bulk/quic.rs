@@ -24,7 +24,11 @@ struct Stream {
 }
 
 impl BulkStream for Stream {
-    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> LocalBoxFuture<'a, Result<(), Failure>> {
+    fn transfer<'a>(
+        &'a mut self,
+        bytes: u64,
+        meter: &'a Meter,
+    ) -> LocalBoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
             let result = self.frames.carry(bytes, meter).await;
             // Why the connection ended says more than that the stream did.
@@ -47,11 +51,20 @@ pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure
         let handle = transport.connect(&mut Milestones::start(&now)).await?;
         spec.meter.opened();
         spec.meter.wait(NO_STREAM);
-        let mut opened = Opened { streams: Vec::new(), negotiated: handle.negotiated() };
+        let mut opened = Opened {
+            streams: Vec::new(),
+            negotiated: handle.negotiated(),
+        };
         for _ in 0..spec.settings.streams {
             let connection = handle.connection().clone();
-            let (send, recv) = connection.open_bi().await.map_err(|error| failure(&error, false))?;
-            opened.streams.push(Box::new(Stream { connection, frames: Frames::new(recv, send, &spec.shape) }));
+            let (send, recv) = connection
+                .open_bi()
+                .await
+                .map_err(|error| failure(&error, false))?;
+            opened.streams.push(Box::new(Stream {
+                connection,
+                frames: Frames::new(recv, send, &spec.shape),
+            }));
             spec.meter.opened();
         }
         Ok(opened)

@@ -24,7 +24,11 @@ pub(super) type Open = fn(Spec) -> LocalBoxFuture<'static, Result<Opened, Failur
 pub(super) trait BulkStream {
     /// Lets `bytes` go over the stream. When it is done, all of them are where they were to go, and right as far as
     /// that was to be checked.
-    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> LocalBoxFuture<'a, Result<(), Failure>>;
+    fn transfer<'a>(
+        &'a mut self,
+        bytes: u64,
+        meter: &'a Meter,
+    ) -> LocalBoxFuture<'a, Result<(), Failure>>;
 }
 
 /// The open streams of a plan.
@@ -36,7 +40,9 @@ pub(super) struct Opened {
 
 impl fmt::Debug for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").field("streams", &self.streams.len()).finish_non_exhaustive()
+        f.debug_struct("Opened")
+            .field("streams", &self.streams.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -53,12 +59,19 @@ pub(super) struct Spec {
 impl Spec {
     pub fn new(endpoint: Endpoint, settings: BulkSettings, meter: Rc<Meter>) -> Self {
         let shape = Rc::new(Shape::new(&settings));
-        Self { endpoint, settings, shape, meter }
+        Self {
+            endpoint,
+            settings,
+            shape,
+            meter,
+        }
     }
 
     /// The window that was asked for; a window has at most 31 bits.
     pub fn window(&self) -> Option<u32> {
-        self.settings.window_bytes.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX))
+        self.settings
+            .window_bytes
+            .map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX))
     }
 }
 
@@ -81,9 +94,15 @@ impl Shape {
     /// As `settings` ask for.
     pub fn new(settings: &BulkSettings) -> Self {
         // No message is longer than all that its stream carries.
-        let share = cut::shares(settings.size_bytes, settings.streams).max().unwrap_or_default();
+        let share = cut::shares(settings.size_bytes, settings.streams)
+            .max()
+            .unwrap_or_default();
         let chunk = share.min(settings.chunk_bytes) as usize;
-        let needed = if settings.verify || settings.direction == Direction::Up { chunk } else { 0 };
+        let needed = if settings.verify || settings.direction == Direction::Up {
+            chunk
+        } else {
+            0
+        };
         let mut pattern = BytesMut::with_capacity(needed);
         payload::repeat_into(payload::BULK_PATTERN, needed, &mut pattern);
         Self {
@@ -127,8 +146,15 @@ impl Batch {
         let length = message.len();
         let times = (BATCH / length.max(1)).clamp(1, most.max(1));
         // A long message is not copied.
-        let bytes = if times == 1 { message } else { message.repeat(times) };
-        Self { bytes: bytes.into(), length }
+        let bytes = if times == 1 {
+            message
+        } else {
+            message.repeat(times)
+        };
+        Self {
+            bytes: bytes.into(),
+            length,
+        }
     }
 
     /// How many messages it has.
@@ -170,7 +196,12 @@ mod tests {
 
     #[test]
     fn no_message_is_longer_than_its_streams_share() {
-        for (chunk, expected) in [(1000, (250, 1)), (250, (250, 1)), (249, (249, 1)), (10, (10, 25))] {
+        for (chunk, expected) in [
+            (1000, (250, 1)),
+            (250, (250, 1)),
+            (249, (249, 1)),
+            (10, (10, 25)),
+        ] {
             let shape = Shape::new(&settings(chunk, Direction::Up, false));
             assert_eq!((shape.chunk, shape.messages), expected);
             assert_eq!(shape.message(shape.chunk).len(), shape.chunk);
@@ -181,6 +212,9 @@ mod tests {
     fn messages_are_held_only_where_they_are_sent_or_compared() {
         let held = |direction, verify| Shape::new(&settings(100, direction, verify)).pattern.len();
         assert_eq!(held(Direction::Down, false), 0);
-        assert_eq!([held(Direction::Down, true), held(Direction::Up, false)], [100, 100]);
+        assert_eq!(
+            [held(Direction::Down, true), held(Direction::Up, false)],
+            [100, 100]
+        );
     }
 }

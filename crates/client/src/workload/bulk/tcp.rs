@@ -15,12 +15,22 @@ pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure
     Box::pin(async move {
         // What opening takes is not what is measured here.
         let now = || 0_u64;
-        let mut opened = Opened { streams: Vec::new(), negotiated: None };
+        let mut opened = Opened {
+            streams: Vec::new(),
+            negotiated: None,
+        };
         for _ in 0..spec.settings.streams {
             let mut milestones = Milestones::start(&now);
-            let mut stream = connect::open_buffered(&spec.endpoint, spec.window(), &mut milestones).await?;
-            stream.write_all(&frame::MAGIC).await.map_err(|error| connect::io_failure(&error))?;
-            stream.flush().await.map_err(|error| connect::io_failure(&error))?;
+            let mut stream =
+                connect::open_buffered(&spec.endpoint, spec.window(), &mut milestones).await?;
+            stream
+                .write_all(&frame::MAGIC)
+                .await
+                .map_err(|error| connect::io_failure(&error))?;
+            stream
+                .flush()
+                .await
+                .map_err(|error| connect::io_failure(&error))?;
             opened.negotiated = opened.negotiated.or_else(|| stream.negotiated());
             let (recv, send) = split(stream);
             let stream: Box<dyn BulkStream> = Box::new(Frames::new(recv, send, &spec.shape));

@@ -16,16 +16,32 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut series = Vec::new();
     for strand in &strands {
         for step in &strand.steps {
-            let trial = if step.trial > 1 { format!(", trial {}", step.trial) } else { String::new() };
-            let name = if several { format!("{}, {}{trial}", strand.name, load(step)) } else { strand.name.clone() };
-            series.push(Series { name, colour: strand.colour, dashed: false, points: stacked(step) });
+            let trial = if step.trial > 1 {
+                format!(", trial {}", step.trial)
+            } else {
+                String::new()
+            };
+            let name = if several {
+                format!("{}, {}{trial}", strand.name, load(step))
+            } else {
+                strand.name.clone()
+            };
+            series.push(Series {
+                name,
+                colour: strand.colour,
+                dashed: false,
+                points: stacked(step),
+            });
         }
     }
     series.retain(|series| !series.points.is_empty());
     if series.is_empty() {
         return Vec::new();
     }
-    let keys = parts().enumerate().map(|(colour, phase)| (phase.name(), colour)).collect();
+    let keys = parts()
+        .enumerate()
+        .map(|(colour, phase)| (phase.name(), colour))
+        .collect();
     vec![Chart {
         kind: "connect",
         variant: None,
@@ -46,7 +62,9 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
 
 /// The parts of the whole.
 fn parts() -> impl Iterator<Item = ConnectPhase> {
-    ConnectPhase::ALL.into_iter().filter(|phase| *phase != ConnectPhase::Total)
+    ConnectPhase::ALL
+        .into_iter()
+        .filter(|phase| *phase != ConnectPhase::Total)
 }
 
 /// The parts of a step, each beginning where the one before it ends.
@@ -54,8 +72,13 @@ fn stacked(step: &Step) -> Vec<Point> {
     let mut from = 0.0;
     let mut points = Vec::new();
     for (colour, phase) in parts().enumerate() {
-        let Some(mean) = step.connect.get(&phase).and_then(|phase| phase.time.mean) else { continue };
-        points.push(Point::new(phase.name(), mean).marked(Mark::Bar { from, colour: Some(colour) }));
+        let Some(mean) = step.connect.get(&phase).and_then(|phase| phase.time.mean) else {
+            continue;
+        };
+        points.push(Point::new(phase.name(), mean).marked(Mark::Bar {
+            from,
+            colour: Some(colour),
+        }));
         from += mean;
     }
     points

@@ -17,7 +17,10 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         .iter()
         .filter_map(|strand| {
             let step = *strand.best().first()?;
-            let fairness = step.fairness.as_ref().filter(|fairness| !fairness.connections.is_empty())?;
+            let fairness = step
+                .fairness
+                .as_ref()
+                .filter(|fairness| !fairness.connections.is_empty())?;
             Some((strand, step, fairness))
         })
         .collect();
@@ -27,14 +30,27 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let series = steps
         .iter()
         .map(|(strand, step, fairness)| Series {
-            name: format!("{}, {}, Jain's index {:.3}", strand.name, load(step), fairness.jain),
+            name: format!(
+                "{}, {}, Jain's index {:.3}",
+                strand.name,
+                load(step),
+                fairness.jain
+            ),
             colour: strand.colour,
             dashed: false,
             points: ranked(step, most_points(steps.len())),
         })
         .collect();
-    let x = Axis { title: "connection, by its requests", unit: Unit::Count("from the least"), scale: Scale::Linear };
-    let form = Form::Plane { x, y: Scale::Linear, shaded: None };
+    let x = Axis {
+        title: "connection, by its requests",
+        unit: Unit::Count("from the least"),
+        scale: Scale::Linear,
+    };
+    let form = Form::Plane {
+        x,
+        y: Scale::Linear,
+        shaded: None,
+    };
     vec![Chart {
         kind: "fairness",
         variant: None,
@@ -56,11 +72,19 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
 
 /// The connections' requests, ascending, by rank from 1 on; at most about `most` of them.
 fn ranked(step: &Step, most: usize) -> Vec<Point> {
-    let connections = step.fairness.iter().flat_map(|fairness| &fairness.connections);
+    let connections = step
+        .fairness
+        .iter()
+        .flat_map(|fairness| &fairness.connections);
     let mut requests: Vec<u64> = connections.map(|connection| connection.requests).collect();
     requests.sort_unstable();
     let each = requests.len().div_ceil(most).max(1);
     let last = requests.len().saturating_sub(1);
-    let shown = requests.iter().enumerate().filter(|(rank, _)| rank % each == 0 || *rank == last);
-    shown.map(|(rank, &requests)| Point::new(rank + 1, requests)).collect()
+    let shown = requests
+        .iter()
+        .enumerate()
+        .filter(|(rank, _)| rank % each == 0 || *rank == last);
+    shown
+        .map(|(rank, &requests)| Point::new(rank + 1, requests))
+        .collect()
 }

@@ -28,11 +28,13 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             .filter(|series| !series.points.is_empty())
             .collect(),
     };
-    let panels: Vec<Panel> =
-        [panel("p50 with one caller", Unit::Nanos, alone), panel("highest rate", Unit::Rate, peak)]
-            .into_iter()
-            .filter(|panel| !panel.series.is_empty())
-            .collect();
+    let panels: Vec<Panel> = [
+        panel("p50 with one caller", Unit::Nanos, alone),
+        panel("highest rate", Unit::Rate, peak),
+    ]
+    .into_iter()
+    .filter(|panel| !panel.series.is_empty())
+    .collect();
     if panels.is_empty() {
         return Vec::new();
     }
@@ -52,11 +54,21 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
 
 /// The median service times with one caller, and the median of these.
 fn alone(strand: &Strand<'_>) -> Vec<Point> {
-    let rounds = strand.steps.iter().filter(|step| step.settings.callers == 1);
-    let mut medians: Vec<u64> = rounds.filter_map(|step| step.summary.service_time.quantile(50.0)).collect();
-    let dots: Vec<Point> = medians.iter().map(|&median| Point::new(1_u64, median)).collect();
+    let rounds = strand
+        .steps
+        .iter()
+        .filter(|step| step.settings.callers == 1);
+    let mut medians: Vec<u64> = rounds
+        .filter_map(|step| step.summary.service_time.quantile(50.0))
+        .collect();
+    let dots: Vec<Point> = medians
+        .iter()
+        .map(|&median| Point::new(1_u64, median))
+        .collect();
     medians.sort_unstable();
-    let bar = medians.get(medians.len() / 2).map(|&median| Point::new("median", median).marked(Mark::BAR));
+    let bar = medians
+        .get(medians.len() / 2)
+        .map(|&median| Point::new("median", median).marked(Mark::BAR));
     bar.into_iter().chain(dots).collect()
 }
 

@@ -43,14 +43,24 @@ enum Load {
 /// A chart for closed loops and one for open ones, where there are any.
 pub(super) fn charts(runs: &[Run], against: &Against) -> Vec<Chart> {
     let strands = strands(runs);
-    [Load::Callers, Load::Planned].into_iter().filter_map(|load| chart(&strands, against, load)).collect()
+    [Load::Callers, Load::Planned]
+        .into_iter()
+        .filter_map(|load| chart(&strands, against, load))
+        .collect()
 }
 
 fn chart(strands: &[Strand<'_>], against: &Against, load: Load) -> Option<Chart> {
-    let mut loads: Vec<Exact> =
-        strands.iter().flat_map(|strand| &strand.steps).filter_map(|step| load.of(step)).collect();
+    let mut loads: Vec<Exact> = strands
+        .iter()
+        .flat_map(|strand| &strand.steps)
+        .filter_map(|step| load.of(step))
+        .collect();
     loads.dedup();
-    let panels: Vec<Panel> = against.panels.iter().filter_map(|shown| panel(strands, shown, load, &loads)).collect();
+    let panels: Vec<Panel> = against
+        .panels
+        .iter()
+        .filter_map(|shown| panel(strands, shown, load, &loads))
+        .collect();
     let (variant, of, x_title) = match load {
         Load::Callers => (None, "callers", "callers"),
         Load::Planned => (Some("open"), "planned rate", "planned req/s"),
@@ -78,8 +88,16 @@ impl Load {
 
     fn axis(self) -> Axis {
         match self {
-            Self::Callers => Axis { title: "callers", unit: Unit::Count("callers"), scale: Scale::Log },
-            Self::Planned => Axis { title: "planned rate, req/s", unit: Unit::Rate, scale: Scale::Linear },
+            Self::Callers => Axis {
+                title: "callers",
+                unit: Unit::Count("callers"),
+                scale: Scale::Log,
+            },
+            Self::Planned => Axis {
+                title: "planned rate, req/s",
+                unit: Unit::Rate,
+                scale: Scale::Linear,
+            },
         }
     }
 }
@@ -99,7 +117,12 @@ fn panel(strands: &[Strand<'_>], shown: &Shown, load: Load, loads: &[Exact]) -> 
                 .collect();
             points.sort_by(|a, b| a.x.value().total_cmp(&b.x.value()));
             if !points.is_empty() {
-                series.push(Series { name, colour: strand.colour, dashed, points });
+                series.push(Series {
+                    name,
+                    colour: strand.colour,
+                    dashed,
+                    points,
+                });
             }
         };
         add(strand.name.clone(), false, shown.value);
@@ -113,9 +136,28 @@ fn panel(strands: &[Strand<'_>], shown: &Shown, load: Load, loads: &[Exact]) -> 
                 only.mark = Mark::BAR;
             }
         }
-        (format!("{} at {}", shown.title, load.axis().unit.shown(single.value())), Form::Rows)
+        (
+            format!(
+                "{} at {}",
+                shown.title,
+                load.axis().unit.shown(single.value())
+            ),
+            Form::Rows,
+        )
     } else {
-        (shown.title.to_owned(), Form::Plane { x: load.axis(), y: shown.scale, shaded: None })
+        (
+            shown.title.to_owned(),
+            Form::Plane {
+                x: load.axis(),
+                y: shown.scale,
+                shaded: None,
+            },
+        )
     };
-    (!series.is_empty()).then_some(Panel { title, unit: shown.unit, form, series })
+    (!series.is_empty()).then_some(Panel {
+        title,
+        unit: shown.unit,
+        form,
+        series,
+    })
 }

@@ -28,9 +28,15 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     }
     let row = |(at, overhead): &(usize, &Overhead)| Series {
         name: of_run(runs, *at, &name(overhead)),
-        colour: proxies.iter().position(|proxy| *proxy == (*at, overhead.via.as_str())).unwrap_or(0),
+        colour: proxies
+            .iter()
+            .position(|proxy| *proxy == (*at, overhead.via.as_str()))
+            .unwrap_or(0),
         dashed: false,
-        points: vec![Point::new(overhead.measure.as_str(), overhead.added_us).with_range(overhead.interval_us)],
+        points: vec![
+            Point::new(overhead.measure.as_str(), overhead.added_us)
+                .with_range(overhead.interval_us),
+        ],
     };
     let panels: Vec<Panel> = measures
         .iter()
@@ -38,7 +44,11 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             title: format!("added to {measure}"),
             unit: Unit::Micros,
             form: Form::Rows,
-            series: all.iter().filter(|(_, overhead)| overhead.measure == *measure).map(row).collect(),
+            series: all
+                .iter()
+                .filter(|(_, overhead)| overhead.measure == *measure)
+                .map(row)
+                .collect(),
         })
         .collect();
     if panels.is_empty() {
@@ -65,7 +75,11 @@ const DOUBTFUL: &str = " *: requests failed on this path, or on the direct one; 
                         what they show of the proxy is doubtful.";
 
 fn name(overhead: &Overhead) -> String {
-    let via = format!("{}{}", overhead.via, if overhead.failed > 0 { "*" } else { "" });
+    let via = format!(
+        "{}{}",
+        overhead.via,
+        if overhead.failed > 0 { "*" } else { "" }
+    );
     match overhead.planned_rate {
         Some(rate) => format!("{via} at {}", Unit::Rate.shown(rate)),
         None => via,
@@ -90,9 +104,19 @@ mod tests {
             p_value: None,
             failed,
         };
-        let chart = |overheads| charts(&[Run { overheads, ..sample::run(Vec::new()) }]).remove(0);
+        let chart = |overheads| {
+            charts(&[Run {
+                overheads,
+                ..sample::run(Vec::new())
+            }])
+            .remove(0)
+        };
         let names = |chart: &Chart| -> Vec<String> {
-            chart.panels[0].series.iter().map(|series| series.name.clone()).collect()
+            chart.panels[0]
+                .series
+                .iter()
+                .map(|series| series.name.clone())
+                .collect()
         };
         let sound = chart(vec![overhead("sound", 0)]);
         assert_eq!(names(&sound), ["sound"]);

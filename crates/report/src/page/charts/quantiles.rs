@@ -23,8 +23,16 @@ const BEYOND: f64 = 10.0;
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let strands = strands(runs);
     let series: Vec<Series> = strands.iter().flat_map(curves).collect();
-    let x = Axis { title: "quantile, each nine as wide as the last", unit: Unit::Quantile, scale: Scale::Nines };
-    let form = Form::Plane { x, y: Scale::Log, shaded: None };
+    let x = Axis {
+        title: "quantile, each nine as wide as the last",
+        unit: Unit::Quantile,
+        scale: Scale::Nines,
+    };
+    let form = Form::Plane {
+        x,
+        y: Scale::Log,
+        shaded: None,
+    };
     if series.is_empty() {
         return Vec::new();
     }
@@ -45,7 +53,9 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
 /// The curves of a strand: one, or, in an open loop, response and service time.
 fn curves(strand: &Strand<'_>) -> Vec<Series> {
     let steps = strand.best();
-    let Some(first) = steps.first() else { return Vec::new() };
+    let Some(first) = steps.first() else {
+        return Vec::new();
+    };
     let open = first.settings.planned_rate.is_some();
     let curve = |what: &str, dashed: bool, of: fn(&Histograms) -> &str| Series {
         name: format!("{}, {}{what}", strand.name, load(first)),
@@ -55,8 +65,12 @@ fn curves(strand: &Strand<'_>) -> Vec<Series> {
     };
     let mut curves = Vec::new();
     if open {
-        curves.push(curve(", response", false, |histograms| &histograms.response_time));
-        curves.push(curve(", service", true, |histograms| &histograms.service_time));
+        curves.push(curve(", response", false, |histograms| {
+            &histograms.response_time
+        }));
+        curves.push(curve(", service", true, |histograms| {
+            &histograms.service_time
+        }));
     } else {
         curves.push(curve("", false, |histograms| &histograms.service_time));
     }
@@ -67,7 +81,10 @@ fn curves(strand: &Strand<'_>) -> Vec<Series> {
 /// The times of all steps; what cannot be read is left out.
 fn sum(steps: &[&Step], of: fn(&Histograms) -> &str) -> Histogram {
     let mut sum = histogram();
-    for read in steps.iter().filter_map(|step| decode_histogram(of(&step.histograms)).ok()) {
+    for read in steps
+        .iter()
+        .filter_map(|step| decode_histogram(of(&step.histograms)).ok())
+    {
         // One from another program may have other bounds: it is left out too.
         let _ = sum.add(read);
     }

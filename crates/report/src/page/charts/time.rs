@@ -29,32 +29,63 @@ const PANELS: [Shown; 4] = [
         value: |interval| Some(rate(interval)),
         less_is_worse: true,
     },
-    times("p50 response time", |interval| Some(Point::new(interval.start_ns, interval.response_p50?))),
-    times("p99 response time", |interval| Some(Point::new(interval.start_ns, interval.response_p99?))),
-    times("longest response time", |interval| Some(Point::new(interval.start_ns, interval.response_max?))),
+    times("p50 response time", |interval| {
+        Some(Point::new(interval.start_ns, interval.response_p50?))
+    }),
+    times("p99 response time", |interval| {
+        Some(Point::new(interval.start_ns, interval.response_p99?))
+    }),
+    times("longest response time", |interval| {
+        Some(Point::new(interval.start_ns, interval.response_max?))
+    }),
 ];
 
 const fn times(title: &'static str, value: fn(&IntervalSummary) -> Option<Point>) -> Shown {
-    Shown { title, unit: Unit::Nanos, scale: Scale::Log, value, less_is_worse: false }
+    Shown {
+        title,
+        unit: Unit::Nanos,
+        scale: Scale::Log,
+        value,
+        less_is_worse: false,
+    }
 }
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut lines: Vec<(String, usize, &Step)> = Vec::new();
     for strand in strands(runs) {
-        for step in strand.best().into_iter().filter(|step| within(step).count() > 1) {
-            lines.push((format!("{}, {}", strand.name, load(step)), strand.colour, step));
+        for step in strand
+            .best()
+            .into_iter()
+            .filter(|step| within(step).count() > 1)
+        {
+            lines.push((
+                format!("{}, {}", strand.name, load(step)),
+                strand.colour,
+                step,
+            ));
         }
     }
     if lines.is_empty() {
         return Vec::new();
     }
-    let warm_up = lines.iter().map(|(.., step)| step.settings.warmup_seconds).fold(0.0, f64::max);
+    let warm_up = lines
+        .iter()
+        .map(|(.., step)| step.settings.warmup_seconds)
+        .fold(0.0, f64::max);
     let shaded = (warm_up > 0.0).then_some(-warm_up * 1e9);
-    let x = Axis { title: "since the window's start", unit: Unit::Nanos, scale: Scale::Linear };
+    let x = Axis {
+        title: "since the window's start",
+        unit: Unit::Nanos,
+        scale: Scale::Linear,
+    };
     let panel = |shown: &Shown| Panel {
         title: shown.title.to_owned(),
         unit: shown.unit,
-        form: Form::Plane { x, y: shown.scale, shaded },
+        form: Form::Plane {
+            x,
+            y: shown.scale,
+            shaded,
+        },
         series: lines
             .iter()
             .map(|(name, colour, step)| Series {
@@ -86,7 +117,9 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
 
 /// The intervals of the window.
 fn within(step: &Step) -> impl Iterator<Item = &IntervalSummary> {
-    step.intervals.iter().filter(|interval| interval.length_ns > 0)
+    step.intervals
+        .iter()
+        .filter(|interval| interval.length_ns > 0)
 }
 
 /// The intervals of the window, with the first and the last second of each time in which nothing ended: older files leave
@@ -97,7 +130,12 @@ fn gapless(step: &Step) -> Vec<IntervalSummary> {
     for interval in within(step) {
         if interval.start_ns >= next.saturating_add(INTERVAL) {
             let last = interval.start_ns - INTERVAL;
-            all.extend([next, last].into_iter().take(if next == last { 1 } else { 2 }).map(IntervalSummary::idle));
+            all.extend(
+                [next, last]
+                    .into_iter()
+                    .take(if next == last { 1 } else { 2 })
+                    .map(IntervalSummary::idle),
+            );
         }
         next = interval.start_ns.saturating_add(interval.length_ns);
         all.push(interval.clone());
@@ -108,7 +146,10 @@ fn gapless(step: &Step) -> Vec<IntervalSummary> {
 /// The file has replies and a length; the axis has their quotient.
 fn rate(interval: &IntervalSummary) -> Point {
     let at = interval.ok as f64 * 1e9 / interval.length_ns as f64;
-    Point { at, ..Point::new(interval.start_ns, interval.ok) }
+    Point {
+        at,
+        ..Point::new(interval.start_ns, interval.ok)
+    }
 }
 
 /// At most `most` of the points: the worst one of each so many.
@@ -120,7 +161,11 @@ fn thinned(points: Vec<Point>, most: usize, less_is_worse: bool) -> Vec<Point> {
     let badness = |point: &Point| if less_is_worse { -point.at } else { point.at };
     points
         .chunks(each)
-        .filter_map(|some| some.iter().max_by(|a, b| badness(a).total_cmp(&badness(b))).cloned())
+        .filter_map(|some| {
+            some.iter()
+                .max_by(|a, b| badness(a).total_cmp(&badness(b)))
+                .cloned()
+        })
         .collect()
 }
 
@@ -131,16 +176,42 @@ mod tests {
 
     #[test]
     fn a_server_that_stands_still_has_a_rate_of_0_in_files_that_leave_it_out_too() {
-        let mut step = sample::step(9, |second| if (3..7).contains(&second) { Vec::new() } else { vec![1000; 5] });
+        let mut step = sample::step(9, |second| {
+            if (3..7).contains(&second) {
+                Vec::new()
+            } else {
+                vec![1000; 5]
+            }
+        });
         let rates = |step: &Step| -> Vec<(u64, u64)> {
-            gapless(step).iter().map(|second| (second.start_ns / INTERVAL, second.ok)).collect()
+            gapless(step)
+                .iter()
+                .map(|second| (second.start_ns / INTERVAL, second.ok))
+                .collect()
         };
-        let all = [(0, 5), (1, 5), (2, 5), (3, 0), (4, 0), (5, 0), (6, 0), (7, 5), (8, 5)];
+        let all = [
+            (0, 5),
+            (1, 5),
+            (2, 5),
+            (3, 0),
+            (4, 0),
+            (5, 0),
+            (6, 0),
+            (7, 5),
+            (8, 5),
+        ];
         assert_eq!(rates(&step), all);
         step.intervals.retain(|second| second.ok > 0);
-        assert_eq!(rates(&step), [(0, 5), (1, 5), (2, 5), (3, 0), (6, 0), (7, 5), (8, 5)]);
+        assert_eq!(
+            rates(&step),
+            [(0, 5), (1, 5), (2, 5), (3, 0), (6, 0), (7, 5), (8, 5)]
+        );
         step.intervals.drain(..2);
-        step.intervals.retain(|second| second.start_ns != 7 * INTERVAL);
-        assert_eq!(rates(&step), [(0, 0), (1, 0), (2, 5), (3, 0), (7, 0), (8, 5)]);
+        step.intervals
+            .retain(|second| second.start_ns != 7 * INTERVAL);
+        assert_eq!(
+            rates(&step),
+            [(0, 0), (1, 0), (2, 5), (3, 0), (7, 0), (8, 5)]
+        );
     }
 }

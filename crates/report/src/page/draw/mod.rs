@@ -18,7 +18,9 @@ const LINE: f64 = 13.0;
 
 /// Near the colours of Okabe and Ito ("Color Universal Design", 2008), which people who see few colours tell apart; the
 /// bright ones are darker, to show on white. The style sheet has them for both themes.
-const PALETTE: [&str; 8] = ["#005f9e", "#cc5200", "#00805e", "#a8488a", "#d18b00", "#3fa0d8", "#4a4f57", "#857c00"];
+const PALETTE: [&str; 8] = [
+    "#005f9e", "#cc5200", "#00805e", "#a8488a", "#d18b00", "#3fa0d8", "#4a4f57", "#857c00",
+];
 
 /// Where drawing has come to, from the top.
 struct Pen {
@@ -61,10 +63,20 @@ fn svg(chart: &Chart, before: &Markup) -> Markup {
             let title = heading(panel, pen.take(LINE + 8.0) + 3.0);
             let body = match &panel.form {
                 Form::Plane { x, y, shaded } => {
-                    let height = if chart.panels.len() == 1 { 190.0 } else { 120.0 };
+                    let height = if chart.panels.len() == 1 {
+                        190.0
+                    } else {
+                        120.0
+                    };
                     plane::draw(
                         panel,
-                        &plane::Axes { x: *x, y: *y, shaded: *shaded, height, named: at == last },
+                        &plane::Axes {
+                            x: *x,
+                            y: *y,
+                            shaded: *shaded,
+                            height,
+                            named: at == last,
+                        },
                         &mut pen,
                     )
                 }
@@ -91,9 +103,16 @@ fn heading(panel: &Panel, top: f64) -> Markup {
 
 /// What the colours are: the names of series, or of the parts of bars.
 fn legend(chart: &Chart, pen: &mut Pen) -> Markup {
-    let mut entries: Vec<(&str, usize, bool)> =
-        chart.keys.iter().map(|&(name, colour)| (name, colour, false)).collect();
-    for panel in chart.panels.iter().filter(|panel| matches!(panel.form, Form::Plane { .. })) {
+    let mut entries: Vec<(&str, usize, bool)> = chart
+        .keys
+        .iter()
+        .map(|&(name, colour)| (name, colour, false))
+        .collect();
+    for panel in chart
+        .panels
+        .iter()
+        .filter(|panel| matches!(panel.form, Form::Plane { .. }))
+    {
         for series in &panel.series {
             let entry = (series.name.as_str(), series.colour, series.dashed);
             if !entries.contains(&entry) {
@@ -101,7 +120,11 @@ fn legend(chart: &Chart, pen: &mut Pen) -> Markup {
             }
         }
     }
-    let longest = entries.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
+    let longest = entries
+        .iter()
+        .map(|(name, ..)| name.chars().count())
+        .max()
+        .unwrap_or(0);
     let columns = match longest {
         ..14 => 3,
         14..25 => 2,
@@ -167,7 +190,8 @@ fn shape(colour: usize, hollow: bool, x: f64, y: f64, radius: f64) -> String {
 /// A coordinate, to a tenth.
 fn number(value: f64) -> String {
     let text = format!("{value:.1}");
-    text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
+    text.strip_suffix(".0")
+        .map_or_else(|| text.clone(), str::to_owned)
 }
 
 /// A name that fits into `most` characters: its middle gives way.
@@ -188,7 +212,12 @@ fn middle(points: &[&Point]) -> Option<(f64, Option<[f64; 2]>)> {
     }
     let values: Vec<f64> = points.iter().map(|point| point.at).collect();
     let estimate = crate::compare::Estimate::of(&values)?;
-    Some((estimate.mean, estimate.half_width.map(|half| [estimate.mean - half, estimate.mean + half])))
+    Some((
+        estimate.mean,
+        estimate
+            .half_width
+            .map(|half| [estimate.mean - half, estimate.mean + half]),
+    ))
 }
 
 #[cfg(test)]
@@ -209,7 +238,9 @@ mod tests {
         let (mean, range) = middle(&[&a, &b, &c]).unwrap();
         // t(0.975, 2) = 4.303, and the standard error is 0.577.
         let [low, high] = range.unwrap();
-        assert!((mean - 2.0).abs() < 1e-9 && (low + 0.484).abs() < 1e-3 && (high - 4.484).abs() < 1e-3);
+        assert!(
+            (mean - 2.0).abs() < 1e-9 && (low + 0.484).abs() < 1e-3 && (high - 4.484).abs() < 1e-3
+        );
         assert_eq!(middle(&[]), None);
     }
 }

@@ -42,7 +42,11 @@ pub(super) fn draw(panel: &Panel, axes: &Axes, pen: &mut Pen) -> Markup {
     let numbers = pen.take(LINE);
     let title = axes.named.then(|| pen.take(LINE));
     pen.take(3.0);
-    let points = panel.series.iter().map(|series| series.points.len()).sum::<usize>();
+    let points = panel
+        .series
+        .iter()
+        .map(|series| series.points.len())
+        .sum::<usize>();
     let radius = if points > MANY { 1.7 } else { 2.8 };
     html! {
         (grid(panel, axes, &frame, numbers))
@@ -58,12 +62,21 @@ pub(super) fn draw(panel: &Panel, axes: &Axes, pen: &mut Pen) -> Markup {
 fn frame(panel: &Panel, axes: &Axes, top: f64) -> Frame {
     let bottom = top + axes.height;
     let points = || panel.series.iter().flat_map(|series| &series.points);
-    let values = points().flat_map(|point| [point.at].into_iter().chain(point.range.into_iter().flatten()));
+    let values = points().flat_map(|point| {
+        [point.at]
+            .into_iter()
+            .chain(point.range.into_iter().flatten())
+    });
     // An interval below 0 is no reason for an axis below 0.
     let values = values.map(|value| value.max(0.0));
     let y = Span::new(axes.y, values, [bottom, top], 4);
     let xs = points().map(|point| point.x.value());
-    let mut x = Span::new(axes.x.scale, xs.clone().chain(axes.shaded), [LEFT, WIDTH - RIGHT], 6);
+    let mut x = Span::new(
+        axes.x.scale,
+        xs.clone().chain(axes.shaded),
+        [LEFT, WIDTH - RIGHT],
+        6,
+    );
     match axes.x.scale {
         Scale::Linear => x.tighten(xs.chain(axes.shaded)),
         // Loads that were measured, rather than powers of ten.
@@ -119,7 +132,9 @@ fn line(panel: &Panel, axes: &Axes, series: &Series, frame: &Frame, radius: f64)
     let mut bars = Vec::new();
     for points in series.points.chunk_by(|a, b| a.x == b.x) {
         let points: Vec<&Point> = points.iter().collect();
-        let Some((mean, range)) = middle(&points) else { continue };
+        let Some((mean, range)) = middle(&points) else {
+            continue;
+        };
         let x = number(frame.x.place(points[0].x.value()));
         let start = if path.is_empty() { "M" } else { "L" };
         path.extend([start, &x, " ", &number(frame.y.place(mean))]);

@@ -27,21 +27,33 @@ pub(super) fn draw(panel: &Panel, pen: &mut Pen) -> Markup {
     let top = pen.take(ROW * panel.series.len() as f64 + 2.0);
     let numbers = pen.take(LINE + 3.0);
     let ends = || {
-        panel.series.iter().flat_map(|series| &series.points).flat_map(|point| {
-            let from = match point.mark {
-                Mark::Bar { from, .. } => Some(from),
-                Mark::Dot => None,
-            };
-            [point.at + from.unwrap_or(0.0)].into_iter().chain(from).chain(point.range.into_iter().flatten())
-        })
+        panel
+            .series
+            .iter()
+            .flat_map(|series| &series.points)
+            .flat_map(|point| {
+                let from = match point.mark {
+                    Mark::Bar { from, .. } => Some(from),
+                    Mark::Dot => None,
+                };
+                [point.at + from.unwrap_or(0.0)]
+                    .into_iter()
+                    .chain(from)
+                    .chain(point.range.into_iter().flatten())
+            })
     };
-    let left = if ends().any(|end| end < 0.0) { SIDE } else { NARROW };
+    let left = if ends().any(|end| end < 0.0) {
+        SIDE
+    } else {
+        NARROW
+    };
     let x = Span::new(Scale::Linear, ends(), [left, WIDTH - SIDE], 5);
     // Only beside the bars: a line through a name makes it hard to read.
     let beside = |tick: f64| -> String {
         let from = |row: usize| number(top + row as f64 * ROW + LINE + 1.0);
         let tick = number(x.place(tick));
-        let lines = (0..panel.series.len()).map(|row| format!("M{tick} {}v{}", from(row), BAR + 4.0));
+        let lines =
+            (0..panel.series.len()).map(|row| format!("M{tick} {}v{}", from(row), BAR + 4.0));
         lines.collect::<Vec<_>>().concat()
     };
     html! {
@@ -61,10 +73,18 @@ pub(super) fn draw(panel: &Panel, pen: &mut Pen) -> Markup {
 
 fn row(panel: &Panel, series: &Series, x: &Span, top: f64) -> Markup {
     let bar = top + LINE + 3.0;
-    let dots: Vec<&Point> = series.points.iter().filter(|point| point.mark == Mark::Dot).collect();
+    let dots: Vec<&Point> = series
+        .points
+        .iter()
+        .filter(|point| point.mark == Mark::Dot)
+        .collect();
     let has_bar = dots.len() < series.points.len();
     // Values of repeated trials have a mean that no file holds.
-    let mean = if has_bar || dots.len() < 2 { None } else { middle(&dots) };
+    let mean = if has_bar || dots.len() < 2 {
+        None
+    } else {
+        middle(&dots)
+    };
     html! {
         text."row" x="2" y=(number(top + LINE)) {
             (shortened(&series.name, LONGEST))
@@ -94,7 +114,14 @@ fn value(panel: &Panel, series: &Series, mean: Option<(f64, Option<[f64; 2]>)>) 
     }
 }
 
-fn mark(panel: &Panel, series: &Series, each: &Point, over_bar: bool, x: &Span, bar: f64) -> Markup {
+fn mark(
+    panel: &Panel,
+    series: &Series,
+    each: &Point,
+    over_bar: bool,
+    x: &Span,
+    bar: f64,
+) -> Markup {
     let named = each.x.to_string();
     match each.mark {
         Mark::Bar { from, .. } => html! {
@@ -118,7 +145,9 @@ fn bar_path(x: &Span, from: f64, to: f64, top: f64) -> String {
 }
 
 fn whisker(x: &Span, range: Option<[f64; 2]>, top: f64) -> Markup {
-    let Some([low, high]) = range.map(|range| range.map(|end| number(x.place(end)))) else { return html! {} };
+    let Some([low, high]) = range.map(|range| range.map(|end| number(x.place(end)))) else {
+        return html! {};
+    };
     let (cap, middle) = (number(top + 2.0), number(top + BAR / 2.0));
     let height = number(BAR - 4.0);
     html! {
