@@ -15,10 +15,8 @@ use netping_protocol::{
     echopb::{EchoRequest, echo_client::EchoClient},
     target::{Scheme, Target},
 };
-use netping_report::{
-    format::nanos_as_micros,
-    table::{Column, Table},
-};
+use netping_report::table::{Column, Table};
+use netping_results::format::nanos_as_micros;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -85,7 +83,11 @@ criterion_group!(benches, loopback);
 /// 10,000 round trips of the client's own engine, on one connection.
 fn p50(target: &Target) -> String {
     let outcome = run(&plan(target, Extent::Requests(10_000)));
-    nanos_as_micros(outcome.collected.summary().service_time.quantile(50.0))
+    nanos_as_micros(
+        netping_measure::summary::Summary::of(&outcome.collected)
+            .service_time
+            .quantile(50.0),
+    )
 }
 
 fn main() {

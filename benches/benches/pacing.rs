@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use netping_benches::{plan, run, start};
 use netping_client::{arrival::Arrival, plan::Extent};
-use netping_report::{
-    format::{nanos_as_micros, thousands},
-    table::{Column, Table},
-};
+use netping_report::table::{Column, Table};
+use netping_results::format::{nanos_as_micros, thousands};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -22,7 +20,7 @@ fn main() {
             let mut plan = plan(&target, Extent::Time(Duration::from_secs(2)));
             (plan.callers, plan.connections) = (64, 64);
             (plan.arrival, plan.busy_poll) = (Arrival::Constant(rate), busy_poll);
-            let lag = run(&plan).collected.summary().lag;
+            let lag = netping_measure::summary::Summary::of(&run(&plan).collected).lag;
             let quantiles =
                 [50.0, 90.0, 99.0].map(|percent| nanos_as_micros(lag.quantile(percent)));
             rows.push(

@@ -5,7 +5,11 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use netping_report::{Interval, LoopKind, Recorder, Sample, Sink, Window};
+use netping_measure::{
+    recorder::{Interval, Recorder, Sink},
+    sample::{LoopKind, Sample},
+    window::Window,
+};
 
 /// Gives every interval back at once.
 #[derive(Default)]

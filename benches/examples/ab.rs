@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use netping_benches::{plan, run, start};
 use netping_client::plan::{Extent, Plan, Warmup};
+use netping_measure::{
+    histogram::counts,
+    statistics::difference::{Difference, Finding},
+};
 use netping_protocol::target::Target;
-use netping_report::{Difference, Shown, counts};
 
 const COMPARISONS: usize = 40;
 const TRIALS: usize = 10;
@@ -56,7 +59,7 @@ fn differs(first: &Target, second: &Target, number: usize) -> bool {
             [1, 0]
         } {
             let collected = measure([first, second][side]);
-            rates[side].push(collected.summary().rate);
+            rates[side].push(netping_measure::summary::Summary::of(&collected).rate);
             times[side].push(counts(&collected.response));
         }
     }
@@ -65,5 +68,5 @@ fn differs(first: &Target, second: &Target, number: usize) -> bool {
     [by_rate, by_quantile(50.0), by_quantile(99.0)]
         .iter()
         .flatten()
-        .any(|difference| difference.shown(true) != Shown::NoDifference)
+        .any(|difference| difference.shown(true) != Finding::NoDifference)
 }

@@ -10,8 +10,11 @@ use std::{
 };
 
 use futures_util::{StreamExt, TryStreamExt, stream};
+use netping_measure::{
+    error_kind::ErrorKind,
+    recorder::{Interval, Sink},
+};
 use netping_protocol::tls::Negotiated;
-use netping_report::{ErrorKind, Interval, Sink};
 use tokio::{
     runtime::{Builder, LocalOptions},
     sync::watch,

@@ -5,7 +5,7 @@ use std::{
     collections::VecDeque,
 };
 
-use netping_report::Window;
+use netping_measure::window::Window;
 use tokio::sync::Notify;
 
 use crate::{arrival::Schedule, clock::Clock, pacer::Pacer};

@@ -16,10 +16,18 @@ use std::{
     time::Duration,
 };
 
-use netping_protocol::{target::Target, tls::Negotiated};
-use netping_report::{
-    Collected, Collector, Cost, ErrorKind, Fairness, Interval, LoopKind, PhaseTimes, Status, Window,
+use netping_measure::{
+    aggregate::{Aggregate, Totals},
+    connect::PhaseTimes,
+    cost::Cost,
+    error_kind::ErrorKind,
+    fairness::Fairness,
+    recorder::Interval,
+    sample::LoopKind,
+    status::Status,
+    window::Window,
 };
+use netping_protocol::{target::Target, tls::Negotiated};
 use tokio::sync::watch;
 
 use crate::{
@@ -50,7 +58,7 @@ const LEAST_FOR_COST: f64 = 0.2;
 #[derive(Debug)]
 pub struct Outcome {
     /// What was recorded.
-    pub collected: Collected,
+    pub collected: Totals,
     /// Whether it ran to its end.
     pub status: Status,
     /// How long the warm-up was.
@@ -315,7 +323,7 @@ impl Running<'_> {
         // Workers hold the other end until they are done.
         let _ = go.send(true);
 
-        let mut collector = Collector::new(self.step.loop_kind());
+        let mut collector = Aggregate::new(self.step.loop_kind());
         let mut reports: Vec<WorkerReport> = Vec::new();
         let mut at_start = None;
         let mut at_end = None;
@@ -462,7 +470,7 @@ impl Running<'_> {
 /// where they were to be expected.
 fn cost(
     reports: &[WorkerReport],
-    collected: &Collected,
+    collected: &Totals,
     read: Result<(Reading, Reading), String>,
 ) -> (Cost, Option<String>) {
     let server = read.and_then(|(start, end)| start.demand_until(&end, collected.arrived()));

@@ -8,7 +8,7 @@ use std::{
 };
 
 use netping_protocol::target::Target;
-use netping_report::Environment;
+use netping_results::run::Environment;
 use nix::sys::{
     resource::{Resource, getrlimit, setrlimit},
     utsname::uname,

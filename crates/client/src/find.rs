@@ -1,6 +1,11 @@
 //! Looks for the highest rate of an open loop that keeps a condition.
 
-use netping_report::{Answer, Condition, Doubt, Step, format::thousands};
+use netping_results::{
+    condition::{Answer, Condition},
+    format::thousands,
+    run::Step,
+    warning::Warning,
+};
 
 /// Where the search begins, in requests/s.
 const FIRST: f64 = 1000.0;
@@ -139,7 +144,7 @@ pub fn is_kept(step: &Step, condition: &Condition, max_error_rate: f64) -> Optio
         || step
             .doubts
             .iter()
-            .any(|doubt| matches!(doubt, Doubt::BehindSchedule { .. }))
+            .any(|doubt| matches!(doubt, Warning::BehindSchedule { .. }))
     {
         return Some(false);
     }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use netping_report::mser5;
+use netping_measure::statistics::warm_up::mser5;
 
 use crate::{engine::Observer, worker::Progress};
 

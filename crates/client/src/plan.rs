@@ -3,7 +3,7 @@
 use std::{num::NonZeroU64, time::Duration};
 
 use netping_protocol::{frame::Reply, secure::Connector, target::Target, tls::Negotiated};
-use netping_report::{Security, StepSettings};
+use netping_results::{connect::ChannelSecurity, run::StepSettings};
 
 use crate::{
     arrival::Arrival,
@@ -70,8 +70,8 @@ pub struct Trust {
 
 impl Trust {
     /// What a result file says of connections with these credentials, of which this was agreed on.
-    pub fn security(self, negotiated: Negotiated) -> Security {
-        Security {
+    pub fn security(self, negotiated: Negotiated) -> ChannelSecurity {
+        ChannelSecurity {
             protocol: negotiated.protocol,
             cipher_suite: negotiated.cipher_suite,
             key_exchange: negotiated.key_exchange,

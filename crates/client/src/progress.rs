@@ -3,7 +3,7 @@
 use std::{cell::Cell, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use netping_report::format;
+use netping_results::format;
 
 use crate::engine::{Observer, Phase};
 

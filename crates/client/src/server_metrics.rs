@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
+use netping_measure::cost::ServerDemand;
 use netping_protocol::target::{Target, port};
-use netping_report::ServerDemand;
 use procfs::process::Process;
 
 /// The most that reading a server's metrics may take.

@@ -11,10 +11,14 @@ use std::{
 };
 
 use anyhow::Context;
+use netping_measure::{error_kind::ErrorKind, status::Status};
 use netping_protocol::target::Scheme;
-use netping_report::{
-    Doubt, ErrorKind, Facts, Histograms, Overhead, Run, SCHEMA_VERSION, Security, Status, Step,
-    Tool, format,
+use netping_results::{
+    connect::ChannelSecurity,
+    format,
+    overhead::Overhead,
+    run::{Histograms, Run, SCHEMA_VERSION, Step, Tool},
+    warning::{Facts, Warning},
 };
 
 use crate::{
@@ -262,8 +266,8 @@ impl Session {
         }
         let outcome = outcome?;
         let settings = plan.settings(outcome.warmup);
-        let summary = outcome.collected.summary();
-        let doubts = Doubt::about(&Facts {
+        let summary = netping_measure::summary::Summary::of(&outcome.collected);
+        let doubts = Warning::about(&Facts {
             settings: &settings,
             summary: &summary,
             cost: &outcome.cost,
@@ -286,7 +290,7 @@ impl Session {
             security: outcome
                 .negotiated
                 .map(|negotiated| plan.trust.security(negotiated)),
-            connect: outcome.phases.summary(),
+            connect: netping_results::connect::PhaseSummary::of(&outcome.phases),
             fairness: outcome.fairness,
             doubts,
             intervals: outcome.collected.intervals.clone(),
@@ -350,9 +354,9 @@ impl Session {
         self.say_secured(security, before.and_then(|before| before.security.as_ref()));
     }
 
-    fn say_secured(&self, security: &Security, before: Option<&Security>) {
+    fn say_secured(&self, security: &ChannelSecurity, before: Option<&ChannelSecurity>) {
         if before != Some(security) {
-            let Security {
+            let ChannelSecurity {
                 protocol,
                 cipher_suite,
                 key_exchange,

@@ -2,8 +2,8 @@
 
 use std::io;
 
+use netping_measure::error_kind::ErrorKind;
 use netping_protocol::target::Target;
-use netping_report::ErrorKind;
 
 use crate::transport::Failure;
 

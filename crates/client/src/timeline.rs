@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use netping_report::Window;
+use netping_measure::window::Window;
 
 /// When requests count, and when workers give up waiting. Times are on the run's clock, in nanoseconds.
 #[derive(Debug)]

@@ -1,9 +1,13 @@
 //! Repeated trials of several targets, interleaved, and what their comparison shows.
 
-use netping_report::{
-    Difference, Estimate, Shown, Status, Step,
+use netping_measure::{
+    statistics::difference::{Difference, Estimate, Finding},
+    status::Status,
+};
+use netping_report::table::{Column, Table};
+use netping_results::{
     format::{micros, thousands},
-    table::{Column, Table},
+    run::Step,
 };
 use rand_chacha::{
     ChaCha8Rng,
@@ -241,9 +245,9 @@ fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
 /// What a difference shows, in words.
 pub(crate) fn shown(difference: Difference, more_is_better: bool) -> String {
     let word = match difference.shown(more_is_better) {
-        Shown::Better => "better",
-        Shown::Worse => "worse",
-        Shown::NoDifference => "no difference shown",
+        Finding::Better => "better",
+        Finding::Worse => "worse",
+        Finding::NoDifference => "no difference shown",
     };
     format!("{word} (p = {:.3})", difference.p_value)
 }

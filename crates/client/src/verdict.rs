@@ -1,14 +1,16 @@
 //! Whether the numbers of an invocation may be believed.
 
-use netping_report::{
-    BulkStep, Doubts, Step,
+use netping_results::{
+    bulk::BulkStep,
     format::{micros, thousands},
+    run::Step,
+    warning::Warnings,
 };
 
 /// Every doubt about the steps and the bulk streams, once, with what to do about it; `VALID` where there is none. Then
 /// Little's law and fairness for the step with the highest rate.
 pub fn text(steps: &[Step], bulk: &[BulkStep]) -> String {
-    let doubts = Doubts::of(steps, bulk);
+    let doubts = Warnings::of(steps, bulk);
     let mut lines = Vec::new();
     for (doubt, concerned) in &doubts.kinds {
         let steps = if doubts.results == 1 {

@@ -11,11 +11,15 @@ use std::{
     time::Duration,
 };
 
-use netping_protocol::{frame::Reply, payload::Exchange, tls::Negotiated};
-use netping_report::{
-    ConnectPhase, ErrorKind, LoopKind, Outside, PerConnection, PhaseTimes, Recorder, Sample, Sink,
-    Window,
+use netping_measure::{
+    connect::{ConnectPhase, PhaseTimes},
+    error_kind::ErrorKind,
+    fairness::PerConnection,
+    recorder::{Outside, Recorder, Sink},
+    sample::{LoopKind, Sample},
+    window::Window,
 };
+use netping_protocol::{frame::Reply, payload::Exchange, tls::Negotiated};
 use tokio::{task::JoinHandle, time};
 
 use crate::{
@@ -493,7 +497,11 @@ mod tests {
         clock::Manual,
         transport::mock::{Behaviour, Mock},
     };
-    use netping_report::{Collected, Collector, Histogram, Interval};
+    use netping_measure::{
+        aggregate::{Aggregate, Totals},
+        histogram::Histogram,
+        recorder::Interval,
+    };
 
     const MS: u64 = 1_000_000;
     const STEP: u64 = MS / 20;
@@ -534,7 +542,7 @@ mod tests {
 
     /// Runs callers against a mock on a manual clock. A mock of requests one after the other moves the clock itself;
     /// otherwise it moves on by `STEP` whenever everybody has had a turn.
-    fn measure(job: Job, window: Window, behaviour: Behaviour) -> (Collected, WorkerReport, u64) {
+    fn measure(job: Job, window: Window, behaviour: Behaviour) -> (Totals, WorkerReport, u64) {
         let clock = Manual::default();
         let mock = Mock::new(clock.clone(), behaviour);
         let timeline = Arc::new(Timeline::new());
@@ -562,7 +570,7 @@ mod tests {
             }
             run(job, &lanes, clock, timeline, Arc::default(), kept.clone()).await
         });
-        let mut collector = Collector::new(kind);
+        let mut collector = Aggregate::new(kind);
         collector.add_rest(report.outside, &report.slots);
         for interval in kept.0.take() {
             collector.add(interval);
@@ -594,7 +602,7 @@ mod tests {
         assert_eq!(collected.accounting.ok, 200);
         assert_eq!(collected.outside.ok, 50);
         assert_eq!(calls, 250);
-        assert!((collected.summary().rate - 100.0).abs() < 1e-9);
+        assert!((netping_measure::summary::Summary::of(&collected).rate - 100.0).abs() < 1e-9);
         assert!(
             collected
                 .service
@@ -627,7 +635,7 @@ mod tests {
         };
         let (collected, report, calls) =
             measure(one_caller(LoopKind::Closed, 0), WINDOW, behaviour);
-        let summary = collected.summary();
+        let summary = netping_measure::summary::Summary::of(&collected);
         assert_eq!(summary.scheduled, 200);
         assert_eq!(
             summary.accounting.errors,
@@ -663,7 +671,7 @@ mod tests {
         };
         let (collected, report, calls) = measure(job, window, behaviour);
         let slow = |histogram: &Histogram| histogram.count_between(2 * MS, u64::MAX);
-        let summary = collected.summary();
+        let summary = netping_measure::summary::Summary::of(&collected);
         assert_eq!(
             (
                 summary.accounting.ok,

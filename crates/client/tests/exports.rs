@@ -13,7 +13,8 @@ use std::{
 };
 
 use common::{Server, load, run, stderr};
-use netping_report::{decode_histogram, export::FORMATS};
+use netping_report::export::FORMATS;
+use netping_results::file::histogram::decode;
 use serde_json::Value;
 
 /// The steps of a result file, and each one's number of replies.
@@ -89,7 +90,7 @@ fn every_format_has_what_the_result_file_has() {
             "{}",
             line[0]
         );
-        assert_eq!(decode_histogram(line[4]).unwrap().len(), *ok);
+        assert_eq!(decode(line[4]).unwrap().len(), *ok);
     }
 
     for (name, (_, ok)) in ["hgrm", "2.hgrm"].into_iter().zip(&steps) {

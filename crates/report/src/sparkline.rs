@@ -1,6 +1,6 @@
 //! The tail of a distribution in eight characters.
 
-use crate::distribution::{Histogram, is_backed};
+use netping_measure::{distribution::is_backed, histogram::Histogram};
 
 /// How many characters it has.
 const LENGTH: usize = 8;
@@ -34,7 +34,7 @@ pub fn sparkline(histogram: &Histogram, unicode: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::distribution::{histogram, record};
+    use netping_measure::histogram::{histogram, record};
 
     /// As many samples of each time as said.
     fn of(samples: &[(u64, u64)]) -> Histogram {

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use netping_measure::bulk::Direction;
 use netping_protocol::target::{Scheme, Target};
-use netping_report::{BulkSettings, Direction, format};
+use netping_results::{bulk::BulkSettings, format};
 
 use super::{ByteRange, OutputArgs, PlanError, SecureArgs, UsageError, request::positive};
 use crate::workload::bulk::{BulkPlan, is_carried};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use netping_report::Gate;
+use netping_results::compare::Gate;
 
 use super::{UsageError, paths::apart};
 

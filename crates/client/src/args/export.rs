@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use netping_report::{
-    Run,
-    export::{ExportError, FORMATS, Format},
-};
+use netping_report::export::{ExportError, FORMATS, Format};
+use netping_results::run::Run;
 
 /// The format of a page.
 const PAGE: &str = "html";

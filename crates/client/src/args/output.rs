@@ -6,8 +6,9 @@ use std::{
 };
 
 use clap::Args;
+use netping_measure::summary::Summary;
 use netping_protocol::target::Target;
-use netping_report::{Answer, Condition, Summary};
+use netping_results::condition::{Answer, Condition};
 use url::Url;
 
 use super::{ExportArgs, UsageError, paths::apart};

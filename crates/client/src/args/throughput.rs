@@ -4,7 +4,7 @@ use std::{num::NonZeroU64, time::Duration};
 
 use clap::Args;
 use netping_protocol::target::Target;
-use netping_report::Condition;
+use netping_results::condition::Condition;
 
 use super::{
     OutputArgs, PlanError, Range, TrialArgs, UsageError,

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use netping_report::{
-    BulkSettings, BulkStep, Difference, Estimate, Status,
+use netping_measure::{
+    statistics::difference::{Difference, Estimate},
+    status::Status,
+};
+use netping_report::table::{Column, Table};
+use netping_results::{
+    bulk::{BulkSettings, BulkStep},
     format::{self, nanos_as_micros},
-    table::{Column, Table},
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -278,7 +282,7 @@ fn alone((column, value): &Setting, steps: &[BulkStep]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use netping_report::{BulkRun, Direction};
+    use netping_measure::bulk::{BulkRun, Direction};
 
     use super::*;
 

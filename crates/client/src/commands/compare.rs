@@ -5,12 +5,18 @@ use std::{
     io::{self, Write as _},
 };
 
+use netping_measure::statistics::difference::Finding;
 use netping_report::{
-    Answer, Change, Comparison, Gate, Measure, Pair, Run, Shown, Unlike, compare_runs,
-    format::on_one_line,
     page,
     table::{Column, Table},
-    write_atomically,
+};
+use netping_results::{
+    compare::{Change, Comparison, Gate, Measure, Pair, compare_runs},
+    condition::Answer,
+    environment_diff::EnvironmentDiff,
+    file::save::write_atomically,
+    format::on_one_line,
+    run::Run,
 };
 
 use super::Failed;
@@ -111,12 +117,12 @@ fn describe(comparison: &Comparison, table: fn(&[Column], &[Vec<String>]) -> Str
     text + "\n" + &conclusion(comparison)
 }
 
-fn unlike(all: &[Unlike]) -> String {
+fn unlike(all: &[EnvironmentDiff]) -> String {
     if all.is_empty() {
         return "no machine and no setting is unlike\n".to_owned();
     }
     let mut text = "unlike, so that a difference may come from it:\n".to_owned();
-    for Unlike {
+    for EnvironmentDiff {
         what,
         base,
         new,
@@ -172,9 +178,9 @@ fn row(change: &Change) -> Vec<String> {
             .unwrap_or_default(),
         change.p_value.map(probability).unwrap_or_default(),
         match change.finding() {
-            Some(Shown::Better) => "better",
-            Some(Shown::Worse) => "worse",
-            Some(Shown::NoDifference) => "no difference",
+            Some(Finding::Better) => "better",
+            Some(Finding::Worse) => "worse",
+            Some(Finding::NoDifference) => "no difference",
             None if change.difference.is_some() => "no error bar",
             None => "",
         }
@@ -215,14 +221,14 @@ fn conclusion(comparison: &Comparison) -> String {
         .flat_map(|pair| &pair.changes)
         .map(Change::finding)
         .collect();
-    let count = |finding: Option<Shown>| found.iter().filter(|other| **other == finding).count();
+    let count = |finding: Option<Finding>| found.iter().filter(|other| **other == finding).count();
     format!(
         "{} measurements: {} measures better, {} worse, {} without a difference shown, {} without an error bar\n\
          A difference is shown where p < 0.05, adjusted for the measures of its table. pp: percentage points.",
         comparison.pairs.len(),
-        count(Some(Shown::Better)),
-        count(Some(Shown::Worse)),
-        count(Some(Shown::NoDifference)),
+        count(Some(Finding::Better)),
+        count(Some(Finding::Worse)),
+        count(Some(Finding::NoDifference)),
         count(None),
     )
 }
@@ -340,7 +346,7 @@ mod tests {
 
     #[test]
     fn what_is_unlike_is_told_with_its_steps() {
-        let unlike = |steps| Unlike {
+        let unlike = |steps| EnvironmentDiff {
             what: "kernel".to_owned(),
             base: "6.1".to_owned(),
             new: "6.2".to_owned(),

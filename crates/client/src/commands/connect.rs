@@ -1,9 +1,10 @@
 //! `netping connect`: a new connection for each sample, and what its parts take.
 
-use netping_report::{
-    ConnectPhase, Distribution, Step,
+use netping_measure::{connect::ConnectPhase, distribution::Distribution};
+use netping_report::table::{Column, Table};
+use netping_results::{
     format::{micros, nanos_as_micros, optional, thousands},
-    table::{Column, Table},
+    run::Step,
 };
 
 use super::Failed;

@@ -7,10 +7,10 @@ use std::{
 
 use anyhow::Context;
 use netping_protocol::pki::PkiError;
-use netping_report::{
-    Step,
+use netping_report::table::{Column, Table};
+use netping_results::{
     format::{nanos_as_micros, optional, signed, thousands},
-    table::{Column, Table},
+    run::Step,
 };
 
 use super::Failed;

@@ -4,10 +4,13 @@ use std::{env, net::IpAddr};
 
 use netping_protocol::target::Target;
 use netping_report::{
-    Step, decode_histogram,
-    format::{micros, nanos_as_micros},
-    sparkline,
+    sparkline::sparkline,
     table::{self, Column, Table},
+};
+use netping_results::{
+    file::histogram::decode,
+    format::{micros, nanos_as_micros},
+    run::Step,
 };
 
 use super::Failed;
@@ -101,8 +104,8 @@ fn row(step: &Step) -> Vec<String> {
     let quantiles = SHOWN
         .iter()
         .map(|&(percent, ..)| nanos_as_micros(time.quantile(percent)));
-    let tail = decode_histogram(&step.histograms.service_time)
-        .map(|times| sparkline(&times, table::is_unicode()));
+    let tail =
+        decode(&step.histograms.service_time).map(|times| sparkline(&times, table::is_unicode()));
     let others = [
         nanos_as_micros(time.max),
         optional(time.mean),

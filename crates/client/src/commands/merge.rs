@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use anyhow::Context;
-use netping_report::{
-    Run, Step,
+use netping_report::table::{Column, Table};
+use netping_results::{
     format::{nanos_as_micros, on_one_line, optional, thousands},
-    merge,
-    table::{Column, Table},
+    merge::merge,
+    run::{Run, Step},
 };
 
 use super::Failed;

@@ -14,7 +14,7 @@ mod throughput;
 
 use std::process::ExitCode;
 
-use netping_report::format::on_lines;
+use netping_results::format::on_lines;
 
 use crate::{
     args::{Command, PlanError, UsageError},

@@ -3,10 +3,15 @@
 use std::{cmp::Ordering, time::Duration};
 
 use humantime::format_duration;
-use netping_report::{
-    Difference, Estimate, Overhead, ServerDemand, Step,
+use netping_measure::{
+    cost::ServerDemand,
+    statistics::difference::{Difference, Estimate},
+};
+use netping_report::table::{Column, Table};
+use netping_results::{
     format::{micros, optional, signed, thousands},
-    table::{Column, Table},
+    overhead::Overhead,
+    run::Step,
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use netping_report::{Run, page};
+use netping_report::page;
+use netping_results::run::Run;
 
 use super::Failed;
 use crate::{args::ReportArgs, session::Verdict};

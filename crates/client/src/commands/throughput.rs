@@ -1,10 +1,11 @@
 //! `netping throughput`: many callers at once.
 
-use netping_report::{
-    Condition, Status, Step, Summary,
+use netping_measure::{statistics::knee::knee, status::Status, summary::Summary};
+use netping_report::table::{Column, Table};
+use netping_results::{
+    condition::Condition,
     format::{micros, nanos_as_micros, optional, thousands},
-    knee,
-    table::{Column, Table},
+    run::Step,
 };
 
 use super::Failed;

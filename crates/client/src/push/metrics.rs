@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use netping_report::{Interval, Step, counts};
+use netping_measure::{histogram::counts, recorder::Interval};
+use netping_results::run::Step;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, NoLabelSet, text},

@@ -14,7 +14,8 @@ use std::{
     time::Duration,
 };
 
-use netping_report::{Interval, Step};
+use netping_measure::recorder::Interval;
+use netping_results::run::Step;
 
 use self::metrics::{Metrics, Series};
 use crate::{

@@ -1,6 +1,6 @@
 //! The bulk streams of an invocation: kept, saved and judged.
 
-use netping_report::BulkStep;
+use netping_results::bulk::BulkStep;
 
 use super::Session;
 use crate::interrupt::Interrupt;

@@ -2,8 +2,8 @@
 
 use std::{io, net::SocketAddr};
 
+use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::secure::{Stream, is_security_error};
-use netping_report::{ConnectPhase, ErrorKind};
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 
 use super::{Endpoint, Failure, Milestones};

@@ -1,10 +1,10 @@
 //! Lines and frames on a byte stream: one request after the other.
 
+use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{
     frame, line,
     payload::{self, Exchange},
 };
-use netping_report::ErrorKind;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{Failure, connect};

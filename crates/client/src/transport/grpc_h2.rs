@@ -7,6 +7,7 @@ use std::rc::Rc;
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::{RecvStream, client::SendRequest};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version};
+use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{
     echopb::{EchoRequest, EchoResponse},
     frame::Reply,
@@ -15,7 +16,6 @@ use netping_protocol::{
     secure::Connector,
     tls::Negotiated,
 };
-use netping_report::ErrorKind;
 use percent_encoding::percent_decode;
 use prost::{
     Message,

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use hyper_util::rt::TokioIo;
+use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::{
     echopb::{EchoRequest, echo_client::EchoClient},
     frame::Reply,
@@ -10,7 +11,6 @@ use netping_protocol::{
     payload::Exchange,
     tls::Negotiated,
 };
-use netping_report::{ConnectPhase, ErrorKind};
 use tonic::{
     Code, Status,
     transport::{Channel, Endpoint as TonicEndpoint},

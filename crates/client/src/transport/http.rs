@@ -9,11 +9,11 @@ use std::{
 };
 
 use http::StatusCode;
+use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{
     payload::Exchange,
     tls::{ALPN_H2, Negotiated},
 };
-use netping_report::ErrorKind;
 
 use super::{
     Connection, Endpoint, Failure, Milestones, ReplyLength, Transport, connect,

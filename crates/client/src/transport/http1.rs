@@ -16,11 +16,11 @@ use hyper::{
     client::conn::http1::{self, SendRequest},
 };
 use hyper_util::rt::TokioIo;
+use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{
     secure::{Stream, is_security_error},
     target::Target,
 };
-use netping_report::ErrorKind;
 
 use super::{Failure, connect};
 

@@ -13,8 +13,8 @@ use h2::{
     client::{Builder, SendRequest},
 };
 use http::{Request, StatusCode, Uri, Version};
+use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::{secure::Stream, target::Target};
-use netping_report::{ConnectPhase, ErrorKind};
 
 use super::{Failure, Milestones, connect};
 

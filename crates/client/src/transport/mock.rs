@@ -2,8 +2,8 @@
 
 use std::{cell::Cell, rc::Rc};
 
+use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::payload::Exchange;
-use netping_report::{ConnectPhase, ErrorKind};
 
 use super::{Connection, Failure, Milestones, Transport};
 use crate::clock::{Clock, Manual};

@@ -19,8 +19,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::{payload::Exchange, secure::Connector, target::Target, tls::Negotiated};
-use netping_report::{ConnectPhase, ErrorKind};
 
 /// Opens connections of one kind to one server.
 pub trait Transport: Clone + 'static {

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
+use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::{payload::Exchange, secure::Connector, tls::Negotiated};
-use netping_report::{ConnectPhase, ErrorKind};
 use quinn::{
     ClientConfig, ConnectionError, Endpoint as QuicEndpoint, RecvStream, SendStream,
     TransportConfig, VarInt, crypto::rustls::QuicClientConfig,

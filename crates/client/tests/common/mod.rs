@@ -144,7 +144,7 @@ impl Drop for Server {
 
 static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
     let schema =
-        serde_json::from_str(include_str!("../../../report/schema/run.schema.json")).unwrap();
+        serde_json::from_str(include_str!("../../../results/schema/run.schema.json")).unwrap();
     jsonschema::validator_for(&schema).unwrap()
 });
 
@@ -171,9 +171,10 @@ pub fn parse(json: &str) -> Value {
         );
         assert_eq!(summary["service_time"]["count"], summary["ok"]);
         assert_eq!(summary["failed_time"]["count"].as_u64().unwrap(), errors);
-        let histogram =
-            netping_report::decode_histogram(step["histograms"]["service_time"].as_str().unwrap())
-                .unwrap();
+        let histogram = netping_results::file::histogram::decode(
+            step["histograms"]["service_time"].as_str().unwrap(),
+        )
+        .unwrap();
         assert_eq!(histogram.len(), count("ok"));
     }
     run

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::{Rendered, text};
-use crate::{
-    bulk::{BulkRun, BulkStep},
+use netping_measure::bulk::BulkRun;
+use netping_results::{
+    bulk::BulkStep,
     run::{Run, Step},
 };
 
@@ -327,7 +328,7 @@ mod tests {
     #[test]
     fn each_run_of_a_bulk_stream_is_a_line() {
         let mut run = fixture::run(Vec::new());
-        run.bulk.push(fixture::bulk());
+        run.bulk.push(netping_results::fixtures::bulk());
         let results = results(&of(run));
         assert_eq!(results.len(), 2);
         assert!(

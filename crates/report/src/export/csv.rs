@@ -4,13 +4,18 @@
 use std::{collections::BTreeSet, fmt::Display};
 
 use super::{ExportError, Rendered};
-use crate::{
-    bulk::BulkStep,
-    connect::{ConnectPhase, Security},
+use netping_measure::{
+    connect::ConnectPhase,
+    cost::Cost,
     distribution::{Distribution, QUANTILES},
-    doubt::Doubt,
-    run::{Run, Status, Step, StepSettings},
-    summary::{Cost, Summary},
+    status::Status,
+    summary::Summary,
+};
+use netping_results::{
+    bulk::BulkStep,
+    connect::ChannelSecurity,
+    run::{Run, Step, StepSettings},
+    warning::Warning,
 };
 
 /// One file. Results of bulk streams have columns of their own, and no file has both kinds.
@@ -107,7 +112,7 @@ impl Row {
     }
 
     /// The columns that every kind of result ends with.
-    fn end(mut self, security: Option<&Security>, doubts: &[Doubt]) -> Self {
+    fn end(mut self, security: Option<&ChannelSecurity>, doubts: &[Warning]) -> Self {
         self.maybe(
             "security_protocol",
             security.map(|security| &security.protocol),
@@ -134,7 +139,11 @@ impl Row {
         );
         self.put(
             "doubts",
-            doubts.iter().map(Doubt::name).collect::<Vec<_>>().join(" "),
+            doubts
+                .iter()
+                .map(Warning::name)
+                .collect::<Vec<_>>()
+                .join(" "),
         );
         self
     }
@@ -326,7 +335,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{super::fixture, *};
-    use crate::connect::PhaseTimes;
+    use netping_measure::connect::PhaseTimes;
 
     /// Each row by its columns' names.
     fn read(content: &[u8]) -> Vec<BTreeMap<String, String>> {
@@ -382,7 +391,7 @@ mod tests {
         let mut times = PhaseTimes::default();
         times.record(ConnectPhase::Http2, 1500);
         let mut step = fixture::step("grpc://h:1", 1, &[5]);
-        step.connect = times.summary();
+        step.connect = netping_results::connect::PhaseSummary::of(&times);
         let rows = read(
             &render(&[fixture::run(vec![
                 step,
@@ -401,7 +410,7 @@ mod tests {
     #[test]
     fn bulk_streams_have_columns_of_their_own() {
         let mut run = fixture::run(Vec::new());
-        run.bulk.push(fixture::bulk());
+        run.bulk.push(netping_results::fixtures::bulk());
         let rows = read(&render(std::slice::from_ref(&run)).unwrap()[0]);
         let cell = |name: &str| rows[0][name].as_str();
         assert_eq!(

@@ -2,10 +2,8 @@
 //! plotters read, in milliseconds. A file takes one distribution.
 
 use super::{ExportError, Rendered, decoded, text};
-use crate::{
-    distribution::Histogram,
-    run::{Run, Step},
-};
+use netping_measure::histogram::Histogram;
+use netping_results::run::{Run, Step};
 
 /// Lines for each halving of the distance to 100 %, as HdrHistogram has them unless told otherwise.
 const TICKS: u32 = 5;

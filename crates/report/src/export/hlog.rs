@@ -11,7 +11,7 @@ use hdrhistogram::serialization::{
 use jiff::Timestamp;
 
 use super::{ExportError, Rendered, decoded};
-use crate::run::{Run, Step};
+use netping_results::run::{Run, Step};
 
 /// Longest times are divided by this, as the format has it unless told otherwise: nanoseconds become milliseconds.
 const DIVISOR: f64 = 1e6;
@@ -107,7 +107,8 @@ mod tests {
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
     use super::{super::fixture, *};
-    use crate::distribution::{counts, decode_histogram};
+    use netping_measure::histogram::counts;
+    use netping_results::file::histogram::decode;
 
     /// Each line's tag, start and length in milliseconds, longest time, and histogram.
     type Line = (String, u128, u128, f64, Vec<(u64, u64)>);
@@ -122,7 +123,7 @@ mod tests {
                     line.start_timestamp().as_millis(),
                     line.duration().as_millis(),
                     line.max(),
-                    counts(&decode_histogram(line.encoded_histogram()).unwrap()),
+                    counts(&decode(line.encoded_histogram()).unwrap()),
                 )),
             }
         }

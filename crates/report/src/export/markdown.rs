@@ -1,7 +1,7 @@
 //! Tables in Markdown, as a README has them: steps, bulk streams, and what proxies add, as far as there are any.
 
 use super::Rendered;
-use crate::{
+use netping_results::{
     bulk::BulkStep,
     format::{micros, nanos_as_micros, optional, thousands},
     overhead::Overhead,
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn bulk_streams_and_overheads_are_tables_of_their_own() {
         let mut run = fixture::run(Vec::new());
-        run.bulk.push(fixture::bulk());
+        run.bulk.push(netping_results::fixtures::bulk());
         run.overheads.push(Overhead {
             via: "a|b".to_owned(),
             planned_rate: None,

@@ -13,11 +13,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    distribution::{Histogram, decode_histogram},
-    page,
+use crate::page;
+use netping_measure::histogram::Histogram;
+use netping_results::{
+    file::{
+        histogram::decode,
+        save::{SaveError, prepare_file, write_atomically},
+    },
     run::{Run, Step},
-    save::{SaveError, prepare_file, write_atomically},
 };
 
 /// A format that results can be written in.
@@ -175,7 +178,7 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
 
 /// One of a step's histograms.
 fn decoded(step: &Step, text: &str) -> Result<Histogram, ExportError> {
-    decode_histogram(text).map_err(|reason| ExportError::Histogram {
+    decode(text).map_err(|reason| ExportError::Histogram {
         target: step.target.clone(),
         reason,
     })

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use super::{strand::load, unit::counted};
-use crate::{
-    doubts::Doubts,
+use netping_measure::status::Status;
+use netping_results::{
     format::{micros, nanos_as_micros, thousands},
-    run::{Run, Status, Step},
+    run::{Run, Step},
+    warning::Warnings,
 };
 
 /// The page's title.
@@ -65,7 +66,7 @@ fn targets(run: &Run) -> Vec<&str> {
 
 /// Every doubt, once, with what to do about it.
 fn verdict(run: &Run) -> Markup {
-    let doubts = Doubts::of(&run.steps, &run.bulk);
+    let doubts = Warnings::of(&run.steps, &run.bulk);
     html! {
         ul."verdict" {
             @if run.status == Status::Partial {

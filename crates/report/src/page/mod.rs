@@ -18,9 +18,9 @@ use std::{fs, path::Path};
 
 use maud::{DOCTYPE, PreEscaped, html};
 
-use crate::{
+use netping_results::{
+    file::save::{SaveError, write_atomically},
     run::Run,
-    save::{SaveError, write_atomically},
 };
 
 /// What the browser may do with the page, whatever a result file says: neither fetch anything nor send it anywhere.
@@ -45,7 +45,7 @@ fn with(runs: &[Run], comparison: Option<&str>) -> String {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta http-equiv="Content-ChannelSecurity-Policy" content=(POLICY);
                 meta name="color-scheme" content="light dark";
                 title { (headline::title(runs)) }
                 // A browser asks for an icon otherwise.

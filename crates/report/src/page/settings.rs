@@ -6,11 +6,12 @@ use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{
+use netping_measure::status::Status;
+use netping_results::{
     bulk::BulkStep,
-    connect::Security,
+    connect::ChannelSecurity,
     format::{nanos_as_micros, optional, thousands},
-    run::{Run, Status, Step},
+    run::{Run, Step},
 };
 
 /// Names and values, as the file has them.
@@ -223,7 +224,7 @@ fn status(status: Status) -> String {
     }
 }
 
-fn security(security: Option<&Security>) -> Settings {
+fn security(security: Option<&ChannelSecurity>) -> Settings {
     let fields = security.map(fields).unwrap_or_default();
     fields
         .into_iter()

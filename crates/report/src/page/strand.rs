@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{
+use crate::page::unit::counted;
+use netping_results::{
     format::thousands,
-    page::unit::counted,
     run::{Run, Step},
 };
 
@@ -171,11 +171,11 @@ pub(super) fn load(step: &Step) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use netping_results::fixtures;
 
     /// A step of these callers, connections and planned rate that reached `rate`.
     fn step(callers: usize, connections: usize, planned_rate: Option<f64>, rate: f64) -> Step {
-        let mut step = sample::step(1, |_| vec![1000; 10]);
+        let mut step = fixtures::step(1, |_| vec![1000; 10]);
         step.target = "t".to_owned();
         (step.settings.callers, step.settings.connections) = (callers, connections);
         (step.settings.planned_rate, step.summary.rate) = (planned_rate, rate);
@@ -184,7 +184,7 @@ mod tests {
 
     /// Each strand's name, and the rates of its steps.
     fn found(steps: Vec<Step>) -> Vec<(String, Vec<u32>)> {
-        let runs = [sample::run(steps)];
+        let runs = [fixtures::run(steps)];
         let rates = |steps: &[&Step]| steps.iter().map(|step| step.summary.rate as u32).collect();
         strands(&runs)
             .into_iter()
@@ -239,7 +239,7 @@ mod tests {
     fn the_best_are_trials_of_one_load() {
         let steps = [(16, 8, 10.0), (64, 8, 30.0), (64, 8, 34.0)]
             .map(|(callers, connections, rate)| step(callers, connections, None, rate));
-        let runs = [sample::run(steps.to_vec())];
+        let runs = [fixtures::run(steps.to_vec())];
         let best: Vec<u32> = strands(&runs)[0]
             .best()
             .iter()

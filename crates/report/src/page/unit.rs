@@ -1,6 +1,6 @@
 //! Numbers with their units, as a page shows them.
 
-use crate::format::{micros, thousands};
+use netping_results::format::{micros, thousands};
 
 /// What a number counts or measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

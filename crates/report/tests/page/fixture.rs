@@ -2,11 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use netping_report::{
-    Accounting, BulkRun, BulkSettings, BulkStep, BulkSummary, ConnectPhase, Cost, Direction,
-    Distribution, Doubt, Environment, ErrorKind, Estimate, Fairness, Histograms, IntervalSummary,
-    Overhead, PerConnection, PhaseSummary, PhaseTimes, Precision, Run, SCHEMA_VERSION,
-    ServerDemand, Status, Step, StepSettings, Summary, Tool,
+use netping_measure::{
+    accounting::Accounting,
+    bulk::{BulkRun, Direction},
+    connect::{ConnectPhase, PhaseTimes},
+    cost::{Cost, ServerDemand},
+    distribution::Distribution,
+    error_kind::ErrorKind,
+    fairness::{Fairness, PerConnection},
+    interval::IntervalSummary,
+    statistics::{difference::Estimate, precision::Precision},
+    status::Status,
+    summary::Summary,
+};
+use netping_results::{
+    bulk::{BulkSettings, BulkStep, BulkSummary},
+    connect::PhaseSummary,
+    overhead::Overhead,
+    run::{Environment, Histograms, Run, SCHEMA_VERSION, Step, StepSettings, Tool},
+    warning::Warning,
 };
 
 /// What would end an attribute or an element, or begin one.
@@ -103,7 +117,7 @@ pub fn open() -> Run {
             8,
         );
         if planned > 70_000.0 {
-            step.doubts = vec![Doubt::BehindSchedule {
+            step.doubts = vec![Warning::BehindSchedule {
                 lag_p50: Some(2_500_000),
                 not_sent: 1200,
                 achieved: 0.875,
@@ -145,7 +159,7 @@ pub fn ladder() -> Run {
             1,
         );
         step.label = Some(rungs[at].to_owned());
-        step.doubts = vec![Doubt::SharedHost];
+        step.doubts = vec![Warning::SharedHost];
         step.intervals.truncate(1);
         step
     };
@@ -245,7 +259,7 @@ pub fn bulk() -> Run {
         },
         security: None,
         doubts: if speeds.is_empty() {
-            vec![Doubt::Errors { share: 1.0 }]
+            vec![Warning::Errors { share: 1.0 }]
         } else {
             Vec::new()
         },
@@ -382,20 +396,20 @@ pub fn doubts() -> Run {
     failing.summary.scheduled = failing.summary.accounting.scheduled();
     failing.status = Status::Partial;
     failing.doubts = vec![
-        Doubt::ClientBound {
+        Warning::ClientBound {
             busiest_worker: 0.991,
         },
-        Doubt::NotSteady {
+        Warning::NotSteady {
             drift: -0.21,
             warmup_failed: false,
         },
-        Doubt::Errors {
+        Warning::Errors {
             share: failing.summary.accounting.error_rate(),
         },
-        Doubt::SharedHost,
+        Warning::SharedHost,
     ];
     let mut silent = step("tcp://server-1:8004", 128, None, 0.0, 0);
-    silent.doubts = vec![Doubt::TooFewSamples { samples: 0 }];
+    silent.doubts = vec![Warning::TooFewSamples { samples: 0 }];
     let mut run = run(
         &["throughput", "tcp://server-1:8004", "-c", "64,128,256"],
         vec![failing, silent],
@@ -613,13 +627,13 @@ fn times(count: u64, typical: u64, seed: u64) -> PhaseSummary {
             (typical as f64 * (0.7 + 0.4 * share) * (1.0 - share).powf(-0.22)) as u64,
         );
     }
-    all.summary()
+    netping_results::connect::PhaseSummary::of(&all)
         .remove(&ConnectPhase::Total)
         .unwrap_or_else(nothing)
 }
 
 fn nothing() -> PhaseSummary {
-    let empty = netping_report::histogram();
+    let empty = netping_measure::histogram::histogram();
     // As the file has a histogram without samples.
     let histogram = "HISTFAAAACB4nJNpmSzMwMDAyAABzFAaxOf94R7BYP8BKgIAUR8EHw==".to_owned();
     PhaseSummary {

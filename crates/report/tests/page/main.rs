@@ -4,10 +4,8 @@ mod fixture;
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use netping_report::{
-    Run,
-    page::{self, Chart, Exact},
-};
+use netping_report::page::{self, Chart, Exact};
+use netping_results::run::Run;
 use serde_json::Value;
 
 use fixture::HOSTILE;

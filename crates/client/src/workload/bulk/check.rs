@@ -1,7 +1,7 @@
 //! Whether what arrives is what was asked for.
 
 use bytes::Bytes;
-use netping_report::ErrorKind;
+use netping_measure::error_kind::ErrorKind;
 
 use crate::transport::Failure;
 

@@ -7,11 +7,11 @@
 use std::{cell::Cell, io, rc::Rc};
 
 use futures_util::future::LocalBoxFuture;
+use netping_measure::{bulk::Direction, error_kind::ErrorKind};
 use netping_protocol::{
     frame::{REPLY_HEADER, Reply, RequestHeader},
     payload::BULK_PATTERN,
 };
-use netping_report::{Direction, ErrorKind};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::Notify,

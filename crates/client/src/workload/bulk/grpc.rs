@@ -11,8 +11,8 @@ use h2::{
     client::{Builder, ResponseFuture, SendRequest},
 };
 use http::{HeaderMap, Request, StatusCode};
+use netping_measure::{bulk::Direction, error_kind::ErrorKind};
 use netping_protocol::grpc_bench::{DataReceived, DataRequest};
-use netping_report::{Direction, ErrorKind};
 use prost::Message;
 
 use super::{

@@ -1,6 +1,6 @@
 //! The messages of a gRPC stream of `DataResponse`, taken apart as their bytes come, without putting any together.
 
-use netping_report::ErrorKind;
+use netping_measure::error_kind::ErrorKind;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 
 use super::{check::Check, cut::Cut};

@@ -6,7 +6,7 @@
 //! last.
 //!
 //! A run is measured from the first request until the last byte of the last stream is there: on the way
-//! [`Down`](netping_report::Direction::Down) at the client, on the way [`Up`](netping_report::Direction::Up) at the
+//! [`Down`](netping_measure::bulk::Direction::Down) at the client, on the way [`Up`](netping_measure::bulk::Direction::Up) at the
 //! server, which says so. Before a plan's first run, and after streams were opened anew, a run of at most [`WARM_UP`]
 //! bytes goes over them that does not count.
 //!
@@ -26,12 +26,13 @@ mod tcp;
 use std::{rc::Rc, time::Duration};
 
 use futures_util::future::try_join_all;
+use netping_measure::{bulk::BulkRun, error_kind::ErrorKind};
 use netping_protocol::{
     secure::Connector,
     target::{Scheme, Target},
     tls::Negotiated,
 };
-use netping_report::{BulkRun, BulkSettings, ErrorKind};
+use netping_results::bulk::BulkSettings;
 use procfs::process::Process;
 use tokio::{
     runtime::{Builder, LocalOptions, LocalRuntime},

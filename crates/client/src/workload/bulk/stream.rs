@@ -4,8 +4,9 @@ use std::{fmt, rc::Rc};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::LocalBoxFuture;
+use netping_measure::bulk::Direction;
 use netping_protocol::{payload, tls::Negotiated};
-use netping_report::{BulkSettings, Direction};
+use netping_results::bulk::BulkSettings;
 
 use super::{
     check::Check,

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::{
-    bulk::BulkStep,
-    page::{
-        chart::{Chart, Form, Mark, Panel, Point, Series},
-        strand::of_run,
-        unit::Unit,
-    },
-    run::Run,
+use crate::page::{
+    chart::{Chart, Form, Mark, Panel, Point, Series},
+    strand::of_run,
+    unit::Unit,
 };
+use netping_results::{bulk::BulkStep, run::Run};
 
 /// Colours of the client's and the server's share.
 const SIDES: [(&str, usize); 2] = [("client", 0), ("server", 1)];

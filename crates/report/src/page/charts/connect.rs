@@ -1,14 +1,12 @@
 //! What opening a connection takes, part by part.
 
-use crate::{
-    connect::ConnectPhase,
-    page::{
-        chart::{Chart, Form, Mark, Panel, Point, Series},
-        strand::{load, strands},
-        unit::Unit,
-    },
-    run::{Run, Step},
+use crate::page::{
+    chart::{Chart, Form, Mark, Panel, Point, Series},
+    strand::{load, strands},
+    unit::Unit,
 };
+use netping_measure::connect::ConnectPhase;
+use netping_results::run::{Run, Step};
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let strands = strands(runs);

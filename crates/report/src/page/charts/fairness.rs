@@ -1,15 +1,13 @@
 //! How evenly requests were spread over connections.
 
 use super::most_points;
-use crate::{
-    page::{
-        chart::{Axis, Chart, Form, Panel, Point, Series},
-        scale::Scale,
-        strand::{load, strands},
-        unit::Unit,
-    },
-    run::{Run, Step},
+use crate::page::{
+    chart::{Axis, Chart, Form, Panel, Point, Series},
+    scale::Scale,
+    strand::{load, strands},
+    unit::Unit,
 };
+use netping_results::run::{Run, Step};
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let strands = strands(runs);

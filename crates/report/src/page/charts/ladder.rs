@@ -1,14 +1,12 @@
 //! The ladder: what each rung costs.
 
-use crate::{
-    page::{
-        chart::{Chart, Form, Mark, Panel, Point, Series},
-        headline,
-        strand::{Strand, strands},
-        unit::Unit,
-    },
-    run::{Run, Step},
+use crate::page::{
+    chart::{Chart, Form, Mark, Panel, Point, Series},
+    headline,
+    strand::{Strand, strands},
+    unit::Unit,
 };
+use netping_results::run::{Run, Step};
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut strands = strands(runs);

@@ -1,19 +1,16 @@
 //! Quantiles of the times, against the load.
 
-use super::load::{self, Against, Shown};
-use crate::{
-    page::{
-        chart::{Chart, Exact},
-        scale::Scale,
-        unit::Unit,
-    },
-    precision::Precision,
-    run::{Run, Step},
-    summary::Summary,
+use super::load::{self, Against, Finding};
+use crate::page::{
+    chart::{Chart, Exact},
+    scale::Scale,
+    unit::Unit,
 };
+use netping_measure::{statistics::precision::Precision, summary::Summary};
+use netping_results::run::{Run, Step};
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let panel = |title, value, service| Shown {
+    let panel = |title, value, service| Finding {
         title,
         unit: Unit::Nanos,
         scale: Scale::Log,

@@ -1,14 +1,12 @@
 //! Charts of a value against the load: callers of a closed loop, the planned rate of an open one.
 
-use crate::{
-    page::{
-        chart::{Axis, Chart, Exact, Form, Mark, Panel, Point, Series},
-        scale::Scale,
-        strand::{Strand, strands},
-        unit::Unit,
-    },
-    run::{Run, Step},
+use crate::page::{
+    chart::{Axis, Chart, Exact, Form, Mark, Panel, Point, Series},
+    scale::Scale,
+    strand::{Strand, strands},
+    unit::Unit,
 };
+use netping_results::run::{Run, Step};
 
 /// What a chart shows against the load.
 pub(super) struct Against {
@@ -16,11 +14,11 @@ pub(super) struct Against {
     /// What is shown, as the title begins.
     pub(super) title: &'static str,
     pub(super) note: &'static str,
-    pub(super) panels: Vec<Shown>,
+    pub(super) panels: Vec<Finding>,
 }
 
 /// What a panel shows.
-pub(super) struct Shown {
+pub(super) struct Finding {
     pub(super) title: &'static str,
     pub(super) unit: Unit,
     pub(super) scale: Scale,
@@ -103,7 +101,7 @@ impl Load {
 }
 
 /// `loads` are those of all steps; of a single one, a line has nothing to show, and rows compare better.
-fn panel(strands: &[Strand<'_>], shown: &Shown, load: Load, loads: &[Exact]) -> Option<Panel> {
+fn panel(strands: &[Strand<'_>], shown: &Finding, load: Load, loads: &[Exact]) -> Option<Panel> {
     let mut series = Vec::new();
     for strand in strands {
         let mut add = |name: String, dashed: bool, value: Value| {

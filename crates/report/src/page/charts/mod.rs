@@ -12,7 +12,7 @@ mod throughput;
 mod time;
 
 use super::chart::Chart;
-use crate::run::Run;
+use netping_results::run::Run;
 
 /// What makes charts of runs; none where they have no such data.
 type Maker = fn(&[Run]) -> Vec<Chart>;

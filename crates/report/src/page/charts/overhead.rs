@@ -1,14 +1,11 @@
 //! What proxies add to the direct path.
 
-use crate::{
-    overhead::Overhead,
-    page::{
-        chart::{Chart, Form, Panel, Point, Series},
-        strand::of_run,
-        unit::Unit,
-    },
-    run::Run,
+use crate::page::{
+    chart::{Chart, Form, Panel, Point, Series},
+    strand::of_run,
+    unit::Unit,
 };
+use netping_results::{overhead::Overhead, run::Run};
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let all: Vec<(usize, &Overhead)> = runs
@@ -89,7 +86,7 @@ fn name(overhead: &Overhead) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use netping_results::fixtures;
 
     #[test]
     fn a_path_on_which_requests_failed_is_marked() {
@@ -107,7 +104,7 @@ mod tests {
         let chart = |overheads| {
             charts(&[Run {
                 overheads,
-                ..sample::run(Vec::new())
+                ..fixtures::run(Vec::new())
             }])
             .remove(0)
         };

@@ -1,13 +1,14 @@
 //! The whole distribution of the times.
 
-use crate::{
-    distribution::{Histogram, decode_histogram, histogram},
-    page::{
-        chart::{Axis, Chart, Form, Panel, Point, Series},
-        scale::Scale,
-        strand::{Strand, load, strands},
-        unit::Unit,
-    },
+use crate::page::{
+    chart::{Axis, Chart, Form, Panel, Point, Series},
+    scale::Scale,
+    strand::{Strand, load, strands},
+    unit::Unit,
+};
+use netping_measure::histogram::{Histogram, histogram};
+use netping_results::{
+    file::histogram::decode,
     run::{Histograms, Run, Step},
 };
 
@@ -83,7 +84,7 @@ fn sum(steps: &[&Step], of: fn(&Histograms) -> &str) -> Histogram {
     let mut sum = histogram();
     for read in steps
         .iter()
-        .filter_map(|step| decode_histogram(of(&step.histograms)).ok())
+        .filter_map(|step| decode(of(&step.histograms)).ok())
     {
         // One from another program may have other bounds: it is left out too.
         let _ = sum.add(read);

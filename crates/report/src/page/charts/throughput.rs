@@ -1,13 +1,11 @@
 //! How many requests there are in a second, and what each costs, against the load.
 
-use super::load::{self, Against, Shown};
-use crate::{
-    page::{chart::Chart, scale::Scale, unit::Unit},
-    run::Run,
-};
+use super::load::{self, Against, Finding};
+use crate::page::{chart::Chart, scale::Scale, unit::Unit};
+use netping_results::run::Run;
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let panel = |title, unit, value| Shown {
+    let panel = |title, unit, value| Finding {
         title,
         unit,
         scale: Scale::Linear,

@@ -1,19 +1,17 @@
 //! How rate and times went, second by second.
 
 use super::most_points;
-use crate::{
-    page::{
-        chart::{Axis, Chart, Form, Panel, Point, Series},
-        scale::Scale,
-        strand::{load, strands},
-        unit::Unit,
-    },
-    recorder::INTERVAL,
-    run::{IntervalSummary, Run, Step},
+use crate::page::{
+    chart::{Axis, Chart, Form, Panel, Point, Series},
+    scale::Scale,
+    strand::{load, strands},
+    unit::Unit,
 };
+use netping_measure::{interval::IntervalSummary, window::INTERVAL};
+use netping_results::run::{Run, Step};
 
 /// What a panel shows of an interval.
-struct Shown {
+struct Finding {
     title: &'static str,
     unit: Unit,
     scale: Scale,
@@ -21,8 +19,8 @@ struct Shown {
     less_is_worse: bool,
 }
 
-const PANELS: [Shown; 4] = [
-    Shown {
+const PANELS: [Finding; 4] = [
+    Finding {
         title: "rate",
         unit: Unit::Rate,
         scale: Scale::Linear,
@@ -40,8 +38,8 @@ const PANELS: [Shown; 4] = [
     }),
 ];
 
-const fn times(title: &'static str, value: fn(&IntervalSummary) -> Option<Point>) -> Shown {
-    Shown {
+const fn times(title: &'static str, value: fn(&IntervalSummary) -> Option<Point>) -> Finding {
+    Finding {
         title,
         unit: Unit::Nanos,
         scale: Scale::Log,
@@ -78,7 +76,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         unit: Unit::Nanos,
         scale: Scale::Linear,
     };
-    let panel = |shown: &Shown| Panel {
+    let panel = |shown: &Finding| Panel {
         title: shown.title.to_owned(),
         unit: shown.unit,
         form: Form::Plane {
@@ -172,11 +170,11 @@ fn thinned(points: Vec<Point>, most: usize, less_is_worse: bool) -> Vec<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use netping_results::fixtures;
 
     #[test]
     fn a_server_that_stands_still_has_a_rate_of_0_in_files_that_leave_it_out_too() {
-        let mut step = sample::step(9, |second| {
+        let mut step = fixtures::step(9, |second| {
             if (3..7).contains(&second) {
                 Vec::new()
             } else {

@@ -211,7 +211,7 @@ fn middle(points: &[&Point]) -> Option<(f64, Option<[f64; 2]>)> {
         return Some((only.at, only.range));
     }
     let values: Vec<f64> = points.iter().map(|point| point.at).collect();
-    let estimate = crate::compare::Estimate::of(&values)?;
+    let estimate = netping_measure::statistics::difference::Estimate::of(&values)?;
     Some((
         estimate.mean,
         estimate

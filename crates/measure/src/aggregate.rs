@@ -1,0 +1,512 @@
+//! Adds up what all workers recorded.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    accounting::{Accounting, arrived},
+    histogram::{Histogram, histogram, record},
+    interval::IntervalSummary,
+    recorder::{Interval, Outside},
+    sample::LoopKind,
+    statistics::precision::Precision,
+    window::{INTERVAL, SLOT, Window},
+};
+
+/// A histogram that holds only what was recorded: `(value, count)`, ascending. An interval's is a few kilobytes.
+type Sparse = Vec<(u64, u64)>;
+
+/// The sums while a step runs.
+#[derive(Debug)]
+pub struct Aggregate {
+    kind: LoopKind,
+    total: Interval,
+    intervals: BTreeMap<u64, Second>,
+    outside: Outside,
+    slots: Vec<u64>,
+}
+
+/// What one interval leaves behind.
+#[derive(Debug, Default)]
+struct Second {
+    service: Sparse,
+    response: Sparse,
+    early: u64,
+    errors: u64,
+}
+
+impl Aggregate {
+    /// Nothing recorded yet.
+    pub fn new(kind: LoopKind) -> Self {
+        Self {
+            kind,
+            total: Interval::new(0),
+            intervals: BTreeMap::new(),
+            outside: Outside::default(),
+            slots: Vec::new(),
+        }
+    }
+
+    /// Adds one worker's interval, and gives it back empty.
+    pub fn add(&mut self, mut interval: Interval) -> Interval {
+        add(&mut self.total.service, &interval.service);
+        add(&mut self.total.response, &interval.response);
+        add(&mut self.total.lag, &interval.lag);
+        add(&mut self.total.failed, &interval.failed);
+        let second = self.intervals.entry(interval.index).or_default();
+        merge(&mut second.service, &interval.service);
+        merge(&mut second.response, &interval.response);
+        self.total.late += interval.late;
+        self.total.early += interval.early;
+        second.early += interval.early;
+        for (kind, count) in &interval.errors {
+            *self.total.errors.entry(*kind).or_default() += count;
+            second.errors += count;
+        }
+        interval.clear();
+        interval
+    }
+
+    /// Adds what one worker recorded outside the window, and its successes in each 100 ms.
+    pub fn add_rest(&mut self, outside: Outside, slots: &[u32]) {
+        self.outside.ok += outside.ok;
+        self.outside.errors += outside.errors;
+        if self.slots.len() < slots.len() {
+            self.slots.resize(slots.len(), 0);
+        }
+        for (sum, count) in self.slots.iter_mut().zip(slots) {
+            *sum += u64::from(*count);
+        }
+    }
+
+    /// Adds requests that got no reply before the drain was over, each by its age in nanoseconds: they enter the
+    /// response time as at least that.
+    fn add_in_flight(&mut self, ages: &[u64]) {
+        if self.kind == LoopKind::Open {
+            for &age in ages {
+                record(&mut self.total.response, age);
+            }
+        }
+    }
+
+    /// The sums over `window`, which has ended. `in_flight` has the age of every request without a reply, `not_sent` counts those that were due but
+    /// never handed to the transport.
+    pub fn finish(mut self, window: Window, in_flight: &[u64], not_sent: u64) -> Totals {
+        self.add_in_flight(in_flight);
+        let (response, lag) = match self.kind {
+            LoopKind::Open => (self.total.response, self.total.lag),
+            LoopKind::Closed | LoopKind::Counted => {
+                let mut lag = histogram();
+                lag.saturating_record_n(0, self.total.service.len());
+                (self.total.service.clone(), lag)
+            }
+        };
+        let accounting = Accounting {
+            ok: self.total.service.len(),
+            errors: self.total.errors,
+            in_flight: in_flight.len() as u64,
+            not_sent,
+        };
+        // A second in which nothing ended is one too.
+        let length = window.end.saturating_sub(window.start);
+        for index in 0..length.div_ceil(INTERVAL) {
+            self.intervals.entry(index).or_default();
+        }
+        // The same goes for slots: a server that dies leaves them empty to the end.
+        let slots = self.slots.len().max((window.end / SLOT) as usize);
+        self.slots.resize(slots, 0);
+        let whole: Vec<&Second> = self
+            .intervals
+            .range(..length / INTERVAL)
+            .map(|(_, second)| second)
+            .collect();
+        let rates: Vec<f64> = whole
+            .iter()
+            .map(|second| second.arrived() as f64 * 1e9 / INTERVAL as f64)
+            .collect();
+        let mut times: Vec<Sparse> = whole
+            .iter()
+            .map(|second| second.times(self.kind).to_vec())
+            .collect();
+        if self.kind == LoopKind::Open
+            && let Some(last) = times.last_mut()
+        {
+            // Requests of the window whose replies came after it, or never, are in the quantiles: so they are in what the
+            // quantiles' intervals are drawn from.
+            let mut rest = histogram();
+            let after = self
+                .intervals
+                .range(length / INTERVAL..)
+                .flat_map(|(_, second)| second.response.iter());
+            for &(value, count) in after {
+                rest.saturating_record_n(value, count);
+            }
+            for &age in in_flight {
+                record(&mut rest, age);
+            }
+            merge(last, &rest);
+        }
+        let precision = Precision::of(&rates, &times);
+        let intervals = self
+            .intervals
+            .iter()
+            .map(|(&index, second)| second.summary(index, self.kind, window))
+            .collect();
+        Totals {
+            window,
+            accounting,
+            late: self.total.late,
+            early: self.total.early,
+            service: self.total.service,
+            response,
+            lag,
+            failed: self.total.failed,
+            intervals,
+            precision,
+            outside: self.outside,
+            slots: self.slots,
+        }
+    }
+}
+
+/// Everything that a step recorded.
+#[derive(Debug, Clone)]
+pub struct Totals {
+    /// Where requests counted.
+    pub window: Window,
+    /// How each of them went.
+    pub accounting: Accounting,
+    /// Successes that came after the window's end.
+    pub late: u64,
+    /// Successes within the window that had been due before it.
+    pub early: u64,
+    /// `end - start` of successes.
+    pub service: Histogram,
+    /// `end - intended` of successes, and at least the age of what is in flight.
+    pub response: Histogram,
+    /// `start - intended` of successes.
+    pub lag: Histogram,
+    /// `end - start` of failures.
+    pub failed: Histogram,
+    /// Second by second: all of the window, and what came after it.
+    pub intervals: Vec<IntervalSummary>,
+    /// How much the numbers vary.
+    pub precision: Precision,
+    /// What ended outside the window.
+    pub outside: Outside,
+    /// Successes in each 100 ms since the run's clock began.
+    pub slots: Vec<u64>,
+}
+
+impl Totals {
+    /// Successes in each 100 ms that lies wholly in the window.
+    pub fn window_slots(&self) -> &[u64] {
+        let first = self.window.start.div_ceil(SLOT) as usize;
+        let last = ((self.window.end / SLOT) as usize).min(self.slots.len());
+        self.slots.get(first..last).unwrap_or_default()
+    }
+
+    /// Successes that came within the window.
+    pub fn arrived(&self) -> u64 {
+        arrived(self.accounting.ok, self.late, self.early)
+    }
+}
+
+impl Second {
+    /// Successes that ended in it.
+    fn arrived(&self) -> u64 {
+        self.early + self.service.iter().map(|(_, count)| count).sum::<u64>()
+    }
+
+    /// Response times.
+    fn times(&self, kind: LoopKind) -> &[(u64, u64)] {
+        if kind == LoopKind::Open {
+            &self.response
+        } else {
+            &self.service
+        }
+    }
+
+    fn summary(&self, index: u64, kind: LoopKind, window: Window) -> IntervalSummary {
+        let start = index * INTERVAL;
+        let length = (start + INTERVAL)
+            .min(window.end.saturating_sub(window.start))
+            .saturating_sub(start);
+        let ok = self.arrived();
+        let response = self.times(kind);
+        IntervalSummary {
+            start_ns: start,
+            length_ns: length,
+            ok,
+            errors: self.errors,
+            service_p50: quantile(&self.service, 0.5),
+            service_p99: quantile(&self.service, 0.99),
+            service_max: self.service.last().map(|(value, _)| *value),
+            response_p50: quantile(response, 0.5),
+            response_p99: quantile(response, 0.99),
+            response_max: response.last().map(|(value, _)| *value),
+        }
+    }
+}
+
+/// The nearest-rank quantile.
+fn quantile(sparse: &[(u64, u64)], q: f64) -> Option<u64> {
+    let total: u64 = sparse.iter().map(|(_, count)| count).sum();
+    let rank = (q * total as f64).ceil() as u64;
+    let mut seen = 0;
+    sparse
+        .iter()
+        .find(|(_, count)| {
+            seen += count;
+            seen >= rank
+        })
+        .map(|(value, _)| *value)
+}
+
+fn add(sum: &mut Histogram, part: &Histogram) {
+    if !part.is_empty() {
+        // Both have the same bounds, so that nothing can lie outside.
+        let _ = sum.add(part);
+    }
+}
+
+fn merge(sum: &mut Sparse, part: &Histogram) {
+    if part.is_empty() {
+        return;
+    }
+    let mut merged = Vec::with_capacity(sum.len() + 64);
+    let mut old = sum.iter().copied().peekable();
+    for value in part.iter_recorded() {
+        let (at, count) = (value.value_iterated_to(), value.count_at_value());
+        while let Some(entry) = old.next_if(|(value, _)| *value < at) {
+            merged.push(entry);
+        }
+        let before = old
+            .next_if(|(value, _)| *value == at)
+            .map_or(0, |(_, count)| count);
+        merged.push((at, before + count));
+    }
+    merged.extend(old);
+    *sum = merged;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        error_kind::ErrorKind,
+        recorder::{Recorder, Sink},
+        sample::Sample,
+    };
+
+    /// Keeps what a recorder hands on.
+    struct Kept<'a>(&'a mut Vec<Interval>);
+
+    impl Sink for Kept<'_> {
+        fn hand_on(&mut self, interval: Interval) {
+            self.0.push(interval);
+        }
+
+        fn spare(&mut self) -> Option<Interval> {
+            None
+        }
+    }
+
+    type Request = (Sample, Result<(), ErrorKind>);
+
+    fn collect(
+        kind: LoopKind,
+        window: Window,
+        workers: &[Vec<Request>],
+        in_flight: &[u64],
+    ) -> Totals {
+        let mut collector = Aggregate::new(kind);
+        for requests in workers {
+            let mut kept = Vec::new();
+            let mut recorder = Recorder::new(kind, 0, Kept(&mut kept));
+            for (sample, outcome) in requests {
+                recorder.record(window, *sample, *outcome);
+            }
+            let (outside, slots) = recorder.finish();
+            collector.add_rest(outside, &slots);
+            for interval in kept {
+                collector.add(interval);
+            }
+        }
+        collector.finish(window, in_flight, 0)
+    }
+
+    fn ok(start: u64, end: u64) -> Request {
+        (
+            Sample {
+                intended: start,
+                start,
+                end,
+            },
+            Ok(()),
+        )
+    }
+
+    const WINDOW: Window = Window {
+        start: 1000,
+        end: 2000,
+    };
+
+    #[test]
+    fn a_closed_loop_counts_what_ends_in_the_window() {
+        let requests = vec![ok(990, 999), ok(990, 1000), ok(1500, 1999), ok(1500, 2000)];
+        let collected = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
+        assert_eq!(collected.accounting.ok, 2);
+        assert_eq!(collected.outside, Outside { ok: 2, errors: 0 });
+        assert_eq!((collected.lag.len(), collected.lag.max()), (2, 0));
+        assert_eq!(collected.response, collected.service);
+    }
+
+    #[test]
+    fn a_closed_loop_counts_failures_that_began_in_the_window() {
+        let failed = |start, end| {
+            (
+                Sample {
+                    intended: start,
+                    start,
+                    end,
+                },
+                Err(ErrorKind::Timeout),
+            )
+        };
+        let requests = vec![
+            failed(10, 999),
+            failed(10, 1000),
+            failed(1999, 9000),
+            failed(2000, 9000),
+        ];
+        let collected = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
+        assert_eq!(
+            collected.accounting.errors,
+            BTreeMap::from([(ErrorKind::Timeout, 2)])
+        );
+        assert_eq!(collected.outside, Outside { ok: 0, errors: 2 });
+    }
+
+    #[test]
+    fn a_counted_loop_counts_what_starts_in_the_window() {
+        let requests = vec![ok(999, 1001), ok(1000, 1001), ok(1999, 5000)];
+        let collected = collect(LoopKind::Counted, WINDOW, &[requests], &[]);
+        assert_eq!((collected.accounting.ok, collected.outside.ok), (2, 1));
+    }
+
+    #[test]
+    fn an_open_loop_counts_what_was_due_in_the_window() {
+        let due = |intended, start, end| {
+            (
+                Sample {
+                    intended,
+                    start,
+                    end,
+                },
+                Ok(()),
+            )
+        };
+        let requests = vec![
+            due(999, 1500, 1600),
+            due(1000, 1100, 1300),
+            due(1999, 5000, 6000),
+            due(2000, 2000, 2100),
+        ];
+        let collected = collect(LoopKind::Open, WINDOW, &[requests], &[50_000]);
+        assert_eq!(collected.accounting.ok, 2);
+        assert_eq!(collected.outside, Outside { ok: 2, errors: 0 });
+        assert_eq!(collected.accounting.in_flight, 1);
+        assert_eq!(collected.accounting.scheduled(), 3);
+        assert_eq!((collected.lag.max(), collected.service.max()), (3001, 1000));
+        // One of them came after the window: it counts, but the server did not keep up with the rate.
+        assert_eq!(collected.late, 1);
+        // One that was due before came within: the server's work of the window, though not the window's request.
+        assert_eq!(collected.early, 1);
+        assert!((crate::summary::Summary::of(&collected).rate - 2e6).abs() < 1.0);
+        assert_eq!(collected.intervals[0].ok, 3);
+        // What is still out is at least as old as that.
+        assert_eq!(collected.response.len(), 3);
+        assert!(collected.response.max() >= 50_000);
+    }
+
+    #[test]
+    fn a_second_in_which_nothing_ended_is_one_too() {
+        const SECOND: u64 = 1_000_000_000;
+        let window = Window {
+            start: SECOND,
+            end: 5 * SECOND + SECOND / 2,
+        };
+        // The server stands still for the second and the third second, and to the end.
+        let requests = vec![ok(SECOND, SECOND + 1000), ok(SECOND + 2000, 4 * SECOND + 7)];
+        let collected = collect(LoopKind::Closed, window, &[requests], &[]);
+        let seconds: Vec<_> = collected
+            .intervals
+            .iter()
+            .map(|second| (second.start_ns, second.length_ns, second.ok))
+            .collect();
+        let whole = |index, ok| (index * SECOND, SECOND, ok);
+        assert_eq!(
+            seconds,
+            [
+                whole(0, 1),
+                whole(1, 0),
+                whole(2, 0),
+                whole(3, 1),
+                (4 * SECOND, SECOND / 2, 0)
+            ]
+        );
+        assert_eq!(collected.window_slots().len(), 45);
+        assert_eq!(
+            (
+                collected.intervals[1].service_p50,
+                collected.intervals[1].response_max
+            ),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn replies_after_an_open_window_widen_the_interval_of_its_quantiles() {
+        const SECOND: u64 = 1_000_000_000;
+        let window = Window {
+            start: 0,
+            end: 10 * SECOND,
+        };
+        // A hundred each second take 1 ms; the last twenty wait for half a second, and one has no reply at all.
+        let due = |number: u64| number * SECOND / 100;
+        let slow = |number| if number < 980 { 1_000_000 } else { SECOND / 2 };
+        let requests = (0..1000)
+            .map(|number| ok(due(number), due(number) + slow(number)))
+            .collect();
+        let collected = collect(LoopKind::Open, window, &[requests], &[SECOND]);
+        let [_, high] = collected.precision.p99.unwrap();
+        assert!(high >= SECOND / 2, "{high}");
+        assert!(collected.late > 0);
+    }
+
+    proptest! {
+        /// However requests are spread over workers and seconds, sums and seconds agree with the plain samples.
+        #[test]
+        fn nothing_is_lost_between_workers_and_intervals(
+            requests in prop::collection::vec((0_usize..3, 0_u64..5_000_000_000, 1_u64..900_000_000), 1..200),
+        ) {
+            let window = Window { start: 1_000_000_000, end: 4_500_000_000 };
+            let mut workers = vec![Vec::new(); 3];
+            let (mut exact, mut whole) = (0, histogram());
+            for &(worker, start, length) in &requests {
+                workers[worker].push(ok(start, start + length));
+                if window.contains(start + length) {
+                    exact += 1;
+                    record(&mut whole, length);
+                }
+            }
+            let collected = collect(LoopKind::Closed, window, &workers, &[]);
+            prop_assert_eq!(collected.accounting.ok, exact);
+            prop_assert_eq!(&collected.service, &whole);
+            prop_assert_eq!(collected.intervals.iter().map(|second| second.ok).sum::<u64>(), exact);
+            prop_assert_eq!(collected.slots.iter().sum::<u64>(), requests.len() as u64);
+        }
+    }
+}

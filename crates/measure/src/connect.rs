@@ -1,0 +1,78 @@
+//! Times of the phases of opening a connection.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::{Histogram, histogram, record};
+
+/// A part of opening a connection and making the first call on it, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectPhase {
+    /// Asking for the name's addresses.
+    Resolve,
+    /// The TCP connection.
+    Tcp,
+    /// The handshake of TLS, QUIC or Noise.
+    Handshake,
+    /// What HTTP/2 sends before the first request.
+    Http2,
+    /// The first request, until its whole reply is verified.
+    FirstCall,
+    /// From the request's start to its verified reply: all of these, and addresses tried in vain.
+    Total,
+}
+
+impl ConnectPhase {
+    /// Every phase.
+    pub const ALL: [Self; 6] = [
+        Self::Resolve,
+        Self::Tcp,
+        Self::Handshake,
+        Self::Http2,
+        Self::FirstCall,
+        Self::Total,
+    ];
+
+    /// As people read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Resolve => "resolve",
+            Self::Tcp => "TCP connect",
+            Self::Handshake => "handshake",
+            Self::Http2 => "HTTP/2 setup",
+            Self::FirstCall => "first call",
+            Self::Total => "total",
+        }
+    }
+}
+
+/// The times of each phase, in nanoseconds.
+#[derive(Debug, Clone, Default)]
+pub struct PhaseTimes(BTreeMap<ConnectPhase, Histogram>);
+
+impl PhaseTimes {
+    /// Adds one connection's time of a phase.
+    pub fn record(&mut self, phase: ConnectPhase, nanoseconds: u64) {
+        record(self.0.entry(phase).or_insert_with(histogram), nanoseconds);
+    }
+
+    /// Adds another's times.
+    pub fn merge(&mut self, other: &Self) {
+        for (&phase, times) in &other.0 {
+            // All have the same bounds.
+            let _ = self.0.entry(phase).or_insert_with(histogram).add(times);
+        }
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the times of each phase.
+    pub fn histograms(&self) -> impl Iterator<Item = (ConnectPhase, &Histogram)> {
+        self.0.iter().map(|(&phase, times)| (phase, times))
+    }
+}

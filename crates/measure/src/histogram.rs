@@ -1,0 +1,32 @@
+//! Histograms of times.
+
+/// Times in nanoseconds.
+pub type Histogram = hdrhistogram::Histogram<u64>;
+
+/// The longest time told apart, in nanoseconds: 60 s. A longer one counts as this.
+pub const LONGEST: u64 = 60_000_000_000;
+
+/// Values are kept to this many significant digits: a relative error of at most 0.1 %.
+pub const DIGITS: u8 = 3;
+
+/// Returns an empty histogram of nanoseconds: 1 ns to 60 s, 3 significant digits.
+#[expect(
+    clippy::missing_panics_doc,
+    reason = "the bounds are constants that hdrhistogram accepts"
+)]
+pub fn histogram() -> Histogram {
+    Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("1 <= LONGEST / 2 and DIGITS <= 5")
+}
+
+/// Records one time in nanoseconds.
+pub fn record(histogram: &mut Histogram, nanoseconds: u64) {
+    histogram.saturating_record(nanoseconds);
+}
+
+/// What a histogram holds, as `(nanoseconds, count)`, ascending.
+pub fn counts(histogram: &Histogram) -> Vec<(u64, u64)> {
+    histogram
+        .iter_recorded()
+        .map(|step| (step.value_iterated_to(), step.count_at_value()))
+        .collect()
+}

@@ -1,0 +1,48 @@
+//! One second of a step.
+
+use serde::{Deserialize, Serialize};
+
+use crate::window::INTERVAL;
+
+/// One second of a step. Times are in nanoseconds; requests lie where they ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IntervalSummary {
+    /// Since the window's start.
+    pub start_ns: u64,
+    /// How much of it lies in the window; 0 for what an open loop's drain brought in.
+    pub length_ns: u64,
+    /// Verified replies that came in it.
+    pub ok: u64,
+    /// Failures.
+    pub errors: u64,
+    /// Median of the service time.
+    pub service_p50: Option<u64>,
+    /// 99th percentile of the service time.
+    pub service_p99: Option<u64>,
+    /// Longest service time.
+    pub service_max: Option<u64>,
+    /// Median of the response time.
+    pub response_p50: Option<u64>,
+    /// 99th percentile of the response time.
+    pub response_p99: Option<u64>,
+    /// Longest response time.
+    pub response_max: Option<u64>,
+}
+
+impl IntervalSummary {
+    /// A whole second in which nothing ended.
+    pub fn idle(start_ns: u64) -> Self {
+        Self {
+            start_ns,
+            length_ns: INTERVAL,
+            ok: 0,
+            errors: 0,
+            service_p50: None,
+            service_p99: None,
+            service_max: None,
+            response_p50: None,
+            response_p99: None,
+            response_max: None,
+        }
+    }
+}

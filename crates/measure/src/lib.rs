@@ -1,0 +1,23 @@
+//! Samples to numbers: what a worker records, the sums over all workers, and their statistics.
+//!
+//! A worker's [`recorder`] takes samples; [`aggregate`] adds up what all workers recorded; a
+//! [`summary`] describes the sums. No files, no text, no sockets.
+
+#![warn(missing_docs)]
+
+pub mod accounting;
+pub mod aggregate;
+pub mod bulk;
+pub mod connect;
+pub mod cost;
+pub mod distribution;
+pub mod error_kind;
+pub mod fairness;
+pub mod histogram;
+pub mod interval;
+pub mod recorder;
+pub mod sample;
+pub mod statistics;
+pub mod status;
+pub mod summary;
+pub mod window;

@@ -1,0 +1,180 @@
+//! Takes the samples of one worker. No lock, and no allocation for a sample.
+
+use std::{collections::BTreeMap, mem};
+
+use crate::{
+    error_kind::ErrorKind,
+    histogram::{Histogram, histogram, record},
+    sample::{LoopKind, Sample},
+    window::{INTERVAL, SLOT, Window},
+};
+
+/// What a worker recorded in one interval.
+#[derive(Debug)]
+pub struct Interval {
+    /// Its number, counted from the window's start.
+    pub index: u64,
+    /// `end - start` of successes.
+    pub service: Histogram,
+    /// `end - intended` of successes; in a closed loop it is empty, being the same as `service`.
+    pub response: Histogram,
+    /// `start - intended` of successes; in a closed loop it is empty, being 0.
+    pub lag: Histogram,
+    /// `end - start` of failures.
+    pub failed: Histogram,
+    /// Failures by kind.
+    pub errors: BTreeMap<ErrorKind, u64>,
+    /// Successes that came after the window's end, in an open loop's drain.
+    pub late: u64,
+    /// Successes within the window that had been due before it: what an open loop's warm-up left over. They count for the
+    /// rate alone.
+    pub early: u64,
+}
+
+impl Interval {
+    pub fn new(index: u64) -> Self {
+        Self {
+            index,
+            service: histogram(),
+            response: histogram(),
+            lag: histogram(),
+            failed: histogram(),
+            errors: BTreeMap::new(),
+            late: 0,
+            early: 0,
+        }
+    }
+
+    /// Empties it for another use.
+    pub fn clear(&mut self) {
+        for histogram in [
+            &mut self.service,
+            &mut self.response,
+            &mut self.lag,
+            &mut self.failed,
+        ] {
+            if !histogram.is_empty() {
+                histogram.reset();
+            }
+        }
+        self.errors.clear();
+        self.late = 0;
+        self.early = 0;
+    }
+}
+
+/// Requests that ended outside the window: they enter no statistic.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outside {
+    /// Successes.
+    pub ok: u64,
+    /// Failures.
+    pub errors: u64,
+}
+
+/// Where a recorder's finished intervals go, and where it gets empty ones: nothing is allocated in between.
+pub trait Sink {
+    /// Takes a finished interval.
+    fn hand_on(&mut self, interval: Interval);
+    /// Gives an empty interval, if one is at hand.
+    fn spare(&mut self) -> Option<Interval>;
+}
+
+/// Records one worker's samples, and hands every finished interval on.
+#[derive(Debug)]
+pub struct Recorder<S> {
+    kind: LoopKind,
+    sink: S,
+    current: Interval,
+    outside: Outside,
+    /// Successes in each 100 ms since the run's clock began, warm-up and all.
+    slots: Vec<u32>,
+}
+
+impl<S: Sink> Recorder<S> {
+    /// A recorder without samples. `expected` is the length of the run, in nanoseconds, if known.
+    pub fn new(kind: LoopKind, expected: u64, sink: S) -> Self {
+        let slots = Vec::with_capacity((expected / SLOT) as usize + 64);
+        Self {
+            kind,
+            sink,
+            current: Interval::new(0),
+            outside: Outside::default(),
+            slots,
+        }
+    }
+
+    /// Takes one request and how it went; says whether it counts.
+    ///
+    /// A failure of a closed loop that began in the window but ended after it counts too: a server that stops
+    /// answering just before the end must show.
+    pub fn record(
+        &mut self,
+        window: Window,
+        sample: Sample,
+        outcome: Result<(), ErrorKind>,
+    ) -> bool {
+        if outcome.is_ok() {
+            self.count_slot(sample.end);
+        }
+        let counts = match self.kind {
+            LoopKind::Closed if outcome.is_err() => {
+                sample.end >= window.start && sample.start < window.end
+            }
+            LoopKind::Closed => window.contains(sample.end),
+            LoopKind::Counted => window.contains(sample.start),
+            LoopKind::Open => window.contains(sample.intended),
+        };
+        if !counts {
+            if self.kind == LoopKind::Open && outcome.is_ok() && window.contains(sample.end) {
+                self.turn_to(window, sample.end);
+                self.current.early += 1;
+            }
+            match outcome {
+                Ok(()) => self.outside.ok += 1,
+                Err(_) => self.outside.errors += 1,
+            }
+            return false;
+        }
+        self.turn_to(window, sample.end);
+        let service = sample.end - sample.start;
+        if let Err(kind) = outcome {
+            *self.current.errors.entry(kind).or_default() += 1;
+            record(&mut self.current.failed, service);
+            return true;
+        }
+        record(&mut self.current.service, service);
+        self.current.late += u64::from(sample.end >= window.end);
+        if self.kind == LoopKind::Open {
+            record(&mut self.current.response, sample.end - sample.intended);
+            record(&mut self.current.lag, sample.start - sample.intended);
+        }
+        true
+    }
+
+    /// Hands the last interval on, and gives what belongs to none: the requests outside, and the successes in each
+    /// 100 ms.
+    pub fn finish(mut self) -> (Outside, Vec<u32>) {
+        self.sink.hand_on(self.current);
+        (self.outside, self.slots)
+    }
+
+    /// Makes the interval that `end` lies in the current one.
+    fn turn_to(&mut self, window: Window, end: u64) {
+        let index = end.saturating_sub(window.start) / INTERVAL;
+        if index == self.current.index {
+            return;
+        }
+        let mut next = self.sink.spare().unwrap_or_else(|| Interval::new(index));
+        next.index = index;
+        self.sink.hand_on(mem::replace(&mut self.current, next));
+    }
+
+    fn count_slot(&mut self, end: u64) {
+        let slot = (end / SLOT) as usize;
+        if slot >= self.slots.len() {
+            self.slots.resize(slot + 1, 0);
+        }
+        self.slots[slot] += 1;
+    }
+}

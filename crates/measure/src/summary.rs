@@ -1,0 +1,87 @@
+//! The numbers that describe a step.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    accounting::{Accounting, arrived},
+    aggregate::Totals,
+    distribution::Distribution,
+    recorder::Outside,
+    statistics::precision::Precision,
+};
+
+/// The numbers that describe a step. Times are in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Requests that count: `ok` + the errors + `in_flight` + `not_sent`.
+    pub scheduled: u64,
+    /// How they went.
+    #[serde(flatten)]
+    pub accounting: Accounting,
+    /// Requests that ended outside the window, and so enter nothing else.
+    pub outside_ok: u64,
+    /// Failures outside the window.
+    pub outside_errors: u64,
+    /// The window's length, in seconds.
+    pub seconds: f64,
+    /// Of the verified replies, those that came after the window's end, in an open loop's drain.
+    pub late: u64,
+    /// Verified replies within the window to requests that had been due before it, in an open loop's warm-up. They are of
+    /// `outside_ok`, and enter nothing but the rate.
+    #[serde(default)]
+    pub early: u64,
+    /// Verified replies that came within the window, per second of it.
+    pub rate: f64,
+    /// How much rate and response time vary within the run.
+    pub precision: Precision,
+    /// `end - start` of successes.
+    pub service_time: Distribution,
+    /// `end - intended` of successes, and at least the age of what is in flight.
+    pub response_time: Distribution,
+    /// `start - intended` of successes.
+    pub lag: Distribution,
+    /// `end - start` of failures.
+    pub failed_time: Distribution,
+}
+
+impl Summary {
+    /// Verified replies that came within the window: what both sides' CPU time went into.
+    pub fn arrived(&self) -> u64 {
+        arrived(self.accounting.ok, self.late, self.early)
+    }
+
+    /// The mean number of requests in the system by Little's law: rate times mean service time (X * R).
+    pub fn in_system(&self) -> Option<f64> {
+        self.service_time.mean.map(|mean| self.rate * mean / 1e9)
+    }
+
+    /// Requests that count and have no verified reply: they failed, were in flight in the end, or were never sent.
+    pub fn unserved(&self) -> u64 {
+        self.scheduled.saturating_sub(self.accounting.ok)
+    }
+
+    pub fn of(collected: &Totals) -> Self {
+        let Outside { ok, errors } = collected.outside;
+        let seconds = collected.window.seconds();
+        let accounting = collected.accounting.clone();
+        Self {
+            scheduled: accounting.scheduled(),
+            outside_ok: ok,
+            outside_errors: errors,
+            seconds,
+            late: collected.late,
+            early: collected.early,
+            rate: if seconds > 0.0 {
+                collected.arrived() as f64 / seconds
+            } else {
+                0.0
+            },
+            accounting,
+            precision: collected.precision.clone(),
+            service_time: Distribution::of(&collected.service),
+            response_time: Distribution::of(&collected.response),
+            lag: Distribution::of(&collected.lag),
+            failed_time: Distribution::of(&collected.failed),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Bulk streams: how fast many bytes go one way.
+
+use netping_measure::bulk::{BulkRun, Direction};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{connect::ChannelSecurity, warning::Warning};
+use netping_measure::{error_kind::ErrorKind, statistics::difference::Estimate, status::Status};
+
+/// Fewer runs than these say little about how much they vary.
+const FEWEST: usize = 3;
+
+/// A client that uses this share of its only core has none to spare.
+const FULL_CORE: f64 = 0.95;
+
+/// One measurement of a bulk stream: one target with one set of settings, and each of its runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BulkStep {
+    /// The target's URL.
+    pub target: String,
+    /// Whether all of its runs were made.
+    pub status: Status,
+    /// What was asked for.
+    pub settings: BulkSettings,
+    /// The runs in which every byte arrived, in their order.
+    pub runs: Vec<BulkRun>,
+    /// What the runs come to; absent without one.
+    pub summary: Option<BulkSummary>,
+    /// Runs that failed, by kind.
+    pub errors: BTreeMap<ErrorKind, u64>,
+    /// How its connections were secured; absent in the clear.
+    pub security: Option<ChannelSecurity>,
+    /// Why its numbers may mislead; empty: no doubt is known.
+    pub doubts: Vec<Warning>,
+}
+
+impl BulkStep {
+    /// Runs that were made, and how many of them failed.
+    pub fn attempts(&self) -> (u64, u64) {
+        let failed: u64 = self.errors.values().sum();
+        (self.runs.len() as u64 + failed, failed)
+    }
+
+    /// The share of its runs that failed; 0 before the first.
+    pub fn error_rate(&self) -> f64 {
+        match self.attempts() {
+            (0, _) => 0.0,
+            (made, failed) => failed as f64 / made as f64,
+        }
+    }
+
+    /// Sums its runs up, and doubts them. `shared_host`: the server is on the client's host.
+    pub fn settle(&mut self, shared_host: bool) {
+        self.summary = BulkSummary::of(&self.runs);
+        let busy = self.summary.and_then(|summary| {
+            // The streams of a run have one thread of the client.
+            Some(summary.client_cpu_seconds_per_gib? * summary.gib_per_second.mean)
+        });
+        let (made, failed) = self.attempts();
+        let doubts = [
+            busy.filter(|&busy| busy >= FULL_CORE)
+                .map(|busiest_worker| Warning::ClientBound { busiest_worker }),
+            (self.runs.len() < FEWEST).then_some(Warning::FewRuns {
+                runs: self.runs.len() as u64,
+            }),
+            (failed > 0).then(|| Warning::Errors {
+                share: failed as f64 / made as f64,
+            }),
+            shared_host.then_some(Warning::SharedHost),
+        ];
+        self.doubts = doubts.into_iter().flatten().collect();
+    }
+}
+
+/// The settings of one bulk measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BulkSettings {
+    /// Which way the bytes go.
+    pub direction: Direction,
+    /// Bytes of each run, over all streams.
+    pub size_bytes: u64,
+    /// Bytes of each message; a stream's last one has what is left.
+    pub chunk_bytes: u64,
+    /// Streams side by side.
+    pub streams: usize,
+    /// The flow-control window of each stream, in bytes; absent where the transport has none, or its own is kept.
+    pub window_bytes: Option<u64>,
+    /// The largest HTTP/2 frame that is taken, in bytes; absent where the transport has none, or its own is kept.
+    pub frame_bytes: Option<u64>,
+    /// Whether every byte was compared.
+    pub verify: bool,
+}
+
+/// What the runs of a bulk measurement come to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BulkSummary {
+    /// GiB/s: the mean of the runs with its 95 % interval.
+    pub gib_per_second: Estimate,
+    /// The standard deviation of the runs' GiB/s; absent with fewer than two.
+    pub sd: Option<f64>,
+    /// The median of the times to the first byte, in seconds.
+    pub first_byte_seconds: f64,
+    /// Mean CPU time of the client, in seconds per GiB.
+    pub client_cpu_seconds_per_gib: Option<f64>,
+    /// Mean CPU time of the server, in seconds per GiB.
+    pub server_cpu_seconds_per_gib: Option<f64>,
+}
+
+impl BulkSummary {
+    /// What `runs` come to; `None` without any. A cost that only some of them know is the mean of those.
+    pub fn of(runs: &[BulkRun]) -> Option<Self> {
+        let rates: Vec<f64> = runs.iter().map(|run| run.gib_per_second).collect();
+        let first_bytes = runs.iter().map(|run| run.first_byte_seconds).collect();
+        let known = |cost: fn(&BulkRun) -> Option<f64>| {
+            let costs: Vec<f64> = runs.iter().filter_map(cost).collect();
+            Estimate::of(&costs).map(|estimate| estimate.mean)
+        };
+        Some(Self {
+            gib_per_second: Estimate::of(&rates)?,
+            sd: deviation(&rates),
+            first_byte_seconds: median(first_bytes)?,
+            client_cpu_seconds_per_gib: known(|run| run.client_cpu_seconds_per_gib),
+            server_cpu_seconds_per_gib: known(|run| run.server_cpu_seconds_per_gib),
+        })
+    }
+}
+
+/// The standard deviation of a sample; `None` with fewer than two values.
+fn deviation(values: &[f64]) -> Option<f64> {
+    let mean = Estimate::of(values)?.mean;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
+}
+
+/// The middle value, or the mean of the two in the middle; `None` without any.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    let lower = *values.get((values.len() - 1) / 2)?;
+    Some(f64::midpoint(lower, upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(gib_per_second: f64, first_byte_seconds: f64, cost: Option<f64>) -> BulkRun {
+        BulkRun {
+            seconds: 1.0 / gib_per_second,
+            first_byte_seconds,
+            bytes: 1 << 30,
+            gib_per_second,
+            client_cpu_seconds_per_gib: cost,
+            server_cpu_seconds_per_gib: None,
+            client_resident_bytes: None,
+            server_resident_bytes: None,
+        }
+    }
+
+    fn step(runs: Vec<BulkRun>) -> BulkStep {
+        let settings = BulkSettings {
+            direction: Direction::Down,
+            size_bytes: 1 << 30,
+            chunk_bytes: 1 << 18,
+            streams: 1,
+            window_bytes: None,
+            frame_bytes: None,
+            verify: false,
+        };
+        BulkStep {
+            target: "tcp://127.0.0.1:8004".to_owned(),
+            status: Status::Complete,
+            settings,
+            runs,
+            summary: None,
+            errors: BTreeMap::new(),
+            security: None,
+            doubts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn runs_are_summed_up() {
+        let runs = [
+            run(2.0, 0.001, Some(0.25)),
+            run(4.0, 0.009, None),
+            run(3.0, 0.002, Some(0.75)),
+        ];
+        let summary = BulkSummary::of(&runs).unwrap();
+        assert!((summary.gib_per_second.mean - 3.0).abs() < 1e-12);
+        assert!((summary.sd.unwrap() - 1.0).abs() < 1e-12);
+        assert!((summary.first_byte_seconds - 0.002).abs() < 1e-12);
+        assert_eq!(
+            (
+                summary.client_cpu_seconds_per_gib,
+                summary.server_cpu_seconds_per_gib
+            ),
+            (Some(0.5), None)
+        );
+        let two = BulkSummary::of(&runs[..2]).unwrap();
+        assert!((two.first_byte_seconds - 0.005).abs() < 1e-12);
+        let one = BulkSummary::of(&runs[..1]).unwrap();
+        assert_eq!((one.sd, one.gib_per_second.half_width), (None, None));
+        assert_eq!(BulkSummary::of(&[]), None);
+    }
+
+    #[test]
+    fn what_is_doubtful_is_doubted() {
+        let names = |step: &BulkStep| step.doubts.iter().map(Warning::name).collect::<Vec<_>>();
+        let mut good = step(vec![run(2.0, 0.001, Some(0.25)); 3]);
+        good.settle(false);
+        assert_eq!(names(&good), Vec::<&str>::new());
+        // 0.49 s for each GiB, and 2 GiB in each second: 98 % of a core.
+        let mut bad = step(vec![run(2.0, 0.001, Some(0.49)); 2]);
+        bad.errors.insert(ErrorKind::Mismatch, 2);
+        bad.settle(true);
+        assert_eq!(
+            names(&bad),
+            ["CLIENT_BOUND", "FEW_RUNS", "ERRORS", "SHARED_HOST"]
+        );
+        assert!((bad.error_rate() - 0.5).abs() < 1e-12);
+        assert!(step(Vec::new()).error_rate().abs() < 1e-12);
+    }
+}

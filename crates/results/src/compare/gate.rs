@@ -1,0 +1,195 @@
+//! Conditions on how a measure changed, such as `p99>+5%`, `rate<-3%` or `errors>+0.1%`.
+
+use std::{fmt, str::FromStr};
+
+use super::{Measure, Pair};
+use crate::{condition::Answer, condition::Relation};
+
+/// A condition on how a measure changed: the measure, a comparison, and the limit of the change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    text: String,
+    measure: Measure,
+    comparison: Relation,
+    /// A share of the base's value, or for errors a difference of shares.
+    limit: f64,
+}
+
+impl Gate {
+    /// Whether it holds for a measurement, with the change that its measure made; `None` where the measure is not one of
+    /// that kind of measurement. Where there is an error bar, it holds only if a difference is shown too.
+    pub fn check(&self, pair: &Pair) -> Option<Answer> {
+        if Measure::OF_BULK.contains(&self.measure) != pair.is_bulk {
+            return None;
+        }
+        let change = pair
+            .changes
+            .iter()
+            .find(|change| change.measure == self.measure);
+        let Some((change, difference)) =
+            change.and_then(|change| Some((change, change.difference?)))
+        else {
+            return Some(Answer::Unknown);
+        };
+        let told = change.p_value.is_none() || change.is_shown();
+        let holds = told && self.comparison.holds(difference, self.limit);
+        Some(if holds {
+            Answer::Holds(difference)
+        } else {
+            Answer::Fails(difference)
+        })
+    }
+
+    /// Its measure.
+    pub fn measure(&self) -> Measure {
+        self.measure
+    }
+
+    /// `difference`, which [`Gate::check`] gave, as people read it, and how far it is beyond the limit.
+    pub fn describe(&self, difference: f64) -> String {
+        let unit = if self.measure.is_relative() {
+            "%"
+        } else {
+            " percentage points"
+        };
+        let beyond = (difference - self.limit).abs() * 100.0;
+        format!(
+            "{} by {:+.2}{unit}, {beyond:.2} beyond the limit",
+            self.measure.name(),
+            difference * 100.0
+        )
+    }
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Gate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |what: &str| {
+            format!(
+                "'{text}': {what}; a condition on a change looks like p99>+5%, rate<-3% or errors>+0.1%"
+            )
+        };
+        let (name, comparison, limit) =
+            Relation::split(text).ok_or_else(|| wrong("no comparison"))?;
+        let all = || Measure::OF_STEPS.into_iter().chain(Measure::OF_BULK);
+        let measure = all()
+            .find(|measure| measure.name() == name)
+            .ok_or_else(|| {
+                let names: Vec<_> = all().map(Measure::name).collect();
+                wrong(&format!("'{name}' is none of {}", names.join(", ")))
+            })?;
+        // Without a sign it would look like a limit of the value itself.
+        let signed = limit.starts_with(['+', '-']);
+        let percent = limit
+            .strip_suffix('%')
+            .and_then(|percent| percent.parse::<f64>().ok());
+        let percent = percent.filter(|percent| signed && percent.is_finite());
+        let limit = percent
+            .ok_or_else(|| wrong("the limit is not a change with its sign, in per cent"))?
+            / 100.0;
+        Ok(Self {
+            text: text.to_owned(),
+            measure,
+            comparison,
+            limit,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Change;
+
+    fn pair(measure: Measure, difference: f64, p_value: Option<f64>) -> Pair {
+        let change = Change {
+            measure,
+            base: Some(1.0),
+            new: Some(2.0),
+            difference: Some(difference),
+            interval: None,
+            p_value,
+        };
+        Pair {
+            name: String::new(),
+            is_bulk: false,
+            base_trials: 1,
+            new_trials: 1,
+            changes: vec![change],
+        }
+    }
+
+    #[test]
+    fn a_gate_holds_beyond_its_limit_where_the_difference_is_shown() {
+        let p99 = Measure::Quantile(99.0);
+        let gate: Gate = "p99 > +5%".parse().unwrap();
+        assert_eq!(
+            gate.check(&pair(p99, 0.06, Some(0.01))),
+            Some(Answer::Holds(0.06))
+        );
+        assert_eq!(
+            gate.check(&pair(p99, 0.06, Some(0.2))),
+            Some(Answer::Fails(0.06))
+        );
+        assert_eq!(
+            gate.check(&pair(p99, 0.04, Some(0.01))),
+            Some(Answer::Fails(0.04))
+        );
+        // Without an error bar the difference alone decides.
+        assert_eq!(
+            gate.check(&pair(p99, 0.06, None)),
+            Some(Answer::Holds(0.06))
+        );
+        assert_eq!(
+            gate.check(&pair(Measure::Rate, 0.06, None)),
+            Some(Answer::Unknown)
+        );
+        assert_eq!(
+            "bulk-rate<-3%"
+                .parse::<Gate>()
+                .unwrap()
+                .check(&pair(p99, 0.06, None)),
+            None
+        );
+        let rate: Gate = "rate<-3%".parse().unwrap();
+        assert_eq!(
+            rate.check(&pair(Measure::Rate, -0.04, None)),
+            Some(Answer::Holds(-0.04))
+        );
+        assert_eq!(
+            rate.describe(-0.04),
+            "rate by -4.00%, 1.00 beyond the limit"
+        );
+        let errors: Gate = "errors>+0.1%".parse().unwrap();
+        assert_eq!(
+            errors.check(&pair(Measure::Errors, 0.002, None)),
+            Some(Answer::Holds(0.002))
+        );
+        assert!(errors.describe(0.002).contains("+0.20 percentage points"));
+    }
+
+    #[test]
+    fn what_is_no_gate_says_what_one_looks_like() {
+        for text in [
+            "",
+            "p99",
+            "p99>5%",
+            "p99>+5",
+            "p98>+5%",
+            "max>+5%",
+            "rate<-x%",
+            "rate<-inf%",
+            "p99>+%",
+        ] {
+            let error = text.parse::<Gate>().unwrap_err();
+            assert!(error.contains("looks like p99>+5%"), "{error}");
+        }
+    }
+}

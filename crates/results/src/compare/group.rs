@@ -1,0 +1,277 @@
+//! Which measurements of two runs go together.
+
+use crate::{bulk::BulkStep, run::Step};
+use netping_measure::status::Status;
+
+/// A measurement in a result file.
+pub(super) trait Entry {
+    /// The server's URL.
+    fn target(&self) -> &str;
+    /// A name that says more than the URL.
+    fn label(&self) -> Option<&str>;
+    /// The settings that make it this measurement and no other, as people read them.
+    fn settings(&self) -> String;
+    /// Whether it was measured to its end. What an interruption cut short is no trial like the others.
+    fn is_whole(&self) -> bool;
+}
+
+impl Entry for Step {
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
+    fn settings(&self) -> String {
+        let settings = &self.settings;
+        let arrivals = match settings.planned_rate {
+            None => format!("{} loop", settings.arrivals),
+            Some(rate) => format!("{rate} req/s, {} arrivals", settings.arrivals),
+        };
+        let mut parts = vec![
+            arrivals,
+            format!("{} callers", settings.callers),
+            format!("{} connections", settings.connections),
+            format!("{} bytes", settings.payload_bytes),
+            settings.client.clone(),
+        ];
+        parts.extend(
+            settings
+                .message
+                .as_ref()
+                .map(|message| format!("message {message}")),
+        );
+        parts.extend(
+            settings
+                .response_bytes
+                .map(|bytes| format!("replies of {bytes} bytes")),
+        );
+        parts.extend(
+            settings
+                .requests_per_connection
+                .map(|requests| format!("{requests} requests per connection")),
+        );
+        parts.join(", ")
+    }
+
+    fn is_whole(&self) -> bool {
+        self.status == Status::Complete
+    }
+}
+
+impl Entry for BulkStep {
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn label(&self) -> Option<&str> {
+        None
+    }
+
+    fn settings(&self) -> String {
+        let settings = &self.settings;
+        let way = settings.direction.name();
+        let mut parts = vec![
+            format!("bulk {way}"),
+            format!("{} bytes", settings.size_bytes),
+            format!("chunks of {} bytes", settings.chunk_bytes),
+            format!("{} streams", settings.streams),
+        ];
+        parts.extend(
+            settings
+                .window_bytes
+                .map(|bytes| format!("window of {bytes} bytes")),
+        );
+        parts.extend(
+            settings
+                .frame_bytes
+                .map(|bytes| format!("frame of {bytes} bytes")),
+        );
+        parts.extend(settings.verify.then(|| "verified".to_owned()));
+        parts.join(", ")
+    }
+
+    /// Each of its runs is whole.
+    fn is_whole(&self) -> bool {
+        true
+    }
+}
+
+/// One measurement of a run, and how often it was made.
+#[derive(Debug)]
+pub(super) struct Group<'a, E> {
+    label: Option<&'a str>,
+    target: &'a str,
+    settings: String,
+    /// Its trials; there is one at least.
+    pub entries: Vec<&'a E>,
+}
+
+impl<E> Group<'_, E> {
+    /// As people read it.
+    pub fn name(&self) -> String {
+        format!("{}  {}", self.label.unwrap_or(self.target), self.settings)
+    }
+
+    /// Whether the other is the same measurement, perhaps of another server.
+    fn is_like(&self, other: &Self) -> bool {
+        self.label == other.label
+            && self.settings == other.settings
+            && self.scheme() == other.scheme()
+    }
+
+    fn scheme(&self) -> &str {
+        self.target.split("://").next().unwrap_or_default()
+    }
+
+    fn port(&self) -> &str {
+        self.target.rsplit(':').next().unwrap_or_default()
+    }
+}
+
+/// The measurements of a run that were made to their end, in their order. A label stands for its target, which may move from trial to trial.
+pub(super) fn groups<E: Entry>(entries: &[E]) -> Vec<Group<'_, E>> {
+    let mut groups: Vec<Group<'_, E>> = Vec::new();
+    for entry in entries.iter().filter(|entry| entry.is_whole()) {
+        let own = Group {
+            label: entry.label(),
+            target: entry.target(),
+            settings: entry.settings(),
+            entries: vec![entry],
+        };
+        let is_target = |target: &str| own.label.is_some() || target == own.target;
+        match groups
+            .iter_mut()
+            .find(|group| group.is_like(&own) && is_target(group.target))
+        {
+            Some(group) => group.entries.push(entry),
+            None => groups.push(own),
+        }
+    }
+    groups
+}
+
+/// What goes together, and what does not.
+pub(super) struct Matched<'a, E> {
+    pub pairs: Vec<(Group<'a, E>, Group<'a, E>)>,
+    pub only_base: Vec<Group<'a, E>>,
+    pub only_new: Vec<Group<'a, E>>,
+}
+
+/// Whether two like measurements are those of one target.
+type Likeness<'a, E> = fn(&Group<'a, E>, &Group<'a, E>) -> bool;
+
+/// Puts like measurements together: those of one target first, then those of one port; and the others in their order, where
+/// there are as many on both sides.
+pub(super) fn matched<'a, E>(base: Vec<Group<'a, E>>, new: Vec<Group<'a, E>>) -> Matched<'a, E> {
+    let mut partners: Vec<Option<usize>> = vec![None; base.len()];
+    let mut taken = vec![false; new.len()];
+    let ways: [Likeness<'a, E>; 2] = [|a, b| a.target == b.target, |a, b| a.port() == b.port()];
+    for is_same in ways {
+        for (own, partner) in base.iter().zip(&mut partners) {
+            if partner.is_none() {
+                *partner = (0..new.len())
+                    .find(|&at| !taken[at] && own.is_like(&new[at]) && is_same(own, &new[at]));
+                if let Some(at) = *partner {
+                    taken[at] = true;
+                }
+            }
+        }
+    }
+    for own in &base {
+        let left: Vec<usize> = (0..base.len())
+            .filter(|&at| partners[at].is_none() && base[at].is_like(own))
+            .collect();
+        let free: Vec<usize> = (0..new.len())
+            .filter(|&at| !taken[at] && new[at].is_like(own))
+            .collect();
+        if left.len() == free.len() {
+            for (at, other) in left.into_iter().zip(free) {
+                partners[at] = Some(other);
+                taken[other] = true;
+            }
+        }
+    }
+    let mut new: Vec<Option<Group<'a, E>>> = new.into_iter().map(Some).collect();
+    let (mut pairs, mut only_base) = (Vec::new(), Vec::new());
+    for (own, partner) in base.into_iter().zip(partners) {
+        match partner.and_then(|at| new[at].take()) {
+            Some(other) => pairs.push((own, other)),
+            None => only_base.push(own),
+        }
+    }
+    Matched {
+        pairs,
+        only_base,
+        only_new: new.into_iter().flatten().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::step;
+
+    fn of(targets: &[&str]) -> Vec<Step> {
+        let one = |target: &&str| Step {
+            target: (*target).to_owned(),
+            ..step(1, |_| vec![1000])
+        };
+        targets.iter().map(one).collect()
+    }
+
+    fn pairs(base: &[&str], new: &[&str]) -> Vec<(String, String)> {
+        let (base, new) = (of(base), of(new));
+        let matched = matched(groups(&base), groups(&new));
+        matched
+            .pairs
+            .iter()
+            .map(|(a, b)| (a.target.to_owned(), b.target.to_owned()))
+            .collect()
+    }
+
+    fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs
+            .iter()
+            .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn targets_go_together_by_name_then_by_port_then_in_order() {
+        let base = ["tcp://a:1", "tcp://a:2"];
+        assert_eq!(
+            pairs(&base, &["tcp://a:2", "tcp://a:1"]),
+            owned(&[("tcp://a:1", "tcp://a:1"), ("tcp://a:2", "tcp://a:2")])
+        );
+        assert_eq!(
+            pairs(&base, &["tcp://b:2"]),
+            owned(&[("tcp://a:2", "tcp://b:2")])
+        );
+        assert_eq!(
+            pairs(&base, &["tcp://b:3", "tcp://b:4"]),
+            owned(&[("tcp://a:1", "tcp://b:3"), ("tcp://a:2", "tcp://b:4")])
+        );
+        // Nothing tells which of the two this is.
+        assert!(pairs(&base, &["tcp://b:3"]).is_empty());
+        assert!(pairs(&base, &["grpc://a:1", "grpc://a:2"]).is_empty());
+    }
+
+    #[test]
+    fn trials_are_one_group_and_a_label_stands_for_its_target() {
+        let mut steps = of(&["tcp://a:1", "tcp://a:1", "tcp://a:2"]);
+        assert_eq!(
+            groups(&steps)
+                .iter()
+                .map(|group| group.entries.len())
+                .collect::<Vec<_>>(),
+            [2, 1]
+        );
+        for step in &mut steps {
+            step.label = Some("rung".to_owned());
+        }
+        assert_eq!(groups(&steps).len(), 1);
+    }
+}

@@ -1,0 +1,351 @@
+//! Two result files side by side: what is unlike about them, and what their numbers show.
+
+mod change;
+mod gate;
+mod group;
+mod measure;
+mod within;
+
+pub use change::Change;
+pub use gate::Gate;
+pub use measure::Measure;
+
+use self::group::{Group, groups, matched};
+use crate::{
+    bulk::BulkStep,
+    environment_diff::{EnvironmentDiff, diff},
+    run::{Run, Step},
+};
+use netping_measure::status::Status;
+
+/// A new result file against a base.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// What is not the same about the runs, so that a difference may come from it.
+    pub unlike: Vec<EnvironmentDiff>,
+    /// What both measured, in the base's order.
+    pub pairs: Vec<Pair>,
+    /// What only the base measured.
+    pub only_base: Vec<String>,
+    /// What only the new one measured.
+    pub only_new: Vec<String>,
+}
+
+/// One measurement that both runs made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pair {
+    /// Its label or target, and its settings.
+    pub name: String,
+    /// Whether it is a bulk stream.
+    pub is_bulk: bool,
+    /// How often the base measured it.
+    pub base_trials: usize,
+    /// How often the new one measured it.
+    pub new_trials: usize,
+    /// What is known of it on either side, measure by measure.
+    pub changes: Vec<Change>,
+}
+
+/// Compares a run with a base. Steps go together by label, by what was asked for and by their order; the server's address
+/// may be another one. Steps of the same target and settings are trials of one measurement.
+pub fn compare_runs(base: &Run, new: &Run) -> Comparison {
+    let mut comparison = Comparison {
+        unlike: unlike_runs(base, new),
+        pairs: Vec::new(),
+        only_base: Vec::new(),
+        only_new: Vec::new(),
+    };
+    comparison.add(
+        groups(&base.steps),
+        groups(&new.steps),
+        false,
+        unlike_steps,
+        change::of_steps,
+    );
+    comparison.add(
+        groups(&base.bulk),
+        groups(&new.bulk),
+        true,
+        unlike_bulk,
+        change::of_bulk,
+    );
+    comparison
+}
+
+impl Comparison {
+    fn add<E>(
+        &mut self,
+        base: Vec<Group<'_, E>>,
+        new: Vec<Group<'_, E>>,
+        is_bulk: bool,
+        unlike: fn(&E, &E) -> Vec<EnvironmentDiff>,
+        changes: fn(&[&E], &[&E]) -> Vec<Change>,
+    ) {
+        let matched = matched(base, new);
+        self.only_base
+            .extend(matched.only_base.iter().map(Group::name));
+        self.only_new
+            .extend(matched.only_new.iter().map(Group::name));
+        for (base, new) in &matched.pairs {
+            for found in unlike(base.entries[0], new.entries[0]) {
+                found.add(&mut self.unlike);
+            }
+            self.pairs.push(Pair {
+                name: base.name(),
+                is_bulk,
+                base_trials: base.entries.len(),
+                new_trials: new.entries.len(),
+                changes: changes(&base.entries, &new.entries),
+            });
+        }
+    }
+}
+
+/// What is unlike about the machines and programs.
+fn unlike_runs(base: &Run, new: &Run) -> Vec<EnvironmentDiff> {
+    let mut found = diff(&base.environment, &new.environment, 0);
+    found.extend(diff(&base.tool, &new.tool, 0));
+    let clients = |run: &Run| run.parts.len().max(1).to_string();
+    let (base_clients, new_clients) = (clients(base), clients(new));
+    if base_clients != new_clients {
+        found.push(EnvironmentDiff {
+            what: "clients".to_owned(),
+            base: base_clients,
+            new: new_clients,
+            steps: 0,
+        });
+    }
+    if base.status != new.status {
+        let status = |run: &Run| {
+            if run.status == Status::Complete {
+                "complete"
+            } else {
+                "partial"
+            }
+            .to_owned()
+        };
+        found.push(EnvironmentDiff {
+            what: "status".to_owned(),
+            base: status(base),
+            new: status(new),
+            steps: 0,
+        });
+    }
+    found
+}
+
+fn unlike_steps(base: &Step, new: &Step) -> Vec<EnvironmentDiff> {
+    let mut found = unlike_targets(&base.target, &new.target);
+    found.extend(diff(&base.settings, &new.settings, 1));
+    found.extend(diff(&base.security, &new.security, 1));
+    found
+}
+
+fn unlike_bulk(base: &BulkStep, new: &BulkStep) -> Vec<EnvironmentDiff> {
+    let mut found = unlike_targets(&base.target, &new.target);
+    found.extend(diff(&base.security, &new.security, 1));
+    found
+}
+
+fn unlike_targets(base: &str, new: &str) -> Vec<EnvironmentDiff> {
+    let found = EnvironmentDiff {
+        what: "target".to_owned(),
+        base: base.to_owned(),
+        new: new.to_owned(),
+        steps: 1,
+    };
+    if base == new { Vec::new() } else { vec![found] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        bulk::BulkSettings,
+        fixtures::{run, step},
+    };
+    use netping_measure::{
+        bulk::{BulkRun, Direction},
+        statistics::difference::Finding,
+    };
+
+    /// Replies around `level` nanoseconds, a little different in each second.
+    fn around(level: u64) -> Step {
+        step(10, |second| {
+            (0..200)
+                .map(|number| level + number * 10 + second * 7 % 50)
+                .collect()
+        })
+    }
+
+    fn finding(comparison: &Comparison, pair: usize, name: &str) -> Option<Finding> {
+        comparison.pairs[pair]
+            .changes
+            .iter()
+            .find(|change| change.measure.name() == name)
+            .unwrap()
+            .finding()
+    }
+
+    #[test]
+    fn a_run_compared_with_itself_shows_no_difference() {
+        let short = step(2, |_| vec![5000; 100]);
+        let trials = run(vec![around(10_000), around(12_000), around(11_000)]);
+        for own in [run(vec![around(10_000)]), run(vec![short]), trials] {
+            let comparison = compare_runs(&own, &own);
+            assert_eq!((comparison.unlike.len(), comparison.pairs.len()), (0, 1));
+            assert!(comparison.pairs[0].changes.len() >= 5, "{comparison:?}");
+            for change in &comparison.pairs[0].changes {
+                assert_eq!(
+                    (change.finding(), change.difference),
+                    (Some(Finding::NoDifference), Some(0.0)),
+                    "{change:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn one_run_each_is_judged_by_the_error_bars_within() {
+        let comparison = compare_runs(&run(vec![around(10_000)]), &run(vec![around(13_000)]));
+        assert_eq!(finding(&comparison, 0, "p50"), Some(Finding::Worse));
+        assert_eq!(finding(&comparison, 0, "rate"), Some(Finding::NoDifference));
+        // A run tells nothing of how much its mean would differ in another.
+        assert_eq!(finding(&comparison, 0, "mean"), None);
+        let p50 = comparison.pairs[0]
+            .changes
+            .iter()
+            .find(|change| change.measure.name() == "p50")
+            .unwrap();
+        let [low, high] = p50.interval.unwrap();
+        assert!(
+            low < p50.difference.unwrap() && p50.difference.unwrap() < high && low > 0.2,
+            "{p50:?}"
+        );
+        let short = |time| run(vec![step(2, |_| vec![time; 1000])]);
+        let comparison = compare_runs(&short(10_000), &short(20_000));
+        assert!(
+            comparison.pairs[0]
+                .changes
+                .iter()
+                .all(|change| change.p_value.is_none())
+        );
+        assert_eq!(finding(&comparison, 0, "p50"), None);
+    }
+
+    #[test]
+    fn trials_are_judged_by_how_much_they_differ() {
+        let trials = |levels: [u64; 5]| run(Vec::from(levels.map(around)));
+        let base = trials([10_000, 10_400, 9_800, 10_100, 9_900]);
+        let slower = compare_runs(&base, &trials([14_000, 14_500, 13_800, 14_100, 13_900]));
+        let pair = &slower.pairs[0];
+        assert_eq!(
+            (slower.pairs.len(), pair.base_trials, pair.new_trials),
+            (1, 5, 5)
+        );
+        for name in ["p50", "p99", "mean"] {
+            assert_eq!(finding(&slower, 0, name), Some(Finding::Worse), "{name}");
+        }
+        assert_eq!(finding(&slower, 0, "errors"), Some(Finding::NoDifference));
+        let alike = compare_runs(&base, &trials([10_300, 9_900, 10_000, 9_850, 10_200]));
+        assert_eq!(finding(&alike, 0, "p50"), Some(Finding::NoDifference));
+        // A single new run against several.
+        let one = compare_runs(&base, &run(vec![around(20_000)]));
+        assert_eq!(
+            (one.pairs[0].new_trials, finding(&one, 0, "p50")),
+            (1, Some(Finding::Worse))
+        );
+    }
+
+    #[test]
+    fn what_is_unlike_is_named() {
+        let base = run(vec![around(10_000)]);
+        let mut new = base.clone();
+        new.environment.kernel = "6.2".to_owned();
+        new.tool.version = "0.2.0".to_owned();
+        new.steps[0].target = "tcp://10.0.0.1:8004".to_owned();
+        new.steps[0].settings.workers = 16;
+        let comparison = compare_runs(&base, &new);
+        let names: Vec<_> = comparison
+            .unlike
+            .iter()
+            .map(|unlike| (unlike.what.as_str(), unlike.steps))
+            .collect();
+        assert_eq!(
+            names,
+            [("kernel", 0), ("version", 0), ("target", 1), ("workers", 1)]
+        );
+        assert_eq!(comparison.pairs.len(), 1);
+    }
+
+    #[test]
+    fn what_only_one_run_has_is_listed() {
+        let mut callers = around(10_000);
+        callers.settings.callers = 16;
+        let (base, new) = (
+            run(vec![around(10_000)]),
+            run(vec![callers, around(10_000)]),
+        );
+        let comparison = compare_runs(&base, &new);
+        assert_eq!((comparison.pairs.len(), comparison.only_base.len()), (1, 0));
+        assert!(
+            comparison.only_new[0].contains("16 callers"),
+            "{comparison:?}"
+        );
+        assert_eq!(compare_runs(&new, &base).only_base, comparison.only_new);
+    }
+
+    fn bulk(target: &str, speeds: &[f64]) -> BulkStep {
+        let one = |&gib_per_second: &f64| BulkRun {
+            seconds: 1.0 / gib_per_second,
+            first_byte_seconds: 0.001,
+            bytes: 1 << 30,
+            gib_per_second,
+            client_cpu_seconds_per_gib: Some(0.3),
+            server_cpu_seconds_per_gib: None,
+            client_resident_bytes: None,
+            server_resident_bytes: None,
+        };
+        BulkStep {
+            target: target.to_owned(),
+            status: Status::Complete,
+            settings: BulkSettings {
+                direction: Direction::Down,
+                size_bytes: 1 << 30,
+                chunk_bytes: 65_536,
+                streams: 1,
+                window_bytes: None,
+                frame_bytes: None,
+                verify: true,
+            },
+            runs: speeds.iter().map(one).collect(),
+            summary: None,
+            errors: std::collections::BTreeMap::new(),
+            security: None,
+            doubts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn bulk_streams_are_compared_by_their_runs() {
+        let with = |bulk: BulkStep| Run {
+            bulk: vec![bulk],
+            ..run(Vec::new())
+        };
+        let base = with(bulk("grpc://a:8005", &[3.0, 3.1, 2.9, 3.05]));
+        let comparison = compare_runs(&base, &with(bulk("grpc://b:8005", &[2.0, 2.1, 1.9, 2.05])));
+        assert!(
+            comparison.pairs[0].is_bulk && comparison.unlike[0].what == "target",
+            "{comparison:?}"
+        );
+        assert_eq!(finding(&comparison, 0, "bulk-rate"), Some(Finding::Worse));
+        let same = compare_runs(&base, &base);
+        assert_eq!(finding(&same, 0, "bulk-rate"), Some(Finding::NoDifference));
+        assert!(
+            same.pairs[0]
+                .changes
+                .iter()
+                .all(|change| change.measure.name() != "bulk-server-cpu")
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! What is not the same about two runs, and so may be why their numbers differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// A setting, or a property of a machine, that is not the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnvironmentDiff {
+    /// Its name in the result file.
+    pub what: String,
+    /// What the base has.
+    pub base: String,
+    /// What the new one has.
+    pub new: String,
+    /// How many steps it concerns; 0: the whole run.
+    pub steps: usize,
+}
+
+impl EnvironmentDiff {
+    /// Counts one more step, where the same was found before.
+    pub fn add(self, to: &mut Vec<Self>) {
+        let same = |other: &&mut Self| {
+            (&other.what, &other.base, &other.new) == (&self.what, &self.base, &self.new)
+        };
+        match to.iter_mut().find(same) {
+            Some(other) => other.steps += self.steps,
+            None => to.push(self),
+        }
+    }
+}
+
+/// Every value, by its name in a result file, that two things of one kind do not have in common.
+pub fn diff<T: Serialize>(base: &T, new: &T, steps: usize) -> Vec<EnvironmentDiff> {
+    let (base, new) = (leaves(base), leaves(new));
+    let names: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
+    let text = |of: &BTreeMap<String, String>, name: &String| {
+        of.get(name).map_or("not told", String::as_str).to_owned()
+    };
+    names
+        .into_iter()
+        .filter(|name| base.get(*name) != new.get(*name))
+        .map(|name| EnvironmentDiff {
+            what: name.clone(),
+            base: text(&base, name),
+            new: text(&new, name),
+            steps,
+        })
+        .collect()
+}
+
+/// The values in a thing, by name. Of what lies within another the inner name tells enough.
+fn leaves<T: Serialize>(of: &T) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    // What a result file has can always be written as JSON.
+    collect("", serde_json::to_value(of).unwrap_or_default(), &mut found);
+    found
+}
+
+fn collect(name: &str, value: Value, found: &mut BTreeMap<String, String>) {
+    let text = match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                collect(&name, value, found);
+            }
+            return;
+        }
+        // Nothing at all has no name.
+        Value::Null if name.is_empty() => return,
+        Value::Null => "none".to_owned(),
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    found.insert(name.to_owned(), text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::run;
+
+    #[test]
+    fn what_differs_is_named_at_any_depth() {
+        let (base, mut new) = (run(Vec::new()).environment, run(Vec::new()).environment);
+        assert!(diff(&base, &new, 0).is_empty());
+        new.cpus = 4;
+        new.system.clear();
+        let found = diff(&base, &new, 0);
+        let shown: Vec<_> = found
+            .iter()
+            .map(|unlike| {
+                (
+                    unlike.what.as_str(),
+                    unlike.base.as_str(),
+                    unlike.new.as_str(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [("cpus", "2", "4"), ("governor", "performance", "not told")]
+        );
+    }
+
+    #[test]
+    fn the_same_of_several_steps_is_told_once() {
+        let mut found = Vec::new();
+        for _ in 0..3 {
+            EnvironmentDiff {
+                what: "workers".to_owned(),
+                base: "1".to_owned(),
+                new: "2".to_owned(),
+                steps: 1,
+            }
+            .add(&mut found);
+        }
+        assert_eq!((found.len(), found[0].steps), (1, 3));
+    }
+}

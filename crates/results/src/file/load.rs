@@ -1,0 +1,423 @@
+//! Reads result files.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use serde::{Deserialize, de::IgnoredAny};
+
+use crate::{
+    file::check::check,
+    run::{Run, SCHEMA_VERSION},
+};
+
+/// The most bytes that are read of a result file: 64 MiB, which is thousands of steps.
+pub const LARGEST: u64 = 64 << 20;
+
+/// Why a result file could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {reason}")]
+pub struct LoadError {
+    /// The file, or standard input.
+    pub name: String,
+    /// What is wrong with it.
+    pub reason: Unreadable,
+}
+
+/// What is wrong with a result file.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// The system did not give it.
+    #[error("cannot be read: {0}")]
+    System(io::Error),
+    /// It has more than [`LARGEST`] bytes.
+    #[error("larger than {} MiB, the limit for a result file: it is none, or give fewer steps to a file", LARGEST >> 20)]
+    TooLarge,
+    /// It ends too early.
+    #[error("empty or cut off ({0}): copy it again, or measure again")]
+    CutOff(serde_json::Error),
+    /// It is no JSON.
+    #[error("not JSON ({0}): it is no result file of netping, or was changed")]
+    NoJson(serde_json::Error),
+    /// It is JSON, but not of netping.
+    #[error("not a result file of netping: it is JSON, but has no schema_version")]
+    Foreign,
+    /// It is of a later form.
+    #[error(
+        "its form is version {version}, and this netping reads up to {own}: use the netping that wrote it{tool}, or a \
+         later one",
+        own = SCHEMA_VERSION
+    )]
+    Newer {
+        /// The file's `schema_version`.
+        version: u64,
+        /// The version of the netping that wrote it, in brackets; empty where the file does not tell.
+        tool: String,
+    },
+    /// Something in it is not of the form that it says it has.
+    #[error("not of the form of a result file ({0}): it was changed, or written by something else")]
+    Form(serde_json::Error),
+    /// Its numbers do not go together.
+    #[error("its numbers do not go together: {0}; it was changed, or damaged")]
+    Unsound(String),
+}
+
+/// What stands in every form, past and to come.
+#[derive(Deserialize)]
+struct Form {
+    schema_version: Option<u64>,
+}
+
+/// What a later form may still have.
+#[derive(Deserialize)]
+struct Writer {
+    tool: WriterTool,
+}
+
+#[derive(Deserialize)]
+struct WriterTool {
+    version: String,
+}
+
+impl Run {
+    /// Reads a result file; `-` is standard input. Files of this form and of older ones are read. Of a larger file than
+    /// [`LARGEST`] no more than that is read.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn load(path: &Path) -> Result<Self, LoadError> {
+        let stdin = path.as_os_str() == "-";
+        let bytes = if stdin {
+            read(io::stdin().lock())
+        } else {
+            open(path)
+        };
+        bytes
+            .and_then(|bytes| Self::from_json(&bytes))
+            .map_err(|reason| LoadError {
+                name: if stdin {
+                    "standard input".to_owned()
+                } else {
+                    path.display().to_string()
+                },
+                reason,
+            })
+    }
+
+    /// Reads a result file's text, and sees that its numbers go together.
+    ///
+    /// # Errors
+    /// [`Unreadable`].
+    pub fn from_json(json: &[u8]) -> Result<Self, Unreadable> {
+        // All of it is looked at, so that what is no JSON is not called something else.
+        serde_json::from_slice::<IgnoredAny>(json).map_err(|error| {
+            if error.is_eof() {
+                Unreadable::CutOff(error)
+            } else {
+                Unreadable::NoJson(error)
+            }
+        })?;
+        let form = serde_json::from_slice::<Form>(json).map_err(|_| Unreadable::Foreign)?;
+        let version = form.schema_version.ok_or(Unreadable::Foreign)?;
+        if version > u64::from(SCHEMA_VERSION) {
+            let writer = serde_json::from_slice::<Writer>(json);
+            let tool = writer.map_or_else(
+                |_| String::new(),
+                |writer| format!(" ({})", writer.tool.version),
+            );
+            return Err(Unreadable::Newer { version, tool });
+        }
+        let run: Self = serde_json::from_slice(json).map_err(Unreadable::Form)?;
+        check(&run).map_err(Unreadable::Unsound)?;
+        Ok(run)
+    }
+}
+
+fn open(path: &Path) -> Result<Vec<u8>, Unreadable> {
+    let file = File::open(path).map_err(Unreadable::System)?;
+    if file.metadata().is_ok_and(|about| about.len() > LARGEST) {
+        return Err(Unreadable::TooLarge);
+    }
+    read(file)
+}
+
+/// Reads to the end, but one byte beyond the limit at the most: a pipe does not tell its length.
+fn read(source: impl Read) -> Result<Vec<u8>, Unreadable> {
+    let mut bytes = Vec::new();
+    source
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(Unreadable::System)?;
+    if bytes.len() as u64 > LARGEST {
+        Err(Unreadable::TooLarge)
+    } else {
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::fixtures::bulk;
+    use crate::{
+        compare::compare_runs,
+        fixtures::{run, step},
+        merge::merge,
+    };
+
+    static JSON: LazyLock<String> = LazyLock::new(|| {
+        run(vec![step(6, |second| vec![1000 + second, 2000, 3000])])
+            .to_json()
+            .unwrap()
+    });
+
+    /// The error of a valid file with one thing changed.
+    fn changed(change: impl FnOnce(&mut Value)) -> String {
+        let mut value: Value = serde_json::from_str(&JSON).unwrap();
+        change(&mut value);
+        Run::from_json(value.to_string().as_bytes())
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let read = Run::from_json(JSON.as_bytes()).unwrap();
+        let (step, whole) = (
+            &read.steps[0],
+            step(6, |second| vec![1000 + second, 2000, 3000]),
+        );
+        assert_eq!(
+            (&step.summary.accounting, &step.intervals),
+            (&whole.summary.accounting, &whole.intervals)
+        );
+        assert_eq!(step.histograms.service_time, whole.histograms.service_time);
+        // An older file has none of what came later.
+        let mut older: Value = serde_json::from_str(&JSON).unwrap();
+        older["steps"][0]
+            .as_object_mut()
+            .unwrap()
+            .remove("window_started_at")
+            .unwrap();
+        assert_eq!(
+            Run::from_json(older.to_string().as_bytes()).unwrap().steps[0].window_started_at,
+            None
+        );
+    }
+
+    #[test]
+    fn what_is_no_result_file_is_told_apart() {
+        let error = |text: &str| Run::from_json(text.as_bytes()).unwrap_err().to_string();
+        assert!(
+            error(&JSON[..JSON.len() / 2]).contains("cut off (EOF"),
+            "{}",
+            error(&JSON[..JSON.len() / 2])
+        );
+        assert!(error("").contains("empty or cut off"));
+        assert!(error("{\n  \"a\": x").contains("not JSON (expected value at line 2"));
+        for foreign in [
+            "{\"a\": 1}",
+            "[1, 2]",
+            "\"text\"",
+            "null",
+            "{\"schema_version\": \"one\"}",
+        ] {
+            assert!(matches!(
+                Run::from_json(foreign.as_bytes()),
+                Err(Unreadable::Foreign | Unreadable::Form(_))
+            ));
+        }
+        assert!(error("{\"a\": 1}").contains("no schema_version"));
+        assert!(error("{\"schema_version\": 1}").contains("missing field `status`"));
+        assert!(changed(|run| run["steps"] = json!(7)).contains("invalid type: integer `7`"));
+    }
+
+    #[test]
+    fn a_later_form_says_what_reads_it() {
+        let error = changed(|run| {
+            run["schema_version"] = json!(2);
+            run["tool"]["version"] = json!("9.1.0");
+            run["steps"] = json!("of another kind");
+        });
+        assert!(
+            error.contains("version 2") && error.contains("the netping that wrote it (9.1.0)"),
+            "{error}"
+        );
+        let error = Run::from_json(b"{\"schema_version\": 3}")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("the netping that wrote it, or a later one"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn numbers_that_do_not_go_together_are_found() {
+        let cases: [(&str, Value, &str); 7] = [
+            ("/steps/0/summary/scheduled", json!(7), "'scheduled'"),
+            ("/steps/0/summary/ok", json!(u64::MAX), "'scheduled'"),
+            ("/steps/0/summary/late", json!(1000), "'late'"),
+            ("/steps/0/summary/rate", json!(-1.0), "rate"),
+            (
+                "/steps/0/summary/service_time/count",
+                json!(3),
+                "service_time",
+            ),
+            ("/steps/0/histograms/lag", json!("AAAA"), "lag"),
+            ("/steps/0/settings/callers", json!(0), "callers"),
+        ];
+        for (path, value, expected) in cases {
+            let error = changed(|run| *run.pointer_mut(path).unwrap() = value);
+            assert!(
+                error.contains("step 1 (tcp://") && error.contains(expected),
+                "{path}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_of_overheads_and_bulk_streams_have_bounds_too() {
+        let sound = |run: &mut Value| {
+            run["overheads"] = json!([{
+                "via": "relay", "planned_rate": 100.0, "measure": "p50", "direct_us": 60.0, "via_us": 50.0,
+                "added_us": -10.0, "interval_us": [-12.0, 3.0], "p_value": 0.5
+            }]);
+            run["bulk"] = json!([serde_json::to_value(bulk()).unwrap()]);
+        };
+        let mut value: Value = serde_json::from_str(&JSON).unwrap();
+        sound(&mut value);
+        Run::from_json(value.to_string().as_bytes()).unwrap();
+        let cases: [(&str, Value, &str); 8] = [
+            (
+                "/overheads/0/via_us",
+                json!(1e308),
+                "overhead 1 (p50 of relay): via_us",
+            ),
+            ("/overheads/0/added_us", json!(-1e308), "added_us"),
+            (
+                "/overheads/0/interval_us/0",
+                json!(4.0),
+                "an interval from 4 to 3",
+            ),
+            ("/overheads/0/p_value", json!(1.5), "p_value"),
+            (
+                "/bulk/0/summary/gib_per_second/mean",
+                json!(1e308),
+                "gib_per_second",
+            ),
+            ("/bulk/0/summary/sd", json!(-1.0), "sd"),
+            (
+                "/bulk/0/runs/0/first_byte_seconds",
+                json!(-1.0),
+                "first_byte_seconds",
+            ),
+            (
+                "/bulk/0/errors",
+                json!({ "reset": u64::MAX, "eof": 1 }),
+                "'errors'",
+            ),
+        ];
+        for (path, value, expected) in cases {
+            let error = changed(|run| {
+                sound(run);
+                *run.pointer_mut(path).unwrap() = value;
+            });
+            assert!(error.contains(expected), "{path}: {error}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_does_not_overflow_the_stack() {
+        let nested = "[".repeat(1_000_000);
+        let inside = |text: &str| format!("{{\"schema_version\": 1, \"steps\": {text}");
+        for text in [
+            nested.clone(),
+            inside(&nested),
+            inside(&(nested.clone() + &"]".repeat(1_000_000) + "}")),
+        ] {
+            assert!(Run::from_json(text.as_bytes()).is_err());
+        }
+    }
+
+    #[test]
+    fn no_more_is_read_than_the_limit() {
+        assert!(matches!(read(io::repeat(b' ')), Err(Unreadable::TooLarge)));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        // Without a byte in it: it is refused by its length.
+        file.as_file().set_len(200 << 20).unwrap();
+        let error = Run::load(file.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("larger than 64 MiB") && error.contains(&*file.path().to_string_lossy()),
+            "{error}"
+        );
+        let error = Run::load(Path::new("/no/such/file.json"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("/no/such/file.json: cannot be read: No such file"),
+            "{error}"
+        );
+        assert!(Run::load(Path::new("/")).is_err());
+    }
+
+    /// Whatever is read is fit for what is done with it.
+    fn use_it(bytes: &[u8]) {
+        if let Ok(read) = Run::from_json(bytes) {
+            let other = Run::from_json(JSON.as_bytes()).unwrap();
+            for change in compare_runs(&other, &read)
+                .pairs
+                .iter()
+                .flat_map(|pair| &pair.changes)
+            {
+                change.finding();
+            }
+            let tool = read.tool.clone();
+            let _ = merge(
+                &[("a".to_owned(), other), ("b".to_owned(), read)],
+                tool,
+                Vec::new(),
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_file_that_is_cut_off_is_an_error(at in any::<prop::sample::Index>()) {
+            // Without its last newline and bracket.
+            let bytes = &JSON.as_bytes()[..at.index(JSON.len() - 2)];
+            prop_assert!(matches!(Run::from_json(bytes), Err(Unreadable::CutOff(_) | Unreadable::NoJson(_))));
+        }
+
+        #[test]
+        fn bytes_that_changed_never_panic(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        ) {
+            let mut bytes = JSON.as_bytes().to_vec();
+            for (at, byte) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            use_it(&bytes);
+        }
+
+        #[test]
+        fn digits_that_changed_never_panic(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), 0_u8..10), 1..6),
+        ) {
+            let mut bytes = JSON.as_bytes().to_vec();
+            let digits: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at].is_ascii_digit()).collect();
+            for (at, digit) in changes {
+                bytes[*at.get(&digits)] = b'0' + digit;
+            }
+            use_it(&bytes);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Result files: read, checked and written.
+
+pub mod check;
+pub mod histogram;
+pub mod load;
+pub mod save;

@@ -1,0 +1,196 @@
+//! Result files for tests.
+
+use crate::bulk::{BulkSettings, BulkStep, BulkSummary};
+use netping_measure::{
+    bulk::{BulkRun, Direction},
+    statistics::difference::Estimate,
+};
+use std::collections::BTreeMap;
+
+use crate::run::{Environment, Histograms, Run, SCHEMA_VERSION, Step, StepSettings, Tool};
+use netping_measure::{
+    aggregate::{Aggregate, Totals},
+    cost::Cost,
+    recorder::{Interval, Recorder, Sink},
+    sample::{LoopKind, Sample},
+    status::Status,
+    summary::Summary,
+    window::Window,
+};
+
+/// Where the windows begin, on the run's clock: late enough for the longest time to have begun before.
+const BEGIN: u64 = 100_000_000_000;
+
+/// When they begin by the time of day.
+pub const STARTED_AT: u64 = 1_700_000_000_000_000_000;
+
+const SECOND: u64 = 1_000_000_000;
+
+struct Keep<'a>(&'a mut Aggregate);
+
+impl Sink for Keep<'_> {
+    fn hand_on(&mut self, interval: Interval) {
+        self.0.add(interval);
+    }
+
+    fn spare(&mut self) -> Option<Interval> {
+        None
+    }
+}
+
+/// A closed loop over so many seconds, in each of which replies came that took `times` nanoseconds.
+pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
+    let window = Window {
+        start: BEGIN,
+        end: BEGIN + seconds * SECOND,
+    };
+    let mut collector = Aggregate::new(LoopKind::Closed);
+    let mut recorder = Recorder::new(LoopKind::Closed, 0, Keep(&mut collector));
+    for second in 0..seconds {
+        let end = BEGIN + second * SECOND + SECOND / 2;
+        for time in times(second) {
+            let start = end - time;
+            recorder.record(
+                window,
+                Sample {
+                    intended: start,
+                    start,
+                    end,
+                },
+                Ok(()),
+            );
+        }
+    }
+    recorder.finish();
+    let step = of(&collector.finish(window, &[], 0));
+    let settings = StepSettings {
+        callers: 8,
+        connections: 8,
+        workers: 2,
+        ..step.settings
+    };
+    let cost = Cost {
+        client_worker_cpu_seconds: vec![0.5, 0.5],
+        client_cpu_us_per_request: Some(10.0),
+        server: None,
+    };
+    Step {
+        settings,
+        cost,
+        ..step
+    }
+}
+
+/// What was recorded, as a step of one caller.
+pub fn of(collected: &Totals) -> Step {
+    Step {
+        target: "tcp://127.0.0.1:8004".to_owned(),
+        label: None,
+        trial: 1,
+        status: Status::Complete,
+        window_started_at: Some(STARTED_AT),
+        settings: StepSettings {
+            arrivals: "closed".to_owned(),
+            planned_rate: None,
+            seed: None,
+            callers: 1,
+            connections: 1,
+            workers: 1,
+            pinned: false,
+            busy_poll: false,
+            client: "line".to_owned(),
+            payload_bytes: 4,
+            response_bytes: None,
+            message: None,
+            warmup_seconds: 0.0,
+            duration_seconds: Some(collected.window.seconds()),
+            requests: None,
+            timeout_seconds: 5.0,
+            requests_per_connection: None,
+        },
+        summary: Summary::of(collected),
+        cost: Cost::default(),
+        reconnects: 0,
+        ended_by_server: 0,
+        security: None,
+        connect: BTreeMap::new(),
+        fairness: None,
+        doubts: Vec::new(),
+        intervals: collected.intervals.clone(),
+        histograms: Histograms::of(collected),
+    }
+}
+
+/// A whole run.
+pub fn run(steps: Vec<Step>) -> Run {
+    Run {
+        schema_version: SCHEMA_VERSION,
+        status: Status::Complete,
+        tool: tool(),
+        command_line: vec!["netping".to_owned(), "throughput".to_owned()],
+        started_at: "2024-01-01T00:00:00Z".to_owned(),
+        environment: Environment {
+            host: "alpha".to_owned(),
+            kernel: "6.1".to_owned(),
+            cpu_model: "EPYC".to_owned(),
+            cpus: 2,
+            open_files: 1024,
+            system: BTreeMap::from([("governor".to_owned(), "performance".to_owned())]),
+        },
+        order_seed: None,
+        steps,
+        bulk: Vec::new(),
+        overheads: Vec::new(),
+        parts: Vec::new(),
+    }
+}
+
+/// What wrote them.
+pub fn tool() -> Tool {
+    Tool {
+        name: "netping".to_owned(),
+        version: "0.1.0".to_owned(),
+        commit: None,
+    }
+}
+
+/// A bulk measurement of two runs.
+pub fn bulk() -> BulkStep {
+    let run = |seconds: f64| BulkRun {
+        seconds,
+        first_byte_seconds: 0.001,
+        bytes: 1 << 30,
+        gib_per_second: 1.0 / seconds,
+        client_cpu_seconds_per_gib: None,
+        server_cpu_seconds_per_gib: None,
+        client_resident_bytes: None,
+        server_resident_bytes: None,
+    };
+    BulkStep {
+        target: "grpc://h:3".to_owned(),
+        status: Status::Complete,
+        settings: BulkSettings {
+            direction: Direction::Down,
+            size_bytes: 1 << 30,
+            chunk_bytes: 65_536,
+            streams: 1,
+            window_bytes: None,
+            frame_bytes: None,
+            verify: true,
+        },
+        runs: vec![run(0.5), run(0.25)],
+        summary: Some(BulkSummary {
+            gib_per_second: Estimate {
+                mean: 3.0,
+                half_width: Some(1.5),
+            },
+            sd: Some(1.0),
+            first_byte_seconds: 0.001,
+            client_cpu_seconds_per_gib: Some(0.4),
+            server_cpu_seconds_per_gib: None,
+        }),
+        errors: BTreeMap::new(),
+        security: None,
+        doubts: Vec::new(),
+    }
+}

@@ -1,0 +1,67 @@
+//! What a run with several clients used of the machines.
+
+use crate::run::Step;
+use netping_measure::{
+    cost::{Cost, ServerDemand},
+    summary::Summary,
+};
+
+/// Readings of one server's CPU time that differ by more than this share are not of one server, or not of one time.
+const AGREE: f64 = 0.1;
+
+/// The cost of the sum: the clients' CPU time is added; the server's is one process', read by each of them over nearly the
+/// same window, and so is taken once.
+pub(super) fn cost(steps: &[&Step], summary: &Summary) -> Cost {
+    let cpu: Vec<f64> = steps
+        .iter()
+        .flat_map(|step| step.cost.client_worker_cpu_seconds.iter().copied())
+        .collect();
+    let handled = summary.arrived() + summary.accounting.failed();
+    Cost {
+        client_cpu_us_per_request: (handled > 0)
+            .then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
+        server: server(steps, summary),
+        client_worker_cpu_seconds: cpu,
+    }
+}
+
+/// The server's demand: the mean of the clients' readings, each per second of its own window. For each request it is that
+/// over the rate of all clients together, whether or not the server counts requests itself. Absent where the readings do
+/// not agree.
+fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
+    let read: Vec<(&ServerDemand, f64)> = steps
+        .iter()
+        .filter(|step| step.summary.seconds > 0.0)
+        .filter_map(|step| Some((step.cost.server.as_ref()?, step.summary.seconds)))
+        .collect();
+    let per_second: Vec<f64> = read
+        .iter()
+        .map(|(server, seconds)| server.cpu_seconds / seconds)
+        .collect();
+    let most = per_second.iter().copied().fold(0.0, f64::max);
+    let least = per_second.iter().copied().fold(f64::INFINITY, f64::min);
+    if per_second.is_empty() || least < most * (1.0 - AGREE) {
+        return None;
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let each = |per_second: f64| (summary.rate > 0.0).then(|| per_second / summary.rate);
+    let switches: Option<Vec<f64>> = read
+        .iter()
+        .map(|(server, seconds)| Some(switches(server)? / seconds))
+        .collect();
+    Some(ServerDemand {
+        cpu_seconds: mean(&per_second) * summary.seconds,
+        cpu_us_per_request: each(mean(&per_second) * 1e6),
+        context_switches_per_request: switches.and_then(|switches| each(mean(&switches))),
+        resident_bytes: read
+            .iter()
+            .filter_map(|(server, _)| server.resident_bytes)
+            .max(),
+    })
+}
+
+/// All context switches of a reading: it tells those of each request, and with its CPU times how many requests those were.
+fn switches(server: &ServerDemand) -> Option<f64> {
+    let each = server.cpu_us_per_request.filter(|each| *each > 0.0)?;
+    Some(server.context_switches_per_request? * server.cpu_seconds * 1e6 / each)
+}

@@ -1,0 +1,517 @@
+//! The results of several clients of one run, added up.
+
+mod cost;
+mod error;
+mod step;
+mod window;
+
+pub use error::MergeError;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::run::{Environment, Run, SCHEMA_VERSION, Step, Tool};
+use netping_measure::status::Status;
+
+/// One client of a merged run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// The client's host.
+    pub host: String,
+    /// When it began, as RFC 3339 in UTC.
+    pub started_at: String,
+    /// Its command line.
+    pub command_line: Vec<String>,
+    /// What it contributed to each step, in their order.
+    pub steps: Vec<PartStep>,
+}
+
+/// What one client contributed to a step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PartStep {
+    /// Requests that count.
+    pub requests: u64,
+    /// Verified replies per second of its own window.
+    pub rate: f64,
+}
+
+/// Adds up what several clients measured of one server at the same time. Each comes with the name of its file; `tool` and
+/// `command_line` are those of the merging itself.
+///
+/// Counts and histograms are added, never averaged, and quantiles are those of the sum. The rate is that of the time that
+/// all windows have in common.
+///
+/// # Errors
+/// [`MergeError`].
+pub fn merge(
+    clients: &[(String, Run)],
+    tool: Tool,
+    command_line: Vec<String>,
+) -> Result<Run, MergeError> {
+    let [(_, first), others @ ..] = clients else {
+        return Err(MergeError::TooFew);
+    };
+    if others.is_empty() {
+        return Err(MergeError::TooFew);
+    }
+    for (name, run) in clients {
+        if !run.parts.is_empty() {
+            return Err(MergeError::Merged(name.clone()));
+        }
+        if !(run.bulk.is_empty() && run.overheads.is_empty()) {
+            return Err(MergeError::Kind(name.clone()));
+        }
+    }
+    refuse_same(clients)?;
+    let mut steps = Vec::new();
+    for at in 0..steps_of(clients)? {
+        let parts: Vec<(&str, &Step)> = clients
+            .iter()
+            .map(|(name, run)| (name.as_str(), &run.steps[at]))
+            .collect();
+        steps.push(step::merge(at + 1, &parts)?);
+    }
+    let partial = clients.iter().any(|(_, run)| run.status == Status::Partial);
+    let same_seed = others
+        .iter()
+        .all(|(_, run)| run.order_seed == first.order_seed);
+    Ok(Run {
+        schema_version: SCHEMA_VERSION,
+        status: if partial {
+            Status::Partial
+        } else {
+            Status::Complete
+        },
+        tool,
+        command_line,
+        started_at: clients
+            .iter()
+            .map(|(_, run)| &run.started_at)
+            .min()
+            .cloned()
+            .unwrap_or_default(),
+        environment: environment(clients),
+        order_seed: first.order_seed.filter(|_| same_seed),
+        steps,
+        bulk: Vec::new(),
+        overheads: Vec::new(),
+        parts: clients.iter().map(|(_, run)| part(run)).collect(),
+    })
+}
+
+/// How many steps every client has.
+fn steps_of(clients: &[(String, Run)]) -> Result<usize, MergeError> {
+    let (first, run) = &clients[0];
+    match clients
+        .iter()
+        .find(|(_, other)| other.steps.len() != run.steps.len())
+    {
+        None => Ok(run.steps.len()),
+        Some((second, other)) => Err(MergeError::Steps {
+            first: first.clone(),
+            first_steps: run.steps.len(),
+            second: second.clone(),
+            second_steps: other.steps.len(),
+        }),
+    }
+}
+
+/// Refuses results that count the same requests twice.
+fn refuse_same(clients: &[(String, Run)]) -> Result<(), MergeError> {
+    for (at, (second, run)) in clients.iter().enumerate() {
+        if let Some((first, _)) = clients[..at].iter().find(|(_, other)| is_same(other, run)) {
+            return Err(MergeError::Same {
+                first: first.clone(),
+                second: second.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether both are of one client: begun on one host at one time, or with the very same times of every request.
+fn is_same(a: &Run, b: &Run) -> bool {
+    let windows = |run: &Run| {
+        run.steps
+            .iter()
+            .map(|step| step.window_started_at)
+            .collect::<Vec<_>>()
+    };
+    // Two clients on one host may begin in the same second, but not in the same nanosecond.
+    let begun_together = a.environment.host == b.environment.host && a.started_at == b.started_at;
+    let measured = a.steps.iter().any(|step| step.summary.accounting.ok > 0);
+    (begun_together && windows(a) == windows(b)) || (measured && times(a).eq(times(b)))
+}
+
+/// The histograms of every reply.
+fn times(run: &Run) -> impl Iterator<Item = [&String; 2]> {
+    run.steps.iter().map(|step| {
+        [
+            &step.histograms.service_time,
+            &step.histograms.response_time,
+        ]
+    })
+}
+
+fn part(run: &Run) -> Part {
+    let step = |step: &Step| PartStep {
+        requests: step.summary.scheduled,
+        rate: step.summary.rate,
+    };
+    Part {
+        host: run.environment.host.clone(),
+        started_at: run.started_at.clone(),
+        command_line: run.command_line.clone(),
+        steps: run.steps.iter().map(step).collect(),
+    }
+}
+
+/// The clients' machines as one: names side by side, cores added, and of the rest what they have in common.
+fn environment(clients: &[(String, Run)]) -> Environment {
+    let all: Vec<&Environment> = clients.iter().map(|(_, run)| &run.environment).collect();
+    let names = |of: fn(&Environment) -> &String| {
+        let mut names: Vec<&str> = Vec::new();
+        for name in all.iter().map(|environment| of(environment).as_str()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names.join(", ")
+    };
+    let shared = |(name, value): &(&String, &String)| {
+        all.iter()
+            .all(|environment| environment.system.get(*name) == Some(*value))
+    };
+    let system: BTreeMap<String, String> = all
+        .iter()
+        .take(1)
+        .flat_map(|first| &first.system)
+        .filter(shared)
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    Environment {
+        host: names(|environment| &environment.host),
+        kernel: names(|environment| &environment.kernel),
+        cpu_model: names(|environment| &environment.cpu_model),
+        cpus: all
+            .iter()
+            .map(|environment| environment.cpus)
+            .fold(0, usize::saturating_add),
+        open_files: all
+            .iter()
+            .map(|environment| environment.open_files)
+            .min()
+            .unwrap_or(0),
+        system,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        file::histogram::decode,
+        fixtures::{STARTED_AT, run, step, tool},
+        warning::Warning,
+    };
+    use netping_measure::histogram::{Histogram, histogram, record};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A client's run of one step.
+    fn client(host: &str, step: Step) -> (String, Run) {
+        let mut run = run(vec![step]);
+        run.environment.host = host.to_owned();
+        (format!("{host}.json"), run)
+    }
+
+    /// Ten seconds with `each` replies of about `time` nanoseconds in each, begun `late` nanoseconds after the others.
+    fn clients(late: u64) -> [(String, Run); 2] {
+        let one = |host, each, time: u64, late| {
+            let step = step(10, |second| {
+                (0..each).map(|number| time + number + second).collect()
+            });
+            client(
+                host,
+                Step {
+                    window_started_at: Some(STARTED_AT + late),
+                    ended_by_server: each,
+                    ..step
+                },
+            )
+        };
+        [one("a", 300, 10_000, 0), one("b", 100, 50_000, late)]
+    }
+
+    fn merged(clients: &[(String, Run)]) -> Result<Run, MergeError> {
+        merge(
+            clients,
+            tool(),
+            vec!["netping".to_owned(), "merge".to_owned()],
+        )
+    }
+
+    #[test]
+    fn counts_and_rates_are_added_and_the_parts_stay_listed() {
+        let run = merged(&clients(0)).unwrap();
+        let step = &run.steps[0];
+        assert_eq!(
+            (step.summary.scheduled, step.summary.accounting.ok),
+            (4000, 4000)
+        );
+        assert_eq!(step.ended_by_server, 400);
+        assert!(
+            (step.summary.rate - 400.0).abs() < 1e-9 && (step.summary.seconds - 10.0).abs() < 1e-9
+        );
+        assert_eq!(
+            (
+                step.settings.callers,
+                step.settings.connections,
+                step.settings.workers
+            ),
+            (16, 16, 4)
+        );
+        assert_eq!(step.summary.service_time.count, 4000);
+        // Of a hundred requests 75 are a's: no mean of the clients' medians.
+        assert!(step.summary.service_time.quantile(50.0).unwrap() < 10_400);
+        assert_eq!(step.summary.precision.rate_half_width, Some(0.0));
+        assert_eq!(
+            (step.summary.precision.p50, step.intervals.len()),
+            (None, 10)
+        );
+        assert_eq!(step.cost.client_worker_cpu_seconds.len(), 4);
+        assert_eq!(run.environment.host, "a, b");
+        let parts: Vec<_> = run
+            .parts
+            .iter()
+            .map(|part| (part.host.as_str(), part.steps[0].requests))
+            .collect();
+        assert_eq!(parts, [("a", 3000), ("b", 1000)]);
+        // It is a result file like any other.
+        Run::from_json(run.to_json().unwrap().as_bytes()).unwrap();
+        let again = merged(&[("m".to_owned(), run), clients(0)[0].clone()]);
+        assert_eq!(again.unwrap_err(), MergeError::Merged("m".to_owned()));
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_common_time() {
+        // Two seconds before its end this client had no more replies.
+        let idle = step(20, |second| {
+            if second < 18 {
+                vec![1000; 100]
+            } else {
+                Vec::new()
+            }
+        });
+        let steady = Step {
+            window_started_at: Some(STARTED_AT + SECOND),
+            ..step(20, |_| vec![2000; 50])
+        };
+        let run = merged(&[client("a", idle), client("b", steady)]).unwrap();
+        let summary = &run.steps[0].summary;
+        // Seconds 1 to 19 of the first, of which 17 had replies.
+        assert!(
+            (summary.rate - (1700.0 / 19.0 + 50.0)).abs() < 1e-9,
+            "{}",
+            summary.rate
+        );
+        assert!((summary.seconds - 19.0).abs() < 1e-9);
+        // A second without a reply of any client would be one too: the other one's are there.
+        let seconds: Vec<u64> = run.steps[0]
+            .intervals
+            .iter()
+            .map(|second| second.ok)
+            .collect();
+        assert_eq!(seconds, [&[150; 17][..], &[50, 50]].concat());
+        assert_eq!(
+            (summary.scheduled, run.steps[0].window_started_at),
+            (2800, Some(STARTED_AT + SECOND))
+        );
+    }
+
+    /// A saturated server gives each second to whoever is there: halves to two, all of it to one.
+    #[test]
+    fn what_a_client_had_to_itself_does_not_count() {
+        let late = SECOND * 45 / 100;
+        // The first is alone for 0.45 s at its begin, and the second for as long at its end.
+        let before = step(10, |second| {
+            (0..if second == 0 { 725 } else { 500 }).collect()
+        });
+        let after = step(10, |second| {
+            (9000..if second == 9 { 9725 } else { 9500 }).collect()
+        });
+        let after = Step {
+            window_started_at: Some(STARTED_AT + late),
+            ..after
+        };
+        let run = merged(&[client("a", before), client("b", after)]).unwrap();
+        let step = &run.steps[0];
+        assert!(
+            (step.summary.rate - 1000.0).abs() < 1e-9,
+            "{}",
+            step.summary.rate
+        );
+        assert!((step.summary.seconds - 9.55).abs() < 1e-9);
+        assert_eq!(step.intervals.len(), 9);
+        assert!(
+            step.intervals.iter().all(|second| second.ok == 1000),
+            "{:?}",
+            step.intervals
+        );
+    }
+
+    #[test]
+    fn clocks_that_differ_by_little_cost_no_second() {
+        let run = merged(&clients(SECOND / 200)).unwrap();
+        assert_eq!(
+            run.steps[0]
+                .intervals
+                .iter()
+                .map(|second| second.ok)
+                .collect::<Vec<_>>(),
+            [400; 10]
+        );
+    }
+
+    #[test]
+    fn what_does_not_belong_together_is_refused() {
+        let [a, b] = clients(0);
+        assert_eq!(
+            merged(std::slice::from_ref(&a)).unwrap_err(),
+            MergeError::TooFew
+        );
+        assert!(matches!(
+            merged(&[a.clone(), b.clone(), a.clone()]),
+            Err(MergeError::Same { .. })
+        ));
+        // The same times under another host's name.
+        let copy = (
+            "c.json".to_owned(),
+            Run {
+                environment: b.1.environment.clone(),
+                ..a.1.clone()
+            },
+        );
+        assert!(matches!(
+            merged(&[a.clone(), copy]),
+            Err(MergeError::Same { .. })
+        ));
+        let apart = merged(&clients(2 * SECOND)).unwrap_err();
+        assert!(
+            matches!(apart, MergeError::Apart { percent: 80, .. }),
+            "{apart}"
+        );
+        let never = merged(&clients(60 * SECOND)).unwrap_err();
+        assert!(
+            matches!(never, MergeError::Apart { percent: 0, .. }),
+            "{never}"
+        );
+
+        let changed = |change: fn(&mut Step)| {
+            let mut other = b.clone();
+            change(&mut other.1.steps[0]);
+            merged(&[a.clone(), other]).unwrap_err().to_string()
+        };
+        assert!(
+            changed(|step| step.settings.payload_bytes = 9)
+                .contains("payload_bytes is 4 in a.json, and 9 in b.json")
+        );
+        assert!(
+            changed(|step| step.target = "tcp://x:1".to_owned())
+                .contains("target is tcp://127.0.0.1:8004")
+        );
+        assert!(
+            changed(|step| step.window_started_at = None)
+                .contains("step 1 of b.json does not say when")
+        );
+        let mut more = b.clone();
+        more.1.steps.push(b.1.steps[0].clone());
+        assert!(matches!(
+            merged(&[a, more]),
+            Err(MergeError::Steps {
+                first_steps: 1,
+                second_steps: 2,
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn what_clients_may_decide_for_themselves_is_no_difference() {
+        let [a, mut b] = clients(0);
+        b.1.steps[0].settings.workers = 30;
+        b.1.steps[0].settings.warmup_seconds = 1.5;
+        b.1.status = Status::Partial;
+        b.1.steps[0].doubts = vec![Warning::SharedHost, Warning::TooFewSamples { samples: 3 }];
+        let run = merged(&[a, b]).unwrap();
+        assert_eq!(
+            (run.status, run.steps[0].settings.workers),
+            (Status::Partial, 32)
+        );
+        // Together they have samples enough.
+        assert_eq!(run.steps[0].doubts, [Warning::SharedHost]);
+    }
+
+    #[test]
+    fn the_servers_cost_is_taken_once() {
+        let server = |cpu_seconds| netping_measure::cost::ServerDemand {
+            cpu_seconds,
+            cpu_us_per_request: Some(1250.0),
+            context_switches_per_request: None,
+            resident_bytes: Some(7),
+        };
+        let [mut a, mut b] = clients(0);
+        a.1.steps[0].cost.server = Some(server(5.0));
+        b.1.steps[0].cost.server = Some(server(5.1));
+        let cost = merged(&[a.clone(), b.clone()]).unwrap().steps[0]
+            .cost
+            .server
+            .clone()
+            .unwrap();
+        assert!((cost.cpu_seconds - 5.05).abs() < 1e-9, "{cost:?}");
+        // 0.505 s of each second, over 400 requests.
+        assert!((cost.cpu_us_per_request.unwrap() - 1262.5).abs() < 1e-6);
+        // Two servers, or two readings of which one is wrong.
+        b.1.steps[0].cost.server = Some(server(9.0));
+        assert_eq!(merged(&[a, b]).unwrap().steps[0].cost.server, None);
+    }
+
+    proptest! {
+        /// However samples are spread over clients, the histogram of the sum is that of all samples.
+        #[test]
+        fn merging_parts_of_samples_gives_the_histogram_of_the_whole(
+            samples in prop::collection::vec((0_usize..4, 1_u64..60_000_000_000), 1..300),
+        ) {
+            let mut whole = histogram();
+            let mut parts: Vec<Vec<u64>> = vec![Vec::new(); 4];
+            for (part, time) in samples {
+                record(&mut whole, time);
+                parts[part].push(time);
+            }
+            let clients: Vec<(String, Run)> = parts
+                .iter()
+                .enumerate()
+                .map(|(number, times)| {
+                    let own = step(3, |second| if second == 1 { times.clone() } else { Vec::new() });
+                    // Equal parts are not the same client here.
+                    let start = STARTED_AT + number as u64;
+                    client(&format!("host-{number}"), Step { window_started_at: Some(start), ..own })
+                })
+                .collect();
+            match merged(&clients) {
+                Ok(run) => {
+                    let read = |text: &str| -> Histogram { decode(text).unwrap() };
+                    let histograms = &run.steps[0].histograms;
+                    prop_assert_eq!(&read(&histograms.service_time), &whole);
+                    prop_assert_eq!(&read(&histograms.response_time), &whole);
+                    prop_assert_eq!(read(&histograms.lag).len(), whole.len());
+                    prop_assert_eq!(&run.steps[0].summary.service_time, &netping_measure::distribution::Distribution::of(&whole));
+                }
+                Err(error) => prop_assert!(matches!(error, MergeError::Same { .. }), "{}", error),
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! One step of several clients, added up.
+
+use std::collections::BTreeMap;
+
+use super::{MergeError, cost::cost, window::Common};
+use crate::{
+    connect::{ChannelSecurity, PhaseSummary},
+    environment_diff::{EnvironmentDiff, diff},
+    file::histogram::{decode, encode},
+    run::{Histograms, Step, StepSettings},
+    warning::Warning,
+};
+use netping_measure::{
+    accounting::Accounting,
+    connect::ConnectPhase,
+    distribution::Distribution,
+    fairness::{Fairness, PerConnection},
+    histogram::{Histogram, histogram},
+    status::Status,
+    summary::Summary,
+};
+
+/// What each client settles for itself: a thread for each of its cores, its own randomness, and when it is warm.
+const OWN: [&str; 3] = ["workers", "seed", "warmup_seconds"];
+
+/// Adds up the `number`th step of clients that are given with the names of their files.
+pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, MergeError> {
+    let steps: Vec<&Step> = parts.iter().map(|(_, step)| *step).collect();
+    let first = steps[0];
+    refuse_unlike(number, parts)?;
+    let common = Common::of(number, parts)?;
+    let add = |of: fn(&Step) -> &str| {
+        let mut sum = histogram();
+        for (name, step) in parts {
+            add_text(&mut sum, of(step)).map_err(|what| MergeError::Histogram {
+                step: number,
+                name: (*name).to_owned(),
+                what,
+            })?;
+        }
+        Ok::<Histogram, MergeError>(sum)
+    };
+    let service = add(|step| &step.histograms.service_time)?;
+    let response = add(|step| &step.histograms.response_time)?;
+    let lag = add(|step| &step.histograms.lag)?;
+    let failed = add(|step| &step.histograms.failed_time)?;
+    let sum = |of: fn(&Step) -> u64| steps.iter().map(|step| of(step)).sum::<u64>();
+    let accounting = accounting(&steps);
+    let summary = Summary {
+        scheduled: accounting.scheduled(),
+        accounting,
+        outside_ok: sum(|step| step.summary.outside_ok),
+        outside_errors: sum(|step| step.summary.outside_errors),
+        seconds: common.seconds,
+        late: sum(|step| step.summary.late),
+        early: sum(|step| step.summary.early),
+        rate: common.rate,
+        precision: common.precision,
+        service_time: Distribution::of(&service),
+        response_time: Distribution::of(&response),
+        lag: Distribution::of(&lag),
+        failed_time: Distribution::of(&failed),
+    };
+    let partial = steps.iter().any(|step| step.status == Status::Partial);
+    Ok(Step {
+        target: first.target.clone(),
+        label: first.label.clone(),
+        trial: first.trial,
+        status: if partial {
+            Status::Partial
+        } else {
+            Status::Complete
+        },
+        window_started_at: Some(common.start),
+        settings: settings(&steps),
+        cost: cost(&steps, &summary),
+        reconnects: sum(|step| step.reconnects),
+        ended_by_server: sum(|step| step.ended_by_server),
+        security: security(&steps),
+        connect: connect(number, parts)?,
+        fairness: fairness(&steps),
+        doubts: doubts(&steps, &summary),
+        intervals: common.intervals,
+        histograms: Histograms {
+            service_time: encode(&service),
+            response_time: encode(&response),
+            lag: encode(&lag),
+            failed_time: encode(&failed),
+        },
+        summary,
+    })
+}
+
+/// Refuses clients that were not asked for the same.
+fn refuse_unlike(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeError> {
+    let (first, step) = parts[0];
+    for (second, other) in parts {
+        let mut found = Vec::new();
+        let mut differ = |what: &str, base: String, new: String| {
+            if base != new {
+                found.push(EnvironmentDiff {
+                    what: what.to_owned(),
+                    base,
+                    new,
+                    steps: 1,
+                });
+            }
+        };
+        let label = |step: &Step| step.label.clone().unwrap_or_else(|| "none".to_owned());
+        differ("target", step.target.clone(), other.target.clone());
+        differ("label", label(step), label(other));
+        differ("trial", step.trial.to_string(), other.trial.to_string());
+        found.extend(diff(&step.settings, &other.settings, 1));
+        found.extend(diff(&unresumed(step), &unresumed(other), 1));
+        if let Some(unlike) = found
+            .into_iter()
+            .find(|found| !OWN.contains(&found.what.as_str()))
+        {
+            return Err(MergeError::Setting {
+                step: number,
+                first: first.to_owned(),
+                second: (*second).to_owned(),
+                unlike: Box::new(unlike),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// How a step's connections were secured, but for whether a session was resumed: that is the order of connections.
+fn unresumed(step: &Step) -> Option<ChannelSecurity> {
+    step.security.clone().map(|security| ChannelSecurity {
+        resumed: None,
+        ..security
+    })
+}
+
+fn security(steps: &[&Step]) -> Option<ChannelSecurity> {
+    let security = steps[0].security.clone()?;
+    let same = steps
+        .iter()
+        .all(|step| step.security.as_ref() == Some(&security));
+    Some(ChannelSecurity {
+        resumed: security.resumed.filter(|_| same),
+        ..security
+    })
+}
+
+/// The settings of all clients together: callers, connections, workers, requests and planned rates are added.
+fn settings(steps: &[&Step]) -> StepSettings {
+    let first = &steps[0].settings;
+    let all = || steps.iter().map(|step| &step.settings);
+    let sum = |of: fn(&StepSettings) -> usize| all().map(of).fold(0, usize::saturating_add);
+    StepSettings {
+        callers: sum(|settings| settings.callers),
+        connections: sum(|settings| settings.connections),
+        workers: sum(|settings| settings.workers),
+        planned_rate: all().map(|settings| settings.planned_rate).sum(),
+        requests: all().map(|settings| settings.requests).sum(),
+        seed: first
+            .seed
+            .filter(|_| all().all(|settings| settings.seed == first.seed)),
+        warmup_seconds: all()
+            .map(|settings| settings.warmup_seconds)
+            .fold(0.0, f64::max),
+        ..first.clone()
+    }
+}
+
+fn accounting(steps: &[&Step]) -> Accounting {
+    let mut sum = Accounting::default();
+    for own in steps.iter().map(|step| &step.summary.accounting) {
+        sum.ok += own.ok;
+        sum.in_flight += own.in_flight;
+        sum.not_sent += own.not_sent;
+        for (kind, count) in &own.errors {
+            *sum.errors.entry(*kind).or_default() += count;
+        }
+    }
+    sum
+}
+
+/// Adds a histogram of a result file to `sum`.
+fn add_text(sum: &mut Histogram, text: &str) -> Result<(), String> {
+    // Only what has the same bounds can be read.
+    sum.add(decode(text)?)
+        .map_err(|error| format!("its histograms cannot be added: {error}"))
+}
+
+/// What it took to open connections, over those of all clients.
+fn connect(
+    number: usize,
+    parts: &[(&str, &Step)],
+) -> Result<BTreeMap<ConnectPhase, PhaseSummary>, MergeError> {
+    let mut sums = BTreeMap::new();
+    for (name, step) in parts {
+        for (phase, own) in &step.connect {
+            add_text(sums.entry(*phase).or_insert_with(histogram), &own.histogram).map_err(
+                |what| MergeError::Histogram {
+                    step: number,
+                    name: (*name).to_owned(),
+                    what,
+                },
+            )?;
+        }
+    }
+    let summary = |sum: &Histogram| PhaseSummary {
+        time: Distribution::of(sum),
+        histogram: encode(sum),
+    };
+    Ok(sums
+        .iter()
+        .map(|(phase, sum)| (*phase, summary(sum)))
+        .collect())
+}
+
+/// How evenly requests were spread over the connections of all clients; `None` where a client does not list its own.
+fn fairness(steps: &[&Step]) -> Option<Fairness> {
+    let listed: Option<Vec<Vec<PerConnection>>> = steps
+        .iter()
+        .map(|step| match &step.fairness {
+            Some(fairness) => {
+                Some(fairness.connections.clone()).filter(|connections| !connections.is_empty())
+            }
+            // There is nothing to spread over one.
+            None if step.settings.connections == 1 => {
+                let mean = step.summary.service_time.mean.unwrap_or(0.0);
+                Some(vec![PerConnection {
+                    requests: step.summary.accounting.ok,
+                    mean,
+                }])
+            }
+            None => None,
+        })
+        .collect();
+    Fairness::of(listed?.concat())
+}
+
+/// The clients' doubts, each once. That there are too few samples is a matter of the sum.
+fn doubts(steps: &[&Step], summary: &Summary) -> Vec<Warning> {
+    let enough = summary.response_time.quantile(99.0).is_some();
+    let mut doubts: Vec<Warning> = Vec::new();
+    for doubt in steps.iter().flat_map(|step| &step.doubts) {
+        if !matches!(doubt, Warning::TooFewSamples { .. }) && !doubts.contains(doubt) {
+            doubts.push(doubt.clone());
+        }
+    }
+    if !enough {
+        doubts.push(Warning::TooFewSamples {
+            samples: summary.response_time.count,
+        });
+    }
+    doubts
+}

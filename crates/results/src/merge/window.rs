@@ -1,0 +1,128 @@
+//! When several clients' windows were, and what came in the time that they have in common.
+
+use super::MergeError;
+use crate::run::Step;
+use netping_measure::{
+    interval::IntervalSummary, statistics::precision::Precision, window::INTERVAL,
+};
+
+/// Windows that have less than this share of the shortest in common are not of one run.
+const LEAST_COMMON: f64 = 0.9;
+
+/// Windows that have this share of the longest in common are the same, for all that rates tell.
+const SAME: f64 = 0.99;
+
+/// So much of a client's second, a hundredth, may lie outside the common time: clocks never agree to the nanosecond.
+const TOLERANCE: u64 = INTERVAL / 100;
+
+/// The time that all clients' windows have in common.
+#[derive(Debug)]
+pub(super) struct Common {
+    /// When it began: nanoseconds since 1970.
+    pub start: u64,
+    /// How long it is, in seconds.
+    pub seconds: f64,
+    /// Verified replies per second of it.
+    pub rate: f64,
+    /// The seconds that the rate is taken from.
+    pub intervals: Vec<IntervalSummary>,
+    /// How much the rate varies; nothing is known of quantiles, as the seconds' histograms are not in the files.
+    pub precision: Precision,
+}
+
+impl Common {
+    /// Of the `number`th step, whose clients are given with the names of their files.
+    ///
+    /// Where the windows are the same but for a hundredth, the rate is the sum of the clients' rates. Otherwise it is taken
+    /// from the whole seconds in common: of each client's seconds, which begin with its own window, those that lie wholly
+    /// within the common time, the first with the first. What one client had while another was not there counts for nothing.
+    pub fn of(number: usize, parts: &[(&str, &Step)]) -> Result<Self, MergeError> {
+        let mut windows = Vec::new();
+        for (name, step) in parts {
+            let start = step.window_started_at.ok_or_else(|| MergeError::NoTime {
+                step: number,
+                name: (*name).to_owned(),
+            })?;
+            let length = (step.summary.seconds * 1e9).round() as u64;
+            windows.push((*name, start, start.saturating_add(length)));
+        }
+        let lengths = || windows.iter().map(|(_, start, end)| end - start);
+        let (shortest, longest) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
+        let last = windows
+            .iter()
+            .max_by_key(|(_, start, _)| *start)
+            .copied()
+            .unwrap_or_default();
+        let first = windows
+            .iter()
+            .min_by_key(|(_, _, end)| *end)
+            .copied()
+            .unwrap_or_default();
+        let start = last.1;
+        let common = first.2.saturating_sub(start);
+        if common == 0 || (common as f64) < LEAST_COMMON * shortest as f64 {
+            return Err(MergeError::Apart {
+                step: number,
+                first: first.0.to_owned(),
+                second: last.0.to_owned(),
+                percent: (common as f64 / shortest.max(1) as f64 * 100.0) as u64,
+            });
+        }
+        let steps: Vec<&Step> = parts.iter().map(|(_, step)| *step).collect();
+        let shifts: Vec<u64> = windows
+            .iter()
+            .map(|(_, own, _)| (start - own).saturating_sub(TOLERANCE).div_ceil(INTERVAL))
+            .collect();
+        let until = first.2.saturating_add(TOLERANCE);
+        let whole = windows
+            .iter()
+            .zip(&shifts)
+            .map(|((_, own, end), shift)| {
+                ((until.min(*end) - own) / INTERVAL).saturating_sub(*shift)
+            })
+            .min()
+            .unwrap_or(0);
+        let seconds = add_seconds(&steps, &shifts, whole);
+        let rates: Vec<f64> = seconds.iter().map(|second| second.ok as f64).collect();
+        let rate = if common as f64 >= SAME * longest as f64 {
+            steps.iter().map(|step| step.summary.rate).sum()
+        } else if rates.is_empty() {
+            return Err(MergeError::TooShort { step: number });
+        } else {
+            rates.iter().sum::<f64>() / rates.len() as f64
+        };
+        Ok(Self {
+            start,
+            seconds: common as f64 / 1e9,
+            rate,
+            intervals: seconds,
+            precision: Precision::of(&rates, &[]),
+        })
+    }
+}
+
+/// The clients' first `whole` seconds, added: those of each begin so many seconds after its window as `shifts` say. A
+/// second in which nothing ended is one too.
+fn add_seconds(steps: &[&Step], shifts: &[u64], whole: u64) -> Vec<IntervalSummary> {
+    let mut seconds: Vec<IntervalSummary> = (0..whole)
+        .map(|at| IntervalSummary::idle(at * INTERVAL))
+        .collect();
+    for (step, shift) in steps.iter().zip(shifts) {
+        for own in step
+            .intervals
+            .iter()
+            .filter(|own| own.length_ns == INTERVAL)
+        {
+            let at = (own.start_ns / INTERVAL).checked_sub(*shift);
+            let Some(second) = at.and_then(|at| seconds.get_mut(usize::try_from(at).ok()?)) else {
+                continue;
+            };
+            second.ok = second.ok.saturating_add(own.ok);
+            second.errors = second.errors.saturating_add(own.errors);
+            // Of quantiles there is no sum; the longest of all is the longest of each.
+            second.service_max = second.service_max.max(own.service_max);
+            second.response_max = second.response_max.max(own.response_max);
+        }
+    }
+    seconds
+}

@@ -1,0 +1,335 @@
+//! What a proxy adds to the direct path.
+
+use serde::{Deserialize, Serialize};
+
+use crate::run::Step;
+use netping_measure::{
+    distribution::Distribution,
+    statistics::difference::{Difference, Estimate},
+};
+
+/// One measure of the response time by way of a proxy, against the direct path. Times are in microseconds. A quantile is
+/// that of all trials' samples together; every other measure is the mean of the trials' own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Overhead {
+    /// The proxy's name.
+    pub via: String,
+    /// The planned rate, in requests per second; absent in a closed loop, where as much was asked for as goes.
+    pub planned_rate: Option<f64>,
+    /// Which measure: `p50`, `p99.99`, `max`, `tm99.9`, `sd` and so on.
+    pub measure: String,
+    /// Its value on the direct path.
+    pub direct_us: f64,
+    /// Its value by way of the proxy.
+    pub via_us: f64,
+    /// What the proxy adds: the second less the first.
+    pub added_us: f64,
+    /// The 95 % confidence interval of that; absent with one trial.
+    pub interval_us: Option<[f64; 2]>,
+    /// The probability of a difference at least as large by chance alone, times the number of measures (Bonferroni), at
+    /// most 1; absent with one trial.
+    pub p_value: Option<f64>,
+    /// Requests without a verified reply on either path. Where there are any, the times are of the others alone, and what
+    /// they show of the proxy is doubtful.
+    #[serde(default)]
+    pub failed: u64,
+}
+
+impl Overhead {
+    /// The names of all measures, in their order.
+    pub fn measures() -> Vec<String> {
+        MEASURES.map(Measure::name).to_vec()
+    }
+
+    /// What the proxy `via` adds, by each measure of which every trial of both sides has a value: Welch's test over the
+    /// trials, for quantiles with standard errors from a bootstrap of whole trials. The steps are the trials of one
+    /// setting, which both sides share.
+    pub fn between(via: &str, direct: &[Step], by_way: &[Step]) -> Vec<Self> {
+        MEASURES
+            .iter()
+            .filter_map(|measure| measure.overhead(via, direct, by_way))
+            .collect()
+    }
+
+    /// What the proxy adds, as a share of the direct path's value; `None` where that is 0.
+    pub fn relative(&self) -> Option<f64> {
+        (self.direct_us != 0.0).then(|| self.added_us / self.direct_us)
+    }
+}
+
+/// What response times are compared by; quantiles in per cent.
+#[derive(Debug, Clone, Copy)]
+enum Measure {
+    Quantile(f64),
+    Max,
+    TrimmedMean,
+    Sd,
+}
+
+const MEASURES: [Measure; 9] = [
+    Measure::Quantile(50.0),
+    Measure::Quantile(90.0),
+    Measure::Quantile(95.0),
+    Measure::Quantile(99.0),
+    Measure::Quantile(99.9),
+    Measure::Quantile(99.99),
+    Measure::Max,
+    Measure::TrimmedMean,
+    Measure::Sd,
+];
+
+impl Measure {
+    fn name(self) -> String {
+        match self {
+            Self::Quantile(percent) => format!("p{percent}"),
+            Self::Max => "max".to_owned(),
+            Self::TrimmedMean => "tm99.9".to_owned(),
+            Self::Sd => "sd".to_owned(),
+        }
+    }
+
+    /// Its value, in nanoseconds; `None` where there are too few samples to tell.
+    fn of(self, time: &Distribution) -> Option<f64> {
+        match self {
+            Self::Quantile(percent) => time.quantile(percent).map(|time| time as f64),
+            Self::Max => time.max.map(|time| time as f64),
+            Self::TrimmedMean => time.trimmed_mean,
+            Self::Sd => time.sd,
+        }
+    }
+
+    fn overhead(self, via: &str, direct: &[Step], by_way: &[Step]) -> Option<Overhead> {
+        let values = |steps: &[Step]| {
+            steps
+                .iter()
+                .map(|step| self.of(&step.summary.response_time))
+                .collect()
+        };
+        let (first, second): (Option<Vec<f64>>, Option<Vec<f64>>) =
+            (values(direct), values(by_way));
+        let (first, second) = (first?, second?);
+        let (first_mean, second_mean) = (Estimate::of(&first)?.mean, Estimate::of(&second)?.mean);
+        let difference = match self {
+            Self::Quantile(percent) => quantiles(direct, by_way, percent),
+            Self::Max | Self::TrimmedMean | Self::Sd => {
+                Difference::between(&first, &second, MEASURES.len())
+            }
+        };
+        let nanoseconds =
+            difference.map_or([first_mean, second_mean], |difference| difference.values);
+        let [direct_us, via_us] = nanoseconds.map(|time| time / 1e3);
+        let added_us = via_us - direct_us;
+        Some(Overhead {
+            via: via.to_owned(),
+            planned_rate: by_way.first()?.settings.planned_rate,
+            measure: self.name(),
+            direct_us,
+            via_us,
+            added_us,
+            interval_us: difference.map(|difference| {
+                let half = difference.half_width / 1e3;
+                [added_us - half, added_us + half]
+            }),
+            p_value: difference.map(|difference| difference.p_value),
+            failed: direct
+                .iter()
+                .chain(by_way)
+                .map(|step| step.summary.unserved())
+                .sum(),
+        })
+    }
+}
+
+/// The difference of a quantile over all trials; `None` with one trial.
+fn quantiles(direct: &[Step], by_way: &[Step], percent: f64) -> Option<Difference> {
+    let trials = |steps: &[Step]| {
+        steps
+            .iter()
+            .map(|step| step.histograms.response_counts())
+            .collect()
+    };
+    let (first, second): (Option<Vec<_>>, Option<Vec<_>>) = (trials(direct), trials(by_way));
+    Difference::of_quantiles(&first?, &second?, percent, MEASURES.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice;
+
+    use super::*;
+    use crate::{fixtures, run::StepSettings};
+    use netping_measure::{
+        aggregate::Aggregate, recorder::Interval, sample::LoopKind, window::Window,
+    };
+
+    /// A trial with these response times, in microseconds, `times` of each.
+    fn step(microseconds: &[u64], times: u64) -> Step {
+        let mut interval = Interval::new(0);
+        for us in microseconds {
+            interval.service.saturating_record_n(us * 1000, times);
+            interval.response.saturating_record_n(us * 1000, times);
+        }
+        let mut collector = Aggregate::new(LoopKind::Open);
+        collector.add(interval);
+        let step = fixtures::of(&collector.finish(
+            Window {
+                start: 0,
+                end: 1_000_000_000,
+            },
+            &[],
+            0,
+        ));
+        let settings = StepSettings {
+            arrivals: "constant".to_owned(),
+            planned_rate: Some(1000.0),
+            ..step.settings
+        };
+        Step { settings, ..step }
+    }
+
+    /// Trials whose times lie around these levels.
+    fn trials(levels: [u64; 3]) -> Vec<Step> {
+        levels
+            .iter()
+            .map(|level| step(&[*level, level + 20, level * 2, level * 3], 50_000))
+            .collect()
+    }
+
+    #[test]
+    fn what_a_slower_path_adds_is_positive_and_lies_in_its_interval() {
+        let overheads =
+            Overhead::between("relay", &trials([100, 102, 98]), &trials([150, 149, 152]));
+        let names: Vec<_> = overheads
+            .iter()
+            .map(|overhead| overhead.measure.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "tm99.9", "sd"
+            ]
+        );
+        assert_eq!(Overhead::measures(), names);
+        for overhead in &overheads {
+            assert_eq!(
+                (overhead.via.as_str(), overhead.planned_rate),
+                ("relay", Some(1000.0))
+            );
+            assert_eq!(
+                overhead.added_us.to_bits(),
+                (overhead.via_us - overhead.direct_us).to_bits()
+            );
+            assert!(
+                overhead.added_us > 0.0 && overhead.relative().unwrap() > 0.0,
+                "{overhead:?}"
+            );
+            let [low, high] = overhead.interval_us.unwrap();
+            assert!(
+                low <= overhead.added_us && overhead.added_us <= high && low < high,
+                "{overhead:?}"
+            );
+            assert!(
+                (0.0..=1.0).contains(&overhead.p_value.unwrap()),
+                "{overhead:?}"
+            );
+        }
+        // All trials together: half of the samples of the three are at most the highest second level.
+        let p50 = &overheads[0];
+        assert!(
+            (p50.direct_us - 122.0).abs() < 0.2 && (p50.via_us - 172.0).abs() < 0.2,
+            "{p50:?}"
+        );
+        // The mean of 300, 306 and 294.
+        let max = &overheads[6];
+        assert!((max.direct_us - 300.0).abs() < 0.4, "{max:?}");
+    }
+
+    #[test]
+    fn what_a_faster_path_adds_is_negative() {
+        let overheads =
+            Overhead::between("cache", &trials([150, 149, 152]), &trials([100, 102, 98]));
+        assert!(
+            overheads.iter().all(|overhead| overhead.added_us < 0.0),
+            "{overheads:?}"
+        );
+        assert!(
+            overheads
+                .iter()
+                .all(|overhead| overhead.interval_us.unwrap()[1] < 0.0),
+            "{overheads:?}"
+        );
+    }
+
+    #[test]
+    fn equal_paths_show_no_difference() {
+        let steps = trials([100, 102, 98]);
+        for overhead in Overhead::between("nothing", &steps, &steps) {
+            assert_eq!(
+                (overhead.added_us, overhead.p_value),
+                (0.0, Some(1.0)),
+                "{overhead:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn one_trial_has_values_but_no_interval() {
+        let overheads =
+            Overhead::between("relay", &[step(&[100], 200_000)], &[step(&[150], 200_000)]);
+        assert_eq!(overheads.len(), 9);
+        for overhead in &overheads {
+            assert_eq!((overhead.interval_us, overhead.p_value), (None, None));
+        }
+        assert!(
+            (overheads[0].added_us - 50.0).abs() < 0.2,
+            "{:?}",
+            overheads[0]
+        );
+    }
+
+    #[test]
+    fn requests_that_failed_on_either_path_are_counted() {
+        let failing = |failed: u64| {
+            let mut step = step(&[100], 1000);
+            step.summary.scheduled = step.summary.accounting.ok + failed;
+            step
+        };
+        let failed = |direct: &[Step], by_way: &[Step]| -> Vec<u64> {
+            Overhead::between("relay", direct, by_way)
+                .iter()
+                .map(|overhead| overhead.failed)
+                .collect()
+        };
+        let sums = failed(&[failing(0), failing(2)], &[failing(3), failing(0)]);
+        assert!(
+            !sums.is_empty() && sums.iter().all(|sum| *sum == 5),
+            "{sums:?}"
+        );
+        assert!(
+            failed(&[failing(0)], &[failing(0)])
+                .iter()
+                .all(|sum| *sum == 0)
+        );
+    }
+
+    #[test]
+    fn what_some_trial_has_too_few_samples_for_is_left_out() {
+        let names = |direct: &[Step], by_way: &[Step]| -> Vec<String> {
+            Overhead::between("relay", direct, by_way)
+                .into_iter()
+                .map(|overhead| overhead.measure)
+                .collect()
+        };
+        let (many, few) = (step(&[100, 200], 50_000), step(&[100, 200], 500));
+        let without_the_tail = ["p50", "p90", "p95", "p99", "max", "tm99.9", "sd"];
+        assert_eq!(
+            names(&[many.clone(), few.clone()], &[many.clone(), many.clone()]),
+            without_the_tail
+        );
+        let many = slice::from_ref(&many);
+        assert_eq!(names(many, &[few]), without_the_tail);
+        // Nothing came back at all.
+        assert_eq!(names(many, &[step(&[], 0)]), Vec::<String>::new());
+        assert_eq!(names(many, &[]), Vec::<String>::new());
+    }
+}
