@@ -7,7 +7,7 @@ use netping_client::{
     engine::{self, Observer, Outcome, Phase},
     interrupt::Interrupt,
     plan::{Extent, Plan, Trust, Warmup},
-    server_metrics::ServerSource,
+    probe::metrics::ServerSource,
     transport::Kind,
 };
 use netping_protocol::{

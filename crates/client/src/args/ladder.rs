@@ -9,7 +9,7 @@ use super::{OutputArgs, PlanError, Range, SecureArgs, UsageError};
 use crate::{
     cores,
     plan::{Extent, Plan, Warmup},
-    server_metrics::ServerSource,
+    probe::metrics::ServerSource,
     transport::Kind,
 };
 

@@ -10,8 +10,8 @@ use super::{
     request::{positive, warmup},
 };
 use crate::{
-    arrival::Arrival,
     cores,
+    engine::arrival::Arrival,
     plan::{Extent, Plan, Warmup},
     transport::Kind,
 };

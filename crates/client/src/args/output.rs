@@ -12,7 +12,7 @@ use netping_results::condition::{Answer, Condition};
 use url::Url;
 
 use super::{ExportArgs, UsageError, paths::apart};
-use crate::server_metrics::ServerSource;
+use crate::probe::metrics::ServerSource;
 
 /// How often to measure.
 #[derive(Debug, Clone, Args)]

@@ -15,7 +15,9 @@ use super::{
     load::{LoadArgs, OPEN_LOOP_CALLERS},
     request::RequestArgs,
 };
-use crate::{arrival::Arrival, plan::Plan, server_metrics::ServerSource, transport::ReplyLength};
+use crate::{
+    engine::arrival::Arrival, plan::Plan, probe::metrics::ServerSource, transport::ReplyLength,
+};
 
 /// Flags of `netping proxy`.
 #[derive(Debug, Clone, Args)]

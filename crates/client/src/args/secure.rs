@@ -14,7 +14,7 @@ use netping_protocol::{
 };
 
 use super::{PlanError, UsageError};
-use crate::{credentials, plan::Trust};
+use crate::plan::{Trust, credentials};
 
 /// What the client trusts, and what it shows.
 #[derive(Debug, Clone, Args)]

@@ -13,7 +13,7 @@ use super::{
     request::RequestArgs,
 };
 use crate::{
-    arrival::Arrival,
+    engine::arrival::Arrival,
     plan::{Extent, Plan},
     transport::Kind,
 };

@@ -17,8 +17,10 @@ use super::Failed;
 use crate::{
     args::BulkArgs,
     environment,
-    session::{Session, Verdict},
-    trials::{shown, shuffled},
+    run::{
+        Session, Verdict,
+        trials::{shown, shuffled},
+    },
     workload::bulk::{Benches, BulkPlan, Outcome},
 };
 

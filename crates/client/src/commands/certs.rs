@@ -14,11 +14,11 @@ use netping_protocol::{pki::PkiError, target::port};
 use super::Failed;
 use crate::{
     args::{CertsArgs, UsageError},
-    credentials::{
+    plan::credentials::{
         CA, CLIENT_CERT, CLIENT_KEY, SERVER_CERT, SERVER_KEY, SHARED_KEY, certificates,
         refuse_existing, shared_key, write,
     },
-    session::Verdict,
+    run::Verdict,
 };
 
 /// Runs the command.

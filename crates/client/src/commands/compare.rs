@@ -20,7 +20,7 @@ use netping_results::{
 };
 
 use super::Failed;
-use crate::{args::CompareArgs, session::Verdict};
+use crate::{args::CompareArgs, run::Verdict};
 
 const COLUMNS: [Column; 7] = [
     Column::text("", 0),

@@ -10,7 +10,7 @@ use netping_results::{
 use super::Failed;
 use crate::{
     args::ConnectArgs,
-    session::{Session, Verdict},
+    run::{Session, Verdict},
 };
 
 const COLUMNS: [Column; 8] = [

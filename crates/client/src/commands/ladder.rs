@@ -16,11 +16,10 @@ use netping_results::{
 use super::Failed;
 use crate::{
     args::{LadderArgs, SecureArgs},
-    credentials,
-    plan::Plan,
-    server_process::ServerProcess,
-    session::{Session, Verdict},
-    start_error::StartError,
+    error::StartError,
+    plan::{Plan, credentials},
+    probe::process::ServerProcess,
+    run::{Session, Verdict},
 };
 
 /// Where the page with charts goes unless it is said.

@@ -17,8 +17,7 @@ use super::Failed;
 use crate::{
     args::{LatencyArgs, Repeat, UsageError},
     clock, engine,
-    session::{Session, Verdict},
-    trials,
+    run::{Session, Verdict, trials},
 };
 
 /// The quantiles that the table shows, in per cent, and how easily each is done without.

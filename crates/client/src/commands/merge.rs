@@ -13,8 +13,7 @@ use netping_results::{
 use super::Failed;
 use crate::{
     args::{JsonTo, MergeArgs},
-    session::{Verdict, command_line, tool},
-    verdict,
+    run::{Verdict, command_line, tool, verdict},
 };
 
 const COLUMNS: [Column; 8] = [

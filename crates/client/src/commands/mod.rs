@@ -18,8 +18,8 @@ use netping_results::format::on_lines;
 
 use crate::{
     args::{Command, PlanError, UsageError},
-    session::Verdict,
-    start_error::StartError,
+    error::StartError,
+    run::Verdict,
 };
 
 /// Why a command did not do what it was asked.

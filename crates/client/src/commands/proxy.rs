@@ -19,10 +19,9 @@ use super::Failed;
 use crate::{
     args::ProxyArgs,
     engine::Phase,
+    error::StartError,
     plan::Plan,
-    session::{Session, Verdict},
-    start_error::StartError,
-    trials,
+    run::{Session, Verdict, trials},
 };
 
 const PATHS: [Column; 6] = [

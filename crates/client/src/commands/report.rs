@@ -6,7 +6,7 @@ use netping_report::page;
 use netping_results::run::Run;
 
 use super::Failed;
-use crate::{args::ReportArgs, session::Verdict};
+use crate::{args::ReportArgs, run::Verdict};
 
 /// Runs the command.
 ///

@@ -12,11 +12,13 @@ use super::Failed;
 use crate::{
     args::ThroughputArgs,
     engine::Phase,
-    find::{self, Measured, Search},
+    error::StartError,
     plan::Plan,
-    session::{Session, Verdict},
-    start_error::StartError,
-    trials,
+    run::{
+        Session, Verdict,
+        search::{self, Measured, Search},
+        trials,
+    },
 };
 
 /// Runs the command.
@@ -148,7 +150,7 @@ fn find(
         session.explore(&plan, |step| {
             let whole = step.status == Status::Complete;
             kept =
-                Some(find::is_kept(step, condition, args.output.max_error_rate)).filter(|_| whole);
+                Some(search::is_kept(step, condition, args.output.max_error_rate)).filter(|_| whole);
             let Summary {
                 rate, precision, ..
             } = &step.summary;

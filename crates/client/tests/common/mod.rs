@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use netping_client::server_metrics::{Probe, Reading, ServerSource};
+use netping_client::probe::metrics::{Probe, Reading, ServerSource};
 use serde_json::Value;
 
 /// The binary under test.

@@ -46,10 +46,10 @@ use self::{
 use crate::{
     clock::{self, Clock, Monotonic},
     engine,
+    error::StartError,
     interrupt::Interrupt,
     plan::Trust,
-    server_metrics::{Probe, Reading, ServerSource},
-    start_error::StartError,
+    probe::metrics::{Probe, Reading, ServerSource},
     transport::{Endpoint, Failure, ReplyLength},
 };
 

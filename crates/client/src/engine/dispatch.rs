@@ -8,7 +8,10 @@ use std::{
 use netping_measure::window::Window;
 use tokio::sync::Notify;
 
-use crate::{arrival::Schedule, clock::Clock, pacer::Pacer};
+use crate::{
+    clock::Clock,
+    engine::{arrival::Schedule, pacer::Pacer},
+};
 
 /// The requests of one worker that are due and not taken yet.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use nix::{
     unistd::Pid,
 };
 
-use crate::server_metrics::ServerSource;
+use crate::probe::metrics::ServerSource;
 
 /// A running server; dropping it ends it.
 #[derive(Debug)]

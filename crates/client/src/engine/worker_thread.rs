@@ -24,10 +24,12 @@ use tokio::{
 use crate::{
     clock::Monotonic,
     cores,
-    lane::Lane,
-    timeline::Timeline,
+    engine::{
+        connection_slot::ConnectionSlot,
+        timeline::Timeline,
+        worker::{self, Job, Progress, WorkerReport},
+    },
     transport::{Failure, Transport},
-    worker::{self, Job, Progress, WorkerReport},
 };
 
 /// Connections that a worker opens at the same time.
@@ -70,7 +72,7 @@ impl Sink for Loop {
 }
 
 /// What one worker thread is given.
-pub struct Crew<T> {
+pub struct WorkerThread<T> {
     pub transport: T,
     pub job: Job,
     pub lanes: usize,
@@ -83,7 +85,7 @@ pub struct Crew<T> {
     pub channels: Loop,
 }
 
-impl<T: Transport> Crew<T> {
+impl<T: Transport> WorkerThread<T> {
     /// The life of a worker thread.
     pub fn run(self) {
         if let Some(core) = self.core {
@@ -132,9 +134,9 @@ impl<T: Transport> Crew<T> {
 
     /// Opens this worker's connections. With a limited number of requests on each, only the first is tried: the others
     /// would be closed anew at once, and their opening belongs to the requests.
-    async fn connect(&self) -> Result<(Vec<Rc<Lane<T>>>, Option<Negotiated>), Failure> {
+    async fn connect(&self) -> Result<(Vec<Rc<ConnectionSlot<T>>>, Option<Negotiated>), Failure> {
         let limit = self.requests_per_connection;
-        let lane = || Rc::new(Lane::new(self.transport.clone(), limit));
+        let lane = || Rc::new(ConnectionSlot::new(self.transport.clone(), limit));
         let lanes: Vec<_> = (0..self.lanes).map(|_| lane()).collect();
         let opened = if limit.is_some() {
             vec![lane()]

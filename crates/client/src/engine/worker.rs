@@ -23,12 +23,11 @@ use netping_protocol::{frame::Reply, payload::Exchange, tls::Negotiated};
 use tokio::{task::JoinHandle, time};
 
 use crate::{
-    arrival::Schedule,
     clock::{self, Clock},
-    dispatch::Dispatch,
-    lane::Lane,
-    pacer::Pacer,
-    timeline::Timeline,
+    engine::{
+        arrival::Schedule, connection_slot::ConnectionSlot, dispatch::Dispatch, pacer::Pacer,
+        timeline::Timeline,
+    },
     transport::{Connection, Opened, Transport},
 };
 
@@ -145,7 +144,7 @@ const IDLE: u64 = u64::MAX;
 /// Runs the callers of one worker, spread over `lanes`, until the window ends and the drain is over.
 pub async fn run<T, C, S>(
     mut job: Job,
-    lanes: &[Rc<Lane<T>>],
+    lanes: &[Rc<ConnectionSlot<T>>],
     clock: C,
     timeline: Arc<Timeline>,
     progress: Arc<Progress>,
@@ -430,7 +429,7 @@ async fn pace<C: Clock, S: Sink>(shared: Rc<Shared<C, S>>) {
 /// One caller: a request, its reply, the next request.
 async fn call<T: Transport, C: Clock, S: Sink>(
     shared: Rc<Shared<C, S>>,
-    lane: Rc<Lane<T>>,
+    lane: Rc<ConnectionSlot<T>>,
     number: usize,
 ) {
     let job = &shared.job;
@@ -550,7 +549,7 @@ mod tests {
         let kept = Kept::default();
         let kind = job.kind;
         let lanes: Vec<_> = (0..job.callers)
-            .map(|_| Rc::new(Lane::new(mock.clone(), None)))
+            .map(|_| Rc::new(ConnectionSlot::new(mock.clone(), None)))
             .collect();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -665,7 +664,7 @@ mod tests {
         };
         let job = Job {
             callers: 4,
-            schedule: crate::arrival::Arrival::Constant(1000.0).schedule(0, 1),
+            schedule: crate::engine::arrival::Arrival::Constant(1000.0).schedule(0, 1),
             max_backlog: 100_000,
             ..one_caller(LoopKind::Open, 0)
         };

@@ -1,14 +1,15 @@
 //! A validated run of one step. The engine sees only this.
 
+pub(crate) mod credentials;
+
 use std::{num::NonZeroU64, time::Duration};
 
 use netping_protocol::{frame::Reply, secure::Connector, target::Target, tls::Negotiated};
 use netping_results::{connect::ChannelSecurity, run::StepSettings};
 
 use crate::{
-    arrival::Arrival,
-    engine::Phase,
-    server_metrics::ServerSource,
+    engine::{Phase, arrival::Arrival},
+    probe::metrics::ServerSource,
     transport::{Kind, ReplyLength},
 };
 

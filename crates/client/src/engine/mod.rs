@@ -3,6 +3,15 @@
 //! Each worker is an OS thread with its own single-threaded runtime, its own connections and its own recorder. Workers
 //! send finished intervals here over a channel; on the way of a request they share only the [`Timeline`].
 
+pub mod arrival;
+mod connection_slot;
+mod dispatch;
+mod pacer;
+mod rate_meter;
+mod timeline;
+mod worker;
+mod worker_thread;
+
 use std::{
     cmp,
     collections::BTreeMap,
@@ -31,18 +40,20 @@ use netping_protocol::{target::Target, tls::Negotiated};
 use tokio::sync::watch;
 
 use crate::{
-    arrival::Arrival,
     clock::{self, Clock, Monotonic},
     cores,
-    crew::{Crew, Event, Loop},
+    engine::{
+        arrival::Arrival,
+        rate_meter::{AutoWarmup, Live},
+        timeline::Timeline,
+        worker::{Job, Progress, WorkerReport},
+        worker_thread::{Event, Loop, WorkerThread},
+    },
+    error::StartError,
     interrupt::Interrupt,
-    live::{AutoWarmup, Live},
     plan::{Extent, Plan, Warmup},
-    server_metrics::{Probe, Reading},
-    start_error::StartError,
-    timeline::Timeline,
+    probe::metrics::{Probe, Reading},
     transport::{Endpoint, Transport, Visitor},
-    worker::{Job, Progress, WorkerReport},
 };
 
 /// How long after an interrupt replies are still waited for.
@@ -182,7 +193,7 @@ impl Visitor for Step<'_> {
             let (spare, empty) = mpsc::channel();
             let counter = Arc::new(Progress::default());
             let callers = share(plan.callers, plan.workers, worker);
-            let crew = Crew {
+            let crew = WorkerThread {
                 transport: transport.clone(),
                 job: Job {
                     kind: self.loop_kind(),

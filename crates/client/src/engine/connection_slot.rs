@@ -10,7 +10,7 @@ use crate::transport::{Connection, Failure, Milestones, Opened, Transport};
 
 /// The place of one connection. Its callers hold handles on whatever connection is there now.
 #[derive(Debug)]
-pub struct Lane<T: Transport> {
+pub struct ConnectionSlot<T: Transport> {
     transport: T,
     /// A handle for the next caller who asks; `None` where it has been given away, or there is no connection.
     spare: RefCell<Option<T::Connection>>,
@@ -42,7 +42,7 @@ pub struct Held<C> {
     generation: u64,
 }
 
-impl<T: Transport> Lane<T> {
+impl<T: Transport> ConnectionSlot<T> {
     /// A lane without a connection; with `limit`, a connection is closed after so many requests.
     pub fn new(transport: T, limit: Option<u64>) -> Self {
         Self {

@@ -1,5 +1,11 @@
 //! The steps of one invocation: run, kept, saved and said.
 
+pub(crate) mod progress;
+pub(crate) mod push;
+pub(crate) mod search;
+pub(crate) mod trials;
+pub(crate) mod verdict;
+
 mod bulk;
 
 use std::{
@@ -23,17 +29,18 @@ use netping_results::{
 
 use crate::{
     args::{JsonTo, OutputArgs},
-    arrival::Arrival,
     clock,
     commands::Failed,
-    engine, environment,
+    engine::{self, arrival::Arrival},
+    environment,
+    error::StartError,
     interrupt::Interrupt,
     plan::{Extent, Plan, Warmup},
-    progress::Bar,
-    push::{Push, Watchers},
-    server_metrics::{Probe, ServerSource},
-    start_error::StartError,
-    verdict,
+    probe::metrics::{Probe, ServerSource},
+    run::{
+        progress::Bar,
+        push::{Push, Watchers},
+    },
 };
 
 /// How an invocation went.

@@ -14,9 +14,7 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
-use crate::{
-    args::TrialArgs, commands::Failed, plan::Plan, session::Session, start_error::StartError,
-};
+use crate::{args::TrialArgs, commands::Failed, error::StartError, plan::Plan, run::Session};
 
 const COLUMNS: [Column; 8] = [
     Column::text("target", 0),

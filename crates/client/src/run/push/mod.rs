@@ -21,7 +21,7 @@ use self::metrics::{Metrics, Series};
 use crate::{
     engine::{Observer, Phase},
     plan::Plan,
-    progress::Bar,
+    run::progress::Bar,
 };
 
 /// The most that a push may take.
