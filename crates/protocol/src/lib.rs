@@ -29,7 +29,7 @@ pub mod tls;
     reason = "generated from proto/echo.proto, which has the docs"
 )]
 pub mod echopb {
-    tonic::include_proto!("echopb");
+    include!("generated/echopb.rs");
 }
 
 /// `pb.Hello`: the 581-byte benchmark message.
@@ -39,7 +39,7 @@ pub mod echopb {
     reason = "generated from proto/hello.proto, which has the docs"
 )]
 pub mod hello {
-    tonic::include_proto!("pb");
+    include!("generated/pb.rs");
 }
 
 /// `grpc_bench.DataService`: one large server stream.
@@ -49,8 +49,8 @@ pub mod hello {
     reason = "generated from proto/dataservice.proto, which has the docs"
 )]
 pub mod grpc_bench {
-    tonic::include_proto!("grpc_bench");
+    include!("generated/grpc_bench.rs");
 }
 
 /// The encoded `FileDescriptorSet` of every schema, for gRPC reflection.
-pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin");
