@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Opens a page of `netping report --html` in a browser and holds it against the result files that it is of.
+"""Opens a page of `netping report --html` in a browser and compares it with its result files.
 
     .ci/page.py PAGE.html RUN.json... [--svg DIR] [--screenshots DIR]
 
-Needs Debian's python3-selenium, chromium and chromium-driver, and so Debian's own Python. What a page should show is worked out here from the JSON
-alone; nothing is shared with the program.
+Needs Debian's python3-selenium, chromium and chromium-driver, and so Debian's own Python. The
+expected content is computed here from the JSON alone; no code is shared with the program.
 """
 
 import argparse
@@ -26,11 +26,11 @@ from selenium.webdriver.chrome.service import Service
 PHONE = 390
 
 
-# ---- what the page should show ---------------------------------------------------------------------------------
+# ---- expected content ------------------------------------------------------------------------------------------
 
 
-def strands(runs):
-    """Steps by run, target, label, and what else differs between steps of one load: what is one line."""
+def series(runs):
+    """Groups steps into the lines of a chart: by run, target, label and any other setting that varies."""
     found = collections.OrderedDict()
     for at, run in enumerate(runs):
         callers, connections = collections.defaultdict(set), collections.defaultdict(set)
@@ -47,7 +47,7 @@ def strands(runs):
 
 
 def best(steps):
-    """All trials of the load with the highest mean rate; of equals, the largest load."""
+    """Returns all trials of the load with the highest mean rate; the largest load wins a tie."""
     loads = collections.defaultdict(list)
     for step in steps:
         settings = step["settings"]
@@ -68,7 +68,7 @@ def quantile(step, which, name):
 
 
 def against_load(runs):
-    """Throughput and latency: chart -> [(x, y)]."""
+    """Returns the points of the throughput and latency charts: chart -> [(x, y)]."""
     charts = collections.defaultdict(list)
     for step in (step for run in runs for step in run["steps"]):
         suffix = "-open" if is_open(step) else ""
@@ -82,15 +82,15 @@ def against_load(runs):
 
 
 def curve_points(count):
-    """How many round quantiles have ten samples beyond them."""
+    """Counts the round quantiles that have ten samples beyond them."""
     within = [1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.25, 8]
     return sum(1 for nines in range(12) for mantissa in within if mantissa * 10**nines <= count / 10 * (1 + 1e-9))
 
 
 def curves(runs):
-    """How many points the quantile curves have, and which values are surely among them."""
+    """Returns the number of points of the quantile curves, and values that must be among them."""
     count, known = 0, []
-    for steps in map(best, strands(runs)):
+    for steps in map(best, series(runs)):
         for kind in ["response_time", "service_time"] if is_open(steps[0]) else ["service_time"]:
             count += curve_points(sum(step["summary"][kind]["count"] for step in steps))
             if len(steps) == 1:
@@ -104,7 +104,7 @@ def most_points(lines):
 
 
 def gapless(intervals):
-    """With the first and the last second of each time that the file leaves out, as nothing ended in it."""
+    """Adds the first and the last second of each gap, in which no reply ended."""
     shown, following = [], 0
     for interval in intervals:
         idle = {following, interval["start_ns"] - 10**9} if interval["start_ns"] >= following + 10**9 else ()
@@ -115,7 +115,7 @@ def gapless(intervals):
 
 def over_time(runs):
     within = lambda step: [i for i in step["intervals"] if i["length_ns"] > 0]
-    lines = [gapless(within(step)) for steps in strands(runs) for step in best(steps) if len(within(step)) > 1]
+    lines = [gapless(within(step)) for steps in series(runs) for step in best(steps) if len(within(step)) > 1]
     counts = []
     for field in ("ok", "response_p50", "response_p99", "response_max"):
         for line in lines:
@@ -131,7 +131,7 @@ def ladder(runs):
         words = (word for word in run["command_line"][1:] if not word.startswith("-"))
         if next(words, None) != "ladder":
             continue
-        for steps in strands([run]):
+        for steps in series([run]):
             alone = [quantile(s, "service_time", "p50") for s in steps if s["settings"]["callers"] == 1]
             alone = sorted(value for value in alone if value is not None)
             rates = [(s["settings"]["callers"], s["summary"]["rate"]) for s in steps if s["settings"]["callers"] > 1]
@@ -166,7 +166,7 @@ def overhead(runs):
 
 
 def fairness(runs):
-    lines = [best(steps)[0]["fairness"] for steps in strands(runs)]
+    lines = [best(steps)[0]["fairness"] for steps in series(runs)]
     lines = [line["connections"] for line in lines if line and line["connections"]]
     count = 0
     for line in lines:
@@ -176,14 +176,14 @@ def fairness(runs):
 
 
 def expected(runs):
-    """chart -> (how many points, values that are among them; all of them where there are as many)."""
+    """Returns chart -> (number of points, values that must be among them)."""
     exact = {**against_load(runs), "ladder": ladder(runs), "connect": connect(runs), "bulk": bulk(runs), "overhead": overhead(runs)}
     charts = {name: (len(points), points) for name, points in exact.items()}
     charts |= {"quantiles": curves(runs), "time": (over_time(runs), []), "fairness": (fairness(runs), [])}
     return {name: chart for name, chart in charts.items() if chart[0] > 0}
 
 
-# ---- what it does show ------------------------------------------------------------------------------------------
+# ---- actual content ---------------------------------------------------------------------------------------------
 
 
 def check(condition, message):
@@ -203,7 +203,7 @@ def legible(text):
 
 
 def shown(value, unit):
-    """How a value reads: three digits or more, in the unit that suits it."""
+    """Formats a value with at least three digits, in a suitable unit."""
     def digits(value):
         return f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}" if abs(value) < 99.95 else f"{value:,.0f}"
     if unit == "req/s":
@@ -240,11 +240,11 @@ class Page:
             event = json.loads(entry["message"])["message"]
             if event["method"] == "Network.requestWillBeSent":
                 url = event["params"]["request"]["url"]
-                check(url == self.address or url.startswith("data:"), f"the page asks for {url}")
+                check(url == self.address or url.startswith("data:"), f"the page requests {url}")
 
     def is_without_errors(self):
         entries = self.driver.get_log("browser")
-        check(not entries, f"the console says {entries}")
+        check(not entries, f"the console shows {entries}")
 
     def charts(self):
         return self.run("""
@@ -285,16 +285,16 @@ class Page:
 
 
 def hold_points(chart, points, count, known):
-    check(len(points) == count, f"{chart} has {len(points)} points, and the files call for {count}")
+    check(len(points) == count, f"{chart} has {len(points)} points; the files hold {count}")
     drawn = collections.Counter((number(x), float(y)) for _, x, y in points)
     called_for = collections.Counter((legible(x), float(y)) for x, y in known)
     check(not called_for - drawn, f"{chart} lacks {list((called_for - drawn).items())[:5]}")
     if len(known) == count:
-        check(not drawn - called_for, f"{chart} has what no file has: {list((drawn - called_for).items())[:5]}")
+        check(not drawn - called_for, f"{chart} shows points that are in no file: {list((drawn - called_for).items())[:5]}")
 
 
 def hold_hover(page, chart):
-    """The first, the middle and the last point: each says its value when the pointer is on it."""
+    """Checks that the first, middle and last point show their values on hover."""
     name, _, variant = chart.partition("-")
     of_variant = f'[data-variant="{variant}"]' if variant else ":not([data-variant])"
     figure = page.driver.find_element(By.CSS_SELECTOR, f'figure[data-chart="{name}"]{of_variant}')
@@ -339,7 +339,7 @@ def main():
     page = Page(options.page)
     try:
         charts = page.charts()
-        check(charts.keys() == called_for.keys(), f"the charts are {sorted(charts)}, and the files call for {sorted(called_for)}")
+        check(charts.keys() == called_for.keys(), f"the charts are {sorted(charts)}; the files call for {sorted(called_for)}")
         for chart, (count, known) in called_for.items():
             hold_points(chart, charts[chart]["points"], count, known)
             check(0 < charts[chart]["rows"] <= count, f"the table of {chart} has {charts[chart]['rows']} rows")
@@ -371,7 +371,7 @@ def main():
         for path in options.svg.glob("*.svg"):
             points = [element for element in xml.parse(path).iter() if element.get("class") == "pt"]
             check(len(points) == called_for[path.stem][0], f"{path} has {len(points)} points")
-    print(f"{options.page}: {len(called_for)} charts with {total} points are as the files say")
+    print(f"{options.page}: {len(called_for)} charts with {total} points match the files")
 
 
 if __name__ == "__main__":
