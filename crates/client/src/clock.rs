@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use nix::time::{ClockId, clock_gettime};
-
 /// Where times come from, in nanoseconds since the clock's own origin. All workers of a run share one origin.
 pub trait Clock: Clone + 'static {
     /// Now.
@@ -93,20 +91,6 @@ impl TimeOfDay {
             0
         }
     }
-}
-
-/// CPU time that the calling thread has used.
-pub fn thread_cpu() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
-        .map(Duration::from)
-        .unwrap_or_default()
-}
-
-/// CPU time that the process has used.
-pub fn process_cpu() -> Duration {
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)
-        .map(Duration::from)
-        .unwrap_or_default()
 }
 
 /// The time of day, as RFC 3339 in UTC.

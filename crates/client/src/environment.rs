@@ -9,12 +9,10 @@ use std::{
 
 use netping_protocol::target::Target;
 use netping_results::run::Environment;
-use nix::sys::{
-    resource::{Resource, getrlimit, setrlimit},
-    utsname::uname,
-};
+use netping_system::{cores, limits::open_files};
+use nix::sys::utsname::uname;
 
-use crate::{cores, engine};
+use crate::engine;
 
 /// Descriptors that the client needs beside its connections.
 const OWN_FILES: u64 = 64;
@@ -139,17 +137,6 @@ pub fn warnings(environment: &Environment) -> Vec<String> {
         ));
     }
     warnings
-}
-
-/// Raises the limit on open files to the hard limit. Where that is refused, the limit stays.
-pub fn raise_open_files() {
-    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    }
-}
-
-fn open_files() -> u64 {
-    getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft)
 }
 
 /// Whether a target is on this host: one of its addresses is this host's own.

@@ -1,18 +1,14 @@
 //! Ctrl-C.
 
 use std::{
-    io, process,
+    io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    thread,
 };
 
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    iterator::Signals,
-};
+use netping_system::signals;
 
 /// Whether the user wants the run to end. Clones are the same flag.
 #[derive(Debug, Clone, Default)]
@@ -26,17 +22,7 @@ impl Interrupt {
     pub fn on_signals() -> io::Result<Self> {
         let interrupt = Self::default();
         let flag = interrupt.clone();
-        let mut signals = Signals::new([SIGINT, SIGTERM])?;
-        thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(move || {
-                for _ in signals.forever() {
-                    if flag.is_set() {
-                        process::exit(130);
-                    }
-                    flag.set();
-                }
-            })?;
+        signals::on_stop(130, move |_| flag.set())?;
         Ok(interrupt)
     }
 

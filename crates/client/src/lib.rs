@@ -8,7 +8,6 @@
 pub mod args;
 mod clock;
 pub mod commands;
-mod cores;
 pub mod engine;
 mod environment;
 pub mod error;

@@ -3,13 +3,7 @@
 mod relay;
 mod upstream;
 
-use std::{
-    io,
-    num::{NonZeroU16, NonZeroUsize},
-    pin::pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, num::NonZeroU16, pin::pin, sync::Arc, time::Duration};
 
 use clap::Parser;
 use humantime::parse_duration;
@@ -21,7 +15,6 @@ use netping_serving::{
     Accepts, Chassis, CommonArgs, Guard, Listening, Profile, RuntimeArgs, Service, Shutdown,
     StartError, serve_on_runtimes,
 };
-use nix::sys::resource::{Resource, getrlimit};
 use tokio::net::TcpStream;
 use tokio_stream::StreamExt;
 
@@ -81,9 +74,6 @@ pub const SERVICE: Service<Args> = Service {
     serve,
 };
 
-/// Descriptors kept back for everything but connections.
-const RESERVED_FILES: u64 = 64;
-
 /// Serves until `shutdown`, then drains.
 ///
 /// # Errors
@@ -96,16 +86,15 @@ pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Resu
         ));
     }
     let upstream = Upstream::resolve(args)?;
-    let mut common = args.common.clone();
-    common.max_connections = common.max_connections.or_else(affordable_connections);
     // No first bytes are due from a client: the upstream may speak first. No drain by EOF: an EOF in mid-stream, which
     // no peer has sent, would pass for a clean end of a message that is cut. Connections end by themselves, or by a
     // reset when the drain times out.
     let profile = Profile {
         first_bytes: 0,
         drain_by_eof: false,
+        files_per_connection: 2,
     };
-    let chassis = Chassis::start(&mut listening, &common, profile)?;
+    let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let relay = Arc::new(Relay {
         upstream,
         buffer: args.buffer as usize,
@@ -132,13 +121,6 @@ pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Resu
         shutdown,
         worker,
     )
-}
-
-/// Connections at once unless the flags say: each takes two descriptors, where the chassis reckons with one.
-fn affordable_connections() -> Option<NonZeroUsize> {
-    // The chassis raises the limit to the hard one.
-    let (_, files) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
-    NonZeroUsize::new(((files - RESERVED_FILES.min(files / 2)) / 2) as usize)
 }
 
 /// What all connections share.

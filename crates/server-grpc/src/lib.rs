@@ -119,6 +119,7 @@ pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Resu
     let profile = Profile {
         first_bytes: PREFACE,
         drain_by_eof: false,
+        files_per_connection: 1,
     };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let routes = routes(&chassis, args)?;

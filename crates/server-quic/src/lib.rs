@@ -82,6 +82,7 @@ pub fn serve(
     let profile = Profile {
         first_bytes: 1,
         drain_by_eof: true,
+        files_per_connection: 1,
     };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let limits = Limits {

@@ -88,6 +88,7 @@ pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Resu
     let profile = Profile {
         first_bytes: 1,
         drain_by_eof: true,
+        files_per_connection: 1,
     };
     let chassis = Chassis::start(&mut listening, &args.common, profile)?;
     let limits = args.stream.limits();

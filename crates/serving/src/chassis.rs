@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use netping_system::limits;
+use nix::libc;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
@@ -20,7 +22,7 @@ use crate::{
     clock,
     connection::{Connection, Connections, Deadlines, Ending, Guard, Overdue},
     effort::Effort,
-    listen::{self, Listening},
+    listen::Listening,
     metrics,
     options::CommonArgs,
 };
@@ -41,6 +43,8 @@ pub struct Profile {
     pub first_bytes: u64,
     /// Whether a drain makes connections read as closed. A server whose protocol has a goodbye of its own says no.
     pub drain_by_eof: bool,
+    /// File descriptors that each connection takes.
+    pub files_per_connection: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -76,8 +80,9 @@ impl Chassis {
         args: &CommonArgs,
         profile: Profile,
     ) -> io::Result<Self> {
-        let files = listen::raise_open_files();
-        let allowed = (files - RESERVED_FILES.min(files / 2)) as usize;
+        let files = limits::raise_open_files();
+        let spare = files - RESERVED_FILES.min(files / 2);
+        let allowed = (spare / profile.files_per_connection) as usize;
         let inner = Arc::new(Inner {
             connections: Arc::default(),
             errors: Family::default(),
@@ -157,12 +162,7 @@ impl Chassis {
     pub fn accept_failed(&self, error: &io::Error) -> Duration {
         // ECONNABORTED and its like concern one peer; a want of descriptors or memory goes on for a while, and a
         // loop that retries at once would spin.
-        let scarce = [
-            nix::libc::EMFILE,
-            nix::libc::ENFILE,
-            nix::libc::ENOBUFS,
-            nix::libc::ENOMEM,
-        ];
+        let scarce = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
         let back_off = error
             .raw_os_error()
             .is_some_and(|code| scarce.contains(&code));

@@ -2,6 +2,8 @@
 
 use std::{thread, time::Duration};
 
+use netping_system::cpu;
+
 use crate::{
     clock,
     options::{EffortArgs, WorkOn},
@@ -60,12 +62,12 @@ const ASKING: Duration = Duration::from_micros(1);
 fn burn(work: Duration) {
     // Before the thread's clock is asked, which is part of the work.
     let mut until = clock::now() + work;
-    let end = clock::thread_cpu() + work;
+    let end = cpu::thread_time() + work;
     loop {
         while clock::now() < until {
             std::hint::spin_loop();
         }
-        let left = end.saturating_sub(clock::thread_cpu());
+        let left = end.saturating_sub(cpu::thread_time());
         if left < ASKING {
             return;
         }

@@ -7,7 +7,6 @@ use std::{
 };
 
 use netping_protocol::{psk::KeyError, target::port, tls::TlsError};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::options::{CommonArgs, MetricsAddress};
@@ -175,17 +174,4 @@ fn bind<L: Bind>(address: SocketAddr, args: &CommonArgs, reuse_port: bool) -> io
     }
     socket.bind(&address.into())?;
     L::ready(socket, args)
-}
-
-/// Raises the limit on open files to the hard limit, and returns it.
-pub(crate) fn raise_open_files() -> u64 {
-    match getrlimit(Resource::RLIMIT_NOFILE) {
-        Ok((soft, hard))
-            if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() =>
-        {
-            hard
-        }
-        Ok((soft, _)) => soft,
-        Err(_) => 1024,
-    }
 }

@@ -16,7 +16,10 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
-use nix::sys::resource::{UsageWho, getrusage};
+use netping_system::{
+    cpu,
+    process::{OwnCounts, own_context_switches},
+};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, text},
@@ -25,7 +28,7 @@ use prometheus_client::{
 };
 use tokio::{runtime::Runtime, sync::Semaphore, time};
 
-use crate::{chassis::Inner, clock};
+use crate::chassis::Inner;
 
 /// Scrapers at once, and how long each may take: metrics must never weigh on what is measured.
 const MAX_SCRAPERS: usize = 16;
@@ -156,56 +159,47 @@ struct ProcessCollector;
 
 impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let cpu = clock::process_cpu().as_secs_f64();
+        let cpu = cpu::process_time().as_secs_f64();
         counter(
             &mut encoder,
             "process_cpu_seconds",
             "CPU time used, user and system, in seconds",
             cpu,
         )?;
-        if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
+        if let Some(switches) = own_context_switches() {
             let help = "Context switches of all threads";
-            let voluntary = ConstCounter::new(usage.voluntary_context_switches().unsigned_abs());
-            let involuntary =
-                ConstCounter::new(usage.involuntary_context_switches().unsigned_abs());
-            let kind = |name| [("kind", name)];
+            let kinds = [
+                ("voluntary", switches.voluntary),
+                ("involuntary", switches.involuntary),
+            ];
             let mut metric = encoder.encode_descriptor(
                 "process_context_switches",
                 help,
                 None,
                 MetricType::Counter,
             )?;
-            voluntary.encode(metric.encode_family(&kind("voluntary"))?)?;
-            involuntary.encode(metric.encode_family(&kind("involuntary"))?)?;
+            for (kind, count) in kinds {
+                ConstCounter::new(count).encode(metric.encode_family(&[("kind", kind)])?)?;
+            }
         }
-        // A process can read these of itself; where /proc is not mounted they are left out.
-        let Ok(process) = procfs::process::Process::myself() else {
-            return Ok(());
-        };
-        if let Ok(memory) = process.statm() {
-            let bytes = memory.resident * procfs::page_size();
-            gauge(
-                &mut encoder,
+        let counts = OwnCounts::read();
+        let gauges = [
+            (
                 "process_resident_memory_bytes",
                 "Resident memory in bytes",
-                bytes,
-            )?;
-        }
-        if let Ok(stat) = process.stat() {
-            gauge(
-                &mut encoder,
-                "process_threads",
-                "Threads",
-                stat.num_threads.unsigned_abs(),
-            )?;
-        }
-        if let Ok(count) = process.fd_count() {
-            gauge(
-                &mut encoder,
+                counts.resident_bytes,
+            ),
+            ("process_threads", "Threads", counts.threads),
+            (
                 "process_open_fds",
                 "Open file descriptors",
-                count as u64,
-            )?;
+                counts.open_files,
+            ),
+        ];
+        for (name, help, value) in gauges {
+            if let Some(value) = value {
+                gauge(&mut encoder, name, help, value)?;
+            }
         }
         Ok(())
     }

@@ -1,11 +1,8 @@
 //! The way a server is told to stop.
 
-use std::{io, process};
+use std::io;
 
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    iterator::Signals,
-};
+use netping_system::signals;
 use tokio::sync::watch;
 
 /// Tells every part of a server to stop accepting and to finish what is in flight. Clones are the same switch.
@@ -25,21 +22,13 @@ impl Shutdown {
     pub fn on_signals() -> io::Result<Self> {
         let shutdown = Self::new();
         let switch = shutdown.clone();
-        let mut signals = Signals::new([SIGINT, SIGTERM])?;
-        std::thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(move || {
-                for (count, signal) in signals.forever().enumerate() {
-                    if count > 0 {
-                        process::exit(1);
-                    }
-                    tracing::info!(
-                        signal,
-                        "stopping: requests in flight may finish; a second signal ends at once"
-                    );
-                    switch.trigger();
-                }
-            })?;
+        signals::on_stop(1, move |signal| {
+            tracing::info!(
+                signal,
+                "stopping: requests in flight may finish; a second signal ends at once"
+            );
+            switch.trigger();
+        })?;
         Ok(shutdown)
     }
 

@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 
 use clap::Args;
 use netping_protocol::target::Target;
+use netping_system::cores;
 use url::Host;
 
 use super::{
@@ -11,10 +12,7 @@ use super::{
     range::count,
     request::{RequestArgs, warmup},
 };
-use crate::{
-    cores,
-    plan::{Extent, Plan, Warmup},
-};
+use crate::plan::{Extent, Plan, Warmup};
 
 /// Flags of `netping connect`.
 #[derive(Debug, Clone, Args)]

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use clap::Args;
 use netping_protocol::target::{Scheme, Target};
+use netping_system::cores;
 
 use super::{OutputArgs, PlanError, Range, SecureArgs, UsageError};
 use crate::{
-    cores,
     plan::{Extent, Plan, Warmup},
     probe::metrics::ServerSource,
     transport::Kind,

@@ -4,13 +4,13 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use clap::{Args, ValueEnum};
 use humantime::format_duration;
+use netping_system::cores;
 
 use super::{
     UsageError,
     request::{positive, warmup},
 };
 use crate::{
-    cores,
     engine::arrival::Arrival,
     plan::{Extent, Plan, Warmup},
     transport::Kind,

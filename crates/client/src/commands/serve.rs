@@ -3,15 +3,14 @@
 
 use std::{ffi::OsString, process::ExitCode};
 
-use nix::sys::{prctl, signal::Signal};
+use netping_system::signals;
 
 use crate::args::{ServeArgs, ServerCommand, ServerFlags};
 
 /// Runs the server to its end.
 pub fn run(args: ServeArgs) -> ExitCode {
     if args.die_with_parent {
-        // Refused, the server would only outlive a ladder that was killed.
-        let _ = prctl::set_pdeathsig(Signal::SIGTERM);
+        signals::terminate_with_parent();
     }
     let flags =
         |name: &str, flags: ServerFlags| std::iter::once(OsString::from(name)).chain(flags.flags);

@@ -37,11 +37,11 @@ use netping_measure::{
     window::Window,
 };
 use netping_protocol::{target::Target, tls::Negotiated};
+use netping_system::cores;
 use tokio::sync::watch;
 
 use crate::{
     clock::{self, Clock, Monotonic},
-    cores,
     engine::{
         arrival::Arrival,
         rate_meter::{AutoWarmup, Live},

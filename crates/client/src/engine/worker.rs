@@ -20,10 +20,11 @@ use netping_measure::{
     window::Window,
 };
 use netping_protocol::{frame::Reply, payload::Exchange, tls::Negotiated};
+use netping_system::cpu;
 use tokio::{task::JoinHandle, time};
 
 use crate::{
-    clock::{self, Clock},
+    clock::Clock,
     engine::{
         arrival::Schedule, connection_slot::ConnectionSlot, dispatch::Dispatch, pacer::Pacer,
         timeline::Timeline,
@@ -251,13 +252,13 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             let window = self.timeline.window();
             let done = self.active.get() == 0;
             if now >= window.start {
-                at_start.get_or_insert_with(clock::thread_cpu);
+                at_start.get_or_insert_with(cpu::thread_time);
             }
             if done || now >= window.end {
-                at_end.get_or_insert_with(clock::thread_cpu);
+                at_end.get_or_insert_with(cpu::thread_time);
             }
             if done || now >= self.timeline.drain_until() {
-                let at_end = at_end.unwrap_or_else(clock::thread_cpu);
+                let at_end = at_end.unwrap_or_else(cpu::thread_time);
                 return at_end.saturating_sub(at_start.unwrap_or(at_end));
             }
             if now < next_patrol {

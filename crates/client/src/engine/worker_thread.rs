@@ -15,6 +15,7 @@ use netping_measure::{
     recorder::{Interval, Sink},
 };
 use netping_protocol::tls::Negotiated;
+use netping_system::cores;
 use tokio::{
     runtime::{Builder, LocalOptions},
     sync::watch,
@@ -23,7 +24,6 @@ use tokio::{
 
 use crate::{
     clock::Monotonic,
-    cores,
     engine::{
         connection_slot::ConnectionSlot,
         timeline::Timeline,

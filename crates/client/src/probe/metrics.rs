@@ -7,7 +7,7 @@ use std::{
 
 use netping_measure::cost::ServerDemand;
 use netping_protocol::target::{Target, port};
-use procfs::process::Process;
+use netping_system::process::{ProcError, Usage};
 
 /// The most that reading a server's metrics may take.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -202,46 +202,18 @@ fn add_family(
     if !seen.insert(pid) {
         return Ok(());
     }
-    let failed = |error| {
+    let failed = |error: ProcError| {
         format!(
             "cannot read the counters of process {pid}: {error}; is it running here, and yours?"
         )
     };
-    let process = Process::new(pid.cast_signed()).map_err(failed)?;
+    let usage = Usage::of(pid).map_err(failed)?;
     let mut add = |name: &str, value: f64| *counters.entry(name.to_owned()).or_default() += value;
-    add(
-        MEMORY,
-        process
-            .statm()
-            .map_or(0.0, |memory| (memory.resident * procfs::page_size()) as f64),
-    );
-    let mut children = Vec::new();
-    let mut living = 0.0;
-    for task in process.tasks().map_err(failed)?.flatten() {
-        if let Ok(times) = task.schedstat() {
-            living += times.sum_exec_runtime as f64 / 1e9;
-        }
-        if let Ok(status) = task.status() {
-            add(
-                VOLUNTARY,
-                status.voluntary_ctxt_switches.unwrap_or(0) as f64,
-            );
-            add(
-                INVOLUNTARY,
-                status.nonvoluntary_ctxt_switches.unwrap_or(0) as f64,
-            );
-        }
-        children.extend(task.children().unwrap_or_default());
-    }
-    // Its threads' figures are to the nanosecond, but miss those that have ended; its own have steps of 10 ms, and miss none.
-    // What it has started and seen to the end is told in steps too.
-    let (own, ended) = process.stat().map_or((0.0, 0.0), |stat| {
-        let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
-        let ended = u64::try_from(stat.cutime + stat.cstime).unwrap_or(0);
-        (seconds(stat.utime + stat.stime), seconds(ended))
-    });
-    add(CPU, own.max(living) + ended);
-    for child in children {
+    add(CPU, usage.cpu_seconds);
+    add(MEMORY, usage.resident_bytes as f64);
+    add(VOLUNTARY, usage.context_switches.voluntary as f64);
+    add(INVOLUNTARY, usage.context_switches.involuntary as f64);
+    for child in usage.children {
         // One that has ended meanwhile is missing too.
         let _ = add_family(child, seen, counters);
     }
@@ -314,7 +286,8 @@ mod tests {
         let own = read();
         assert!(own.0[CPU] > 0.0 && own.0[MEMORY] > 0.0);
         // Those of a thread stay when it ends.
-        let burn = || while crate::clock::thread_cpu() < std::time::Duration::from_millis(50) {};
+        let burn =
+            || while netping_system::cpu::thread_time() < std::time::Duration::from_millis(50) {};
         std::thread::spawn(burn).join().unwrap();
         assert!(read().0[CPU] - own.0[CPU] > 0.03);
         let none = Probe::new(ServerSource::Processes(vec![u32::MAX / 4]))

@@ -10,10 +10,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use netping_protocol::target::Target;
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
+use netping_system::signals;
 
 use crate::probe::metrics::ServerSource;
 
@@ -92,11 +89,8 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // It ends by its drain timeout, and is gone already if these fail.
-        let _ = kill(
-            Pid::from_raw(self.child.id().cast_signed()),
-            Signal::SIGTERM,
-        );
+        // It ends by its drain timeout, and is gone already if the wait fails.
+        signals::terminate(self.child.id());
         let _ = self.child.wait();
     }
 }

@@ -80,7 +80,7 @@ impl Session {
     /// When two results have one file, or one cannot be written, before anything is measured.
     pub fn begin(output: &OutputArgs) -> Result<Self, Failed> {
         output.check()?;
-        environment::raise_open_files();
+        netping_system::limits::raise_open_files();
         let run = Run {
             schema_version: SCHEMA_VERSION,
             status: Status::Partial,

@@ -33,7 +33,7 @@ use netping_protocol::{
     tls::Negotiated,
 };
 use netping_results::bulk::BulkSettings;
-use procfs::process::Process;
+use netping_system::{cpu, process::own_resident_bytes};
 use tokio::{
     runtime::{Builder, LocalOptions, LocalRuntime},
     time,
@@ -44,7 +44,7 @@ use self::{
     stream::{Open, Opened, Spec},
 };
 use crate::{
-    clock::{self, Clock, Monotonic},
+    clock::{Clock, Monotonic},
     engine,
     error::StartError,
     interrupt::Interrupt,
@@ -272,9 +272,9 @@ impl Bench {
             self.warm = true;
         }
         let before = self.read_counters();
-        let cpu = clock::process_cpu();
+        let cpu = cpu::process_time();
         let times = runtime.block_on(self.transfer(size, clock, interrupt))?;
-        let cpu = clock::process_cpu().saturating_sub(cpu);
+        let cpu = cpu::process_time().saturating_sub(cpu);
         let server = before.and_then(|before| {
             before
                 .demand_until(&self.read_counters()?, 0)
@@ -289,7 +289,7 @@ impl Bench {
             gib_per_second: gib / times.whole,
             client_cpu_seconds_per_gib: Some(cpu.as_secs_f64() / gib),
             server_cpu_seconds_per_gib: server.as_ref().map(|server| server.cpu_seconds / gib),
-            client_resident_bytes: resident(),
+            client_resident_bytes: own_resident_bytes(),
             server_resident_bytes: server.and_then(|server| server.resident_bytes),
         })
     }
@@ -381,10 +381,4 @@ async fn watched<T>(
             }
         }
     }
-}
-
-/// This process's resident memory, in bytes.
-fn resident() -> Option<u64> {
-    let memory = Process::myself().and_then(|process| process.statm()).ok()?;
-    Some(memory.resident * procfs::page_size())
 }

@@ -1,11 +1,11 @@
-//! The machine's cores, and keeping a thread on one.
+//! CPU cores and thread pinning.
 
 use nix::{
     sched::{CpuSet, sched_getaffinity, sched_setaffinity},
     unistd::Pid,
 };
 
-/// The cores that this process may run on.
+/// Returns the cores that this process may run on.
 pub fn own() -> Vec<usize> {
     let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
     (0..CpuSet::count())
@@ -13,7 +13,7 @@ pub fn own() -> Vec<usize> {
         .collect()
 }
 
-/// Keeps the calling thread on one core. Where the system refuses, it may run anywhere, as without `--pin`.
+/// Pins the calling thread to one core. If the system refuses, the thread stays unpinned.
 pub fn pin(core: usize) {
     let mut set = CpuSet::new();
     if set.set(core).is_ok() {

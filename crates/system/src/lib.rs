@@ -1,0 +1,9 @@
+//! The operating system as client and servers need it: CPU time, cores, limits, signals and `/proc`.
+//!
+//! Linux only. Clocks that measure requests are not here: they belong to the code that measures.
+
+pub mod cores;
+pub mod cpu;
+pub mod limits;
+pub mod process;
+pub mod signals;
