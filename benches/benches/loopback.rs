@@ -13,7 +13,8 @@ use netping_benches::{plan, run, start_all};
 use netping_client::plan::Extent;
 use netping_protocol::{
     echopb::{EchoRequest, echo_client::EchoClient},
-    target::{Scheme, Target},
+    scheme::Scheme,
+    target::Target,
 };
 use netping_report::table::{Column, Table};
 use netping_results::format::nanos_as_micros;

@@ -10,10 +10,7 @@ use netping_client::{
     probe::metrics::ServerSource,
     transport::Kind,
 };
-use netping_protocol::{
-    secure::Connector,
-    target::{Scheme, Target},
-};
+use netping_protocol::{scheme::Scheme, secure::Connector, target::Target};
 use netping_serving::{Bind, CommonArgs, Listening, Service, Shutdown};
 
 /// Starts a server on a free port, on one worker where it has workers; it runs until the process ends.

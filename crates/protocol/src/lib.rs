@@ -5,7 +5,7 @@
 //! - [`payload`]: the bytes a request carries and the reply they must get; [`message`]: the one that is not only bytes;
 //! - [`secure`]: byte streams in the clear, in TLS ([`tls`]) or in Noise ([`psk`]), and their handshakes;
 //! - [`pki`], [`private`]: certificates made for a try, and files that hold keys;
-//! - [`target`]: the URLs that name a server and how to speak to it;
+//! - [`scheme`], [`target`]: the table of URL schemes, and the URLs of servers;
 //! - [`echopb`], [`hello`], [`grpc_bench`]: the gRPC schemas of `proto/`.
 //!
 //! Nothing here measures, prints or opens a connection.
@@ -17,6 +17,7 @@ pub mod payload;
 pub mod pki;
 pub mod private;
 pub mod psk;
+pub mod scheme;
 pub mod secure;
 pub mod session;
 pub mod target;

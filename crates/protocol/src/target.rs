@@ -1,176 +1,75 @@
-//! The URLs that name a server and how to speak to it.
+//! Target URLs: which server to measure and how to speak to it.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
 use url::{Host, Position, Url};
 
-/// The port of each server unless it is told another.
-pub mod port {
-    /// `netping-server-threads`.
-    pub const THREADS: u16 = 8003;
-    /// `netping-server-tokio`, and `tcp://` URLs without a port.
-    pub const TOKIO: u16 = 8004;
-    /// `netping-server-grpc`, and `grpc://` URLs without a port.
-    pub const GRPC: u16 = 8005;
-    /// `netping-server-quic` (UDP), and `quic://` URLs without a port.
-    pub const QUIC: u16 = 8006;
-    /// `netping-proxy`.
-    pub const PROXY: u16 = 8010;
-    /// `http://` URLs without a port.
-    pub const HTTP: u16 = 80;
-    /// `https://` URLs without a port.
-    pub const HTTPS: u16 = 443;
-    /// A server's metrics are this far above its own port.
-    pub const METRICS_OFFSET: u16 = 1000;
-}
-
-/// How a target is spoken to: a URL's scheme.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scheme {
-    /// `tcp://`: lines or frames on a TCP connection.
-    Tcp,
-    /// `tcp+tls://`: the same in TLS.
-    TcpTls,
-    /// `tcp+psk://`: the same in Noise, with a pre-shared key.
-    TcpPsk,
-    /// `grpc://`: gRPC on HTTP/2 in clear text.
-    Grpc,
-    /// `grpc+tls://`: gRPC on HTTP/2 in TLS.
-    GrpcTls,
-    /// `quic://`: frames on streams of a QUIC connection.
-    Quic,
-    /// `http://`: `GET` from any HTTP server, in clear text.
-    Http,
-    /// `https://`: the same in TLS.
-    Https,
-}
-
-/// What a scheme puts its bytes into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Security {
-    /// Nothing.
-    Plain,
-    /// TLS, also as part of QUIC.
-    Tls,
-    /// Noise, with a pre-shared key.
-    Psk,
-}
-
-impl Scheme {
-    /// Every scheme there is.
-    pub const ALL: [Self; 8] = [
-        Self::Tcp,
-        Self::TcpTls,
-        Self::TcpPsk,
-        Self::Grpc,
-        Self::GrpcTls,
-        Self::Quic,
-        Self::Http,
-        Self::Https,
-    ];
-
-    /// As it stands in a URL.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::TcpTls => "tcp+tls",
-            Self::TcpPsk => "tcp+psk",
-            Self::Grpc => "grpc",
-            Self::GrpcTls => "grpc+tls",
-            Self::Quic => "quic",
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-
-    /// The port of a URL that has none.
-    pub fn default_port(self) -> u16 {
-        match self {
-            Self::Tcp | Self::TcpTls | Self::TcpPsk => port::TOKIO,
-            Self::Grpc | Self::GrpcTls => port::GRPC,
-            Self::Quic => port::QUIC,
-            Self::Http => port::HTTP,
-            Self::Https => port::HTTPS,
-        }
-    }
-
-    /// Whether it is plain HTTP, as any web server speaks it.
-    pub fn is_http(self) -> bool {
-        matches!(self, Self::Http | Self::Https)
-    }
-
-    /// What it puts its bytes into.
-    pub fn security(self) -> Security {
-        match self {
-            Self::Tcp | Self::Grpc | Self::Http => Security::Plain,
-            Self::TcpTls | Self::GrpcTls | Self::Quic | Self::Https => Security::Tls,
-            Self::TcpPsk => Security::Psk,
-        }
-    }
-}
+use crate::scheme::Scheme;
 
 /// A server to measure. Its text form is a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// How to speak to it.
+    /// How the server is spoken to.
     pub scheme: Scheme,
-    /// A name or an address.
+    /// Name or address of the server.
     pub host: Host,
-    /// Its port.
+    /// Port of the server.
     pub port: u16,
-    /// What to get there, with its query, as it stands in a request; empty for all but HTTP.
+    /// Path and query as they stand in an HTTP request; empty for other protocols.
     pub path: String,
 }
 
-/// Why a text is no target.
+/// The text is not a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// Not a URL at all.
+    /// It is not a URL.
     #[error(
         "'{text}' is not a URL ({reason}); a target looks like tcp://HOST:PORT or grpc://HOST:PORT"
     )]
     Url {
-        /// What was given.
+        /// The text.
         text: String,
-        /// What the parser says.
+        /// The parser's reason.
         reason: String,
     },
-    /// A scheme that netping does not speak.
+    /// netping does not speak its scheme.
     #[error("'{text}': unknown scheme '{scheme}'; the schemes are {}", schemes())]
     Scheme {
-        /// What was given.
+        /// The text.
         text: String,
         /// Its scheme.
         scheme: String,
     },
-    /// A part that a target has no use for.
+    /// It has a part that targets of its scheme do not have.
     #[error("'{text}': a {scheme}:// target is only {form}, without {part}")]
     Extra {
-        /// What was given.
+        /// The text.
         text: String,
         /// Its scheme.
         scheme: &'static str,
-        /// What such a target consists of.
+        /// Parts of such a target.
         form: &'static str,
-        /// The part too many.
+        /// The superfluous part.
         part: &'static str,
     },
-    /// No host.
+    /// It has no host.
     #[error("'{text}' names no host; a target looks like tcp://HOST:PORT")]
     NoHost {
-        /// What was given.
+        /// The text.
         text: String,
     },
 }
 
 fn schemes() -> String {
-    Scheme::ALL
+    let names: Vec<_> = Scheme::ALL
+        .iter()
         .map(|scheme| format!("{}://", scheme.as_str()))
-        .join(", ")
+        .collect();
+    names.join(", ")
 }
 
 impl Target {
-    /// The same target at one of its addresses.
+    /// Returns the same target at one of its addresses.
     #[must_use]
     pub fn at(&self, address: IpAddr) -> Self {
         let host = match address {
@@ -183,7 +82,7 @@ impl Target {
         }
     }
 
-    /// `HOST:PORT`, as an address to connect to or as an HTTP authority.
+    /// Returns `HOST:PORT`, as an address to connect to or as an HTTP authority.
     pub fn authority(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
@@ -212,7 +111,8 @@ impl FromStr for Target {
             reason: error.to_string(),
         })?;
         let scheme = Scheme::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|scheme| scheme.as_str() == url.scheme())
             .ok_or_else(|| TargetError::Scheme {
                 text: owned(),
@@ -222,7 +122,7 @@ impl FromStr for Target {
             .host_str()
             .filter(|host| !host.is_empty())
             .ok_or_else(|| TargetError::NoHost { text: owned() })?;
-        // For schemes that the URL standard does not know, a host is opaque: `127.0.0.1` would stay a name.
+        // The URL standard keeps hosts of unknown schemes opaque: `127.0.0.1` would stay a name.
         let host = Host::parse(name).map_err(|error| TargetError::Url {
             text: owned(),
             reason: error.to_string(),
@@ -269,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_name_targets() {
+    fn a_url_names_a_target() {
         let target: Target = "tcp://127.0.0.1:9000".parse().unwrap();
         assert_eq!(target.scheme, Scheme::Tcp);
         assert_eq!(target.to_string(), "tcp://127.0.0.1:9000");
@@ -283,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn http_targets_name_what_to_get() {
+    fn an_http_target_has_a_path() {
         let target: Target = "http://h:8080/10k.bin?x=1".parse().unwrap();
         assert_eq!(
             (target.scheme, target.port, &*target.path),
@@ -305,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target_says_what_one_looks_like() {
+    fn a_wrong_target_gets_an_error_that_shows_a_right_one() {
         let error = |text: &str| text.parse::<Target>().unwrap_err().to_string();
         assert!(error("localhost").contains("tcp://HOST:PORT"));
         assert!(error("udp://h:1").contains("tcp+psk://, grpc://"));

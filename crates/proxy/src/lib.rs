@@ -8,8 +8,8 @@ use std::{io, num::NonZeroU16, pin::pin, sync::Arc, time::Duration};
 use clap::Parser;
 use humantime::parse_duration;
 use netping_protocol::{
+    scheme::{Scheme, port},
     secure::{Acceptor, Stream},
-    target::{Scheme, port},
 };
 use netping_serving::{
     Accepts, Chassis, CommonArgs, Guard, Listening, Profile, RuntimeArgs, Service, Shutdown,

@@ -11,9 +11,8 @@ use netping_protocol::{
     echopb::echo_server::EchoServer,
     grpc_bench::data_service_server::DataServiceServer,
     hello::hello_server::HelloServer,
+    scheme::{Scheme, port},
     secure::Acceptor,
-    target::{Scheme, port},
-    tls::ALPN_H2,
 };
 use netping_serving::{
     Accepts, Chassis, CommonArgs, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError,
@@ -113,7 +112,7 @@ const PREFACE: u64 = 24;
 /// # Errors
 /// When the system refuses a thread, a runtime or a socket, or a key's file is of no use.
 pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
-    let tls = args.tls.config(&[ALPN_H2])?;
+    let tls = args.tls.config(Scheme::GrpcTls.alpn())?;
     let acceptor = tls.map_or(Acceptor::Plain, |config| Acceptor::Tls(Arc::new(config)));
     // A GOAWAY is HTTP/2's goodbye: connections are not cut for the drain.
     let profile = Profile {

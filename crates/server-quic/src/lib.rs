@@ -6,9 +6,8 @@ use std::{io, net::UdpSocket, sync::Arc};
 
 use clap::Parser;
 use netping_protocol::{
+    scheme::{Scheme, port},
     session::Limits,
-    target::{Scheme, port},
-    tls::ALPN_NETPING,
 };
 use netping_serving::{
     Chassis, CommonArgs, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError, TlsArgs,
@@ -131,7 +130,7 @@ pub fn serve(
 }
 
 fn config(args: &Args) -> Result<ServerConfig, StartError> {
-    let Some(tls) = args.tls.config(&[ALPN_NETPING])? else {
+    let Some(tls) = args.tls.config(Scheme::Quic.alpn())? else {
         let reason = "QUIC is always encrypted: give --tls-cert and --tls-key, or --tls-self-signed for a quick try";
         return Err(StartError::Flags(reason.to_owned()));
     };

@@ -10,9 +10,9 @@ use std::{
 use bytes::BytesMut;
 use clap::Parser;
 use netping_protocol::{
+    scheme::{Scheme, port},
     secure,
     session::{GOODBYE, Limits, Session, Violation},
-    target::{Scheme, port},
 };
 use netping_serving::{
     Chassis, CommonArgs, Connection, Listening, Profile, Service, Shutdown, StartError, StreamArgs,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use clap::Parser;
 use netping_protocol::{
+    scheme::{Scheme, port},
     session::Session,
-    target::{Scheme, port},
 };
 use netping_serving::{
     Accepts, Chassis, CommonArgs, Listening, Profile, RuntimeArgs, SecureArgs, Service, Shutdown,

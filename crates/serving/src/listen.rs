@@ -6,7 +6,7 @@ use std::{
     os::fd::AsFd,
 };
 
-use netping_protocol::{psk::KeyError, target::port, tls::TlsError};
+use netping_protocol::{psk::KeyError, scheme::port, tls::TlsError};
 use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::options::{CommonArgs, MetricsAddress};

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, io::IsTerminal, net::TcpListener, process::ExitCode};
 
 use clap::Parser;
-use netping_protocol::target::Scheme;
+use netping_protocol::scheme::Scheme;
 
 use crate::{
     listen::{Bind, Listening, StartError},

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use netping_measure::bulk::Direction;
-use netping_protocol::target::{Scheme, Target};
+use netping_protocol::{scheme::Protocol, target::Target};
 use netping_results::{bulk::BulkSettings, format};
 
 use super::{ByteRange, OutputArgs, PlanError, SecureArgs, UsageError, request::positive};
@@ -219,7 +219,7 @@ impl BulkArgs {
                 "bulk streams do not go over {scheme}://; use tcp://, grpc:// or quic://"
             )));
         }
-        if self.frame.is_some() && !matches!(target.scheme, Scheme::Grpc | Scheme::GrpcTls) {
+        if self.frame.is_some() && target.scheme.protocol() != Protocol::Grpc {
             return Err(usage(format!(
                 "--frame is for grpc://: over {scheme}:// there are no HTTP/2 frames"
             )));
@@ -229,7 +229,7 @@ impl BulkArgs {
                 "--frame is for what the client takes: for --direction up, use the server's --http2-frame",
             ));
         }
-        let has_own_window = matches!(target.scheme, Scheme::Grpc | Scheme::GrpcTls | Scheme::Quic);
+        let has_own_window = matches!(target.scheme.protocol(), Protocol::Grpc | Protocol::Quic);
         if self.direction == Way::Up && self.window.is_some() && has_own_window {
             return Err(usage(format!(
                 "--window is for what the client takes: for --direction up over {scheme}://, use the server's \

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use netping_protocol::target::{Scheme, Target};
+use netping_protocol::{scheme::Protocol, target::Target};
 use netping_system::cores;
 
 use super::{OutputArgs, PlanError, Range, SecureArgs, UsageError};
@@ -81,12 +81,12 @@ impl LadderArgs {
         server: &ServerSource,
         secure: &SecureArgs,
     ) -> Result<(Plan, Vec<Plan>), PlanError> {
-        let kind = match target.scheme {
-            Scheme::Tcp | Scheme::TcpTls | Scheme::TcpPsk => Kind::Line,
-            Scheme::Grpc | Scheme::GrpcTls => Kind::GrpcH2,
-            Scheme::Quic => Kind::Quic,
+        let kind = match target.scheme.protocol() {
+            Protocol::Tcp => Kind::Line,
+            Protocol::Grpc => Kind::GrpcH2,
+            Protocol::Quic => Kind::Quic,
             // No rung is a web server.
-            Scheme::Http | Scheme::Https => Kind::Http1,
+            Protocol::Http => Kind::Http1,
         };
         let lengths = self.lengths();
         let base = Plan {
@@ -105,7 +105,7 @@ impl LadderArgs {
             let callers = u32::try_from(callers)
                 .map_err(|_| UsageError(format!("{callers} callers are too many")))?;
             let callers = callers as usize;
-            let connections = if kind.multiplexes() {
+            let connections = if target.scheme.shares_connections() {
                 callers.min(MOST_SHARED_CONNECTIONS)
             } else {
                 callers

@@ -7,8 +7,9 @@ use humantime::parse_duration;
 use netping_protocol::{
     frame::{self, Reply},
     line, message,
+    scheme::{Protocol, Scheme},
     secure::Connector,
-    target::{Scheme, Target},
+    target::Target,
     tls::ALPN_H2,
 };
 
@@ -101,7 +102,7 @@ impl RequestArgs {
     /// # Errors
     /// [`UsageError`].
     pub fn check(&self, targets: &[Target]) -> Result<(), UsageError> {
-        let is_grpc = |target: &Target| matches!(target.scheme, Scheme::Grpc | Scheme::GrpcTls);
+        let is_grpc = |target: &Target| target.scheme.protocol() == Protocol::Grpc;
         if self.grpc_client != GrpcClient::H2 && !targets.iter().any(is_grpc) {
             return Err(UsageError(
                 "--grpc-client is for grpc:// and grpc+tls://, and no target is one".to_owned(),
@@ -151,28 +152,28 @@ impl RequestArgs {
                 frame::DEFAULT_MAX
             )));
         }
-        Ok(match scheme {
-            Scheme::Http | Scheme::Https => self.http_kind(scheme)?,
+        Ok(match scheme.protocol() {
+            Protocol::Http => self.http_kind(scheme)?,
             // gRPC is always on HTTP/2.
-            Scheme::Tcp | Scheme::TcpTls | Scheme::TcpPsk | Scheme::Quic if self.http2 => {
+            Protocol::Tcp | Protocol::Quic if self.http2 => {
                 let scheme = scheme.as_str();
                 return Err(UsageError(format!(
                     "--http2 is for http:// and https://: there is no HTTP in {scheme}://"
                 )));
             }
-            Scheme::Tcp | Scheme::TcpTls | Scheme::TcpPsk => self.tcp_kind()?,
-            Scheme::Quic if self.framing == Some(Framing::Line) => {
+            Protocol::Tcp => self.tcp_kind()?,
+            Protocol::Quic if self.framing == Some(Framing::Line) => {
                 return Err(UsageError(
                     "QUIC streams carry frames only: leave out --framing line".to_owned(),
                 ));
             }
-            Scheme::Quic => Kind::Quic,
-            Scheme::Grpc | Scheme::GrpcTls if self.response == Some(0) => {
+            Protocol::Quic => Kind::Quic,
+            Protocol::Grpc if self.response == Some(0) => {
                 return Err(UsageError(
                     "over gRPC a reply of 0 bytes cannot be asked for; use 1 or more".to_owned(),
                 ));
             }
-            Scheme::Grpc | Scheme::GrpcTls => match self.grpc_client {
+            Protocol::Grpc => match self.grpc_client {
                 GrpcClient::H2 => Kind::GrpcH2,
                 GrpcClient::Tonic => Kind::GrpcTonic,
             },

@@ -8,9 +8,10 @@ use std::{
 use clap::{Args, ValueEnum};
 use netping_protocol::{
     psk::Key,
+    scheme::Encryption,
     secure::Connector,
-    target::{Scheme, Security, Target},
-    tls::{self, ALPN_H2, ALPN_HTTP1, ALPN_NETPING, CipherSuite, ClientOptions},
+    target::Target,
+    tls::{self, CipherSuite, ClientOptions},
 };
 
 use super::{PlanError, UsageError};
@@ -94,24 +95,28 @@ impl SecureArgs {
     /// [`UsageError`].
     pub fn check(&self, targets: &[Target]) -> Result<(), UsageError> {
         let given = [
-            ("--tls-ca", self.tls_ca.is_some(), Security::Tls),
-            ("--tls-insecure", self.tls_insecure, Security::Tls),
-            ("--tls-cert", self.tls_cert.is_some(), Security::Tls),
-            ("--tls-resume", self.tls_resume == Resume::On, Security::Tls),
-            ("--tls-cipher", self.tls_cipher.is_some(), Security::Tls),
-            ("--psk-file", self.psk_file.is_some(), Security::Psk),
+            ("--tls-ca", self.tls_ca.is_some(), Encryption::Tls),
+            ("--tls-insecure", self.tls_insecure, Encryption::Tls),
+            ("--tls-cert", self.tls_cert.is_some(), Encryption::Tls),
+            (
+                "--tls-resume",
+                self.tls_resume == Resume::On,
+                Encryption::Tls,
+            ),
+            ("--tls-cipher", self.tls_cipher.is_some(), Encryption::Tls),
+            ("--psk-file", self.psk_file.is_some(), Encryption::Psk),
         ];
-        let useless = |security: Security| {
+        let useless = |encryption: Encryption| {
             targets
                 .iter()
-                .all(|target| target.scheme.security() != security)
+                .all(|target| target.scheme.encryption() != encryption)
         };
         match given
             .into_iter()
-            .find(|(_, given, security)| *given && useless(*security))
+            .find(|(_, given, encryption)| *given && useless(*encryption))
         {
             None => Ok(()),
-            Some((flag, _, Security::Psk)) => Err(UsageError(format!(
+            Some((flag, _, Encryption::Psk)) => Err(UsageError(format!(
                 "{flag} is for tcp+psk://, and no target is one"
             ))),
             Some((flag, ..)) => Err(UsageError(format!(
@@ -125,13 +130,7 @@ impl SecureArgs {
     /// # Errors
     /// [`PlanError`].
     pub fn connector(&self, target: &Target) -> Result<(Connector, Trust), PlanError> {
-        let alpn: &[&[u8]] = match target.scheme {
-            Scheme::GrpcTls => &[ALPN_H2],
-            Scheme::Quic => &[ALPN_NETPING],
-            Scheme::Https => &[ALPN_H2, ALPN_HTTP1],
-            _ => &[],
-        };
-        self.connector_offering(target, alpn)
+        self.connector_offering(target, target.scheme.alpn())
     }
 
     /// The same, with these application protocols for the server to choose from.
@@ -143,9 +142,9 @@ impl SecureArgs {
         target: &Target,
         alpn: &[&[u8]],
     ) -> Result<(Connector, Trust), PlanError> {
-        match target.scheme.security() {
-            Security::Plain => Ok((Connector::Plain, Trust::default())),
-            Security::Tls => {
+        match target.scheme.encryption() {
+            Encryption::None => Ok((Connector::Plain, Trust::default())),
+            Encryption::Tls => {
                 let config = tls::client(&self.options(), alpn)?;
                 let connector = Connector::Tls(Arc::new(config), tls::server_name(&target.host)?);
                 let trust = Trust {
@@ -154,7 +153,7 @@ impl SecureArgs {
                 };
                 Ok((connector, trust))
             }
-            Security::Psk => {
+            Encryption::Psk => {
                 let path = self.psk_file.as_ref().ok_or_else(|| {
                     UsageError(format!(
                         "{target} needs the key that it shares with the server: --psk-file FILE"

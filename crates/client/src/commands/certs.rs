@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context;
-use netping_protocol::{pki::PkiError, target::port};
+use netping_protocol::{pki::PkiError, scheme::port};
 
 use super::Failed;
 use crate::{

@@ -6,7 +6,7 @@ use std::{
 };
 
 use netping_measure::cost::ServerDemand;
-use netping_protocol::target::{Target, port};
+use netping_protocol::{scheme::port, target::Target};
 use netping_system::process::{ProcError, Usage};
 
 /// The most that reading a server's metrics may take.

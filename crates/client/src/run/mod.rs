@@ -18,7 +18,7 @@ use std::{
 
 use anyhow::Context;
 use netping_measure::{error_kind::ErrorKind, status::Status};
-use netping_protocol::target::Scheme;
+use netping_protocol::scheme::Scheme;
 use netping_results::{
     connect::ChannelSecurity,
     format,

@@ -28,8 +28,9 @@ use std::{rc::Rc, time::Duration};
 use futures_util::future::try_join_all;
 use netping_measure::{bulk::BulkRun, error_kind::ErrorKind};
 use netping_protocol::{
+    scheme::{Protocol, Scheme},
     secure::Connector,
-    target::{Scheme, Target},
+    target::Target,
     tls::Negotiated,
 };
 use netping_results::bulk::BulkSettings;
@@ -66,13 +67,10 @@ const STALE: u64 = 60_000_000_000;
 const GIB: f64 = (1_u64 << 30) as f64;
 
 /// The transports that carry bulk streams. A new one is a file here and a line in this table.
-const CARRIERS: [(Scheme, Open); 6] = [
-    (Scheme::Tcp, tcp::open),
-    (Scheme::TcpTls, tcp::open),
-    (Scheme::TcpPsk, tcp::open),
-    (Scheme::Quic, quic::open),
-    (Scheme::Grpc, grpc::open),
-    (Scheme::GrpcTls, grpc::open),
+const CARRIERS: [(Protocol, Open); 3] = [
+    (Protocol::Tcp, tcp::open),
+    (Protocol::Quic, quic::open),
+    (Protocol::Grpc, grpc::open),
 ];
 
 /// Whether a target of this scheme can carry bulk streams.
@@ -83,7 +81,7 @@ pub fn is_carried(scheme: Scheme) -> bool {
 fn carrier(scheme: Scheme) -> Option<Open> {
     CARRIERS
         .into_iter()
-        .find(|(own, _)| *own == scheme)
+        .find(|(own, _)| *own == scheme.protocol())
         .map(|(_, open)| open)
 }
 
