@@ -7,16 +7,16 @@ use std::hint::black_box;
 use bytes::BytesMut;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use netping_protocol::{
+    codec::{Codec, Limits},
     frame::{MAGIC, Reply},
     payload::Exchange,
-    session::{Limits, Session},
 };
 
 const LENGTHS: [usize; 3] = [4, 581, 64 << 10];
 
-fn sessions(c: &mut Criterion) {
+fn codecs(c: &mut Criterion) {
     for (form, magic) in [("line", &b""[..]), ("frame", &MAGIC)] {
-        let mut group = c.benchmark_group(format!("session/{form}"));
+        let mut group = c.benchmark_group(format!("codec/{form}"));
         for length in LENGTHS {
             let exchange = Exchange::new(0, length, Reply::Echo);
             let request = if form == "line" {
@@ -24,14 +24,14 @@ fn sessions(c: &mut Criterion) {
             } else {
                 exchange.frame()
             };
-            let mut session = Session::new(Limits::default());
+            let mut codec = Codec::new(Limits::default());
             let (mut input, mut output) = (BytesMut::from(magic), BytesMut::new());
             group.throughput(Throughput::Bytes(length as u64));
             group.bench_function(BenchmarkId::from_parameter(length), |b| {
                 b.iter(|| {
                     input.extend_from_slice(black_box(request));
-                    while let Ok(Some(request)) = session.next(&mut input) {
-                        session
+                    while let Ok(Some(request)) = codec.next(&mut input) {
+                        codec
                             .reply(&request, &mut output)
                             .expect("an echo cannot fail");
                     }
@@ -57,5 +57,5 @@ fn exchanges(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, sessions, exchanges);
+criterion_group!(benches, codecs, exchanges);
 criterion_main!(benches);

@@ -1,25 +1,27 @@
 //! What netping puts on the wire, shared by the servers and the client.
 //!
 //! - [`mod@line`] and [`frame`]: the two encodings of a request and its reply on a byte stream;
-//! - [`session`]: a server's side of such a stream, without any socket;
+//! - [`codec`]: a server's side of such a stream, without any socket;
 //! - [`payload`]: the bytes a request carries and the reply they must get; [`message`]: the one that is not only bytes;
 //! - [`secure`]: byte streams in the clear, in TLS ([`tls`]) or in Noise ([`psk`]), and their handshakes;
-//! - [`pki`], [`private`]: certificates made for a try, and files that hold keys;
+//! - [`pki`], [`secret_file`]: certificates made for a try, and files that hold keys;
 //! - [`scheme`], [`target`]: the table of URL schemes, and the URLs of servers;
 //! - [`echopb`], [`hello`], [`grpc_bench`]: the gRPC schemas of `proto/`.
 //!
 //! Nothing here measures, prints or opens a connection.
 
+pub mod codec;
 pub mod frame;
 pub mod line;
 pub mod message;
 pub mod payload;
 pub mod pki;
-pub mod private;
+
 pub mod psk;
 pub mod scheme;
+pub mod secret_file;
 pub mod secure;
-pub mod session;
+
 pub mod target;
 pub mod tls;
 

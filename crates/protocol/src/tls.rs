@@ -31,7 +31,7 @@ use rustls::{
 
 use crate::{
     pki,
-    private::{self, PrivateFileError},
+    secret_file::{self, SecretFileError},
 };
 
 pub use rustls::{CipherSuite, ClientConfig, ServerConfig};
@@ -70,7 +70,7 @@ pub enum TlsError {
     },
     /// A private key's file that could not be read, or that others can read.
     #[error(transparent)]
-    Private(#[from] PrivateFileError),
+    Private(#[from] SecretFileError),
     /// A file without what it should hold.
     #[error("{} holds no {what} in PEM form; `netping certs` makes some", path.display())]
     Empty {
@@ -117,7 +117,7 @@ impl Identity {
     /// [`TlsError`].
     pub fn read(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = read_certificates(certificates)?;
-        let key_text = private::read(key, LONGEST_KEY)?;
+        let key_text = secret_file::read(key, LONGEST_KEY)?;
         let key = PrivateKeyDer::from_pem_slice(&key_text).map_err(|_| TlsError::Empty {
             path: key.to_owned(),
             what: "private key",

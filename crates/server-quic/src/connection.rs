@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use netping_protocol::session::{Limits, Session};
+use netping_protocol::codec::{Codec, Limits};
 use netping_serving::{Chassis, Connection, Guard, echo};
 use quinn::{RecvStream, SendStream, VarInt};
 use tokio::{
@@ -75,7 +75,7 @@ impl Peer {
 
 async fn serve_stream(mut stream: Stream, limits: Limits, chassis: Chassis) {
     let connection = Arc::clone(&stream.connection);
-    echo(&mut stream, Session::frames(limits), &connection, &chassis).await;
+    echo(&mut stream, Codec::frames(limits), &connection, &chassis).await;
     // A client that has gone does not wait for it.
     let _ = stream.send.finish();
     let _ = stream.send.stopped().await;

@@ -6,8 +6,8 @@ use std::{io, net::UdpSocket, sync::Arc};
 
 use clap::Parser;
 use netping_protocol::{
+    codec::Limits,
     scheme::{Scheme, port},
-    session::Limits,
 };
 use netping_serving::{
     Chassis, CommonArgs, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError, TlsArgs,

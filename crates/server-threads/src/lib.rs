@@ -10,9 +10,9 @@ use std::{
 use bytes::BytesMut;
 use clap::Parser;
 use netping_protocol::{
+    codec::{Codec, LINGER, Limits, Violation},
     scheme::{Scheme, port},
     secure,
-    session::{GOODBYE, Limits, Session, Violation},
 };
 use netping_serving::{
     Chassis, CommonArgs, Connection, Listening, Profile, Service, Shutdown, StartError, StreamArgs,
@@ -138,7 +138,7 @@ struct Peer {
 impl Peer {
     /// Serves the connection to its end, and counts what was wrong with it.
     fn serve(&mut self, limits: Limits) {
-        let mut session = Session::new(limits);
+        let mut codec = Codec::new(limits);
         let mut input = BytesMut::new();
         if let Err(error) = self.shake_hands() {
             tracing::debug!(peer = ?self.address(), "handshake: {error}");
@@ -148,9 +148,9 @@ impl Peer {
             // The alert that says why has been sent.
             return self.wait_for_end();
         }
-        match self.echo(&mut session, &mut input) {
+        match self.echo(&mut codec, &mut input) {
             Ok(()) => {
-                if session.is_mid_request(&input) {
+                if codec.is_mid_request(&input) {
                     self.chassis.count_error("eof_in_request");
                 }
                 // A peer in TLS is to know that nothing was cut off; one that is gone does not care.
@@ -180,14 +180,14 @@ impl Peer {
         Ok(())
     }
 
-    fn echo(&mut self, session: &mut Session, input: &mut BytesMut) -> io::Result<()> {
+    fn echo(&mut self, codec: &mut Codec, input: &mut BytesMut) -> io::Result<()> {
         self.stream.set_nonblocking(self.busy)?;
         let effort = self.chassis.effort();
         let mut output = BytesMut::new();
         let mut chunk = [0; CHUNK];
         let mut large = Vec::new();
         loop {
-            // The session has made room for what it knows to come.
+            // The codec has made room for what it knows to come.
             let buffer = if input.capacity() - input.len() < LONG {
                 &mut chunk[..]
             } else {
@@ -200,14 +200,14 @@ impl Peer {
             }
             input.extend_from_slice(&buffer[..read]);
             loop {
-                let request = match session.next(input) {
+                let request = match codec.next(input) {
                     Ok(Some(request)) => request,
                     Ok(None) => break,
-                    Err(violation) => return self.refuse(session, input, output, &violation),
+                    Err(violation) => return self.refuse(codec, input, output, &violation),
                 };
                 effort.spend_blocking();
-                if let Err(violation) = session.reply(&request, &mut output) {
-                    return self.refuse(session, input, output, &violation);
+                if let Err(violation) = codec.reply(&request, &mut output) {
+                    return self.refuse(codec, input, output, &violation);
                 }
                 // Before the reply leaves, so that whoever has the reply finds it counted.
                 self.connection.count_requests(1);
@@ -226,14 +226,14 @@ impl Peer {
     /// Tells the peer what it did against the protocol, and closes.
     fn refuse(
         &mut self,
-        session: &Session,
+        codec: &Codec,
         input: &mut BytesMut,
         mut output: BytesMut,
         violation: &Violation,
     ) -> io::Result<()> {
         tracing::debug!(peer = ?self.address(), "closing a connection: {violation}");
         self.chassis.count_error(violation.kind());
-        session.refuse(violation, &mut output);
+        codec.refuse(violation, &mut output);
         input.clear();
         self.stream.set_nonblocking(false)?;
         self.write_all(&output)?;
@@ -256,7 +256,7 @@ impl Peer {
         let wait = || {
             self.stream.set_nonblocking(false)?;
             self.stream.shutdown(std::net::Shutdown::Write)?;
-            self.stream.set_read_timeout(Some(GOODBYE))?;
+            self.stream.set_read_timeout(Some(LINGER))?;
             io::copy(&mut (&*self.stream).take(GOODBYE_BYTES), &mut io::sink())
         };
         // A time-out or a reset ends it as well as the end of the stream does.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use clap::Parser;
 use netping_protocol::{
+    codec::Codec,
     scheme::{Scheme, port},
-    session::Session,
 };
 use netping_serving::{
     Accepts, Chassis, CommonArgs, Listening, Profile, RuntimeArgs, SecureArgs, Service, Shutdown,
@@ -81,7 +81,7 @@ pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Resu
                     let chassis = chassis.clone();
                     let connection = Arc::clone(stream.connection());
                     tokio::spawn(async move {
-                        echo(&mut stream, Session::new(limits), &connection, &chassis).await;
+                        echo(&mut stream, Codec::new(limits), &connection, &chassis).await;
                         if says_goodbye {
                             // A peer in TLS is to know that nothing was cut off; one that is gone does not care.
                             let _ = stream.shutdown().await;

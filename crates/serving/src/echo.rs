@@ -4,8 +4,8 @@ use std::io;
 
 use bytes::BytesMut;
 use netping_protocol::{
+    codec::{Codec, LINGER, Violation},
     secure,
-    session::{GOODBYE, Session, Violation},
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -21,17 +21,13 @@ const CHUNK: usize = 64 << 10;
 const BUFFER: usize = 4 << 10;
 
 /// Serves one stream to its end, and counts its requests on `connection` and what was wrong on `chassis`.
-pub async fn echo<S>(
-    stream: &mut S,
-    mut session: Session,
-    connection: &Connection,
-    chassis: &Chassis,
-) where
+pub async fn echo<S>(stream: &mut S, mut codec: Codec, connection: &Connection, chassis: &Chassis)
+where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut input = BytesMut::with_capacity(BUFFER);
-    match answer(stream, &mut session, &mut input, connection, chassis).await {
-        Ok(()) if session.is_mid_request(&input) => chassis.count_error("eof_in_request"),
+    match answer(stream, &mut codec, &mut input, connection, chassis).await {
+        Ok(()) if codec.is_mid_request(&input) => chassis.count_error("eof_in_request"),
         Ok(()) => {}
         // The warden has counted why.
         Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -48,7 +44,7 @@ pub async fn echo<S>(
 
 async fn answer<S>(
     stream: &mut S,
-    session: &mut Session,
+    codec: &mut Codec,
     input: &mut BytesMut,
     connection: &Connection,
     chassis: &Chassis,
@@ -60,17 +56,17 @@ where
     let mut output = BytesMut::with_capacity(BUFFER);
     loop {
         loop {
-            let request = match session.next(input) {
+            let request = match codec.next(input) {
                 Ok(Some(request)) => request,
                 Ok(None) => break,
                 Err(violation) => {
-                    refuse(stream, session, input, output, &violation, chassis).await;
+                    refuse(stream, codec, input, output, &violation, chassis).await;
                     return Ok(());
                 }
             };
             effort.spend().await;
-            if let Err(violation) = session.reply(&request, &mut output) {
-                refuse(stream, session, input, output, &violation, chassis).await;
+            if let Err(violation) = codec.reply(&request, &mut output) {
+                refuse(stream, codec, input, output, &violation, chassis).await;
                 return Ok(());
             }
             // Before the reply leaves, so that whoever has the reply finds it counted.
@@ -102,7 +98,7 @@ where
 /// Tells the peer what it did against the protocol, and closes.
 async fn refuse<S>(
     stream: &mut S,
-    session: &Session,
+    codec: &Codec,
     input: &mut BytesMut,
     mut output: BytesMut,
     violation: &Violation,
@@ -112,7 +108,7 @@ async fn refuse<S>(
 {
     tracing::debug!("closing a connection: {violation}");
     chassis.count_error(violation.kind());
-    session.refuse(violation, &mut output);
+    codec.refuse(violation, &mut output);
     goodbye(stream, &output).await;
     input.clear();
 }
@@ -128,5 +124,5 @@ pub(crate) async fn goodbye<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, w
         io::Result::Ok(())
     };
     // Whatever ends it, the connection is done.
-    let _ = time::timeout(GOODBYE, goodbye).await;
+    let _ = time::timeout(LINGER, goodbye).await;
 }

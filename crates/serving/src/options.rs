@@ -7,10 +7,10 @@ use std::{
 use clap::{Args, ValueEnum};
 use humantime::parse_duration;
 use netping_protocol::{
+    codec::Limits,
     frame, line,
     psk::Key,
     secure::Acceptor,
-    session::Limits,
     tls::{self, Identity, ServerConfig},
 };
 

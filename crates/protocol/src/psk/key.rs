@@ -8,7 +8,7 @@ use std::{
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 
 use super::NoiseError;
-use crate::private::{self, PrivateFileError};
+use crate::secret_file::{self, SecretFileError};
 
 /// The length of a [`Key`], in bytes.
 pub const KEY_LENGTH: usize = 32;
@@ -24,7 +24,7 @@ impl Key {
     /// A [`KeyError`] if the file cannot be read, is open to others, or has another length.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         // One byte more than a key has shows a file that is too long.
-        let bytes = private::read(path, KEY_LENGTH + 1)?;
+        let bytes = secret_file::read(path, KEY_LENGTH + 1)?;
         <[u8; KEY_LENGTH]>::try_from(bytes)
             .map(Self)
             .map_err(|_| KeyError::Length(path.to_owned()))
@@ -62,7 +62,7 @@ impl fmt::Debug for Key {
 pub enum KeyError {
     /// It cannot be read, or others can read it.
     #[error(transparent)]
-    File(#[from] PrivateFileError),
+    File(#[from] SecretFileError),
     /// A pre-shared key of another length than [`KEY_LENGTH`].
     #[error("{0}: not a pre-shared key of {length} bytes; `netping certs --psk` makes one", length = KEY_LENGTH)]
     Length(PathBuf),

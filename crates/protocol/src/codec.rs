@@ -2,17 +2,17 @@
 //!
 //! ```
 //! use bytes::BytesMut;
-//! use netping_protocol::session::{Limits, Session};
+//! use netping_protocol::codec::{Limits, Codec};
 //!
-//! let mut session = Session::new(Limits::default());
+//! let mut codec = Codec::new(Limits::default());
 //! let mut input = BytesMut::from("ping\npo");
 //! let mut output = BytesMut::new();
-//! while let Some(request) = session.next(&mut input)? {
-//!     session.reply(&request, &mut output)?;
+//! while let Some(request) = codec.next(&mut input)? {
+//!     codec.reply(&request, &mut output)?;
 //! }
 //! assert_eq!(output, "ping\n");
 //! assert_eq!(input, "po");
-//! # Ok::<(), netping_protocol::session::Violation>(())
+//! # Ok::<(), netping_protocol::codec::Violation>(())
 //! ```
 
 use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// How long a server goes on reading after it has told a peer of its [`Violation`], so that the message arrives.
-pub const GOODBYE: Duration = Duration::from_secs(1);
+pub const LINGER: Duration = Duration::from_secs(1);
 
 /// What a peer may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,14 +103,14 @@ enum Mode {
 
 /// The state of one connection.
 #[derive(Debug)]
-pub struct Session {
+pub struct Codec {
     limits: Limits,
     mode: Mode,
     /// Bytes of the current line known to hold no `\n`.
     scanned: usize,
 }
 
-impl Session {
+impl Codec {
     /// A connection on which nothing has been read yet.
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -254,10 +254,10 @@ mod tests {
 
     use super::*;
 
-    fn serve(session: &mut Session, input: &mut BytesMut) -> Result<BytesMut, Violation> {
+    fn serve(codec: &mut Codec, input: &mut BytesMut) -> Result<BytesMut, Violation> {
         let mut output = BytesMut::new();
-        while let Some(request) = session.next(input)? {
-            session.reply(&request, &mut output)?;
+        while let Some(request) = codec.next(input)? {
+            codec.reply(&request, &mut output)?;
         }
         Ok(output)
     }
@@ -287,14 +287,14 @@ mod tests {
                     expected.extend(format!("{payload}\n").bytes());
                 }
             }
-            let mut session = Session::new(Limits::default());
+            let mut codec = Codec::new(Limits::default());
             let (mut input, mut output) = (BytesMut::new(), Vec::new());
             for chunk in bytes.chunks(step) {
                 input.extend_from_slice(chunk);
-                output.extend(serve(&mut session, &mut input)?);
+                output.extend(serve(&mut codec, &mut input)?);
             }
             prop_assert_eq!(output, expected);
-            prop_assert!(!session.is_mid_request(&input));
+            prop_assert!(!codec.is_mid_request(&input));
         }
 
         #[test]
@@ -305,7 +305,7 @@ mod tests {
             }
             input.extend_from_slice(&bytes);
             let limits = Limits { max_line: 64, max_frame: 64 };
-            let _ = serve(&mut Session::new(limits), &mut input);
+            let _ = serve(&mut Codec::new(limits), &mut input);
         }
     }
 
@@ -313,7 +313,7 @@ mod tests {
     fn a_reply_has_the_length_asked_for() {
         let mut input = BytesMut::from(&frame::MAGIC[..]);
         input.extend_from_slice(&framed(b"abc", Reply::Bytes(7)));
-        let output = serve(&mut Session::new(Limits::default()), &mut input).unwrap();
+        let output = serve(&mut Codec::new(Limits::default()), &mut input).unwrap();
         assert_eq!(&output[..], b"\0\0\0\x07abcabca");
     }
 
@@ -327,7 +327,7 @@ mod tests {
         };
         let mut input = BytesMut::from(&frame::MAGIC[..]);
         input.extend_from_slice(&framed(&message.encode_to_vec(), Reply::Message));
-        let output = serve(&mut Session::new(Limits::default()), &mut input).unwrap();
+        let output = serve(&mut Codec::new(Limits::default()), &mut input).unwrap();
         let reply = BenchmarkMessage::decode(&output[frame::REPLY_HEADER..]).unwrap();
         assert_eq!(
             (reply.field1.as_str(), reply.field2, reply.field3),
@@ -341,7 +341,7 @@ mod tests {
             max_line: 8,
             max_frame: 8,
         };
-        let check = |bytes: &[u8]| serve(&mut Session::new(limits), &mut BytesMut::from(bytes));
+        let check = |bytes: &[u8]| serve(&mut Codec::new(limits), &mut BytesMut::from(bytes));
         assert_eq!(check(b"123456789"), Err(Violation::LineTooLong(8)));
         assert_eq!(check(b"12345678\n").unwrap(), "12345678\n");
         assert_eq!(check(b"\0NPx"), Err(Violation::Magic));

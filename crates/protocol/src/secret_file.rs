@@ -12,7 +12,7 @@ const LOOSE: u32 = 0o077;
 
 /// Why a key's file was not read.
 #[derive(Debug, thiserror::Error)]
-pub enum PrivateFileError {
+pub enum SecretFileError {
     /// The system refused.
     #[error("cannot read {}: {reason}", path.display())]
     File {
@@ -34,9 +34,9 @@ pub enum PrivateFileError {
 /// Opens a file with a secret in it.
 ///
 /// # Errors
-/// [`PrivateFileError`].
-pub fn open(path: &Path) -> Result<File, PrivateFileError> {
-    let refused = |reason| PrivateFileError::File {
+/// [`SecretFileError`].
+pub fn open(path: &Path) -> Result<File, SecretFileError> {
+    let refused = |reason| SecretFileError::File {
         path: path.to_owned(),
         reason,
     };
@@ -44,7 +44,7 @@ pub fn open(path: &Path) -> Result<File, PrivateFileError> {
     // Of the opened file, not of whatever has the name by now.
     let mode = file.metadata().map_err(refused)?.permissions().mode() & 0o777;
     if mode & LOOSE != 0 {
-        return Err(PrivateFileError::Loose {
+        return Err(SecretFileError::Loose {
             path: path.to_owned(),
             mode,
         });
@@ -55,11 +55,11 @@ pub fn open(path: &Path) -> Result<File, PrivateFileError> {
 /// Reads a file with a secret in it, up to `limit` bytes of it.
 ///
 /// # Errors
-/// [`PrivateFileError`].
-pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>, PrivateFileError> {
+/// [`SecretFileError`].
+pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>, SecretFileError> {
     let mut bytes = Vec::new();
     let reading = open(path)?.take(limit as u64).read_to_end(&mut bytes);
-    reading.map_err(|reason| PrivateFileError::File {
+    reading.map_err(|reason| SecretFileError::File {
         path: path.to_owned(),
         reason,
     })?;
