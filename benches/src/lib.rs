@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use clap::Parser;
+use clap::Args;
 use netping_client::{
     engine::{self, Observer, Outcome, Phase},
     interrupt::Interrupt,
@@ -11,7 +11,11 @@ use netping_client::{
     transport::Kind,
 };
 use netping_protocol::{scheme::Scheme, secure::Connector, target::Target};
-use netping_serving::{Bind, CommonArgs, Listening, Service, Shutdown};
+use netping_serving::{
+    listen::{Bind, Listening},
+    service::Service,
+    shutdown::Shutdown,
+};
 
 /// Starts a server on a free port, on one worker where it has workers; it runs until the process ends.
 ///
@@ -19,7 +23,7 @@ use netping_serving::{Bind, CommonArgs, Listening, Service, Shutdown};
 /// When the system refuses a port or a thread: there is nothing to measure then.
 pub fn start<A, L>(service: &Service<A, L>, flags: &[&str]) -> Target
 where
-    A: Parser + AsRef<CommonArgs> + Send + 'static,
+    A: Args + Send + 'static,
     L: Bind + Send + 'static,
 {
     let base = [
@@ -31,11 +35,13 @@ where
         "--idle-timeout",
         "0s",
     ];
-    let args = A::parse_from(base.iter().chain(flags));
+    let args = service
+        .parse(base.iter().chain(flags))
+        .expect("valid flags");
     let listening =
-        Listening::<L>::bind(args.as_ref(), 0, (service.sockets)(&args)).expect("a free port");
+        Listening::<L>::bind(&args.common, 0, (service.sockets)(&args.own)).expect("a free port");
     let address = listening.service.address().expect("a bound port");
-    let target = format!("{}://{address}", (service.scheme)(&args).as_str())
+    let target = format!("{}://{address}", (service.scheme)(&args.own).as_str())
         .parse()
         .expect("a server's own URL");
     let serve = service.serve;

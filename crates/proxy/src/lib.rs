@@ -1,60 +1,52 @@
-//! A plain TCP relay with tokio, a task per connection: what any proxy before a server costs at least.
+//! A plain TCP relay with tokio, a task per connection: the least that any proxy costs.
 
 mod relay;
 mod upstream;
 
 use std::{io, num::NonZeroU16, pin::pin, sync::Arc, time::Duration};
 
-use clap::Parser;
+use clap::Args;
 use humantime::parse_duration;
 use netping_protocol::{
     scheme::{Scheme, port},
     secure::{Acceptor, Stream},
 };
 use netping_serving::{
-    Accepts, Chassis, CommonArgs, Guard, Listening, Profile, RuntimeArgs, Service, Shutdown,
-    StartError, serve_on_runtimes,
+    args::{RuntimeArgs, ServerArgs},
+    chassis::{Chassis, Profile},
+    connection::Guard,
+    error::StartError,
+    listen::Listening,
+    runtime::{Accepts, TcpServer},
+    service::Service,
+    shutdown::Shutdown,
 };
 use tokio::net::TcpStream;
 use tokio_stream::StreamExt;
 
 use crate::upstream::Upstream;
 
-/// Relays TCP connections to an upstream, with a tokio task per connection
-///
-/// A relay does not know what it carries. It counts no requests, --first-byte-timeout does not apply (the upstream may
-/// be the side that speaks first), and --work and --delay are refused.
-#[derive(Debug, Clone, Parser)]
-#[command(name = "netping-proxy", version)]
-pub struct Args {
-    /// Flags of every server.
+/// Flags of the relay.
+#[derive(Debug, Clone, Args)]
+pub struct ProxyArgs {
     #[command(flatten)]
-    pub common: CommonArgs,
-    /// How tasks get to cores.
-    #[command(flatten)]
-    pub runtime: RuntimeArgs,
-    /// The upstream; a name is resolved once, and each connection tries its addresses in turn
+    runtime: RuntimeArgs,
+    /// Upstream server; a name is resolved once, and each connection tries its addresses in turn
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
-    pub to: String,
-    /// How long each address of the upstream may take to accept a connection; 0s: as long as the kernel tries
+    to: String,
+    /// Time limit for connecting to each address of the upstream; 0s: the kernel's
     #[arg(long, default_value = "5s", value_parser = parse_duration, value_name = "TIME")]
-    pub connect_timeout: Duration,
-    /// What is read at once, and held for a slow reader, in each direction of a connection, in bytes
+    connect_timeout: Duration,
+    /// Buffer of each direction of a connection, in bytes
     #[arg(long, default_value_t = 16 << 10, value_name = "BYTES")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_BUFFER))]
-    pub buffer: u32,
+    buffer: u32,
 }
 
-impl AsRef<CommonArgs> for Args {
-    fn as_ref(&self) -> &CommonArgs {
-        &self.common
-    }
-}
-
-/// The largest `--buffer`, in bytes.
+/// Largest `--buffer`, in bytes.
 const MAX_BUFFER: i64 = 16 << 20;
 
-/// `HOST:PORT`, before the resolver is asked.
+/// Checks the form `HOST:PORT`, without asking the resolver.
 fn host_and_port(text: &str) -> Result<String, String> {
     match text.rsplit_once(':') {
         Some((host, port))
@@ -62,49 +54,56 @@ fn host_and_port(text: &str) -> Result<String, String> {
         {
             Ok(text.to_owned())
         }
-        _ => Err("an upstream is only HOST:PORT, such as 127.0.0.1:8004 or [::1]:8004".to_owned()),
+        _ => Err("an upstream is HOST:PORT, such as 127.0.0.1:8004 or [::1]:8004".to_owned()),
     }
 }
 
+const ABOUT: &str = "Relays TCP connections to an upstream, with a tokio task per connection
+
+A relay does not know what it carries. It counts no requests, --first-byte-timeout does not apply (the upstream may \
+                     speak first), and --work and --delay are rejected.";
+
 /// This server.
-pub const SERVICE: Service<Args> = Service {
+pub const SERVICE: Service<ProxyArgs> = Service {
+    name: "netping-proxy",
+    about: ABOUT,
     scheme: |_| Scheme::Tcp,
     port: port::PROXY,
     sockets: |_| 1,
     serve,
 };
 
-/// Serves until `shutdown`, then drains.
-///
-/// # Errors
-/// When the upstream does not resolve, or the system refuses a thread, a runtime or a socket.
-pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
-    let effort = &args.common.effort;
-    if !effort.work.is_zero() || !effort.delay.is_zero() {
+fn serve(
+    mut listening: Listening,
+    args: &ServerArgs<ProxyArgs>,
+    shutdown: &Shutdown,
+) -> Result<(), StartError> {
+    let ServerArgs { common, own } = args;
+    if !common.load.work.is_zero() || !common.load.delay.is_zero() {
         return Err(StartError::Flags(
-            "--work and --delay are for requests, and a relay sees none".to_owned(),
+            "--work and --delay apply to requests, and a relay sees none".to_owned(),
         ));
     }
-    let upstream = Upstream::resolve(args)?;
-    // No first bytes are due from a client: the upstream may speak first. No drain by EOF: an EOF in mid-stream, which
-    // no peer has sent, would pass for a clean end of a message that is cut. Connections end by themselves, or by a
-    // reset when the drain times out.
+    let upstream = Upstream::resolve(common, own)?;
+    // No first bytes are due from a client: the upstream may speak first. No drain by EOF: an EOF that
+    // no peer has sent would pass for the clean end of a message that is cut. Connections end by
+    // themselves, or by a reset when the drain times out.
     let profile = Profile {
         first_bytes: 0,
         drain_by_eof: false,
         files_per_connection: 2,
     };
-    let chassis = Chassis::start(&mut listening, &args.common, profile)?;
+    let chassis = Chassis::start(&mut listening, common, profile)?;
     let relay = Arc::new(Relay {
         upstream,
-        buffer: args.buffer as usize,
+        buffer: own.buffer as usize,
         chassis: chassis.clone(),
     });
     let worker = |mut accepts: Accepts| {
         let relay = Arc::clone(&relay);
         async move {
             while let Some(Ok(accepted)) = accepts.next().await {
-                // Whatever is in the bytes is between the client and the upstream: there is no other kind here.
+                // Encryption is between the client and the upstream: the relay itself is plain.
                 let (Stream::Plain(client), guard) = accepted.into_parts() else {
                     continue;
                 };
@@ -113,17 +112,17 @@ pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Resu
             }
         }
     };
-    serve_on_runtimes(
-        listening.service,
-        &chassis,
-        &args.runtime,
-        &Acceptor::Plain,
+    let server = TcpServer {
+        listener: listening.service,
+        chassis: &chassis,
+        runtime: &own.runtime,
+        acceptor: &Acceptor::Plain,
         shutdown,
-        worker,
-    )
+    };
+    server.serve(worker)
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Relay {
     upstream: Upstream,
     /// Bytes held in each direction of a connection.
@@ -132,7 +131,7 @@ struct Relay {
 }
 
 impl Relay {
-    /// Relays one connection to its end, and counts what was wrong with it.
+    /// Relays one connection to its end and counts its error.
     async fn connection(&self, guard: Guard, mut client: TcpStream) {
         let mut closed = pin!(guard.closed());
         let connected = tokio::select! {
@@ -156,7 +155,7 @@ impl Relay {
         };
         if let Err((kind, error)) = ended {
             reset_on_close(&client);
-            // The warden has counted why, or the drain has said so.
+            // The reaper has counted it, or the drain has logged it.
             if error.kind() != io::ErrorKind::ConnectionAborted {
                 tracing::debug!("connection: {error}");
                 self.chassis.count_error(kind);
@@ -165,8 +164,9 @@ impl Relay {
     }
 }
 
-/// Has the peer see a reset when `stream` is closed, so that it does not take a failure for a clean end.
+/// Makes closing `stream` reset the connection, so that the peer does not take a failure for a clean
+/// end.
 fn reset_on_close(stream: &TcpStream) {
-    // It fails only on a connection that is gone already.
+    // It fails only on a connection that is already gone.
     let _ = stream.set_zero_linger();
 }

@@ -1,14 +1,14 @@
 //! Passes bytes between two sockets.
 //!
-//! Not `tokio::io::copy_bidirectional`, for two reasons. It polls its directions in a fixed order, and tokio's budget,
-//! which bounds what a task does in one turn, is the task's: a first direction that never has to wait uses it all, and
-//! the second stands still. And while a direction waits to write, or has come to its end, nobody reads from its
-//! sender, so that side's reset would go unnoticed until the other side moves. Otherwise this is the same: one task,
-//! and one read and one write for what has come.
+//! This differs from `tokio::io::copy_bidirectional` in two ways. That function polls its directions in
+//! a fixed order, and tokio bounds the work of a task in one turn: a first direction that never waits
+//! uses the whole budget, and the second stands still. And while a direction waits to write, or has
+//! ended, nothing reads from its sender, so a reset of that side goes unnoticed until the other side
+//! moves.
 
 use std::{io, pin::pin};
 
-use netping_serving::Connection;
+use netping_serving::connection::Connection;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, Interest},
     net::{
@@ -21,7 +21,7 @@ use tokio::{
 /// slow reader blocks its writer.
 ///
 /// # Errors
-/// As soon as either side fails. What was under way is then lost: both connections should be reset.
+/// Fails as soon as either side does. Bytes on their way are then lost: reset both connections.
 pub(crate) async fn both_ways(
     client: &mut TcpStream,
     server: &mut TcpStream,
@@ -32,24 +32,25 @@ pub(crate) async fn both_ways(
     let (from_server, to_server) = server.split();
     let mut up = pin!(pass(from_client, to_server, capacity, connection));
     let mut down = pin!(pass(from_server, to_client, capacity, connection));
-    // `select!` polls in random order, so neither direction always finds the budget used up.
+    // `select!` polls in random order, so the budget is not always used up for the same direction.
     tokio::select! {
         ended = &mut up => rest(ended?, down).await,
         ended = &mut down => rest(ended?, up).await,
     }
 }
 
-/// Passes what comes from one side to the other until the end, which it passes on too. Returns the side that is done.
+/// Passes bytes from one side to the other, and then the end of the stream. Returns the side that has
+/// ended.
 async fn pass<'a>(
     mut from: ReadHalf<'a>,
     mut to: WriteHalf<'_>,
     capacity: usize,
     connection: &Connection,
 ) -> io::Result<ReadHalf<'a>> {
-    // Never written before it is read into: a connection costs no more memory than it has once filled.
+    // Not initialized: a connection costs no more memory than it has once filled.
     let mut buffer: Vec<u8> = Vec::with_capacity(capacity);
     while from.read_buf(&mut buffer).await? > 0 {
-        // Both directions count, so that either keeps the connection from being idle.
+        // Bytes of both directions count, so either keeps the connection from being idle.
         connection.count_bytes(buffer.len());
         tokio::select! {
             biased;
@@ -62,7 +63,8 @@ async fn pass<'a>(
     Ok(from)
 }
 
-/// Goes on with the `other` direction. Nobody reads from the `done` side any more, so a reset is watched for.
+/// Goes on with the `other` direction, and watches for a reset of the `done` side, which nothing reads
+/// any more.
 async fn rest<T>(done: ReadHalf<'_>, other: impl Future<Output = io::Result<T>>) -> io::Result<()> {
     tokio::select! {
         biased;
@@ -71,7 +73,7 @@ async fn rest<T>(done: ReadHalf<'_>, other: impl Future<Output = io::Result<T>>)
     }
 }
 
-/// Waits until a side fails: the kernel reports that even if nobody reads.
+/// Waits until a side fails, which the kernel reports even if nothing reads.
 async fn broken(side: &ReadHalf<'_>) -> io::Error {
     match side.ready(Interest::ERROR).await {
         Ok(_) => io::ErrorKind::ConnectionReset.into(),

@@ -1,4 +1,4 @@
-//! Where connections are relayed to.
+//! The server that connections are relayed to.
 
 use std::{
     io,
@@ -11,9 +11,11 @@ use tokio::{
     time,
 };
 
-use crate::Args;
+use netping_serving::args::CommonArgs;
 
-/// The upstream's addresses, and how to connect to them.
+use crate::ProxyArgs;
+
+/// The upstream's addresses and the options of connections to it.
 pub(crate) struct Upstream {
     addresses: Vec<SocketAddr>,
     connect_timeout: Duration,
@@ -22,11 +24,11 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// Asks the resolver, once and for all.
+    /// Resolves the upstream's name.
     ///
     /// # Errors
-    /// When there is no such place.
-    pub(crate) fn resolve(args: &Args) -> io::Result<Self> {
+    /// Fails if the name has no address.
+    pub(crate) fn resolve(common: &CommonArgs, args: &ProxyArgs) -> io::Result<Self> {
         let to = args.to.as_str();
         let addresses: Vec<SocketAddr> = to
             .to_socket_addrs()
@@ -48,15 +50,15 @@ impl Upstream {
             } else {
                 args.connect_timeout
             },
-            recv_buffer: args.common.recv_buffer.map(size),
-            send_buffer: args.common.send_buffer.map(size),
+            recv_buffer: common.recv_buffer.map(size),
+            send_buffer: common.send_buffer.map(size),
         })
     }
 
     /// Connects to the first address that accepts.
     ///
     /// # Errors
-    /// The last address's.
+    /// Returns the error of the last address.
     pub(crate) async fn connect(&self) -> io::Result<TcpStream> {
         let mut last: io::Error = io::ErrorKind::AddrNotAvailable.into();
         for &address in &self.addresses {
@@ -77,7 +79,7 @@ impl Upstream {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
-        // The same as on the clients' side, which has its sizes from the listener.
+        // The same as on the client's side, where the listener passes them on.
         if let Some(bytes) = self.recv_buffer {
             socket.set_recv_buffer_size(bytes)?;
         }
@@ -89,7 +91,7 @@ impl Upstream {
     }
 }
 
-/// What a failure to connect counts as.
+/// Returns the kind under which a failure to connect is counted.
 pub(crate) fn error_kind(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "upstream_refused",

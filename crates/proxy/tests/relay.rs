@@ -1,65 +1,50 @@
-//! What a relay passes on, and what it never makes look like a clean end.
+//! The relay passes everything on, and never makes a failure look like a clean end.
 
 use std::{
     io::{ErrorKind, Read, Write},
     net::{IpAddr, Ipv4Addr, Shutdown as Direction, SocketAddr, TcpListener, TcpStream},
-    thread::{self, JoinHandle},
+    thread,
     time::Duration,
 };
 
-use clap::Parser;
-use netping_proxy::{Args, SERVICE};
-use netping_serving::{Listening, Shutdown, StartError};
+use netping_proxy::{ProxyArgs, SERVICE};
+use netping_serving::{
+    args::ServerArgs,
+    error::StartError,
+    listen::Listening,
+    shutdown::Shutdown,
+    testing::{PATIENCE, TestServer, eventually},
+};
 use socket2::{Domain, SockRef, Socket, Type};
-
-/// Far beyond what any answer takes; a test that waits this long has failed.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An address on a free port.
 const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// What each socket may keep where a test stops a reader, in bytes: the kernel's own choice grows to many MiB.
+/// Buffer of each socket where a test stops a reader, in bytes. The kernel's default grows to many MiB.
 const KERNEL_BUFFER: usize = 256 << 10;
 
-/// What a stopped reader is sent, in bytes.
+/// Bytes that a stopped reader is sent.
 const TOTAL: usize = 64 << 20;
 
-/// What is read and written at once, in bytes.
+/// Bytes that are read and written at once.
 const CHUNK: usize = 64 << 10;
 
-/// The length after which the test's bytes repeat: no power of two, so that no lost buffer goes unnoticed.
+/// Period of the test's bytes: not a power of two, so that no lost buffer goes unnoticed.
 const PERIOD: usize = 251;
 
-/// A relay in this process, on free ports; dropping it drains it.
-struct Relay {
-    address: SocketAddr,
-    metrics: SocketAddr,
-    shutdown: Shutdown,
-    thread: Option<JoinHandle<()>>,
-}
+/// A relay in this process, on free ports.
+struct Relay(TestServer);
 
 impl Relay {
     fn start(to: SocketAddr, flags: &[&str]) -> Self {
-        let args = args(&to.to_string(), flags);
-        let listening: Listening = Listening::bind(&args.common, 0, 1).unwrap();
-        let address = listening.service.local_addr().unwrap();
-        let metrics = listening.metrics.as_ref().unwrap().local_addr().unwrap();
-        let shutdown = Shutdown::new();
-        let switch = shutdown.clone();
-        let thread = Some(thread::spawn(move || {
-            (SERVICE.serve)(listening, &args, &switch).unwrap()
-        }));
-        Self {
-            address,
-            metrics,
-            shutdown,
-            thread,
-        }
+        let to = to.to_string();
+        let flags = [&["--to", &to], flags].concat();
+        Self(TestServer::start(&SERVICE, &flags))
     }
 
-    /// A connection through the relay: the client's end and the server's.
+    /// Opens a connection through the relay. Returns the client's end and the server's.
     fn connect(&self, upstream: &TcpListener) -> (TcpStream, TcpStream) {
-        let mut client = TcpStream::connect(self.address).unwrap();
+        let mut client = TcpStream::connect(self.0.address()).unwrap();
         let (mut server, _) = upstream.accept().unwrap();
         for end in [&client, &server] {
             end.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -70,7 +55,8 @@ impl Relay {
         (client, server)
     }
 
-    /// A connection whose client has written until nothing went any further, and how many bytes that were.
+    /// Opens a connection whose client has written until the writes blocked. Returns its ends and the
+    /// number of written bytes.
     fn stalled(&self, upstream: &TcpListener) -> (TcpStream, TcpStream, usize) {
         let (mut client, server) = self.connect(upstream);
         SockRef::from(&client)
@@ -83,57 +69,17 @@ impl Relay {
         let written = write_pattern(&mut client, 0);
         (client, server, written)
     }
-
-    /// The value of a metric, as it stands in the text.
-    fn metric(&self, name: &str) -> Option<String> {
-        let mut stream = TcpStream::connect(self.metrics).unwrap();
-        stream
-            .write_all(b"GET /metrics HTTP/1.1\r\nhost: test\r\n\r\n")
-            .unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        assert!(text.starts_with("HTTP/1.1 200"), "{text}");
-        text.lines().find_map(|line| {
-            line.strip_prefix(name)?
-                .strip_prefix(' ')
-                .map(str::to_owned)
-        })
-    }
-
-    /// How many errors of this kind the relay has counted.
-    fn errors(&self, kind: &str) -> u64 {
-        let count = self.metric(&format!("netping_errors_total{{kind=\"{kind}\"}}"));
-        count.map_or(0, |count| count.parse().unwrap())
-    }
 }
 
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.shutdown.trigger();
-        if let Some(thread) = self.thread.take() {
-            let ended = thread.join();
-            assert!(thread::panicking() || ended.is_ok());
-        }
-    }
-}
-
-fn args(to: &str, flags: &[&str]) -> Args {
-    let base = [
-        "proxy",
-        "--listen",
-        "127.0.0.1:0",
-        "--metrics",
-        "127.0.0.1:0",
-        "--to",
-        to,
-    ];
-    Args::parse_from(base.iter().chain(flags))
+fn parse(to: &str, flags: &[&str]) -> Result<ServerArgs<ProxyArgs>, clap::Error> {
+    let base = ["proxy", "--listen", "127.0.0.1:0", "--to", to];
+    SERVICE.parse(base.iter().chain(flags))
 }
 
 /// A listener to relay to.
 fn upstream() -> TcpListener {
     let listener = TcpListener::bind(ANY).unwrap();
-    // Accepted connections inherit the one, the wait for them is bounded by the other.
+    // Accepted connections inherit the buffer size; the timeout bounds the accept.
     SockRef::from(&listener)
         .set_recv_buffer_size(KERNEL_BUFFER)
         .unwrap();
@@ -143,24 +89,12 @@ fn upstream() -> TcpListener {
     listener
 }
 
-/// A socket that has a port to itself, and where it is.
+/// Binds a socket to a free port.
 fn bound() -> (Socket, SocketAddr) {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&ANY.into()).unwrap();
     let address = socket.local_addr().unwrap().as_socket().unwrap();
     (socket, address)
-}
-
-/// Waits for a state that comes by itself.
-fn eventually(what: &str, state: impl Fn() -> bool) {
-    let tries = PATIENCE.as_millis() / 10;
-    assert!(
-        (0..tries).any(|_| state() || {
-            thread::sleep(Duration::from_millis(10));
-            false
-        }),
-        "it never came: {what}"
-    );
 }
 
 /// Reads to the end, which must be a clean one.
@@ -176,7 +110,7 @@ fn read_exactly(stream: &mut TcpStream, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// How a read fails.
+/// Returns the error of a read that must fail.
 fn read_error(stream: &mut TcpStream) -> ErrorKind {
     stream
         .read(&mut [0])
@@ -192,7 +126,7 @@ fn reset(stream: TcpStream) {
     drop(stream);
 }
 
-/// A chunk of the test's bytes for each place in the period.
+/// Returns the test's bytes: a chunk for each place in the period.
 fn pattern() -> Vec<u8> {
     (0..CHUNK + PERIOD)
         .map(|place| (place % PERIOD) as u8)
@@ -253,11 +187,12 @@ fn bytes_pass_both_ways_and_either_side_may_end_first() {
     drop(client);
     assert_eq!(read_all(&mut server), b"late");
 
-    eventually("no connection", || {
-        relay.metric("netping_connections").as_deref() == Some("0")
-    });
-    assert_eq!(relay.errors("io"), 0);
-    assert_eq!(relay.metric("netping_requests_total").as_deref(), Some("0"));
+    relay.0.await_connections(0);
+    assert_eq!(relay.0.errors("io"), 0);
+    assert_eq!(
+        relay.0.metric("netping_requests_total").as_deref(),
+        Some("0")
+    );
 }
 
 #[test]
@@ -265,12 +200,12 @@ fn a_client_is_reset_when_the_upstream_refuses() {
     // Bound, so that nobody else gets the port, and not listening.
     let (_refusing, address) = bound();
     let relay = Relay::start(address, &[]);
-    let end = TcpStream::connect(relay.address).and_then(|mut client| {
+    let end = TcpStream::connect(relay.0.address()).and_then(|mut client| {
         client.set_read_timeout(Some(PATIENCE))?;
         client.read(&mut [0])
     });
     assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset);
-    assert_eq!(relay.errors("upstream_refused"), 1);
+    assert_eq!(relay.0.errors("upstream_refused"), 1);
 }
 
 #[test]
@@ -287,8 +222,8 @@ fn an_upstream_that_does_not_answer_times_out() {
         "100ms",
     ];
     let relay = Relay::start(address, &flags);
-    let _clients = [(); 8].map(|()| TcpStream::connect(relay.address).unwrap());
-    eventually("a time-out", || relay.errors("upstream_timeout") > 0);
+    let _clients = [(); 8].map(|()| TcpStream::connect(relay.0.address()).unwrap());
+    eventually("a time-out", || relay.0.errors("upstream_timeout") > 0);
 }
 
 #[test]
@@ -357,8 +292,8 @@ fn a_quiet_connection_is_reset_by_the_idle_deadline_only() {
     let (mut client, mut server) = relay.connect(&upstream);
     assert_eq!(read_error(&mut client), ErrorKind::ConnectionReset);
     assert_eq!(read_error(&mut server), ErrorKind::ConnectionReset);
-    eventually("the count", || relay.errors("idle_timeout") > 0);
-    assert_eq!(relay.errors("first_byte_timeout"), 0);
+    eventually("the count", || relay.0.errors("idle_timeout") > 0);
+    assert_eq!(relay.0.errors("first_byte_timeout"), 0);
 }
 
 #[test]
@@ -368,9 +303,9 @@ fn a_drain_lets_connections_finish() {
     let (mut client, mut server) = relay.connect(&upstream);
     // What the relay still accepts below ends at once.
     drop(upstream);
-    relay.shutdown.trigger();
+    relay.0.shut_down();
     eventually("a closed port", || {
-        TcpStream::connect(relay.address).is_err()
+        TcpStream::connect(relay.0.address()).is_err()
     });
     client.write_all(b"last").unwrap();
     assert_eq!(read_exactly(&mut server, 4), b"last");
@@ -387,31 +322,29 @@ fn a_drain_resets_what_does_not_finish() {
         &["--drain-timeout", "100ms"],
     );
     let (mut client, mut server) = relay.connect(&upstream);
-    relay.shutdown.trigger();
+    relay.0.shut_down();
     assert_eq!(read_error(&mut client), ErrorKind::ConnectionReset);
     assert_eq!(read_error(&mut server), ErrorKind::ConnectionReset);
 }
 
 #[test]
-fn what_cannot_work_is_refused_at_the_start() {
-    let start = |args: &Args| {
+fn wrong_flags_are_rejected_at_the_start() {
+    let start = |to: &str, flags: &[&str]| {
+        let args = parse(to, flags).unwrap();
         let shutdown = Shutdown::new();
         // Whatever starts after all, ends.
         shutdown.trigger();
         (SERVICE.serve)(
             Listening::bind(&args.common, 0, 1).unwrap(),
-            args,
+            &args,
             &shutdown,
         )
     };
     // A label has at most 63 bytes, so no resolver needs to ask for this one.
     let nowhere = format!("{}:80", "x".repeat(64));
+    assert!(matches!(start(&nowhere, &[]), Err(StartError::System(_))));
     assert!(matches!(
-        start(&args(&nowhere, &[])),
-        Err(StartError::System(_))
-    ));
-    assert!(matches!(
-        start(&args("127.0.0.1:80", &["--work", "1us"])),
+        start("127.0.0.1:80", &["--work", "1us"]),
         Err(StartError::Flags(_))
     ));
     for wrong in [
@@ -421,9 +354,6 @@ fn what_cannot_work_is_refused_at_the_start() {
         "localhost:http",
         "tcp://localhost:80",
     ] {
-        assert!(
-            Args::try_parse_from(["proxy", "--to", wrong]).is_err(),
-            "{wrong}"
-        );
+        assert!(parse(wrong, &[]).is_err(), "{wrong}");
     }
 }

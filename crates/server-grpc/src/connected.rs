@@ -8,18 +8,18 @@ use std::{
 };
 
 use netping_protocol::tls;
-use netping_serving::{Accepted, Chassis, Connection};
+use netping_serving::{chassis::Chassis, connection::Connection, runtime::Accepted};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 
-/// A connection whose requests carry its [`Connection`], to be counted on it.
-pub(crate) struct Peer {
+/// A stream whose requests carry its [`Connection`], which counts them.
+pub(crate) struct ConnectedStream {
     stream: Accepted,
-    /// Until the first bytes have come: there to count a client that speaks TLS where none is expected.
+    /// `Some` until the first bytes have come, to count a client that speaks TLS to a clear-text port.
     fresh: Option<Chassis>,
 }
 
-impl Peer {
+impl ConnectedStream {
     pub fn new(stream: Accepted, chassis: Chassis) -> Self {
         Self {
             stream,
@@ -28,7 +28,7 @@ impl Peer {
     }
 }
 
-impl Connected for Peer {
+impl Connected for ConnectedStream {
     type ConnectInfo = Arc<Connection>;
 
     fn connect_info(&self) -> Arc<Connection> {
@@ -36,7 +36,7 @@ impl Connected for Peer {
     }
 }
 
-impl AsyncRead for Peer {
+impl AsyncRead for ConnectedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -57,7 +57,7 @@ impl AsyncRead for Peer {
     }
 }
 
-impl AsyncWrite for Peer {
+impl AsyncWrite for ConnectedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -5,7 +5,7 @@ mod services;
 
 use std::sync::Arc;
 
-use clap::Parser;
+use clap::Args;
 use netping_protocol::{
     FILE_DESCRIPTOR_SET,
     echopb::echo_server::EchoServer,
@@ -15,84 +15,80 @@ use netping_protocol::{
     secure::Acceptor,
 };
 use netping_serving::{
-    Accepts, Chassis, CommonArgs, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError,
-    TlsArgs, serve_on_runtimes,
+    args::{RuntimeArgs, ServerArgs, TlsArgs},
+    chassis::{Chassis, Profile},
+    error::StartError,
+    listen::Listening,
+    runtime::{Accepts, TcpServer},
+    service::Service,
+    shutdown::Shutdown,
 };
 use tokio_stream::StreamExt;
 use tonic::{service::Routes, transport::Server};
 
 use crate::{
-    connected::Peer,
+    connected::ConnectedStream,
     services::{BulkDefaults, Services},
 };
 
-/// Serves gRPC: echo, the rpcx benchmark message, bulk data, health and reflection
-#[derive(Debug, Clone, Parser)]
-#[command(name = "netping-server-grpc", version)]
-pub struct Args {
-    /// Flags of every server.
+/// Flags of this server.
+#[derive(Debug, Clone, Args)]
+pub struct GrpcArgs {
     #[command(flatten)]
-    pub common: CommonArgs,
-    /// How tasks get to cores.
+    runtime: RuntimeArgs,
     #[command(flatten)]
-    pub runtime: RuntimeArgs,
-    /// How connections are secured.
-    #[command(flatten)]
-    pub tls: TlsArgs,
-    /// Requests at once on one connection (SETTINGS_MAX_CONCURRENT_STREAMS)
+    tls: TlsArgs,
+    /// Maximum number of concurrent requests on a connection (SETTINGS_MAX_CONCURRENT_STREAMS)
     #[arg(long, default_value_t = 16_384, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_streams: u32,
-    /// The longest message accepted, and the longest reply or chunk given, in bytes
+    max_streams: u32,
+    /// Longest message accepted and longest reply or chunk given, in bytes
     #[arg(long, default_value_t = 16 << 20, value_name = "BYTES")]
-    pub max_message: usize,
+    max_message: usize,
     /// Flow-control window of each stream, in bytes
     #[arg(long, default_value_t = 4 << 20, value_name = "BYTES", value_parser = window)]
-    pub stream_window: u32,
+    stream_window: u32,
     /// Flow-control window of each connection, in bytes
     #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = window)]
-    pub connection_window: u32,
-    /// The largest HTTP/2 frame accepted, in bytes (SETTINGS_MAX_FRAME_SIZE); for replies, the client says it
+    connection_window: u32,
+    /// Largest HTTP/2 frame accepted, in bytes (SETTINGS_MAX_FRAME_SIZE); the client sets it for replies
     #[arg(long, default_value_t = 1 << 20, value_name = "BYTES", value_parser = frame)]
-    pub http2_frame: u32,
-    /// Length of a bulk stream whose request does not say, in bytes
+    http2_frame: u32,
+    /// Default length of a bulk stream, in bytes
     #[arg(long, default_value_t = 512 << 20, value_name = "BYTES")]
-    pub bulk_total: u64,
-    /// Length of a bulk stream's messages where its request does not say, in bytes
+    bulk_total: u64,
+    /// Default length of the messages of a bulk stream, in bytes
     #[arg(long, default_value_t = 256 << 10, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
-    pub bulk_chunk: u32,
+    bulk_chunk: u32,
 }
 
-/// The windows that HTTP/2 allows (RFC 9113, section 6.9.1), from its initial one on.
+/// Parses a flow-control window, from the initial one of HTTP/2 to its largest (RFC 9113, section
+/// 6.9.1).
 fn window(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(bytes @ 65_535..=0x7FFF_FFFF) => Ok(bytes),
-        _ => Err("a window has 65535 to 2147483647 bytes".to_owned()),
+        _ => Err("a window is 65535 to 2147483647 bytes".to_owned()),
     }
 }
 
-/// The frames that HTTP/2 allows (RFC 9113, section 4.2).
+/// Parses a maximum frame size of HTTP/2 (RFC 9113, section 4.2).
 fn frame(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(bytes @ 16_384..=0xFF_FFFF) => Ok(bytes),
-        _ => Err("the largest frame has 16384 to 16777215 bytes".to_owned()),
-    }
-}
-
-impl AsRef<CommonArgs> for Args {
-    fn as_ref(&self) -> &CommonArgs {
-        &self.common
+        _ => Err("the largest frame is 16384 to 16777215 bytes".to_owned()),
     }
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service {
+pub const SERVICE: Service<GrpcArgs> = Service {
+    name: "netping-server-grpc",
+    about: "Serves gRPC: echo, the rpcx benchmark message, bulk data, health and reflection",
     scheme,
     port: port::GRPC,
     sockets: |_| 1,
     serve,
 };
 
-fn scheme(args: &Args) -> Scheme {
+fn scheme(args: &GrpcArgs) -> Scheme {
     if args.tls.is_on() {
         Scheme::GrpcTls
     } else {
@@ -100,58 +96,54 @@ fn scheme(args: &Args) -> Scheme {
     }
 }
 
-/// Streams that may be reset for the peer's errors before the connection ends: hyper's own limit, which tonic lifts
-/// unless it is told (CVE-2023-44487 and its kin).
+/// Streams that may be reset for the peer's errors before the connection ends. This is hyper's own
+/// limit, which tonic removes unless it is set (CVE-2023-44487 and the like).
 const MAX_LOCAL_ERROR_RESETS: usize = 1024;
 
-/// An HTTP/2 client opens with a preface of this many bytes.
+/// Length of an HTTP/2 client's preface, in bytes.
 const PREFACE: u64 = 24;
 
-/// Serves until `shutdown`, then drains.
-///
-/// # Errors
-/// When the system refuses a thread, a runtime or a socket, or a key's file is of no use.
-pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
-    let tls = args.tls.config(Scheme::GrpcTls.alpn())?;
+fn serve(
+    mut listening: Listening,
+    args: &ServerArgs<GrpcArgs>,
+    shutdown: &Shutdown,
+) -> Result<(), StartError> {
+    let ServerArgs { common, own } = args;
+    let tls = own.tls.config(Scheme::GrpcTls.alpn())?;
     let acceptor = tls.map_or(Acceptor::Plain, |config| Acceptor::Tls(Arc::new(config)));
-    // A GOAWAY is HTTP/2's goodbye: connections are not cut for the drain.
+    // GOAWAY is HTTP/2's goodbye: connections are not cut for the drain.
     let profile = Profile {
         first_bytes: PREFACE,
         drain_by_eof: false,
         files_per_connection: 1,
     };
-    let chassis = Chassis::start(&mut listening, &args.common, profile)?;
-    let routes = routes(&chassis, args)?;
-    serve_on_runtimes(
-        listening.service,
-        &chassis,
-        &args.runtime,
-        &acceptor,
+    let chassis = Chassis::start(&mut listening, common, profile)?;
+    let routes = routes(&chassis, own)?;
+    let tcp = TcpServer {
+        listener: listening.service,
+        chassis: &chassis,
+        runtime: &own.runtime,
+        acceptor: &acceptor,
         shutdown,
-        |accepts: Accepts| {
-            let serving = server(args).serve_with_incoming_shutdown(
-                routes.clone(),
-                {
-                    let chassis = chassis.clone();
-                    accepts.map(move |accepted| {
-                        accepted.map(|stream| Peer::new(stream, chassis.clone()))
-                    })
-                },
-                {
-                    let shutdown = shutdown.clone();
-                    async move { shutdown.triggered().await }
-                },
-            );
-            async move {
-                if let Err(error) = serving.await {
-                    tracing::error!("serving ended: {error}");
-                }
+    };
+    tcp.serve(|accepts: Accepts| {
+        let (chassis, shutdown) = (chassis.clone(), shutdown.clone());
+        let streams = accepts.map(move |accepted| {
+            accepted.map(|stream| ConnectedStream::new(stream, chassis.clone()))
+        });
+        let serving =
+            server(own).serve_with_incoming_shutdown(routes.clone(), streams, async move {
+                shutdown.triggered().await
+            });
+        async move {
+            if let Err(error) = serving.await {
+                tracing::error!("serving ended: {error}");
             }
-        },
-    )
+        }
+    })
 }
 
-fn server(args: &Args) -> Server {
+fn server(args: &GrpcArgs) -> Server {
     Server::builder()
         .max_concurrent_streams(args.max_streams)
         .http2_max_local_error_reset_streams(Some(MAX_LOCAL_ERROR_RESETS))
@@ -160,7 +152,7 @@ fn server(args: &Args) -> Server {
         .max_frame_size(args.http2_frame)
 }
 
-fn routes(chassis: &Chassis, args: &Args) -> Result<Routes, StartError> {
+fn routes(chassis: &Chassis, args: &GrpcArgs) -> Result<Routes, StartError> {
     let defaults = BulkDefaults {
         total: args.bulk_total,
         chunk: args.bulk_chunk,
@@ -172,7 +164,7 @@ fn routes(chassis: &Chassis, args: &Args) -> Result<Routes, StartError> {
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let broken = |error| StartError::System(std::io::Error::other(error));
-    // The empty name stands for the server as a whole, and is serving from the start.
+    // The empty name stands for the whole server, which is serving from the start.
     let (_, health) = tonic_health::server::health_reporter();
     let routes =
         Routes::new(EchoServer::new(services.clone()).max_decoding_message_size(args.max_message))

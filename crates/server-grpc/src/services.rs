@@ -1,4 +1,4 @@
-//! What the RPCs do.
+//! Implementations of the RPCs.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -9,25 +9,25 @@ use netping_protocol::{
     hello::{BenchmarkMessage, hello_server::Hello},
     payload,
 };
-use netping_serving::{Chassis, Connection};
+use netping_serving::{chassis::Chassis, connection::Connection};
 use tokio_stream::Stream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-/// What a bulk stream has where its request does not say.
+/// Defaults for the request of a bulk stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BulkDefaults {
-    /// Bytes in all.
+    /// Length of the stream, in bytes.
     pub total: u64,
-    /// Bytes in each message.
+    /// Length of each message, in bytes.
     pub chunk: u32,
 }
 
-/// Where a bulk stream's chunk begins within a page, in bytes. tonic copies it to a few bytes behind a page's beginning; the
-/// C library does that with `rep movsb`, which on AMD's Zen 3 and 4 is several times slower where the source is just
-/// below the destination in its page (glibc's bug 30994).
-const AHEAD: usize = 128;
+/// Offset of a bulk stream's chunk within a page, in bytes. tonic copies the chunk to a few bytes
+/// after the beginning of a page. glibc copies with `rep movsb`, which on AMD's Zen 3 and 4 is several
+/// times slower if the source lies just below the destination within its page (glibc bug 30994).
+const PAGE_OFFSET: usize = 128;
 
-/// Every RPC of the server.
+/// The state of all RPCs.
 #[derive(Debug, Clone)]
 pub(crate) struct Services {
     chassis: Chassis,
@@ -44,9 +44,9 @@ impl Services {
         }
     }
 
-    /// What every request goes through: it costs what the flags say, and is counted on its connection.
+    /// Applies the synthetic load to a request and counts it on its connection.
     async fn begin<T>(&self, request: &Request<T>) {
-        self.chassis.effort().spend().await;
+        self.chassis.load().apply().await;
         if let Some(connection) = request.extensions().get::<Arc<Connection>>() {
             connection.count_requests(1);
         }
@@ -57,8 +57,8 @@ impl Services {
         Status::invalid_argument(message)
     }
 
-    /// tonic's refusal of a message over the limit, with the flag that sets it.
-    fn named(&self, status: Status) -> Status {
+    /// Adds the name of the flag to tonic's refusal of a message over the limit.
+    fn name_limit(&self, status: Status) -> Status {
         if status.code() != Code::OutOfRange {
             return status;
         }
@@ -66,7 +66,7 @@ impl Services {
         Status::out_of_range(format!("{} (the server's --max-message)", status.message()))
     }
 
-    /// Refuses a reply or a chunk over the limit.
+    /// Rejects a reply or a chunk over the limit.
     fn check_length(&self, what: &str, length: usize) -> Result<(), Status> {
         if length <= self.max_message {
             return Ok(());
@@ -90,14 +90,14 @@ impl Echo for Services {
             return Ok(Response::new(EchoResponse { output: input }));
         }
         self.check_length("a reply", response_bytes as usize)?;
-        // Cut anywhere, it must still be UTF-8.
+        // It is cut anywhere, and must still be UTF-8.
         if !input.is_ascii() {
             return Err(self.invalid("with response_bytes, the input must be ASCII".to_owned()));
         }
         let mut output = Vec::with_capacity(response_bytes as usize);
         payload::repeat_into(input.as_bytes(), response_bytes as usize, &mut output);
         let output =
-            String::from_utf8(output).map_err(|_| Status::internal("ASCII that is no UTF-8"))?;
+            String::from_utf8(output).map_err(|_| Status::internal("ASCII that is not UTF-8"))?;
         Ok(Response::new(EchoResponse { output }))
     }
 }
@@ -139,12 +139,12 @@ impl DataService for Services {
             chunk_bytes
         } as usize;
         self.check_length("a chunk", chunk)?;
-        // One chunk serves the whole stream: its messages share these bytes. A short stream needs no more than its own.
+        // All messages of the stream share one chunk. A short stream needs no more than its length.
         let longest = left.min(chunk as u64) as usize;
-        let mut pattern = Vec::with_capacity(AHEAD + longest);
-        pattern.resize(AHEAD, 0);
+        let mut pattern = Vec::with_capacity(PAGE_OFFSET + longest);
+        pattern.resize(PAGE_OFFSET, 0);
         payload::repeat_into(payload::BULK_PATTERN, longest, &mut pattern);
-        let pattern = Bytes::from(pattern).slice(AHEAD..);
+        let pattern = Bytes::from(pattern).slice(PAGE_OFFSET..);
         let messages = std::iter::from_fn(move || {
             let length = left.min(chunk as u64);
             left -= length;
@@ -167,7 +167,7 @@ impl DataService for Services {
         while let Some(message) = messages
             .message()
             .await
-            .map_err(|status| self.named(status))?
+            .map_err(|status| self.name_limit(status))?
         {
             received.total_bytes += message.data.len() as u64;
             received.chunks += 1;

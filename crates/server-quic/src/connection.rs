@@ -1,4 +1,4 @@
-//! One connection and its streams.
+//! A connection and its streams.
 
 use std::{
     fmt, io,
@@ -8,7 +8,11 @@ use std::{
 };
 
 use netping_protocol::codec::{Codec, Limits};
-use netping_serving::{Chassis, Connection, Guard, echo};
+use netping_serving::{
+    chassis::Chassis,
+    connection::{Connection, Guard},
+    echo::echo,
+};
 use quinn::{RecvStream, SendStream, VarInt};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -16,34 +20,22 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// The application's error codes of a connection's end.
+/// Application error code of a connection that ends in order.
 const GOODBYE: VarInt = VarInt::from_u32(0);
+
+/// Application error code of a connection that the reaper ends.
 const OVERDUE: VarInt = VarInt::from_u32(1);
 
-/// A client whose handshake is done.
-pub(crate) struct Peer {
-    connection: quinn::Connection,
-    guard: Guard,
-    limits: Limits,
-    chassis: Chassis,
+/// A connection whose handshake is done.
+pub(crate) struct ServedConnection {
+    pub connection: quinn::Connection,
+    pub guard: Guard,
+    pub limits: Limits,
+    pub chassis: Chassis,
 }
 
-impl Peer {
-    pub fn new(
-        connection: quinn::Connection,
-        guard: Guard,
-        limits: Limits,
-        chassis: Chassis,
-    ) -> Self {
-        Self {
-            connection,
-            guard,
-            limits,
-            chassis,
-        }
-    }
-
-    /// Serves the client until it closes, is overdue, or the server drains.
+impl ServedConnection {
+    /// Serves the connection until it closes, is overdue, or the server drains.
     pub async fn serve(self) {
         let draining = CancellationToken::new();
         let mut streams = JoinSet::new();
@@ -63,7 +55,7 @@ impl Peer {
         if let Some(error) = end {
             tracing::debug!("connection: {error}");
         }
-        // Requests that have come are answered, and the answers arrive.
+        // Received requests are answered, and the answers arrive.
         draining.cancel();
         let answered = async { while streams.join_next().await.is_some() {} };
         tokio::select! {
@@ -76,12 +68,13 @@ impl Peer {
 async fn serve_stream(mut stream: Stream, limits: Limits, chassis: Chassis) {
     let connection = Arc::clone(&stream.connection);
     echo(&mut stream, Codec::frames(limits), &connection, &chassis).await;
-    // A client that has gone does not wait for it.
+    // It fails only if the client is gone.
     let _ = stream.send.finish();
     let _ = stream.send.stopped().await;
 }
 
-/// Both directions of a stream; it counts what it reads, and reads as closed once the server drains.
+/// Both directions of a stream. It counts the bytes it reads, and reads as closed once the server
+/// drains.
 struct Stream {
     send: SendStream,
     recv: RecvStream,
@@ -123,7 +116,7 @@ impl AsyncRead for Stream {
         let before = buf.filled().len();
         match AsyncRead::poll_read(Pin::new(&mut this.recv), cx, buf) {
             Poll::Pending => this.draining.as_mut().poll(cx).map(Ok),
-            // The client has closed the whole connection: its way to end every stream.
+            // The client has closed the connection, and with it every stream.
             Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::NotConnected => {
                 Poll::Ready(Ok(()))
             }

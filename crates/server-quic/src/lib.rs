@@ -4,14 +4,20 @@ mod connection;
 
 use std::{io, net::UdpSocket, sync::Arc};
 
-use clap::Parser;
+use clap::Args;
 use netping_protocol::{
     codec::Limits,
+    frame,
     scheme::{Scheme, port},
 };
 use netping_serving::{
-    Chassis, CommonArgs, Listening, Profile, RuntimeArgs, Service, Shutdown, StartError, TlsArgs,
-    run_on_runtimes,
+    args::{CommonArgs, RuntimeArgs, ServerArgs, TlsArgs},
+    chassis::{Chassis, Profile},
+    error::StartError,
+    listen::Listening,
+    runtime::run_on_runtimes,
+    service::Service,
+    shutdown::Shutdown,
 };
 use quinn::{
     Endpoint, EndpointConfig, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig,
@@ -19,123 +25,103 @@ use quinn::{
 };
 use tokio::sync::mpsc;
 
-use crate::connection::Peer;
+use crate::connection::ServedConnection;
 
-/// Echoes frames over QUIC, with a tokio task per stream
-#[derive(Debug, Clone, Parser)]
-#[command(name = "netping-server-quic", version)]
-pub struct Args {
-    /// Flags of every server.
+/// Flags of this server.
+#[derive(Debug, Clone, Args)]
+pub struct QuicArgs {
     #[command(flatten)]
-    pub common: CommonArgs,
-    /// How tasks get to cores.
+    runtime: RuntimeArgs,
     #[command(flatten)]
-    pub runtime: RuntimeArgs,
-    /// How connections are secured: QUIC always is.
-    #[command(flatten)]
-    pub tls: TlsArgs,
-    /// The longest frame accepted and the longest reply given, in bytes
-    #[arg(long, default_value_t = netping_protocol::frame::DEFAULT_MAX, value_name = "BYTES")]
-    pub max_frame: usize,
-    /// Streams at once on one connection; quinn makes room for all of them with every handshake, so many cost time
+    tls: TlsArgs,
+    /// Longest frame accepted and longest reply given, in bytes
+    #[arg(long, default_value_t = frame::DEFAULT_MAX, value_name = "BYTES")]
+    max_frame: usize,
+    /// Maximum number of streams on a connection; quinn allocates all of them at each handshake, so a large number
+    /// costs time
     #[arg(long, default_value_t = 256, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_streams: u32,
+    max_streams: u32,
     /// Flow-control window of each stream, in bytes
     #[arg(long, default_value_t = 4 << 20, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
-    pub stream_window: u32,
+    stream_window: u32,
     /// Flow-control window of each connection, in bytes
     #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
-    pub connection_window: u32,
-    /// Handshakes under way on a socket (each runtime has one) beyond which a client must first show that it has its
-    /// address, at the price of a round trip (a QUIC Retry); 0: each must
+    connection_window: u32,
+    /// Handshakes in progress on a socket (each runtime has one) above which a client must first prove its address,
+    /// which costs it a round trip (QUIC Retry); 0: always
     #[arg(long, default_value_t = 256, value_name = "N")]
-    pub retry_above: usize,
-}
-
-impl AsRef<CommonArgs> for Args {
-    fn as_ref(&self) -> &CommonArgs {
-        &self.common
-    }
+    retry_above: usize,
 }
 
 /// This server.
-pub const SERVICE: Service<Args, UdpSocket> = Service {
+pub const SERVICE: Service<QuicArgs, UdpSocket> = Service {
+    name: "netping-server-quic",
+    about: "Echoes frames over QUIC, with a tokio task per stream",
     scheme: |_| Scheme::Quic,
     port: port::QUIC,
-    // The kernel spreads clients over them by their addresses.
+    // The kernel spreads clients over the sockets by their addresses.
     sockets: |args| args.runtime.runtime_count(),
     serve,
 };
 
-/// Serves until `shutdown`, then drains.
-///
-/// # Errors
-/// When the system refuses a thread, a runtime or a socket, or there is no certificate.
-pub fn serve(
+fn serve(
     mut listening: Listening<UdpSocket>,
-    args: &Args,
+    args: &ServerArgs<QuicArgs>,
     shutdown: &Shutdown,
 ) -> Result<(), StartError> {
-    let config = config(args)?;
-    // Streams end their requests themselves, and then the connection closes.
+    let ServerArgs { common, own } = args;
+    let config = config(common, own)?;
+    // Streams end after the requests they have received, and then the connection closes.
     let profile = Profile {
         first_bytes: 1,
         drain_by_eof: true,
         files_per_connection: 1,
     };
-    let chassis = Chassis::start(&mut listening, &args.common, profile)?;
-    let limits = Limits {
-        max_frame: args.max_frame,
-        ..Limits::default()
+    let acceptor = Acceptor {
+        chassis: Chassis::start(&mut listening, common, profile)?,
+        shutdown: shutdown.clone(),
+        limits: Limits {
+            max_frame: own.max_frame,
+            ..Limits::default()
+        },
+        retry_above: own.retry_above,
     };
-    let mut sockets = [listening.service].into_iter().chain(listening.others);
     let (failed, mut failure) = mpsc::channel(1);
-    let worker = || {
-        let (socket, failed) = (sockets.next(), failed.clone());
-        let (chassis, config, shutdown, retry_above) = (
-            chassis.clone(),
-            config.clone(),
-            shutdown.clone(),
-            args.retry_above,
-        );
+    let sockets = [listening.service].into_iter().chain(listening.others);
+    let workers = sockets.map(|socket| {
+        let (acceptor, config, failed) = (acceptor.clone(), config.clone(), failed.clone());
         async move {
-            let listen = |socket| {
-                Endpoint::new(
-                    EndpointConfig::default(),
-                    Some(config),
-                    socket,
-                    Arc::new(TokioRuntime),
-                )
-            };
-            match socket.map(listen) {
-                Some(Ok(endpoint)) => {
-                    accept(&endpoint, &chassis, limits, retry_above, &shutdown).await
-                }
-                Some(Err(error)) => {
-                    // There is room for one, and the first says enough.
+            let (options, runtime) = (EndpointConfig::default(), Arc::new(TokioRuntime));
+            match Endpoint::new(options, Some(config), socket, runtime) {
+                Ok(endpoint) => acceptor.run(&endpoint).await,
+                Err(error) => {
+                    // The channel holds one error, and the first one is enough.
                     let _ = failed.try_send(error);
-                    shutdown.trigger();
+                    acceptor.shutdown.trigger();
                 }
-                // There is one for each worker.
-                None => {}
             }
         }
-    };
-    let main = async {
+    });
+    run_on_runtimes(&own.runtime, workers, async {
         shutdown.triggered().await;
-        chassis.drain().await;
+        acceptor.chassis.drain().await;
         failure.try_recv().map_or(Ok(()), Err)
-    };
-    run_on_runtimes(&args.runtime, worker, main)
+    })
 }
 
-fn config(args: &Args) -> Result<ServerConfig, StartError> {
+fn config(common: &CommonArgs, args: &QuicArgs) -> Result<ServerConfig, StartError> {
     let Some(tls) = args.tls.config(Scheme::Quic.alpn())? else {
         let reason = "QUIC is always encrypted: give --tls-cert and --tls-key, or --tls-self-signed for a quick try";
         return Err(StartError::Flags(reason.to_owned()));
     };
     let tls = QuicServerConfig::try_from(tls)
         .map_err(|error| StartError::System(io::Error::other(error)))?;
+    let idle_timeout = match common.idle_timeout {
+        timeout if timeout.is_zero() => None,
+        timeout => Some(IdleTimeout::try_from(timeout).map_err(|_| {
+            StartError::Flags("--idle-timeout is longer than QUIC can express".to_owned())
+        })?),
+    };
     let mut transport = TransportConfig::default();
     // quinn leaves a connection's window unlimited: a peer could fill the memory.
     transport
@@ -145,12 +131,7 @@ fn config(args: &Args) -> Result<ServerConfig, StartError> {
         .max_concurrent_bidi_streams(args.max_streams.into())
         .max_concurrent_uni_streams(VarInt::from_u32(0))
         .datagram_receive_buffer_size(None)
-        .max_idle_timeout(match args.common.idle_timeout {
-            timeout if timeout.is_zero() => None,
-            timeout => Some(IdleTimeout::try_from(timeout).map_err(|_| {
-                StartError::Flags("--idle-timeout is longer than QUIC can say".to_owned())
-            })?),
-        });
+        .max_idle_timeout(idle_timeout);
     let mut config = ServerConfig::with_crypto(Arc::new(tls));
     // A client that moved would reach another runtime's socket, which does not know it.
     config
@@ -159,62 +140,75 @@ fn config(args: &Args) -> Result<ServerConfig, StartError> {
     Ok(config)
 }
 
-/// Accepts on one socket until `shutdown`, and keeps the socket until its connections are gone.
-async fn accept(
-    endpoint: &Endpoint,
-    chassis: &Chassis,
+/// Accepts the clients of one socket.
+#[derive(Debug, Clone)]
+struct Acceptor {
+    chassis: Chassis,
+    shutdown: Shutdown,
     limits: Limits,
     retry_above: usize,
-    shutdown: &Shutdown,
-) {
-    // Each holds a clone until its handshake is done.
-    let begun = Arc::new(());
-    let accepting = async {
-        while let Some(incoming) = endpoint.accept().await {
-            admit(incoming, chassis, limits, retry_above, &begun, shutdown);
-        }
-    };
-    tokio::select! {
-        () = accepting => {}
-        () = shutdown.triggered() => endpoint.set_server_config(None),
-    }
-    endpoint.wait_idle().await;
 }
 
-fn admit(
-    incoming: Incoming,
-    chassis: &Chassis,
-    limits: Limits,
-    retry_above: usize,
-    begun: &Arc<()>,
-    shutdown: &Shutdown,
-) {
-    if !incoming.remote_address_validated() && Arc::strong_count(begun) > retry_above {
-        // It fails only for addresses that have been validated.
-        let _ = incoming.retry();
-        return;
+impl Acceptor {
+    /// Accepts until the shutdown, and keeps the socket until its connections are gone.
+    async fn run(&self, endpoint: &Endpoint) {
+        // Each connection holds a clone until its handshake is done.
+        let handshake = Arc::new(());
+        let accepting = async {
+            while let Some(incoming) = endpoint.accept().await {
+                self.admit(incoming, &handshake);
+            }
+        };
+        tokio::select! {
+            () = accepting => {}
+            () = self.shutdown.triggered() => endpoint.set_server_config(None),
+        }
+        endpoint.wait_idle().await;
     }
-    let Some(guard) = chassis.admit_task() else {
-        incoming.refuse();
-        return;
-    };
-    let begun = Arc::clone(begun);
-    let (chassis, shutdown) = (chassis.clone(), shutdown.clone());
-    match incoming.accept() {
-        Ok(connecting) => drop(tokio::spawn(async move {
+
+    fn admit(&self, incoming: Incoming, handshake: &Arc<()>) {
+        let handshakes = Arc::strong_count(handshake) - 1;
+        if !incoming.remote_address_validated() && handshakes >= self.retry_above {
+            // It fails only for validated addresses.
+            let _ = incoming.retry();
+            return;
+        }
+        let Some(guard) = self.chassis.admit_task() else {
+            incoming.refuse();
+            return;
+        };
+        let connecting = match incoming.accept() {
+            Ok(connecting) => connecting,
+            Err(error) => return refused(&error, &self.chassis),
+        };
+        let (acceptor, handshake) = (self.clone(), Arc::clone(handshake));
+        tokio::spawn(async move {
+            let Self {
+                chassis,
+                shutdown,
+                limits,
+                ..
+            } = acceptor;
             let connection = tokio::select! {
                 connection = connecting => connection,
-                // The warden has counted why.
+                // The reaper has counted it.
                 () = guard.closed() => return,
                 () = shutdown.triggered() => return,
             };
-            drop(begun);
+            drop(handshake);
             match connection {
-                Ok(connection) => Peer::new(connection, guard, limits, chassis).serve().await,
+                Ok(connection) => {
+                    let served = ServedConnection {
+                        connection,
+                        guard,
+                        limits,
+                        chassis,
+                    };
+                    served.serve().await;
+                }
                 Err(error) => refused(&error, &chassis),
             }
-        })),
-        Err(error) => refused(&error, &chassis),
+        });
     }
 }
 

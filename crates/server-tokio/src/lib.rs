@@ -2,51 +2,46 @@
 
 use std::sync::Arc;
 
-use clap::Parser;
+use clap::Args;
 use netping_protocol::{
     codec::Codec,
     scheme::{Scheme, port},
 };
 use netping_serving::{
-    Accepts, Chassis, CommonArgs, Listening, Profile, RuntimeArgs, SecureArgs, Service, Shutdown,
-    StartError, StreamArgs, echo, serve_on_runtimes,
+    args::{RuntimeArgs, SecureArgs, ServerArgs, StreamArgs},
+    chassis::{Chassis, Profile},
+    echo::echo,
+    error::StartError,
+    listen::Listening,
+    runtime::{Accepts, TcpServer},
+    service::Service,
+    shutdown::Shutdown,
 };
 use tokio::io::AsyncWriteExt;
 use tokio_stream::StreamExt;
 
-/// Echoes lines and frames over TCP, with a tokio task per connection
-#[derive(Debug, Clone, Parser)]
-#[command(name = "netping-server-tokio", version)]
-pub struct Args {
-    /// Flags of every server.
+/// Flags of this server.
+#[derive(Debug, Clone, Args)]
+pub struct TokioArgs {
     #[command(flatten)]
-    pub common: CommonArgs,
-    /// Limits of lines and frames.
+    stream: StreamArgs,
     #[command(flatten)]
-    pub stream: StreamArgs,
-    /// How tasks get to cores.
+    runtime: RuntimeArgs,
     #[command(flatten)]
-    pub runtime: RuntimeArgs,
-    /// How connections are secured.
-    #[command(flatten)]
-    pub secure: SecureArgs,
-}
-
-impl AsRef<CommonArgs> for Args {
-    fn as_ref(&self) -> &CommonArgs {
-        &self.common
-    }
+    secure: SecureArgs,
 }
 
 /// This server.
-pub const SERVICE: Service<Args> = Service {
+pub const SERVICE: Service<TokioArgs> = Service {
+    name: "netping-server-tokio",
+    about: "Echoes lines and frames over TCP, with a tokio task per connection",
     scheme,
     port: port::TOKIO,
     sockets: |_| 1,
     serve,
 };
 
-fn scheme(args: &Args) -> Scheme {
+fn scheme(args: &TokioArgs) -> Scheme {
     match &args.secure {
         secure if secure.psk_file.is_some() => Scheme::TcpPsk,
         secure if secure.tls.is_on() => Scheme::TcpTls,
@@ -54,41 +49,43 @@ fn scheme(args: &Args) -> Scheme {
     }
 }
 
-/// Serves until `shutdown`, then drains.
-///
-/// # Errors
-/// When the system refuses a thread, a runtime or a socket, or a key's file is of no use.
-pub fn serve(mut listening: Listening, args: &Args, shutdown: &Shutdown) -> Result<(), StartError> {
-    let acceptor = args.secure.acceptor(&[])?;
+fn serve(
+    mut listening: Listening,
+    args: &ServerArgs<TokioArgs>,
+    shutdown: &Shutdown,
+) -> Result<(), StartError> {
+    let ServerArgs { common, own } = args;
+    let acceptor = own.secure.acceptor(Scheme::TcpTls.alpn())?;
     let says_goodbye = !acceptor.is_plain();
     let profile = Profile {
         first_bytes: 1,
         drain_by_eof: true,
         files_per_connection: 1,
     };
-    let chassis = Chassis::start(&mut listening, &args.common, profile)?;
-    let limits = args.stream.limits();
-    serve_on_runtimes(
-        listening.service,
-        &chassis,
-        &args.runtime,
-        &acceptor,
+    let chassis = Chassis::start(&mut listening, common, profile)?;
+    let limits = own.stream.limits();
+    let server = TcpServer {
+        listener: listening.service,
+        chassis: &chassis,
+        runtime: &own.runtime,
+        acceptor: &acceptor,
         shutdown,
-        |mut accepts: Accepts| {
-            let chassis = chassis.clone();
-            async move {
-                while let Some(Ok(mut stream)) = accepts.next().await {
-                    let chassis = chassis.clone();
-                    let connection = Arc::clone(stream.connection());
-                    tokio::spawn(async move {
-                        echo(&mut stream, Codec::new(limits), &connection, &chassis).await;
-                        if says_goodbye {
-                            // A peer in TLS is to know that nothing was cut off; one that is gone does not care.
-                            let _ = stream.shutdown().await;
-                        }
-                    });
-                }
+    };
+    server.serve(|mut accepts: Accepts| {
+        let chassis = chassis.clone();
+        async move {
+            while let Some(Ok(mut stream)) = accepts.next().await {
+                let chassis = chassis.clone();
+                let connection = Arc::clone(stream.connection());
+                tokio::spawn(async move {
+                    echo(&mut stream, Codec::new(limits), &connection, &chassis).await;
+                    if says_goodbye {
+                        // Tells a TLS peer that nothing was cut off. It fails only if the peer is
+                        // gone.
+                        let _ = stream.shutdown().await;
+                    }
+                });
             }
-        },
-    )
+        }
+    })
 }

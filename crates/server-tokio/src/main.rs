@@ -6,5 +6,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    netping_serving::run(&netping_server_tokio::SERVICE, std::env::args_os())
+    netping_serving::service::run(&netping_server_tokio::SERVICE, std::env::args_os())
 }

@@ -1,4 +1,4 @@
-//! Accepts connections for a server that blocks.
+//! The accept loop of a server that blocks.
 
 use std::{
     io,
@@ -8,46 +8,45 @@ use std::{
 };
 
 use socket2::SockRef;
+use tokio::runtime::Builder;
 
 use crate::{
-    chassis::{self, Chassis},
+    chassis::{Chassis, set_no_delay},
     connection::Connection,
-    listen::StartError,
+    error::StartError,
     shutdown::Shutdown,
 };
 
-/// Accepts until `shutdown`, gives each admitted connection to `serve`, and drains.
+/// Accepts until `shutdown`, hands each admitted connection to `serve`, and drains.
 ///
 /// # Errors
-/// When the system refuses what the wait for the shutdown needs.
-pub fn accept_blocking(
+/// Fails if the system refuses a thread or a runtime.
+pub fn accept(
     listener: &TcpListener,
     chassis: &Chassis,
     shutdown: &Shutdown,
     mut serve: impl FnMut(Arc<TcpStream>, Connection),
 ) -> Result<(), StartError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()?;
-    let stopping = {
+    let runtime = Builder::new_current_thread().enable_time().build()?;
+    let stopper = {
         let shutdown = shutdown.clone();
         let listener = listener.try_clone()?;
-        move |runtime: tokio::runtime::Runtime| {
+        move || {
             runtime.block_on(shutdown.triggered());
-            // It wakes the blocked accept below, which then fails.
+            // Wakes the blocked accept below, which then fails.
             let _ = SockRef::from(&listener).shutdown(Direction::Both);
             runtime
         }
     };
     let stopper = thread::Builder::new()
         .name("stopper".to_owned())
-        .spawn(move || stopping(runtime))?;
+        .spawn(stopper)?;
     loop {
         match listener.accept() {
             Ok((stream, _)) => {
                 let stream = Arc::new(stream);
                 if let Some(connection) = chassis.admit_socket(&stream) {
-                    chassis::set_no_delay(&stream);
+                    set_no_delay(&stream);
                     serve(stream, connection);
                 }
             }

@@ -1,80 +1,68 @@
-//! What all servers do around their connections.
+//! What every server does around its connections: admission, counting, deadlines, drain.
 
 use std::{
     io::{self, Write},
     net::TcpStream,
+    num::NonZeroUsize,
     os::fd::AsFd,
-    sync::{Arc, Mutex},
+    sync::{Arc, Weak},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use netping_system::limits;
 use nix::libc;
-use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family},
-};
 use socket2::SockRef;
-use tokio::time;
+use tokio::{runtime::Builder, time};
 
 use crate::{
-    clock,
-    connection::{Connection, Connections, Deadlines, Ending, Guard, Overdue},
-    effort::Effort,
+    args::CommonArgs,
+    connection::{Connection, Deadlines, Ending, Guard, Overdue},
     listen::Listening,
     metrics,
-    options::CommonArgs,
+    state::State,
+    synthetic_load::SyntheticLoad,
 };
 
-/// How often the warden looks at the connections' deadlines.
-const PATROL: Duration = Duration::from_millis(100);
+/// Interval at which the reaper checks the connections' deadlines.
+const REAP_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The wait after an accept that failed for want of descriptors or memory.
+/// Pause after an accept that failed for lack of descriptors or memory.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// Descriptors kept back for everything but connections.
+/// Time that connections get to end after the drain has closed them.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// File descriptors reserved for everything but connections.
 const RESERVED_FILES: u64 = 64;
 
-/// What differs between servers, as the chassis sees it.
+/// The properties of a server that its chassis needs to know.
 #[derive(Debug, Clone, Copy)]
 pub struct Profile {
     /// Bytes that an honest client has sent by the first-byte deadline.
     pub first_bytes: u64,
-    /// Whether a drain makes connections read as closed. A server whose protocol has a goodbye of its own says no.
+    /// True if connections read as closed during a drain. False for a protocol that has a goodbye
+    /// of its own.
     pub drain_by_eof: bool,
     /// File descriptors that each connection takes.
     pub files_per_connection: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct ErrorLabels {
-    kind: String,
-}
-
 /// The shared part of a running server. Clones are the same chassis.
 #[derive(Debug, Clone)]
 pub struct Chassis {
-    inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Inner {
-    pub connections: Arc<Connections>,
-    pub errors: Family<ErrorLabels, Counter>,
-    pub max_connections: usize,
+    state: Arc<State>,
     profile: Profile,
     drain_timeout: Duration,
-    effort: Effort,
-    last_complaint: Mutex<Option<Instant>>,
+    load: SyntheticLoad,
 }
 
 impl Chassis {
-    /// Starts the housekeeping: metrics, and the warden that enforces the deadlines. It ends with the last clone. Says where
-    /// the server listens: what could be wrong with its flags must have been looked at before.
+    /// Starts the housekeeping thread, which serves metrics and enforces deadlines until the last
+    /// clone is dropped, and announces the server on standard output. Check flags before.
     ///
     /// # Errors
-    /// When the system refuses a thread or a socket.
+    /// Fails if the system refuses a thread or a socket.
     pub fn start<L>(
         listening: &mut Listening<L>,
         args: &CommonArgs,
@@ -82,29 +70,20 @@ impl Chassis {
     ) -> io::Result<Self> {
         let files = limits::raise_open_files();
         let spare = files - RESERVED_FILES.min(files / 2);
-        let allowed = (spare / profile.files_per_connection) as usize;
-        let inner = Arc::new(Inner {
-            connections: Arc::default(),
-            errors: Family::default(),
-            max_connections: args.max_connections.map_or(allowed, std::num::NonZero::get),
-            profile,
-            drain_timeout: args.drain_timeout,
-            effort: Effort::new(&args.effort),
-            last_complaint: Mutex::new(None),
-        });
+        let affordable = (spare / profile.files_per_connection) as usize;
+        let max_connections = args.max_connections.map_or(affordable, NonZeroUsize::get);
+        let state = Arc::new(State::new(max_connections));
         let deadlines = Deadlines {
             first_byte: args.first_byte_timeout,
             first_bytes: profile.first_bytes,
             idle: args.idle_timeout,
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
         let metrics = match listening.metrics.take() {
-            Some(listener) => Some(metrics::Endpoint::new(&runtime, listener, &inner)?),
+            Some(listener) => Some(metrics::Endpoint::new(&runtime, listener, &state)?),
             None => None,
         };
-        let warden = Arc::downgrade(&inner);
+        let reaper = reap(Arc::downgrade(&state), deadlines);
         thread::Builder::new()
             .name("housekeeping".to_owned())
             .spawn(move || {
@@ -112,84 +91,78 @@ impl Chassis {
                     if let Some(metrics) = metrics {
                         tokio::spawn(metrics.serve());
                     }
-                    let mut patrol = time::interval(PATROL);
-                    patrol.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
-                    loop {
-                        patrol.tick().await;
-                        let Some(inner) = warden.upgrade() else {
-                            return;
-                        };
-                        inner.patrol(deadlines);
-                    }
+                    reaper.await;
                 });
             })?;
         if let Some(announcement) = listening.announcement.take() {
             // A closed standard output is no reason not to serve.
             let _ = writeln!(io::stdout(), "{announcement}");
         }
-        Ok(Self { inner })
+        Ok(Self {
+            state,
+            profile,
+            drain_timeout: args.drain_timeout,
+            load: SyntheticLoad::new(&args.load),
+        })
     }
 
-    /// What each request costs beyond the echo.
-    pub fn effort(&self) -> Effort {
-        self.inner.effort
+    /// Returns the load that each request causes beyond its reply.
+    pub fn load(&self) -> SyntheticLoad {
+        self.load
     }
 
     /// Counts an error of this kind, a word in `snake_case`.
     pub fn count_error(&self, kind: &str) {
-        self.inner.count_error(kind);
+        self.state.count_error(kind);
     }
 
-    /// Admits a connection that a task will serve. `None`: there are too many, close it.
+    /// Admits a connection that a task will serve. Returns `None` if too many are open: close it.
     pub fn admit_task(&self) -> Option<Guard> {
-        let guard = self
-            .inner
-            .connections
-            .admit_task(self.inner.max_connections);
-        self.inner.note_admission(guard)
+        let state = &self.state;
+        state.note_admission(state.connections.admit_task(state.max_connections))
     }
 
-    /// Admits a connection that a thread will serve. `None`: there are too many, close it.
+    /// Admits a connection that a thread will serve. Returns `None` if too many are open: close it.
     pub fn admit_socket(&self, socket: &Arc<TcpStream>) -> Option<Connection> {
-        let connection = self
-            .inner
+        let state = &self.state;
+        let connection = state
             .connections
-            .admit_socket(socket, self.inner.max_connections);
-        self.inner.note_admission(connection)
+            .admit_socket(socket, state.max_connections);
+        state.note_admission(connection)
     }
 
-    /// What to do after an accept that failed: count it, and wait this long before the next.
+    /// Counts a failed accept and returns the time to wait before the next one.
     pub fn accept_failed(&self, error: &io::Error) -> Duration {
-        // ECONNABORTED and its like concern one peer; a want of descriptors or memory goes on for a while, and a
+        // ECONNABORTED and the like concern one peer. A lack of descriptors or memory lasts, and a
         // loop that retries at once would spin.
         let scarce = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
-        let back_off = error
+        let exhausted = error
             .raw_os_error()
             .is_some_and(|code| scarce.contains(&code));
-        self.count_error(if back_off {
+        self.count_error(if exhausted {
             "accept_exhausted"
         } else {
             "accept"
         });
-        self.inner
-            .complain(|| tracing::warn!("accept failed: {error}"));
-        if back_off { BACK_OFF } else { Duration::ZERO }
+        self.state
+            .log_rarely(|| tracing::warn!("accept failed: {error}"));
+        if exhausted { BACK_OFF } else { Duration::ZERO }
     }
 
     /// Counts a thread that the system refused for a connection.
     pub fn spawn_failed(&self, error: &io::Error) {
         self.count_error("spawn");
-        self.inner
-            .complain(|| tracing::warn!("no thread for a connection: {error}"));
+        self.state
+            .log_rarely(|| tracing::warn!("no thread for a connection: {error}"));
     }
 
-    /// Ends all connections: politely first, then, after the drain timeout, at once.
+    /// Ends all connections: lets them finish first, then, after the drain timeout, closes them.
     pub async fn drain(&self) {
-        let connections = &self.inner.connections;
-        if self.inner.profile.drain_by_eof {
+        let connections = &self.state.connections;
+        if self.profile.drain_by_eof {
             connections.end_all(Ending::Drain);
         }
-        if time::timeout(self.inner.drain_timeout, connections.empty())
+        if time::timeout(self.drain_timeout, connections.empty())
             .await
             .is_ok()
         {
@@ -198,60 +171,34 @@ impl Chassis {
         let (open, ..) = connections.totals();
         tracing::warn!(
             connections = open,
-            "closing what has not finished within the drain timeout"
+            "closing connections that did not finish within the drain timeout"
         );
         connections.end_all(Ending::Close);
-        // What does not go now is stuck in its own work; the process ends without it.
-        let _ = time::timeout(Duration::from_secs(1), connections.empty()).await;
+        // A connection that stays now is stuck in its own work; the process ends without it.
+        let _ = time::timeout(CLOSE_TIMEOUT, connections.empty()).await;
     }
 }
 
-impl Inner {
-    fn count_error(&self, kind: &str) {
-        self.errors
-            .get_or_create(&ErrorLabels {
-                kind: kind.to_owned(),
-            })
-            .inc();
-    }
-
-    fn note_admission<T>(&self, admitted: Option<T>) -> Option<T> {
-        if admitted.is_none() {
-            self.count_error("max_connections");
-            self.complain(|| {
-                tracing::warn!(
-                    "{} connections are open: closing one more at once",
-                    self.max_connections
-                );
-            });
-        }
-        admitted
-    }
-
-    fn patrol(&self, deadlines: Deadlines) {
-        for overdue in self.connections.enforce(deadlines) {
-            self.count_error(match overdue {
+/// Closes overdue connections until the server is gone.
+async fn reap(state: Weak<State>, deadlines: Deadlines) {
+    let mut interval = time::interval(REAP_INTERVAL);
+    interval.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let Some(state) = state.upgrade() else {
+            return;
+        };
+        for overdue in state.connections.reap(deadlines) {
+            state.count_error(match overdue {
                 Overdue::FirstByte => "first_byte_timeout",
                 Overdue::Idle => "idle_timeout",
             });
         }
     }
-
-    /// Logs at most once a second, whatever happens how often.
-    pub fn complain(&self, log: impl FnOnce()) {
-        let Ok(mut last) = self.last_complaint.lock() else {
-            return;
-        };
-        let now = clock::now();
-        if last.is_none_or(|last| now.duration_since(last) >= Duration::from_secs(1)) {
-            *last = Some(now);
-            log();
-        }
-    }
 }
 
-/// Sets what every accepted connection has: replies leave at once.
+/// Sets the option that every accepted connection has: replies leave at once.
 pub(crate) fn set_no_delay(stream: &impl AsFd) {
-    // It fails only on a connection that is gone already; the first read tells.
+    // It fails only on a connection that is gone already, which the first read shows.
     let _ = SockRef::from(stream).set_tcp_nodelay(true);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// Monotonic time.
+/// Returns the monotonic time.
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn now() -> Instant {
     Instant::now()

@@ -1,4 +1,4 @@
-//! The connections of a server: counted one by one, and each within reach when it must end.
+//! The open connections of a server: their counters and deadlines, and how each is told to end.
 
 use std::{
     fmt,
@@ -18,34 +18,34 @@ use tokio::sync::Notify;
 
 use crate::clock;
 
-/// What one connection has done. Only its own tasks write here, so a request touches no cache line that another
-/// connection writes; whoever wants totals adds them up.
+/// Counters of one connection. Only its own tasks write them, so a request touches no cache line
+/// that another connection writes; totals are summed when they are read.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Tally {
     requests: AtomicU64,
     bytes_in: AtomicU64,
-    /// Whether the warden has closed it.
+    /// Set when the reaper has closed the connection.
     overdue: AtomicBool,
 }
 
-/// How far a connection has been asked to end.
+/// The way in which a connection has been asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(crate) enum Ending {
-    /// Not at all.
+pub enum Ending {
+    /// Not asked to end.
     None = 0,
-    /// Read no further request.
+    /// Finish, and read no further request.
     Drain = 1,
-    /// Stop at once.
+    /// End at once.
     Close = 2,
 }
 
-/// How a connection is reached from outside.
+/// The means to tell a connection to end.
 enum Handle {
-    /// A connection of a runtime: it looks at the flag whenever it would wait.
+    /// A connection in a runtime checks the flag whenever it would wait.
     Task(Arc<Signal>),
-    /// A connection of a thread that blocks in the kernel: shutting the socket down wakes it.
+    /// A connection's thread blocks in the kernel: shutting the socket down wakes it.
     Socket(Arc<TcpStream>),
 }
 
@@ -98,15 +98,15 @@ impl Handle {
 struct Entry {
     tally: Arc<Tally>,
     handle: Handle,
-    /// When it was admitted, and from then on when the warden last saw a change.
+    /// Time of admission, then of the last change that the reaper saw.
     changed: Instant,
-    /// Requests and bytes that the warden saw then.
+    /// Requests and bytes at that time.
     seen: (u64, u64),
 }
 
-/// Every open connection, and the sum of the closed ones.
+/// All open connections, and the sums of the closed ones.
 #[derive(Debug, Default)]
-pub(crate) struct Connections {
+pub struct Connections {
     open: Mutex<Open>,
     emptied: Notify,
 }
@@ -114,32 +114,32 @@ pub(crate) struct Connections {
 #[derive(Debug, Default)]
 struct Open {
     entries: Slab<Entry>,
-    /// Requests of connections that are closed.
+    /// Requests of closed connections.
     retired: u64,
     admitted: u64,
 }
 
-/// What the warden closes connections for.
+/// Deadlines that the reaper enforces.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Deadlines {
-    /// By when the first bytes must have come; zero: never.
+pub struct Deadlines {
+    /// Time limit for the first bytes; zero: none.
     pub first_byte: Duration,
-    /// How many bytes those are.
+    /// Number of those first bytes.
     pub first_bytes: u64,
-    /// How long nothing may happen; zero: for ever.
+    /// Longest time without traffic; zero: unlimited.
     pub idle: Duration,
 }
 
-/// Why the warden closed a connection.
+/// The deadline that a connection has missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Overdue {
+pub enum Overdue {
     FirstByte,
     Idle,
 }
 
 impl Connections {
     fn lock(&self) -> MutexGuard<'_, Open> {
-        // Every change under the lock is one step, so a panic elsewhere leaves nothing half done.
+        // Every change under the lock is a single step, so a panic leaves nothing half done.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -163,7 +163,7 @@ impl Connections {
         })
     }
 
-    /// Admits a connection that a task will serve, unless `limit` are open.
+    /// Admits a connection that a task will serve, unless `limit` connections are open.
     pub fn admit_task(self: &Arc<Self>, limit: usize) -> Option<Guard> {
         let signal = Arc::new(Signal {
             ending: AtomicU8::new(Ending::None as u8),
@@ -176,7 +176,7 @@ impl Connections {
         })
     }
 
-    /// Admits a connection that a thread will serve, unless `limit` are open.
+    /// Admits a connection that a thread will serve, unless `limit` connections are open.
     pub fn admit_socket(
         self: &Arc<Self>,
         socket: &Arc<TcpStream>,
@@ -185,7 +185,7 @@ impl Connections {
         self.insert(Handle::Socket(Arc::clone(socket)), limit)
     }
 
-    /// Open connections, connections ever admitted, and requests served.
+    /// Returns the numbers of open connections, of all admitted connections, and of requests.
     pub fn totals(&self) -> (usize, u64, u64) {
         let open = self.lock();
         let live: u64 = open
@@ -203,8 +203,8 @@ impl Connections {
         }
     }
 
-    /// Closes what is overdue, and says what it closed.
-    pub fn enforce(&self, deadlines: Deadlines) -> Vec<Overdue> {
+    /// Closes the overdue connections and returns the deadline that each has missed.
+    pub fn reap(&self, deadlines: Deadlines) -> Vec<Overdue> {
         let now = clock::now();
         let mut overdue = Vec::new();
         for (_, entry) in &mut self.lock().entries {
@@ -213,7 +213,7 @@ impl Connections {
                 entry.tally.bytes_in.load(Ordering::Relaxed),
             );
             let begun = seen.0 > 0 || seen.1 >= deadlines.first_bytes;
-            // Trickled first bytes do not count as a change: a deadline that they move is none.
+            // Single first bytes do not count as a change, or they would postpone the deadline.
             if seen != entry.seen && begun {
                 entry.seen = seen;
                 entry.changed = now;
@@ -228,7 +228,7 @@ impl Connections {
             };
             entry.tally.overdue.store(true, Ordering::Release);
             entry.handle.end(Ending::Close);
-            // Told once; its task needs a moment to go.
+            // Report it once: its task needs a moment to end.
             entry.changed = now;
             overdue.push(reason);
         }
@@ -247,7 +247,7 @@ impl Connections {
     }
 }
 
-/// One admitted connection, for as long as it is served. Dropping it frees its place.
+/// An admitted connection while it is served. Dropping it frees its place.
 #[derive(Debug)]
 pub struct Connection {
     tally: Arc<Tally>,
@@ -256,17 +256,17 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Counts `requests` answered requests.
+    /// Adds to the number of answered requests.
     pub fn count_requests(&self, requests: u64) {
         self.tally.requests.fetch_add(requests, Ordering::Relaxed);
     }
 
-    /// Whether it was closed for a deadline, which has been counted.
+    /// Returns true if the reaper has closed the connection, and counted that.
     pub fn is_overdue(&self) -> bool {
         self.tally.overdue.load(Ordering::Acquire)
     }
 
-    /// Counts `bytes` received bytes.
+    /// Adds to the number of received bytes.
     pub fn count_bytes(&self, bytes: usize) {
         self.tally
             .bytes_in
@@ -285,7 +285,7 @@ impl Drop for Connection {
     }
 }
 
-/// A [`Connection`] that a task serves, and the flag that ends it.
+/// A [`Connection`] that a task serves, and the signal that ends it.
 #[derive(Debug)]
 pub struct Guard {
     connection: Arc<Connection>,
@@ -293,24 +293,24 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The connection's counters, shared by all who serve it.
+    /// Returns the connection, which all its tasks share.
     pub fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
 
-    /// Waits until the connection must end at once. One task at a time can wait.
+    /// Waits until the connection must end at once. Only one task at a time can wait.
     pub async fn closed(&self) {
         self.reached(Ending::Close).await;
     }
 
-    /// Waits until the connection is to read no further request. One task at a time can wait.
+    /// Waits until the connection must read no further request. Only one task at a time can wait.
     pub async fn draining(&self) {
         self.reached(Ending::Drain).await;
     }
 
     async fn reached(&self, ending: Ending) {
         poll_fn(|cx| {
-            if self.asked(cx) >= ending {
+            if self.ending(cx) >= ending {
                 Poll::Ready(())
             } else {
                 Poll::Pending
@@ -319,8 +319,9 @@ impl Guard {
         .await;
     }
 
-    /// How far the connection has been asked to end. The task is woken when that changes; one at a time is.
-    pub(crate) fn asked(&self, cx: &Context<'_>) -> Ending {
+    /// Returns how the connection has been asked to end. Wakes the task when that changes; only one
+    /// task at a time can wait.
+    pub(crate) fn ending(&self, cx: &Context<'_>) -> Ending {
         self.signal.waker.register(cx.waker());
         self.signal.ending()
     }
@@ -337,17 +338,17 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn trickled_first_bytes_do_not_save_a_connection() {
+    async fn single_first_bytes_do_not_postpone_the_deadline() {
         let connections = Arc::new(Connections::default());
         let guard = connections.admit_task(1).unwrap();
         guard.connection.count_bytes(3);
-        assert_eq!(connections.enforce(DEADLINES), [Overdue::FirstByte]);
+        assert_eq!(connections.reap(DEADLINES), [Overdue::FirstByte]);
         guard.connection.count_bytes(1);
-        assert_eq!(connections.enforce(DEADLINES), []);
+        assert_eq!(connections.reap(DEADLINES), []);
     }
 
     #[test]
-    fn requests_of_closed_connections_stay_counted_and_places_come_free() {
+    fn a_closed_connection_frees_its_place_and_its_requests_stay_counted() {
         let connections = Arc::new(Connections::default());
         let first = connections.admit_task(1).unwrap();
         first.connection.count_requests(3);

@@ -14,22 +14,29 @@ use tokio::{
 
 use crate::{chassis::Chassis, connection::Connection};
 
-/// How much of the replies to pipelined requests is gathered before it is written, in bytes.
+/// Bytes of replies to pipelined requests that are gathered before they are written.
 const CHUNK: usize = 64 << 10;
 
-/// The buffers of a stream that has small requests, in bytes. Larger requests grow them.
+/// Initial size of a stream's buffers, in bytes. Larger requests grow them.
 const BUFFER: usize = 4 << 10;
 
-/// Serves one stream to its end, and counts its requests on `connection` and what was wrong on `chassis`.
-pub async fn echo<S>(stream: &mut S, mut codec: Codec, connection: &Connection, chassis: &Chassis)
+/// Serves one stream to its end. Counts its requests on `connection` and its errors on `chassis`.
+pub async fn echo<S>(stream: &mut S, codec: Codec, connection: &Connection, chassis: &Chassis)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut input = BytesMut::with_capacity(BUFFER);
-    match answer(stream, &mut codec, &mut input, connection, chassis).await {
-        Ok(()) if codec.is_mid_request(&input) => chassis.count_error("eof_in_request"),
+    let mut echo = Echo {
+        stream,
+        codec,
+        connection,
+        chassis,
+        input: BytesMut::with_capacity(BUFFER),
+        output: BytesMut::with_capacity(BUFFER),
+    };
+    match echo.run().await {
+        Ok(()) if echo.codec.is_mid_request(&echo.input) => chassis.count_error("eof_in_request"),
         Ok(()) => {}
-        // The warden has counted why.
+        // The reaper has counted it.
         Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
         Err(error) => {
             tracing::debug!("connection: {error}");
@@ -42,87 +49,83 @@ where
     }
 }
 
-async fn answer<S>(
-    stream: &mut S,
-    codec: &mut Codec,
-    input: &mut BytesMut,
-    connection: &Connection,
-    chassis: &Chassis,
-) -> io::Result<()>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let effort = chassis.effort();
-    let mut output = BytesMut::with_capacity(BUFFER);
-    loop {
+struct Echo<'a, S> {
+    stream: &'a mut S,
+    codec: Codec,
+    connection: &'a Connection,
+    chassis: &'a Chassis,
+    input: BytesMut,
+    output: BytesMut,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
+    async fn run(&mut self) -> io::Result<()> {
         loop {
-            let request = match codec.next(input) {
-                Ok(Some(request)) => request,
-                Ok(None) => break,
-                Err(violation) => {
-                    refuse(stream, codec, input, output, &violation, chassis).await;
-                    return Ok(());
-                }
-            };
-            effort.spend().await;
-            if let Err(violation) = codec.reply(&request, &mut output) {
-                refuse(stream, codec, input, output, &violation, chassis).await;
+            if let Err(violation) = self.answer().await? {
+                self.refuse(&violation).await;
                 return Ok(());
             }
-            // Before the reply leaves, so that whoever has the reply finds it counted.
-            connection.count_requests(1);
-            if output.len() >= CHUNK {
-                stream.write_all(&output).await?;
-                output.clear();
+            if !self.output.is_empty() {
+                self.stream.write_all(&self.output).await?;
+                // TLS may have buffered a part.
+                self.stream.flush().await?;
+                self.output.clear();
+            }
+            if self.input.capacity() - self.input.len() < BUFFER / 2 {
+                self.input.reserve(BUFFER);
+            }
+            match self.stream.read_buf(&mut self.input).await {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                // A TLS peer closed without saying so: a request that is cut off shows it.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+                Err(error) => return Err(error),
             }
         }
-        if !output.is_empty() {
-            stream.write_all(&output).await?;
-            // TLS may have kept some of it.
-            stream.flush().await?;
-            output.clear();
+    }
+
+    /// Appends the replies to all whole requests in the input.
+    async fn answer(&mut self) -> io::Result<Result<(), Violation>> {
+        let load = self.chassis.load();
+        loop {
+            let request = match self.codec.next(&mut self.input) {
+                Ok(Some(request)) => request,
+                Ok(None) => return Ok(Ok(())),
+                Err(violation) => return Ok(Err(violation)),
+            };
+            load.apply().await;
+            if let Err(violation) = self.codec.reply(&request, &mut self.output) {
+                return Ok(Err(violation));
+            }
+            // Counted before the reply leaves, so that a peer that has the reply finds it counted.
+            self.connection.count_requests(1);
+            if self.output.len() >= CHUNK {
+                self.stream.write_all(&self.output).await?;
+                self.output.clear();
+            }
         }
-        if input.capacity() - input.len() < BUFFER / 2 {
-            input.reserve(BUFFER);
-        }
-        match stream.read_buf(input).await {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
-            // A peer in TLS that has just closed: what is missing, if anything, shows in the request.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-            Err(error) => return Err(error),
-        }
+    }
+
+    /// Tells the peer how it broke the protocol, and closes.
+    async fn refuse(&mut self, violation: &Violation) {
+        tracing::debug!("closing a connection: {violation}");
+        self.chassis.count_error(violation.kind());
+        self.codec.refuse(violation, &mut self.output);
+        goodbye(self.stream, &self.output).await;
+        self.input.clear();
     }
 }
 
-/// Tells the peer what it did against the protocol, and closes.
-async fn refuse<S>(
-    stream: &mut S,
-    codec: &Codec,
-    input: &mut BytesMut,
-    mut output: BytesMut,
-    violation: &Violation,
-    chassis: &Chassis,
-) where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    tracing::debug!("closing a connection: {violation}");
-    chassis.count_error(violation.kind());
-    codec.refuse(violation, &mut output);
-    goodbye(stream, &output).await;
-    input.clear();
-}
-
-/// Writes the last words, and reads what still comes, unseen: closing with unread bytes would reset the connection,
-/// and the peer would lose the message.
-pub(crate) async fn goodbye<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, words: &[u8]) {
+/// Writes the last bytes, then reads and discards the peer's: closing with unread bytes would reset
+/// the connection, and the peer would lose the last bytes.
+pub(crate) async fn goodbye<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, last: &[u8]) {
     let goodbye = async {
-        stream.write_all(words).await?;
+        stream.write_all(last).await?;
         stream.shutdown().await?;
-        let mut unseen = [0; BUFFER];
-        while stream.read(&mut unseen).await? > 0 {}
+        let mut discarded = [0; BUFFER];
+        while stream.read(&mut discarded).await? > 0 {}
         io::Result::Ok(())
     };
-    // Whatever ends it, the connection is done.
+    // The connection is done, however this ends.
     let _ = time::timeout(LINGER, goodbye).await;
 }

@@ -1,4 +1,4 @@
-//! The stream of a connection, which counts what comes and ends when it is told to.
+//! A connection's stream, which counts received bytes and ends when it is told to.
 
 use std::{
     io,
@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::{Connection, Ending, Guard};
 
-/// A stream that counts what it reads, and ends when its connection is told to: after a drain it reads as closed
-/// once the bytes that have come are read, after a close every wait fails.
+/// A stream that counts the bytes it reads and ends when its connection is told to: during a drain it
+/// reads as closed once the received bytes are read; after a close every wait fails.
 #[derive(Debug)]
 pub struct Guarded<S> {
     stream: S,
@@ -24,32 +24,32 @@ impl<S> Guarded<S> {
         Self { stream, guard }
     }
 
-    /// The connection's counters, shared by all who serve it.
+    /// Returns the connection, which all its tasks share.
     pub fn connection(&self) -> &Arc<Connection> {
         self.guard.connection()
     }
 
-    /// The stream by itself: what the guard says is then for its new owner to heed.
+    /// Returns the bare stream, and the guard that its new owner must heed.
     pub fn into_parts(self) -> (S, Guard) {
         (self.stream, self.guard)
     }
 
-    /// What to answer instead of waiting; `None`: wait.
+    /// Returns the result to report instead of waiting, or `None` to wait.
     fn ending(&self, cx: &Context<'_>, reading: bool) -> Option<io::Result<()>> {
-        match self.guard.asked(cx) {
+        match self.guard.ending(cx) {
             Ending::Close => Some(Err(io::ErrorKind::ConnectionAborted.into())),
             Ending::Drain if reading => Some(Ok(())),
             Ending::Drain | Ending::None => None,
         }
     }
 
-    /// What a write came to; one that would wait fails where the connection is closed.
+    /// Returns the result of a write. One that would wait fails if the connection is closed.
     fn unless_closed<T>(
         &self,
-        outcome: Poll<io::Result<T>>,
+        result: Poll<io::Result<T>>,
         cx: &Context<'_>,
     ) -> Poll<io::Result<T>> {
-        match outcome {
+        match result {
             Poll::Pending => match self.ending(cx, false) {
                 Some(Err(error)) => Poll::Ready(Err(error)),
                 _ => Poll::Pending,
@@ -125,7 +125,7 @@ mod tests {
     use crate::connection::Connections;
 
     #[tokio::test]
-    async fn a_drained_connection_reads_what_came_and_then_the_end() {
+    async fn a_drained_connection_reads_received_bytes_and_then_the_end() {
         let connections = Arc::new(Connections::default());
         let (ours, mut theirs) = tokio::io::duplex(64);
         let mut stream = Guarded::new(ours, connections.admit_task(1).unwrap());
@@ -152,7 +152,8 @@ mod tests {
         );
     }
 
-    /// TLS takes a write whole and then waits in the flush: a peer that does not read must not stay for ever.
+    /// TLS buffers a whole write and then waits in the flush: a peer that does not read must not
+    /// stay open for ever.
     #[tokio::test]
     async fn a_closed_connection_stops_waiting_to_be_flushed() {
         let connections = Arc::new(Connections::default());

@@ -6,37 +6,40 @@ use std::{
     os::fd::AsFd,
 };
 
-use netping_protocol::{psk::KeyError, scheme::port, tls::TlsError};
+use netping_protocol::scheme::port;
 use socket2::{Domain, SockRef, Socket, Type};
 
-use crate::options::{CommonArgs, MetricsAddress};
+use crate::{
+    args::{CommonArgs, MetricsAddress},
+    error::StartError,
+};
 
-/// What a server listens on: a TCP listener unless its protocol has another kind of socket.
+/// The bound sockets of a server.
 #[derive(Debug)]
 pub struct Listening<L = TcpListener> {
-    /// Where requests come in.
+    /// Socket for requests.
     pub service: L,
-    /// More sockets at the same address, where a server reads several.
+    /// More sockets at the same address, for a server that reads several.
     pub others: Vec<L>,
-    /// Where metrics are served, if at all.
+    /// Listener for metrics, if any.
     pub metrics: Option<TcpListener>,
-    /// What to say on standard output once all that was asked for has proved right.
+    /// Lines for standard output, printed once all flags have proved right.
     pub(crate) announcement: Option<String>,
 }
 
-/// A socket on which requests come in.
+/// A kind of socket that receives requests.
 pub trait Bind: AsFd + Sized {
-    /// Datagrams or a stream.
+    /// Stream or datagram.
     const TYPE: Type;
-    /// Makes a bound socket ready.
+    /// Prepares a bound socket for requests.
     ///
     /// # Errors
-    /// What the system says.
+    /// Fails if the system refuses.
     fn ready(socket: Socket, args: &CommonArgs) -> io::Result<Self>;
-    /// Where it is bound.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// What the system says.
+    /// Fails if the system refuses.
     fn address(&self) -> io::Result<SocketAddr>;
 }
 
@@ -65,51 +68,12 @@ impl Bind for UdpSocket {
     }
 }
 
-/// Why a server could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// A socket could not be bound.
-    #[error("cannot listen on {address}: {source}{}", advice(source))]
-    Bind {
-        /// The address asked for.
-        address: SocketAddr,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// Anything else that the system refused.
-    #[error("cannot start: {0}")]
-    System(#[from] io::Error),
-    /// Flags that do not go together.
-    #[error("{0}")]
-    Flags(String),
-    /// Certificates or keys that are of no use.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// A pre-shared key that is of no use.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-}
-
-fn advice(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "; another process has that port: choose one with --listen (or --metrics)"
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            "; this host has no such address: use one of its own, or 0.0.0.0"
-        }
-        io::ErrorKind::PermissionDenied => {
-            "; ports below 1024 need privileges: choose a higher one with --listen"
-        }
-        _ => "",
-    }
-}
-
 impl<L: Bind> Listening<L> {
-    /// Binds what `args` ask for, with `sockets` sockets at the service's address.
+    /// Binds the sockets that `args` ask for, `sockets` of them for requests.
     ///
     /// # Errors
-    /// [`StartError::Bind`]. Metrics at the default address are given up with a warning, not an error.
+    /// Fails with [`StartError::Bind`]. If only the default address of the metrics is taken, it
+    /// warns and goes on without metrics.
     pub fn bind(args: &CommonArgs, default_port: u16, sockets: usize) -> Result<Self, StartError> {
         let address = args
             .listen
@@ -118,7 +82,7 @@ impl<L: Bind> Listening<L> {
         let service: L = bind(address, args, args.reuse_port).map_err(refused)?;
         let mut others = Vec::new();
         if sockets > 1 {
-            // Bound alone: no other server has the port. From now on it is shared, with ourselves.
+            // Bound without the option first, so that no other server has the port.
             SockRef::from(&service).set_reuse_port(true)?;
             let address = service.address()?;
             for _ in 1..sockets {
@@ -142,11 +106,11 @@ impl<L: Bind> Listening<L> {
     }
 }
 
-/// The metrics' listener at the default place: the same address, [`port::METRICS_OFFSET`] higher.
+/// Binds the metrics' listener at its default address, [`port::METRICS_OFFSET`] above the service's.
 fn default_metrics(service: SocketAddr) -> Option<TcpListener> {
     let Some(port) = service.port().checked_add(port::METRICS_OFFSET) else {
         tracing::warn!(
-            "no metrics: port {} + {} is no port; give --metrics",
+            "no metrics: {} + {} is not a port; give --metrics",
             service.port(),
             port::METRICS_OFFSET
         );
@@ -162,10 +126,11 @@ fn default_metrics(service: SocketAddr) -> Option<TcpListener> {
 
 fn bind<L: Bind>(address: SocketAddr, args: &CommonArgs, reuse_port: bool) -> io::Result<L> {
     let socket = Socket::new(Domain::for_address(address), L::TYPE, None)?;
-    // On UDP it would let two servers share a port unnoticed.
+    // On UDP the option would let two servers share a port unnoticed.
     socket.set_reuse_address(L::TYPE == Type::STREAM)?;
     socket.set_reuse_port(reuse_port)?;
-    // Accepted connections inherit the sizes; they count for the window scale, so they are set before `listen`.
+    // Accepted connections inherit the sizes. They determine the window scale, so they are set
+    // before `listen`.
     if let Some(bytes) = args.recv_buffer {
         socket.set_recv_buffer_size(bytes)?;
     }

@@ -1,6 +1,6 @@
-//! A server's metrics, for Prometheus and for the client.
+//! The HTTP endpoint with a server's metrics, for Prometheus and for netping's client.
 //!
-//! The names of process metrics are Prometheus' standard ones, so that any dashboard finds them.
+//! Process metrics have Prometheus' standard names, so any dashboard finds them.
 
 use std::{
     convert::Infallible,
@@ -28,13 +28,15 @@ use prometheus_client::{
 };
 use tokio::{runtime::Runtime, sync::Semaphore, time};
 
-use crate::chassis::Inner;
+use crate::state::State;
 
-/// Scrapers at once, and how long each may take: metrics must never weigh on what is measured.
+/// Maximum number of concurrent scrapes: metrics must not disturb the measurement.
 const MAX_SCRAPERS: usize = 16;
+
+/// Time limit of a scrape.
 const SCRAPE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The text format that the encoder writes.
+/// Content type of the encoder's text format.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Serves one server's metrics over HTTP/1.1.
@@ -42,11 +44,11 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 pub(crate) struct Endpoint {
     listener: tokio::net::TcpListener,
     registry: Arc<Registry>,
-    server: Weak<Inner>,
+    server: Weak<State>,
 }
 
 impl Endpoint {
-    pub fn new(runtime: &Runtime, listener: TcpListener, server: &Arc<Inner>) -> io::Result<Self> {
+    pub fn new(runtime: &Runtime, listener: TcpListener, server: &Arc<State>) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let _context = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -71,7 +73,7 @@ impl Endpoint {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     if let Some(server) = self.server.upgrade() {
-                        server.complain(|| tracing::warn!("metrics: accept failed: {error}"));
+                        server.log_rarely(|| tracing::warn!("metrics: accept failed: {error}"));
                     }
                     time::sleep(Duration::from_millis(100)).await;
                     continue;
@@ -86,7 +88,7 @@ impl Endpoint {
                 let connection = http1::Builder::new()
                     .keep_alive(false)
                     .serve_connection(TokioIo::new(stream), service);
-                // A scraper that breaks off or dawdles is its own problem.
+                // A scraper that breaks off or is slow only harms itself.
                 let _ = time::timeout(SCRAPE_TIMEOUT, connection).await;
                 drop(place);
             });
@@ -115,9 +117,9 @@ fn respond<B>(request: &Request<B>, registry: &Registry) -> Response<Full<Bytes>
     response
 }
 
-/// What the server counts.
+/// Encodes the server's own counters.
 #[derive(Debug)]
-struct ServerCollector(Weak<Inner>);
+struct ServerCollector(Weak<State>);
 
 impl Collector for ServerCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
@@ -147,13 +149,13 @@ impl Collector for ServerCollector {
         gauge(
             &mut encoder,
             "netping_max_connections",
-            "Connections that may be open at once",
+            "Maximum number of open connections",
             limit,
         )
     }
 }
 
-/// What the kernel counts for this process.
+/// Encodes the kernel's counters of this process.
 #[derive(Debug)]
 struct ProcessCollector;
 

@@ -1,4 +1,4 @@
-//! Brings accepted connections to tokio runtimes: one runtime per core, or one with work stealing.
+//! Distribution of connections over tokio runtimes: one runtime per core, or one with work stealing.
 
 use std::{
     future::Future,
@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use netping_protocol::secure::{Acceptor, Stream as Secured};
+use netping_protocol::secure::{self, Acceptor};
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::{Builder, Runtime},
@@ -18,30 +18,30 @@ use tokio::{
 use tokio_stream::Stream;
 
 use crate::{
-    chassis::{self, Chassis},
+    args::{RuntimeArgs, RuntimeKind},
+    chassis::{Chassis, set_no_delay},
     connection::Guard,
     echo::goodbye,
+    error::StartError,
     guarded::Guarded,
-    listen::StartError,
-    options::{RuntimeArgs, RuntimeKind},
     shutdown::Shutdown,
 };
 
-/// A connection as a server's worker gets it: admitted, and with its handshake done.
-pub type Accepted = Guarded<netping_protocol::secure::Stream>;
+/// A connection that is admitted and has its handshake done.
+pub type Accepted = Guarded<secure::Stream>;
 
-/// A connection on its way to a worker.
+/// A connection on its way to a runtime.
 #[derive(Debug)]
 enum Handed {
-    /// To a worker of the acceptor's own runtime.
+    /// To the runtime that has accepted it.
     Here(TcpStream),
-    /// To another runtime, which must register it anew.
+    /// To another runtime, which must register it first.
     Elsewhere(std::net::TcpStream),
 }
 
 type Queue = mpsc::UnboundedSender<(Handed, Guard)>;
 
-/// The connections that one worker is to serve; it ends when the server stops accepting.
+/// The connections of one runtime. The stream ends when the server stops accepting.
 #[derive(Debug)]
 pub struct Accepts {
     queue: mpsc::UnboundedReceiver<(Handed, Guard)>,
@@ -49,12 +49,12 @@ pub struct Accepts {
     handshakes: Option<Handshakes>,
 }
 
-/// The handshakes of one worker's connections, each in a task of its own: a slow one holds no other up.
+/// The handshakes of one runtime's connections, each in a task of its own: a slow one delays no other.
 #[derive(Debug)]
 struct Handshakes {
     acceptor: Acceptor,
     shutdown: Shutdown,
-    /// For the next task; `None` when there will be no more of them.
+    /// Sender for the next task; `None` once there will be no more tasks.
     done: Option<mpsc::UnboundedSender<Accepted>>,
     ready: mpsc::UnboundedReceiver<Accepted>,
 }
@@ -80,18 +80,18 @@ impl Handshakes {
             chassis.clone(),
         );
         tokio::spawn(async move {
-            let outcome = tokio::select! {
-                outcome = acceptor.accept(stream) => outcome,
-                // The warden has counted why.
+            let accepted = tokio::select! {
+                accepted = acceptor.accept(stream) => accepted,
+                // The reaper has counted it.
                 () = guard.closed() => return,
                 () = shutdown.triggered() => return,
             };
-            match outcome {
-                // Nobody waits for it any more where the server has just ended.
+            match accepted {
+                // It fails only if the server has just ended.
                 Ok(stream) => drop(done.send(Guarded::new(stream, guard))),
                 Err((error, stream)) => {
                     tracing::debug!("handshake: {error}");
-                    // Also where the peer just went away: what it wanted is not known.
+                    // Also if the peer merely closed: its intention is unknown.
                     chassis.count_error("tls");
                     if let Some(mut stream) = stream {
                         goodbye(&mut stream, &[]).await;
@@ -122,7 +122,10 @@ impl Stream for Accepts {
             match (stream, &this.handshakes) {
                 (Ok(stream), Some(handshakes)) => handshakes.start(stream, guard, &this.chassis),
                 (Ok(stream), None) => {
-                    return Poll::Ready(Some(Ok(Guarded::new(Secured::Plain(stream), guard))));
+                    return Poll::Ready(Some(Ok(Guarded::new(
+                        secure::Stream::Plain(stream),
+                        guard,
+                    ))));
                 }
                 (Err(error), _) => drop(this.chassis.accept_failed(&error)),
             }
@@ -137,69 +140,76 @@ impl Stream for Accepts {
     }
 }
 
-/// Serves until `shutdown`, then drains. `worker` is run once on each runtime, with the connections it is to serve,
-/// secured by `acceptor`.
-///
-/// # Errors
-/// When a runtime or a thread cannot be had.
-pub fn serve<W, F>(
-    listener: std::net::TcpListener,
-    chassis: &Chassis,
-    args: &RuntimeArgs,
-    acceptor: &Acceptor,
-    shutdown: &Shutdown,
-    worker: W,
-) -> Result<(), StartError>
-where
-    W: Fn(Accepts) -> F,
-    F: Future<Output = ()> + Send + 'static,
-{
-    listener.set_nonblocking(true)?;
-    let mut queues = Vec::new();
-    let mut accepts = Vec::new();
-    for _ in 0..args.runtime_count() {
-        let (queue, receiver) = mpsc::unbounded_channel();
-        let handshakes = (!acceptor.is_plain()).then(|| Handshakes::new(acceptor, shutdown));
-        queues.push(queue);
-        accepts.push(worker(Accepts {
-            queue: receiver,
-            chassis: chassis.clone(),
-            handshakes,
-        }));
-    }
-    let mut accepts = accepts.into_iter();
-    let worker = || {
-        let accepts = accepts.next();
-        async move {
-            // There is one for each worker.
-            if let Some(accepts) = accepts {
-                accepts.await;
-            }
-        }
-    };
-    run_on_runtimes(args, worker, async {
-        accept(listener, chassis, &queues, shutdown).await?;
-        // Workers see the end of their connections, and stop waiting for more.
-        queues.clear();
-        chassis.drain().await;
-        Ok(())
-    })
+/// A server on accepted TCP connections, ready to run.
+#[derive(Debug)]
+pub struct TcpServer<'a> {
+    /// Bound listener.
+    pub listener: std::net::TcpListener,
+    /// Chassis that admits the connections.
+    pub chassis: &'a Chassis,
+    /// Runtimes to use.
+    pub runtime: &'a RuntimeArgs,
+    /// Handshake of each connection.
+    pub acceptor: &'a Acceptor,
+    /// Switch that ends the server.
+    pub shutdown: &'a Shutdown,
 }
 
-/// Runs `main` to its end, and meanwhile what `worker` gives on each runtime: it is called once for each of
-/// [`RuntimeArgs::runtime_count`], and the first of them has `main` too.
+impl TcpServer<'_> {
+    /// Serves until the shutdown, then drains. Calls `worker` once per runtime with the connections
+    /// to serve there.
+    ///
+    /// # Errors
+    /// Fails if the system refuses a runtime or a thread.
+    pub fn serve<W, F>(self, worker: W) -> Result<(), StartError>
+    where
+        W: Fn(Accepts) -> F,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let Self {
+            listener,
+            chassis,
+            runtime,
+            acceptor,
+            shutdown,
+        } = self;
+        listener.set_nonblocking(true)?;
+        let mut queues = Vec::new();
+        let mut workers = Vec::new();
+        for _ in 0..runtime.runtime_count() {
+            let (queue, receiver) = mpsc::unbounded_channel();
+            let handshakes = (!acceptor.is_plain()).then(|| Handshakes::new(acceptor, shutdown));
+            queues.push(queue);
+            workers.push(worker(Accepts {
+                queue: receiver,
+                chassis: chassis.clone(),
+                handshakes,
+            }));
+        }
+        run_on_runtimes(runtime, workers, async {
+            accept(listener, chassis, &queues, shutdown).await?;
+            // Ends the workers' streams of connections.
+            queues.clear();
+            chassis.drain().await;
+            Ok(())
+        })
+    }
+}
+
+/// Runs `main` to its end, and meanwhile each of `workers` on a runtime of its own. The first worker
+/// shares its runtime with `main`.
 ///
 /// # Errors
-/// When a runtime or a thread cannot be had, or `main` fails.
+/// Fails if the system refuses a runtime or a thread, or `main` fails.
 pub fn run_on_runtimes<F>(
     args: &RuntimeArgs,
-    mut worker: impl FnMut() -> F,
+    workers: impl IntoIterator<Item = F>,
     main: impl Future<Output = io::Result<()>>,
 ) -> Result<(), StartError>
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    // Workers stay until the last connection is done, whatever their futures do.
+    // Runtimes stay until the last connection is done, even if their workers end.
     let finished = watch::Sender::new(false);
     let runtime = match args.runtime {
         RuntimeKind::MultiThread if args.busy_poll => {
@@ -213,27 +223,29 @@ where
             .build()?,
         RuntimeKind::PerCore => per_core()?,
     };
-    let first = worker();
-    for number in 1..args.runtime_count() {
+    let mut workers = workers.into_iter();
+    let first = workers.next();
+    for (number, worker) in workers.enumerate() {
         let runtime = per_core()?;
-        let future = worker();
         let mut finished = finished.subscribe();
         let busy = args.busy_poll;
         thread::Builder::new()
-            .name(format!("worker-{number}"))
+            .name(format!("worker-{}", number + 1))
             .spawn(move || {
                 runtime.block_on(async move {
-                    start(future, busy);
+                    start(worker, busy);
                     let _ = finished.wait_for(|finished| *finished).await;
                 });
             })?;
     }
     let result = runtime.block_on(async {
-        start(first, args.busy_poll);
+        if let Some(worker) = first {
+            start(worker, args.busy_poll);
+        }
         main.await
     });
     finished.send_replace(true);
-    // What is stuck in its own work does not keep the process.
+    // A task that is stuck in its own work must not keep the process.
     runtime.shutdown_background();
     Ok(result?)
 }
@@ -242,7 +254,7 @@ fn per_core() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Starts a worker's future on the current runtime, and with `busy` a task that never lets the runtime sleep.
+/// Starts a worker on the current runtime, and with `busy` a task that never lets the runtime sleep.
 fn start(worker: impl Future<Output = ()> + Send + 'static, busy: bool) {
     tokio::spawn(worker);
     if busy {
@@ -254,7 +266,8 @@ fn start(worker: impl Future<Output = ()> + Send + 'static, busy: bool) {
     }
 }
 
-/// Accepts until `shutdown`, and hands the connections to the queues in turn; the first belongs to this runtime.
+/// Accepts until `shutdown` and hands the connections to the queues in turn. The first queue belongs
+/// to this runtime.
 async fn accept(
     listener: std::net::TcpListener,
     chassis: &Chassis,
@@ -275,7 +288,7 @@ async fn accept(
             let Some(guard) = chassis.admit_task() else {
                 continue;
             };
-            chassis::set_no_delay(&stream);
+            set_no_delay(&stream);
             let Some((number, queue)) = turn.next() else {
                 continue;
             };

@@ -1,57 +1,77 @@
 //! The `main` of every server.
 
-use std::{ffi::OsString, io::IsTerminal, net::TcpListener, process::ExitCode};
+use std::{env, ffi::OsString, io::IsTerminal, net::TcpListener, process::ExitCode};
 
-use clap::Parser;
+use clap::{Args, CommandFactory, FromArgMatches};
 use netping_protocol::scheme::Scheme;
+use tracing_subscriber::{
+    filter::{LevelFilter, Targets},
+    fmt,
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
 
 use crate::{
-    listen::{Bind, Listening, StartError},
-    options::CommonArgs,
+    args::ServerArgs,
+    error::StartError,
+    listen::{Bind, Listening},
     shutdown::Shutdown,
 };
 
-/// A server: what to call it, and how to run it.
+/// A server: its name and defaults, and how to run it.
 #[derive(Debug)]
-pub struct Service<A, L = TcpListener> {
-    /// The scheme of its URLs, with these flags.
+pub struct Service<A: Args, L = TcpListener> {
+    /// Name of the program.
+    pub name: &'static str,
+    /// Description for `--help`; its first paragraph is the one for `-h`.
+    pub about: &'static str,
+    /// Returns the scheme of the server's URLs with these flags.
     pub scheme: fn(&A) -> Scheme,
-    /// Its port unless it is told another.
+    /// Default port.
     pub port: u16,
-    /// How many sockets at its address it reads, with these flags.
+    /// Returns the number of sockets that the server reads with these flags.
     pub sockets: fn(&A) -> usize,
     /// Serves until the shutdown is triggered and the drain is over.
-    pub serve: fn(Listening<L>, &A, &Shutdown) -> Result<(), StartError>,
+    pub serve: fn(Listening<L>, &ServerArgs<A>, &Shutdown) -> Result<(), StartError>,
 }
 
-/// Parses the flags, listens, says where on standard output, and serves until SIGTERM or SIGINT.
+impl<A: Args, L> Service<A, L> {
+    /// Parses a command line, which begins with the program's name.
+    ///
+    /// # Errors
+    /// Fails on wrong flags, and with the text to print on `--help` and `--version`.
+    pub fn parse<T>(&self, args: impl IntoIterator<Item = T>) -> Result<ServerArgs<A>, clap::Error>
+    where
+        T: Into<OsString> + Clone,
+    {
+        let (short, _) = self.about.split_once("\n\n").unwrap_or((self.about, ""));
+        let command = ServerArgs::<A>::command()
+            .name(self.name)
+            .about(short)
+            .long_about(self.about);
+        ServerArgs::from_arg_matches(&command.try_get_matches_from(args)?)
+    }
+}
+
+/// Parses the flags, listens, announces the addresses on standard output, and serves until SIGTERM
+/// or SIGINT.
 ///
-/// Exit codes: 0 after a drain, 1 after a second signal, 2 wrong usage, 3 could not start.
+/// Exit codes: 0 after a drain, 1 after a second signal, 2 for wrong usage, 3 if it cannot start.
 pub fn run<A, L>(service: &Service<A, L>, args: impl IntoIterator<Item = OsString>) -> ExitCode
 where
-    A: Parser + AsRef<CommonArgs>,
+    A: Args,
     L: Bind,
 {
-    let args = match A::try_parse_from(args) {
+    let args = match service.parse(args) {
         Ok(args) => args,
         Err(error) => {
-            // Help goes to standard output, usage errors to standard error; neither can be helped if that fails.
+            // Help goes to standard output, usage errors to standard error; a failure to print
+            // either has no remedy.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(
-            std::io::stderr().is_terminal()
-                && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
-        )
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::builder()
-                .with_default_directive(tracing::level_filters::LevelFilter::INFO.into())
-                .from_env_lossy(),
-        )
-        .init();
+    start_log();
     match listen_and_serve(service, &args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -65,15 +85,34 @@ where
     }
 }
 
-fn listen_and_serve<A: AsRef<CommonArgs>, L: Bind>(
+/// Logs to standard error, by default from level `info` up. `RUST_LOG` has a level, or `TARGET=LEVEL`
+/// pairs, separated by commas.
+fn start_log() {
+    let stderr = fmt::layer().with_writer(std::io::stderr).with_ansi(
+        std::io::stderr().is_terminal()
+            && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+    );
+    let filter: Targets = env::var("RUST_LOG")
+        .ok()
+        .and_then(|filter| filter.parse().ok())
+        .unwrap_or_default();
+    let default = filter.default_level().unwrap_or(LevelFilter::INFO);
+    tracing_subscriber::registry()
+        .with(stderr)
+        .with(filter.with_default(default))
+        .init();
+}
+
+fn listen_and_serve<A: Args, L: Bind>(
     service: &Service<A, L>,
-    args: &A,
+    args: &ServerArgs<A>,
 ) -> Result<(), StartError> {
     let shutdown = Shutdown::on_signals()?;
-    let mut listening = Listening::<L>::bind(args.as_ref(), service.port, (service.sockets)(args))?;
+    let mut listening =
+        Listening::<L>::bind(&args.common, service.port, (service.sockets)(&args.own))?;
     let mut lines = vec![format!(
         "listening {}://{}",
-        (service.scheme)(args).as_str(),
+        (service.scheme)(&args.own).as_str(),
         listening.service.address()?
     )];
     if let Some(metrics) = &listening.metrics {

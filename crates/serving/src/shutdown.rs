@@ -1,24 +1,26 @@
-//! The way a server is told to stop.
+//! The switch that stops a server.
 
 use std::io;
 
 use netping_system::signals;
 use tokio::sync::watch;
 
-/// Tells every part of a server to stop accepting and to finish what is in flight. Clones are the same switch.
+/// Tells every part of a server to stop accepting and to finish requests in flight. Clones are the
+/// same switch.
 #[derive(Debug, Clone)]
 pub struct Shutdown(watch::Sender<bool>);
 
 impl Shutdown {
-    /// A switch that is off.
+    /// Creates a switch that is off.
     pub fn new() -> Self {
         Self(watch::Sender::new(false))
     }
 
-    /// A switch that the first SIGTERM or SIGINT turns on; the second ends the process at once, with exit code 1.
+    /// Creates a switch that the first SIGTERM or SIGINT turns on. The second ends the process at
+    /// once, with exit code 1.
     ///
     /// # Errors
-    /// When the handlers cannot be installed.
+    /// Fails if the handlers cannot be installed.
     pub fn on_signals() -> io::Result<Self> {
         let shutdown = Self::new();
         let switch = shutdown.clone();

@@ -15,19 +15,19 @@ pub fn run(args: ServeArgs) -> ExitCode {
     let flags =
         |name: &str, flags: ServerFlags| std::iter::once(OsString::from(name)).chain(flags.flags);
     match args.server {
-        ServerCommand::Threads(given) => netping_serving::run(
+        ServerCommand::Threads(given) => netping_serving::service::run(
             &netping_server_threads::SERVICE,
             flags("netping-server-threads", given),
         ),
-        ServerCommand::Tokio(given) => netping_serving::run(
+        ServerCommand::Tokio(given) => netping_serving::service::run(
             &netping_server_tokio::SERVICE,
             flags("netping-server-tokio", given),
         ),
-        ServerCommand::Grpc(given) => netping_serving::run(
+        ServerCommand::Grpc(given) => netping_serving::service::run(
             &netping_server_grpc::SERVICE,
             flags("netping-server-grpc", given),
         ),
-        ServerCommand::Quic(given) => netping_serving::run(
+        ServerCommand::Quic(given) => netping_serving::service::run(
             &netping_server_quic::SERVICE,
             flags("netping-server-quic", given),
         ),

@@ -1,25 +1,25 @@
-//! What a request costs beyond the echo: `--delay` and `--work`.
+//! Load that each request causes beyond its reply: `--delay` and `--work`.
 
 use std::{thread, time::Duration};
 
 use netping_system::cpu;
 
 use crate::{
+    args::{LoadArgs, WorkOn},
     clock,
-    options::{EffortArgs, WorkOn},
 };
 
-/// Waits and burns CPU time, as the flags say, once for each request.
+/// Waits and burns CPU time once per request, as the flags say.
 #[derive(Debug, Clone, Copy)]
-pub struct Effort {
+pub struct SyntheticLoad {
     work: Duration,
     on_pool: bool,
     delay: Duration,
 }
 
-impl Effort {
-    /// The effort that `args` ask for.
-    pub fn new(args: &EffortArgs) -> Self {
+impl SyntheticLoad {
+    /// Creates the load that `args` ask for.
+    pub fn new(args: &LoadArgs) -> Self {
         Self {
             work: args.work,
             on_pool: args.work_on == WorkOn::BlockingPool,
@@ -27,8 +27,8 @@ impl Effort {
         }
     }
 
-    /// Spends it in a task.
-    pub async fn spend(self) {
+    /// Applies the load to a task.
+    pub async fn apply(self) {
         if !self.delay.is_zero() {
             async_io::Timer::after(self.delay).await;
         }
@@ -36,15 +36,15 @@ impl Effort {
             return;
         }
         if self.on_pool {
-            // It fails only when the runtime shuts down, and then nobody waits for the effort.
+            // It fails only when the runtime shuts down, and then the request is lost anyway.
             let _ = tokio::task::spawn_blocking(move || burn(self.work)).await;
         } else {
             burn(self.work);
         }
     }
 
-    /// Spends it on this thread.
-    pub fn spend_blocking(self) {
+    /// Applies the load to the calling thread.
+    pub fn apply_blocking(self) {
         if !self.delay.is_zero() {
             thread::sleep(self.delay);
         }
@@ -54,13 +54,14 @@ impl Effort {
     }
 }
 
-/// What it takes to ask for the CPU time that a thread has used, about: a system call.
-const ASKING: Duration = Duration::from_micros(1);
+/// Approximate time of reading the thread's CPU clock: one system call.
+const CLOCK_READ: Duration = Duration::from_micros(1);
 
-/// Uses `work` of this thread's CPU time: being preempted does not count as work. The thread's clock is asked only when, by
-/// the wall clock, the work may be done; and not again for less than the asking takes.
+/// Uses `work` of this thread's CPU time; time in which the thread is preempted does not count.
+/// Reads the CPU clock only once the wall clock says that the work may be done, and not for a
+/// remainder shorter than reading it takes.
 fn burn(work: Duration) {
-    // Before the thread's clock is asked, which is part of the work.
+    // Before the CPU clock is read, which is part of the work.
     let mut until = clock::now() + work;
     let end = cpu::thread_time() + work;
     loop {
@@ -68,7 +69,7 @@ fn burn(work: Duration) {
             std::hint::spin_loop();
         }
         let left = end.saturating_sub(cpu::thread_time());
-        if left < ASKING {
+        if left < CLOCK_READ {
             return;
         }
         until = clock::now() + left;

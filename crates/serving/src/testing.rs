@@ -1,0 +1,174 @@
+//! A server within a test's process, and helpers for talking to it.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use clap::Args;
+
+use crate::{
+    listen::{Bind, Listening},
+    service::Service,
+    shutdown::Shutdown,
+};
+
+/// Time after which a test has failed: far more than any answer takes.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server in this process, on free ports. Dropping it drains it and waits for its end.
+#[derive(Debug)]
+pub struct TestServer {
+    address: SocketAddr,
+    metrics: SocketAddr,
+    shutdown: Shutdown,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl TestServer {
+    /// Starts `service` with these flags.
+    ///
+    /// # Panics
+    /// Panics if the server does not start.
+    pub fn start<A, L>(service: &Service<A, L>, flags: &[&str]) -> Self
+    where
+        A: Args + Send + 'static,
+        L: Bind + Send + 'static,
+    {
+        let base = [
+            service.name,
+            "--listen",
+            "127.0.0.1:0",
+            "--metrics",
+            "127.0.0.1:0",
+        ];
+        let args = service.parse(base.iter().chain(flags)).unwrap();
+        let listening =
+            Listening::<L>::bind(&args.common, 0, (service.sockets)(&args.own)).unwrap();
+        let address = listening.service.address().unwrap();
+        let metrics = listening.metrics.as_ref().unwrap().local_addr().unwrap();
+        let shutdown = Shutdown::new();
+        let (serve, switch) = (service.serve, shutdown.clone());
+        let thread = thread::spawn(move || serve(listening, &args, &switch).unwrap());
+        Self {
+            address,
+            metrics,
+            shutdown,
+            thread: Some(thread),
+        }
+    }
+
+    /// Returns the address for requests.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Tells the server to drain and end.
+    pub fn shut_down(&self) {
+        self.shutdown.trigger();
+    }
+
+    /// Connects over TCP, with [`PATIENCE`] for reads.
+    ///
+    /// # Panics
+    /// Panics if the server does not accept.
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Returns the value of a metric, as it stands in the text.
+    ///
+    /// # Panics
+    /// Panics if the metrics cannot be read.
+    pub fn metric(&self, name: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(self.metrics).unwrap();
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nhost: test\r\n\r\n")
+            .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+        text.lines().find_map(|line| {
+            line.strip_prefix(name)?
+                .strip_prefix(' ')
+                .map(str::to_owned)
+        })
+    }
+
+    /// Returns the number of errors of this kind.
+    ///
+    /// # Panics
+    /// Panics if the metrics cannot be read.
+    pub fn errors(&self, kind: &str) -> u64 {
+        self.metric(&format!("netping_errors_total{{kind=\"{kind}\"}}"))
+            .map_or(0, |count| count.parse().unwrap())
+    }
+
+    /// Waits until the server has counted an error of this kind.
+    ///
+    /// # Panics
+    /// Panics if none comes.
+    pub fn await_error(&self, kind: &str) {
+        eventually(kind, || self.errors(kind) > 0);
+    }
+
+    /// Waits until this many connections are open.
+    ///
+    /// # Panics
+    /// Panics if it does not come to that.
+    pub fn await_connections(&self, count: usize) {
+        let count = count.to_string();
+        eventually("the number of connections", || {
+            self.metric("netping_connections").as_ref() == Some(&count)
+        });
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.shutdown.trigger();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(thread::panicking() || ended.is_ok());
+        }
+    }
+}
+
+/// Waits for a state that comes by itself.
+///
+/// # Panics
+/// Panics if it does not come.
+pub fn eventually(what: &str, state: impl Fn() -> bool) {
+    let tries = PATIENCE.as_millis() / 10;
+    assert!(
+        (0..tries).any(|_| state() || {
+            thread::sleep(Duration::from_millis(10));
+            false
+        }),
+        "it never came: {what}"
+    );
+}
+
+/// Reads one line, or the rest if the stream ends before.
+///
+/// # Panics
+/// Panics if the line is not UTF-8.
+pub fn read_line(stream: &mut TcpStream) -> String {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while !line.ends_with(b"\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+        line.push(byte[0]);
+    }
+    String::from_utf8(line).unwrap()
+}
+
+/// Reads to the end; a reset after the last byte is an end too.
+pub fn read_all(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    bytes
+}
