@@ -1,8 +1,8 @@
-//! A server's side of one byte stream: lines or frames in, replies out. No socket, no clock.
+//! The server's side of a byte stream: lines or frames in, replies out. No socket, no clock.
 //!
 //! ```
 //! use bytes::BytesMut;
-//! use netping_protocol::codec::{Limits, Codec};
+//! use netping_protocol::codec::{Codec, Limits};
 //!
 //! let mut codec = Codec::new(Limits::default());
 //! let mut input = BytesMut::from("ping\npo");
@@ -26,15 +26,15 @@ use crate::{
     line, message, payload, tls,
 };
 
-/// How long a server goes on reading after it has told a peer of its [`Violation`], so that the message arrives.
+/// Time a server keeps reading after reporting a [`Violation`], so that the peer receives the error.
 pub const LINGER: Duration = Duration::from_secs(1);
 
-/// What a peer may send.
+/// Limits on the requests of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest line without its `\n`, in bytes.
+    /// Longest line without its `\n`, in bytes.
     pub max_line: usize,
-    /// The longest payload and the longest reply of a frame, in bytes.
+    /// Longest payload and longest reply of a frame, in bytes.
     pub max_frame: usize,
 }
 
@@ -47,7 +47,7 @@ impl Default for Limits {
     }
 }
 
-/// What a peer did against the protocol. The connection ends.
+/// A peer broke the protocol. The connection ends.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// No `\n` within the limit.
@@ -56,24 +56,24 @@ pub enum Violation {
     /// A payload or a reply over the limit.
     #[error("a frame of {length} bytes, longer than {limit} (the server's --max-frame)")]
     FrameTooLong {
-        /// What the header asks for, in bytes.
+        /// Requested length, in bytes.
         length: usize,
-        /// What is allowed, in bytes.
+        /// Allowed length, in bytes.
         limit: usize,
     },
-    /// A connection that opens with a zero byte must go on with the rest of [`frame::MAGIC`].
+    /// The connection opens with a zero byte but not with [`frame::MAGIC`].
     #[error("the connection opens with a zero byte but not with the frames' magic bytes")]
     Magic,
-    /// A TLS handshake where none is expected.
+    /// The peer began a TLS handshake on a clear-text port.
     #[error("the peer speaks TLS, and this port does not")]
     Tls,
-    /// The payload of [`Reply::Message`] could not be decoded.
-    #[error("the payload is no BenchmarkMessage: {0}")]
+    /// The payload of a [`Reply::Message`] request could not be decoded.
+    #[error("the payload is not a BenchmarkMessage: {0}")]
     Message(String),
 }
 
 impl Violation {
-    /// A word for counters.
+    /// Returns the kind under which the violation is counted.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::LineTooLong(_) => "line_too_long",
@@ -85,12 +85,12 @@ impl Violation {
     }
 }
 
-/// One request, as the peer sent it.
+/// A request as the peer sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// A line, with its `\n`.
     Line(Bytes),
-    /// A frame's payload, and what to reply.
+    /// The payload of a frame, and the reply it asks for.
     Frame(Bytes, Reply),
 }
 
@@ -101,17 +101,17 @@ enum Mode {
     Frames,
 }
 
-/// The state of one connection.
+/// The state of one stream.
 #[derive(Debug)]
 pub struct Codec {
     limits: Limits,
     mode: Mode,
-    /// Bytes of the current line known to hold no `\n`.
+    /// Bytes of the current line that have been searched for `\n`.
     scanned: usize,
 }
 
 impl Codec {
-    /// A connection on which nothing has been read yet.
+    /// Creates the codec of a connection on which nothing has been read yet.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -120,7 +120,7 @@ impl Codec {
         }
     }
 
-    /// A stream that speaks frames from its first byte on, as those of QUIC do.
+    /// Creates the codec of a stream that begins with frames, as QUIC's streams do.
     pub fn frames(limits: Limits) -> Self {
         Self {
             mode: Mode::Frames,
@@ -128,10 +128,11 @@ impl Codec {
         }
     }
 
-    /// Takes the next whole request off `input`; `None` when more bytes are needed.
+    /// Takes the next whole request off `input`. Returns `None` if it needs more bytes.
     ///
     /// # Errors
-    /// A [`Violation`] as soon as the bytes at hand show one; a long line or frame is not waited for.
+    /// Fails with a [`Violation`] as soon as the input shows one, without waiting for the rest of an
+    /// over-long line or frame.
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Request>, Violation> {
         if self.mode == Mode::Unknown && !self.detect(input)? {
             return Ok(None);
@@ -145,7 +146,7 @@ impl Codec {
     /// Appends the reply to `request`.
     ///
     /// # Errors
-    /// [`Violation::Message`] where a payload that should hold a message does not.
+    /// Fails with [`Violation::Message`] if a payload should be a message and is not.
     pub fn reply(&self, request: &Request, output: &mut BytesMut) -> Result<(), Violation> {
         match request {
             Request::Line(line) => output.extend_from_slice(line),
@@ -171,7 +172,7 @@ impl Codec {
         Ok(())
     }
 
-    /// Appends the last words to a peer that broke the protocol: a line, or a frame, that says what was wrong.
+    /// Appends the error for a peer that broke the protocol, as a line or a frame.
     pub fn refuse(&self, violation: &Violation, output: &mut BytesMut) {
         let text = format!("error: {violation}\n");
         if self.mode == Mode::Frames {
@@ -180,12 +181,12 @@ impl Codec {
         output.extend_from_slice(text.as_bytes());
     }
 
-    /// Whether `input` is an unfinished request: what is left when the peer closes is then an error.
+    /// Returns true if `input` holds a part of a request, which is an error if the peer closes.
     pub fn is_mid_request(&self, input: &BytesMut) -> bool {
         !input.is_empty()
     }
 
-    /// Decides between lines and frames; false while the bytes do not tell yet.
+    /// Decides between lines and frames. Returns false if it needs more bytes.
     fn detect(&mut self, input: &mut BytesMut) -> Result<bool, Violation> {
         match input.first() {
             None => return Ok(false),
@@ -272,7 +273,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cuts_between_reads_change_nothing(
+        fn any_chunks_give_the_same_replies(
             payloads in prop::collection::vec("[a-z]{0,40}", 1..8), frames: bool, step in 1_usize..50,
         ) {
             let mut bytes = if frames { frame::MAGIC.to_vec() } else { Vec::new() };
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn violations_are_told_before_the_rest_arrives() {
+    fn violations_are_reported_before_the_rest_arrives() {
         let limits = Limits {
             max_line: 8,
             max_frame: 8,

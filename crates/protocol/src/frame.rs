@@ -3,34 +3,34 @@
 //! A connection that opens with [`MAGIC`] speaks frames from then on.
 //! Request: payload length (u32 BE), [`Reply`] (u32 BE), payload. Reply: length (u32 BE), bytes.
 
-/// The first four bytes of a connection that speaks frames. A line never begins with a zero byte.
+/// First four bytes of a connection that speaks frames. A line never begins with a zero byte.
 pub const MAGIC: [u8; 4] = *b"\0NP1";
 
-/// The longest payload or reply a server takes unless told otherwise, in bytes.
+/// Default limit on payloads and replies, in bytes.
 pub const DEFAULT_MAX: usize = 16 << 20;
 
-/// The length of a request's header, in bytes.
+/// Length of a request's header, in bytes.
 pub const REQUEST_HEADER: usize = 8;
 
-/// The length of a reply's header, in bytes.
+/// Length of a reply's header, in bytes.
 pub const REPLY_HEADER: usize = 4;
 
 const ECHO: u32 = 0xFFFF_FFFF;
 const MESSAGE: u32 = 0xFFFF_FFFE;
 
-/// What a request asks to get back.
+/// The reply that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
     /// The payload.
     Echo,
-    /// The payload is a `BenchmarkMessage`; the reply is what [`crate::message::say`] makes of it.
+    /// The result of [`crate::message::say`] on the payload, which is a `BenchmarkMessage`.
     Message,
     /// The payload, repeated and cut to this many bytes (see [`crate::payload::repeat_into`]).
     Bytes(u32),
 }
 
 impl Reply {
-    /// The form on the wire.
+    /// Returns the form on the wire.
     pub fn to_wire(self) -> u32 {
         match self {
             Self::Echo => ECHO,
@@ -39,7 +39,7 @@ impl Reply {
         }
     }
 
-    /// The inverse of [`Reply::to_wire`]; every value is valid.
+    /// Reads the form on the wire; every value is valid.
     pub fn from_wire(word: u32) -> Self {
         match word {
             ECHO => Self::Echo,
@@ -49,17 +49,17 @@ impl Reply {
     }
 }
 
-/// A request's header.
+/// The header of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// Bytes of payload that follow.
+    /// Length of the payload that follows, in bytes.
     pub payload: u32,
-    /// What to reply.
+    /// Requested reply.
     pub reply: Reply,
 }
 
 impl RequestHeader {
-    /// The form on the wire.
+    /// Returns the form on the wire.
     pub fn encode(self) -> [u8; REQUEST_HEADER] {
         let mut bytes = [0; REQUEST_HEADER];
         bytes[..4].copy_from_slice(&self.payload.to_be_bytes());
@@ -67,7 +67,7 @@ impl RequestHeader {
         bytes
     }
 
-    /// Reads the header at the start of `input`; `None` until it is whole.
+    /// Reads the header at the start of `input`. Returns `None` if it needs more bytes.
     pub fn decode(input: &[u8]) -> Option<Self> {
         let (payload, rest) = input.split_first_chunk()?;
         let (reply, _) = rest.split_first_chunk()?;
@@ -78,7 +78,7 @@ impl RequestHeader {
     }
 }
 
-/// Reads the length at the start of a reply; `None` until it is whole.
+/// Reads the length at the start of a reply. Returns `None` if it needs more bytes.
 pub fn reply_length(input: &[u8]) -> Option<u32> {
     input.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }

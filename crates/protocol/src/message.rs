@@ -1,17 +1,17 @@
-//! The `BenchmarkMessage` of the rpcx-benchmark family, and what a server makes of it.
+//! The `BenchmarkMessage` of the rpcx-benchmark family and its reply.
 
 use crate::hello::BenchmarkMessage;
 
-/// What every text of the message is: 54 bytes of UTF-8, as in rpcx-benchmark.
+/// The value of every string field: 54 bytes of UTF-8, as in rpcx-benchmark.
 const TEXT: &str = "许多往事在眼前一幕一幕，变的那麼模糊";
 
-/// What every number of the message is.
+/// The value of every number field.
 const NUMBER: i32 = 100_000;
 
-/// The length of [`benchmark`]'s message when it is encoded, in bytes.
+/// Encoded length of the message of [`benchmark`], in bytes.
 pub const LENGTH: usize = 581;
 
-/// The message that is sent: every field but `field5` set, as in rpcx-benchmark.
+/// Returns the message to send: all fields but `field5` are set, as in rpcx-benchmark.
 pub fn benchmark() -> BenchmarkMessage {
     let text = || TEXT.to_owned();
     BenchmarkMessage {
@@ -58,8 +58,8 @@ pub fn benchmark() -> BenchmarkMessage {
     }
 }
 
-/// The reply of `pb.Hello/Say`, and of a frame whose reply is [`crate::frame::Reply::Message`]: the request with
-/// `field1` = "OK" and `field2` = 100.
+/// Returns the reply of `pb.Hello/Say`, and of a frame with [`crate::frame::Reply::Message`]: the
+/// request with `field1` = "OK" and `field2` = 100.
 pub fn say(mut message: BenchmarkMessage) -> BenchmarkMessage {
     "OK".clone_into(&mut message.field1);
     message.field2 = 100;

@@ -1,8 +1,8 @@
-//! The bytes a request carries, and the reply they must get.
+//! The payload of a request, and the reply it must get.
 //!
-//! Payloads are printable ASCII. Where they are [`TAGGED`] bytes or longer they begin with the caller's and the
-//! request's number in hexadecimal; a shorter one has as many low digits of the request's number as fit. A reply
-//! that belongs to another request is therefore noticed.
+//! Payloads are printable ASCII. A payload of [`TAGGED`] bytes or more begins with the caller's and the
+//! request's number in hexadecimal; a shorter one has as many low digits of the request's number as
+//! fit. A reply to another request is therefore noticed.
 
 use bytes::BufMut;
 use prost::Message;
@@ -13,23 +13,23 @@ use crate::{
     message,
 };
 
-/// The shortest payload that carries both the caller's and the request's number, in bytes.
+/// Length of the shortest payload that carries both numbers, in bytes.
 pub const TAGGED: usize = 16;
 
-/// What the messages of a bulk stream repeat, each from its beginning. Its length is prime, so that a chunk that
-/// begins at the wrong place is noticed.
+/// Pattern that each message of a bulk stream repeats from its beginning. Its length is prime, so a
+/// chunk that begins at the wrong place is noticed.
 pub const BULK_PATTERN: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW\n.";
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// One caller's requests: the bytes of the current one, and the check of its reply.
+/// The requests of one caller: the bytes of the current one, and the check of its reply.
 #[derive(Debug, Clone)]
 pub struct Exchange {
-    /// A frame's header, the payload and a line's end, so that neither form has to be put together.
+    /// Frame header, payload and end of line, so that both forms are slices.
     bytes: Vec<u8>,
     reply: Reply,
     sequence: u32,
-    /// The message and its reply, where requests are messages; all are the same, as in rpcx-benchmark.
+    /// The message and its reply, if requests are messages; all are the same, as in rpcx-benchmark.
     messages: Option<Box<Messages>>,
 }
 
@@ -40,8 +40,8 @@ struct Messages {
 }
 
 impl Exchange {
-    /// The requests of caller number `caller`, each with `length` bytes of payload; with [`Reply::Message`] the payload is
-    /// [`message::benchmark`], whatever the length.
+    /// Creates the requests of caller number `caller`, each with `length` bytes of payload. With
+    /// [`Reply::Message`] the payload is [`message::benchmark`], whatever the length.
     pub fn new(caller: u32, length: usize, reply: Reply) -> Self {
         if reply == Reply::Message {
             return Self::messages();
@@ -82,38 +82,38 @@ impl Exchange {
         }
     }
 
-    /// Goes on to the next request.
+    /// Moves on to the next request.
     pub fn advance(&mut self) {
         self.sequence = self.sequence.wrapping_add(1);
         self.number();
     }
 
-    /// The payload alone.
+    /// Returns the payload alone.
     pub fn payload(&self) -> &[u8] {
         &self.bytes[REQUEST_HEADER..self.bytes.len() - 1]
     }
 
-    /// The payload as a line, with its end.
+    /// Returns the payload as a line, with its `\n`.
     pub fn line(&self) -> &[u8] {
         &self.bytes[REQUEST_HEADER..]
     }
 
-    /// The payload as a frame, with its header.
+    /// Returns the payload as a frame, with its header.
     pub fn frame(&self) -> &[u8] {
         &self.bytes[..self.bytes.len() - 1]
     }
 
-    /// The message that the request is, to be encoded anew for each; `None` where it is only bytes.
+    /// Returns the message to encode for each request, or `None` if requests are only bytes.
     pub fn message(&self) -> Option<&BenchmarkMessage> {
         self.messages.as_ref().map(|messages| &messages.request)
     }
 
-    /// What the request asks to get back.
+    /// Returns the reply that the request asks for.
     pub fn reply(&self) -> Reply {
         self.reply
     }
 
-    /// The length of the right reply, in bytes.
+    /// Returns the length of the right reply, in bytes.
     pub fn reply_length(&self) -> usize {
         match self.reply {
             Reply::Echo => self.payload().len(),
@@ -125,7 +125,8 @@ impl Exchange {
         }
     }
 
-    /// Whether `reply` is, byte for byte, the right one; a message is decoded and compared field for field.
+    /// Returns true if `reply` is the right one. Bytes are compared one by one, a message field by
+    /// field.
     pub fn verify(&self, reply: &[u8]) -> bool {
         let payload = self.payload();
         match self.reply {
@@ -147,7 +148,7 @@ impl Exchange {
         }
     }
 
-    /// Whether `reply` is what the server is to make of the message.
+    /// Returns true if `reply` is the right reply to the message.
     pub fn verify_message(&self, reply: &BenchmarkMessage) -> bool {
         self.messages
             .as_ref()
@@ -170,7 +171,7 @@ impl Exchange {
     }
 }
 
-/// Appends a message as a frame that asks for a message in return.
+/// Appends a message as a frame that asks for a message.
 pub fn put_frame(message: &BenchmarkMessage, out: &mut Vec<u8>) {
     out.put_slice(
         &RequestHeader {
@@ -182,10 +183,10 @@ pub fn put_frame(message: &BenchmarkMessage, out: &mut Vec<u8>) {
     message.encode_raw(out);
 }
 
-/// What a reply of a chosen length to an empty payload consists of.
+/// Byte that a reply to an empty payload repeats.
 const FILLER: u8 = b'x';
 
-/// A short payload is first repeated up to this many bytes, which stay in the nearest cache while they are copied.
+/// Length to which a short payload is repeated before it is copied, in bytes: it fits the L1 cache.
 const BLOCK: usize = 4 << 10;
 
 /// Appends `payload`, repeated and cut to `length` bytes; an empty payload counts as `x`.
@@ -200,7 +201,7 @@ pub fn repeat_into(payload: &[u8], length: usize, out: &mut impl BufMut) {
     }
     let mut block = [0; BLOCK];
     let mut filled = 0;
-    // To the last whole payload that fits, so that blocks follow each other as payloads do.
+    // Whole payloads only, so that blocks can follow each other.
     for part in block[..length.min(BLOCK)].chunks_exact_mut(payload.len()) {
         part.copy_from_slice(payload);
         filled += payload.len();
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_answered_by_what_a_server_makes_of_it() {
+    fn the_servers_reply_to_a_message_is_verified() {
         let exchange = Exchange::new(0, 4, Reply::Message);
         assert_eq!(exchange.payload().len(), message::LENGTH);
         let reply =

@@ -1,7 +1,7 @@
-//! Certificates for tests and for a quick try, from an authority that lives no longer than the process.
+//! Certificates for tests and quick tries, from an authority that exists only within the process.
 //!
-//! Keys are ECDSA on P-256. The key of an [`Authority`] never leaves it, so nothing can be added later to what it
-//! issued. None of this is for servers that others rely on.
+//! Keys are ECDSA on P-256. The key of an [`Authority`] is never written, so it can issue nothing
+//! later. Do not use these certificates for servers that others rely on.
 
 use std::{fmt, net::IpAddr};
 
@@ -12,51 +12,51 @@ use rcgen::{
 use rustls::pki_types::DnsName;
 use time::{Duration, OffsetDateTime};
 
-/// Why there is no certificate.
+/// A certificate could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PkiError {
-    /// A text that no certificate can have as a name.
+    /// The text cannot be a name in a certificate.
     #[error("'{0}' is neither a DNS name nor an IP address")]
     Name(String),
-    /// No key could be made, or nothing signed with it.
+    /// Making the key or signing with it failed.
     #[error("cannot make a certificate: {0}")]
     Make(rcgen::Error),
 }
 
-// Not thiserror's `#[from]`: as a source too, the reason would be printed twice.
+// Not thiserror's `#[from]`: the reason would also be the source, and printed twice.
 impl From<rcgen::Error> for PkiError {
     fn from(error: rcgen::Error) -> Self {
         Self::Make(error)
     }
 }
 
-/// What a certificate is good for, and for nothing else (the extended key usage of RFC 5280, section 4.2.1.12).
+/// The only use of a certificate (extended key usage, RFC 5280, section 4.2.1.12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// To be a TLS server: `serverAuth`.
+    /// TLS server: `serverAuth`.
     Server,
-    /// To be a TLS client: `clientAuth`.
+    /// TLS client: `clientAuth`.
     Client,
 }
 
-/// When a certificate is valid, in days from now on; negative days are in the past.
+/// Period in which a certificate is valid, in days from now; negative days are in the past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// When it begins, in days.
+    /// Beginning of the period, in days.
     pub from_days: i16,
-    /// When it ends, in days.
+    /// End of the period, in days.
     pub until_days: i16,
 }
 
 impl Validity {
-    /// Of a server's or a client's certificate: 825 days, the longest that every platform accepts. It begins a day ago,
-    /// for hosts whose clocks are behind.
+    /// Validity of a server's or a client's certificate: 825 days, the longest that every platform
+    /// accepts. It begins a day ago, for hosts whose clocks are behind.
     pub const LEAF: Self = Self {
         from_days: -1,
         until_days: 824,
     };
 
-    /// Of an authority's own certificate: ten years.
+    /// Validity of an authority's own certificate: ten years.
     pub const AUTHORITY: Self = Self {
         from_days: -1,
         until_days: 3650,
@@ -66,7 +66,7 @@ impl Validity {
 /// A certificate and its private key, both as PEM.
 #[derive(Clone)]
 pub struct Issued {
-    /// The certificate; not a secret.
+    /// The certificate, which is not secret.
     pub cert_pem: String,
     /// The private key, as PKCS #8.
     pub key_pem: String,
@@ -82,7 +82,7 @@ impl Issued {
 }
 
 impl fmt::Debug for Issued {
-    /// Without the key: it must not end in a log.
+    /// Omits the key, which must not appear in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Issued")
             .field("cert_pem", &self.cert_pem)
@@ -98,10 +98,10 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// A new one, with a new key.
+    /// Creates an authority with a new key.
     ///
     /// # Errors
-    /// [`PkiError::Make`].
+    /// Fails with [`PkiError::Make`].
     pub fn new() -> Result<Self, PkiError> {
         let key = KeyPair::generate()?;
         let mut params = describe("netping test authority", &[], Validity::AUTHORITY)?;
@@ -114,24 +114,24 @@ impl Authority {
         })
     }
 
-    /// Its own certificate as PEM: what the other side is told to trust.
+    /// Returns the authority's own certificate as PEM, for the other side to trust.
     pub fn ca_pem(&self) -> String {
         self.ca_pem.clone()
     }
 
-    /// A certificate for `names`, which are DNS names and IP addresses, with a new key. It is valid as
-    /// [`Validity::LEAF`] says.
+    /// Issues a certificate with a new key for `names`, which are DNS names and IP addresses. It is
+    /// valid for [`Validity::LEAF`].
     ///
     /// # Errors
-    /// [`PkiError`].
+    /// Fails with a [`PkiError`].
     pub fn issue(&self, role: Role, names: &[String]) -> Result<Issued, PkiError> {
         self.issue_valid(role, names, Validity::LEAF)
     }
 
-    /// As [`Authority::issue`], but valid at other times: one that is over, or yet to come.
+    /// Issues a certificate as [`Authority::issue`] does, with another validity.
     ///
     /// # Errors
-    /// [`PkiError`].
+    /// Fails with a [`PkiError`].
     pub fn issue_valid(
         &self,
         role: Role,
@@ -144,11 +144,11 @@ impl Authority {
     }
 }
 
-/// A server's certificate for `names` that no authority stands behind: a client has to trust this very certificate, or
-/// not to look.
+/// Makes a self-signed server certificate for `names`: a client must trust this very certificate, or
+/// any.
 ///
 /// # Errors
-/// [`PkiError`].
+/// Fails with a [`PkiError`].
 pub fn self_signed(names: &[String]) -> Result<Issued, PkiError> {
     let params = describe_leaf(Role::Server, names, Validity::LEAF)?;
     let key = KeyPair::generate()?;
@@ -190,7 +190,8 @@ fn describe(
     Ok(params)
 }
 
-/// Whether a TLS client could look for it in a certificate. A dot at the end has a meaning for resolvers only.
+/// Returns true if a TLS client could look for the name in a certificate. A dot at the end has a meaning
+/// for resolvers only.
 fn is_name(text: &str) -> bool {
     text.parse::<IpAddr>().is_ok() || (!text.ends_with('.') && DnsName::try_from(text).is_ok())
 }
@@ -210,7 +211,7 @@ mod tests {
         CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
     }
 
-    /// What a peer that trusts `trusted` says to a certificate.
+    /// Verifies a certificate as a peer that trusts `trusted` would.
     fn check(trusted: &str, certificate: &str, usage: KeyUsage, name: &str) -> Result<(), Error> {
         let (trusted, certificate) = (der(trusted), der(certificate));
         let anchors = [webpki::anchor_from_trusted_cert(&trusted)?];
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_good_for_its_role_and_its_names_only() {
+    fn a_certificate_is_valid_for_its_role_and_its_names_only() {
         let authority = Authority::new().unwrap();
         let roles = [
             (
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_or_yet_to_come_is_refused() {
+    fn an_expired_or_future_certificate_is_rejected() {
         let authority = Authority::new().unwrap();
         let answer = |from_days, until_days| {
             let validity = Validity {
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn authorities_do_not_vouch_for_each_other_nor_serve() {
+    fn an_authority_vouches_only_for_its_own_certificates() {
         let (one, other) = (Authority::new().unwrap(), Authority::new().unwrap());
         let issued = one.issue(Role::Server, &names(&["localhost"])).unwrap();
         assert!(
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_the_certificates_and_is_never_shown() {
+    fn the_private_key_fits_the_certificate_and_debug_omits_it() {
         let issued = Authority::new().unwrap().issue(Role::Client, &[]).unwrap();
         let key = KeyPair::from_pem(&issued.key_pem).unwrap();
         let public = key.public_key_raw();
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_name_is_told() {
+    fn wrong_names_are_rejected() {
         for wrong in [
             "",
             "two words",

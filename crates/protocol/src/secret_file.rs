@@ -1,4 +1,4 @@
-//! Files that hold keys: read only where nobody but their owner can.
+//! Files with keys, which are read only if nobody but their owner can read them.
 
 use std::{
     fs::File,
@@ -7,41 +7,41 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Permissions that a key's file must not have: any for the group or for others.
+/// Permission bits that a key file must not have: any for the group or for others.
 const LOOSE: u32 = 0o077;
 
-/// Why a key's file was not read.
+/// A key file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
-    /// The system refused.
+    /// The system refused to read it.
     #[error("cannot read {}: {reason}", path.display())]
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         reason: io::Error,
     },
-    /// Others may read or change it.
-    #[error("{} holds a key that others can read or change (mode {mode:03o}); mend it with: chmod 600 {}", path.display(), path.display())]
+    /// Others can read or change it.
+    #[error("{} holds a key that others can read or change (mode {mode:03o}); fix it with: chmod 600 {}", path.display(), path.display())]
     Loose {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its mode.
+        /// Permission bits of the file.
         mode: u32,
     },
 }
 
-/// Opens a file with a secret in it.
+/// Opens a file that holds a secret.
 ///
 /// # Errors
-/// [`SecretFileError`].
+/// Fails with a [`SecretFileError`].
 pub fn open(path: &Path) -> Result<File, SecretFileError> {
     let refused = |reason| SecretFileError::File {
         path: path.to_owned(),
         reason,
     };
     let file = File::open(path).map_err(refused)?;
-    // Of the opened file, not of whatever has the name by now.
+    // The mode of the opened file, not of a file that has the name by now.
     let mode = file.metadata().map_err(refused)?.permissions().mode() & 0o777;
     if mode & LOOSE != 0 {
         return Err(SecretFileError::Loose {
@@ -52,10 +52,10 @@ pub fn open(path: &Path) -> Result<File, SecretFileError> {
     Ok(file)
 }
 
-/// Reads a file with a secret in it, up to `limit` bytes of it.
+/// Reads up to `limit` bytes of a file that holds a secret.
 ///
 /// # Errors
-/// [`SecretFileError`].
+/// Fails with a [`SecretFileError`].
 pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>, SecretFileError> {
     let mut bytes = Vec::new();
     let reading = open(path)?.take(limit as u64).read_to_end(&mut bytes);

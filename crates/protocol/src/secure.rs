@@ -1,4 +1,4 @@
-//! Byte streams over TCP in the clear, in TLS or in Noise, and the handshakes that make them.
+//! Byte streams over TCP in clear text, in TLS or in Noise, and their handshakes.
 
 use std::{
     io,
@@ -19,24 +19,24 @@ use crate::{
     tls::Negotiated,
 };
 
-/// A connection on which bytes come and go as they were sent, whatever is done to them on the way.
+/// A byte stream over TCP, encrypted or not.
 #[derive(Debug)]
 pub enum Stream {
-    /// As they are.
+    /// Clear text.
     Plain(TcpStream),
-    /// In TLS.
+    /// TLS.
     Tls(Box<TlsStream<TcpStream>>),
-    /// In Noise, with a pre-shared key.
+    /// Noise, with a pre-shared key.
     Psk(Box<Noise<TcpStream>>),
 }
 
 impl Stream {
-    /// Whether its bytes are hidden on the way.
+    /// Returns true if the stream is encrypted.
     pub fn is_secure(&self) -> bool {
         !matches!(self, Self::Plain(_))
     }
 
-    /// The application protocol that the two sides agreed on in a TLS handshake, if they did.
+    /// Returns the application protocol that the TLS handshake agreed on, if any.
     pub fn alpn(&self) -> Option<&[u8]> {
         match self {
             Self::Plain(_) | Self::Psk(_) => None,
@@ -44,7 +44,7 @@ impl Stream {
         }
     }
 
-    /// What the two sides agreed on; `None` in the clear.
+    /// Returns the result of the handshake, or `None` in clear text.
     pub fn negotiated(&self) -> Option<Negotiated> {
         match self {
             Self::Plain(_) => None,
@@ -54,22 +54,22 @@ impl Stream {
     }
 }
 
-/// A client's side of the handshake.
+/// The client's side of the handshake.
 #[derive(Debug, Clone)]
 pub enum Connector {
-    /// There is none.
+    /// No handshake.
     Plain,
-    /// TLS, with a server of this name.
+    /// TLS with a server of this name.
     Tls(Arc<rustls::ClientConfig>, ServerName<'static>),
-    /// Noise, with the key.
+    /// Noise with this key.
     Psk(Arc<Key>),
 }
 
 impl Connector {
-    /// Secures a connection.
+    /// Performs the handshake on a new connection.
     ///
     /// # Errors
-    /// When the sides do not come to an agreement, or the connection breaks.
+    /// Fails if the sides do not agree or the connection breaks.
     pub async fn connect(&self, stream: TcpStream) -> io::Result<Stream> {
         Ok(match self {
             Self::Plain => Stream::Plain(stream),
@@ -84,28 +84,28 @@ impl Connector {
     }
 }
 
-/// A server's side of the handshake.
+/// The server's side of the handshake.
 #[derive(Debug, Clone)]
 pub enum Acceptor {
-    /// There is none.
+    /// No handshake.
     Plain,
     /// TLS.
     Tls(Arc<rustls::ServerConfig>),
-    /// Noise, with the key.
+    /// Noise with this key.
     Psk(Arc<Key>),
 }
 
 impl Acceptor {
-    /// Whether there is no handshake.
+    /// Returns true if there is no handshake.
     pub fn is_plain(&self) -> bool {
         matches!(self, Self::Plain)
     }
 
-    /// Secures a connection.
+    /// Performs the handshake on a new connection.
     ///
     /// # Errors
-    /// When the sides do not come to an agreement, or the connection breaks. The connection comes back where its peer
-    /// may still read why.
+    /// Fails if the sides do not agree or the connection breaks. Returns the connection too if the
+    /// peer may still read the reason.
     pub async fn accept(
         &self,
         stream: TcpStream,
@@ -131,7 +131,7 @@ impl Acceptor {
     }
 }
 
-/// Whether an I/O error says that TLS or Noise failed: a handshake refused, a message that is not the peer's.
+/// Returns true if TLS or Noise failed: the handshake was refused, or a message is not the peer's.
 pub fn is_security_error(error: &io::Error) -> bool {
     error
         .get_ref()

@@ -1,4 +1,4 @@
-//! TLS 1.3 by rustls, configured once for every server and client.
+//! TLS 1.3 by rustls, with one configuration for all servers and clients.
 //!
 //! The provider is aws-lc-rs, so that the hybrid post-quantum key exchange (X25519MLKEM768) is offered first. Its ciphers
 //! give way to ring's where those are faster: AES-GCM is most of what an encrypted stream costs.
@@ -36,20 +36,20 @@ use crate::{
 
 pub use rustls::{CipherSuite, ClientConfig, ServerConfig};
 
-/// The application protocol of HTTP/2 (RFC 9113).
+/// ALPN of HTTP/2 (RFC 9113).
 pub const ALPN_H2: &[u8] = b"h2";
 
-/// The application protocol of HTTP/1.1 (RFC 7301, section 6).
+/// ALPN of HTTP/1.1 (RFC 7301, section 6).
 pub const ALPN_HTTP1: &[u8] = b"http/1.1";
 
-/// The application protocol of netping's frames on QUIC streams.
+/// ALPN of netping's frames on QUIC streams.
 pub const ALPN_NETPING: &[u8] = b"netping/1";
 
-/// The first byte of a TLS client: a record of the handshake (RFC 8446, section 5.1). No line begins with it.
+/// First byte of a TLS client: a handshake record (RFC 8446, section 5.1). No line begins with it.
 pub const HANDSHAKE: u8 = 0x16;
 
-/// The longest private key that is read, in bytes.
-const LONGEST_KEY: usize = 1 << 20;
+/// Limit on the size of a private key file, in bytes.
+const MAX_KEY_FILE: usize = 1 << 20;
 
 /// The longest record that is sent, in bytes with its header. TLS allows 16 KiB; but where records hold whole pages, those
 /// of a long write all begin at one place within a page, and the TLS library copies each to a place that is always the
@@ -57,41 +57,41 @@ const LONGEST_KEY: usize = 1 << 20;
 /// and 4, instead of 60 (glibc's bug 30994).
 const LONGEST_RECORD: usize = 16_000;
 
-/// Why there is no TLS.
+/// TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file that could not be read.
+    /// A file could not be read.
     #[error("cannot read {}: {reason}", path.display())]
     File {
-        /// Which one.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         reason: io::Error,
     },
-    /// A private key's file that could not be read, or that others can read.
+    /// A private key file could not be read, or others can read it.
     #[error(transparent)]
-    Private(#[from] SecretFileError),
-    /// A file without what it should hold.
+    Key(#[from] SecretFileError),
+    /// A file does not hold the expected item.
     #[error("{} holds no {what} in PEM form; `netping certs` makes some", path.display())]
     Empty {
-        /// Which one.
+        /// Path of the file.
         path: PathBuf,
-        /// What is missing.
+        /// Name of the missing item.
         what: &'static str,
     },
-    /// Certificates and key do not go together, or cannot be used.
+    /// Certificates and key do not belong together, or cannot be used.
     #[error("{}: {reason}", path.display())]
     Unusable {
-        /// The certificate's file.
+        /// Path of the certificate file.
         path: PathBuf,
-        /// What rustls says.
+        /// The error of rustls.
         reason: rustls::Error,
     },
-    /// A configuration that rustls refuses.
+    /// rustls rejects the configuration.
     #[error("TLS cannot be set up: {0}")]
     Config(String),
-    /// A host that no certificate can be issued for.
-    #[error("'{0}' is no name that a certificate could have")]
+    /// No certificate can be issued for the host.
+    #[error("'{0}' cannot be a name in a certificate")]
     Name(String),
 }
 
@@ -111,13 +111,13 @@ impl fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// Reads a chain and a key in PEM form. The key's file must be its owner's alone.
+    /// Reads a chain and a key in PEM form. Only the owner may have access to the key file.
     ///
     /// # Errors
-    /// [`TlsError`].
+    /// Fails with a [`TlsError`].
     pub fn read(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = read_certificates(certificates)?;
-        let key_text = secret_file::read(key, LONGEST_KEY)?;
+        let key_text = secret_file::read(key, MAX_KEY_FILE)?;
         let key = PrivateKeyDer::from_pem_slice(&key_text).map_err(|_| TlsError::Empty {
             path: key.to_owned(),
             what: "private key",
@@ -129,10 +129,10 @@ impl Identity {
         })
     }
 
-    /// Made up now, for this host alone and from nobody that clients trust.
+    /// Makes a self-signed certificate for this host, which no client trusts.
     ///
     /// # Errors
-    /// [`TlsError::Config`].
+    /// Fails with [`TlsError::Config`].
     pub fn self_signed() -> Result<Self, TlsError> {
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let issued =
@@ -175,11 +175,11 @@ fn ring_is_faster() -> bool {
     false
 }
 
-/// A server's configuration: its identity, and with `client_ca` the authorities one of which must have issued each
-/// client's certificate.
+/// Returns the configuration of a server. With `client_ca`, each client needs a certificate from one of
+/// these authorities.
 ///
 /// # Errors
-/// [`TlsError`].
+/// Fails with a [`TlsError`].
 pub fn server(
     identity: Identity,
     client_ca: Option<&Path>,
@@ -211,26 +211,25 @@ pub fn server(
     Ok(config)
 }
 
-/// What a client trusts and shows.
+/// Options of a client.
 #[derive(Debug, Clone, Default)]
 pub struct ClientOptions {
-    /// The authorities that servers' certificates must come from; `None`: the system's.
+    /// File with the authorities to trust; `None`: the system's.
     pub ca: Option<PathBuf>,
-    /// Whether to take any certificate: then nobody knows who the server is.
+    /// True to accept any certificate, from anybody.
     pub insecure: bool,
-    /// The client's own certificate and key, for servers that ask.
+    /// Files with the client's own certificate and key, for servers that ask.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// Whether later connections to a server resume the session of an earlier one.
+    /// True to resume the TLS session of an earlier connection to the same server.
     pub resume: bool,
-    /// The cipher suite to ask for first; `None`: as the TLS library orders them, AES-256 first. The server has the last
-    /// word.
+    /// Preferred cipher suite; `None`: rustls's order, AES-256 first. The server decides.
     pub cipher: Option<CipherSuite>,
 }
 
-/// A client's configuration.
+/// Returns the configuration of a client.
 ///
 /// # Errors
-/// [`TlsError`].
+/// Fails with a [`TlsError`].
 pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, TlsError> {
     let mut provider = provider();
     if let Some(first) = options.cipher {
@@ -270,10 +269,10 @@ pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, T
     Ok(config)
 }
 
-/// The name that a server's certificate must be for.
+/// Returns the name that the server's certificate must have.
 ///
 /// # Errors
-/// [`TlsError::Name`].
+/// Fails with [`TlsError::Name`].
 pub fn server_name(host: &url::Host) -> Result<ServerName<'static>, TlsError> {
     match host {
         url::Host::Domain(name) => {
@@ -284,21 +283,21 @@ pub fn server_name(host: &url::Host) -> Result<ServerName<'static>, TlsError> {
     }
 }
 
-/// What two sides agreed on.
+/// The result of a handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Negotiated {
-    /// The protocol and its version.
+    /// Protocol and version.
     pub protocol: String,
-    /// The cipher suite.
+    /// Cipher suite.
     pub cipher_suite: String,
-    /// The group of the key exchange.
+    /// Group of the key exchange.
     pub key_exchange: String,
-    /// Whether an earlier session was resumed; `None`: unknown.
+    /// True if an earlier session was resumed; `None`: unknown.
     pub resumed: Option<bool>,
 }
 
 impl Negotiated {
-    /// From a TLS connection whose handshake is done.
+    /// Reads the result from a TLS connection whose handshake is done.
     pub fn of(state: &CommonState) -> Self {
         let protocol = match state.protocol_version() {
             Some(ProtocolVersion::TLSv1_3) => "TLS 1.3".to_owned(),
@@ -364,7 +363,7 @@ fn system_roots() -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// Takes every certificate, but still only from who has its key.
+/// Accepts every certificate, but still only from a peer that has its key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 
@@ -388,7 +387,7 @@ impl ServerCertVerifier for AnyCertificate {
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         // Only TLS 1.3 is offered.
         Err(rustls::Error::General(
-            "TLS 1.2 is not spoken here".to_owned(),
+            "TLS 1.2 is not supported".to_owned(),
         ))
     }
 

@@ -1,4 +1,4 @@
-//! The secret that both sides hold, and the file it is in.
+//! The pre-shared key and its file.
 
 use std::{
     fmt,
@@ -10,30 +10,30 @@ use snow::resolvers::{CryptoResolver, DefaultResolver};
 use super::NoiseError;
 use crate::secret_file::{self, SecretFileError};
 
-/// The length of a [`Key`], in bytes.
+/// Length of a [`Key`], in bytes.
 pub const KEY_LENGTH: usize = 32;
 
-/// What both sides share. Its text form does not show it.
+/// The secret that both sides share. `Debug` does not show it.
 #[derive(Clone)]
 pub struct Key(pub(super) [u8; KEY_LENGTH]);
 
 impl Key {
-    /// Reads a key file: 32 bytes that nobody but the owner may read.
+    /// Reads a key file: 32 bytes that only the owner can read.
     ///
     /// # Errors
-    /// A [`KeyError`] if the file cannot be read, is open to others, or has another length.
+    /// Fails with a [`KeyError`] if the file cannot be read, is open to others, or has another length.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
-        // One byte more than a key has shows a file that is too long.
+        // One more byte than a key has, to notice a longer file.
         let bytes = secret_file::read(path, KEY_LENGTH + 1)?;
         <[u8; KEY_LENGTH]>::try_from(bytes)
             .map(Self)
             .map_err(|_| KeyError::Length(path.to_owned()))
     }
 
-    /// A new key from the operating system's randomness.
+    /// Makes a new key from the operating system's random numbers.
     ///
     /// # Errors
-    /// [`NoiseError::Local`] where there is none.
+    /// Fails with [`NoiseError::Local`] if the system has none.
     pub fn generate() -> Result<Self, NoiseError> {
         let mut bytes = [0; KEY_LENGTH];
         let mut random = DefaultResolver
@@ -45,7 +45,7 @@ impl Key {
         Ok(Self(bytes))
     }
 
-    /// What a key file holds.
+    /// Returns the content of a key file.
     pub fn bytes(&self) -> &[u8; KEY_LENGTH] {
         &self.0
     }
@@ -57,13 +57,13 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Why a file holds no key.
+/// A key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It cannot be read, or others can read it.
+    /// The file cannot be read, or others can read it.
     #[error(transparent)]
     File(#[from] SecretFileError),
-    /// A pre-shared key of another length than [`KEY_LENGTH`].
+    /// The file does not have [`KEY_LENGTH`] bytes.
     #[error("{0}: not a pre-shared key of {length} bytes; `netping certs --psk` makes one", length = KEY_LENGTH)]
     Length(PathBuf),
 }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_random_and_does_not_show() {
+    fn a_key_is_random_and_debug_hides_it() {
         let key = Key::generate().unwrap();
         assert_ne!(key.bytes(), Key::generate().unwrap().bytes());
         assert_eq!(format!("{key:?}"), "Key(..)");
