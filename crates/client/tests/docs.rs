@@ -8,6 +8,7 @@ use std::{
 
 use clap::{Command, CommandFactory, Parser, error::ErrorKind};
 use netping_client::args::{Cli, Command as Subcommand, ServerCommand};
+use netping_serving::args::ServerArgs;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser as Markdown, Tag, TagEnd};
 
 #[test]
@@ -377,12 +378,18 @@ fn check_program(name: &str, arguments: &[String]) -> Result<(), String> {
             .as_ref()
             .map_or(Ok(()), check_further),
         "netping-server-threads" => {
-            parse::<netping_server_threads::Args>(name, arguments).map(drop)
+            parse::<ServerArgs<netping_server_threads::ThreadsArgs>>(name, arguments).map(drop)
         }
-        "netping-server-tokio" => parse::<netping_server_tokio::Args>(name, arguments).map(drop),
-        "netping-server-grpc" => parse::<netping_server_grpc::Args>(name, arguments).map(drop),
-        "netping-server-quic" => parse::<netping_server_quic::Args>(name, arguments).map(drop),
-        "netping-proxy" => parse::<netping_proxy::Args>(name, arguments).map(drop),
+        "netping-server-tokio" => {
+            parse::<ServerArgs<netping_server_tokio::TokioArgs>>(name, arguments).map(drop)
+        }
+        "netping-server-grpc" => {
+            parse::<ServerArgs<netping_server_grpc::GrpcArgs>>(name, arguments).map(drop)
+        }
+        "netping-server-quic" => {
+            parse::<ServerArgs<netping_server_quic::QuicArgs>>(name, arguments).map(drop)
+        }
+        "netping-proxy" => parse::<ServerArgs<netping_proxy::ProxyArgs>>(name, arguments).map(drop),
         _ => Err(format!("there is no program {name}")),
     }
 }
@@ -438,11 +445,11 @@ fn known_flags() -> HashSet<String> {
     let mut flags = HashSet::from(["--help".to_owned(), "--version".to_owned()]);
     let mut commands: Vec<Command> = vec![
         Cli::command(),
-        netping_server_threads::Args::command(),
-        netping_server_tokio::Args::command(),
-        netping_server_grpc::Args::command(),
-        netping_server_quic::Args::command(),
-        netping_proxy::Args::command(),
+        ServerArgs::<netping_server_threads::ThreadsArgs>::command(),
+        ServerArgs::<netping_server_tokio::TokioArgs>::command(),
+        ServerArgs::<netping_server_grpc::GrpcArgs>::command(),
+        ServerArgs::<netping_server_quic::QuicArgs>::command(),
+        ServerArgs::<netping_proxy::ProxyArgs>::command(),
     ];
     while let Some(command) = commands.pop() {
         for argument in command.get_arguments() {
