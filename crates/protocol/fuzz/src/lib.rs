@@ -1,0 +1,52 @@
+//! Helpers of the fuzz targets.
+
+use bytes::BytesMut;
+use netping_protocol::codec::{Codec, Limits, Violation};
+
+/// Small limits, so that short inputs exceed them.
+pub const LIMITS: Limits = Limits {
+    max_line: 64,
+    max_frame: 64,
+};
+
+/// The result of serving a stream: the replies, and the violation or the number of bytes left.
+pub type Served = (Vec<u8>, Result<usize, Violation>);
+
+/// Serves a stream whose bytes arrive in these chunks.
+pub fn serve<'a>(mut codec: Codec, chunks: impl IntoIterator<Item = &'a [u8]>) -> Served {
+    let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
+    for chunk in chunks {
+        input.extend_from_slice(chunk);
+        loop {
+            match codec.next(&mut input) {
+                Ok(None) => break,
+                Ok(Some(request)) => {
+                    if let Err(violation) = codec.reply(&request, &mut output) {
+                        return (output.to_vec(), Err(violation));
+                    }
+                }
+                Err(violation) => return (output.to_vec(), Err(violation)),
+            }
+        }
+    }
+    (output.to_vec(), Ok(input.len()))
+}
+
+/// Asserts that a stream is served alike in one chunk and in chunks of the given lengths, which repeat.
+/// A length of 0 stands for 256.
+pub fn assert_chunks_do_not_matter(codec: impl Fn() -> Codec, lengths: &[u8], bytes: &[u8]) {
+    let mut chunks = Vec::new();
+    let mut rest = bytes;
+    let mut lengths = lengths.iter().cycle();
+    while !rest.is_empty() {
+        let length = match lengths.next() {
+            None => rest.len(),
+            Some(0) => 256,
+            Some(&length) => usize::from(length),
+        };
+        let (chunk, after) = rest.split_at(length.min(rest.len()));
+        chunks.push(chunk);
+        rest = after;
+    }
+    assert_eq!(serve(codec(), chunks), serve(codec(), [bytes]));
+}
