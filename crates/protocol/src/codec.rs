@@ -26,7 +26,8 @@ use crate::{
     line, message, payload, tls,
 };
 
-/// Time a server keeps reading after reporting a [`Violation`], so that the peer receives the error.
+/// Time a server keeps reading after reporting a [`Violation`], so that the peer receives the
+/// error.
 pub const LINGER: Duration = Duration::from_secs(1);
 
 /// Limits on the requests of a peer.
@@ -131,8 +132,8 @@ impl Codec {
     /// Takes the next whole request off `input`. Returns `None` if it needs more bytes.
     ///
     /// # Errors
-    /// Fails with a [`Violation`] as soon as the input shows one, without waiting for the rest of an
-    /// over-long line or frame.
+    /// Fails with a [`Violation`] as soon as the input shows one, without waiting for the rest of
+    /// an over-long line or frame.
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Request>, Violation> {
         if self.mode == Mode::Unknown && !self.detect(input)? {
             return Ok(None);

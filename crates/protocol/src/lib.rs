@@ -1,14 +1,18 @@
-//! What netping puts on the wire, shared by the servers and the client.
+//! netping's wire protocols, shared by servers and client.
 //!
 //! - [`mod@line`] and [`frame`]: the two encodings of a request and its reply on a byte stream;
-//! - [`codec`]: a server's side of such a stream, without any socket;
-//! - [`payload`]: the bytes a request carries and the reply they must get; [`message`]: the one that is not only bytes;
-//! - [`secure`]: byte streams in the clear, in TLS ([`tls`]) or in Noise ([`psk`]), and their handshakes;
-//! - [`pki`], [`secret_file`]: certificates made for a try, and files that hold keys;
+//! - [`codec`]: the server's side of such a stream, without a socket;
+//! - [`payload`]: the payload of a request and the reply it must get; [`message`]: the payload that is a
+//!   message;
+//! - [`secure`]: byte streams in clear text, in TLS ([`tls`]) or in Noise ([`psk`]), and their
+//!   handshakes;
+//! - [`pki`], [`secret_file`]: certificates for a quick try, and files with keys;
 //! - [`scheme`], [`target`]: the table of URL schemes, and the URLs of servers;
 //! - [`echopb`], [`hello`], [`grpc_bench`]: the gRPC schemas of `proto/`.
 //!
 //! Nothing here measures, prints or opens a connection.
+
+#![warn(missing_docs)]
 
 pub mod codec;
 pub mod frame;
@@ -55,5 +59,5 @@ pub mod grpc_bench {
     include!("generated/grpc_bench.rs");
 }
 
-/// The encoded `FileDescriptorSet` of every schema, for gRPC reflection.
+/// The encoded `FileDescriptorSet` of all schemas, for gRPC reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin");

@@ -1,4 +1,5 @@
-//! The line echo: a request is bytes without `\n` and then `\n`; the reply is the same bytes and `\n`.
+//! The line echo: a request is bytes without `\n` and then `\n`; the reply is the same bytes and
+//! `\n`.
 
 /// Default limit on lines, in bytes without the `\n`.
 pub const DEFAULT_MAX: usize = 64 << 10;

@@ -1,8 +1,8 @@
 //! The payload of a request, and the reply it must get.
 //!
-//! Payloads are printable ASCII. A payload of [`TAGGED`] bytes or more begins with the caller's and the
-//! request's number in hexadecimal; a shorter one has as many low digits of the request's number as
-//! fit. A reply to another request is therefore noticed.
+//! Payloads are printable ASCII. A payload of [`TAGGED`] bytes or more begins with the caller's and
+//! the request's number in hexadecimal; a shorter one has as many low digits of the request's
+//! number as fit. A reply to another request is therefore noticed.
 
 use bytes::BufMut;
 use prost::Message;

@@ -90,7 +90,8 @@ impl fmt::Debug for Issued {
     }
 }
 
-/// A certificate authority. It issues certificates for servers and clients, not for other authorities.
+/// A certificate authority. It issues certificates for servers and clients, not for other
+/// authorities.
 #[derive(Debug)]
 pub struct Authority {
     ca_pem: String,
@@ -144,8 +145,8 @@ impl Authority {
     }
 }
 
-/// Makes a self-signed server certificate for `names`: a client must trust this very certificate, or
-/// any.
+/// Makes a self-signed server certificate for `names`: a client must trust this very certificate,
+/// or any.
 ///
 /// # Errors
 /// Fails with a [`PkiError`].
@@ -190,8 +191,8 @@ fn describe(
     Ok(params)
 }
 
-/// Returns true if a TLS client could look for the name in a certificate. A dot at the end has a meaning
-/// for resolvers only.
+/// Returns true if a TLS client could look for the name in a certificate. A dot at the end has a
+/// meaning for resolvers only.
 fn is_name(text: &str) -> bool {
     text.parse::<IpAddr>().is_ok() || (!text.ends_with('.') && DnsName::try_from(text).is_ok())
 }

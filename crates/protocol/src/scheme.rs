@@ -51,7 +51,7 @@ macro_rules! schemes {
         $name:literal, $port:expr, $protocol:ident, $encryption:ident, alpn: $alpn:expr,
         shares_connections: $shares:literal
     })*) => {
-        /// How a target is spoken to: a URL's scheme.
+        /// The scheme of a target's URL, which says how the target is spoken to.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Scheme {
             $($(#[$doc])* $scheme,)*

@@ -9,7 +9,7 @@ use crate::scheme::Scheme;
 /// A server to measure. Its text form is a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// How the server is spoken to.
+    /// Scheme, which says how the server is spoken to.
     pub scheme: Scheme,
     /// Name or address of the server.
     pub host: Host,

@@ -1,7 +1,8 @@
 //! TLS 1.3 by rustls, with one configuration for all servers and clients.
 //!
-//! The provider is aws-lc-rs, so that the hybrid post-quantum key exchange (X25519MLKEM768) is offered first. Its ciphers
-//! give way to ring's where those are faster: AES-GCM is most of what an encrypted stream costs.
+//! The provider is aws-lc-rs, so that the hybrid post-quantum key exchange (X25519MLKEM768) is
+//! offered first. Its ciphers give way to ring's where those are faster: AES-GCM is most of what an
+//! encrypted stream costs.
 
 use std::{
     fmt, io,
@@ -51,10 +52,11 @@ pub const HANDSHAKE: u8 = 0x16;
 /// Limit on the size of a private key file, in bytes.
 const MAX_KEY_FILE: usize = 1 << 20;
 
-/// The longest record that is sent, in bytes with its header. TLS allows 16 KiB; but where records hold whole pages, those
-/// of a long write all begin at one place within a page, and the TLS library copies each to a place that is always the
-/// same too. Where that is just above, `rep movsb`, with which the C library copies, does not pass 3 GB/s on AMD's Zen 3
-/// and 4, instead of 60 (glibc's bug 30994).
+/// The longest record that is sent, in bytes with its header. TLS allows 16 KiB; but where records
+/// hold whole pages, those of a long write all begin at one place within a page, and the TLS
+/// library copies each to a place that is always the same too. Where that is just above, `rep
+/// movsb`, with which the C library copies, does not pass 3 GB/s on AMD's Zen 3 and 4, instead of
+/// 60 (glibc's bug 30994).
 const LONGEST_RECORD: usize = 16_000;
 
 /// TLS cannot be set up.
@@ -160,8 +162,9 @@ fn provider() -> CryptoProvider {
     }
 }
 
-/// Whether ring's AES-GCM is faster than that of aws-lc-rs: it has code for CPUs with vector AES and AVX2 (AMD's Zen 3, most
-/// of Intel's for desktops), aws-lc-rs only for those that have AVX-512 too.
+/// Whether ring's AES-GCM is faster than that of aws-lc-rs: it has code for CPUs with vector AES
+/// and AVX2 (AMD's Zen 3, most of Intel's for desktops), aws-lc-rs only for those that have AVX-512
+/// too.
 #[cfg(target_arch = "x86_64")]
 fn ring_is_faster() -> bool {
     is_x86_feature_detected!("vaes")
@@ -175,8 +178,8 @@ fn ring_is_faster() -> bool {
     false
 }
 
-/// Returns the configuration of a server. With `client_ca`, each client needs a certificate from one of
-/// these authorities.
+/// Returns the configuration of a server. With `client_ca`, each client needs a certificate from
+/// one of these authorities.
 ///
 /// # Errors
 /// Fails with a [`TlsError`].

@@ -85,9 +85,9 @@ fn serve(
         ));
     }
     let upstream = Upstream::resolve(common, own)?;
-    // No first bytes are due from a client: the upstream may speak first. No drain by EOF: an EOF that
-    // no peer has sent would pass for the clean end of a message that is cut. Connections end by
-    // themselves, or by a reset when the drain times out.
+    // No first bytes are due from a client: the upstream may speak first. No drain by EOF: an EOF
+    // that no peer has sent would pass for the clean end of a message that is cut. Connections end
+    // by themselves, or by a reset when the drain times out.
     let profile = Profile {
         first_bytes: 0,
         drain_by_eof: false,
@@ -164,8 +164,8 @@ impl Relay {
     }
 }
 
-/// Makes closing `stream` reset the connection, so that the peer does not take a failure for a clean
-/// end.
+/// Makes closing `stream` reset the connection, so that the peer does not take a failure for a
+/// clean end.
 fn reset_on_close(stream: &TcpStream) {
     // It fails only on a connection that is already gone.
     let _ = stream.set_zero_linger();

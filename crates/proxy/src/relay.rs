@@ -1,10 +1,10 @@
 //! Passes bytes between two sockets.
 //!
-//! This differs from `tokio::io::copy_bidirectional` in two ways. That function polls its directions in
-//! a fixed order, and tokio bounds the work of a task in one turn: a first direction that never waits
-//! uses the whole budget, and the second stands still. And while a direction waits to write, or has
-//! ended, nothing reads from its sender, so a reset of that side goes unnoticed until the other side
-//! moves.
+//! This differs from `tokio::io::copy_bidirectional` in two ways. That function polls its
+//! directions in a fixed order, and tokio bounds the work of a task in one turn: a first direction
+//! that never waits uses the whole budget, and the second stands still. And while a direction waits
+//! to write, or has ended, nothing reads from its sender, so a reset of that side goes unnoticed
+//! until the other side moves.
 
 use std::{io, pin::pin};
 
@@ -17,8 +17,8 @@ use tokio::{
     },
 };
 
-/// Passes bytes both ways until both sides have ended their sending. Each direction holds at most `capacity` bytes: a
-/// slow reader blocks its writer.
+/// Passes bytes both ways until both sides have ended their sending. Each direction holds at most
+/// `capacity` bytes: a slow reader blocks its writer.
 ///
 /// # Errors
 /// Fails as soon as either side does. Bytes on their way are then lost: reset both connections.
@@ -39,8 +39,8 @@ pub(crate) async fn both_ways(
     }
 }
 
-/// Passes bytes from one side to the other, and then the end of the stream. Returns the side that has
-/// ended.
+/// Passes bytes from one side to the other, and then the end of the stream. Returns the side that
+/// has ended.
 async fn pass<'a>(
     mut from: ReadHalf<'a>,
     mut to: WriteHalf<'_>,
@@ -63,8 +63,8 @@ async fn pass<'a>(
     Ok(from)
 }
 
-/// Goes on with the `other` direction, and watches for a reset of the `done` side, which nothing reads
-/// any more.
+/// Goes on with the `other` direction, and watches for a reset of the `done` side, which nothing
+/// reads any more.
 async fn rest<T>(done: ReadHalf<'_>, other: impl Future<Output = io::Result<T>>) -> io::Result<()> {
     tokio::select! {
         biased;

@@ -20,7 +20,8 @@ use socket2::{Domain, SockRef, Socket, Type};
 /// An address on a free port.
 const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// Buffer of each socket where a test stops a reader, in bytes. The kernel's default grows to many MiB.
+/// Buffer of each socket where a test stops a reader, in bytes. The kernel's default grows to many
+/// MiB.
 const KERNEL_BUFFER: usize = 256 << 10;
 
 /// Bytes that a stopped reader is sent.
@@ -55,8 +56,8 @@ impl Relay {
         (client, server)
     }
 
-    /// Opens a connection whose client has written until the writes blocked. Returns its ends and the
-    /// number of written bytes.
+    /// Opens a connection whose client has written until the writes blocked. Returns its ends and
+    /// the number of written bytes.
     fn stalled(&self, upstream: &TcpListener) -> (TcpStream, TcpStream, usize) {
         let (mut client, server) = self.connect(upstream);
         SockRef::from(&client)
@@ -133,7 +134,8 @@ fn pattern() -> Vec<u8> {
         .collect()
 }
 
-/// Writes the test's bytes from `offset` on, until all are written or a write times out. Returns how far it came.
+/// Writes the test's bytes from `offset` on, until all are written or a write times out. Returns
+/// how far it came.
 fn write_pattern(stream: &mut TcpStream, mut offset: usize) -> usize {
     let pattern = pattern();
     while offset < TOTAL {

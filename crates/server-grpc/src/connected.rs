@@ -15,7 +15,8 @@ use tonic::transport::server::Connected;
 /// A stream whose requests carry its [`Connection`], which counts them.
 pub(crate) struct ConnectedStream {
     stream: Accepted,
-    /// `Some` until the first bytes have come, to count a client that speaks TLS to a clear-text port.
+    /// `Some` until the first bytes have come, to count a client that speaks TLS to a clear-text
+    /// port.
     fresh: Option<Chassis>,
 }
 

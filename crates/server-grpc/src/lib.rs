@@ -1,4 +1,5 @@
-//! The gRPC server, on tonic: unary echo, the 581-byte message, one large stream, health and reflection.
+//! The gRPC server, on tonic: unary echo, the 581-byte message, one large stream, health and
+//! reflection.
 
 mod connected;
 mod services;
@@ -50,7 +51,8 @@ pub struct GrpcArgs {
     /// Flow-control window of each connection, in bytes
     #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = window)]
     connection_window: u32,
-    /// Largest HTTP/2 frame accepted, in bytes (SETTINGS_MAX_FRAME_SIZE); the client sets it for replies
+    /// Largest HTTP/2 frame accepted, in bytes (SETTINGS_MAX_FRAME_SIZE); the client sets it for
+    /// replies
     #[arg(long, default_value_t = 1 << 20, value_name = "BYTES", value_parser = frame)]
     http2_frame: u32,
     /// Default length of a bulk stream, in bytes
@@ -133,7 +135,7 @@ fn serve(
         });
         let serving =
             server(own).serve_with_incoming_shutdown(routes.clone(), streams, async move {
-                shutdown.triggered().await
+                shutdown.triggered().await;
             });
         async move {
             if let Err(error) = serving.await {

@@ -23,8 +23,9 @@ pub(crate) struct BulkDefaults {
 }
 
 /// Offset of a bulk stream's chunk within a page, in bytes. tonic copies the chunk to a few bytes
-/// after the beginning of a page. glibc copies with `rep movsb`, which on AMD's Zen 3 and 4 is several
-/// times slower if the source lies just below the destination within its page (glibc bug 30994).
+/// after the beginning of a page. glibc copies with `rep movsb`, which on AMD's Zen 3 and 4 is
+/// several times slower if the source lies just below the destination within its page (glibc bug
+/// 30994).
 const PAGE_OFFSET: usize = 128;
 
 /// The state of all RPCs.

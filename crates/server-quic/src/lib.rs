@@ -37,8 +37,8 @@ pub struct QuicArgs {
     /// Longest frame accepted and longest reply given, in bytes
     #[arg(long, default_value_t = frame::DEFAULT_MAX, value_name = "BYTES")]
     max_frame: usize,
-    /// Maximum number of streams on a connection; quinn allocates all of them at each handshake, so a large number
-    /// costs time
+    /// Maximum number of streams on a connection; quinn allocates all of them at each handshake, so
+    /// a large number costs time
     #[arg(long, default_value_t = 256, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_streams: u32,
     /// Flow-control window of each stream, in bytes
@@ -47,8 +47,8 @@ pub struct QuicArgs {
     /// Flow-control window of each connection, in bytes
     #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     connection_window: u32,
-    /// Handshakes in progress on a socket (each runtime has one) above which a client must first prove its address,
-    /// which costs it a round trip (QUIC Retry); 0: always
+    /// Handshakes in progress on a socket (each runtime has one) above which a client must first
+    /// prove its address, which costs it a round trip (QUIC Retry); 0: always
     #[arg(long, default_value_t = 256, value_name = "N")]
     retry_above: usize,
 }

@@ -1,7 +1,7 @@
 //! The QUIC server as its clients, good and bad, see it.
 //!
-//! Runtimes have a thread of their own: a client closes its connections while the test waits for the
-//! server to end.
+//! Runtimes have a thread of their own: a client closes its connections while the test waits for
+//! the server to end.
 
 use std::{net::SocketAddr, sync::Arc};
 

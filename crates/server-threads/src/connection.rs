@@ -112,7 +112,8 @@ impl ConnectionThread {
                 if let Err(violation) = codec.reply(&request, &mut output) {
                     return self.refuse(codec, input, output, &violation);
                 }
-                // Counted before the reply leaves, so that a peer that has the reply finds it counted.
+                // Counted before the reply leaves, so that a peer that has the reply finds it
+                // counted.
                 self.connection.count_requests(1);
                 if output.len() >= CHUNK {
                     self.write_all(&output)?;
@@ -153,8 +154,8 @@ impl ConnectionThread {
         Ok(())
     }
 
-    /// Shuts down the sending side and waits a moment for the peer to do the same: closing with unread
-    /// bytes would reset the connection, and the peer would lose the last bytes.
+    /// Shuts down the sending side and waits a moment for the peer to do the same: closing with
+    /// unread bytes would reset the connection, and the peer would lose the last bytes.
     fn wait_for_end(&self) {
         let wait = || {
             self.stream.set_nonblocking(false)?;

@@ -29,7 +29,8 @@ pub struct ServerArgs<A: Args> {
 /// Flags of every server.
 #[derive(Debug, Clone, Args)]
 pub struct CommonArgs {
-    /// Address to listen on; port 0 takes a free port [default: 127.0.0.1 and the server's own port]
+    /// Address to listen on; port 0 takes a free port [default: 127.0.0.1 and the server's own
+    /// port]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<SocketAddr>,
     /// Address of the Prometheus metrics, or 'off' [default: the listening address, port + 1000]
@@ -47,7 +48,8 @@ pub struct CommonArgs {
     /// Send buffer of each connection, in bytes (SO_SNDBUF) [default: the kernel's]
     #[arg(long, value_name = "BYTES")]
     pub send_buffer: Option<usize>,
-    /// Maximum number of open connections; one more is closed and counted [default: as the limit on open files allows]
+    /// Maximum number of open connections; one more is closed and counted [default: as the limit on
+    /// open files allows]
     #[arg(long, value_name = "N")]
     pub max_connections: Option<NonZeroUsize>,
     /// Time limit for the first bytes of a connection, after any handshake; 0s: none
@@ -116,7 +118,8 @@ pub struct TlsArgs {
     /// Private key of the certificate (PEM), readable by its owner only
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Use a self-signed certificate made for this run, for clients with --tls-insecure; accept TLS 1.3 only
+    /// Use a self-signed certificate made for this run, for clients with --tls-insecure; accept TLS
+    /// 1.3 only
     #[arg(long, conflicts_with = "tls_cert")]
     pub tls_self_signed: bool,
     /// Accept only clients with a certificate from one of these authorities (PEM): mutual TLS
@@ -181,13 +184,15 @@ impl SecureArgs {
 /// Flags of servers that run on tokio.
 #[derive(Debug, Clone, Args)]
 pub struct RuntimeArgs {
-    /// How connections are distributed over cores
+    /// Distribution of connections over cores
     #[arg(long, default_value = "per-core", value_name = "KIND")]
     pub runtime: RuntimeKind,
-    /// Number of runtimes (per-core) or worker threads (multi-thread) [default: the number of cores]
+    /// Number of runtimes (per-core) or worker threads (multi-thread) [default: the number of
+    /// cores]
     #[arg(long, value_name = "N")]
     pub workers: Option<NonZeroUsize>,
-    /// Poll the sockets without sleeping: each worker uses a full core (only with --runtime per-core)
+    /// Poll the sockets without sleeping: each worker uses a full core (only with --runtime
+    /// per-core)
     #[arg(long)]
     pub busy_poll: bool,
 }
@@ -209,7 +214,7 @@ impl RuntimeArgs {
     }
 }
 
-/// How connections are distributed over cores.
+/// Distribution of connections over cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RuntimeKind {
     /// One single-threaded tokio runtime per core; connections are handed out in turn and stay.

@@ -1,4 +1,4 @@
-//! What every server does around its connections: admission, counting, deadlines, drain.
+//! The work of every server around its connections: admission, counting, deadlines, drain.
 
 use std::{
     io::{self, Write},

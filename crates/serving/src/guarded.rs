@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::{Connection, Ending, Guard};
 
-/// A stream that counts the bytes it reads and ends when its connection is told to: during a drain it
-/// reads as closed once the received bytes are read; after a close every wait fails.
+/// A stream that counts the bytes it reads and ends when its connection is told to: during a drain
+/// it reads as closed once the received bytes are read; after a close every wait fails.
 #[derive(Debug)]
 pub struct Guarded<S> {
     stream: S,

@@ -106,7 +106,8 @@ impl<L: Bind> Listening<L> {
     }
 }
 
-/// Binds the metrics' listener at its default address, [`port::METRICS_OFFSET`] above the service's.
+/// Binds the metrics' listener at its default address, [`port::METRICS_OFFSET`] above the
+/// service's.
 fn default_metrics(service: SocketAddr) -> Option<TcpListener> {
     let Some(port) = service.port().checked_add(port::METRICS_OFFSET) else {
         tracing::warn!(
@@ -119,7 +120,7 @@ fn default_metrics(service: SocketAddr) -> Option<TcpListener> {
     let address = SocketAddr::new(service.ip(), port);
     TcpListener::bind(address)
         .inspect_err(|error| {
-            tracing::warn!("no metrics: cannot listen on {address}: {error}; give --metrics")
+            tracing::warn!("no metrics: cannot listen on {address}: {error}; give --metrics");
         })
         .ok()
 }

@@ -1,4 +1,5 @@
-//! Distribution of connections over tokio runtimes: one runtime per core, or one with work stealing.
+//! Distribution of connections over tokio runtimes: one runtime per core, or one with work
+//! stealing.
 
 use std::{
     future::Future,
@@ -49,7 +50,8 @@ pub struct Accepts {
     handshakes: Option<Handshakes>,
 }
 
-/// The handshakes of one runtime's connections, each in a task of its own: a slow one delays no other.
+/// The handshakes of one runtime's connections, each in a task of its own: a slow one delays no
+/// other.
 #[derive(Debug)]
 struct Handshakes {
     acceptor: Acceptor,
@@ -196,8 +198,8 @@ impl TcpServer<'_> {
     }
 }
 
-/// Runs `main` to its end, and meanwhile each of `workers` on a runtime of its own. The first worker
-/// shares its runtime with `main`.
+/// Runs `main` to its end, and meanwhile each of `workers` on a runtime of its own. The first
+/// worker shares its runtime with `main`.
 ///
 /// # Errors
 /// Fails if the system refuses a runtime or a thread, or `main` fails.
@@ -254,7 +256,8 @@ fn per_core() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Starts a worker on the current runtime, and with `busy` a task that never lets the runtime sleep.
+/// Starts a worker on the current runtime, and with `busy` a task that never lets the runtime
+/// sleep.
 fn start(worker: impl Future<Output = ()> + Send + 'static, busy: bool) {
     tokio::spawn(worker);
     if busy {
@@ -266,8 +269,8 @@ fn start(worker: impl Future<Output = ()> + Send + 'static, busy: bool) {
     }
 }
 
-/// Accepts until `shutdown` and hands the connections to the queues in turn. The first queue belongs
-/// to this runtime.
+/// Accepts until `shutdown` and hands the connections to the queues in turn. The first queue
+/// belongs to this runtime.
 async fn accept(
     listener: std::net::TcpListener,
     chassis: &Chassis,

@@ -18,6 +18,9 @@ use crate::{
     shutdown::Shutdown,
 };
 
+/// Serves until the shutdown is triggered and the drain is over.
+pub type Serve<A, L> = fn(Listening<L>, &ServerArgs<A>, &Shutdown) -> Result<(), StartError>;
+
 /// A server: its name and defaults, and how to run it.
 #[derive(Debug)]
 pub struct Service<A: Args, L = TcpListener> {
@@ -32,7 +35,7 @@ pub struct Service<A: Args, L = TcpListener> {
     /// Returns the number of sockets that the server reads with these flags.
     pub sockets: fn(&A) -> usize,
     /// Serves until the shutdown is triggered and the drain is over.
-    pub serve: fn(Listening<L>, &ServerArgs<A>, &Shutdown) -> Result<(), StartError>,
+    pub serve: Serve<A, L>,
 }
 
 impl<A: Args, L> Service<A, L> {
@@ -85,8 +88,8 @@ where
     }
 }
 
-/// Logs to standard error, by default from level `info` up. `RUST_LOG` has a level, or `TARGET=LEVEL`
-/// pairs, separated by commas.
+/// Logs to standard error, by default from level `info` up. `RUST_LOG` has a level, or
+/// `TARGET=LEVEL` pairs, separated by commas.
 fn start_log() {
     let stderr = fmt::layer().with_writer(std::io::stderr).with_ansi(
         std::io::stderr().is_terminal()

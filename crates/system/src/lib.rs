@@ -1,4 +1,5 @@
-//! The operating system as client and servers need it: CPU time, cores, limits, signals and `/proc`.
+//! The operating system as client and servers need it: CPU time, cores, limits, signals and
+//! `/proc`.
 //!
 //! Linux only. Clocks that measure requests are not here: they belong to the code that measures.
 

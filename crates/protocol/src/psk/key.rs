@@ -21,7 +21,8 @@ impl Key {
     /// Reads a key file: 32 bytes that only the owner can read.
     ///
     /// # Errors
-    /// Fails with a [`KeyError`] if the file cannot be read, is open to others, or has another length.
+    /// Fails with a [`KeyError`] if the file cannot be read, is open to others, or has another
+    /// length.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         // One more byte than a key has, to notice a longer file.
         let bytes = secret_file::read(path, KEY_LENGTH + 1)?;

@@ -20,9 +20,9 @@ const MAX_MESSAGE: usize = u16::MAX as usize;
 
 /// A byte stream that is encrypted with a [`Key`].
 ///
-/// A write is encrypted and sent at once, as far as the inner stream takes it. The rest of its message,
-/// 64 KiB at most, is sent by the next call of any kind, or by a read that waits in another task. A task
-/// that writes and then reads need not flush; one that only writes must.
+/// A write is encrypted and sent at once, as far as the inner stream takes it. The rest of its
+/// message, 64 KiB at most, is sent by the next call of any kind, or by a read that waits in
+/// another task. A task that writes and then reads need not flush; one that only writes must.
 pub struct Noise<S> {
     stream: S,
     cipher: Cipher,
@@ -43,8 +43,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Noise<S> {
     /// Performs the handshake as the client. A time limit is up to the caller.
     ///
     /// # Errors
-    /// Fails if `stream` fails, and with a [`NoiseError`]: `InvalidData` if the peer does not have the
-    /// key, `UnexpectedEof` if it closes, as a server with another key does.
+    /// Fails if `stream` fails, and with a [`NoiseError`]: `InvalidData` if the peer does not have
+    /// the key, `UnexpectedEof` if it closes, as a server with another key does.
     pub async fn connect(mut stream: S, key: &Key) -> io::Result<Self> {
         let mut state = handshake::builder(key)
             .and_then(Builder::build_initiator)
@@ -356,8 +356,8 @@ mod tests {
         assert_eq!(received, ("one".to_owned(), io::ErrorKind::UnexpectedEof));
     }
 
-    /// Changes the ciphertext of the messages "one" and "two". Returns the bytes that are read, and the
-    /// error after them.
+    /// Changes the ciphertext of the messages "one" and "two". Returns the bytes that are read, and
+    /// the error after them.
     async fn receive_changed(change: impl FnOnce(&mut BytesMut)) -> (String, io::ErrorKind) {
         let (mut near, mut far) = pair().await;
         near.cipher.seal(b"one", &mut near.sealed).unwrap();
