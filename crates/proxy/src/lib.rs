@@ -84,7 +84,7 @@ fn serve(
             "--work and --delay apply to requests, and a relay sees none".to_owned(),
         ));
     }
-    let upstream = Upstream::resolve(common, own)?;
+    let upstream = Upstream::resolve(&own.to, own.connect_timeout, common)?;
     // No first bytes are due from a client: the upstream may speak first. No drain by EOF: an EOF
     // that no peer has sent would pass for the clean end of a message that is cut. Connections end
     // by themselves, or by a reset when the drain times out.

@@ -6,14 +6,11 @@ use std::{
     time::Duration,
 };
 
+use netping_serving::args::CommonArgs;
 use tokio::{
     net::{TcpSocket, TcpStream},
     time,
 };
-
-use netping_serving::args::CommonArgs;
-
-use crate::ProxyArgs;
 
 /// The upstream's addresses and the options of connections to it.
 pub(crate) struct Upstream {
@@ -28,8 +25,11 @@ impl Upstream {
     ///
     /// # Errors
     /// Fails if the name has no address.
-    pub(crate) fn resolve(common: &CommonArgs, args: &ProxyArgs) -> io::Result<Self> {
-        let to = args.to.as_str();
+    pub(crate) fn resolve(
+        to: &str,
+        connect_timeout: Duration,
+        common: &CommonArgs,
+    ) -> io::Result<Self> {
         let addresses: Vec<SocketAddr> = to
             .to_socket_addrs()
             .map_err(|error| {
@@ -45,10 +45,10 @@ impl Upstream {
         let size = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         Ok(Self {
             addresses,
-            connect_timeout: if args.connect_timeout.is_zero() {
+            connect_timeout: if connect_timeout.is_zero() {
                 Duration::MAX
             } else {
-                args.connect_timeout
+                connect_timeout
             },
             recv_buffer: common.recv_buffer.map(size),
             send_buffer: common.send_buffer.map(size),

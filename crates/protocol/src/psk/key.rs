@@ -7,7 +7,7 @@ use std::{
 
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 
-use super::NoiseError;
+use super::error::NoiseError;
 use crate::secret_file::{self, SecretFileError};
 
 /// Length of a [`Key`], in bytes.

@@ -12,25 +12,21 @@
 //! Noise has no closing message: an end between two messages is accepted, whoever caused it. Lines
 //! and frames show whether they are whole.
 
+mod error;
 mod handshake;
 mod key;
 mod stream;
 
 use crate::tls::Negotiated;
 
-pub use handshake::NoiseError;
+pub use error::NoiseError;
 pub use key::{KEY_LENGTH, Key, KeyError};
 pub use stream::Noise;
-
-const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
-
-/// Length of the field before each message, in bytes.
-const HEADER: usize = 2;
 
 /// Returns what every [`Noise`] connection negotiates.
 pub fn negotiated() -> Negotiated {
     Negotiated {
-        protocol: PATTERN.to_owned(),
+        protocol: handshake::PATTERN.to_owned(),
         cipher_suite: "ChaChaPoly_BLAKE2s".to_owned(),
         key_exchange: "X25519".to_owned(),
         resumed: Some(false),

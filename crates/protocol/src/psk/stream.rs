@@ -10,7 +10,11 @@ use bytes::{Buf, BytesMut};
 use snow::{Builder, HandshakeState, TransportState};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-use super::{HEADER, Key, NoiseError, handshake};
+use super::{
+    error::NoiseError,
+    handshake::{self, HEADER},
+    key::Key,
+};
 
 /// Length of a message's authentication tag, in bytes.
 const TAG: usize = 16;
@@ -243,7 +247,7 @@ fn park(slot: &mut Option<Waker>, cx: &Context<'_>) {
 mod tests {
     use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 
-    use super::{super::KEY_LENGTH, *};
+    use super::{super::key::KEY_LENGTH, *};
 
     static KEY: Key = Key([7; KEY_LENGTH]);
 
