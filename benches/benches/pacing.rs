@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use netping_benches::{plan, run, start};
-use netping_client::{engine::arrival::Arrival, plan::Extent};
+use netping_client::plan::{Arrival, Extent};
 use netping_report::table::{Column, Table};
 use netping_results::format::{nanos_as_micros, thousands};
 

@@ -12,7 +12,7 @@ use netping_results::run::Environment;
 use netping_system::{cores, limits::open_files};
 use nix::sys::utsname::uname;
 
-use crate::engine;
+use crate::resolve::resolve;
 
 /// Descriptors that the client needs beside its connections.
 const OWN_FILES: u64 = 64;
@@ -143,7 +143,7 @@ pub fn warnings(environment: &Environment) -> Vec<String> {
 pub fn is_own(target: &Target) -> bool {
     // Only an address of its own can be bound; port 0 disturbs nobody.
     let bound = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
-    engine::resolve(target).is_ok_and(|addresses| addresses.iter().any(bound))
+    resolve(target).is_ok_and(|addresses| addresses.iter().any(bound))
 }
 
 /// What stands against opening `connections` to one server, if anything, with what to do about it.

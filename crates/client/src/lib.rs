@@ -14,6 +14,7 @@ pub mod error;
 pub mod interrupt;
 pub mod plan;
 pub mod probe;
+mod resolve;
 pub mod run;
 pub mod transport;
 pub mod workload;

@@ -11,8 +11,7 @@ use super::{
     request::{positive, warmup},
 };
 use crate::{
-    engine::arrival::Arrival,
-    plan::{Extent, Plan, Warmup},
+    plan::{Arrival, Extent, Plan, Warmup},
     transport::Kind,
 };
 

@@ -16,7 +16,9 @@ use super::{
     request::RequestArgs,
 };
 use crate::{
-    engine::arrival::Arrival, plan::Plan, probe::metrics::ServerSource, transport::ReplyLength,
+    plan::{Arrival, Plan},
+    probe::metrics::ServerSource,
+    transport::ReplyLength,
 };
 
 /// Flags of `netping proxy`.

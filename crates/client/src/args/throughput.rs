@@ -13,8 +13,7 @@ use super::{
     request::RequestArgs,
 };
 use crate::{
-    engine::arrival::Arrival,
-    plan::{Extent, Plan},
+    plan::{Arrival, Extent, Plan},
     transport::Kind,
 };
 

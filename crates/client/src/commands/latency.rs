@@ -16,7 +16,8 @@ use netping_results::{
 use super::Failed;
 use crate::{
     args::{LatencyArgs, Repeat, UsageError},
-    clock, engine,
+    clock,
+    resolve::resolve,
     run::{Session, Verdict, trials},
 };
 
@@ -121,7 +122,7 @@ fn every_address(targets: &[Target]) -> Result<Vec<Target>, Failed> {
         .and_then(|address| address.parse().ok());
     let mut all = Vec::new();
     for target in targets {
-        for address in engine::resolve(target)? {
+        for address in resolve(target)? {
             let target = target.at(address.ip());
             if Some(address.ip()) != own && !all.contains(&target) {
                 all.push(target);

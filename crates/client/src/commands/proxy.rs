@@ -18,7 +18,6 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use super::Failed;
 use crate::{
     args::ProxyArgs,
-    engine::Phase,
     error::StartError,
     plan::Plan,
     run::{Session, Verdict, trials},
@@ -94,9 +93,9 @@ fn named(plan: &Plan, failed: Failed) -> Failed {
 /// How many steps there are, and how long they take at least.
 fn outlook<'a>(trials: u32, plans: impl Iterator<Item = &'a Plan>) -> String {
     let length = |plan: &Plan| -> Duration {
-        [Phase::Warmup, Phase::Measure]
+        [plan.warmup.duration(), plan.extent.duration()]
             .into_iter()
-            .filter_map(|phase| plan.planned(phase))
+            .flatten()
             .sum()
     };
     let lengths: Vec<Duration> = plans.map(length).collect();

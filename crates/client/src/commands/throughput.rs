@@ -11,7 +11,6 @@ use netping_results::{
 use super::Failed;
 use crate::{
     args::ThroughputArgs,
-    engine::Phase,
     error::StartError,
     plan::Plan,
     run::{
@@ -184,8 +183,7 @@ fn find(
 
 /// How long a plan's window is, in seconds; `None`: until so many requests are done.
 fn window(plan: &Plan) -> Option<f64> {
-    plan.planned(Phase::Measure)
-        .map(|window| window.as_secs_f64())
+    plan.extent.duration().map(|window| window.as_secs_f64())
 }
 
 fn closed_row(step: &Step) -> Vec<String> {

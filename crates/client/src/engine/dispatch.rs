@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::{
     clock::Clock,
-    engine::{arrival::Schedule, pacer::Pacer},
+    engine::{pacer::Pacer, schedule::Schedule},
 };
 
 /// The requests of one worker that are due and not taken yet.

@@ -3,19 +3,21 @@
 //! Each worker is an OS thread with its own single-threaded runtime, its own connections and its own recorder. Workers
 //! send finished intervals here over a channel; on the way of a request they share only the [`Timeline`].
 
-pub mod arrival;
 mod connection_slot;
 mod dispatch;
+mod observer;
 mod pacer;
 mod rate_meter;
+mod schedule;
 mod timeline;
 mod worker;
 mod worker_thread;
 
+pub use self::observer::{Observer, Phase};
+
 use std::{
     cmp,
     collections::BTreeMap,
-    net::{SocketAddr, ToSocketAddrs},
     num::NonZeroU64,
     sync::{
         Arc,
@@ -36,23 +38,24 @@ use netping_measure::{
     status::Status,
     window::Window,
 };
-use netping_protocol::{target::Target, tls::Negotiated};
+use netping_protocol::tls::Negotiated;
 use netping_system::cores;
 use tokio::sync::watch;
 
 use crate::{
     clock::{self, Clock, Monotonic},
     engine::{
-        arrival::Arrival,
         rate_meter::{AutoWarmup, Live},
+        schedule::Schedule,
         timeline::Timeline,
         worker::{Job, Progress, WorkerReport},
         worker_thread::{Event, Loop, WorkerThread},
     },
     error::StartError,
     interrupt::Interrupt,
-    plan::{Extent, Plan, Warmup},
+    plan::{Arrival, Extent, Plan, Warmup},
     probe::metrics::{Probe, Reading},
+    resolve::resolve,
     transport::{Endpoint, Transport, Visitor},
 };
 
@@ -98,29 +101,6 @@ pub struct Outcome {
     pub details: BTreeMap<ErrorKind, String>,
 }
 
-/// Watches a step while it runs.
-pub trait Observer {
-    /// `phase` began; it will last `planned`, if that is known.
-    fn phase(&self, phase: Phase, planned: Option<Duration>);
-    /// The phase has lasted `elapsed`, and replies come at `rate` per second.
-    fn tick(&self, elapsed: Duration, rate: f64);
-    /// A worker handed on what it recorded in a second.
-    fn interval(&self, _interval: &Interval) {}
-}
-
-/// The phases of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Connections are being opened.
-    Connect,
-    /// Requests run but do not count.
-    Warmup,
-    /// Requests count.
-    Measure,
-    /// The last replies are waited for.
-    Drain,
-}
-
 /// Runs `plan`.
 ///
 /// # Errors
@@ -152,20 +132,6 @@ pub fn run(
             observer,
         },
     )
-}
-
-/// The addresses of a target's host.
-///
-/// # Errors
-/// [`StartError::Resolve`].
-pub fn resolve(target: &Target) -> Result<Vec<SocketAddr>, StartError> {
-    let found = target.authority().to_socket_addrs();
-    Ok(found
-        .map_err(|source| StartError::Resolve {
-            target: target.clone(),
-            source,
-        })?
-        .collect())
 }
 
 struct Step<'a> {
@@ -208,7 +174,7 @@ impl Visitor for Step<'_> {
                             share(requests as usize, plan.workers, worker) as u64
                         }
                     },
-                    schedule: plan.arrival.schedule(worker, plan.workers),
+                    schedule: Schedule::new(plan.arrival, worker, plan.workers),
                     max_backlog: share(plan.max_backlog, plan.workers, worker),
                     busy_poll: plan.busy_poll,
                 },
@@ -383,7 +349,12 @@ impl Running<'_> {
             };
             if current != phase {
                 phase = current;
-                self.step.observer.phase(phase, plan.planned(phase));
+                let planned = match phase {
+                    Phase::Warmup => plan.warmup.duration(),
+                    Phase::Measure => plan.extent.duration(),
+                    Phase::Connect | Phase::Drain => None,
+                };
+                self.step.observer.phase(phase, planned);
                 live.begin_phase(now);
             }
             if phase != Phase::Warmup && at_start.is_none() {

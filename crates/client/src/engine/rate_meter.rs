@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use netping_measure::statistics::warm_up::mser5;
 
-use crate::engine::{Observer, worker::Progress};
+use crate::engine::{observer::Observer, worker::Progress};
 
 /// How often an automatic warm-up looks at the rate, in nanoseconds: 100 ms.
 const WARMUP_LOOK: u64 = 100_000_000;

@@ -26,7 +26,7 @@ use tokio::{task::JoinHandle, time};
 use crate::{
     clock::Clock,
     engine::{
-        arrival::Schedule, connection_slot::ConnectionSlot, dispatch::Dispatch, pacer::Pacer,
+        connection_slot::ConnectionSlot, dispatch::Dispatch, pacer::Pacer, schedule::Schedule,
         timeline::Timeline,
     },
     transport::{Connection, Opened, Transport},
@@ -665,7 +665,7 @@ mod tests {
         };
         let job = Job {
             callers: 4,
-            schedule: crate::engine::arrival::Arrival::Constant(1000.0).schedule(0, 1),
+            schedule: Schedule::new(crate::plan::Arrival::Constant(1000.0), 0, 1),
             max_backlog: 100_000,
             ..one_caller(LoopKind::Open, 0)
         };

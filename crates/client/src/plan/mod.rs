@@ -1,6 +1,9 @@
 //! A validated run of one step. The engine sees only this.
 
+mod arrival;
 pub(crate) mod credentials;
+
+pub use self::arrival::Arrival;
 
 use std::{num::NonZeroU64, time::Duration};
 
@@ -8,7 +11,6 @@ use netping_protocol::{frame::Reply, secure::Connector, target::Target, tls::Neg
 use netping_results::{connect::ChannelSecurity, run::StepSettings};
 
 use crate::{
-    engine::{Phase, arrival::Arrival},
     probe::metrics::ServerSource,
     transport::{Kind, ReplyLength},
 };
@@ -92,13 +94,33 @@ pub enum Warmup {
     Auto,
 }
 
-/// How long a window is.
+impl Warmup {
+    /// Returns its length, if that is known beforehand.
+    pub fn duration(self) -> Option<Duration> {
+        match self {
+            Self::Time(duration) => Some(duration),
+            Self::Auto => None,
+        }
+    }
+}
+
+/// The length of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// This long.
     Time(Duration),
     /// Until so many requests are done.
     Requests(u64),
+}
+
+impl Extent {
+    /// Returns its length, if that is known beforehand.
+    pub fn duration(self) -> Option<Duration> {
+        match self {
+            Self::Time(duration) => Some(duration),
+            Self::Requests(_) => None,
+        }
+    }
 }
 
 impl Plan {
@@ -131,15 +153,6 @@ impl Plan {
             timeout: Duration::from_secs(5),
             requests_per_connection: None,
             reply_length: None,
-        }
-    }
-
-    /// How long a phase will be, if that is known.
-    pub fn planned(&self, phase: Phase) -> Option<Duration> {
-        match (phase, self.warmup, self.extent) {
-            (Phase::Warmup, Warmup::Time(duration), _)
-            | (Phase::Measure, _, Extent::Time(duration)) => Some(duration),
-            _ => None,
         }
     }
 

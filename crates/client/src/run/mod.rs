@@ -31,11 +31,10 @@ use crate::{
     args::{JsonTo, OutputArgs},
     clock,
     commands::Failed,
-    engine::{self, arrival::Arrival},
-    environment,
+    engine, environment,
     error::StartError,
     interrupt::Interrupt,
-    plan::{Extent, Plan, Warmup},
+    plan::{Arrival, Extent, Plan, Warmup},
     probe::metrics::{Probe, ServerSource},
     run::{
         progress::Bar,

@@ -46,11 +46,11 @@ use self::{
 };
 use crate::{
     clock::{Clock, Monotonic},
-    engine,
     error::StartError,
     interrupt::Interrupt,
     plan::Trust,
     probe::metrics::{Probe, Reading, ServerSource},
+    resolve::resolve,
     transport::{Endpoint, Failure, ReplyLength},
 };
 
@@ -204,7 +204,7 @@ struct Bench {
 
 impl Bench {
     fn new(plan: &BulkPlan) -> Result<Self, StartError> {
-        let addresses = engine::resolve(&plan.target)?;
+        let addresses = resolve(&plan.target)?;
         // Flags without a carrier make no plan.
         let carrier = carrier(plan.target.scheme).ok_or(StartError::Broken)?;
         let (target, connector) = (plan.target.clone(), plan.connector.clone());
