@@ -85,7 +85,7 @@ criterion_group!(benches, loopback);
 fn p50(target: &Target) -> String {
     let outcome = run(&plan(target, Extent::Requests(10_000)));
     nanos_as_micros(
-        netping_measure::summary::Summary::of(&outcome.collected)
+        netping_measure::summary::Summary::of(&outcome.totals)
             .service_time
             .quantile(50.0),
     )

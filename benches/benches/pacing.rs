@@ -18,9 +18,10 @@ fn main() {
     for busy_poll in [false, true] {
         for rate in [1_000.0, 10_000.0, 50_000.0] {
             let mut plan = plan(&target, Extent::Time(Duration::from_secs(2)));
-            (plan.callers, plan.connections) = (64, 64);
-            (plan.arrival, plan.busy_poll) = (Arrival::Constant(rate), busy_poll);
-            let lag = netping_measure::summary::Summary::of(&run(&plan).collected).lag;
+            (plan.load.callers, plan.load.connections) = (64, 64);
+            plan.load.arrival = Arrival::Constant(rate);
+            plan.execution.busy_poll = busy_poll;
+            let lag = netping_measure::summary::Summary::of(&run(&plan).totals).lag;
             let quantiles =
                 [50.0, 90.0, 99.0].map(|percent| nanos_as_micros(lag.quantile(percent)));
             rows.push(

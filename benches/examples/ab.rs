@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use netping_benches::{plan, run, start};
-use netping_client::plan::{Extent, Plan, Warmup};
+use netping_client::plan::{Extent, Warmup};
 use netping_measure::{
     histogram::counts,
     statistics::difference::{Difference, Finding},
@@ -41,14 +41,11 @@ fn main() {
 fn differs(first: &Target, second: &Target, number: usize) -> bool {
     let ms = Duration::from_millis;
     let measure = |target: &Target| {
-        let base = plan(target, Extent::Time(ms(130)));
-        run(&Plan {
-            warmup: Warmup::Time(ms(20)),
-            callers: CALLERS,
-            connections: CALLERS,
-            ..base
-        })
-        .collected
+        let mut plan = plan(target, Extent::Time(ms(130)));
+        plan.execution.warmup = Warmup::Time(ms(20));
+        plan.load.callers = CALLERS;
+        plan.load.connections = CALLERS;
+        run(&plan).totals
     };
     let (mut rates, mut times) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for trial in 0..TRIALS {
@@ -58,9 +55,9 @@ fn differs(first: &Target, second: &Target, number: usize) -> bool {
         } else {
             [1, 0]
         } {
-            let collected = measure([first, second][side]);
-            rates[side].push(netping_measure::summary::Summary::of(&collected).rate);
-            times[side].push(counts(&collected.response));
+            let totals = measure([first, second][side]);
+            rates[side].push(netping_measure::summary::Summary::of(&totals).rate);
+            times[side].push(counts(&totals.response));
         }
     }
     let by_rate = Difference::between(&rates[0], &rates[1], MEASURES);

@@ -4,9 +4,9 @@ use std::{thread, time::Duration};
 
 use clap::Args;
 use netping_client::{
-    engine::{self, Observer, Outcome, Phase},
+    engine::{self, Measurement, Observer, Phase},
     interrupt::Interrupt,
-    plan::{Extent, Plan, Trust, Warmup},
+    plan::{Destination, Extent, Plan, Trust, Warmup},
     probe::metrics::ServerSource,
     transport::Kind,
 };
@@ -72,20 +72,19 @@ pub fn plan(target: &Target, extent: Extent) -> Plan {
         Kind::Line
     };
     let plain = (Connector::Plain, Trust::default());
-    let base = Plan::new(target.clone(), kind, ServerSource::Nowhere, plain);
-    Plan {
-        max_backlog: 100_000,
-        warmup: Warmup::Time(Duration::from_millis(100)),
-        extent,
-        ..base
-    }
+    let destination = Destination::new(target.clone(), ServerSource::Nowhere, plain);
+    let mut plan = Plan::new(destination, kind);
+    plan.load.max_backlog = 100_000;
+    plan.execution.warmup = Warmup::Time(Duration::from_millis(100));
+    plan.execution.extent = extent;
+    plan
 }
 
 /// Runs a plan against a server of this process.
 ///
 /// # Panics
 /// When it cannot start: there is nothing to measure then.
-pub fn run(plan: &Plan) -> Outcome {
+pub fn run(plan: &Plan) -> Measurement {
     engine::run(plan, &Interrupt::default(), &Silent).expect("a server that listens")
 }
 

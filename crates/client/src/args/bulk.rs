@@ -8,7 +8,10 @@ use netping_protocol::{scheme::Protocol, target::Target};
 use netping_results::{bulk::BulkSettings, format};
 
 use super::{ByteRange, OutputArgs, PlanError, SecureArgs, UsageError, request::positive};
-use crate::workload::bulk::{BulkPlan, is_carried};
+use crate::{
+    plan::Destination,
+    workload::bulk::{BulkPlan, is_carried},
+};
 
 /// Flags of `netping bulk`.
 #[derive(Debug, Clone, Args)]
@@ -95,10 +98,11 @@ impl BulkArgs {
         for target in &self.targets {
             let (connector, trust) = self.secure.connector(target)?;
             plans.extend(settings.iter().map(|settings| BulkPlan {
-                target: target.clone(),
-                server: self.output.server(target),
-                connector: connector.clone(),
-                trust,
+                target: Destination::new(
+                    target.clone(),
+                    self.output.server(target),
+                    (connector.clone(), trust),
+                ),
                 settings: settings.clone(),
                 timeout: self.timeout,
             }));

@@ -54,15 +54,14 @@ impl ConnectArgs {
             return Err(UsageError("-c 0 opens nothing; use 1 or more".to_owned()).into());
         }
         let callers = self.callers as usize;
-        Ok(Plan {
-            resolve_each: matches!(target.host, Host::Domain(_)),
-            callers,
-            connections: callers,
-            workers: cores::own().len().clamp(1, callers),
-            warmup: self.warmup,
-            extent: Extent::Requests(self.samples.get()),
-            requests_per_connection: Some(NonZeroU64::MIN),
-            ..self.request.plan(target, &self.output)?
-        })
+        let mut plan = self.request.plan(target, &self.output)?;
+        plan.target.resolve_each = matches!(target.host, Host::Domain(_));
+        plan.load.callers = callers;
+        plan.load.connections = callers;
+        plan.load.requests_per_connection = Some(NonZeroU64::MIN);
+        plan.execution.workers = cores::own().len().clamp(1, callers);
+        plan.execution.warmup = self.warmup;
+        plan.execution.extent = Extent::Requests(self.samples.get());
+        Ok(plan)
     }
 }

@@ -8,7 +8,7 @@ use netping_system::cores;
 
 use super::{OutputArgs, PlanError, Range, SecureArgs, UsageError};
 use crate::{
-    plan::{Extent, Plan, Warmup},
+    plan::{Destination, Extent, Plan, Warmup},
     probe::metrics::ServerSource,
     transport::Kind,
 };
@@ -89,17 +89,12 @@ impl LadderArgs {
             Protocol::Http => Kind::Http1,
         };
         let lengths = self.lengths();
-        let base = Plan {
-            label: Some(rung.to_owned()),
-            payload: 16,
-            warmup: Warmup::Time(lengths.warmup),
-            ..Plan::new(
-                target.clone(),
-                kind,
-                server.clone(),
-                secure.connector(target)?,
-            )
-        };
+        let mut destination =
+            Destination::new(target.clone(), server.clone(), secure.connector(target)?);
+        destination.label = Some(rung.to_owned());
+        let mut base = Plan::new(destination, kind);
+        base.load.payload = 16;
+        base.execution.warmup = Warmup::Time(lengths.warmup);
         let cores = cores::own().len().max(1);
         let plan = |callers: u64, length: Duration| -> Result<Plan, PlanError> {
             let callers = u32::try_from(callers)
@@ -110,13 +105,12 @@ impl LadderArgs {
             } else {
                 callers
             };
-            Ok(Plan {
-                callers,
-                connections,
-                workers: cores.min(connections),
-                extent: Extent::Time(length),
-                ..base.clone()
-            })
+            let mut plan = base.clone();
+            plan.load.callers = callers;
+            plan.load.connections = connections;
+            plan.execution.workers = cores.min(connections);
+            plan.execution.extent = Extent::Time(length);
+            Ok(plan)
         };
         // The rounds measure one caller; once more in the sweep, and it would look like another round.
         let sweep = self.callers.values().iter().filter(|&&callers| callers > 1);

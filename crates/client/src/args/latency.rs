@@ -63,13 +63,12 @@ impl LatencyArgs {
     }
 
     fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
-        Ok(Plan {
-            warmup: self.warmup,
-            extent: self
-                .duration
-                .map_or(Extent::Requests(self.samples.get()), Extent::Time),
-            ..self.request.plan(target, &self.output)?
-        })
+        let mut plan = self.request.plan(target, &self.output)?;
+        plan.execution.warmup = self.warmup;
+        plan.execution.extent = self
+            .duration
+            .map_or(Extent::Requests(self.samples.get()), Extent::Time);
+        Ok(plan)
     }
 }
 

@@ -90,13 +90,13 @@ impl LoadArgs {
         }
     }
 
-    /// `base` under load: with so many callers, on so many shared connections; `None`: as many as there are workers.
+    /// `plan` under load: with so many callers, on so many shared connections; `None`: as many as there are workers.
     ///
     /// # Errors
     /// [`UsageError`].
     pub fn plan(
         &self,
-        base: Plan,
+        mut plan: Plan,
         callers: u64,
         connections: Option<u64>,
         arrival: Arrival,
@@ -110,23 +110,21 @@ impl LoadArgs {
             .workers
             .map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
         let connections = match connections {
-            _ if !base.kind.multiplexes() => callers,
-            None if matches!(base.kind, Kind::Quic | Kind::Http2) => {
+            _ if !plan.load.kind.multiplexes() => callers,
+            None if matches!(plan.load.kind, Kind::Quic | Kind::Http2) => {
                 callers.min(workers.max(callers.div_ceil(STREAMS)))
             }
             None => callers.min(workers),
             Some(connections) => connections as usize,
         };
-        Ok(Plan {
-            arrival,
-            max_backlog: self.max_backlog,
-            callers,
-            connections,
-            workers: workers.min(connections),
-            pin: self.pin,
-            warmup: self.warmup,
-            extent: Extent::Time(self.duration),
-            ..base
-        })
+        plan.load.arrival = arrival;
+        plan.load.max_backlog = self.max_backlog;
+        plan.load.callers = callers;
+        plan.load.connections = connections;
+        plan.execution.workers = workers.min(connections);
+        plan.execution.pin = self.pin;
+        plan.execution.warmup = self.warmup;
+        plan.execution.extent = Extent::Time(self.duration);
+        Ok(plan)
     }
 }

@@ -107,18 +107,12 @@ impl ProxyArgs {
     fn group(&self, callers: u64, arrival: Arrival) -> Result<Vec<Plan>, PlanError> {
         let plan = |name: &str, target: &Target| -> Result<Plan, PlanError> {
             let base = self.request.plan(target, &self.output)?;
-            let server = self.server(name, target);
-            let requests_per_connection = self.requests_per_connection.0;
-            let label = Some(name.to_owned());
-            let reply_length = Some(Arc::clone(&self.reply_length));
-            let plan = self.load.plan(base, callers, None, arrival)?;
-            Ok(Plan {
-                label,
-                server,
-                requests_per_connection,
-                reply_length,
-                ..plan
-            })
+            let mut plan = self.load.plan(base, callers, None, arrival)?;
+            plan.target.server = self.server(name, target);
+            plan.target.label = Some(name.to_owned());
+            plan.target.reply_length = Some(Arc::clone(&self.reply_length));
+            plan.load.requests_per_connection = self.requests_per_connection.0;
+            Ok(plan)
         };
         let direct = std::iter::once(plan(DIRECT, &self.direct));
         direct

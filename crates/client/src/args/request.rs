@@ -15,7 +15,7 @@ use netping_protocol::{
 
 use super::{OutputArgs, PlanError, UsageError, secure::SecureArgs};
 use crate::{
-    plan::{Plan, Trust, Warmup},
+    plan::{Destination, Plan, Trust, Warmup},
     transport::Kind,
 };
 
@@ -88,13 +88,13 @@ impl RequestArgs {
     /// [`PlanError`].
     pub fn plan(&self, target: &Target, output: &OutputArgs) -> Result<Plan, PlanError> {
         let (kind, secured) = (self.kind(target.scheme)?, self.connector(target)?);
-        Ok(Plan {
-            busy_poll: self.busy_poll,
-            payload: self.payload(target.scheme),
-            reply: self.reply(),
-            timeout: self.timeout,
-            ..Plan::new(target.clone(), kind, output.server(target), secured)
-        })
+        let server = output.server(target);
+        let mut plan = Plan::new(Destination::new(target.clone(), server, secured), kind);
+        plan.load.payload = self.payload(target.scheme);
+        plan.load.reply = self.reply();
+        plan.load.timeout = self.timeout;
+        plan.execution.busy_poll = self.busy_poll;
+        Ok(plan)
     }
 
     /// Refuses flags that have no use with any of these targets.

@@ -123,12 +123,10 @@ impl ThroughputArgs {
 
     /// `plan` with another rate: a step of a search.
     pub fn at_rate(&self, plan: &Plan, rate: f64) -> Plan {
-        let arrival = self.load.arrival(rate);
-        Plan {
-            arrival,
-            extent: self.extent(arrival),
-            ..plan.clone()
-        }
+        let mut plan = plan.clone();
+        plan.load.arrival = self.load.arrival(rate);
+        plan.execution.extent = self.extent(plan.load.arrival);
+        plan
     }
 
     /// The ways in which requests come about: one for each rate, or a closed loop.
@@ -166,11 +164,9 @@ impl ThroughputArgs {
             self.requests_per_connection
         };
         let base = self.request.plan(target, &self.output)?;
-        let plan = self.load.plan(base, callers, connections, arrival)?;
-        Ok(Plan {
-            extent: self.extent(arrival),
-            requests_per_connection,
-            ..plan
-        })
+        let mut plan = self.load.plan(base, callers, connections, arrival)?;
+        plan.load.requests_per_connection = requests_per_connection;
+        plan.execution.extent = self.extent(arrival);
+        Ok(plan)
     }
 }

@@ -74,7 +74,7 @@ pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
         .collect();
     let shared: Vec<bool> = plans
         .iter()
-        .map(|plan| environment::is_own(&plan.target))
+        .map(|plan| environment::is_own(&plan.target.url))
         .collect();
     // The user may end it before every combination had its run.
     for (step, shared) in steps.iter_mut().zip(&shared) {
@@ -134,7 +134,7 @@ pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
 /// A measurement of which no run has been made.
 fn step(plan: &BulkPlan, benches: &Benches, at: usize) -> BulkStep {
     BulkStep {
-        target: plan.target.to_string(),
+        target: plan.target.url.to_string(),
         status: Status::Partial,
         settings: plan.settings.clone(),
         runs: Vec::new(),
@@ -143,7 +143,7 @@ fn step(plan: &BulkPlan, benches: &Benches, at: usize) -> BulkStep {
         security: benches
             .negotiated(at)
             .cloned()
-            .map(|negotiated| plan.trust.security(negotiated)),
+            .map(|negotiated| plan.target.trust.security(negotiated)),
         doubts: Vec::new(),
     }
 }

@@ -83,7 +83,7 @@ pub fn run(args: &ProxyArgs) -> Result<Verdict, Failed> {
 
 /// A failure to start, with the path that it concerns.
 fn named(plan: &Plan, failed: Failed) -> Failed {
-    match (failed, &plan.label) {
+    match (failed, &plan.target.label) {
         (Failed::Start(StartError::Interrupted), _) => StartError::Interrupted.into(),
         (failed, Some(name)) => anyhow::anyhow!("{name}: {failed}").into(),
         (failed, None) => failed,
@@ -93,10 +93,13 @@ fn named(plan: &Plan, failed: Failed) -> Failed {
 /// How many steps there are, and how long they take at least.
 fn outlook<'a>(trials: u32, plans: impl Iterator<Item = &'a Plan>) -> String {
     let length = |plan: &Plan| -> Duration {
-        [plan.warmup.duration(), plan.extent.duration()]
-            .into_iter()
-            .flatten()
-            .sum()
+        [
+            plan.execution.warmup.duration(),
+            plan.execution.extent.duration(),
+        ]
+        .into_iter()
+        .flatten()
+        .sum()
     };
     let lengths: Vec<Duration> = plans.map(length).collect();
     let seconds = lengths
@@ -128,7 +131,7 @@ fn measure(
         };
         let rate = group
             .first()
-            .and_then(|plan| plan.arrival.rate())
+            .and_then(|plan| plan.load.arrival.rate())
             .unwrap_or_default();
         show(
             session,

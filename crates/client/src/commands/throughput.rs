@@ -97,7 +97,7 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
                 return Err(session.abandon(error));
             }
         }
-        if let Some(line) = knee_line(session.steps(), &groups[0][target].target.to_string()) {
+        if let Some(line) = knee_line(session.steps(), &groups[0][target].target.url.to_string()) {
             session.say(&line);
         }
     }
@@ -183,7 +183,10 @@ fn find(
 
 /// How long a plan's window is, in seconds; `None`: until so many requests are done.
 fn window(plan: &Plan) -> Option<f64> {
-    plan.extent.duration().map(|window| window.as_secs_f64())
+    plan.execution
+        .extent
+        .duration()
+        .map(|window| window.as_secs_f64())
 }
 
 fn closed_row(step: &Step) -> Vec<String> {

@@ -1,57 +1,59 @@
-//! A connection and the callers on it: opened once, renewed when it is lost or has served its requests.
+//! The place of one connection: opened once, renewed when it is lost or has served its requests.
 
-use std::cell::{Cell, RefCell};
-
-use tokio::sync::Mutex;
+use std::{
+    cell::{Cell, RefCell},
+    num::NonZeroU64,
+};
 
 use netping_protocol::tls::Negotiated;
+use tokio::sync::Mutex;
 
 use crate::transport::{Connection, Failure, Milestones, Opened, Transport};
 
-/// The place of one connection. Its callers hold handles on whatever connection is there now.
+/// The place of one connection. Its callers hold handles on the connection that is there now.
 #[derive(Debug)]
 pub struct ConnectionSlot<T: Transport> {
     transport: T,
-    /// A handle for the next caller who asks; `None` where it has been given away, or there is no connection.
+    /// A handle for the next caller; `None` if it has been given away or there is no connection.
     spare: RefCell<Option<T::Connection>>,
-    /// Counts the connections that have been here.
+    /// Number of connections so far.
     generation: Cell<u64>,
-    /// Whether the connection of this generation has been lost.
+    /// The connection of this generation is lost.
     lost: Cell<bool>,
-    /// Requests that were begun on this connection; `limit` once the server wants no more on it.
+    /// Requests begun on this connection; `limit` once the server wants no more.
     used: Cell<u64>,
-    /// Requests for each connection; `u64::MAX`: keep it.
+    /// Requests per connection; `u64::MAX`: the connection is kept.
     limit: u64,
-    /// Whether the server has ended the connection of this generation, or wants it ended.
+    /// The server has ended the connection of this generation, or wants it ended.
     spent: Cell<bool>,
     /// Connections opened in place of lost ones.
     reconnects: Cell<u64>,
-    /// Connections opened because the server had ended the one before.
+    /// Connections opened because the server had ended the previous one.
     ended_by_server: Cell<u64>,
-    /// How the last connection that has served its requests was secured.
+    /// Security of the last connection that has served its requests.
     negotiated: RefCell<Option<Negotiated>>,
-    /// One caller opens, the others wait and share what it opened.
+    /// Held by the caller that opens a connection, while the others wait to share it.
     opening: Mutex<()>,
 }
 
-/// A handle on a lane's connection.
+/// A caller's handle on a slot's connection.
 #[derive(Debug)]
 pub struct Held<C> {
-    /// The handle.
     pub connection: C,
     generation: u64,
 }
 
 impl<T: Transport> ConnectionSlot<T> {
-    /// A lane without a connection; with `limit`, a connection is closed after so many requests.
-    pub fn new(transport: T, limit: Option<u64>) -> Self {
+    /// Returns a slot without a connection; with `limit`, each connection is closed after so many
+    /// requests.
+    pub fn new(transport: T, limit: Option<NonZeroU64>) -> Self {
         Self {
             transport,
             spare: RefCell::new(None),
             generation: Cell::new(0),
             lost: Cell::new(true),
             used: Cell::new(0),
-            limit: limit.unwrap_or(u64::MAX),
+            limit: limit.map_or(u64::MAX, NonZeroU64::get),
             spent: Cell::new(false),
             reconnects: Cell::new(0),
             ended_by_server: Cell::new(0),
@@ -60,7 +62,7 @@ impl<T: Transport> ConnectionSlot<T> {
         }
     }
 
-    /// Opens the connection, before there are requests, and says how it is secured.
+    /// Opens the connection before there are requests, and returns its security.
     pub async fn open(&self) -> Result<Option<Negotiated>, Failure> {
         let connection = self
             .transport
@@ -71,8 +73,9 @@ impl<T: Transport> ConnectionSlot<T> {
         Ok(negotiated)
     }
 
-    /// A handle for one request: the one in `held` if its connection still serves, a new one otherwise. While that is
-    /// being opened, `held` is empty and `connected` false; `opened` then tells what it took by the clock `now`.
+    /// Returns a handle for one request: the one in `held` if its connection still serves, a new one
+    /// otherwise. While a connection is being opened, `held` is empty and `connected` false;
+    /// `opened` then gets the times that it took by the clock `now`.
     pub async fn handle<'a>(
         &self,
         held: &'a mut Option<Held<T::Connection>>,
@@ -98,7 +101,8 @@ impl<T: Transport> ConnectionSlot<T> {
         }
     }
 
-    /// Closes the connection behind `held` once it has served its requests: that belongs to none of them.
+    /// Closes the connection behind `held` if it has served its requests. Called after a request's
+    /// end, so that closing is in no request's time.
     pub fn release(&self, held: &mut Option<Held<T::Connection>>) {
         self.retire(held);
         if self.used.get() >= self.limit {
@@ -109,7 +113,7 @@ impl<T: Transport> ConnectionSlot<T> {
         }
     }
 
-    /// Notes that the connection behind `held` is of no more use.
+    /// Marks the connection behind `held` as lost.
     pub fn discard(&self, held: &mut Option<Held<T::Connection>>) {
         if let Some(held) = held.take()
             && held.generation == self.generation.get()
@@ -119,22 +123,25 @@ impl<T: Transport> ConnectionSlot<T> {
         }
     }
 
-    /// Connections opened in place of lost ones.
+    /// Returns the number of connections opened in place of lost ones.
     pub fn reconnects(&self) -> u64 {
         self.reconnects.get()
     }
 
-    /// Connections opened because the server had ended the one before, without a request on it being lost.
+    /// Returns the number of connections opened because the server had ended the previous one
+    /// without losing a request.
     pub fn ended_by_server(&self) -> u64 {
         self.ended_by_server.get()
     }
 
-    /// How the last connection that has served its requests was secured; `None` in the clear, or where there is none.
+    /// Returns the security of the last connection that has served its requests; `None` in the
+    /// clear, or if there is none.
     pub fn negotiated(&self) -> Option<Negotiated> {
         self.negotiated.borrow().clone()
     }
 
-    /// Where the server wants no more requests on the connection behind `held`, it has served its requests.
+    /// Treats the connection behind `held` as having served its requests if the server wants no more
+    /// on it.
     fn retire(&self, held: &mut Option<Held<T::Connection>>) {
         if let Some(held) = held
             && held.connection.is_spent()
@@ -164,7 +171,8 @@ impl<T: Transport> ConnectionSlot<T> {
             connection
         } else {
             self.spare.take();
-            // Not the first, and not in its turn: the last one was lost, or dropped with a request that took too long.
+            // Neither the first nor due for renewal: the last one was lost, or dropped with a request
+            // that took too long.
             let replaces = self.generation.get() > 0 && self.used.get() < self.limit;
             let mut milestones = Milestones::start(now);
             let connection = self.transport.connect(&mut milestones).await?;
@@ -190,7 +198,7 @@ impl<T: Transport> ConnectionSlot<T> {
         self.used.set(0);
     }
 
-    /// A handle on the connection: a shared one stays for the next caller too.
+    /// Takes a handle on the connection; a shared one stays for the next caller too.
     fn take_spare(&self) -> Option<T::Connection> {
         let mut spare = self.spare.borrow_mut();
         let shared = spare.as_ref()?.share();

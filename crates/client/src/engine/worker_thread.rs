@@ -1,12 +1,9 @@
-//! One worker thread: its runtime, its connections, and its end of the channels to the engine.
+//! One worker thread: its runtime, its connections, and its ends of the channels to the engine.
 
 use std::{
     io,
     rc::Rc,
-    sync::{
-        Arc,
-        mpsc::{Receiver, Sender},
-    },
+    sync::mpsc::{Receiver, Sender},
 };
 
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -26,8 +23,7 @@ use crate::{
     clock::Monotonic,
     engine::{
         connection_slot::ConnectionSlot,
-        timeline::Timeline,
-        worker::{self, Job, Progress, WorkerReport},
+        worker::{self, Assignment, WorkerReport},
     },
     transport::{Failure, Transport},
 };
@@ -35,31 +31,33 @@ use crate::{
 /// Connections that a worker opens at the same time.
 const OPENING_AT_ONCE: usize = 64;
 
-/// What workers tell the engine.
+/// A message from a worker to the engine.
+#[derive(Debug)]
 pub enum Event {
-    /// A worker has its connections, secured in this way, or not.
+    /// The worker has its connections, with this security, or could not open one.
     Ready(Result<Option<Negotiated>, Failure>),
-    /// A worker's interval is full.
+    /// The worker's interval is full.
     Interval {
         worker: usize,
         interval: Box<Interval>,
     },
-    /// A worker is done.
+    /// The worker is done.
     Done(WorkerReport),
-    /// A worker has no runtime.
+    /// The worker has no runtime.
     Failed(io::Error),
 }
 
-/// A worker's end of the two channels on which intervals go round.
-pub struct Loop {
+/// A worker's ends of the two channels on which intervals go round.
+#[derive(Debug)]
+pub struct IntervalChannels {
     pub worker: usize,
     pub full: Sender<Event>,
     pub empty: Receiver<Interval>,
 }
 
-impl Sink for Loop {
+impl Sink for IntervalChannels {
     fn hand_on(&mut self, interval: Interval) {
-        // The engine waits for its workers; if it is gone, nobody wants the result.
+        // The engine waits for its workers; if it is gone, the result is not wanted.
         let _ = self.full.send(Event::Interval {
             worker: self.worker,
             interval: Box::new(interval),
@@ -71,22 +69,20 @@ impl Sink for Loop {
     }
 }
 
-/// What one worker thread is given.
+/// One worker thread, before it runs.
 pub struct WorkerThread<T> {
     pub transport: T,
-    pub job: Job,
-    pub lanes: usize,
-    pub requests_per_connection: Option<u64>,
+    pub assignment: Assignment,
+    /// The core to stay on.
     pub core: Option<usize>,
     pub clock: Monotonic,
-    pub timeline: Arc<Timeline>,
-    pub progress: Arc<Progress>,
-    pub go: watch::Receiver<bool>,
-    pub channels: Loop,
+    /// Becomes true when the callers may begin.
+    pub started: watch::Receiver<bool>,
+    pub channels: IntervalChannels,
 }
 
 impl<T: Transport> WorkerThread<T> {
-    /// The life of a worker thread.
+    /// Connects, and runs the callers once they may begin.
     pub fn run(self) {
         if let Some(core) = self.core {
             cores::pin(core);
@@ -101,7 +97,7 @@ impl<T: Transport> WorkerThread<T> {
     }
 
     async fn work(mut self) {
-        if self.job.busy_poll {
+        if self.assignment.plan.execution.busy_poll {
             tokio::task::spawn_local(async {
                 loop {
                     tokio::task::yield_now().await;
@@ -109,43 +105,37 @@ impl<T: Transport> WorkerThread<T> {
             });
         }
         let events = self.channels.full.clone();
-        let lanes = self.connect().await;
-        // Where the engine is gone, the word to go never comes either.
-        let (lanes, ready) = match lanes {
-            Ok((lanes, negotiated)) => (lanes, Ok(negotiated)),
+        let (slots, ready) = match self.connect().await {
+            Ok((slots, negotiated)) => (slots, Ok(negotiated)),
             Err(failure) => (Vec::new(), Err(failure)),
         };
         let connected = ready.is_ok();
         let _ = events.send(Event::Ready(ready));
-        if !connected || self.go.wait_for(|going| *going).await.is_err() {
+        // If the engine is gone, it never starts either.
+        if !connected || self.started.wait_for(|started| *started).await.is_err() {
             return;
         }
-        let report = worker::run(
-            self.job,
-            &lanes,
-            self.clock,
-            self.timeline,
-            self.progress,
-            self.channels,
-        )
-        .await;
+        let report = worker::run(self.assignment, &slots, self.clock, self.channels).await;
         let _ = events.send(Event::Done(report));
     }
 
-    /// Opens this worker's connections. With a limited number of requests on each, only the first is tried: the others
-    /// would be closed anew at once, and their opening belongs to the requests.
+    /// Opens this worker's connections. With a limited number of requests on each, only the first
+    /// is tried: the others would be opened anew at once, and opening them belongs to the requests.
     async fn connect(&self) -> Result<(Vec<Rc<ConnectionSlot<T>>>, Option<Negotiated>), Failure> {
-        let limit = self.requests_per_connection;
-        let lane = || Rc::new(ConnectionSlot::new(self.transport.clone(), limit));
-        let lanes: Vec<_> = (0..self.lanes).map(|_| lane()).collect();
+        let load = &self.assignment.plan.load;
+        let limit = load.requests_per_connection;
+        let slot = || Rc::new(ConnectionSlot::new(self.transport.clone(), limit));
+        let slots: Vec<_> = (0..self.assignment.share.connections)
+            .map(|_| slot())
+            .collect();
         let opened = if limit.is_some() {
-            vec![lane()]
+            vec![slot()]
         } else {
-            lanes.clone()
+            slots.clone()
         };
         let negotiated: Vec<_> = stream::iter(opened)
-            .map(|lane| async move {
-                let opening = time::timeout(self.job.timeout, lane.open());
+            .map(|slot| async move {
+                let opening = time::timeout(load.timeout, slot.open());
                 let overdue =
                     || Failure::lost(ErrorKind::ConnectTimeout, "no connection within --timeout");
                 opening.await.unwrap_or_else(|_| Err(overdue()))
@@ -153,6 +143,6 @@ impl<T: Transport> WorkerThread<T> {
             .buffer_unordered(OPENING_AT_ONCE)
             .try_collect()
             .await?;
-        Ok((lanes, negotiated.into_iter().flatten().next()))
+        Ok((slots, negotiated.into_iter().flatten().next()))
     }
 }

@@ -10,7 +10,7 @@ use netping_protocol::{scheme::port, target::Target};
 use netping_system::process::{ProcError, Usage};
 
 /// The most that reading a server's metrics may take.
-const TIMEOUT: Duration = Duration::from_secs(1);
+pub const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The most bytes of metrics that are read.
 const LONGEST: u64 = 4 << 20;

@@ -196,18 +196,16 @@ impl Session {
     /// # Errors
     /// [`StartError`].
     pub fn reach(&self, plan: &Plan) -> Result<(), StartError> {
-        let one = Plan {
-            server: ServerSource::Nowhere,
-            arrival: Arrival::Closed,
-            callers: 1,
-            connections: 1,
-            workers: 1,
-            warmup: Warmup::Time(Duration::ZERO),
-            extent: Extent::Requests(1),
-            requests_per_connection: None,
-            ..plan.clone()
-        };
-        self.bar.begin(plan.label.as_deref().unwrap_or(""));
+        let mut one = plan.clone();
+        one.target.server = ServerSource::Nowhere;
+        one.load.arrival = Arrival::Closed;
+        one.load.callers = 1;
+        one.load.connections = 1;
+        one.load.requests_per_connection = None;
+        one.execution.workers = 1;
+        one.execution.warmup = Warmup::Time(Duration::ZERO);
+        one.execution.extent = Extent::Requests(1);
+        self.bar.begin(plan.target.label.as_deref().unwrap_or(""));
         let outcome = engine::run(&one, &self.interrupt, &self.bar);
         self.bar.end();
         outcome.map(drop)
@@ -249,17 +247,17 @@ impl Session {
         plan: &Plan,
         describe: impl FnOnce(&Step) -> Option<String>,
     ) -> Result<&Step, StartError> {
-        let limit = Probe::new(plan.server.clone())
+        let limit = Probe::new(plan.target.server.clone())
             .read()
             .ok()
             .and_then(|reading| reading.max_connections());
-        for objection in environment::objections(plan.connections as u64, limit) {
-            self.remark(&format!("warning: {}: {objection}", plan.target));
+        for objection in environment::objections(plan.load.connections as u64, limit) {
+            self.remark(&format!("warning: {}: {objection}", plan.target.url));
         }
         self.bar.begin(&format!(
             "{}  {} callers",
-            plan.label.as_deref().unwrap_or(""),
-            plan.callers
+            plan.target.label.as_deref().unwrap_or(""),
+            plan.load.callers
         ));
         let outcome = engine::run(
             plan,
@@ -272,19 +270,19 @@ impl Session {
         }
         let outcome = outcome?;
         let settings = plan.settings(outcome.warmup);
-        let summary = netping_measure::summary::Summary::of(&outcome.collected);
+        let summary = netping_measure::summary::Summary::of(&outcome.totals);
         let doubts = Warning::about(&Facts {
             settings: &settings,
             summary: &summary,
             cost: &outcome.cost,
-            slots: outcome.collected.window_slots(),
+            slots: outcome.totals.window_slots(),
             warmup_failed: outcome.warmup_failed,
-            shared_host: environment::is_own(&plan.target),
+            shared_host: environment::is_own(&plan.target.url),
             clock_step: outcome.clock_step,
         });
         let step = Step {
-            target: plan.target.to_string(),
-            label: plan.label.clone(),
+            target: plan.target.url.to_string(),
+            label: plan.target.label.clone(),
             trial: self.trial,
             status: outcome.status,
             window_started_at: outcome.window_started_at,
@@ -295,21 +293,21 @@ impl Session {
             ended_by_server: outcome.ended_by_server,
             security: outcome
                 .negotiated
-                .map(|negotiated| plan.trust.security(negotiated)),
+                .map(|negotiated| plan.target.trust.security(negotiated)),
             connect: netping_results::connect::PhaseSummary::of(&outcome.phases),
             fairness: outcome.fairness,
             doubts,
-            intervals: outcome.collected.intervals.clone(),
-            histograms: Histograms::of(&outcome.collected),
+            intervals: outcome.totals.intervals.clone(),
+            histograms: Histograms::of(&outcome.totals),
         };
         if let Some(text) = describe(&step) {
             self.say(&text);
         }
-        for line in troubles(&step, plan.target.scheme, &outcome.details) {
+        for line in troubles(&step, plan.target.url.scheme, &outcome.details) {
             self.remark(&line);
         }
         self.say_security(&step);
-        if plan.warmup == Warmup::Auto && step.summary.seconds > 0.0 {
+        if plan.execution.warmup == Warmup::Auto && step.summary.seconds > 0.0 {
             let steady = if outcome.warmup_failed {
                 "and the rate was still not steady"
             } else {

@@ -214,8 +214,8 @@ fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
             };
             let percent = |share: f64| format!("{:+.1}%", share * 100.0);
             rows.push(vec![
-                format!("{}{}", plan.target, if failed { " *" } else { "" }),
-                plan.callers.to_string(),
+                format!("{}{}", plan.target.url, if failed { " *" } else { "" }),
+                plan.load.callers.to_string(),
                 measure.name(),
                 show(estimate.map(|estimate| estimate.mean)),
                 show(estimate.and_then(|estimate| estimate.half_width)),

@@ -115,10 +115,10 @@ impl Series {
     /// A step that begins.
     pub fn of(plan: &Plan) -> Self {
         Self {
-            target: plan.target.to_string(),
-            label: plan.label.clone().unwrap_or_default(),
-            callers: plan.callers,
-            planned_rate: plan.arrival.rate(),
+            target: plan.target.url.to_string(),
+            label: plan.target.label.clone().unwrap_or_default(),
+            callers: plan.load.callers,
+            planned_rate: plan.load.arrival.rate(),
             running: true,
             ..Self::default()
         }

@@ -29,8 +29,6 @@ use futures_util::future::try_join_all;
 use netping_measure::{bulk::BulkRun, error_kind::ErrorKind};
 use netping_protocol::{
     scheme::{Protocol, Scheme},
-    secure::Connector,
-    target::Target,
     tls::Negotiated,
 };
 use netping_results::bulk::BulkSettings;
@@ -48,10 +46,9 @@ use crate::{
     clock::{Clock, Monotonic},
     error::StartError,
     interrupt::Interrupt,
-    plan::Trust,
-    probe::metrics::{Probe, Reading, ServerSource},
-    resolve::resolve,
-    transport::{Endpoint, Failure, ReplyLength},
+    plan::Destination,
+    probe::metrics::{Probe, Reading},
+    transport::{Endpoint, Failure},
 };
 
 /// The most bytes of the run that comes before the measured ones.
@@ -89,13 +86,7 @@ fn carrier(scheme: Scheme) -> Option<Open> {
 #[derive(Debug, Clone)]
 pub struct BulkPlan {
     /// The server.
-    pub target: Target,
-    /// Where the server's counters are.
-    pub server: ServerSource,
-    /// How connections are secured.
-    pub connector: Connector,
-    /// Who then knows whom.
-    pub trust: Trust,
+    pub target: Destination,
     /// What is asked for.
     pub settings: BulkSettings,
     /// How long streams may stand still, and how long opening each connection or stream may take.
@@ -146,7 +137,7 @@ impl Benches {
                 .block_on(bench.open(clock, interrupt))
                 .map_err(|ended| match ended {
                     Ended::Failed(failure) => StartError::Connect {
-                        target: plan.target.clone(),
+                        target: plan.target.url.clone(),
                         failure,
                     },
                     Ended::Interrupted => StartError::Interrupted,
@@ -204,25 +195,17 @@ struct Bench {
 
 impl Bench {
     fn new(plan: &BulkPlan) -> Result<Self, StartError> {
-        let addresses = resolve(&plan.target)?;
         // Flags without a carrier make no plan.
-        let carrier = carrier(plan.target.scheme).ok_or(StartError::Broken)?;
-        let (target, connector) = (plan.target.clone(), plan.connector.clone());
+        let carrier = carrier(plan.target.url.scheme).ok_or(StartError::Broken)?;
         Ok(Self {
             plan: plan.clone(),
             carrier,
-            endpoint: Endpoint {
-                target,
-                addresses,
-                resolve_each: false,
-                connector,
-                reply_length: ReplyLength::default(),
-            },
+            endpoint: plan.target.endpoint()?,
             opened: None,
             warm: false,
             used: 0,
             negotiated: None,
-            probe: Some(Probe::new(plan.server.clone())),
+            probe: Some(Probe::new(plan.target.server.clone())),
             server_note: None,
         })
     }

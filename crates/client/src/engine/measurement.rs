@@ -1,0 +1,95 @@
+//! The data of a finished step.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use netping_measure::{
+    aggregate::Totals, connect::PhaseTimes, cost::Cost, error_kind::ErrorKind, fairness::Fairness,
+    status::Status,
+};
+use netping_protocol::tls::Negotiated;
+
+use crate::{engine::worker::WorkerReport, probe::metrics::Reading};
+
+/// Shortest window, in seconds, whose cost can be told: ten looks of the engine.
+const SHORTEST_FOR_COST: f64 = 0.2;
+
+/// The data of a finished step.
+#[derive(Debug)]
+pub struct Measurement {
+    /// The samples of all workers.
+    pub totals: Totals,
+    /// Partial if the user ended it.
+    pub status: Status,
+    /// Length of the warm-up.
+    pub warmup: Duration,
+    /// An automatic warm-up found no steady rate in its time.
+    pub warmup_failed: bool,
+    /// Start of the window, in nanoseconds since 1970, UTC.
+    pub window_started_at: Option<u64>,
+    /// Step of the time of day during the run, in nanoseconds; 0 if there was none.
+    pub clock_step: i64,
+    /// Resources used by client and server.
+    pub cost: Cost,
+    /// The reason why expected counters of the server could not be read.
+    pub server_note: Option<String>,
+    /// Spread of requests over connections; `None` with fewer than two.
+    pub fairness: Option<Fairness>,
+    /// Connections opened in place of lost ones.
+    pub reconnects: u64,
+    /// Connections opened because the server had ended the previous one.
+    pub ended_by_server: u64,
+    /// Time to open connections within the window, by phase.
+    pub phases: PhaseTimes,
+    /// Security of the connections; `None` in the clear.
+    pub negotiated: Option<Negotiated>,
+    /// The first failure of each kind, for people.
+    pub details: BTreeMap<ErrorKind, String>,
+}
+
+/// Returns the first failure of each kind over all workers.
+pub fn failures(reports: Vec<WorkerReport>) -> BTreeMap<ErrorKind, String> {
+    let mut details = BTreeMap::new();
+    for mut report in reports {
+        details.append(&mut report.details);
+    }
+    details
+}
+
+/// Returns the times to open connections over all workers.
+pub fn phase_times(reports: &[WorkerReport]) -> PhaseTimes {
+    let mut phases = PhaseTimes::default();
+    for report in reports {
+        phases.merge(&report.phases);
+    }
+    phases
+}
+
+/// Returns the cost of a step, given the server's counters at the window's start and end; and the
+/// reason why expected counters are missing.
+pub fn cost(
+    reports: &[WorkerReport],
+    totals: &Totals,
+    counters: Result<(Reading, Reading), String>,
+) -> (Cost, Option<String>) {
+    let server = counters.and_then(|(start, end)| start.demand_until(&end, totals.arrived()));
+    let note = server
+        .as_ref()
+        .err()
+        .filter(|note| !note.is_empty())
+        .cloned();
+    if totals.window.seconds() < SHORTEST_FOR_COST {
+        return (Cost::default(), note);
+    }
+    let cpu: Vec<f64> = reports
+        .iter()
+        .map(|report| report.cpu.as_secs_f64())
+        .collect();
+    let handled = totals.arrived() + totals.accounting.failed();
+    let cost = Cost {
+        client_cpu_us_per_request: (handled > 0)
+            .then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
+        server: server.ok().flatten(),
+        client_worker_cpu_seconds: cpu,
+    };
+    (cost, note)
+}

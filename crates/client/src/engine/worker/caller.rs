@@ -1,0 +1,79 @@
+//! One caller: a request, its reply, the next request.
+
+use std::{rc::Rc, time::Duration};
+
+use netping_measure::{recorder::Sink, sample::Sample};
+use netping_protocol::payload::Exchange;
+use tokio::time;
+
+use super::state::Shared;
+use crate::{
+    clock::Clock,
+    engine::connection_slot::ConnectionSlot,
+    transport::{Connection, Transport},
+};
+
+/// Pauses of a caller whose connection failed twice or more in a row: without them, it would spin
+/// while a server is gone.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Sends one request after the other until there are no more.
+pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
+    shared: Rc<Shared<C, S>>,
+    slot: Rc<ConnectionSlot<T>>,
+    number: usize,
+) {
+    let load = &shared.plan.load;
+    let state = &shared.callers[number];
+    let caller = shared.share.first_caller + number as u32;
+    let mut exchange = Exchange::new(caller, load.payload, load.reply);
+    let mut held = None;
+    let mut pause = Duration::ZERO;
+    loop {
+        let Some((intended, start)) = shared.next().await else {
+            shared.active.set(shared.active.get() - 1);
+            return;
+        };
+        state.start.set(start);
+        state.intended.set(intended);
+        let mut opened = None;
+        let now = || shared.clock.now();
+        let answer = match slot
+            .handle(&mut held, &state.connected, &mut opened, &now)
+            .await
+        {
+            Ok(connection) => connection.call(&exchange).await,
+            Err(failure) => Err(failure),
+        };
+        let sample = Sample {
+            intended,
+            start,
+            end: shared.clock.now(),
+        };
+        match answer {
+            Ok(()) => {
+                let counts = shared.record(number, sample, Ok(()));
+                if let Some(opened) = &opened
+                    && counts
+                {
+                    shared.record_opening(opened, sample);
+                }
+                slot.release(&mut held);
+                pause = Duration::ZERO;
+            }
+            Err(failure) => {
+                shared.record(number, sample, Err(failure.kind));
+                shared.note(failure.kind, failure.detail);
+                if failure.lost {
+                    slot.discard(&mut held);
+                    time::sleep(pause).await;
+                    pause = (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                } else {
+                    slot.release(&mut held);
+                }
+            }
+        }
+        exchange.advance();
+    }
+}

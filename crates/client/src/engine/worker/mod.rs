@@ -1,0 +1,138 @@
+//! The measurement loop: the callers of one worker, on one thread.
+
+mod caller;
+mod reaper;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, rc::Rc, sync::Arc, time::Duration};
+
+use netping_measure::{
+    connect::PhaseTimes,
+    error_kind::ErrorKind,
+    fairness::PerConnection,
+    recorder::{Outside, Sink},
+};
+use netping_protocol::tls::Negotiated;
+use tokio::task::{self, JoinHandle};
+
+use self::state::Shared;
+use crate::{
+    clock::Clock,
+    engine::{
+        connection_slot::ConnectionSlot, pacer::Pacer, rate_meter::ReplyCounter, share::Share,
+        timeline::Timeline,
+    },
+    plan::Plan,
+    transport::Transport,
+};
+
+/// The part of a step that one worker has to run.
+#[derive(Debug, Clone)]
+pub struct Assignment {
+    pub plan: Arc<Plan>,
+    pub share: Share,
+    pub timeline: Arc<Timeline>,
+    pub replies: Arc<ReplyCounter>,
+}
+
+/// The results of a worker, beside the intervals that its recorder has handed on.
+#[derive(Debug, Default)]
+pub struct WorkerReport {
+    /// Requests outside the window.
+    pub outside: Outside,
+    /// Successes in each 100 ms since the run's clock began.
+    pub successes: Vec<u32>,
+    /// Age of each request without a reply, in nanoseconds since it was due.
+    pub in_flight: Vec<u64>,
+    /// Requests that were due but never handed to the transport.
+    pub not_sent: u64,
+    /// Requests of each connection slot.
+    pub connections: Vec<PerConnection>,
+    /// Connections opened in place of lost ones.
+    pub reconnects: u64,
+    /// Connections opened because the server had ended the previous one.
+    pub ended_by_server: u64,
+    /// Time to open connections within the window, by phase.
+    pub phases: PhaseTimes,
+    /// Security of connections with a limited number of requests; `None` in the clear, or without
+    /// any.
+    pub negotiated: Option<Negotiated>,
+    /// The first failure of each kind, for people.
+    pub details: BTreeMap<ErrorKind, String>,
+    /// CPU time of this thread over the window.
+    pub cpu: Duration,
+    /// End of the last request that counts, on the run's clock.
+    pub last_end: u64,
+}
+
+/// Runs the callers of one worker, spread over `slots`, until the window ends and the drain is over.
+pub async fn run<T, C, S>(
+    assignment: Assignment,
+    slots: &[Rc<ConnectionSlot<T>>],
+    clock: C,
+    sink: S,
+) -> WorkerReport
+where
+    T: Transport,
+    C: Clock,
+    S: Sink + 'static,
+{
+    let callers = assignment.share.callers;
+    let shared = Rc::new(Shared::new(assignment, clock, sink));
+    let start = |number: usize| {
+        let slot = Rc::clone(&slots[number % slots.len()]);
+        task::spawn_local(caller::call(Rc::clone(&shared), slot, number))
+    };
+    let mut callers: Vec<_> = (0..callers).map(start).collect();
+    let pacer = task::spawn_local(pace(Rc::clone(&shared)));
+
+    let cpu = reaper::watch(&shared, &mut callers, start).await;
+    pacer.abort();
+    let _ = pacer.await;
+    stop(callers).await;
+
+    let mut report = WorkerReport {
+        reconnects: slots.iter().map(|slot| slot.reconnects()).sum(),
+        ended_by_server: slots.iter().map(|slot| slot.ended_by_server()).sum(),
+        negotiated: slots.iter().find_map(|slot| slot.negotiated()),
+        cpu,
+        ..shared.report(slots.len())
+    };
+    // Every caller is gone, and with it every other owner.
+    if let Some(shared) = Rc::into_inner(shared) {
+        (report.outside, report.successes) = shared.finish();
+    }
+    report
+}
+
+async fn stop(callers: Vec<JoinHandle<()>>) {
+    for caller in &callers {
+        caller.abort();
+    }
+    for caller in callers {
+        if let Err(error) = caller.await
+            && error.is_panic()
+        {
+            // A missing caller would falsify the result.
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+}
+
+/// Wakes callers when requests are due, in an open loop.
+async fn pace<C: Clock, S: Sink>(shared: Rc<Shared<C, S>>) {
+    let Some(dispatch) = &shared.dispatch else {
+        return;
+    };
+    match Pacer::new(shared.clock.clone(), shared.plan.execution.busy_poll) {
+        Ok(mut pacer) => {
+            dispatch
+                .pace(&mut pacer, &shared.clock, || shared.timeline.window())
+                .await;
+        }
+        // Nothing would ever be due then, and the accounts would show it: all requests not sent.
+        Err(error) => shared.note(ErrorKind::Other, format!("no timer: {error}")),
+    }
+}

@@ -1,0 +1,77 @@
+//! Replaces callers whose request takes too long.
+
+use std::time::Duration;
+
+use netping_measure::{error_kind::ErrorKind, recorder::Sink, sample::Sample};
+use netping_system::cpu;
+use tokio::{task::JoinHandle, time};
+
+use super::state::Shared;
+use crate::clock::Clock;
+
+/// Time between looks at whether the callers are done.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Looks for overdue requests in each time limit, which is so kept to within 2 %.
+const LOOKS_PER_TIMEOUT: u64 = 50;
+
+/// Waits until all callers are done or the drain is over, and meanwhile replaces each caller whose
+/// request takes too long: so no request pays for a timer. Returns the thread's CPU time over the
+/// window.
+pub(super) async fn watch<C: Clock, S: Sink>(
+    shared: &Shared<C, S>,
+    callers: &mut [JoinHandle<()>],
+    start: impl Fn(usize) -> JoinHandle<()>,
+) -> Duration {
+    let mut tick = time::interval(LOOK);
+    let timeout = shared.plan.load.timeout.as_nanos() as u64;
+    let mut next_look = 0;
+    let (mut at_start, mut at_end) = (None, None);
+    loop {
+        tick.tick().await;
+        let now = shared.clock.now();
+        let window = shared.timeline.window();
+        let done = shared.active.get() == 0;
+        if now >= window.start {
+            at_start.get_or_insert_with(cpu::thread_time);
+        }
+        if done || now >= window.end {
+            at_end.get_or_insert_with(cpu::thread_time);
+        }
+        if done || now >= shared.timeline.drain_until() {
+            let at_end = at_end.unwrap_or_else(cpu::thread_time);
+            return at_end.saturating_sub(at_start.unwrap_or(at_end));
+        }
+        if now < next_look {
+            continue;
+        }
+        next_look = now + timeout / LOOKS_PER_TIMEOUT;
+        for (number, caller) in shared.callers.iter().enumerate() {
+            if caller.age(now).is_some_and(|age| age >= timeout) {
+                callers[number].abort();
+                record_timeout(shared, number, now);
+                callers[number] = start(number);
+            }
+        }
+    }
+}
+
+/// Records that a caller's request took too long.
+fn record_timeout<C: Clock, S: Sink>(shared: &Shared<C, S>, number: usize, now: u64) {
+    let caller = &shared.callers[number];
+    let (kind, detail) = if caller.connected.replace(false) {
+        (ErrorKind::Timeout, "no whole reply within --timeout")
+    } else {
+        (
+            ErrorKind::ConnectTimeout,
+            "the connection was not there within --timeout",
+        )
+    };
+    let sample = Sample {
+        intended: caller.intended.get(),
+        start: caller.start.get(),
+        end: now,
+    };
+    shared.record(number, sample, Err(kind));
+    shared.note(kind, detail.to_owned());
+}

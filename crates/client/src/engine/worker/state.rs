@@ -1,0 +1,229 @@
+//! The state that the callers of one worker share.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    sync::Arc,
+};
+
+use netping_measure::{
+    connect::{ConnectPhase, PhaseTimes},
+    error_kind::ErrorKind,
+    fairness::PerConnection,
+    recorder::{Outside, Recorder, Sink},
+    sample::{LoopKind, Sample},
+    window::Window,
+};
+
+use super::{Assignment, WorkerReport};
+use crate::{
+    clock::Clock,
+    engine::{
+        dispatch::Dispatch, rate_meter::ReplyCounter, schedule::Schedule, share::Share,
+        timeline::Timeline,
+    },
+    plan::Plan,
+    transport::Opened,
+};
+
+const IDLE: u64 = u64::MAX;
+
+/// The state that the callers of one worker share; all of them are on one thread.
+pub(super) struct Shared<C, S> {
+    pub plan: Arc<Plan>,
+    pub share: Share,
+    pub clock: C,
+    pub timeline: Arc<Timeline>,
+    /// Distributes the requests of an open loop.
+    pub dispatch: Option<Dispatch>,
+    pub callers: Vec<CallerState>,
+    /// Callers that have not finished.
+    pub active: Cell<usize>,
+    kind: LoopKind,
+    replies: Arc<ReplyCounter>,
+    recorder: RefCell<Recorder<S>>,
+    /// Requests left to send, where they are counted.
+    left: Cell<u64>,
+    details: RefCell<BTreeMap<ErrorKind, String>>,
+    phases: RefCell<PhaseTimes>,
+    last_end: Cell<u64>,
+}
+
+/// The state of one caller.
+#[derive(Debug)]
+pub(super) struct CallerState {
+    /// Start of its request; [`IDLE`] while none is out.
+    pub start: Cell<u64>,
+    /// Due time of that request.
+    pub intended: Cell<u64>,
+    /// It has a connection.
+    pub connected: Cell<bool>,
+    /// Its successes that count, and the sum of their service times in nanoseconds.
+    done: Cell<(u64, u64)>,
+}
+
+impl<C: Clock, S: Sink> Shared<C, S> {
+    pub fn new(assignment: Assignment, clock: C, sink: S) -> Self {
+        let Assignment {
+            plan,
+            share,
+            timeline,
+            replies,
+        } = assignment;
+        let window = timeline.window();
+        let expected = if window.end == u64::MAX {
+            0
+        } else {
+            window.end
+        };
+        let kind = plan.loop_kind();
+        let schedule = Schedule::new(plan.load.arrival, share.worker, plan.execution.workers);
+        Self {
+            recorder: RefCell::new(Recorder::new(kind, expected, sink)),
+            left: Cell::new(share.requests),
+            dispatch: schedule
+                .map(|schedule| Dispatch::new(schedule, timeline.begin(), share.max_backlog)),
+            callers: (0..share.callers).map(|_| CallerState::default()).collect(),
+            details: RefCell::default(),
+            phases: RefCell::default(),
+            last_end: Cell::new(0),
+            active: Cell::new(share.callers),
+            plan,
+            share,
+            kind,
+            clock,
+            timeline,
+            replies,
+        }
+    }
+
+    /// Returns the due time and the start of the next request; `None` when there will be no more.
+    pub async fn next(&self) -> Option<(u64, u64)> {
+        if let Some(dispatch) = &self.dispatch {
+            let intended = dispatch
+                .take(&self.clock, || self.timeline.window())
+                .await?;
+            return Some((intended, self.clock.now()));
+        }
+        let now = self.clock.now();
+        let window = self.timeline.window();
+        if now >= window.end {
+            return None;
+        }
+        if self.kind == LoopKind::Counted && now >= window.start {
+            let left = self.left.get();
+            self.left.set(left.checked_sub(1)?);
+        }
+        Some((now, now))
+    }
+
+    /// Records a request; returns true if it counts.
+    pub fn record(&self, number: usize, sample: Sample, outcome: Result<(), ErrorKind>) -> bool {
+        let caller = &self.callers[number];
+        caller.start.set(IDLE);
+        let counts = self
+            .recorder
+            .borrow_mut()
+            .record(self.timeline.window(), sample, outcome);
+        if outcome.is_ok() {
+            if counts {
+                let (requests, sum) = caller.done.get();
+                let service_time = sample.end - sample.start;
+                caller.done.set((requests + 1, sum + service_time));
+            }
+            self.replies.increment();
+        }
+        if self.kind == LoopKind::Counted && counts {
+            self.last_end.set(sample.end);
+        }
+        counts
+    }
+
+    /// Records the time to open a connection, up to the end of the first request on it.
+    pub fn record_opening(&self, opened: &Opened, sample: Sample) {
+        let mut phases = self.phases.borrow_mut();
+        for (phase, spent) in ConnectPhase::ALL.into_iter().zip(opened.spent) {
+            if let Some(spent) = spent {
+                phases.record(phase, spent);
+            }
+        }
+        phases.record(ConnectPhase::FirstCall, sample.end - opened.at);
+        phases.record(ConnectPhase::Total, sample.end - sample.start);
+    }
+
+    /// Keeps the detail of the first failure of a kind.
+    pub fn note(&self, kind: ErrorKind, detail: String) {
+        self.details.borrow_mut().entry(kind).or_insert(detail);
+    }
+
+    /// Returns the results of the callers, which were spread over so many connection slots.
+    pub fn report(&self, slots: usize) -> WorkerReport {
+        let now = self.clock.now();
+        let window = self.timeline.window();
+        let in_flight = self
+            .callers
+            .iter()
+            .filter_map(|caller| caller.in_flight(now, window, self.kind));
+        WorkerReport {
+            in_flight: in_flight.collect(),
+            not_sent: self
+                .dispatch
+                .as_ref()
+                .map_or(0, |dispatch| dispatch.not_sent(window)),
+            connections: self.per_connection(slots),
+            phases: self.phases.take(),
+            details: self.details.take(),
+            last_end: self.last_end.get(),
+            ..WorkerReport::default()
+        }
+    }
+
+    /// Hands the last interval on; returns the requests outside the window, and the successes in
+    /// each 100 ms.
+    pub fn finish(self) -> (Outside, Vec<u32>) {
+        self.recorder.into_inner().finish()
+    }
+
+    /// Returns the requests on each of `slots` connection slots.
+    fn per_connection(&self, slots: usize) -> Vec<PerConnection> {
+        let mut sums = vec![(0, 0); slots];
+        for (number, caller) in self.callers.iter().enumerate() {
+            let (requests, sum) = caller.done.get();
+            let slot: &mut (u64, u64) = &mut sums[number % slots];
+            *slot = (slot.0 + requests, slot.1 + sum);
+        }
+        let connection = |(requests, sum): (u64, u64)| PerConnection {
+            requests,
+            mean: sum as f64 / requests.max(1) as f64,
+        };
+        sums.into_iter().map(connection).collect()
+    }
+}
+
+impl Default for CallerState {
+    fn default() -> Self {
+        Self {
+            start: Cell::new(IDLE),
+            intended: Cell::new(IDLE),
+            connected: Cell::new(false),
+            done: Cell::new((0, 0)),
+        }
+    }
+}
+
+impl CallerState {
+    /// Returns the age of its request since the start, if one is out.
+    pub fn age(&self, now: u64) -> Option<u64> {
+        let start = self.start.get();
+        (start != IDLE).then(|| now.saturating_sub(start))
+    }
+
+    /// Returns the age of its request since it was due, if one is out and belongs to the window.
+    fn in_flight(&self, now: u64, window: Window, kind: LoopKind) -> Option<u64> {
+        let intended = self.intended.get();
+        let counts = intended < window.end && (kind != LoopKind::Open || intended >= window.start);
+        self.age(now)
+            .filter(|_| counts)
+            .map(|_| now.saturating_sub(intended))
+    }
+}

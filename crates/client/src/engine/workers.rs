@@ -1,0 +1,164 @@
+//! The worker threads of a step, and the engine's ends of their channels.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread::{self, JoinHandle},
+};
+
+use netping_measure::recorder::Interval;
+use netping_protocol::{target::Target, tls::Negotiated};
+use netping_system::cores;
+use tokio::sync::watch;
+
+use crate::{
+    clock::Monotonic,
+    engine::{
+        LOOK,
+        rate_meter::ReplyCounter,
+        share::Share,
+        timeline::Timeline,
+        worker::Assignment,
+        worker_thread::{Event, IntervalChannels, WorkerThread},
+    },
+    error::StartError,
+    interrupt::Interrupt,
+    plan::Plan,
+    transport::{Transport, Visitor},
+};
+
+/// The worker threads of a step, and the engine's ends of their channels.
+#[derive(Debug)]
+pub struct Workers {
+    pub clock: Monotonic,
+    pub timeline: Arc<Timeline>,
+    pub replies: Vec<Arc<ReplyCounter>>,
+    pub inbox: Receiver<Event>,
+    go: watch::Sender<bool>,
+    spares: Vec<Sender<Interval>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Starts the workers of a plan, which then connect.
+pub struct Launch(pub Arc<Plan>);
+
+impl Visitor for Launch {
+    type Output = io::Result<Workers>;
+
+    fn visit<T: Transport + Send>(self, transport: T) -> io::Result<Workers> {
+        let Self(plan) = self;
+        let execution = plan.execution;
+        let (events, inbox) = mpsc::channel();
+        let (go, started) = watch::channel(false);
+        let cores = if execution.pin {
+            cores::own()
+        } else {
+            Vec::new()
+        };
+        let mut workers = Workers {
+            clock: Monotonic::start(),
+            timeline: Arc::new(Timeline::new()),
+            replies: Vec::new(),
+            inbox,
+            go,
+            spares: Vec::new(),
+            threads: Vec::new(),
+        };
+        for worker in 0..execution.workers {
+            let (spare, empty) = mpsc::channel();
+            let replies = Arc::new(ReplyCounter::default());
+            let thread = WorkerThread {
+                transport: transport.clone(),
+                assignment: Assignment {
+                    plan: Arc::clone(&plan),
+                    share: Share::of(&plan, worker),
+                    timeline: Arc::clone(&workers.timeline),
+                    replies: Arc::clone(&replies),
+                },
+                core: (!cores.is_empty()).then(|| cores[worker % cores.len()]),
+                clock: workers.clock,
+                started: started.clone(),
+                channels: IntervalChannels {
+                    worker,
+                    full: events.clone(),
+                    empty,
+                },
+            };
+            let thread = thread::Builder::new()
+                .name(format!("client-{worker}"))
+                .spawn(move || thread.run())?;
+            workers.threads.push(thread);
+            workers.spares.push(spare);
+            workers.replies.push(replies);
+        }
+        Ok(workers)
+    }
+}
+
+impl Workers {
+    /// Waits until all workers are connected, and returns the security of their connections.
+    /// Workers that are never started end when this is dropped.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn connected(
+        &self,
+        target: &Target,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Negotiated>, StartError> {
+        let mut negotiated = None;
+        let mut waiting = self.threads.len();
+        while waiting > 0 {
+            match self.inbox.recv_timeout(LOOK) {
+                Ok(Event::Ready(Ok(secured))) => {
+                    negotiated = negotiated.or(secured);
+                    waiting -= 1;
+                }
+                Ok(Event::Ready(Err(failure))) => {
+                    return Err(StartError::Connect {
+                        target: target.clone(),
+                        failure,
+                    });
+                }
+                Ok(Event::Failed(error)) => return Err(error.into()),
+                Ok(Event::Interval { .. } | Event::Done(_))
+                | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(StartError::Broken);
+                }
+                Err(RecvTimeoutError::Timeout) if interrupt.is_set() => {
+                    return Err(StartError::Interrupted);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        Ok(negotiated)
+    }
+
+    /// Lets the callers begin.
+    pub fn start(&self) {
+        // Workers hold the other end until they are done.
+        let _ = self.go.send(true);
+    }
+
+    /// Gives an empty interval back to the worker that it came from.
+    pub fn recycle(&self, worker: usize, interval: Interval) {
+        // A worker that is done no longer wants it.
+        let _ = self.spares[worker].send(interval);
+    }
+
+    /// Waits for the threads' end.
+    ///
+    /// # Errors
+    /// [`StartError::Broken`] if one has panicked.
+    pub fn join(self) -> Result<(), StartError> {
+        // A worker that waits to be started is told that it will not be.
+        drop((self.go, self.spares, self.inbox));
+        for thread in self.threads {
+            thread.join().map_err(|_| StartError::Broken)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! The way in which the client runs a plan: how long, and on which threads.
+
+use std::time::Duration;
+
+/// The phases' lengths and the client's threads.
+#[derive(Debug, Clone, Copy)]
+pub struct Execution {
+    /// The phase before the window, whose requests do not count.
+    pub warmup: Warmup,
+    /// The length of the window.
+    pub extent: Extent,
+    /// Worker threads; never more than connections.
+    pub workers: usize,
+    /// Each worker stays on a core of its own.
+    pub pin: bool,
+    /// Workers poll all the time.
+    pub busy_poll: bool,
+}
+
+/// The phase before the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Warmup {
+    /// This long.
+    Time(Duration),
+    /// Until the rate is steady by the rule MSER-5.
+    Auto,
+}
+
+/// The length of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// This long.
+    Time(Duration),
+    /// Until so many requests are done.
+    Requests(u64),
+}
+
+impl Default for Execution {
+    /// One worker, a short warm-up, and a window without end.
+    fn default() -> Self {
+        Self {
+            warmup: Warmup::Time(Duration::from_millis(200)),
+            extent: Extent::Requests(u64::MAX),
+            workers: 1,
+            pin: false,
+            busy_poll: false,
+        }
+    }
+}
+
+impl Warmup {
+    /// Returns its length, if known beforehand.
+    pub fn duration(self) -> Option<Duration> {
+        match self {
+            Self::Time(duration) => Some(duration),
+            Self::Auto => None,
+        }
+    }
+}
+
+impl Extent {
+    /// Returns its length, if known beforehand.
+    pub fn duration(self) -> Option<Duration> {
+        match self {
+            Self::Time(duration) => Some(duration),
+            Self::Requests(_) => None,
+        }
+    }
+
+    /// Returns the number of requests that ends it, if that is what does.
+    pub fn requests(self) -> Option<u64> {
+        match self {
+            Self::Time(_) => None,
+            Self::Requests(requests) => Some(requests),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The requests of a plan.
+
+use std::{num::NonZeroU64, time::Duration};
+
+use netping_protocol::frame::Reply;
+
+use crate::{plan::Arrival, transport::Kind};
+
+/// The requests that a server gets, and the callers and connections that they come from.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// The transport that carries requests.
+    pub kind: Kind,
+    /// The process by which requests come about.
+    pub arrival: Arrival,
+    /// Limit on the requests of an open loop that are due and wait for a caller.
+    pub max_backlog: usize,
+    /// Callers, each with one request outstanding.
+    pub callers: usize,
+    /// Connections; for a protocol without multiplexing, one for each caller.
+    pub connections: usize,
+    /// Requests on a connection before it is opened anew; `None`: it is kept.
+    pub requests_per_connection: Option<NonZeroU64>,
+    /// Bytes of payload in each request.
+    pub payload: usize,
+    /// The reply that each request asks for.
+    pub reply: Reply,
+    /// Time limit of a request, and of opening a connection.
+    pub timeout: Duration,
+}
+
+impl Load {
+    /// Returns a closed loop of one caller that has 4 bytes echoed on one connection.
+    pub fn one_caller(kind: Kind) -> Self {
+        Self {
+            kind,
+            arrival: Arrival::Closed,
+            max_backlog: 0,
+            callers: 1,
+            connections: 1,
+            requests_per_connection: None,
+            payload: 4,
+            reply: Reply::Echo,
+            timeout: Duration::from_secs(5),
+        }
+    }
+}
