@@ -1,4 +1,5 @@
-//! Round trips and pipelined requests against each server in this process, and the servers' p50 in one table.
+//! Round trips and pipelined requests against each server in this process, and the servers' p50 in
+//! one table.
 
 #![allow(missing_docs, reason = "criterion's macros make items without docs")]
 
@@ -22,7 +23,7 @@ use netping_results::format::nanos_as_micros;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Requests that are out at once when pipelined.
+/// Outstanding requests when pipelined.
 const PIPELINED: usize = 64;
 
 fn loopback(c: &mut Criterion) {
@@ -81,7 +82,7 @@ fn loopback(c: &mut Criterion) {
 
 criterion_group!(benches, loopback);
 
-/// 10,000 round trips of the client's own engine, on one connection.
+/// Returns the p50 of 10,000 round trips of the client's own engine, on one connection.
 fn p50(target: &Target) -> String {
     let outcome = run(&plan(target, Extent::Requests(10_000)));
     nanos_as_micros(

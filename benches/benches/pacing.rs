@@ -1,4 +1,4 @@
-//! How much later than it was due a request starts, without and with busy polling.
+//! Lag of the requests of an open loop, without and with busy polling.
 
 #![allow(missing_docs, reason = "criterion's macros make items without docs")]
 

@@ -1,4 +1,4 @@
-//! What recording one sample costs a worker.
+//! The cost of recording one sample.
 
 #![allow(missing_docs, reason = "criterion's macros make items without docs")]
 
@@ -11,7 +11,7 @@ use netping_measure::{
     window::Window,
 };
 
-/// Gives every interval back at once.
+/// Returns every interval at once.
 #[derive(Default)]
 struct Reuse(Option<Interval>);
 

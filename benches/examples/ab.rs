@@ -1,4 +1,5 @@
-//! Whether comparisons may be believed: forty of a server with itself, and forty with one that works 20 us more.
+//! Reliability of comparisons: forty of a server with itself, and forty with one that spends 20 us
+//! more per request.
 //!
 //! `cargo run --release -p netping-benches --example ab` takes about four minutes.
 
@@ -15,10 +16,10 @@ use netping_protocol::target::Target;
 const COMPARISONS: usize = 40;
 const TRIALS: usize = 10;
 
-/// Enough for the server's core to be busy: then what it does shows.
+/// Enough to keep the server's core busy, so that its work shows.
 const CALLERS: usize = 16;
 
-/// What is compared: the rate and two quantiles, as `netping --trials` does.
+/// Quantities compared: the rate and two quantiles, as `netping --trials` does.
 const MEASURES: usize = 3;
 
 fn main() {
@@ -37,7 +38,7 @@ fn main() {
     }
 }
 
-/// Whether a comparison shows a difference by any measure.
+/// Returns true if a comparison shows a difference in any quantity.
 fn differs(first: &Target, second: &Target, number: usize) -> bool {
     let ms = Duration::from_millis;
     let measure = |target: &Target| {

@@ -17,10 +17,11 @@ use netping_serving::{
     shutdown::Shutdown,
 };
 
-/// Starts a server on a free port, on one worker where it has workers; it runs until the process ends.
+/// Starts a server on a free port, on one worker where it has workers; it runs until the process
+/// ends.
 ///
 /// # Panics
-/// When the system refuses a port or a thread: there is nothing to measure then.
+/// If the system refuses a port or a thread.
 pub fn start<A, L>(service: &Service<A, L>, flags: &[&str]) -> Target
 where
     A: Args + Send + 'static,
@@ -49,7 +50,7 @@ where
     target
 }
 
-/// Every server, with its name.
+/// Starts every server; returns their names and URLs.
 pub fn start_all() -> [(&'static str, Target); 3] {
     [
         ("threads", start(&netping_server_threads::SERVICE, &[])),
@@ -64,15 +65,15 @@ pub fn start_all() -> [(&'static str, Target); 3] {
     ]
 }
 
-/// One caller on one connection, for so long.
+/// Returns a plan for one caller on one connection.
 pub fn plan(target: &Target, extent: Extent) -> Plan {
     let kind = if target.scheme == Scheme::Grpc {
         Kind::GrpcH2
     } else {
         Kind::Line
     };
-    let plain = (Connector::Plain, Trust::default());
-    let destination = Destination::new(target.clone(), ServerSource::Nowhere, plain);
+    let clear = (Connector::Plain, Trust::default());
+    let destination = Destination::new(target.clone(), ServerSource::Nowhere, clear);
     let mut plan = Plan::new(destination, kind);
     plan.load.max_backlog = 100_000;
     plan.execution.warmup = Warmup::Time(Duration::from_millis(100));
@@ -83,7 +84,7 @@ pub fn plan(target: &Target, extent: Extent) -> Plan {
 /// Runs a plan against a server of this process.
 ///
 /// # Panics
-/// When it cannot start: there is nothing to measure then.
+/// If it cannot start.
 pub fn run(plan: &Plan) -> Measurement {
     engine::run(plan, &Interrupt::default(), &Silent).expect("a server that listens")
 }

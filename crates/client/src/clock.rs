@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// Where times come from, in nanoseconds since the clock's own origin. All workers of a run share one origin.
+/// A source of times, in nanoseconds since the clock's origin. All workers of a run share one
+/// origin.
 pub trait Clock: Clone + 'static {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> u64;
 }
 
@@ -15,7 +16,7 @@ pub struct Monotonic {
 }
 
 impl Monotonic {
-    /// A clock that is at 0 now.
+    /// Returns a clock that is at 0 now.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn start() -> Self {
         Self {
@@ -35,31 +36,32 @@ impl Clock for Monotonic {
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// So long from now.
+    /// Returns the time `duration` from now.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn after(duration: Duration) -> Self {
         Self(Instant::now() + duration)
     }
 
-    /// How long it still is.
+    /// Returns the time left.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn left(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
 }
 
-/// Watches the time of day against the monotonic clock.
+/// Compares the time of day with the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeOfDay {
     monotonic: Monotonic,
     wall: SystemTime,
 }
 
-/// The clocks may drift apart by this much for each second of a run, in nanoseconds: NTP slews at most 500 us/s.
+/// Largest drift between the clocks, in nanoseconds per second of a run: NTP slews at most 500
+/// us/s.
 const SLEW: u64 = 500_000;
 
 impl TimeOfDay {
-    /// Watches from now on.
+    /// Begins now.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn start() -> Self {
         Self {
@@ -68,14 +70,15 @@ impl TimeOfDay {
         }
     }
 
-    /// The time of day so long after the watch began, in nanoseconds since 1970, UTC; `None` where the clock says it is
-    /// before that.
+    /// Returns the time of day `elapsed` after the beginning, in nanoseconds since 1970, UTC;
+    /// `None` if the clock is set to before 1970.
     pub fn after(self, elapsed: Duration) -> Option<u64> {
         let since_1970 = self.wall.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         u64::try_from((since_1970 + elapsed).as_nanos()).ok()
     }
 
-    /// By how much it was set meanwhile, in nanoseconds; 0 where it ran on, or was only slewed.
+    /// Returns the step of the time of day since the beginning, in nanoseconds; 0 if it was at most
+    /// slewed.
     pub fn step(self) -> i64 {
         let later = Self::start();
         let monotonic = self.monotonic.now().cast_signed();
@@ -93,7 +96,7 @@ impl TimeOfDay {
     }
 }
 
-/// The time of day, as RFC 3339 in UTC.
+/// Returns the time of day in UTC, as RFC 3339 has it.
 pub fn timestamp() -> String {
     jiff::Timestamp::now()
         .strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-//! What the client finds out about its machine.
+//! The machine that the client runs on.
 
 use std::{
     collections::BTreeMap,
@@ -14,10 +14,10 @@ use nix::sys::utsname::uname;
 
 use crate::resolve::resolve;
 
-/// Descriptors that the client needs beside its connections.
+/// Descriptors that the client needs besides its connections.
 const OWN_FILES: u64 = 64;
 
-/// The machine's fingerprint, as result files have it.
+/// Returns the machine's fingerprint for result files.
 pub fn fingerprint() -> Environment {
     let unknown = || "unknown".to_owned();
     let (host, kernel) = uname().map_or_else(
@@ -45,7 +45,7 @@ pub fn fingerprint() -> Environment {
     }
 }
 
-/// Files of the kernel that bear on a measurement, and what their content is called.
+/// Names in result files and the kernel's files that they stand for.
 const SETTINGS: [(&str, &str); 10] = [
     (
         "clock_source",
@@ -68,7 +68,7 @@ const SETTINGS: [(&str, &str); 10] = [
     ("cgroup_memory_max", "/sys/fs/cgroup/memory.max"),
 ];
 
-/// What the system tells of itself; what it does not tell is left out.
+/// Returns the system's settings; those that it does not tell are left out.
 fn system() -> BTreeMap<String, String> {
     let content = |path: &Path| {
         let text = fs::read_to_string(path).ok()?;
@@ -101,7 +101,7 @@ fn system() -> BTreeMap<String, String> {
     found
 }
 
-/// What of the environment makes numbers worse than they need be, with what to do about it.
+/// Returns the settings that make results worse than necessary, with remedies.
 pub fn warnings(environment: &Environment) -> Vec<String> {
     let setting = |name: &str| environment.system.get(name).map_or("", String::as_str);
     let mut warnings = Vec::new();
@@ -139,14 +139,14 @@ pub fn warnings(environment: &Environment) -> Vec<String> {
     warnings
 }
 
-/// Whether a target is on this host: one of its addresses is this host's own.
+/// Returns true if one of a target's addresses is this host's own.
 pub fn is_own(target: &Target) -> bool {
-    // Only an address of its own can be bound; port 0 disturbs nobody.
+    // Only an own address can be bound; port 0 disturbs no service.
     let bound = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
     resolve(target).is_ok_and(|addresses| addresses.iter().any(bound))
 }
 
-/// What stands against opening `connections` to one server, if anything, with what to do about it.
+/// Returns the limits that `connections` to one server exceed, with remedies.
 pub fn objections(connections: u64, server_limit: Option<u64>) -> Vec<String> {
     let mut objections = Vec::new();
     let files = open_files();

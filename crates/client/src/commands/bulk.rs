@@ -21,7 +21,10 @@ use crate::{
         Session, Verdict,
         trials::{shown, shuffled},
     },
-    workload::bulk::{Benches, BulkPlan, Outcome},
+    workload::{
+        Workload,
+        bulk::{Bulk, BulkPlan, Ended},
+    },
 };
 
 /// What may differ between combinations: its title, and its value for people.
@@ -63,14 +66,14 @@ const COMPARED: [Column; 2] = [Column::number("to first", 0), Column::text("show
 pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
     let plans = args.plans()?;
     let mut session = Session::begin(&args.output)?;
-    let mut benches = match Benches::open(&plans, session.interrupt()) {
-        Ok(benches) => benches,
+    let mut streams = match Bulk::open(&plans, session.watch_bulk()) {
+        Ok(streams) => streams,
         Err(error) => return Err(session.abandon(error)),
     };
     let mut steps: Vec<BulkStep> = plans
         .iter()
-        .enumerate()
-        .map(|(at, plan)| step(plan, &benches, at))
+        .zip(&streams)
+        .map(|(plan, bulk)| step(plan, bulk))
         .collect();
     let shared: Vec<bool> = plans
         .iter()
@@ -93,12 +96,12 @@ pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
                 args.runs,
                 name(&steps[at])
             ));
-            let outcome = benches.run(at);
+            let outcome = streams[at].run(session.watch_bulk());
             session.hide_progress();
             let step = &mut steps[at];
             match outcome {
-                Outcome::Done(run) => step.runs.push(run),
-                Outcome::Failed(failure) => {
+                Ok(run) => step.runs.push(run),
+                Err(Ended::Failed(failure)) => {
                     let count = step.errors.entry(failure.kind).or_insert(0);
                     *count += 1;
                     if *count == 1 {
@@ -109,7 +112,7 @@ pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
                         ));
                     }
                 }
-                Outcome::Interrupted => break 'rounds,
+                Err(Ended::Interrupted) => break 'rounds,
             }
             if round == args.runs {
                 step.status = Status::Complete;
@@ -119,8 +122,8 @@ pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
         }
     }
     session.say(&table(&steps));
-    for (at, step) in steps.iter().enumerate() {
-        if let Some(note) = benches.server_note(at) {
+    for (step, bulk) in steps.iter().zip(&streams) {
+        if let Some(note) = bulk.server_note() {
             session.remark(&format!(
                 "  {}: no CPU time of the server: {note}",
                 step.target
@@ -132,7 +135,7 @@ pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
 }
 
 /// A measurement of which no run has been made.
-fn step(plan: &BulkPlan, benches: &Benches, at: usize) -> BulkStep {
+fn step(plan: &BulkPlan, bulk: &Bulk) -> BulkStep {
     BulkStep {
         target: plan.target.url.to_string(),
         status: Status::Partial,
@@ -140,8 +143,8 @@ fn step(plan: &BulkPlan, benches: &Benches, at: usize) -> BulkStep {
         runs: Vec::new(),
         summary: None,
         errors: BTreeMap::new(),
-        security: benches
-            .negotiated(at)
+        security: bulk
+            .negotiated()
             .cloned()
             .map(|negotiated| plan.target.trust.security(negotiated)),
         doubts: Vec::new(),

@@ -1,4 +1,5 @@
-//! Hands out the requests of an open loop: each is due at a time of its own, and a caller that is free takes the oldest.
+//! Distributes the requests of an open loop: each has its due time, and a free caller takes the
+//! oldest.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,12 +18,12 @@ use crate::{
 #[derive(Debug)]
 pub struct Dispatch {
     schedule: RefCell<Schedule>,
-    /// When the schedule began.
+    /// Start of the schedule, on the run's clock.
     origin: u64,
     due: RefCell<VecDeque<u64>>,
-    /// The most that may wait.
+    /// Limit on the requests that wait.
     limit: usize,
-    /// Requests of the window that did not fit.
+    /// Requests of the window over that limit.
     dropped: Cell<u64>,
     /// Callers that wait for a request.
     waiting: Cell<usize>,
@@ -33,7 +34,8 @@ pub struct Dispatch {
 }
 
 impl Dispatch {
-    /// Nothing is due before `origin`. At most `limit` requests wait.
+    /// Returns a dispatch in which nothing is due before `origin` and at most `limit` requests
+    /// wait.
     pub fn new(schedule: Schedule, origin: u64, limit: usize) -> Self {
         Self {
             schedule: RefCell::new(schedule),
@@ -48,10 +50,11 @@ impl Dispatch {
         }
     }
 
-    /// The oldest request that is due, by its intended start; waits for one. `None` when there will be no more.
+    /// Waits for a request and returns the due time of the oldest; `None` when there will be no
+    /// more.
     pub async fn take<C: Clock>(&self, clock: &C, window: impl Fn() -> Window) -> Option<u64> {
         loop {
-            // A caller that comes free may be earlier than the pacer: the runtime may be busy.
+            // A caller that becomes free may be earlier than the pacer if the runtime is busy.
             self.collect(clock.now(), window());
             if let Some(intended) = self.due.borrow_mut().pop_front() {
                 return Some(intended);
@@ -79,24 +82,25 @@ impl Dispatch {
                 break;
             }
             if self.waiting.get() == 0 {
-                // Callers that are busy look for themselves what is due when they come free.
+                // Busy callers look for due requests themselves when they become free.
                 self.wanted.notified().await;
                 continue;
             }
             pacer.wait_until(next).await;
             let due = self.collect(clock.now(), window());
-            // No more than there are to wake: behind a server that is too slow, much more than that is due.
+            // At most as many as wait: behind a server that is too slow, far more requests are due.
             for _ in 0..due.min(self.waiting.get()) {
                 self.changed.notify_one();
             }
-            // With much due at once, callers get their turn before the next look at the clock.
+            // Callers get their turn before the next look at the clock, even if much is due at
+            // once.
             tokio::task::yield_now().await;
         }
         self.ended.set(true);
         self.changed.notify_waiters();
     }
 
-    /// Requests of `window`, which is over, that were due but not taken.
+    /// Returns the number of requests of `window`, which is over, that were due but not taken.
     pub fn not_sent(&self, window: Window) -> u64 {
         if window.end < u64::MAX {
             self.collect(window.end, window);
@@ -110,7 +114,7 @@ impl Dispatch {
         self.dropped.get() + waiting as u64
     }
 
-    /// Moves what is due by `now` from the schedule to those who wait; gives how many wait now.
+    /// Moves the requests due by `now` from the schedule to those that wait; returns how many wait.
     fn collect(&self, now: u64, window: Window) -> usize {
         let mut due = self.due.borrow_mut();
         let mut schedule = self.schedule.borrow_mut();

@@ -1,4 +1,4 @@
-//! Waits until a request is due, to within microseconds: tokio's own timers have steps of a millisecond.
+//! Waits until a request is due, to within microseconds: tokio's own timers have steps of 1 ms.
 
 use std::time::Duration;
 
@@ -13,32 +13,33 @@ use tokio::{io::AsyncReadExt, net::unix::pipe, task::yield_now};
 
 use crate::clock::Clock;
 
-/// The longest that a timer's lateness is made up for by waking early, in nanoseconds.
+/// Longest lateness of the timer that is made up for by waking early, in nanoseconds.
 const MOST_EARLY: u64 = 100_000;
 
-/// A timer of the kernel's, in the runtime's event loop.
+/// A kernel timer in the runtime's event loop.
 #[derive(Debug)]
 pub struct Pacer<C> {
     clock: C,
     timer: TimerFd,
     expired: pipe::Receiver,
-    /// Whether the runtime polls all the time anyway.
+    /// The runtime polls all the time anyway.
     busy: bool,
-    /// How late the timer is, smoothed, in nanoseconds. It is set so much earlier, and the rest is spent polling.
+    /// Smoothed lateness of the timer, in nanoseconds. It is set to expire earlier by as much, and
+    /// the rest is spent polling.
     late: u64,
 }
 
 impl<C: Clock> Pacer<C> {
-    /// A pacer for the current runtime.
+    /// Returns a pacer for the current runtime.
     ///
     /// # Errors
-    /// When the system refuses a timer.
+    /// If the system refuses a timer.
     pub fn new(clock: C, busy: bool) -> std::io::Result<Self> {
         let timer = TimerFd::new(
             ClockId::CLOCK_MONOTONIC,
             TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC,
         )?;
-        // A timer's descriptor is read like a pipe's: the runtime needs no more than that.
+        // A timer's descriptor is read like a pipe's, which is all that the runtime needs.
         let expired = pipe::Receiver::from_owned_fd_unchecked(
             std::os::fd::AsFd::as_fd(&timer).try_clone_to_owned()?,
         )?;
@@ -51,7 +52,7 @@ impl<C: Clock> Pacer<C> {
         })
     }
 
-    /// Waits until `due`, on the run's clock in nanoseconds.
+    /// Waits until `due`, in nanoseconds on the run's clock.
     pub async fn wait_until(&mut self, due: u64) {
         let now = self.clock.now();
         if !self.busy && due.saturating_sub(now) > self.late {

@@ -62,8 +62,8 @@ fn silent_metrics(events: &Events) -> ServerSource {
 fn a_silent_metrics_port_does_not_delay_a_step() {
     let events = Events::default();
     let url = format!("tcp://{}", echo()).parse().unwrap();
-    let plain = (Connector::Plain, Trust::default());
-    let target = Destination::new(url, silent_metrics(&events), plain);
+    let clear = (Connector::Plain, Trust::default());
+    let target = Destination::new(url, silent_metrics(&events), clear);
     let mut plan = Plan::new(target, Kind::Line);
     plan.execution.warmup = Warmup::Time(Duration::ZERO);
     plan.execution.extent = Extent::Time(Duration::from_millis(300));

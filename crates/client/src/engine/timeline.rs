@@ -1,10 +1,10 @@
-//! The phases of a run, as every worker sees them: the one thing that workers share while requests run.
+//! The phases' times: the only state that workers share while requests run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use netping_measure::window::Window;
 
-/// When requests count, and when workers give up waiting. Times are on the run's clock, in nanoseconds.
+/// Start and end of the phases, in nanoseconds on the run's clock.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Timeline {
@@ -15,7 +15,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// A run whose window is not known yet: nothing counts.
+    /// Returns a timeline whose window is not known yet: no request counts.
     pub fn new() -> Self {
         let unknown = || AtomicU64::new(u64::MAX);
         Self {
@@ -26,7 +26,8 @@ impl Timeline {
         }
     }
 
-    /// Sets when requests begin, the window, and how long after it replies are waited for.
+    /// Sets the time when requests begin, the window, and the time after it in which replies are
+    /// awaited.
     pub fn set(&self, begin: u64, window: Window, drain: u64) {
         self.begin.store(begin, Ordering::Relaxed);
         self.start.store(window.start, Ordering::Relaxed);
@@ -43,12 +44,12 @@ impl Timeline {
             .fetch_min(now.saturating_add(drain), Ordering::Relaxed);
     }
 
-    /// When requests begin, warm-up and all.
+    /// Returns the start of the first requests, warm-up included.
     pub fn begin(&self) -> u64 {
         self.begin.load(Ordering::Relaxed)
     }
 
-    /// When requests count.
+    /// Returns the window, in which requests count.
     pub fn window(&self) -> Window {
         Window {
             start: self.start.load(Ordering::Relaxed),
@@ -56,7 +57,7 @@ impl Timeline {
         }
     }
 
-    /// When what has no reply yet is given up.
+    /// Returns the time when requests without a reply are given up.
     pub fn drain_until(&self) -> u64 {
         self.drain_until.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
 //! Files with certificates, their keys and pre-shared keys.
 //!
-//! An authority issues one certificate for servers and one for clients, and is then forgotten: its own key is not kept,
-//! so a new set replaces all of the old one.
+//! An authority issues one certificate for servers and one for clients. Its own key is not kept, so
+//! a new set replaces all of the old one.
 
 use std::{
     fs::{self, OpenOptions},
@@ -33,7 +33,7 @@ pub const SHARED_KEY: &str = "psk.key";
 /// A file to be written.
 pub struct NewFile {
     pub name: &'static str,
-    /// Who may read it, as in chmod(1).
+    /// Permissions, as in chmod(1).
     mode: u32,
     contents: Vec<u8>,
 }
@@ -56,23 +56,24 @@ impl NewFile {
     }
 }
 
-/// A new pre-shared key.
+/// Returns a new pre-shared key.
 ///
 /// # Errors
-/// When the system gives no random numbers.
+/// If the system gives no random numbers.
 pub fn shared_key() -> anyhow::Result<NewFile> {
     let key = Key::generate().context("the system gives no random numbers")?;
     Ok(NewFile::secret(SHARED_KEY, *key.bytes()))
 }
 
-/// A new authority's certificate, and one that it issued for a server at `hosts` and one for a client, with their keys.
+/// Returns the certificate of a new authority, and those that it issued for a server at `hosts` and
+/// for a client, with their keys.
 ///
 /// # Errors
 /// [`PkiError`].
 pub fn certificates(hosts: &[String]) -> Result<Vec<NewFile>, PkiError> {
     let authority = Authority::new()?;
     let server = authority.issue(Role::Server, hosts)?;
-    // A server asks whether its authority issued it, not what it is called.
+    // A server checks the issuer of a client's certificate, not its name.
     let client = authority.issue(Role::Client, &[])?;
     Ok(vec![
         NewFile::public(CA, authority.ca_pem()),
@@ -83,10 +84,10 @@ pub fn certificates(hosts: &[String]) -> Result<Vec<NewFile>, PkiError> {
     ])
 }
 
-/// Fails when one of the files is there, or anything else of its name.
+/// Returns an error if one of the files exists, or anything else of its name.
 ///
 /// # Errors
-/// That, with their names.
+/// If so, with the names.
 pub fn refuse_existing(folder: &Path, files: &[NewFile]) -> anyhow::Result<()> {
     let mut existing = Vec::new();
     for file in files {
@@ -107,11 +108,11 @@ pub fn refuse_existing(folder: &Path, files: &[NewFile]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes all of the files, or none. With `force`, the files that are there stay until all of the new ones are
-/// complete; when one of them then cannot be replaced, those before it already are.
+/// Writes all of the files, or none. With `force`, existing files stay until all of the new ones
+/// are complete; if one of them cannot be replaced then, those before it already are.
 ///
 /// # Errors
-/// When the system refuses one.
+/// If the system refuses one.
 pub fn write(folder: &Path, files: &[NewFile], force: bool) -> anyhow::Result<()> {
     let suffix = if force {
         format!(".new-{}", process::id())
@@ -136,7 +137,7 @@ pub fn write(folder: &Path, files: &[NewFile], force: bool) -> anyhow::Result<()
     };
     let result = write_all();
     if result.is_err() {
-        // A part of a set is of no use, and would stand in the way of the next try.
+        // A part of a set is useless, and would be in the way of the next attempt.
         for path in &created {
             let _ = fs::remove_file(path);
         }
@@ -144,8 +145,8 @@ pub fn write(folder: &Path, files: &[NewFile], force: bool) -> anyhow::Result<()
     result
 }
 
-/// Creates a file, with its mode from the first moment on. Whatever has its name already makes this fail, so that of
-/// two runs at once only one succeeds.
+/// Creates a file with its final permissions. Fails if anything has its name already, so that of
+/// two concurrent runs only one succeeds.
 fn create(path: &Path, file: &NewFile) -> io::Result<()> {
     let mut opened = OpenOptions::new()
         .write(true)

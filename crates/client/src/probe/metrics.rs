@@ -1,4 +1,4 @@
-//! What a server has used and answered, read while it is measured: over HTTP from its metrics, or from the system.
+//! A server's counters, read over HTTP from its metrics or from the system.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,31 +9,31 @@ use netping_measure::cost::ServerDemand;
 use netping_protocol::{scheme::port, target::Target};
 use netping_system::process::{ProcError, Usage};
 
-/// The most that reading a server's metrics may take.
+/// Time limit of one reading over HTTP.
 pub const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The most bytes of metrics that are read.
+/// Limit on the bytes of metrics that are read.
 const LONGEST: u64 = 4 << 20;
 
-/// Where a server's counters are.
+/// The source of a server's counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerSource {
-    /// Nobody knows.
+    /// Unknown.
     Nowhere,
     /// In Prometheus' text format at this URL.
     Url {
         /// The URL.
         url: String,
-        /// Whether the user named it; otherwise it is a guess, and nothing is said if it is wrong.
+        /// The user named it; otherwise it is a guess, and a failure is not reported.
         asked: bool,
     },
-    /// With the system, for these processes of this host and all that they have started.
+    /// The system's accounts of these processes of this host, and of all that they have started.
     Processes(Vec<u32>),
 }
 
 impl ServerSource {
-    /// Where netping's servers have their metrics unless told otherwise: their host, [`port::METRICS_OFFSET`] higher.
-    /// Web servers are not netping's.
+    /// Returns the default address of netping's servers: their host, with the port
+    /// [`port::METRICS_OFFSET`] higher. Web servers are not netping's.
     pub fn default_of(target: &Target) -> Self {
         match target
             .port
@@ -67,9 +67,9 @@ const INVOLUNTARY: &str = "process_context_switches_total{kind=\"involuntary\"}"
 const REQUESTS: &str = "netping_requests_total";
 
 impl Probe {
-    /// Reads what is at `source`.
+    /// Returns a probe of `source`.
     pub fn new(source: ServerSource) -> Self {
-        // A proxy of the environment is meant for other traffic.
+        // Proxies set in the environment are meant for other traffic.
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(TIMEOUT))
             .proxy(None)
@@ -80,10 +80,10 @@ impl Probe {
         }
     }
 
-    /// The counters now.
+    /// Reads the counters.
     ///
     /// # Errors
-    /// A sentence that says why there are none; it is empty where none were to be expected.
+    /// A sentence with the reason why there are none; empty if none were to be expected.
     pub fn read(&self) -> Result<Reading, String> {
         match &self.source {
             ServerSource::Nowhere => Err(String::new()),
@@ -116,7 +116,7 @@ impl Probe {
 }
 
 impl Reading {
-    /// Reads Prometheus' text format.
+    /// Parses Prometheus' text format.
     fn parse(text: &str) -> Self {
         let sample = |line: &str| {
             // Labels may hold spaces.
@@ -129,8 +129,8 @@ impl Reading {
         Self(text.lines().filter_map(sample).collect())
     }
 
-    /// What the system counts for processes of this host and their descendants, each of them once. Memory that several
-    /// share is in the figure of each.
+    /// Reads the system's accounts of processes of this host and their descendants, each of them
+    /// once. Memory that several share counts for each.
     fn of_processes(pids: &[u32]) -> Result<Self, String> {
         let mut counters = BTreeMap::new();
         let mut seen = BTreeSet::new();
@@ -140,11 +140,11 @@ impl Reading {
         Ok(Self(counters))
     }
 
-    /// What the server used from this reading to a `later` one. `answered` requests were its work, unless it counts them
-    /// itself. `None` where its CPU time is not told.
+    /// Returns the resources used between this reading and a `later` one, for the requests that the
+    /// server counted itself, or else for `answered`. `None` if the CPU time is unknown.
     ///
     /// # Errors
-    /// A text, when its CPU time went back.
+    /// A text, if its CPU time went back.
     pub fn demand_until(
         &self,
         later: &Self,
@@ -173,17 +173,17 @@ impl Reading {
         }))
     }
 
-    /// How many connections the server takes.
+    /// Returns the server's limit on connections.
     pub fn max_connections(&self) -> Option<u64> {
         self.count("netping_max_connections")
     }
 
-    /// Requests that the server has answered.
+    /// Returns the number of requests that the server has answered.
     pub fn requests(&self) -> Option<u64> {
         self.count(REQUESTS)
     }
 
-    /// Connections that the server has taken.
+    /// Returns the number of connections that the server has accepted.
     pub fn connections_admitted(&self) -> Option<u64> {
         self.count("netping_connections_admitted_total")
     }
@@ -193,7 +193,7 @@ impl Reading {
     }
 }
 
-/// Adds what the system counts for a process and its descendants, but for those that were `seen` before.
+/// Adds the system's accounts of a process and its descendants, except for those `seen` before.
 fn add_family(
     pid: u32,
     seen: &mut BTreeSet<u32>,
@@ -214,7 +214,7 @@ fn add_family(
     add(VOLUNTARY, usage.context_switches.voluntary as f64);
     add(INVOLUNTARY, usage.context_switches.involuntary as f64);
     for child in usage.children {
-        // One that has ended meanwhile is missing too.
+        // A process that has ended meanwhile is missing too.
         let _ = add_family(child, seen, counters);
     }
     Ok(())
@@ -258,7 +258,7 @@ mod tests {
             Reading::parse("<html>").demand_until(&cpu(2.0), 1),
             Ok(None)
         );
-        // A server that was started anew has used less than before.
+        // A restarted server has used less than before.
         assert!(
             cpu(2.0)
                 .demand_until(&cpu(1.0), 1)
@@ -285,7 +285,7 @@ mod tests {
         };
         let own = read();
         assert!(own.0[CPU] > 0.0 && own.0[MEMORY] > 0.0);
-        // Those of a thread stay when it ends.
+        // The CPU time of a thread stays when it ends.
         let burn =
             || while netping_system::cpu::thread_time() < std::time::Duration::from_millis(50) {};
         std::thread::spawn(burn).join().unwrap();
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn what_a_process_has_started_is_counted_with_it_and_once() {
-        // It waits until its standard input ends.
+        // `cat` waits until its standard input ends.
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let (mut seen, mut counters) = (BTreeSet::new(), BTreeMap::new());
         add_family(std::process::id(), &mut seen, &mut counters).unwrap();

@@ -1,4 +1,4 @@
-//! A server that this process starts from its own binary, on a free port of the loopback.
+//! A server started from this process's own binary, on a free port of the loopback.
 
 use std::{
     env,
@@ -23,10 +23,11 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts the server that `netping serve` knows by `name`, with more `flags`, and waits until it listens.
+    /// Starts the server that `netping serve` calls `name`, with more `flags`, and waits until it
+    /// listens.
     ///
     /// # Errors
-    /// When it does not.
+    /// If it does not.
     pub fn start(name: &str, flags: &[OsString]) -> anyhow::Result<Self> {
         let program = env::current_exe().context("cannot find netping's own binary")?;
         let mut child = Command::new(program)
@@ -40,7 +41,7 @@ impl ServerProcess {
                 "127.0.0.1:0",
             ])
             .args(flags)
-            // Its comings and goings are no news here; its warnings are.
+            // Its start and end are not worth a log line here; its warnings are.
             .env("RUST_LOG", "warn")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -76,12 +77,12 @@ impl ServerProcess {
         })
     }
 
-    /// Where it listens.
+    /// Returns its URL.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Where its counters are.
+    /// Returns the source of its counters.
     pub fn source(&self) -> &ServerSource {
         &self.source
     }

@@ -3,12 +3,12 @@
 use netping_results::bulk::BulkStep;
 
 use super::Session;
-use crate::interrupt::Interrupt;
+use crate::workload::Watch;
 
 impl Session {
-    /// The user's wish to end, for whoever measures without a session.
-    pub fn interrupt(&self) -> &Interrupt {
-        &self.interrupt
+    /// Returns the session's part in a run of bulk streams.
+    pub fn watch_bulk(&self) -> Watch<'_> {
+        self.watch(&self.bar)
     }
 
     /// Shows on standard error, where that is a terminal, what is going on.

@@ -31,15 +31,17 @@ use crate::{
     args::{JsonTo, OutputArgs},
     clock,
     commands::Failed,
-    engine, environment,
+    engine::Observer,
+    environment,
     error::StartError,
     interrupt::Interrupt,
-    plan::{Arrival, Extent, Plan, Warmup},
-    probe::metrics::{Probe, ServerSource},
+    plan::{Plan, Warmup},
+    probe::metrics::Probe,
     run::{
         progress::Bar,
         push::{Push, Watchers},
     },
+    workload::{Watch, Workload, requests::Requests},
 };
 
 /// How an invocation went.
@@ -196,17 +198,9 @@ impl Session {
     /// # Errors
     /// [`StartError`].
     pub fn reach(&self, plan: &Plan) -> Result<(), StartError> {
-        let mut one = plan.clone();
-        one.target.server = ServerSource::Nowhere;
-        one.load.arrival = Arrival::Closed;
-        one.load.callers = 1;
-        one.load.connections = 1;
-        one.load.requests_per_connection = None;
-        one.execution.workers = 1;
-        one.execution.warmup = Warmup::Time(Duration::ZERO);
-        one.execution.extent = Extent::Requests(1);
         self.bar.begin(plan.target.label.as_deref().unwrap_or(""));
-        let outcome = engine::run(&one, &self.interrupt, &self.bar);
+        let watch = self.watch(&self.bar);
+        let outcome = Requests::open(slice::from_ref(plan), watch);
         self.bar.end();
         outcome.map(drop)
     }
@@ -259,11 +253,8 @@ impl Session {
             plan.target.label.as_deref().unwrap_or(""),
             plan.load.callers
         ));
-        let outcome = engine::run(
-            plan,
-            &self.interrupt,
-            &Watchers::of(plan, &self.bar, self.push.as_ref()),
-        );
+        let watchers = Watchers::of(plan, &self.bar, self.push.as_ref());
+        let outcome = Requests::new(plan).run(self.watch(&watchers));
         self.bar.end();
         if let (Err(_), Some(push)) = (&outcome, &self.push) {
             push.abandon_step();
@@ -336,6 +327,14 @@ impl Session {
         self.run.steps.push(step);
         self.save();
         Ok(&self.run.steps[self.run.steps.len() - 1])
+    }
+
+    /// Returns the session's part in a run.
+    fn watch<'a>(&'a self, observer: &'a dyn Observer) -> Watch<'a> {
+        Watch {
+            interrupt: &self.interrupt,
+            observer,
+        }
     }
 
     /// Adds what proxies add, and saves it.

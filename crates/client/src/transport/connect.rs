@@ -1,4 +1,4 @@
-//! What the transports share: opening the connection, and naming what went wrong.
+//! Opening connections and classifying I/O errors, for all transports.
 
 use std::{io, net::SocketAddr};
 
@@ -8,7 +8,7 @@ use tokio::net::{TcpSocket, TcpStream, lookup_host};
 
 use super::{Endpoint, Failure, Milestones};
 
-/// Connects to the first address that answers, and secures the connection; requests leave at once.
+/// Connects to the first address that answers, secures the connection, and sets TCP_NODELAY.
 pub(super) async fn open(
     endpoint: &Endpoint,
     milestones: &mut Milestones<'_>,
@@ -16,7 +16,8 @@ pub(super) async fn open(
     open_buffered(endpoint, None, milestones).await
 }
 
-/// As [`open`], with socket buffers of so many bytes either way; `None`: the kernel's own.
+/// Like [`open`], with socket buffers of so many bytes in either direction; `None`: the kernel's
+/// default.
 pub(crate) async fn open_buffered(
     endpoint: &Endpoint,
     buffers: Option<u32>,
@@ -56,13 +57,13 @@ async fn connect(address: SocketAddr, buffers: Option<u32>) -> io::Result<TcpStr
     } else {
         TcpSocket::new_v6()?
     };
-    // They count for the window scale, so they are set before the connection is made.
+    // They determine the window scale, so they are set before connecting.
     socket.set_recv_buffer_size(bytes)?;
     socket.set_send_buffer_size(bytes)?;
     socket.connect(address).await
 }
 
-/// The endpoint's addresses: those it was given, or what its name resolves to now.
+/// Returns the endpoint's known addresses, or resolves its name again.
 pub(super) async fn addresses(
     endpoint: &Endpoint,
     milestones: &mut Milestones<'_>,
@@ -78,12 +79,12 @@ pub(super) async fn addresses(
     Ok(found.collect())
 }
 
-/// The error where a name has no address.
+/// Returns the error of a name without addresses.
 pub(super) fn no_address() -> io::Error {
     io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address")
 }
 
-/// The failure of a handshake: the sides did not agree, or the connection broke.
+/// Classifies the failure of a handshake: the sides did not agree, or the connection broke.
 pub(super) fn handshake_failure(error: &io::Error) -> Failure {
     if is_security_error(error) {
         return Failure::lost(ErrorKind::Tls, error);
@@ -95,11 +96,11 @@ pub(super) fn handshake_failure(error: &io::Error) -> Failure {
     }
 }
 
-/// The failure that an I/O error means; the connection is lost.
+/// Classifies an I/O error; the connection is lost.
 pub(crate) fn io_failure(error: &io::Error) -> Failure {
     let kind = match error.kind() {
-        // Only TLS and Noise find bytes invalid. A server that refuses a client's certificate says so after the client's
-        // side of the handshake is done.
+        // Only TLS and Noise report invalid data. A server that refuses a client's certificate says
+        // so after the client's side of the handshake is done.
         io::ErrorKind::InvalidData => ErrorKind::Tls,
         io::ErrorKind::ConnectionRefused => ErrorKind::Refused,
         io::ErrorKind::ConnectionReset

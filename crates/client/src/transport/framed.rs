@@ -1,4 +1,4 @@
-//! Lines and frames on a byte stream: one request after the other.
+//! Lines and frames on a byte stream, one request after the other.
 
 use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{
@@ -9,19 +9,19 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{Failure, connect};
 
-/// Room beyond the reply that is expected, in bytes: a reply that is too long is seen, and a read that fills less
-/// than the buffer spares the runtime a second one to learn that nothing is left.
+/// Room beyond the expected reply, in bytes: it shows a reply that is too long, and a read that
+/// does not fill the buffer spares the runtime a second one to learn that nothing is left.
 const MARGIN: usize = 512;
 
-/// The longest wrong reply that is read for its text, in bytes.
+/// Longest wrong reply that is read for its text, in bytes.
 const LONGEST_WRONG: usize = 64 << 10;
 
-/// How requests and replies are told apart on a stream.
+/// The delimitation of requests and replies on a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// By the ends of lines.
+    /// Line ends.
     Lines,
-    /// By the lengths before them.
+    /// Length prefixes.
     Frames,
 }
 
@@ -31,7 +31,7 @@ pub struct Framed<S> {
     stream: S,
     framing: Framing,
     input: Vec<u8>,
-    /// A message, encoded.
+    /// The encoded message.
     output: Vec<u8>,
 }
 
@@ -49,7 +49,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
         &self.stream
     }
 
-    /// Sends the exchange's current request, waits for the whole reply and verifies every byte of it.
+    /// Sends the exchange's current request, waits for the whole reply and verifies every byte of
+    /// it.
     pub(super) async fn request(&mut self, exchange: &Exchange) -> Result<(), Failure> {
         let request = match (self.framing, exchange.message()) {
             (Framing::Frames, Some(message)) => {
@@ -64,7 +65,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
             .write_all(request)
             .await
             .map_err(|error| connect::io_failure(&error))?;
-        // TLS may have kept some of it.
+        // TLS may have buffered some of it.
         self.stream
             .flush()
             .await
@@ -109,7 +110,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
         Ok(())
     }
 
-    /// Where the reply begins and ends, and where what belongs to it ends; `None` until it is whole.
+    /// Returns the reply's beginning and end, and the end of all that belongs to it; `None` until
+    /// it is whole.
     fn whole_reply(
         &mut self,
         filled: usize,
@@ -118,7 +120,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
         let input = &self.input[..filled];
         match self.framing {
             Framing::Lines if filled <= expected => {
-                // Shorter than a right one; but a wrong one may be whole already.
+                // Shorter than the right reply; but a wrong one may be whole already.
                 Ok(line::find(input, 0).map(|length| (0, length, length + 1)))
             }
             Framing::Lines => Ok(line::find(input, expected).map(|length| (0, length, length + 1))),
@@ -140,7 +142,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
         }
     }
 
-    /// A reply that is not the right one: whatever follows on the connection cannot be trusted.
+    /// Returns the failure of a wrong reply: whatever follows on the connection cannot be trusted.
     fn wrong(&self, filled: usize, what: &str) -> Failure {
         let shown = self.input[..filled.min(80)].escape_ascii();
         Failure::lost(

@@ -1,4 +1,4 @@
-//! gRPC by driving HTTP/2 directly: what a load generator needs of the protocol and nothing more.
+//! gRPC by driving HTTP/2 directly: the parts of the protocol that a load generator needs.
 //!
 //! Messages and trailers follow "gRPC over HTTP2" (the gRPC project's PROTOCOL-HTTP2 document).
 
@@ -27,24 +27,24 @@ use super::{
     http2::{self, failure},
 };
 
-/// The length of a gRPC message's prefix: a flag byte and a length of four bytes.
+/// Length of a gRPC message's prefix: a flag byte and a length of four bytes.
 pub(crate) const PREFIX: usize = 5;
 
-/// The longest reply that is read, in bytes beyond the expected one.
+/// Limit on the bytes of a reply beyond the expected ones.
 const MARGIN: usize = 64 << 10;
 
 /// Opens HTTP/2 connections.
 #[derive(Debug, Clone)]
 pub struct GrpcH2 {
     endpoint: Endpoint,
-    /// What every request for an echo begins with.
+    /// Head of every request for an echo.
     echo: Request<()>,
-    /// What every request with a message begins with.
+    /// Head of every request with a message.
     say: Request<()>,
 }
 
 impl GrpcH2 {
-    /// Calls `echopb.Echo/Echo`, or `pb.Hello/Say` with messages.
+    /// Returns a transport that calls `echopb.Echo/Echo`, or `pb.Hello/Say` with messages.
     pub fn new(endpoint: Endpoint) -> Self {
         let [echo, say] =
             ["/echopb.Echo/Echo", "/pb.Hello/Say"].map(|method| head(&endpoint, method));
@@ -56,7 +56,7 @@ impl GrpcH2 {
     }
 }
 
-/// The head of a request that calls `method`.
+/// Returns the head of a request that calls `method`.
 pub(crate) fn head(endpoint: &Endpoint, method: &'static str) -> Request<()> {
     let mut head = Request::new(());
     let scheme = if matches!(endpoint.connector, Connector::Plain) {
@@ -92,7 +92,7 @@ impl Transport for GrpcH2 {
     }
 }
 
-/// One caller's handle on a connection.
+/// A caller's handle on a connection.
 #[derive(Debug, Clone)]
 pub struct H2Handle {
     send: SendRequest<Bytes>,
@@ -131,24 +131,16 @@ impl Connection for H2Handle {
 
         let response = response.await.map_err(failure)?;
         if response.status() != StatusCode::OK {
-            let status = response.status();
-            return Err(Failure::request(
-                ErrorKind::Http(status.as_u16()),
-                format!("HTTP status {status}"),
-            ));
+            return Err(http2::status_failure(response.status()));
         }
         let (head, mut body) = response.into_parts();
         let message = read(&mut body, exchange.reply_length() + MARGIN).await?;
-        // An error without a message has its status in the headers.
-        match body.trailers().await.map_err(failure)? {
-            Some(trailers) => check_status(&trailers)?,
-            None => check_status(&head.headers)?,
-        }
+        check_end(&head.headers, &mut body).await?;
         verify(exchange, &message)
     }
 }
 
-/// The request's message with its prefix.
+/// Encodes the request's message with its prefix.
 fn encode(exchange: &Exchange) -> Bytes {
     if let Some(message) = exchange.message() {
         return prefixed(message);
@@ -166,7 +158,7 @@ fn encode(exchange: &Exchange) -> Bytes {
             response_bytes,
         });
     }
-    // The plain echo is the hot path: its one field is written without an intermediate string.
+    // The plain echo is the hot path: its only field is written without an intermediate string.
     let length = key_len(1) + encoded_len_varint(payload.len() as u64) + payload.len();
     let mut bytes = BytesMut::with_capacity(PREFIX + length);
     put_prefix(&mut bytes, length);
@@ -176,7 +168,7 @@ fn encode(exchange: &Exchange) -> Bytes {
     bytes.freeze()
 }
 
-/// A message with its prefix.
+/// Encodes a message with its prefix.
 pub(crate) fn prefixed(message: &impl Message) -> Bytes {
     let mut bytes = BytesMut::with_capacity(PREFIX + message.encoded_len());
     put_prefix(&mut bytes, message.encoded_len());
@@ -190,14 +182,14 @@ pub(crate) fn put_prefix(bytes: &mut BytesMut, length: usize) {
     bytes.put_u32(length as u32);
 }
 
-/// Reads the whole body, and gives its bytes back to the flow control.
+/// Reads the whole body, and returns its bytes to the flow control.
 pub(crate) async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, Failure> {
-    // Most replies are one chunk, which is kept as it is; what follows a first one is copied once.
+    // Most replies are one chunk, which is kept as it is; only further ones are copied.
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     while let Some(chunk) = body.data().await {
         let chunk = chunk.map_err(failure)?;
-        // It fails only on a stream that is closed, and then the next read tells.
+        // It fails only on a closed stream, which the next read reports.
         let _ = body.flow_control().release_capacity(chunk.len());
         if first.len().max(whole.len()) + chunk.len() > limit {
             return Err(Failure::request(
@@ -221,7 +213,15 @@ pub(crate) async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, F
     })
 }
 
-/// What the server says of the call: in the trailers, or in the headers where there is no message.
+/// Checks the status at a reply's end. An error without a message has it in the headers.
+pub(crate) async fn check_end(headers: &HeaderMap, body: &mut RecvStream) -> Result<(), Failure> {
+    match body.trailers().await.map_err(failure)? {
+        Some(trailers) => check_status(&trailers),
+        None => check_status(headers),
+    }
+}
+
+/// Checks the call's status: in the trailers, or in the headers if there is no message.
 pub(crate) fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
     let Some(status) = headers.get("grpc-status") else {
         return Err(Failure::request(

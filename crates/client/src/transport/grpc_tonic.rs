@@ -1,4 +1,4 @@
-//! gRPC by a tonic channel: what an application built on tonic would see.
+//! gRPC by a tonic channel, as an application built on tonic uses it.
 
 use std::error::Error;
 
@@ -18,14 +18,14 @@ use tonic::{
 
 use super::{Connection, Endpoint, Failure, Milestones, Transport, connect, http2};
 
-/// Opens channels, each of one connection.
+/// Opens channels of one connection each.
 #[derive(Debug, Clone)]
 pub struct GrpcTonic {
     endpoint: Endpoint,
 }
 
 impl GrpcTonic {
-    /// Calls `echopb.Echo/Echo`, or `pb.Hello/Say` with messages.
+    /// Returns a transport that calls `echopb.Echo/Echo`, or `pb.Hello/Say` with messages.
     pub fn new(endpoint: Endpoint) -> Self {
         Self { endpoint }
     }
@@ -54,7 +54,8 @@ impl Transport for GrpcTonic {
         };
         let connecting = async {
             let origin = format!("{scheme}://{authority}").parse()?;
-            // The channel would refuse an https:// URI: it does not know that the connection is secure already.
+            // The channel would refuse an https:// URI: it does not know that the connection is
+            // secure already.
             let channel = TonicEndpoint::from_shared(format!("http://{authority}"))?.origin(origin);
             Ok::<_, Box<dyn Error + Send + Sync>>(channel.connect_with_connector(connector).await?)
         };
@@ -76,7 +77,7 @@ impl Transport for GrpcTonic {
     }
 }
 
-/// One caller's handle on a channel.
+/// A caller's handle on a channel.
 #[derive(Debug, Clone)]
 pub struct TonicHandle {
     echo: EchoClient<Channel>,
@@ -131,13 +132,14 @@ fn verified(right: bool) -> Result<(), Failure> {
     }
 }
 
-/// The failure that a status means: the server's own, or a broken connection that tonic reports as one.
+/// Classifies a status: the server's own, or a broken connection that tonic reports as one.
 fn failure(status: &Status) -> Failure {
     if let Some(failure) = cause(status) {
         return failure;
     }
     let kind = ErrorKind::Grpc(status.code() as u16);
-    // tonic says `Unavailable` and `Unknown` of broken connections too; the next request then opens one anew.
+    // tonic reports `Unavailable` and `Unknown` for broken connections too; the next request then
+    // opens a new one.
     let lost =
         matches!(status.code(), Code::Unavailable | Code::Unknown) && status.source().is_some();
     Failure {
@@ -147,7 +149,7 @@ fn failure(status: &Status) -> Failure {
     }
 }
 
-/// The failure, I/O error or GOAWAY at the bottom of an error, if there is one.
+/// Returns the failure, I/O error or GOAWAY at the bottom of an error, if there is one.
 fn cause(error: &(dyn Error + 'static)) -> Option<Failure> {
     let mut cause = Some(error);
     while let Some(error) = cause {

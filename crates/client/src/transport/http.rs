@@ -1,7 +1,8 @@
 //! `GET` over HTTP/1.1 or HTTP/2, from any server.
 //!
-//! A reply is good if its status is a success and its body as long as that of the first good reply: of the step, or of all
-//! paths that are compared. What stands in the body is the server's affair: it is read and not looked at.
+//! A reply is good if its status is a success and its body as long as that of the first good reply
+//! of the step, or of all paths that are compared. The contents of the body are the server's
+//! affair: they are read and not compared.
 
 use std::{
     rc::Rc,
@@ -30,29 +31,29 @@ pub struct Http {
     get2: http2::Get,
 }
 
-/// Which version of HTTP is spoken.
+/// A version of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
     /// HTTP/1.1.
     One,
-    /// HTTP/2; in clear text without asking whether the server speaks it.
+    /// HTTP/2; in clear text without negotiation.
     Two,
     /// Either, as the server chooses in the TLS handshake.
     Chosen,
 }
 
 impl Http {
-    /// Speaks HTTP/1.1.
+    /// Returns a transport that speaks HTTP/1.1.
     pub fn one(endpoint: Endpoint) -> Self {
         Self::new(endpoint, Version::One)
     }
 
-    /// Speaks HTTP/2.
+    /// Returns a transport that speaks HTTP/2.
     pub fn two(endpoint: Endpoint) -> Self {
         Self::new(endpoint, Version::Two)
     }
 
-    /// Speaks what the server chooses.
+    /// Returns a transport that speaks the version that the server chooses.
     pub fn chosen(endpoint: Endpoint) -> Self {
         Self::new(endpoint, Version::Chosen)
     }
@@ -105,7 +106,7 @@ impl Transport for Http {
     }
 }
 
-/// One caller's handle on a connection.
+/// A caller's handle on a connection.
 #[derive(Debug)]
 pub struct HttpHandle {
     speaker: Speaker,
@@ -152,13 +153,10 @@ impl Connection for HttpHandle {
     }
 }
 
-/// Whether a whole reply is a good one. It has been read to its end, so that the connection goes on in any case.
+/// Verifies a whole reply. It has been read to its end, so the connection goes on in any case.
 fn verify(status: StatusCode, length: u64, first: &OnceLock<u64>) -> Result<(), Failure> {
     if !status.is_success() {
-        return Err(Failure::request(
-            ErrorKind::Http(status.as_u16()),
-            format!("HTTP status {status}"),
-        ));
+        return Err(http2::status_failure(status));
     }
     let first = *first.get_or_init(|| length);
     if length == first {

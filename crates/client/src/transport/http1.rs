@@ -27,7 +27,7 @@ use super::{Failure, connect};
 /// A request without a body.
 pub(super) type Get = Request<Empty<Bytes>>;
 
-/// The request for what `target` names.
+/// Returns the request for the resource that `target` names.
 pub(super) fn get(target: &Target) -> Get {
     let mut get = Request::new(Empty::new());
     // A target's parts are always valid in a request.
@@ -50,7 +50,7 @@ pub(super) struct Http1 {
 }
 
 impl Http1 {
-    /// Speaks HTTP/1.1 on a stream, and will send `get`.
+    /// Opens HTTP/1.1 on a stream, for requests that are all `get`.
     pub(super) async fn new(stream: Stream, get: Get) -> Result<Self, Failure> {
         let (send, connection) = http1::handshake(TokioIo::new(stream))
             .await
@@ -65,14 +65,16 @@ impl Http1 {
         })
     }
 
-    /// Whether the server has closed the connection after a whole reply, or wants it closed.
+    /// Returns true if the server has closed the connection after a whole reply, or wants it
+    /// closed.
     pub(super) fn is_spent(&mut self) -> bool {
-        // Nobody waits: the next request looks for itself.
+        // No task has to be woken: the next request looks for itself.
         self.driver.turn(&mut Context::from_waker(Waker::noop()));
         matches!(self.driver.end, Some(Ok(())))
     }
 
-    /// Sends the request and reads the whole reply: its status, and the length of its body in bytes.
+    /// Sends the request and reads the whole reply; returns its status and the length of its body
+    /// in bytes.
     pub(super) async fn call(&mut self) -> Result<(StatusCode, u64), Failure> {
         let Self { send, driver, get } = self;
         poll_fn(|cx| driver.drive(cx, |cx| send.poll_ready(cx))).await?;
@@ -95,17 +97,17 @@ impl Http1 {
     }
 }
 
-/// Keeps a connection going. Whoever waits for a reply does that: it spares a task, and every request the way to it and
-/// back.
+/// Drives a connection. The task that waits for a reply does so, which saves a task and two hops
+/// per request.
 #[derive(Debug)]
 struct Driver {
     connection: http1::Connection<TokioIo<Stream>, Empty<Bytes>>,
-    /// How the connection ended, once it has.
+    /// The connection's end, once it has come.
     end: Option<hyper::Result<()>>,
 }
 
 impl Driver {
-    /// Polls for something that the connection brings about.
+    /// Polls an operation that needs the connection to be driven.
     fn drive<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -119,7 +121,7 @@ impl Driver {
         match (state, &self.end) {
             (Poll::Ready(Ok(value)), _) => Poll::Ready(Ok(value)),
             (Poll::Pending, None) => Poll::Pending,
-            // Why the connection ended says more than that the request did.
+            // The connection's end explains more than the request's.
             (_, Some(Err(error))) => Poll::Ready(Err(failure(error))),
             (Poll::Ready(Err(error)), _) => Poll::Ready(Err(failure(&error))),
             (Poll::Pending, Some(Ok(()))) => Poll::Ready(Err(closed())),
@@ -127,7 +129,8 @@ impl Driver {
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) {
-        // No shutdown, which would be in the last reply's time: the connection is closed when it is dropped.
+        // No shutdown, which would count for the last reply's time: the connection is closed when
+        // it is dropped.
         if self.end.is_none()
             && let Poll::Ready(end) = self.connection.poll_without_shutdown(cx)
         {
@@ -136,7 +139,7 @@ impl Driver {
     }
 }
 
-/// The failure that an error of hyper means; the connection is lost.
+/// Classifies an error of hyper; the connection is lost.
 fn failure(error: &hyper::Error) -> Failure {
     let mut innermost = error;
     let mut cause = error.source();
@@ -153,7 +156,7 @@ fn failure(error: &hyper::Error) -> Failure {
     Failure::lost(ErrorKind::Protocol, innermost)
 }
 
-/// The failure that an I/O error means, be it of the connection or of what a body is encoded in.
+/// Classifies an I/O error of the connection or of the body's encoding.
 fn io_failure(error: &io::Error) -> Failure {
     let malformed = matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! HTTP/2: what gRPC and a plain `GET` have in common, and the latter.
+//! HTTP/2 connections, for gRPC and for a plain `GET`; and the latter.
 
 use std::{
     future::poll_fn,
@@ -22,26 +22,39 @@ use super::{Failure, Milestones, connect};
 pub(crate) const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
-/// Speaks HTTP/2 on a stream; a task of its own keeps the connection going.
+/// Opens HTTP/2 on a stream, and notes the time.
 pub(super) async fn handshake(
     stream: Stream,
     milestones: &mut Milestones<'_>,
 ) -> Result<SendRequest<Bytes>, Failure> {
-    let (send, connection) = Builder::new()
+    let mut builder = Builder::new();
+    builder
         .initial_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .handshake(stream)
-        .await
-        .map_err(failure)?;
-    tokio::task::spawn_local(async move {
-        // Every request on the connection learns of its end by itself.
-        let _ = connection.await;
-    });
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    let send = open(&builder, stream).await?;
     milestones.reached(ConnectPhase::Http2);
     Ok(send)
 }
 
-/// The failure that an HTTP/2 error means.
+/// Opens HTTP/2 on a stream; a task of its own drives the connection.
+pub(crate) async fn open(builder: &Builder, stream: Stream) -> Result<SendRequest<Bytes>, Failure> {
+    let (send, connection) = builder.handshake(stream).await.map_err(failure)?;
+    tokio::task::spawn_local(async move {
+        // Every request on the connection learns of its end by itself.
+        let _ = connection.await;
+    });
+    Ok(send)
+}
+
+/// Returns the failure of a request that was answered with this HTTP status.
+pub(crate) fn status_failure(status: StatusCode) -> Failure {
+    Failure::request(
+        ErrorKind::Http(status.as_u16()),
+        format!("HTTP status {status}"),
+    )
+}
+
+/// Classifies an HTTP/2 error.
 pub(crate) fn failure(error: h2::Error) -> Failure {
     if let Some(io) = error.get_io() {
         return io_failure(io);
@@ -55,8 +68,8 @@ pub(crate) fn failure(error: h2::Error) -> Failure {
     Failure::lost(ErrorKind::Protocol, error)
 }
 
-/// The failure that an I/O error of the library means: it calls a connection that has ended a broken pipe. One that is
-/// broken indeed had been closed by the server before.
+/// Classifies an I/O error of the library, which calls a connection that has ended a broken pipe.
+/// One that is really broken had been closed by the server before.
 pub(super) fn io_failure(error: &io::Error) -> Failure {
     if is_end(error) {
         return Failure::lost(
@@ -74,17 +87,17 @@ fn is_end(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the server has said goodbye, or closed the connection. Asked between requests.
+/// Returns true if the server has sent GOAWAY or closed the connection. Asked between requests.
 pub(super) fn is_spent(send: &mut SendRequest<Bytes>) -> bool {
-    // Nobody waits: the next request looks for itself.
+    // No task has to be woken: the next request looks for itself.
     match send.poll_ready(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(Err(error)) => is_goodbye(&error) || error.get_io().is_some_and(is_end),
         Poll::Ready(Ok(())) | Poll::Pending => false,
     }
 }
 
-/// Whether the server has said goodbye. The library says it too: in answer, when no stream is left; and with another
-/// reason where what comes is no HTTP/2.
+/// Returns true for the server's GOAWAY. The library reports one too when no stream is left, and
+/// with another reason if the peer does not speak HTTP/2.
 fn is_goodbye(error: &h2::Error) -> bool {
     error.is_go_away() && (error.is_remote() || error.reason() == Some(Reason::NO_ERROR))
 }
@@ -92,7 +105,7 @@ fn is_goodbye(error: &h2::Error) -> bool {
 /// A request without a body.
 pub(super) type Get = Request<()>;
 
-/// The request for what `target` names.
+/// Returns the request for the resource that `target` names.
 pub(super) fn get(target: &Target) -> Get {
     let uri = format!(
         "{}://{}{}",
@@ -102,14 +115,14 @@ pub(super) fn get(target: &Target) -> Get {
     );
     let mut get = Request::new(());
     *get.version_mut() = Version::HTTP_2;
-    // A target's parts are always valid ones of a URI.
+    // A target's parts are always valid in a URI.
     *get.uri_mut() = uri
         .parse()
         .unwrap_or_else(|_| Uri::from_static("http://localhost/"));
     get
 }
 
-/// One caller's handle on a connection.
+/// A caller's handle on a connection.
 #[derive(Debug, Clone)]
 pub(super) struct Http2 {
     send: SendRequest<Bytes>,
@@ -117,7 +130,7 @@ pub(super) struct Http2 {
 }
 
 impl Http2 {
-    /// Speaks HTTP/2 on a stream, and will send `get`.
+    /// Opens HTTP/2 on a stream, for requests that are all `get`.
     pub(super) async fn new(
         stream: Stream,
         get: Get,
@@ -129,12 +142,13 @@ impl Http2 {
         })
     }
 
-    /// Whether the server has said goodbye, or closed the connection.
+    /// Returns true if the server has sent GOAWAY or closed the connection.
     pub(super) fn is_spent(&mut self) -> bool {
         is_spent(&mut self.send)
     }
 
-    /// Sends the request and reads the whole reply: its status, and the length of its body in bytes.
+    /// Sends the request and reads the whole reply; returns its status and the length of its body
+    /// in bytes.
     pub(super) async fn call(&mut self) -> Result<(StatusCode, u64), Failure> {
         poll_fn(|cx| self.send.poll_ready(cx))
             .await
@@ -150,10 +164,10 @@ impl Http2 {
         while let Some(chunk) = body.data().await {
             let chunk = chunk.map_err(failure)?;
             length += chunk.len() as u64;
-            // It fails only on a stream that is closed, and then the next read tells.
+            // It fails only on a closed stream, which the next read reports.
             let _ = body.flow_control().release_capacity(chunk.len());
         }
-        // The reply is whole once these have come, or will not.
+        // The reply is whole once these have come, or are known to be absent.
         body.trailers().await.map_err(failure)?;
         Ok((status, length))
     }
@@ -171,7 +185,7 @@ mod tests {
         let (mut send, connection) = h2::client::handshake(near).await.unwrap();
         assert!(!is_spent(&mut send));
         far.shutdown().await.unwrap();
-        // What it ended with is what the next request is told.
+        // The next request is told how it ended.
         let _ = connection.await;
         assert!(is_spent(&mut send));
         let error = poll_fn(|cx| send.poll_ready(cx)).await.unwrap_err();

@@ -8,22 +8,22 @@ use netping_protocol::payload::Exchange;
 use super::{Connection, Failure, Milestones, Transport};
 use crate::clock::{Clock, Manual};
 
-/// How the mock behaves. Times are in nanoseconds.
+/// The behaviour of a mock. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Behaviour {
-    /// How long connecting takes.
+    /// Time to connect.
     pub connect: u64,
-    /// How long each request takes.
+    /// Service time of each request.
     pub service: u64,
-    /// Every so many requests, one fails; 0: none.
+    /// One in so many requests fails; 0: none.
     pub fail_every: u64,
-    /// Whether requests take their time side by side, on a clock that something else moves.
+    /// Requests run side by side, on a clock that something else moves.
     pub side_by_side: bool,
-    /// From when until when the server does nothing, where requests are side by side.
+    /// Beginning and end of a pause of the server, for requests side by side.
     pub stopped: (u64, u64),
 }
 
-/// A server that is not there.
+/// A transport to no server.
 #[derive(Debug, Clone)]
 pub struct Mock {
     clock: Manual,
@@ -32,7 +32,7 @@ pub struct Mock {
 }
 
 impl Mock {
-    /// A mock that moves `clock`.
+    /// Returns a mock that moves `clock`.
     pub fn new(clock: Manual, behaviour: Behaviour) -> Self {
         Self {
             clock,
@@ -41,7 +41,7 @@ impl Mock {
         }
     }
 
-    /// Requests so far.
+    /// Returns the number of requests so far.
     pub fn calls(&self) -> u64 {
         self.calls.get()
     }

@@ -1,4 +1,4 @@
-//! The ways to put a request on the wire. A new one is a file here and a line in `transports!`.
+//! The transports of requests. A new one is a file here and a line in `transports!`.
 
 pub(crate) mod connect;
 mod framed;
@@ -24,38 +24,39 @@ use netping_protocol::{payload::Exchange, secure::Connector, target::Target, tls
 
 /// Opens connections of one kind to one server.
 pub trait Transport: Clone + 'static {
-    /// What it opens.
+    /// An open connection.
     type Connection: Connection;
 
-    /// Opens a connection that is ready for requests, and notes what that took.
+    /// Opens a connection that is ready for requests, and notes the time of each part.
     fn connect(
         &self,
         milestones: &mut Milestones<'_>,
     ) -> impl Future<Output = Result<Self::Connection, Failure>>;
 }
 
-/// An open connection, or one caller's handle on it.
+/// An open connection, or a caller's handle on it.
 pub trait Connection: Sized + 'static {
-    /// Another handle on the same connection; `None` where a connection serves one caller only.
+    /// Returns another handle on the same connection; `None` if a connection serves one caller
+    /// only.
     fn share(&self) -> Option<Self>;
 
-    /// What the handshake came to; `None` in the clear.
+    /// Returns the outcome of the handshake; `None` in the clear.
     fn negotiated(&self) -> Option<Negotiated> {
         None
     }
 
-    /// Whether the server has ended the connection, or asked for its end, without a request on it being lost: the next
-    /// one needs a new connection. Asked between requests.
+    /// Returns true if the server has ended the connection, or asked for its end, without losing a
+    /// request: the next one needs a new connection. Asked between requests.
     fn is_spent(&mut self) -> bool {
         false
     }
 
-    /// Sends the exchange's current request, waits for the whole reply and verifies it: every byte, where it is known
-    /// what they must be.
+    /// Sends the exchange's current request, waits for the whole reply and verifies it: every byte,
+    /// if they are known beforehand.
     fn call(&mut self, exchange: &Exchange) -> impl Future<Output = Result<(), Failure>>;
 }
 
-/// How long each part of opening a connection takes, in nanoseconds.
+/// The time of each part of opening a connection, in nanoseconds.
 pub struct Milestones<'a> {
     now: &'a dyn Fn() -> u64,
     last: u64,
@@ -71,7 +72,7 @@ impl fmt::Debug for Milestones<'_> {
 }
 
 impl<'a> Milestones<'a> {
-    /// The opening begins now.
+    /// Begins to open a connection.
     pub fn start(now: &'a dyn Fn() -> u64) -> Self {
         Self {
             now,
@@ -80,19 +81,19 @@ impl<'a> Milestones<'a> {
         }
     }
 
-    /// A part is done, and the next begins.
+    /// Ends a part; the next begins.
     pub fn reached(&mut self, phase: ConnectPhase) {
         let now = (self.now)();
         self.spent[phase as usize] = Some(now - self.last);
         self.last = now;
     }
 
-    /// An address did not answer: what it took belongs to no part, only to the total.
+    /// Notes an address that did not answer: its time belongs to no part, only to the total.
     pub fn tried_in_vain(&mut self) {
         self.last = (self.now)();
     }
 
-    /// What it took, and when it was over.
+    /// Ends the opening; returns its times.
     pub fn finish(self) -> Opened {
         Opened {
             spent: self.spent,
@@ -101,29 +102,29 @@ impl<'a> Milestones<'a> {
     }
 }
 
-/// What opening a connection took.
+/// The times of an opened connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Opened {
-    /// By [`ConnectPhase`], in nanoseconds; absent where there is no such part.
+    /// By [`ConnectPhase`], in nanoseconds; `None` if there was no such part.
     pub spent: [Option<u64>; ConnectPhase::ALL.len()],
-    /// When it was over.
+    /// The end of the opening, in nanoseconds.
     pub at: u64,
 }
 
-/// Why a request failed.
+/// The failure of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct Failure {
-    /// As it is counted.
+    /// The kind that it is counted as.
     pub kind: ErrorKind,
-    /// What happened, for people.
+    /// A description for people.
     pub detail: String,
-    /// Whether the connection is of no more use.
+    /// The connection is of no more use.
     pub lost: bool,
 }
 
 impl Failure {
-    /// A failure after which the connection is of no more use.
+    /// Returns a failure that ends the connection.
     pub fn lost(kind: ErrorKind, detail: impl fmt::Display) -> Self {
         Self {
             kind,
@@ -132,7 +133,7 @@ impl Failure {
         }
     }
 
-    /// A failure of one request on a connection that goes on.
+    /// Returns a failure of one request on a connection that goes on.
     pub fn request(kind: ErrorKind, detail: impl fmt::Display) -> Self {
         Self {
             kind,
@@ -142,53 +143,53 @@ impl Failure {
     }
 }
 
-/// The length in bytes of a web server's good replies: that of the first one, once it is there. Whoever has a clone
-/// compares with the same.
+/// The length of a web server's good replies, in bytes: that of the first one. Clones compare with
+/// the same length.
 pub type ReplyLength = Arc<OnceLock<u64>>;
 
-/// Where a transport connects to.
+/// The server that a transport connects to.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    /// What the user named.
+    /// The URL that the user named.
     pub target: Target,
-    /// Its addresses, to be tried in this order.
+    /// Its addresses, in the order in which to try them.
     pub addresses: Vec<SocketAddr>,
-    /// Whether its name is resolved anew for each connection.
+    /// The name is resolved anew for each connection.
     pub resolve_each: bool,
-    /// How connections are secured.
+    /// The security of connections.
     pub connector: Connector,
-    /// How long a web server's replies are.
+    /// The length of a web server's replies.
     pub reply_length: ReplyLength,
 }
 
-/// What to do with a transport whose type is known only at run time.
+/// An operation on a transport whose type is known only at run time.
 pub trait Visitor {
-    /// What it gives.
+    /// The result.
     type Output;
-    /// Does it.
+    /// Performs the operation.
     fn visit<T: Transport + Send>(self, transport: T) -> Self::Output;
 }
 
 macro_rules! transports {
     ($($(#[$doc:meta])* $kind:ident = $name:literal, multiplexes: $multiplexes:literal => $make:expr;)*) => {
-        /// Every way to put a request on the wire.
+        /// A transport of requests.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Kind {
             $($(#[$doc])* $kind,)*
         }
 
         impl Kind {
-            /// Its name in result files.
+            /// Returns its name in result files.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)* }
             }
 
-            /// Whether callers share connections; otherwise each has one of its own.
+            /// Returns true if callers share connections; otherwise each has its own.
             pub fn multiplexes(self) -> bool {
                 match self { $(Self::$kind => $multiplexes,)* }
             }
 
-            /// Gives the transport to `visitor`, with its type.
+            /// Calls `visitor` with the transport, whose type it then knows.
             pub fn visit<V: Visitor>(self, endpoint: Endpoint, visitor: V) -> V::Output {
                 match self { $(Self::$kind => visitor.visit($make(endpoint)),)* }
             }
@@ -211,6 +212,7 @@ transports! {
     Http1 = "http/1.1", multiplexes: false => http::Http::one;
     /// `GET` over HTTP/2.
     Http2 = "http/2", multiplexes: true => http::Http::two;
-    /// `GET` over one of the two, as the server chooses: with a connection for each caller, which suits both.
+    /// `GET` over one of the two, as the server chooses: with a connection for each caller, which
+    /// suits both.
     HttpChosen = "http/2 or http/1.1", multiplexes: false => http::Http::chosen;
 }

@@ -27,35 +27,36 @@ use super::{
 pub(crate) const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
-/// A connection of which nothing was heard for so long, in milliseconds, is lost: UDP itself tells of no server that is
-/// gone.
+/// A connection without any sign of life is lost after this time, in milliseconds: UDP itself does
+/// not report a server that is gone.
 const IDLE_MS: u32 = 10_000;
 
-/// How long one of several addresses may keep the others waiting.
+/// Time that one of several addresses may keep the others waiting.
 const EACH_ADDRESS: Duration = Duration::from_secs(1);
 
-/// How long a connection that failed may still send why.
+/// Time for a failed connection to send the reason.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
-/// Opens QUIC connections from a socket of its own, so that the server's kernel can spread those of several, as it does
-/// with TCP.
+/// Opens QUIC connections. Each worker has a socket of its own, so that the server's kernel can
+/// spread connections as it does with TCP.
 #[derive(Debug)]
 pub struct Quic {
     endpoint: Endpoint,
-    /// For IPv4 and IPv6. Each is made with the first connection: making one costs more than a handshake, and applications
-    /// keep theirs.
+    /// For IPv4 and IPv6. Each is made with the first connection: making one costs more than a
+    /// handshake, and applications keep theirs.
     sockets: [OnceLock<QuicEndpoint>; 2],
-    /// The configuration and the server's name; `None` where the TLS configuration does not fit QUIC.
+    /// The configuration and the server's name; `None` if the TLS configuration does not fit QUIC.
     config: Option<(ClientConfig, String)>,
 }
 
 impl Quic {
-    /// Frames on streams.
+    /// Returns a transport of frames on streams.
     pub fn new(endpoint: Endpoint) -> Self {
         Self::with_windows(endpoint, STREAM_WINDOW, CONNECTION_WINDOW)
     }
 
-    /// Frames on streams, with flow-control windows of so many bytes for each stream and for the connection.
+    /// Returns a transport with these flow-control windows for each stream and for the connection,
+    /// in bytes.
     pub(crate) fn with_windows(endpoint: Endpoint, stream: u32, connection: u32) -> Self {
         let config = match &endpoint.connector {
             Connector::Tls(tls, name) => {
@@ -68,7 +69,7 @@ impl Quic {
                         .max_concurrent_bidi_streams(VarInt::from_u32(0))
                         .max_concurrent_uni_streams(VarInt::from_u32(0))
                         .datagram_receive_buffer_size(None)
-                        // For a server that is gone; requests have their own time limit.
+                        // For a server that is gone; requests have a time limit of their own.
                         .max_idle_timeout(Some(VarInt::from_u32(IDLE_MS).into()))
                         .keep_alive_interval(Some(Duration::from_millis(u64::from(IDLE_MS) / 3)));
                     let mut config = ClientConfig::new(Arc::new(tls));
@@ -85,7 +86,7 @@ impl Quic {
         }
     }
 
-    /// The socket from which `address` can be reached.
+    /// Returns the socket from which `address` can be reached.
     fn socket(&self, address: SocketAddr) -> io::Result<QuicEndpoint> {
         let (socket, any) = match address {
             SocketAddr::V4(_) => (
@@ -126,7 +127,8 @@ impl Quic {
                 .unwrap_or(Err(ConnectionError::TimedOut)),
         };
         connected.map_err(|error| {
-            // So that the server is told why, even if this process ends soon; the request does not wait for it.
+            // Lets the server learn the reason even if this process ends soon; the request does not
+            // wait for it.
             tokio::task::spawn_local(
                 async move { time::timeout(LAST_WORDS, socket.wait_idle()).await },
             );
@@ -179,7 +181,7 @@ impl Transport for Quic {
     }
 }
 
-/// One caller's handle on a connection, with its stream once it has one.
+/// A caller's handle on a connection, with its stream once it has one.
 #[derive(Debug)]
 pub struct QuicHandle {
     connection: quinn::Connection,
@@ -187,7 +189,7 @@ pub struct QuicHandle {
 }
 
 impl QuicHandle {
-    /// The connection itself, for whoever opens streams of their own on it.
+    /// Returns the connection, to open further streams on it.
     pub(crate) fn connection(&self) -> &quinn::Connection {
         &self.connection
     }
@@ -224,15 +226,23 @@ impl Connection for QuicHandle {
                 .insert(Framed::new(join(recv, send), Framing::Frames))
         };
         let result = stream.request(exchange).await;
-        // Why the connection ended says more than that the stream did.
-        match (result, self.connection.close_reason()) {
-            (Err(_), Some(reason)) => Err(failure(&reason, false)),
-            (result, _) => result,
-        }
+        explained(result, &self.connection)
     }
 }
 
-/// The failure that the end of a connection means.
+/// Returns the result of an operation on a stream, or the reason of the connection's end, which
+/// explains more.
+pub(crate) fn explained(
+    result: Result<(), Failure>,
+    connection: &quinn::Connection,
+) -> Result<(), Failure> {
+    match (result, connection.close_reason()) {
+        (Err(_), Some(reason)) => Err(failure(&reason, false)),
+        (result, _) => result,
+    }
+}
+
+/// Classifies the end of a connection.
 pub(crate) fn failure(error: &ConnectionError, in_handshake: bool) -> Failure {
     let kind = match error {
         // TLS's alerts are among the transport's error codes: RFC 9001, section 4.8.

@@ -1,4 +1,4 @@
-//! Lines and frames over TCP, in the clear or secured: a connection for each caller.
+//! Lines and frames over TCP, in the clear or secured: one connection per caller.
 
 use netping_protocol::{frame, payload::Exchange, secure::Stream, tls::Negotiated};
 use tokio::io::AsyncWriteExt;
@@ -16,7 +16,7 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// Requests are lines.
+    /// Returns a transport of lines.
     pub fn lines(endpoint: Endpoint) -> Self {
         Self {
             endpoint,
@@ -24,7 +24,7 @@ impl Tcp {
         }
     }
 
-    /// Requests are frames.
+    /// Returns a transport of frames.
     pub fn frames(endpoint: Endpoint) -> Self {
         Self {
             endpoint,

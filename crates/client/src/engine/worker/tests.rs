@@ -45,10 +45,10 @@ impl Sink for Kept {
 
 /// One caller of a closed loop.
 fn one_caller(extent: Extent) -> Plan {
-    let plain = (Connector::Plain, Trust::default());
+    let clear = (Connector::Plain, Trust::default());
     let url = "tcp://localhost".parse().unwrap();
     let mut plan = Plan::new(
-        Destination::new(url, ServerSource::Nowhere, plain),
+        Destination::new(url, ServerSource::Nowhere, clear),
         Kind::Line,
     );
     plan.load.payload = 16;

@@ -1,23 +1,24 @@
-//! Whether what arrives is what was asked for.
+//! Verifies the bytes that arrive.
 
 use bytes::Bytes;
 use netping_measure::error_kind::ErrorKind;
 
 use crate::transport::Failure;
 
-/// Counts the bytes of one stream in one run, and compares them where that is wanted.
+/// Counts the bytes of one stream in one run, and compares them if that is wanted.
 #[derive(Debug)]
 pub(super) struct Check {
-    /// What each message must be a beginning of; `None`: bytes are only counted.
+    /// The bytes that each message is a prefix of; `None`: bytes are only counted.
     pattern: Option<Bytes>,
     expected: u64,
     received: u64,
-    /// Where the current message is.
+    /// Position in the current message.
     at: usize,
 }
 
 impl Check {
-    /// For `expected` bytes in all; with a pattern, each message must be a beginning of it.
+    /// Returns the check of `expected` bytes in all; with a pattern, each message must be a prefix
+    /// of it.
     pub fn new(expected: u64, pattern: Option<Bytes>) -> Self {
         Self {
             pattern,
@@ -27,7 +28,7 @@ impl Check {
         }
     }
 
-    /// A message begins.
+    /// Begins a message.
     pub fn begin(&mut self) {
         self.at = 0;
     }
@@ -35,7 +36,7 @@ impl Check {
     /// Takes the next bytes of the message.
     ///
     /// # Errors
-    /// A failure of kind `mismatch` for one byte that is not the right one, and for one too many.
+    /// A failure of kind `mismatch` for a wrong byte or one too many.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         if self.received + bytes.len() as u64 > self.expected {
             let detail = format!(
@@ -58,7 +59,7 @@ impl Check {
     /// Ends the run.
     ///
     /// # Errors
-    /// A failure of kind `mismatch` where bytes are missing.
+    /// A failure of kind `mismatch` if bytes are missing.
     pub fn finish(&self) -> Result<(), Failure> {
         if self.received == self.expected {
             return Ok(());

@@ -1,18 +1,18 @@
-//! How the bytes of a run are cut: into a share for each stream, and that into messages.
+//! Divides the bytes of a run into shares of streams, and these into messages.
 
-/// A share cut into messages of equal length but for the last, which has what is left.
+/// A stream's share, cut into messages of equal length; the last one has the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cut {
     /// Messages of the full length.
     pub full: u64,
     /// Bytes of each of them.
     pub chunk: usize,
-    /// Bytes of the last message; 0: there is none but full ones.
+    /// Bytes of the last message; 0 if all are full.
     pub rest: usize,
 }
 
 impl Cut {
-    /// `bytes` in messages of `chunk` bytes, which is at least 1.
+    /// Cuts `bytes` into messages of `chunk` bytes, which is at least 1.
     pub fn new(bytes: u64, chunk: usize) -> Self {
         let length = chunk.max(1) as u64;
         Self {
@@ -22,12 +22,12 @@ impl Cut {
         }
     }
 
-    /// How many messages there are.
+    /// Returns the number of messages.
     pub fn messages(self) -> u64 {
         self.full + u64::from(self.rest > 0)
     }
 
-    /// Bytes of message number `number`, from 0 on; `None` where there is none.
+    /// Returns the length of message number `number`, from 0 on; `None` if there is none.
     pub fn length(self, number: u64) -> Option<usize> {
         match number {
             _ if number < self.full => Some(self.chunk),
@@ -37,7 +37,7 @@ impl Cut {
     }
 }
 
-/// `bytes` spread over `streams`; the first has the remainder too.
+/// Divides `bytes` among `streams`; the first has the remainder too.
 pub(super) fn shares(bytes: u64, streams: usize) -> impl Iterator<Item = u64> {
     let count = streams.max(1) as u64;
     (0..streams).map(move |number| bytes / count + if number == 0 { bytes % count } else { 0 })

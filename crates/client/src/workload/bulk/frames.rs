@@ -1,8 +1,9 @@
 //! Bulk over frames, on any pair of byte streams.
 //!
-//! Down: each message is the reply to a request that has the pattern as payload and asks for so many bytes of it. Some
-//! requests are always ahead of their replies, so that the server never waits for one. Up: each message is the payload
-//! of a request for an empty reply. A stream's last message may be shorter.
+//! Down: each message is the reply to a request that has the pattern as payload and asks for so
+//! many bytes of it. Some requests are always ahead of their replies, so that the server never
+//! waits for one. Up: each message is the payload of a request for an empty reply. A stream's last
+//! message may be shorter.
 
 use std::{cell::Cell, io, rc::Rc};
 
@@ -25,17 +26,18 @@ use super::{
 };
 use crate::transport::{Failure, connect::io_failure};
 
-/// Bytes of replies that are asked for ahead, unless the window is large: what a connection of 10 Gbit/s holds in 3 ms.
+/// Bytes of replies requested ahead, unless the window is large: as many as a connection of 10
+/// Gbit/s holds in 3 ms.
 const AHEAD: usize = 4 << 20;
 
-/// The fewest and the most requests that are ahead of their replies.
+/// Limits on the requests that are ahead of their replies.
 const FEWEST_AHEAD: usize = 2;
 const MOST_AHEAD: usize = 1 << 16;
 
-/// How much is read at once, in bytes.
+/// Size of the read buffer, in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// The longest reply of another length than was asked for that is read for its text, in bytes.
+/// Longest reply of unexpected length that is read for its text, in bytes.
 const LONGEST_WORDS: usize = 4 << 10;
 
 /// Both halves of a stream that carries frames.
@@ -64,7 +66,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
         }
     }
 
-    /// Lets `bytes` go over the stream.
+    /// Carries `bytes` over the stream.
     pub async fn carry(&mut self, bytes: u64, meter: &Meter) -> Result<(), Failure> {
         let Self {
             recv,
@@ -96,7 +98,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
             read = &mut reading => read,
             written = &mut writing => match written {
                 Ok(()) => reading.await,
-                // What the server said before it closed tells more.
+                // The server's last words explain more.
                 Err(failure) => Err(reading.await.err().unwrap_or(failure)),
             },
         }
@@ -113,13 +115,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> BulkStream for Frames<R, W> {
     }
 }
 
-/// How many requests for `chunk` bytes are ahead of their replies: those for what fills the window, and as much again for
-/// the time that they are on their way.
+/// Returns the number of requests for `chunk` bytes that are ahead of their replies: enough to fill
+/// the window, and as much again for the time that they are on their way.
 fn ahead(chunk: usize, window: usize) -> usize {
     (AHEAD.max(window.saturating_mul(2)) / chunk.max(1)).clamp(FEWEST_AHEAD, MOST_AHEAD)
 }
 
-/// The request that brings a message of `length` bytes.
+/// Returns the request for a message of `length` bytes.
 fn request(shape: &Shape, length: usize) -> Vec<u8> {
     let (payload, reply) = match shape.direction {
         Direction::Down => (BULK_PATTERN, Reply::Bytes(length as u32)),
@@ -136,7 +138,7 @@ fn request(shape: &Shape, length: usize) -> Vec<u8> {
     .concat()
 }
 
-/// How many requests may still be sent before a reply comes.
+/// The number of requests that may be sent before a reply comes.
 struct Room {
     free: Cell<u64>,
     freed: Notify,
@@ -150,7 +152,7 @@ impl Room {
         }
     }
 
-    /// Waits until there is room, and takes it, for at most `most` requests.
+    /// Waits until there is room, and takes it for at most `most` requests.
     async fn take(&self, most: u64) -> u64 {
         while self.free.get() == 0 {
             self.freed.notified().await;
@@ -188,7 +190,7 @@ async fn write_all<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Writes `bytes`, each part of which counts as a movement.
+/// Writes `bytes`; every part written counts as progress.
 async fn write<W: AsyncWrite + Unpin>(
     send: &mut W,
     mut bytes: &[u8],
@@ -205,7 +207,7 @@ async fn write<W: AsyncWrite + Unpin>(
         meter.count(written);
         bytes = &bytes[written..];
     }
-    // TLS may have kept some of it.
+    // TLS may have buffered some of it.
     send.flush().await.map_err(|error| io_failure(&error))
 }
 
@@ -244,7 +246,7 @@ async fn read_all<R: AsyncRead + Unpin>(
     replies.check.finish()
 }
 
-/// The failure of a reply that has another length than was asked for: a server that refuses a request says why.
+/// Returns the failure of a reply of unexpected length: a server that refuses a request says why.
 async fn words<R: AsyncRead + Unpin>(
     recv: &mut R,
     length: usize,
@@ -266,24 +268,24 @@ async fn words<R: AsyncRead + Unpin>(
     Failure::lost(ErrorKind::Protocol, detail)
 }
 
-/// Why replies are not the right ones.
+/// The reason why replies are wrong.
 enum Wrong {
     Failure(Failure),
-    /// One has another length than was asked for.
+    /// One has an unexpected length.
     Length {
         length: usize,
         expected: usize,
-        /// What has come of it.
+        /// Its bytes so far.
         begun: Vec<u8>,
     },
 }
 
-/// The replies of a run, taken apart as their bytes come.
+/// The replies of a run, parsed as their bytes come.
 struct Replies {
-    /// How long they are to be.
+    /// Their expected lengths.
     cut: Cut,
     check: Check,
-    /// How many have begun.
+    /// The number of replies begun.
     begun: u64,
     /// The current reply's header as far as it has come.
     header: [u8; REPLY_HEADER],
@@ -308,7 +310,7 @@ impl Replies {
         self.begun == self.cut.messages() && self.left == 0
     }
 
-    /// Takes the next bytes, and says how many replies they complete.
+    /// Parses the next bytes; returns the number of replies that they complete.
     fn feed(&mut self, mut input: &[u8]) -> Result<u64, Wrong> {
         let mut whole = 0;
         while !input.is_empty() {
@@ -333,7 +335,7 @@ impl Replies {
         Ok(whole)
     }
 
-    /// A reply of `length` bytes begins, and `input` follows its header.
+    /// Begins a reply of `length` bytes; `input` follows its header.
     fn begin(&mut self, length: usize, input: &[u8]) -> Result<(), Wrong> {
         let Some(expected) = self.cut.length(self.begun) else {
             let detail = "a reply came that nobody asked for";

@@ -23,36 +23,36 @@ use super::{
 };
 use crate::transport::{
     Failure, Milestones, connect,
-    grpc_h2::{PREFIX, check_status, head, prefixed, read},
-    http2::{STREAM_WINDOW, failure},
+    grpc_h2::{PREFIX, check_end, check_status, head, prefixed, read},
+    http2::{self, STREAM_WINDOW, failure, status_failure},
 };
 
-/// The largest frame that is taken unless told otherwise, in bytes: room for the usual messages whole. HTTP/2's own
-/// 16 KiB cost a system call each on either side.
+/// Largest frame accepted by default, in bytes: room for the usual messages whole. HTTP/2's default
+/// of 16 KiB costs a system call each on either side.
 const FRAME: u32 = 1 << 20;
 
-/// What HTTP/2 allows, in bytes.
+/// HTTP/2's limits, in bytes.
 const SMALLEST_CONNECTION_WINDOW: u32 = 65_535;
 const LARGEST_WINDOW: u32 = 0x7FFF_FFFF;
 
-/// What is handed to HTTP/2 at once, and how much it holds of a stream, in bytes.
+/// Bytes handed to HTTP/2 at once, and bytes that it buffers of a stream.
 const PIECE: usize = 1 << 20;
 const SEND_BUFFER: usize = 1 << 20;
 
-/// The longest answer to what was sent up, in bytes.
+/// Longest answer to an upload, in bytes.
 const LONGEST_ANSWER: usize = 1 << 10;
 
-/// One call at a time, on a connection that others share.
+/// Makes one call at a time, on a connection that others share.
 struct Calls {
     send: SendRequest<Bytes>,
     head: Request<()>,
     shape: Rc<Shape>,
 }
 
-/// Calls that bring bytes down.
+/// Downloads.
 struct Down(Calls);
 
-/// Calls that take bytes up.
+/// Uploads.
 struct Up {
     calls: Calls,
     /// Full messages.
@@ -79,10 +79,10 @@ impl BulkStream for Up {
     }
 }
 
-/// Opens the connection. A window is that of a stream; the connection has one for each.
+/// Opens the connection. A window is that of a stream; the connection's is the sum.
 pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>> {
     Box::pin(async move {
-        // What opening takes is not what is measured here.
+        // The time of opening is not measured here.
         let now = || 0_u64;
         let stream =
             connect::open_buffered(&spec.endpoint, None, &mut Milestones::start(&now)).await?;
@@ -94,20 +94,15 @@ pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure
             .settings
             .frame_bytes
             .map_or(FRAME, |bytes| bytes as u32);
-        let (send, connection) = Builder::new()
+        let mut builder = Builder::new();
+        builder
             .initial_window_size(window)
             .initial_connection_window_size(
                 together.clamp(SMALLEST_CONNECTION_WINDOW, LARGEST_WINDOW),
             )
             .max_frame_size(frame)
-            .max_send_buffer_size(SEND_BUFFER)
-            .handshake(stream)
-            .await
-            .map_err(failure)?;
-        tokio::task::spawn_local(async move {
-            // Every call on the connection learns of its end by itself.
-            let _ = connection.await;
-        });
+            .max_send_buffer_size(SEND_BUFFER);
+        let send = http2::open(&builder, stream).await?;
         let shape = &spec.shape;
         let calls = |method| Calls {
             send: send.clone(),
@@ -162,10 +157,10 @@ impl Calls {
             meter.answered();
             meter.count(data.len());
             messages.feed(&data)?;
-            // It fails only on a stream that is closed, and then the next read tells.
+            // It fails only on a closed stream, which the next read reports.
             let _ = body.flow_control().release_capacity(data.len());
         }
-        end(&headers, &mut body).await?;
+        check_end(&headers, &mut body).await?;
         messages.finish()
     }
 
@@ -177,16 +172,16 @@ impl Calls {
             let (headers, mut body) = answer(response).await?;
             meter.answered();
             let message = read(&mut body, LONGEST_ANSWER).await?;
-            end(&headers, &mut body).await?;
+            check_end(&headers, &mut body).await?;
             Ok::<_, Failure>(message)
         };
         tokio::pin!(sending, answering);
         let message = tokio::select! {
-            // It may come early: a refusal.
+            // A refusal comes early.
             message = &mut answering => message,
             sent = &mut sending => match sent {
                 Ok(()) => answering.await,
-                // What the server answered before it ended the call tells more.
+                // The server's answer explains more.
                 Err(failure) => Err(answering.await.err().unwrap_or(failure)),
             },
         }?;
@@ -210,32 +205,20 @@ impl Calls {
     }
 }
 
-/// The beginning of an answer, and what is to be read of it.
+/// Returns the headers of an answer, and its body to be read.
 async fn answer(response: ResponseFuture) -> Result<(HeaderMap, RecvStream), Failure> {
     let (head, body) = response.await.map_err(failure)?.into_parts();
-    let status = head.status;
-    if status != StatusCode::OK {
-        return Err(Failure::request(
-            ErrorKind::Http(status.as_u16()),
-            format!("HTTP status {status}"),
-        ));
+    if head.status != StatusCode::OK {
+        return Err(status_failure(head.status));
     }
-    // A refusal in mid-run may be followed by the call's reset, which says less.
+    // A refusal in mid-run may be followed by the call's reset, which explains less.
     if head.headers.contains_key("grpc-status") {
         check_status(&head.headers)?;
     }
     Ok((head.headers, body))
 }
 
-/// The end of an answer: an error without a message has its status in the headers.
-async fn end(headers: &HeaderMap, body: &mut RecvStream) -> Result<(), Failure> {
-    match body.trailers().await.map_err(failure)? {
-        Some(trailers) => check_status(&trailers),
-        None => check_status(headers),
-    }
-}
-
-/// Sends every message of a run, as fast as the server and the connection take them.
+/// Sends every message of a run, as fast as the server and the connection accept them.
 async fn send_all(
     request: &mut SendStream<Bytes>,
     shape: &Shape,
@@ -266,7 +249,8 @@ async fn send(
     meter: &Meter,
 ) -> Result<(), Failure> {
     while !bytes.is_empty() {
-        // Room for one byte is enough: HTTP/2 holds the rest of the piece until there is more, and then no further one.
+        // Capacity for one byte is enough: HTTP/2 holds the rest of the piece until there is more,
+        // and no further piece is sent before.
         request.reserve_capacity(1);
         while request.capacity() == 0 {
             match poll_fn(|cx| request.poll_capacity(cx)).await {

@@ -1,4 +1,4 @@
-//! The messages of a gRPC stream of `DataResponse`, taken apart as their bytes come, without putting any together.
+//! Parses the messages of a gRPC stream of `DataResponse` as their bytes come, without buffering.
 
 use netping_measure::error_kind::ErrorKind;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
@@ -12,16 +12,16 @@ use crate::transport::{
 /// The number of the field `data`.
 const DATA: u32 = 1;
 
-/// What stands before that field's length: its number and its kind, which is 2 for what has a length.
+/// The key of that field: its number and its wire type, which is 2 for values with a length.
 const KEY: u8 = ((DATA << 3) | 2) as u8;
 
-/// A length of 32 bits takes at most so many bytes.
+/// Longest varint of 32 bits, in bytes.
 const LONGEST_VARINT: usize = 5;
 
-/// All that stands before a message's data.
+/// Longest sequence of bytes before a message's data.
 const LONGEST_HEAD: usize = PREFIX + 1 + LONGEST_VARINT;
 
-/// A message with its prefix, as it goes over the wire.
+/// Encodes a message with its prefix, as it goes over the wire.
 pub(super) fn message(data: &[u8]) -> Vec<u8> {
     let length = key_len(DATA) + encoded_len_varint(data.len() as u64) + data.len();
     let mut bytes = bytes::BytesMut::with_capacity(PREFIX + length);
@@ -35,12 +35,12 @@ pub(super) fn message(data: &[u8]) -> Vec<u8> {
 /// The messages of one stream in one run.
 #[derive(Debug)]
 pub(super) struct Messages {
-    /// How long they are to be.
+    /// Their expected lengths.
     cut: Cut,
     check: Check,
-    /// How many have begun.
+    /// The number of messages begun.
     begun: u64,
-    /// What has come of the current message before its data.
+    /// Bytes of the current message before its data, as far as they have come.
     head: [u8; LONGEST_HEAD],
     filled: usize,
     /// Bytes of the current message's data that are still to come.
@@ -59,7 +59,7 @@ impl Messages {
         }
     }
 
-    /// Takes the next bytes of the stream.
+    /// Parses the next bytes of the stream.
     pub fn feed(&mut self, mut input: &[u8]) -> Result<(), Failure> {
         while let Some((&next, rest)) = input.split_first() {
             if self.left > 0 {
@@ -80,7 +80,7 @@ impl Messages {
         Ok(())
     }
 
-    /// A message with `length` bytes of data begins.
+    /// Begins a message with `length` bytes of data.
     fn begin(&mut self, length: usize) -> Result<(), Failure> {
         let detail = match self.cut.length(self.begun) {
             Some(expected) if length == expected => {
@@ -97,7 +97,7 @@ impl Messages {
         Err(Failure::request(ErrorKind::Mismatch, detail))
     }
 
-    /// Ends the stream, which must not be within a message, and have all its bytes.
+    /// Ends the stream, which must not be within a message and must be complete.
     pub fn finish(&self) -> Result<(), Failure> {
         if self.filled > 0 || self.left > 0 {
             return Err(wrong("ends within a message"));
@@ -106,7 +106,7 @@ impl Messages {
     }
 }
 
-/// The length of a message's data, once `head` tells.
+/// Returns the length of a message's data once `head` is complete.
 fn data_length(head: &[u8]) -> Result<Option<usize>, Failure> {
     let Some((prefix, field)) = head.split_first_chunk::<PREFIX>() else {
         return Ok(None);

@@ -1,21 +1,21 @@
-//! What moves in a run, and when the first byte of an answer came.
+//! Progress of a run, and the time of its first answer.
 
 use std::cell::Cell;
 
 use crate::clock::{Clock, Monotonic};
 
-/// Shared by the streams of one run, or of one opening, which all run on one thread.
+/// Progress of the streams of one run, or of one opening, which all run on one thread.
 #[derive(Debug)]
 pub(super) struct Meter {
     clock: Monotonic,
     moved: Cell<u64>,
-    /// What is waited for, where its lack has a cause of its own.
+    /// The reason to report if nothing moves from now on.
     awaited: Cell<Option<&'static str>>,
     first_answer: Cell<Option<u64>>,
 }
 
 impl Meter {
-    /// Nothing has moved.
+    /// Returns a meter of no progress.
     pub fn new(clock: Monotonic) -> Self {
         Self {
             clock,
@@ -25,44 +25,44 @@ impl Meter {
         }
     }
 
-    /// Now, in nanoseconds.
+    /// Returns the current time, in nanoseconds.
     pub fn now(&self) -> u64 {
         self.clock.now()
     }
 
-    /// So many bytes came or went.
+    /// Counts bytes that came or went.
     pub fn count(&self, bytes: usize) {
         self.moved.set(self.moved.get() + bytes as u64);
     }
 
-    /// A connection or a stream was opened, which is a movement too.
+    /// Counts an opened connection or stream, which is progress too.
     pub fn opened(&self) {
         self.count(1);
     }
 
-    /// From now on, `lack` is why nothing moves, should that be so.
+    /// Sets the reason to report if nothing moves from now on.
     pub fn wait(&self, lack: &'static str) {
         self.awaited.set(Some(lack));
     }
 
-    /// What was said last of why nothing moves.
+    /// Returns that reason.
     pub fn lack(&self) -> Option<&'static str> {
         self.awaited.get()
     }
 
-    /// Bytes that came or went, and what was opened.
+    /// Returns the progress so far.
     pub fn moved(&self) -> u64 {
         self.moved.get()
     }
 
-    /// Bytes of an answer came.
+    /// Notes that bytes of an answer came.
     pub fn answered(&self) {
         if self.first_answer.get().is_none() {
             self.first_answer.set(Some(self.now()));
         }
     }
 
-    /// When the first byte of an answer came, in nanoseconds.
+    /// Returns the time of the first byte of an answer, in nanoseconds.
     pub fn first_answer(&self) -> Option<u64> {
         self.first_answer.get()
     }

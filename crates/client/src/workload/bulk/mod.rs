@@ -1,17 +1,18 @@
-//! Bulk streams: how fast many bytes go one way.
+//! Bulk streams: the rate of many bytes in one direction.
 //!
-//! A [`BulkPlan`] is one target with one set of settings. Its streams are opened once and kept, on the one thread and
-//! runtime that all plans share: so plans can be measured in turns, and none of them pays for connections. A stream
-//! that failed is closed with all of its plan, and the plan's next run opens them anew; as does a run long after the
-//! last.
+//! A [`BulkPlan`] is one target with one set of settings. Its streams are opened once and kept, on
+//! the one thread and runtime that all plans share: so plans can be measured in turns, and none of
+//! them pays for connections. If a stream fails, all of its plan are closed, and the plan's next
+//! run opens them anew; so does a run long after the last.
 //!
-//! A run is measured from the first request until the last byte of the last stream is there: on the way
-//! [`Down`](netping_measure::bulk::Direction::Down) at the client, on the way [`Up`](netping_measure::bulk::Direction::Up) at the
-//! server, which says so. Before a plan's first run, and after streams were opened anew, a run of at most [`WARM_UP`]
-//! bytes goes over them that does not count.
+//! A run is measured from the first request until the last byte of the last stream has arrived:
+//! [`Down`](netping_measure::bulk::Direction::Down) at the client,
+//! [`Up`](netping_measure::bulk::Direction::Up) at the server, which says so. Before a plan's first
+//! run, and after streams were opened anew, at most [`WARM_UP`] bytes go over them that do not
+//! count.
 //!
-//! What carries the bytes is a [`stream::BulkStream`]: frames on a byte stream ([`tcp`], [`quic`]) or the messages of a
-//! gRPC call ([`grpc`]).
+//! The bytes are carried by a [`stream::BulkStream`]: frames on a byte stream ([`tcp`], [`quic`])
+//! or the messages of a gRPC call ([`grpc`]).
 
 mod check;
 mod cut;
@@ -49,15 +50,17 @@ use crate::{
     plan::Destination,
     probe::metrics::{Probe, Reading},
     transport::{Endpoint, Failure},
+    workload::{Watch, Workload},
 };
 
-/// The most bytes of the run that comes before the measured ones.
+/// Limit on the bytes of the warm-up.
 pub const WARM_UP: u64 = 64 << 20;
 
-/// How often a run is looked at: at interrupts, and at whether it stands still.
+/// Time between looks at interrupts and at progress.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Streams that were not used for so long are opened anew before a server may think them idle, in nanoseconds: 60 s.
+/// Streams unused for this time, in nanoseconds, are opened anew before a server may think them
+/// idle: 60 s.
 const STALE: u64 = 60_000_000_000;
 
 /// Bytes in a GiB.
@@ -70,7 +73,7 @@ const CARRIERS: [(Protocol, Open); 3] = [
     (Protocol::Grpc, grpc::open),
 ];
 
-/// Whether a target of this scheme can carry bulk streams.
+/// Returns true if a target of this scheme can carry bulk streams.
 pub fn is_carried(scheme: Scheme) -> bool {
     carrier(scheme).is_some()
 }
@@ -82,125 +85,96 @@ fn carrier(scheme: Scheme) -> Option<Open> {
         .map(|(_, open)| open)
 }
 
-/// One bulk measurement: one target, one set of settings. What is measured sees only this.
+/// One bulk measurement: one target, one set of settings.
 #[derive(Debug, Clone)]
 pub struct BulkPlan {
     /// The server.
     pub target: Destination,
-    /// What is asked for.
+    /// The settings to measure.
     pub settings: BulkSettings,
-    /// How long streams may stand still, and how long opening each connection or stream may take.
+    /// Time limit for streams without progress, and for opening each connection or stream.
     pub timeout: Duration,
 }
 
-/// What came of one run.
+/// The reason why a run, or the opening of streams, has ended early.
 #[derive(Debug)]
-pub enum Outcome {
-    /// Every byte arrived.
-    Done(BulkRun),
+pub enum Ended {
     /// Not every byte arrived.
     Failed(Failure),
     /// The user ended it.
     Interrupted,
 }
 
-/// What ends a run, or the opening of streams, before its time.
-enum Ended {
-    Failed(Failure),
-    Interrupted,
-}
-
-/// The plans of an invocation, with their streams.
+/// The thread and the clock that all plans share.
 #[derive(Debug)]
-pub struct Benches {
-    // Dropped before the runtime that drives their streams.
-    all: Vec<Bench>,
-    clock: Monotonic,
-    interrupt: Interrupt,
+struct Driver {
     runtime: LocalRuntime,
-}
-
-impl Benches {
-    /// Opens the streams of every plan.
-    ///
-    /// # Errors
-    /// [`StartError`], and then nothing was sent.
-    pub fn open(plans: &[BulkPlan], interrupt: &Interrupt) -> Result<Self, StartError> {
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build_local(LocalOptions::default())?;
-        let clock = Monotonic::start();
-        let mut benches = Vec::new();
-        for plan in plans {
-            let mut bench = Bench::new(plan)?;
-            runtime
-                .block_on(bench.open(clock, interrupt))
-                .map_err(|ended| match ended {
-                    Ended::Failed(failure) => StartError::Connect {
-                        target: plan.target.url.clone(),
-                        failure,
-                    },
-                    Ended::Interrupted => StartError::Interrupted,
-                })?;
-            benches.push(bench);
-        }
-        Ok(Self {
-            all: benches,
-            clock,
-            interrupt: interrupt.clone(),
-            runtime,
-        })
-    }
-
-    /// How the connections of plan number `plan` are secured; `None` in the clear.
-    pub fn negotiated(&self, plan: usize) -> Option<&Negotiated> {
-        self.all[plan].negotiated.as_ref()
-    }
-
-    /// Why the server's counters could not be read for plan number `plan`, where they were to be expected.
-    pub fn server_note(&self, plan: usize) -> Option<&str> {
-        self.all[plan].server_note.as_deref()
-    }
-
-    /// Measures one run of plan number `plan`.
-    pub fn run(&mut self, plan: usize) -> Outcome {
-        let bench = &mut self.all[plan];
-        match bench.run(&self.runtime, self.clock, &self.interrupt) {
-            Ok(run) => Outcome::Done(run),
-            Err(Ended::Failed(failure)) => {
-                bench.opened = None;
-                Outcome::Failed(failure)
-            }
-            Err(Ended::Interrupted) => Outcome::Interrupted,
-        }
-    }
+    clock: Monotonic,
 }
 
 /// One plan and its streams.
 #[derive(Debug)]
-struct Bench {
+pub struct Bulk {
     plan: BulkPlan,
     carrier: Open,
     endpoint: Endpoint,
+    // Dropped before the driver.
     opened: Option<Opened>,
-    /// Whether the open streams have had their warm-up.
+    driver: Rc<Driver>,
+    /// The open streams have had their warm-up.
     warm: bool,
-    /// When they were last used, in nanoseconds.
+    /// Time of their last use, in nanoseconds.
     used: u64,
     negotiated: Option<Negotiated>,
-    /// Reads the server's counters; `None` where there are none.
+    /// Reads the server's counters; `None` if there are none.
     probe: Option<Probe>,
     server_note: Option<String>,
 }
 
-impl Bench {
-    fn new(plan: &BulkPlan) -> Result<Self, StartError> {
-        // Flags without a carrier make no plan.
-        let carrier = carrier(plan.target.url.scheme).ok_or(StartError::Broken)?;
+impl Workload for Bulk {
+    type Plan = BulkPlan;
+    type Outcome = BulkRun;
+    type Error = Ended;
+
+    fn open(plans: &[BulkPlan], watch: Watch<'_>) -> Result<Vec<Self>, StartError> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build_local(LocalOptions::default())?;
+        let clock = Monotonic::start();
+        let driver = Rc::new(Driver { runtime, clock });
+        let open = |plan: &BulkPlan| {
+            let mut bulk = Self::new(plan, &driver)?;
+            let opened = driver.runtime.block_on(bulk.open(watch.interrupt));
+            opened.map_err(|ended| match ended {
+                Ended::Failed(failure) => StartError::Connect {
+                    target: plan.target.url.clone(),
+                    failure,
+                },
+                Ended::Interrupted => StartError::Interrupted,
+            })?;
+            Ok(bulk)
+        };
+        plans.iter().map(open).collect()
+    }
+
+    /// Carries the bytes once. Streams that fail are opened anew by the next run.
+    fn run(&mut self, watch: Watch<'_>) -> Result<BulkRun, Ended> {
+        let run = self.measure(watch.interrupt);
+        if let Err(Ended::Failed(_)) = run {
+            self.opened = None;
+        }
+        run
+    }
+}
+
+impl Bulk {
+    fn new(plan: &BulkPlan, driver: &Rc<Driver>) -> Result<Self, StartError> {
         Ok(Self {
             plan: plan.clone(),
-            carrier,
+            // Flags without a carrier make no plan.
+            carrier: carrier(plan.target.url.scheme).ok_or(StartError::Broken)?,
             endpoint: plan.target.endpoint()?,
+            driver: Rc::clone(driver),
             opened: None,
             warm: false,
             used: 0,
@@ -210,7 +184,18 @@ impl Bench {
         })
     }
 
-    async fn open(&mut self, clock: Monotonic, interrupt: &Interrupt) -> Result<(), Ended> {
+    /// Returns the security of the connections; `None` in the clear.
+    pub fn negotiated(&self) -> Option<&Negotiated> {
+        self.negotiated.as_ref()
+    }
+
+    /// Returns the reason why expected counters of the server could not be read.
+    pub fn server_note(&self) -> Option<&str> {
+        self.server_note.as_deref()
+    }
+
+    async fn open(&mut self, interrupt: &Interrupt) -> Result<(), Ended> {
+        let clock = self.driver.clock;
         let meter = Rc::new(Meter::new(clock));
         let spec = Spec::new(
             self.endpoint.clone(),
@@ -235,26 +220,23 @@ impl Bench {
         Ok(())
     }
 
-    fn run(
-        &mut self,
-        runtime: &LocalRuntime,
-        clock: Monotonic,
-        interrupt: &Interrupt,
-    ) -> Result<BulkRun, Ended> {
+    fn measure(&mut self, interrupt: &Interrupt) -> Result<BulkRun, Ended> {
+        let driver = Rc::clone(&self.driver);
+        let runtime = &driver.runtime;
         let size = self.plan.settings.size_bytes;
-        if clock.now() - self.used > STALE {
+        if driver.clock.now() - self.used > STALE {
             self.opened = None;
         }
         if self.opened.is_none() {
-            runtime.block_on(self.open(clock, interrupt))?;
+            runtime.block_on(self.open(interrupt))?;
         }
         if !self.warm {
-            runtime.block_on(self.transfer(size.min(WARM_UP), clock, interrupt))?;
+            runtime.block_on(self.transfer(size.min(WARM_UP), interrupt))?;
             self.warm = true;
         }
         let before = self.read_counters();
         let cpu = cpu::process_time();
-        let times = runtime.block_on(self.transfer(size, clock, interrupt))?;
+        let times = runtime.block_on(self.transfer(size, interrupt))?;
         let cpu = cpu::process_time().saturating_sub(cpu);
         let server = before.and_then(|before| {
             before
@@ -275,13 +257,9 @@ impl Bench {
         })
     }
 
-    /// Lets `bytes` go over the streams, each its share.
-    async fn transfer(
-        &mut self,
-        bytes: u64,
-        clock: Monotonic,
-        interrupt: &Interrupt,
-    ) -> Result<Times, Ended> {
+    /// Carries `bytes` over the streams, each its share.
+    async fn transfer(&mut self, bytes: u64, interrupt: &Interrupt) -> Result<Times, Ended> {
+        let clock = self.driver.clock;
         let Some(opened) = &mut self.opened else {
             return Err(Ended::Failed(Failure::lost(
                 ErrorKind::Other,
@@ -314,7 +292,8 @@ impl Bench {
         })
     }
 
-    /// The server's counters. A server that does not tell is not asked again: each attempt may take a while.
+    /// Reads the server's counters. A server that does not answer is not asked again: each attempt
+    /// may take a while.
     fn read_counters(&mut self) -> Option<Reading> {
         match self.probe.as_ref()?.read() {
             Ok(reading) => Some(reading),
@@ -327,13 +306,14 @@ impl Bench {
     }
 }
 
-/// What a run took, in seconds.
+/// The times of a run, in seconds.
 struct Times {
     whole: f64,
     first_byte: f64,
 }
 
-/// The result of `work`, unless nothing moves for as long as `patience`, or the user does not want to wait.
+/// Returns the result of `work`, unless there is no progress for as long as `patience`, or the user
+/// ends it.
 async fn watched<T>(
     work: impl Future<Output = Result<T, Failure>>,
     meter: &Meter,

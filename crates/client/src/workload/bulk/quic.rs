@@ -10,14 +10,14 @@ use super::{
 };
 use crate::transport::{
     Connection, Failure, Milestones, Transport,
-    quic::{Quic, STREAM_WINDOW, failure},
+    quic::{Quic, STREAM_WINDOW, explained, failure},
 };
 
-/// Why no stream is opened on a connection that is.
+/// The reason for the lack of a stream on an open connection.
 const NO_STREAM: &str = "no further stream within --timeout: the server lets a connection have fewer than --streams \
                          (netping's own: --max-streams)";
 
-/// A stream, and the connection that knows why it ended.
+/// A stream, and the connection that knows the reason of its end.
 struct Stream {
     connection: quinn::Connection,
     frames: Frames<RecvStream, SendStream>,
@@ -31,22 +31,18 @@ impl BulkStream for Stream {
     ) -> LocalBoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
             let result = self.frames.carry(bytes, meter).await;
-            // Why the connection ended says more than that the stream did.
-            match (result, self.connection.close_reason()) {
-                (Err(_), Some(reason)) => Err(failure(&reason, false)),
-                (result, _) => result,
-            }
+            explained(result, &self.connection)
         })
     }
 }
 
-/// Opens the connection and its streams. A window is that of a stream; the connection has one for each.
+/// Opens the connection and its streams. A window is that of a stream; the connection's is the sum.
 pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>> {
     Box::pin(async move {
         let window = spec.window().unwrap_or(STREAM_WINDOW);
         let together = window.saturating_mul(spec.settings.streams as u32);
         let transport = Quic::with_windows(spec.endpoint.clone(), window, together);
-        // What opening takes is not what is measured here.
+        // The time of opening is not measured here.
         let now = || 0_u64;
         let handle = transport.connect(&mut Milestones::start(&now)).await?;
         spec.meter.opened();

@@ -1,4 +1,4 @@
-//! One stream, on which the bytes of a run go one way.
+//! One stream, on which the bytes of a run go in one direction.
 
 use std::{fmt, rc::Rc};
 
@@ -15,16 +15,16 @@ use super::{
 };
 use crate::transport::{Endpoint, Failure};
 
-/// Short messages are put together to at least so many bytes before they are handed to the transport.
+/// Short messages are batched to at least so many bytes before they are handed to the transport.
 const BATCH: usize = 64 << 10;
 
 /// Opens the streams of a plan.
 pub(super) type Open = fn(Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>>;
 
-/// A stream of a plan. It is called once for a run: on the way of the bytes, every type is known.
+/// A stream of a plan. It is called once per run; all types on the bytes' way are static.
 pub(super) trait BulkStream {
-    /// Lets `bytes` go over the stream. When it is done, all of them are where they were to go, and right as far as
-    /// that was to be checked.
+    /// Carries `bytes` over the stream. Afterwards all of them have arrived, and are right as far
+    /// as that is checked.
     fn transfer<'a>(
         &'a mut self,
         bytes: u64,
@@ -35,7 +35,7 @@ pub(super) trait BulkStream {
 /// The open streams of a plan.
 pub(super) struct Opened {
     pub streams: Vec<Box<dyn BulkStream>>,
-    /// How they are secured; `None` in the clear.
+    /// Their security; `None` in the clear.
     pub negotiated: Option<Negotiated>,
 }
 
@@ -47,13 +47,13 @@ impl fmt::Debug for Opened {
     }
 }
 
-/// What is to be opened.
+/// A description of the streams to open.
 #[derive(Debug)]
 pub(super) struct Spec {
     pub endpoint: Endpoint,
     pub settings: BulkSettings,
     pub shape: Rc<Shape>,
-    /// Whatever is opened counts here as a movement.
+    /// Counts everything that is opened as progress.
     pub meter: Rc<Meter>,
 }
 
@@ -68,7 +68,7 @@ impl Spec {
         }
     }
 
-    /// The window that was asked for; a window has at most 31 bits.
+    /// Returns the requested window, of at most 31 bits.
     pub fn window(&self) -> Option<u32> {
         self.settings
             .window_bytes
@@ -76,25 +76,25 @@ impl Spec {
     }
 }
 
-/// What the messages of a plan's streams are like.
+/// The messages of a plan's streams.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub direction: Direction,
     /// Bytes of each message but the last.
     pub chunk: usize,
-    /// How many such messages a stream has at most in a run.
+    /// Limit on such messages per stream and run.
     pub messages: usize,
-    /// The window that was asked for, in bytes; 0 where the transport's own is kept.
+    /// The requested window, in bytes; 0 if the transport's default is kept.
     pub window: usize,
     verify: bool,
-    /// Every message is a beginning of this; empty where nobody looks at it.
+    /// Every message is a prefix of this; empty if neither sent nor compared.
     pattern: Bytes,
 }
 
 impl Shape {
-    /// As `settings` ask for.
+    /// Returns the messages for `settings`.
     pub fn new(settings: &BulkSettings) -> Self {
-        // No message is longer than all that its stream carries.
+        // No message is longer than its stream's share.
         let share = cut::shares(settings.size_bytes, settings.streams)
             .max()
             .unwrap_or_default();
@@ -116,24 +116,24 @@ impl Shape {
         }
     }
 
-    /// How the messages of a stream that is to carry `bytes` are cut.
+    /// Cuts the bytes of a stream into messages.
     pub fn cut(&self, bytes: u64) -> Cut {
         Cut::new(bytes, self.chunk)
     }
 
-    /// A message of `length` bytes to send up, which is at most a chunk.
+    /// Returns a message of `length` bytes to send, which is at most a chunk.
     pub fn message(&self, length: usize) -> &[u8] {
         &self.pattern[..length]
     }
 
-    /// The check of a stream that is to carry `bytes` to the client.
+    /// Returns the check of a stream that carries `bytes` to the client.
     pub fn check(&self, bytes: u64) -> Check {
         Check::new(bytes, self.verify.then(|| self.pattern.clone()))
     }
 }
 
-/// A message as it goes over the wire, several times in a row where it is short: so it is made once, and handed over in
-/// large pieces.
+/// A message as it goes over the wire, repeated if it is short: made once, and handed over in large
+/// pieces.
 #[derive(Debug)]
 pub(super) struct Batch {
     bytes: Bytes,
@@ -142,7 +142,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Of `message`, which is not empty, up to `most` times.
+    /// Repeats `message`, which is not empty, up to `most` times.
     pub fn new(message: Vec<u8>, most: usize) -> Self {
         let length = message.len();
         let times = (BATCH / length.max(1)).clamp(1, most.max(1));
@@ -158,12 +158,12 @@ impl Batch {
         }
     }
 
-    /// How many messages it has.
+    /// Returns the number of messages.
     pub fn messages(&self) -> u64 {
         (self.bytes.len() / self.length.max(1)) as u64
     }
 
-    /// The first `messages` of them, at most as many as there are.
+    /// Returns the first `messages` of them, at most as many as there are.
     pub fn first(&self, messages: u64) -> Bytes {
         self.bytes.slice(..messages as usize * self.length)
     }

@@ -1,4 +1,4 @@
-//! Bulk over TCP, in the clear or secured: a connection for each stream.
+//! Bulk over TCP, in the clear or secured: one connection per stream.
 
 use futures_util::future::LocalBoxFuture;
 use netping_protocol::frame;
@@ -13,7 +13,7 @@ use crate::transport::{Failure, Milestones, connect};
 /// Opens the connections. A window is the size of the socket's buffers.
 pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>> {
     Box::pin(async move {
-        // What opening takes is not what is measured here.
+        // The time of opening is not measured here.
         let now = || 0_u64;
         let mut opened = Opened {
             streams: Vec::new(),
