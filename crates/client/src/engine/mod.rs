@@ -25,16 +25,13 @@ pub use self::{
     observer::{Observer, Phase},
 };
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use self::{
     running::Running,
     workers::{Launch, Workers},
 };
 use crate::{error::StartError, interrupt::Interrupt, plan::Plan};
-
-/// Time between looks at interrupts, at the phases' ends and at the rate.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs `plan`.
 ///

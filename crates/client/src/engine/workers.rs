@@ -7,6 +7,7 @@ use std::{
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use netping_measure::recorder::Interval;
@@ -17,7 +18,6 @@ use tokio::sync::watch;
 use crate::{
     clock::Monotonic,
     engine::{
-        LOOK,
         rate_meter::ReplyCounter,
         share::Share,
         timeline::Timeline,
@@ -29,6 +29,9 @@ use crate::{
     plan::Plan,
     transport::{Transport, Visitor},
 };
+
+/// Time between looks at interrupts, at the phases' ends and at the rate.
+pub const LOOK: Duration = Duration::from_millis(20);
 
 /// The worker threads of a step, and the engine's ends of their channels.
 #[derive(Debug)]

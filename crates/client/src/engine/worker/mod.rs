@@ -1,71 +1,25 @@
 //! The measurement loop: the callers of one worker, on one thread.
 
+mod assignment;
 mod caller;
 mod reaper;
 mod state;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, rc::Rc, sync::Arc, time::Duration};
+pub use self::assignment::{Assignment, WorkerReport};
 
-use netping_measure::{
-    connect::PhaseTimes,
-    error_kind::ErrorKind,
-    fairness::PerConnection,
-    recorder::{Outside, Sink},
-};
-use netping_protocol::tls::Negotiated;
+use std::rc::Rc;
+
+use netping_measure::{error_kind::ErrorKind, recorder::Sink};
 use tokio::task::{self, JoinHandle};
 
 use self::state::Shared;
 use crate::{
     clock::Clock,
-    engine::{
-        connection_slot::ConnectionSlot, pacer::Pacer, rate_meter::ReplyCounter, share::Share,
-        timeline::Timeline,
-    },
-    plan::Plan,
+    engine::{connection_slot::ConnectionSlot, pacer::Pacer},
     transport::Transport,
 };
-
-/// The part of a step that one worker has to run.
-#[derive(Debug, Clone)]
-pub struct Assignment {
-    pub plan: Arc<Plan>,
-    pub share: Share,
-    pub timeline: Arc<Timeline>,
-    pub replies: Arc<ReplyCounter>,
-}
-
-/// The results of a worker, beside the intervals that its recorder has handed on.
-#[derive(Debug, Default)]
-pub struct WorkerReport {
-    /// Requests outside the window.
-    pub outside: Outside,
-    /// Successes in each 100 ms since the run's clock began.
-    pub successes: Vec<u32>,
-    /// Age of each request without a reply, in nanoseconds since it was due.
-    pub in_flight: Vec<u64>,
-    /// Requests that were due but never handed to the transport.
-    pub not_sent: u64,
-    /// Requests of each connection slot.
-    pub connections: Vec<PerConnection>,
-    /// Connections opened in place of lost ones.
-    pub reconnects: u64,
-    /// Connections opened because the server had ended the previous one.
-    pub ended_by_server: u64,
-    /// Time to open connections within the window, by phase.
-    pub phases: PhaseTimes,
-    /// Security of connections with a limited number of requests; `None` in the clear, or without
-    /// any.
-    pub negotiated: Option<Negotiated>,
-    /// The first failure of each kind, for people.
-    pub details: BTreeMap<ErrorKind, String>,
-    /// CPU time of this thread over the window.
-    pub cpu: Duration,
-    /// End of the last request that counts, on the run's clock.
-    pub last_end: u64,
-}
 
 /// Runs the callers of one worker, spread over `slots`, until the window ends and the drain is over.
 pub async fn run<T, C, S>(

@@ -15,7 +15,7 @@ use netping_measure::{
     window::Window,
 };
 
-use super::{Assignment, WorkerReport};
+use super::assignment::{Assignment, WorkerReport};
 use crate::{
     clock::Clock,
     engine::{

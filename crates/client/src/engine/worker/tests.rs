@@ -15,7 +15,8 @@ use netping_protocol::secure::Connector;
 use super::*;
 use crate::{
     clock::Manual,
-    plan::{Arrival, Destination, Extent, Trust},
+    engine::{share::Share, timeline::Timeline},
+    plan::{Arrival, Destination, Extent, Plan, Trust},
     probe::metrics::ServerSource,
     transport::{
         Kind,

@@ -21,6 +21,7 @@ mod grpc;
 mod messages;
 mod meter;
 mod quic;
+mod replies;
 mod stream;
 mod tcp;
 
