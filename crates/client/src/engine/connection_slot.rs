@@ -73,8 +73,8 @@ impl<T: Transport> ConnectionSlot<T> {
         Ok(negotiated)
     }
 
-    /// Returns a handle for one request: the one in `held` if its connection still serves, a new one
-    /// otherwise. While a connection is being opened, `held` is empty and `connected` false;
+    /// Returns a handle for one request: the one in `held` if its connection still serves, a new
+    /// one otherwise. While a connection is being opened, `held` is empty and `connected` false;
     /// `opened` then gets the times that it took by the clock `now`.
     pub async fn handle<'a>(
         &self,
@@ -88,7 +88,8 @@ impl<T: Transport> ConnectionSlot<T> {
             .as_ref()
             .is_some_and(|held| self.serves(held.generation))
         {
-            // Dropped first: where connections are limited, the old one must be gone before the new one comes.
+            // Dropped first: if connections are limited, the old one must be gone before the new
+            // one comes.
             *held = None;
             connected.set(false);
             *held = Some(self.acquire(opened, now).await?);
@@ -140,8 +141,8 @@ impl<T: Transport> ConnectionSlot<T> {
         self.negotiated.borrow().clone()
     }
 
-    /// Treats the connection behind `held` as having served its requests if the server wants no more
-    /// on it.
+    /// Treats the connection behind `held` as having served its requests if the server wants no
+    /// more on it.
     fn retire(&self, held: &mut Option<Held<T::Connection>>) {
         if let Some(held) = held
             && held.connection.is_spent()
@@ -171,8 +172,8 @@ impl<T: Transport> ConnectionSlot<T> {
             connection
         } else {
             self.spare.take();
-            // Neither the first nor due for renewal: the last one was lost, or dropped with a request
-            // that took too long.
+            // Neither the first nor due for renewal: the last one was lost, or dropped with a
+            // request that took too long.
             let replaces = self.generation.get() > 0 && self.used.get() < self.limit;
             let mut milestones = Milestones::start(now);
             let connection = self.transport.connect(&mut milestones).await?;

@@ -51,7 +51,7 @@ pub fn run(
     workers.join()?;
     let measurement = measurement?;
     Ok(Measurement {
-        // What was measured says more than what was opened before.
+        // The security of measured connections takes precedence over that of the ones before.
         negotiated: measurement.negotiated.or(negotiated),
         ..measurement
     })

@@ -28,7 +28,8 @@ impl Schedule {
                 random: None,
             });
         };
-        // One stream of the generator per worker: they are independent, and their sum is Poisson again.
+        // One stream of the generator per worker: they are independent, and their sum is Poisson
+        // again.
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(worker as u64);
         let mut schedule = Self {
@@ -88,8 +89,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-        /// The Kolmogorov-Smirnov distance of n samples to their distribution exceeds 1.95 / sqrt(n) by
-        /// chance once in a thousand times. The seeds are fixed, so the test is deterministic.
+        /// The Kolmogorov-Smirnov distance of n samples to their distribution exceeds 1.95 /
+        /// sqrt(n) by chance once in a thousand times. The seeds are fixed, so the test is
+        /// deterministic.
         #[test]
         fn poisson_gaps_are_exponential(seed in 0_u64..24, workers in 1_usize..4) {
             let rate = 5000.0;

@@ -109,7 +109,7 @@ impl Probe {
             Ok(reading)
         } else {
             Err(format!(
-                "what is at {url} has no {CPU}: are these the server's Prometheus metrics?"
+                "no {CPU} at {url}: are these the server's Prometheus metrics?"
             ))
         }
     }
@@ -157,7 +157,7 @@ impl Reading {
         };
         if cpu_seconds < 0.0 {
             return Err(
-                "its CPU time went back: it, or a process of it, ended or was started anew meanwhile".to_owned()
+                "its CPU time went back: it, or one of its processes, ended or was restarted meanwhile".to_owned()
             );
         }
         let requests = gained(REQUESTS).unwrap_or(answered as f64);
@@ -263,12 +263,12 @@ mod tests {
             cpu(2.0)
                 .demand_until(&cpu(1.0), 1)
                 .unwrap_err()
-                .contains("started anew")
+                .contains("restarted")
         );
     }
 
     #[test]
-    fn only_netpings_servers_are_asked_unless_told_otherwise() {
+    fn only_netpings_servers_have_a_default_source() {
         let default = |url: &str| ServerSource::default_of(&url.parse().unwrap());
         let url = "http://h:9004/metrics".to_owned();
         assert_eq!(default("tcp://h"), ServerSource::Url { url, asked: false });
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_has_started_is_counted_with_it_and_once() {
+    fn descendants_are_counted_with_their_process_and_once() {
         // `cat` waits until its standard input ends.
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let (mut seen, mut counters) = (BTreeSet::new(), BTreeMap::new());

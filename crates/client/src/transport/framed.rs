@@ -102,7 +102,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
             }
         };
         if end != filled {
-            return Err(self.wrong(filled, "is followed by bytes that nobody asked for"));
+            return Err(self.wrong(filled, "is followed by unexpected bytes"));
         }
         if !exchange.verify(&self.input[from..upto]) {
             return Err(self.wrong(filled, "is not what was sent"));

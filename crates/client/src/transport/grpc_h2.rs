@@ -243,7 +243,7 @@ pub(crate) fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
         }
         None => Err(Failure::request(
             ErrorKind::Protocol,
-            "the reply's grpc-status is no number",
+            "the reply's grpc-status is not a number",
         )),
     }
 }
@@ -266,6 +266,6 @@ fn verify(exchange: &Exchange, body: &Bytes) -> Result<(), Failure> {
     match verified {
         Ok(true) => Ok(()),
         Ok(false) => Err(mismatch("is not what was asked for")),
-        Err(error) => Err(mismatch(&format!("is no message: {error}"))),
+        Err(error) => Err(mismatch(&format!("is not a valid message: {error}"))),
     }
 }

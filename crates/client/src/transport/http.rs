@@ -153,7 +153,7 @@ impl Connection for HttpHandle {
     }
 }
 
-/// Verifies a whole reply. It has been read to its end, so the connection goes on in any case.
+/// Verifies a whole reply. It has been read to its end, so the connection stays usable in any case.
 fn verify(status: StatusCode, length: u64, first: &OnceLock<u64>) -> Result<(), Failure> {
     if !status.is_success() {
         return Err(http2::status_failure(status));

@@ -119,7 +119,7 @@ pub struct Failure {
     pub kind: ErrorKind,
     /// A description for people.
     pub detail: String,
-    /// The connection is of no more use.
+    /// The connection is unusable.
     pub lost: bool,
 }
 
@@ -133,7 +133,7 @@ impl Failure {
         }
     }
 
-    /// Returns a failure of one request on a connection that goes on.
+    /// Returns a failure of one request that leaves the connection usable.
     pub fn request(kind: ErrorKind, detail: impl fmt::Display) -> Self {
         Self {
             kind,

@@ -21,7 +21,8 @@ use crate::{
     transport::Transport,
 };
 
-/// Runs the callers of one worker, spread over `slots`, until the window ends and the drain is over.
+/// Runs the callers of one worker, spread over `slots`, until the window ends and the drain is
+/// over.
 pub async fn run<T, C, S>(
     assignment: Assignment,
     slots: &[Rc<ConnectionSlot<T>>],

@@ -62,10 +62,7 @@ fn record_timeout<C: Clock, S: Sink>(shared: &Shared<C, S>, number: usize, now: 
     let (kind, detail) = if caller.connected.replace(false) {
         (ErrorKind::Timeout, "no whole reply within --timeout")
     } else {
-        (
-            ErrorKind::ConnectTimeout,
-            "the connection was not there within --timeout",
-        )
+        (ErrorKind::ConnectTimeout, "no connection within --timeout")
     };
     let sample = Sample {
         intended: caller.intended.get(),

@@ -128,7 +128,8 @@ fn neither_connecting_nor_warm_up_counts() {
         ..Behaviour::default()
     };
     let (totals, _, calls) = measure(closed_loop(), WINDOW, behaviour);
-    // Connected at 500 ms; requests end at 510, 520, ... 3000 ms, of which 1000 to 2990 ms lie in the window.
+    // Connected at 500 ms; requests end at 510, 520, ... 3000 ms, of which 1000 to 2990 ms lie in
+    // the window.
     assert_eq!(totals.accounting.ok, 200);
     assert_eq!(totals.outside.ok, 50);
     assert_eq!(calls, 250);
@@ -173,8 +174,8 @@ fn every_failed_request_is_accounted_for() {
     assert_eq!(report.details[&ErrorKind::Mismatch], "mock");
 }
 
-/// A server that stops for half a second at 1,000 requests/s. Four callers see four slow requests; the five hundred
-/// that were due meanwhile are in the response time, and none is lost.
+/// A server that stops for half a second at 1,000 requests/s. Four callers see four slow requests;
+/// the five hundred requests that were due meanwhile show in the response times, and none is lost.
 #[test]
 fn requests_due_while_the_server_stands_still_are_in_the_response_times() {
     let window = Window {

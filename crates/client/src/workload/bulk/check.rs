@@ -39,10 +39,7 @@ impl Check {
     /// A failure of kind `mismatch` for a wrong byte or one too many.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         if self.received + bytes.len() as u64 > self.expected {
-            let detail = format!(
-                "more bytes came than the {} that were asked for",
-                self.expected
-            );
+            let detail = format!("received more than the {} bytes requested", self.expected);
             return Err(Failure::lost(ErrorKind::Mismatch, detail));
         }
         if let Some(pattern) = &self.pattern {
@@ -65,7 +62,7 @@ impl Check {
             return Ok(());
         }
         let detail = format!(
-            "{} bytes came where {} were asked for",
+            "received {} bytes instead of {}",
             self.received, self.expected
         );
         Err(Failure::lost(ErrorKind::Mismatch, detail))
@@ -82,9 +79,7 @@ impl Check {
             (Some(byte), Some(right)) => {
                 format!("byte {offset} of the stream is {byte:#04x} instead of {right:#04x}")
             }
-            _ => format!(
-                "byte {offset} of the stream belongs to a message that is longer than was asked for"
-            ),
+            _ => format!("byte {offset} of the stream belongs to a message longer than requested"),
         };
         Failure::lost(ErrorKind::Mismatch, detail)
     }
@@ -139,9 +134,15 @@ mod tests {
                 .finish()
                 .unwrap_err()
                 .detail
-                .contains("2 bytes came where 3")
+                .contains("received 2 bytes instead of 3")
         );
-        assert!(check.take(b"??").unwrap_err().detail.contains("more bytes"));
+        assert!(
+            check
+                .take(b"??")
+                .unwrap_err()
+                .detail
+                .contains("more than the 3")
+        );
         check.take(b"?").unwrap();
         check.finish().unwrap();
     }

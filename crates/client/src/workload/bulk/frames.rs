@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ahead_is_bounded() {
+    fn requests_ahead_are_bounded() {
         let without_a_window = |chunk| ahead(chunk, 0);
         assert_eq!(
             [1, 1 << 12, 1 << 18, 1 << 30].map(without_a_window),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ahead_fills_the_window_twice() {
+    fn requests_ahead_fill_the_window_twice() {
         let of_256_kib = |window| ahead(256 << 10, window);
         assert_eq!([1 << 16, 2 << 20, 64 << 20].map(of_256_kib), [16, 16, 512]);
     }

@@ -189,7 +189,7 @@ impl Calls {
             DataReceived::decode(message.get(PREFIX..).unwrap_or_default()).map_err(|error| {
                 Failure::request(
                     ErrorKind::Protocol,
-                    format!("the answer is no message: {error}"),
+                    format!("the answer is not a valid message: {error}"),
                 )
             })?;
         if (received.total_bytes, received.chunks) == (bytes, cut.messages()) {

@@ -92,7 +92,7 @@ impl Messages {
             Some(expected) => {
                 format!("a message of {length} bytes where {expected} were asked for")
             }
-            None => format!("a message of {length} bytes where none was asked for any more"),
+            None => format!("an unrequested message of {length} bytes"),
         };
         Err(Failure::request(ErrorKind::Mismatch, detail))
     }
@@ -113,7 +113,7 @@ fn data_length(head: &[u8]) -> Result<Option<usize>, Failure> {
     };
     let [compressed, length @ ..] = *prefix;
     if compressed != 0 {
-        return Err(wrong("has a compressed message, which nobody asked for"));
+        return Err(wrong("has a compressed message"));
     }
     let message = u32::from_be_bytes(length) as usize;
     let varint = match field {
@@ -121,7 +121,7 @@ fn data_length(head: &[u8]) -> Result<Option<usize>, Failure> {
         _ if message == 0 => return Ok(Some(0)),
         [] => return Ok(None),
         [KEY, varint @ ..] => varint,
-        _ => return Err(wrong("has a message that is no DataResponse")),
+        _ => return Err(wrong("has a message that is not a DataResponse")),
     };
     if varint.last().is_none_or(|last| last & 0x80 != 0) {
         let endless = varint.len() == LONGEST_VARINT;
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_what_prost_makes_of_them() {
+    fn messages_are_encoded_as_prost_does() {
         for length in [1, 127, 128, 16_383, 16_384, 3_000_000] {
             let data = vec![b'x'; length];
             let own = message(&data);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_between_frames_change_nothing() {
+    fn frame_boundaries_within_messages_do_not_matter() {
         let pattern = Bytes::from(vec![b'x'; 300]);
         let stream = [
             message(&pattern),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn invalid_messages_are_rejected() {
         let fed = |bytes: &[u8]| {
             let mut messages = Messages::new(Cut::new(3, 3), Check::new(3, None));
             messages
@@ -196,12 +196,12 @@ mod tests {
         };
         let cases: [(&[u8], &str); 7] = [
             (b"\x01\0\0\0\x05\x0a\x03abc", "compressed"),
-            (b"\0\0\0\0\x05\x12\x03abc", "no DataResponse"),
+            (b"\0\0\0\0\x05\x12\x03abc", "not a DataResponse"),
             (b"\0\0\0\0\x07\x0a\x03abc\x10\x01", "more in it"),
             (b"\0\0\0\0\x07\x0a\xff\xff\xff\xff\xff", "endless"),
             (b"\0\0\0\0\x05\x0a\x03ab", "within a message"),
             (b"\0\0\0", "within a message"),
-            (b"", "0 bytes came where 3"),
+            (b"", "received 0 bytes instead of 3"),
         ];
         for (bytes, says) in cases {
             assert!(fed(bytes).detail.contains(says), "{says}: {}", fed(bytes));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_as_long_as_they_were_asked_for() {
+    fn messages_of_unexpected_length_are_rejected() {
         let fed = |lengths: &[usize]| {
             // Messages of 3, 3 and 1 bytes.
             let mut messages = Messages::new(Cut::new(7, 3), Check::new(7, None));
@@ -222,10 +222,7 @@ mod tests {
             (&[7], "a message of 7 bytes where 3 were asked for"),
             (&[3, 1], "a message of 1 bytes where 3 were asked for"),
             (&[3, 3, 3], "a message of 3 bytes where 1 were asked for"),
-            (
-                &[3, 3, 1, 1],
-                "a message of 1 bytes where none was asked for any more",
-            ),
+            (&[3, 3, 1, 1], "an unrequested message of 1 bytes"),
         ];
         for (lengths, says) in cases {
             let failure = fed(lengths).unwrap_err();

@@ -77,7 +77,7 @@ impl Replies {
     /// Begins a reply of `length` bytes; `input` follows its header.
     fn begin(&mut self, length: usize, input: &[u8]) -> Result<(), Wrong> {
         let Some(expected) = self.cut.length(self.begun) else {
-            let detail = "a reply came that nobody asked for";
+            let detail = "an unrequested reply";
             return Err(Wrong::Failure(Failure::lost(ErrorKind::Protocol, detail)));
         };
         if length != expected {
@@ -109,7 +109,7 @@ mod tests {
     const RIGHT: &[u8] = b"\0\0\0\x05abcde\0\0\0\x05abcde\0\0\0\x02ab";
 
     #[test]
-    fn cuts_between_reads_change_nothing() {
+    fn read_boundaries_within_replies_do_not_matter() {
         for step in 1..=RIGHT.len() {
             let mut replies = replies();
             let mut whole = 0;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_replies_are_told_apart() {
+    fn wrong_bytes_and_wrong_lengths_are_distinguished() {
         let feed = |bytes: &[u8]| replies().feed(bytes);
         let kind = |bytes: &[u8]| match feed(bytes) {
             Err(Wrong::Failure(failure)) => Some(failure.kind),
