@@ -7,8 +7,11 @@ use netping_measure::bulk::Direction;
 use netping_protocol::target::{Scheme, Target};
 use netping_results::{bulk::BulkSettings, format};
 
-use super::{ByteRange, OutputArgs, PlanError, SecureArgs, UsageError, request::positive};
-use crate::workload::bulk::{BulkPlan, is_carried};
+use super::{ByteRange, OutputArgs, SecureArgs, request::positive};
+use crate::{
+    error::{PlanError, UsageError},
+    workload::bulk::{BulkPlan, is_carried},
+};
 
 /// Flags of `netping bulk`.
 #[derive(Debug, Clone, Args)]

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use netping_results::compare::Gate;
 
-use super::{UsageError, paths::apart};
+use super::paths::apart;
+use crate::error::UsageError;
 
 /// Flags of `netping compare`.
 #[derive(Debug, Clone, Args)]

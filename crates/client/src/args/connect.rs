@@ -7,12 +7,13 @@ use netping_protocol::target::Target;
 use url::Host;
 
 use super::{
-    OutputArgs, PlanError, UsageError,
+    OutputArgs,
     range::count,
     request::{RequestArgs, warmup},
 };
 use crate::{
     cores,
+    error::{PlanError, UsageError},
     plan::{Extent, Plan, Warmup},
 };
 

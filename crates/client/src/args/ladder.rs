@@ -5,9 +5,10 @@ use std::time::Duration;
 use clap::Args;
 use netping_protocol::target::{Scheme, Target};
 
-use super::{OutputArgs, PlanError, Range, SecureArgs, UsageError};
+use super::{OutputArgs, Range, SecureArgs};
 use crate::{
     cores,
+    error::{PlanError, UsageError},
     plan::{Extent, Plan, Warmup},
     probe::metrics::ServerSource,
     transport::Kind,

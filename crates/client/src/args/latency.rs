@@ -7,11 +7,14 @@ use humantime::parse_duration;
 use netping_protocol::target::Target;
 
 use super::{
-    OutputArgs, PlanError, TrialArgs,
+    OutputArgs, TrialArgs,
     range::count,
     request::{RequestArgs, positive, warmup},
 };
-use crate::plan::{Extent, Plan, Warmup};
+use crate::{
+    error::PlanError,
+    plan::{Extent, Plan, Warmup},
+};
 
 /// Flags of `netping latency`.
 #[derive(Debug, Clone, Args)]

@@ -5,13 +5,11 @@ use std::{num::NonZeroUsize, time::Duration};
 use clap::{Args, ValueEnum};
 use humantime::format_duration;
 
-use super::{
-    UsageError,
-    request::{positive, warmup},
-};
+use super::request::{positive, warmup};
 use crate::{
     cores,
     engine::arrival::Arrival,
+    error::UsageError,
     plan::{Extent, Plan, Warmup},
     transport::Kind,
 };

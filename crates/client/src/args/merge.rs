@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{JsonTo, UsageError, compare::once_from_stdin, paths::apart};
+use super::{JsonTo, compare::once_from_stdin, paths::apart};
+use crate::error::UsageError;
 
 /// Flags of `netping merge`.
 #[derive(Debug, Clone, Args)]

@@ -36,26 +36,6 @@ pub use throughput::ThroughputArgs;
 use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
-use netping_protocol::{psk::KeyError, tls::TlsError};
-
-/// A mistake in the command line that only shows when its parts are put together.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct UsageError(pub String);
-
-/// Why the flags make no plan.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanError {
-    /// They do not go together.
-    #[error(transparent)]
-    Usage(#[from] UsageError),
-    /// A certificate or its key is of no use.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// A pre-shared key is of no use.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-}
 
 /// Measures what a small request costs over TCP, gRPC and QUIC
 #[derive(Debug, Parser)]

@@ -11,8 +11,8 @@ use netping_protocol::target::Target;
 use netping_results::condition::{Answer, Condition};
 use url::Url;
 
-use super::{ExportArgs, UsageError, paths::apart};
-use crate::probe::metrics::ServerSource;
+use super::{ExportArgs, paths::apart};
+use crate::{error::UsageError, probe::metrics::ServerSource};
 
 /// How often to measure.
 #[derive(Debug, Clone, Args)]

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::UsageError;
+use crate::error::UsageError;
 
 /// Sees that each of the files `written`, given with their flags, is none of the others and none that is `read`.
 ///

@@ -11,12 +11,16 @@ use clap::Args;
 use netping_protocol::target::Target;
 
 use super::{
-    OutputArgs, PlanError, Range, TrialArgs, UsageError,
+    OutputArgs, Range, TrialArgs,
     load::{LoadArgs, OPEN_LOOP_CALLERS},
     request::RequestArgs,
 };
 use crate::{
-    engine::arrival::Arrival, plan::Plan, probe::metrics::ServerSource, transport::ReplyLength,
+    engine::arrival::Arrival,
+    error::{PlanError, UsageError},
+    plan::Plan,
+    probe::metrics::ServerSource,
+    transport::ReplyLength,
 };
 
 /// Flags of `netping proxy`.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{ExportArgs, UsageError, paths::apart};
+use super::{ExportArgs, paths::apart};
+use crate::error::UsageError;
 
 /// Flags of `netping report`.
 #[derive(Debug, Clone, Args)]

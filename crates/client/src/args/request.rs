@@ -12,8 +12,9 @@ use netping_protocol::{
     tls::ALPN_H2,
 };
 
-use super::{OutputArgs, PlanError, UsageError, secure::SecureArgs};
+use super::{OutputArgs, secure::SecureArgs};
 use crate::{
+    error::{PlanError, UsageError},
     plan::{Plan, Trust, Warmup},
     transport::Kind,
 };

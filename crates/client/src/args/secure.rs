@@ -13,8 +13,10 @@ use netping_protocol::{
     tls::{self, ALPN_H2, ALPN_HTTP1, ALPN_NETPING, CipherSuite, ClientOptions},
 };
 
-use super::{PlanError, UsageError};
-use crate::plan::{Trust, credentials};
+use crate::{
+    error::{PlanError, UsageError},
+    plan::{Trust, credentials},
+};
 
 /// What the client trusts, and what it shows.
 #[derive(Debug, Clone, Args)]

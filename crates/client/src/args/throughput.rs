@@ -7,13 +7,14 @@ use netping_protocol::target::Target;
 use netping_results::condition::Condition;
 
 use super::{
-    OutputArgs, PlanError, Range, TrialArgs, UsageError,
+    OutputArgs, Range, TrialArgs,
     load::{LoadArgs, OPEN_LOOP_CALLERS},
     range::count,
     request::RequestArgs,
 };
 use crate::{
     engine::arrival::Arrival,
+    error::{PlanError, UsageError},
     plan::{Extent, Plan},
     transport::Kind,
 };

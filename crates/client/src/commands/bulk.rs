@@ -13,12 +13,12 @@ use netping_results::{
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::Failed;
 use crate::{
     args::BulkArgs,
     environment,
+    error::{Failed, Verdict},
     run::{
-        Session, Verdict,
+        Session,
         trials::{shown, shuffled},
     },
     workload::bulk::{Benches, BulkPlan, Outcome},

@@ -11,14 +11,13 @@ use std::{
 use anyhow::Context;
 use netping_protocol::{pki::PkiError, target::port};
 
-use super::Failed;
 use crate::{
-    args::{CertsArgs, UsageError},
+    args::CertsArgs,
+    error::{Failed, UsageError, Verdict},
     plan::credentials::{
         CA, CLIENT_CERT, CLIENT_KEY, SERVER_CERT, SERVER_KEY, SHARED_KEY, certificates,
         refuse_existing, shared_key, write,
     },
-    run::Verdict,
 };
 
 /// Runs the command.
@@ -52,7 +51,7 @@ pub fn run(args: &CertsArgs) -> Result<Verdict, Failed> {
         .collect();
     // The files are there, whether anybody reads about them or not.
     let _ = writeln!(io::stdout(), "{}\n\n{guide}", written.join("\n"));
-    Ok(Verdict::Fine)
+    Ok(Verdict::Success)
 }
 
 fn failed(error: PkiError) -> Failed {

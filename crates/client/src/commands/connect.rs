@@ -7,10 +7,10 @@ use netping_results::{
     run::Step,
 };
 
-use super::Failed;
 use crate::{
     args::ConnectArgs,
-    run::{Session, Verdict},
+    error::{Failed, Verdict},
+    run::Session,
 };
 
 const COLUMNS: [Column; 8] = [

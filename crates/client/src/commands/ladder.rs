@@ -13,13 +13,12 @@ use netping_results::{
     run::Step,
 };
 
-use super::Failed;
 use crate::{
     args::{LadderArgs, SecureArgs},
-    error::StartError,
+    error::{Failed, StartError, Verdict},
     plan::{Plan, credentials},
     probe::process::ServerProcess,
-    run::{Session, Verdict},
+    run::Session,
 };
 
 /// Where the page with charts goes unless it is said.

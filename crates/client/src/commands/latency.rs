@@ -13,11 +13,11 @@ use netping_results::{
     run::Step,
 };
 
-use super::Failed;
 use crate::{
-    args::{LatencyArgs, Repeat, UsageError},
+    args::{LatencyArgs, Repeat},
     clock, engine,
-    run::{Session, Verdict, trials},
+    error::{Failed, UsageError, Verdict},
+    run::{Session, trials},
 };
 
 /// The quantiles that the table shows, in per cent, and how easily each is done without.

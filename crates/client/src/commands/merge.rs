@@ -10,10 +10,10 @@ use netping_results::{
     run::{Run, Step},
 };
 
-use super::Failed;
 use crate::{
     args::{JsonTo, MergeArgs},
-    run::{Verdict, command_line, tool, verdict},
+    error::{Failed, Verdict},
+    run::{command_line, tool, verdict},
 };
 
 const COLUMNS: [Column; 8] = [
@@ -46,7 +46,7 @@ pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
     };
     if let Err(error) = saved {
         eprintln!("error: {error:#}");
-        return Ok(Verdict::Failed);
+        return Ok(Verdict::Failure);
     }
     // The file is there, whether anybody reads about it or not.
     let text = describe(&merged);
@@ -54,7 +54,7 @@ pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
         JsonTo::Stdout => writeln!(io::stderr(), "{text}"),
         JsonTo::File(_) => writeln!(io::stdout(), "{text}"),
     };
-    Ok(Verdict::Fine)
+    Ok(Verdict::Success)
 }
 
 fn print_json(run: &Run) -> anyhow::Result<()> {

@@ -15,13 +15,12 @@ use netping_results::{
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::Failed;
 use crate::{
     args::ProxyArgs,
     engine::Phase,
-    error::StartError,
+    error::{Failed, StartError, Verdict},
     plan::Plan,
-    run::{Session, Verdict, trials},
+    run::{Session, trials},
 };
 
 const PATHS: [Column; 6] = [

@@ -5,8 +5,10 @@ use std::io::{self, Write};
 use netping_report::page;
 use netping_results::run::Run;
 
-use super::Failed;
-use crate::{args::ReportArgs, run::Verdict};
+use crate::{
+    args::ReportArgs,
+    error::{Failed, Verdict},
+};
 
 /// Runs the command.
 ///
@@ -32,5 +34,5 @@ pub fn run(args: &ReportArgs) -> Result<Verdict, Failed> {
     }
     // The files are there, whether anybody reads about them or not.
     let _ = writeln!(io::stdout(), "{}", written.join("\n"));
-    Ok(Verdict::Fine)
+    Ok(Verdict::Success)
 }

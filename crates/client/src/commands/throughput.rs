@@ -8,14 +8,13 @@ use netping_results::{
     run::Step,
 };
 
-use super::Failed;
 use crate::{
     args::ThroughputArgs,
     engine::Phase,
-    error::StartError,
+    error::{Failed, StartError, Verdict},
     plan::Plan,
     run::{
-        Session, Verdict,
+        Session,
         search::{self, Measured, Search},
         trials,
     },
@@ -149,8 +148,8 @@ fn find(
         let plan = args.at_rate(plan, rate);
         session.explore(&plan, |step| {
             let whole = step.status == Status::Complete;
-            kept =
-                Some(search::is_kept(step, condition, args.output.max_error_rate)).filter(|_| whole);
+            kept = Some(search::is_kept(step, condition, args.output.max_error_rate))
+                .filter(|_| whole);
             let Summary {
                 rate, precision, ..
             } = &step.summary;

@@ -30,10 +30,9 @@ use netping_results::{
 use crate::{
     args::{JsonTo, OutputArgs},
     clock,
-    commands::Failed,
     engine::{self, arrival::Arrival},
     environment,
-    error::StartError,
+    error::{Failed, StartError, Verdict},
     interrupt::Interrupt,
     plan::{Extent, Plan, Warmup},
     probe::metrics::{Probe, ServerSource},
@@ -42,17 +41,6 @@ use crate::{
         push::{Push, Watchers},
     },
 };
-
-/// How an invocation went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// All was measured, and no more requests failed than allowed.
-    Fine,
-    /// Too many requests failed, or the results could not be saved.
-    Failed,
-    /// The user ended it.
-    Interrupted,
-}
 
 /// One invocation that measures.
 #[derive(Debug)]
@@ -406,9 +394,9 @@ impl Session {
         }
         match self {
             Self { interrupt, .. } if interrupt.is_set() => Verdict::Interrupted,
-            Self { failed: true, .. } | Self { unsaved: true, .. } => Verdict::Failed,
-            Self { unshown, .. } if unshown.get() => Verdict::Failed,
-            _ => Verdict::Fine,
+            Self { failed: true, .. } | Self { unsaved: true, .. } => Verdict::Failure,
+            Self { unshown, .. } if unshown.get() => Verdict::Failure,
+            _ => Verdict::Success,
         }
     }
 

@@ -14,7 +14,12 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
-use crate::{args::TrialArgs, commands::Failed, error::StartError, plan::Plan, run::Session};
+use crate::{
+    args::TrialArgs,
+    error::{Failed, StartError},
+    plan::Plan,
+    run::Session,
+};
 
 const COLUMNS: [Column; 8] = [
     Column::text("target", 0),
