@@ -7,7 +7,7 @@ use netping_protocol::target::Target;
 use url::Host;
 
 use super::{
-    OutputArgs,
+    output::OutputArgs,
     range::count,
     request::{RequestArgs, warmup},
 };
@@ -22,28 +22,24 @@ use crate::{
 pub struct ConnectArgs {
     /// Servers, such as tcp+tls://HOST:8004, quic://HOST:8006 or https://HOST/PATH
     #[arg(required = true, value_name = "URL")]
-    pub targets: Vec<Target>,
+    targets: Vec<Target>,
     /// Connections to open, one for each sample
     #[arg(short = 'n', long, default_value = "10000", value_parser = count, value_name = "N")]
     samples: NonZeroU64,
     /// Callers, each with one connection at a time
     #[arg(short = 'c', long, default_value = "1", value_name = "N")]
     callers: u32,
-    /// Connections before that do not count, for this long
+    /// Time before the measurement, in which connections do not count
     #[arg(long, default_value = "200ms", value_parser = warmup, value_name = "TIME|auto")]
     warmup: Warmup,
     #[command(flatten)]
     request: RequestArgs,
-    /// Where results go.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl ConnectArgs {
-    /// The measurement of each target.
-    ///
-    /// # Errors
-    /// [`PlanError`].
+    /// Returns a plan for each target.
     pub fn plans(&self) -> Result<Vec<Plan>, PlanError> {
         self.request.check(&self.targets)?;
         self.targets
@@ -54,7 +50,7 @@ impl ConnectArgs {
 
     fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
         if self.callers == 0 {
-            return Err(UsageError("-c 0 opens nothing; use 1 or more".to_owned()).into());
+            return Err(UsageError("-c 0 opens no connection; use 1 or more".to_owned()).into());
         }
         let callers = self.callers as usize;
         Ok(Plan {
@@ -65,7 +61,7 @@ impl ConnectArgs {
             warmup: self.warmup,
             extent: Extent::Requests(self.samples.get()),
             requests_per_connection: Some(NonZeroU64::MIN),
-            ..self.request.plan(target, &self.output)?
+            ..self.request.plan(target)?
         })
     }
 }

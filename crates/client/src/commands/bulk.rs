@@ -1,4 +1,4 @@
-//! `netping bulk`: how fast many bytes go one way, and which settings matter.
+//! `netping bulk`: the throughput of bulk streams, and the settings that matter for it.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,14 @@ use crate::{
     environment,
     error::{Failed, Verdict},
     run::{
-        Session,
-        trials::{shown, shuffled},
+        self, Runner,
+        trials::{Trials, shown, shuffled},
     },
+    transport::Failure,
     workload::bulk::{Benches, BulkPlan, Outcome},
 };
 
-/// What may differ between combinations: its title, and its value for people.
+/// A setting that may differ between combinations: its column, and its value as text.
 type Setting = (Column, fn(&BulkStep) -> String);
 
 const SETTINGS: [Setting; 5] = [
@@ -56,82 +57,78 @@ const RESULTS: [Column; 8] = [
 
 const COMPARED: [Column; 2] = [Column::number("to first", 0), Column::text("shown", 0)];
 
-/// Runs the command.
-///
-/// # Errors
-/// [`Failed`].
 pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
     let plans = args.plans()?;
-    let mut session = Session::begin(&args.output)?;
-    let mut benches = match Benches::open(&plans, session.interrupt()) {
-        Ok(benches) => benches,
-        Err(error) => return Err(session.abandon(error)),
-    };
-    let mut steps: Vec<BulkStep> = plans
-        .iter()
-        .enumerate()
-        .map(|(at, plan)| step(plan, &benches, at))
-        .collect();
+    run::run(args.options()?, |runner| {
+        let mut benches = Benches::open(&plans, &runner.interrupt)?;
+        let steps = measure(runner, args.trials(), &plans, &mut benches);
+        runner.say(&table(&steps));
+        for (at, step) in steps.iter().enumerate() {
+            if let Some(note) = benches.server_note(at) {
+                runner.remark(&format!(
+                    "  {}: server CPU time unknown: {note}",
+                    step.target
+                ));
+            }
+        }
+        runner.judge_bulk();
+        Ok(())
+    })
+}
+
+/// Measures each combination once per round, in random order, until the end or an interrupt.
+fn measure(
+    runner: &mut Runner,
+    rounds: Trials,
+    plans: &[BulkPlan],
+    benches: &mut Benches,
+) -> Vec<BulkStep> {
     let shared: Vec<bool> = plans
         .iter()
         .map(|plan| environment::is_own(&plan.target))
         .collect();
-    // The user may end it before every combination had its run.
+    let plans = plans.iter().enumerate();
+    let mut steps: Vec<BulkStep> = plans.map(|(at, plan)| step(plan, benches, at)).collect();
+    // An interrupt may leave combinations without a run.
     for (step, shared) in steps.iter_mut().zip(&shared) {
         step.settle(*shared);
     }
-    session.keep_bulk(&steps);
-    let mut random = ChaCha8Rng::seed_from_u64(args.order_seed);
-    'rounds: for round in 1..=args.runs {
-        session.begin_trial(round, args.order_seed);
-        for at in shuffled(plans.len(), &mut random) {
-            if session.is_interrupted() {
-                break 'rounds;
+    runner.keep_bulk(&steps);
+    let mut random = ChaCha8Rng::seed_from_u64(rounds.order_seed);
+    for round in 1..=rounds.count {
+        runner.begin_trial(round, rounds.order_seed);
+        for at in shuffled(steps.len(), &mut random) {
+            if runner.is_interrupted() {
+                return steps;
             }
-            session.show_progress(&format!(
-                "run {round} of {}  {}",
-                args.runs,
-                name(&steps[at])
-            ));
-            let outcome = benches.run(at);
-            session.hide_progress();
             let step = &mut steps[at];
+            let progress = format!("run {round} of {}  {}", rounds.count, name(step));
+            runner.console.bar.begin(&progress);
+            let outcome = benches.run(at);
+            runner.console.bar.end();
             match outcome {
                 Outcome::Done(run) => step.runs.push(run),
-                Outcome::Failed(failure) => {
-                    let count = step.errors.entry(failure.kind).or_insert(0);
+                Outcome::Failed(Failure { kind, detail, .. }) => {
+                    let count = step.errors.entry(kind).or_insert(0);
                     *count += 1;
                     if *count == 1 {
                         let name = name(step);
-                        session.remark(&format!(
-                            "  {name}: a run failed: {} ({})",
-                            failure.kind, failure.detail
-                        ));
+                        runner.remark(&format!("  {name}: a run failed: {kind} ({detail})"));
                     }
                 }
-                Outcome::Interrupted => break 'rounds,
+                Outcome::Interrupted => return steps,
             }
-            if round == args.runs {
+            if round == rounds.count {
                 step.status = Status::Complete;
             }
             step.settle(shared[at]);
-            session.keep_bulk(&steps);
+            runner.keep_bulk(&steps);
         }
     }
-    session.say(&table(&steps));
-    for (at, step) in steps.iter().enumerate() {
-        if let Some(note) = benches.server_note(at) {
-            session.remark(&format!(
-                "  {}: no CPU time of the server: {note}",
-                step.target
-            ));
-        }
-    }
-    session.judge_bulk();
-    Ok(session.finish())
+    steps
 }
 
-/// A measurement of which no run has been made.
+/// Returns a measurement without a run.
 fn step(plan: &BulkPlan, benches: &Benches, at: usize) -> BulkStep {
     BulkStep {
         target: plan.target.to_string(),
@@ -166,7 +163,7 @@ fn optional_bytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "default".to_owned(), format::bytes)
 }
 
-/// What is the same for all, the table of what is not, and what each setting comes to by itself.
+/// Returns the settings that all share, a table of the others, and the mean for each value of a setting.
 fn table(steps: &[BulkStep]) -> String {
     let differs =
         |value: fn(&BulkStep) -> String| steps.iter().any(|step| value(step) != value(&steps[0]));
@@ -234,7 +231,7 @@ fn results(step: &BulkStep) -> Vec<String> {
     ]
 }
 
-/// The difference to the first combination, one of `comparisons`.
+/// Returns the difference to the first combination, one of `comparisons`.
 fn comparison(first: &BulkStep, step: &BulkStep, comparisons: usize) -> [String; 2] {
     if std::ptr::eq(first, step) {
         return Default::default();
@@ -252,8 +249,8 @@ fn rates(step: &BulkStep) -> Vec<f64> {
     step.runs.iter().map(|run| run.gib_per_second).collect()
 }
 
-/// What each value of one setting comes to over all others: the mean of the combinations' means, so that none weighs less
-/// for its failed runs. Without a run of each there is none that could be compared.
+/// Returns the rate for each value of one setting over all other settings: the mean of the combinations' means, so that
+/// failed runs change no weight. A value with a combination without runs has no comparable mean.
 fn alone((column, value): &Setting, steps: &[BulkStep]) -> String {
     let mut values: Vec<(String, Vec<Option<f64>>)> = Vec::new();
     for step in steps {
@@ -321,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn combinations_weigh_the_same_whatever_failed_of_them() {
+    fn failed_runs_do_not_change_a_combinations_weight() {
         let chunk = &SETTINGS[2];
         let steps = [
             combination(1024, 4096, &[1.0, 1.0, 1.0]),

@@ -34,10 +34,6 @@ const COLUMNS: [Column; 7] = [
     Column::text("shown", 0),
 ];
 
-/// Runs the command.
-///
-/// # Errors
-/// [`Failed`].
 pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
     let mut runs = Vec::new();
     for file in args.files()? {

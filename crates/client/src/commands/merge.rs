@@ -11,9 +11,13 @@ use netping_results::{
 };
 
 use crate::{
-    args::{JsonTo, MergeArgs},
+    args::MergeArgs,
     error::{Failed, Verdict},
-    run::{command_line, tool, verdict},
+    run::{
+        options::JsonTo,
+        store::{command_line, tool},
+        validity,
+    },
 };
 
 const COLUMNS: [Column; 8] = [
@@ -27,10 +31,6 @@ const COLUMNS: [Column; 8] = [
     Column::number("failed", 0),
 ];
 
-/// Runs the command.
-///
-/// # Errors
-/// [`Failed`].
 pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
     let mut clients = Vec::new();
     for file in args.files()? {
@@ -48,7 +48,7 @@ pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
         eprintln!("error: {error:#}");
         return Ok(Verdict::Failure);
     }
-    // The file is there, whether anybody reads about it or not.
+    // The file is written even if nobody reads this.
     let text = describe(&merged);
     let _ = match args.json {
         JsonTo::Stdout => writeln!(io::stderr(), "{text}"),
@@ -64,7 +64,7 @@ fn print_json(run: &Run) -> anyhow::Result<()> {
         .context("cannot write the results to standard output")
 }
 
-/// The clients, what each contributed, and the sum.
+/// Returns the contribution of each client, and the sum.
 fn describe(run: &Run) -> String {
     let mut lines = Vec::new();
     for part in &run.parts {
@@ -84,7 +84,7 @@ fn describe(run: &Run) -> String {
         ));
     }
     lines.push(Table::whole(&COLUMNS, &rows));
-    lines.push(verdict::text(&run.steps, &run.bulk));
+    lines.push(validity::describe(&run.steps, &run.bulk));
     lines.join("\n")
 }
 
