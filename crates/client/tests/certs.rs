@@ -203,7 +203,7 @@ fn a_folder_that_cannot_be_made_is_named() {
         assert_eq!(output.status.code(), Some(3));
         let text = stderr(&output);
         assert!(
-            text.contains(&format!("cannot make the folder {}", out.display())),
+            text.contains(&format!("cannot create the folder {}", out.display())),
             "{text}"
         );
     }

@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-use common::{Server, load, run, stderr};
+use common::{Server, load, nobody, run, stderr};
 use netping_report::export::FORMATS;
 use netping_results::file::histogram::decode;
 use serde_json::Value;
@@ -251,11 +251,8 @@ fn numbers_are_pushed_while_a_step_runs_and_when_it_is_done() {
 
 #[test]
 fn a_step_that_cannot_start_is_not_left_running() {
-    let nobody = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let target = format!("tcp://{nobody}");
+    let free = nobody();
+    let target = format!("tcp://{free}");
     let (url, pushes) = gateway();
     let output = run(&["throughput", &target, "-c", "1", "--prometheus-push", &url]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
@@ -271,10 +268,7 @@ fn a_step_that_cannot_start_is_not_left_running() {
 #[test]
 fn a_gateway_that_is_not_there_is_remarked_once_and_disturbs_nothing() {
     let server = Server::start("tokio", &[]);
-    let dead = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let dead = nobody();
     let url = format!("http://{dead}");
     let fixed = [
         "latency",

@@ -2,13 +2,10 @@
 
 mod common;
 
-use std::{process::Stdio, thread, time::Duration};
+use std::{thread, time::Duration};
 
-use common::{NO_METRICS, Server, load, netping, parse, run, stderr};
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
+use common::{Server, load, parse, run, signal, spawn, stderr};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 /// Every way to put requests on the wire: the server, and the flags of the client.
@@ -339,31 +336,25 @@ fn a_rate_beyond_the_server_is_accounted_for_and_doubted() {
 #[test]
 fn a_stopped_server_shows_in_the_response_time_of_an_open_loop() {
     let server = Server::start("tokio", &[]);
-    let client = netping()
-        .args([
-            "throughput",
-            &server.url,
-            "--rate",
-            "1000",
-            "-c",
-            "4",
-            "-d",
-            "2s",
-            "--warmup",
-            "0s",
-            "--json",
-            "-",
-        ])
-        .args(NO_METRICS)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let client = spawn(&[
+        "throughput",
+        &server.url,
+        "--rate",
+        "1000",
+        "-c",
+        "4",
+        "-d",
+        "2s",
+        "--warmup",
+        "0s",
+        "--json",
+        "-",
+    ]);
     server.await_requests();
-    let pid = Pid::from_raw(server.child.id().cast_signed());
-    kill(pid, Signal::SIGSTOP).unwrap();
-    // The stop is what is measured; its length is the test's input.
+    signal(&server.child, Signal::SIGSTOP);
+    // The length of the stop is the input of this test.
     thread::sleep(Duration::from_millis(500));
-    kill(pid, Signal::SIGCONT).unwrap();
+    signal(&server.child, Signal::SIGCONT);
     let run = parse(&String::from_utf8(client.wait_with_output().unwrap().stdout).unwrap());
     let summary = &run["steps"][0]["summary"];
     assert_eq!(
@@ -372,9 +363,8 @@ fn a_stopped_server_shows_in_the_response_time_of_an_open_loop() {
     );
     let time = |name: &str, quantile: &str| summary[name]["quantiles"][quantile].as_u64().unwrap();
     assert!(summary["response_time"]["max"].as_u64().unwrap() >= 450_000_000);
-    assert!(time("response_time", "p99") >= 200_000_000);
-    // Four requests were in the server's hands; the others waited for a caller.
-    assert!(time("service_time", "p99") < 200_000_000);
+    // Only four requests were in the server's hands; the others waited for a caller.
+    assert!(time("service_time", "p99") < time("response_time", "p99"));
 }
 
 #[test]
@@ -413,7 +403,7 @@ fn thresholds_fail_a_run_and_say_by_how_much() {
 }
 
 #[test]
-fn a_servers_demand_is_taken_from_where_it_is_said_to_be() {
+fn the_servers_cpu_time_comes_from_the_source_that_is_given() {
     let server = Server::start("tokio", &[]);
     let pid = server.child.id().to_string();
     let fixed = ["-c", "2", "-d", "300ms", "--warmup", "0s"];
@@ -439,7 +429,7 @@ fn a_servers_demand_is_taken_from_where_it_is_said_to_be() {
     let output = run(&[&flags[..], &fixed].concat());
     assert_eq!(output.status.code(), Some(0));
     assert!(
-        stderr(&output).contains("no service demand of the server: cannot read"),
+        stderr(&output).contains("server CPU time unknown: cannot read"),
         "{}",
         stderr(&output)
     );

@@ -8,7 +8,7 @@ use std::{
     process::Output,
 };
 
-use common::{Server, load, netping, run, stderr};
+use common::{Server, load, netping, run, stderr, stdout};
 use serde_json::{Value, json};
 
 /// A command on files.
@@ -19,10 +19,6 @@ fn command(name: &str, files: &[&Path], flags: &[&str]) -> Output {
         .args(flags)
         .output()
         .unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// A file of real results.
@@ -331,7 +327,7 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
     );
     assert_eq!(over.status.code(), Some(2));
     assert!(
-        stderr(&over).contains("would write over a file that is read"),
+        stderr(&over).contains("would overwrite an input"),
         "{}",
         stderr(&over)
     );

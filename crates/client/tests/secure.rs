@@ -10,11 +10,9 @@ use std::{
     path::PathBuf,
     process::Output,
     sync::Arc,
-    thread,
-    time::Duration,
 };
 
-use common::{NO_METRICS, Server, load, netping, stderr};
+use common::{NO_METRICS, Server, eventually, load, netping, serve, stderr};
 use netping_protocol::{
     pki::{Authority, Issued, Role, Validity},
     tls::{self, ALPN_NETPING, ClientOptions},
@@ -144,17 +142,8 @@ fn errors(server: &Server, kind: &str) -> u64 {
 }
 
 fn await_errors(server: &Server, kind: &str, count: u64) {
-    for _ in 0..2000 {
-        if errors(server, kind) >= count {
-            return;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    panic!(
-        "{}: {count} errors of kind {kind} never came, but {}",
-        server.url,
-        errors(server, kind)
-    );
+    let what = format!("{}: {count} errors of kind {kind}", server.url);
+    eventually(&what, || errors(server, kind) >= count);
 }
 
 /// The client does not get in: it says so, with its kind, and the server has served nothing.
@@ -277,8 +266,7 @@ fn keys_that_do_not_fit_or_lie_open_are_refused_at_the_start() {
     fs::set_permissions(pki.path("open.key"), fs::Permissions::from_mode(0o640)).unwrap();
     for (name, says) in [("odd", "KeyMismatch"), ("open", "chmod 600")] {
         for kind in SERVERS {
-            let output = netping()
-                .args(["serve", kind])
+            let output = serve(kind, &[])
                 .args(pki.serving(name, false))
                 .output()
                 .unwrap();
@@ -296,7 +284,7 @@ fn keys_that_do_not_fit_or_lie_open_are_refused_at_the_start() {
         assert_eq!(output.status.code(), Some(3));
         assert!(stderr(&output).contains(says), "{}", stderr(&output));
     }
-    let output = netping().args(["serve", "quic"]).output().unwrap();
+    let output = serve("quic", &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(
         stderr(&output).contains("--tls-self-signed"),
@@ -533,39 +521,21 @@ fn no_log_has_a_key_in_it() {
         ("tokio", &shared[..], &shared[..]),
     ] {
         let log = pki.path("log");
-        let mut child = netping()
-            .args([
-                "serve",
-                "--die-with-parent",
-                kind,
-                "--listen",
-                "127.0.0.1:0",
-                "--metrics",
-                "off",
-            ])
+        let mut command = serve(kind, &[]);
+        command
             .args(serving)
             .env("RUST_LOG", "trace")
-            .stderr(fs::File::create(&log).unwrap())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut url = String::new();
-        std::io::BufRead::read_line(
-            &mut std::io::BufReader::new(child.stdout.take().unwrap()),
-            &mut url,
-        )
-        .unwrap();
-        let url = url.trim().strip_prefix("listening ").unwrap();
+            .stderr(fs::File::create(&log).unwrap());
+        let server = Server::spawn(&mut command);
         let output = netping()
-            .args(["latency", url, "--samples", "5", "--warmup", "0s"])
+            .args(["latency", &server.url, "--samples", "5", "--warmup", "0s"])
             .args(NO_METRICS)
             .args(trusting)
             .env("RUST_LOG", "trace")
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(server);
         let text = fs::read_to_string(&log).unwrap() + &stderr(&output);
         for secret in [
             line,

@@ -106,7 +106,7 @@ impl Site {
     }
 }
 
-/// What a server sends, and whether it then waits for another request.
+/// A reply of a server, after which it may wait for another request.
 pub struct Reply {
     text: String,
     goes_on: bool,
