@@ -123,3 +123,24 @@ pub struct ServerFlags {
     )]
     pub flags: Vec<OsString>,
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    #[test]
+    fn the_flags_of_all_commands_are_consistent_and_have_help() {
+        let mut cli = Cli::command();
+        cli.clone().debug_assert();
+        for command in cli.get_subcommands_mut() {
+            command.build();
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for arg in command.get_arguments() {
+                let (command, flag) = (command.get_name(), arg.get_id());
+                assert!(arg.get_help().is_some(), "{command} {flag}");
+            }
+        }
+    }
+}

@@ -140,7 +140,38 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_valid_range_or_an_error(text in "[0-9kMGiBx+.,-]{0,20}") {
+            for values in [text.parse().map(|range: Range| range.0), text.parse().map(|range: ByteRange| range.0)] {
+                let Ok(values) = values else { continue };
+                prop_assert!(!values.is_empty() && values.len() <= MOST_VALUES);
+                prop_assert!(values.iter().all(|&value| value > 0));
+            }
+        }
+
+        #[test]
+        fn a_span_rises_from_its_first_to_its_last_value(
+            first in 1_u64..1 << 40,
+            more in 0_u64..1 << 40,
+            factor in 2_u64..100,
+        ) {
+            let last = first + more;
+            let values = values(&format!("{first}..{last}x{factor}"));
+            prop_assert_eq!((values[0], values[values.len() - 1]), (first, last));
+            prop_assert!(values.windows(2).all(|pair| pair[0] < pair[1]));
+        }
+
+        #[test]
+        fn a_list_keeps_its_values_and_their_order(list in prop::collection::vec(1..u64::MAX, 1..20)) {
+            let text: Vec<String> = list.iter().map(ToString::to_string).collect();
+            prop_assert_eq!(values(&text.join(",")), list);
+        }
+    }
 
     fn values(text: &str) -> Vec<u64> {
         text.parse::<Range>().unwrap().0
