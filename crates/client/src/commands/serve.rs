@@ -1,5 +1,5 @@
-//! `netping serve`: a server from the client's binary. The ladder climbs servers started this way, so that client and
-//! server are processes of their own, as they are in earnest.
+//! `netping serve`: a server from the client's binary. The ladder starts its servers this way, so that client and server
+//! are separate processes, as in real use.
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -7,10 +7,10 @@ use nix::sys::{prctl, signal::Signal};
 
 use crate::args::{ServeArgs, ServerCommand, ServerFlags};
 
-/// Runs the server to its end.
+/// Runs the server until it ends.
 pub fn run(args: ServeArgs) -> ExitCode {
     if args.die_with_parent {
-        // Refused, the server would only outlive a ladder that was killed.
+        // Without it, the server would only outlive a ladder that was killed.
         let _ = prctl::set_pdeathsig(Signal::SIGTERM);
     }
     let flags =
