@@ -324,7 +324,7 @@ fn a_flipped_byte_is_a_mismatch_with_its_place() {
 }
 
 #[test]
-fn what_is_over_a_servers_limit_is_told_with_the_flag() {
+fn messages_over_a_servers_limit_name_its_flag() {
     for (kind, flag) in [
         ("threads", "--max-frame"),
         ("tokio", "--max-frame"),
@@ -360,7 +360,7 @@ fn what_is_over_a_servers_limit_is_told_with_the_flag() {
 }
 
 #[test]
-fn a_message_is_no_longer_than_its_streams_share() {
+fn messages_are_cut_to_the_share_of_their_stream() {
     for (kind, flag) in [
         ("threads", "--max-frame"),
         ("tokio", "--max-frame"),
@@ -388,7 +388,7 @@ fn a_message_is_no_longer_than_its_streams_share() {
 }
 
 #[test]
-fn a_servers_limit_of_streams_is_told_with_the_flag() {
+fn streams_over_a_servers_limit_name_its_flag() {
     let folder = tempfile::tempdir().unwrap();
     let way = ways(&folder)
         .into_iter()
@@ -432,7 +432,7 @@ fn a_servers_limit_of_streams_is_told_with_the_flag() {
 }
 
 #[test]
-fn a_server_that_says_nothing_or_too_much_fails_the_run() {
+fn silent_and_talkative_servers_fail_the_run() {
     let serve = |behave: fn(TcpStream)| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("tcp://{}", listener.local_addr().unwrap());
@@ -506,7 +506,7 @@ fn a_server_killed_in_mid_run_fails_this_run_and_the_next() {
 }
 
 #[test]
-fn ctrl_c_keeps_the_runs_that_were_made() {
+fn ctrl_c_keeps_finished_runs() {
     let server = Server::start("tokio", &[]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
@@ -533,7 +533,7 @@ fn ctrl_c_keeps_the_runs_that_were_made() {
 }
 
 #[test]
-fn wrong_usage_says_what_to_write() {
+fn usage_errors_suggest_a_correction() {
     assert_usage(&[
         ("bulk tcp://127.0.0.1:1 --size 0", "too few"),
         ("bulk tcp://127.0.0.1:1 --chunk 0KiB", "too few"),

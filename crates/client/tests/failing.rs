@@ -61,7 +61,7 @@ fn kinds(summary: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn wrong_usage_says_what_to_write() {
+fn usage_errors_suggest_a_correction() {
     assert_usage(&[
         ("throughput udp://127.0.0.1:1 -c 1", "unknown scheme 'udp'"),
         ("throughput tcp://127.0.0.1:1 -c 0", "use at least 1"),
@@ -130,7 +130,7 @@ fn wrong_usage_says_what_to_write() {
 }
 
 #[test]
-fn a_port_that_nobody_listens_on_is_named() {
+fn a_refused_connection_exits_with_3_and_names_the_port() {
     let free = nobody();
     for url in [format!("tcp://{free}"), format!("grpc://{free}")] {
         let output = run(&["latency", &url]);
@@ -155,7 +155,7 @@ fn a_port_that_nobody_listens_on_is_named() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_measuring() {
+fn unwritable_files_are_reported_before_measuring() {
     let output = run(&[
         "latency",
         "tcp://127.0.0.1:1",
@@ -171,7 +171,7 @@ fn a_file_that_cannot_be_written_is_told_before_measuring() {
 }
 
 #[test]
-fn a_result_of_before_stays_until_there_is_another() {
+fn an_earlier_result_is_kept_until_it_can_be_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let [json, csv] = ["base.json", "base.csv"].map(|name| folder.path().join(name));
     for file in [&json, &csv] {
@@ -211,7 +211,7 @@ fn a_result_of_before_stays_until_there_is_another() {
 }
 
 #[test]
-fn two_results_in_one_file_are_wrong_usage() {
+fn two_results_in_one_file_are_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let out = out.to_str().unwrap();
@@ -263,7 +263,7 @@ fn a_reply_that_belongs_to_another_request_is_a_mismatch() {
 }
 
 #[test]
-fn a_server_that_closes_or_says_nothing_is_told_apart() {
+fn closed_connections_and_silence_are_different_errors() {
     let (summary, _) = failing(&misbehaving("tcp", drop), &[]);
     assert!(
         kinds(&summary)
@@ -339,7 +339,7 @@ fn a_server_killed_in_mid_run_leaves_exact_accounts() {
 }
 
 #[test]
-fn a_target_that_is_not_there_is_told_before_another_is_measured() {
+fn a_missing_target_is_reported_before_another_is_measured() {
     let server = Server::start("tokio", &[]);
     for command in [&["throughput", "-c", "1"][..], &["latency"]] {
         let output = run(&[command, &[&server.url, "tcp://127.0.0.1:1"]].concat());
@@ -374,7 +374,7 @@ fn a_server_that_cannot_start_is_not_announced() {
 }
 
 #[test]
-fn a_server_that_speaks_otherwise_is_asked_about() {
+fn another_protocol_is_suggested_when_no_request_succeeds() {
     let server = Server::start("tokio", &[]);
     let url = server.url.replace("tcp://", "grpc://");
     let output = run(&[
@@ -396,7 +396,7 @@ fn a_server_that_speaks_otherwise_is_asked_about() {
 }
 
 #[test]
-fn results_that_cannot_be_shown_fail() {
+fn unprintable_results_exit_with_1() {
     let server = Server::start("tokio", &[]);
     let full = std::fs::OpenOptions::new()
         .write(true)
@@ -419,7 +419,7 @@ fn results_that_cannot_be_shown_fail() {
 }
 
 #[test]
-fn a_search_that_cannot_tell_says_so() {
+fn a_search_with_too_few_samples_says_so() {
     let server = Server::start("tokio", &["--delay", "50ms"]);
     // At most 80 replies/s, and so 40 in a window: too few for p99 at any rate that is kept.
     let flags = [
@@ -471,7 +471,7 @@ fn ctrl_c_keeps_whole_trials() {
 }
 
 #[test]
-fn ctrl_c_keeps_what_there_is() {
+fn ctrl_c_keeps_the_results_so_far() {
     let server = Server::start("tokio", &[]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
@@ -505,7 +505,7 @@ fn ctrl_c_keeps_what_there_is() {
 }
 
 #[test]
-fn connections_that_a_server_does_not_take_are_failures() {
+fn connections_that_a_server_rejects_are_failures() {
     let server = Server::start("tokio", &["--max-connections", "4"]);
     let output = run(&[
         "throughput",

@@ -24,7 +24,7 @@ fn throughput(url: &str, flags: &[&str]) -> Value {
 }
 
 #[test]
-fn a_number_of_requests_is_what_the_server_counts() {
+fn the_server_counts_the_requests_that_were_asked_for() {
     for (kind, flags) in WAYS {
         let server = Server::start(kind, &[]);
         let run = throughput(
@@ -38,7 +38,7 @@ fn a_number_of_requests_is_what_the_server_counts() {
 }
 
 #[test]
-fn what_counts_and_what_does_not_is_together_what_the_server_counts() {
+fn requests_inside_and_outside_the_window_add_up_to_the_servers_count() {
     for (kind, flags) in WAYS {
         let server = Server::start(kind, &[]);
         let run = throughput(
@@ -126,7 +126,7 @@ fn messages_are_answered_and_compared_field_for_field() {
 }
 
 #[test]
-fn connections_are_opened_anew_after_their_requests() {
+fn connections_are_reopened_after_their_requests() {
     for (kind, flags) in WAYS {
         let server = Server::start(kind, &[]);
         // Callers that share a connection share its number of requests too.
@@ -298,7 +298,7 @@ fn an_open_loop_sends_what_is_planned() {
 }
 
 #[test]
-fn a_rate_beyond_the_server_is_accounted_for_and_doubted() {
+fn a_rate_beyond_the_server_adds_up_and_warns() {
     let server = Server::start("tokio", &["--workers", "1", "--delay", "50ms"]);
     let output = run(&[
         "throughput",
@@ -368,7 +368,7 @@ fn a_stopped_server_shows_in_the_response_time_of_an_open_loop() {
 }
 
 #[test]
-fn thresholds_fail_a_run_and_say_by_how_much() {
+fn broken_thresholds_fail_a_run_and_say_by_how_much() {
     let server = Server::start("tokio", &[]);
     let fixed = [
         "latency",

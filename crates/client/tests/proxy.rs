@@ -257,7 +257,7 @@ fn paths_are_interleaved_and_every_request_is_accounted_for() {
 }
 
 #[test]
-fn maximum_throughput_is_sought_with_each_number_of_callers() {
+fn maximum_throughput_is_measured_with_each_number_of_callers() {
     let server = Server::start("tokio", &[]);
     let relay = Relay::start(address(&server));
     let folder = tempfile::tempdir().unwrap();
@@ -394,7 +394,7 @@ fn a_proxys_cpu_time_comes_from_the_source_that_is_given() {
 }
 
 #[test]
-fn a_proxy_without_its_backend_is_a_failure_and_doubtful() {
+fn a_proxy_without_its_backend_fails_the_run() {
     let server = Server::start("tokio", &[]);
     let relay = Relay::start(nobody());
     let folder = tempfile::tempdir().unwrap();
@@ -460,7 +460,7 @@ fn a_proxy_without_its_backend_is_a_failure_and_doubtful() {
 }
 
 #[test]
-fn a_proxy_that_is_not_there_is_named_before_anything_is_measured() {
+fn a_missing_proxy_is_named_before_anything_is_measured() {
     let server = Server::start("tokio", &[]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
@@ -489,7 +489,7 @@ fn a_proxy_that_is_not_there_is_named_before_anything_is_measured() {
 }
 
 #[test]
-fn wrong_usage_says_what_to_write() {
+fn usage_errors_suggest_a_correction() {
     assert_usage(&[
         (
             "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:2 --rate 1",
@@ -544,7 +544,7 @@ fn wrong_usage_says_what_to_write() {
 }
 
 #[test]
-fn ctrl_c_keeps_what_there_is() {
+fn ctrl_c_keeps_the_results_so_far() {
     let server = Server::start("tokio", &[]);
     let relay = Relay::start(address(&server));
     let folder = tempfile::tempdir().unwrap();

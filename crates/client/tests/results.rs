@@ -84,7 +84,7 @@ fn a_file_compared_with_itself_shows_no_difference() {
 }
 
 #[test]
-fn a_gate_fails_by_how_much_and_what_is_unlike_comes_first() {
+fn a_broken_gate_says_by_how_much_and_environment_differences_come_first() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
     let base = measured(folder.path(), "base.json", &server, &["--samples", "500"]);
     let slower = changed(&base, "slower.json", |run| {
@@ -176,7 +176,7 @@ fn steps_without_a_counterpart_are_listed() {
 }
 
 #[test]
-fn what_is_no_result_file_is_refused_with_what_to_do() {
+fn invalid_result_files_are_rejected_with_advice() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
     let good = measured(folder.path(), "good.json", &server, &["--samples", "100"]);
     let write = |name: &str, text: &str| {
@@ -223,7 +223,7 @@ fn what_is_no_result_file_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn text_of_a_file_does_not_steer_the_terminal() {
+fn text_from_files_cannot_control_the_terminal() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
     let base = measured(folder.path(), "base.json", &server, &["--samples", "100"]);
     let hostile = "\u{1b}[2J\r\nVALID\u{9b}1m";
