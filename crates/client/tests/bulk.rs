@@ -439,7 +439,7 @@ fn silent_and_talkative_servers_fail_the_run() {
         thread::spawn(move || {
             listener
                 .incoming()
-                .for_each(|stream| behave(stream.unwrap()))
+                .for_each(|stream| behave(stream.unwrap()));
         });
         url
     };

@@ -137,7 +137,7 @@ fn steps_without_a_counterpart_are_listed() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
     let base = measured(folder.path(), "base.json", &server, &["--samples", "100"]);
     let other = changed(&base, "other.json", |run| {
-        run["steps"][0]["settings"]["payload_bytes"] = json!(99)
+        run["steps"][0]["settings"]["payload_bytes"] = json!(99);
     });
     let output = command("compare", &[&base, &other], &[]);
     assert_eq!(output.status.code(), Some(1));
@@ -228,7 +228,7 @@ fn text_from_files_cannot_control_the_terminal() {
     let base = measured(folder.path(), "base.json", &server, &["--samples", "100"]);
     let hostile = "\u{1b}[2J\r\nVALID\u{9b}1m";
     let labelled = changed(&base, "labelled.json", |run| {
-        run["steps"][0]["label"] = json!(hostile)
+        run["steps"][0]["label"] = json!(hostile);
     });
     let moved = changed(&labelled, "moved.json", |run| {
         run["environment"]["kernel"] = json!(hostile);
@@ -316,7 +316,7 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
     });
     refused(&[&first, &later], "only 66 % of the shortest in common");
     let different = changed(&second, "different.json", |run| {
-        run["steps"][0]["settings"]["payload_bytes"] = json!(9)
+        run["steps"][0]["settings"]["payload_bytes"] = json!(9);
     });
     refused(&[&first, &different], "payload_bytes is 4");
     let before = fs::read(&first).unwrap();
