@@ -7,13 +7,13 @@ use super::Runner;
 impl Runner {
     /// Stores and saves the bulk streams in place of their earlier states.
     pub fn keep_bulk(&mut self, steps: &[BulkStep]) {
-        self.store.replace_bulk(steps);
+        self.store.run.bulk = steps.to_vec();
         self.save();
     }
 
     /// Fails the command if more of the runs failed than allowed, and tells how they were secured.
     pub fn judge_bulk(&mut self) {
-        let steps = &self.store.run().bulk;
+        let steps = &self.store.run.bulk;
         let mut before = None;
         for security in steps.iter().filter_map(|step| step.security.as_ref()) {
             if before != Some(security) {

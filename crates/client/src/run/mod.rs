@@ -79,7 +79,7 @@ impl Runner {
         environment::raise_open_files();
         let store = Store::create(options.json, options.exports)?;
         let console = Console::new(store.needs_stdout());
-        for warning in environment::warnings(&store.run().environment) {
+        for warning in environment::warnings(&store.run.environment) {
             console.remark(&format!("warning: {warning}"));
         }
         let push = options.push.map(Push::start).transpose();
@@ -113,7 +113,7 @@ impl Runner {
 
     /// Returns the steps so far.
     pub fn steps(&self) -> &[Step] {
-        &self.store.run().steps
+        &self.store.run.steps
     }
 
     /// Returns true once the user wants it to end.
@@ -131,7 +131,7 @@ impl Runner {
     /// Begins a trial, numbered from 1, whose order of targets is drawn with `seed`.
     pub fn begin_trial(&mut self, trial: u32, seed: u64) {
         self.trial = trial;
-        self.store.set_order_seed(seed);
+        self.store.run.order_seed = Some(seed);
     }
 
     /// Sends one request to each of several targets, so that one that is not there is found before
@@ -205,14 +205,14 @@ impl Runner {
         if let Some(trouble) = self.push.as_ref().and_then(|push| push.end_step(&step)) {
             self.remark(&trouble);
         }
-        self.store.add(step);
+        self.store.run.steps.push(step);
         self.save();
         Ok(&self.steps()[self.steps().len() - 1])
     }
 
     /// Adds the overheads of proxies and saves them.
     pub fn add_overheads(&mut self, overheads: &[Overhead]) {
-        self.store.add_overheads(overheads);
+        self.store.run.overheads.extend_from_slice(overheads);
         self.save();
     }
 
@@ -279,7 +279,7 @@ impl Runner {
     /// Completes the run, unless the user interrupted it, and decides on it.
     fn finish(mut self) -> Verdict {
         if !self.is_interrupted() {
-            self.store.complete();
+            self.store.run.status = Status::Complete;
         }
         if self.store.is_worth_saving() {
             self.save();
@@ -288,7 +288,7 @@ impl Runner {
         if self.is_interrupted() {
             self.say("interrupted: these are the results up to then");
         }
-        let run = self.store.run();
+        let run = &self.store.run;
         self.say(&validity::describe(&run.steps, &run.bulk));
         self.print();
         if self.is_interrupted() {

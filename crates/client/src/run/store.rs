@@ -6,11 +6,7 @@ use std::{
 };
 
 use netping_measure::status::Status;
-use netping_results::{
-    bulk::BulkStep,
-    overhead::Overhead,
-    run::{Run, SCHEMA_VERSION, Step, Tool},
-};
+use netping_results::run::{Run, SCHEMA_VERSION, Tool};
 
 use crate::{
     clock, environment,
@@ -20,7 +16,8 @@ use crate::{
 /// The steps of a run, and the files that hold them.
 #[derive(Debug)]
 pub struct Store {
-    run: Run,
+    /// The run as it is now.
+    pub run: Run,
     json: Option<JsonTo>,
     exports: Exports,
 }
@@ -52,40 +49,9 @@ impl Store {
         Ok(Self { run, json, exports })
     }
 
-    /// Returns the run as it is now.
-    pub fn run(&self) -> &Run {
-        &self.run
-    }
-
     /// Returns true if standard output is for the JSON.
     pub fn needs_stdout(&self) -> bool {
         self.json == Some(JsonTo::Stdout)
-    }
-
-    /// Sets the seed of the order in which targets are measured.
-    pub fn set_order_seed(&mut self, seed: u64) {
-        self.run.order_seed = Some(seed);
-    }
-
-    /// Adds a step.
-    pub fn add(&mut self, step: Step) {
-        self.run.steps.push(step);
-    }
-
-    /// Adds the overheads of proxies.
-    pub fn add_overheads(&mut self, overheads: &[Overhead]) {
-        self.run.overheads.extend_from_slice(overheads);
-    }
-
-    /// Replaces the bulk streams.
-    pub fn replace_bulk(&mut self, steps: &[BulkStep]) {
-        self.run.bulk.clear();
-        self.run.bulk.extend_from_slice(steps);
-    }
-
-    /// Marks the run as complete.
-    pub fn complete(&mut self) {
-        self.run.status = Status::Complete;
     }
 
     /// Returns true if there is anything that an earlier result should be replaced with.
