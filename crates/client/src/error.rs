@@ -1,13 +1,64 @@
-//! Why a step did not come to its first request.
+//! Outcomes of a command: verdicts, errors and exit codes.
 
-use std::io;
+use std::{io, process::ExitCode};
 
 use netping_measure::error_kind::ErrorKind;
-use netping_protocol::target::Target;
+use netping_protocol::{psk::KeyError, target::Target, tls::TlsError};
+use netping_results::format::on_lines;
 
 use crate::transport::Failure;
 
-/// Why a step did not come to its first request.
+/// The verdict on a command that came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Everything was done, and no more requests failed than allowed.
+    Success,
+    /// Too many requests failed, a condition failed, or the results could not be saved.
+    Failure,
+    /// The user ended it.
+    Interrupted,
+}
+
+/// The reason a command could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    /// The flags make no plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A measurement could not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Anything else, such as a file that cannot be read.
+    #[error("{0:#}")]
+    Other(#[from] anyhow::Error),
+}
+
+impl From<UsageError> for Failed {
+    fn from(error: UsageError) -> Self {
+        Self::Plan(error.into())
+    }
+}
+
+/// A mistake in the command line that clap cannot see, because it lies in a combination of flags.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+/// The reason that flags make no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The flags do not go together.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    /// A certificate or its key is unusable.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A pre-shared key is unusable.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+/// The reason that a step sent no request.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The host has no address.
@@ -23,30 +74,52 @@ pub enum StartError {
     Connect {
         /// The server.
         target: Target,
-        /// What happened.
+        /// The failure of the first connection that failed.
         failure: Failure,
     },
     /// The system refused a thread or a runtime.
     #[error("cannot start a worker: {0}; try fewer --workers")]
     Worker(#[from] io::Error),
-    /// A worker ended by itself.
-    #[error("a worker broke down; this is a defect in netping")]
+    /// A worker thread ended by itself.
+    #[error("a worker thread ended unexpectedly; this is a bug in netping")]
     Broken,
-    /// The user did not want to wait.
+    /// The user interrupted it.
     #[error("interrupted before the first request")]
     Interrupted,
+}
+
+/// Reports a failure on standard error and returns the exit code.
+pub fn exit_code(result: Result<Verdict, Failed>) -> ExitCode {
+    let code = match result {
+        Ok(Verdict::Success) => 0,
+        Ok(Verdict::Failure) => 1,
+        Ok(Verdict::Interrupted) | Err(Failed::Start(StartError::Interrupted)) => 130,
+        Err(failed) => {
+            // The message may quote a result file.
+            eprintln!("error: {}", on_lines(&failed.to_string()));
+            match failed {
+                Failed::Plan(PlanError::Usage(_)) => 2,
+                _ => 3,
+            }
+        }
+    };
+    ExitCode::from(code)
 }
 
 fn advice(failure: &Failure, target: &Target) -> String {
     match failure.kind {
         ErrorKind::Tls if failure.detail.contains("certificate") => {
-            "; give the authority of the server's certificate with --tls-ca FILE, or take any with --tls-insecure; and a \
-             server that asks for a certificate: --tls-cert and --tls-key"
+            "; give the authority of the server's certificate with --tls-ca FILE, or accept any certificate with \
+             --tls-insecure; a server that asks for a certificate needs --tls-cert and --tls-key"
                 .to_owned()
         }
         ErrorKind::Refused => format!("; is a server listening on port {}?", target.port),
-        ErrorKind::ConnectTimeout => "; is the host up, and does a firewall let the port through?".to_owned(),
-        ErrorKind::Other => "; if addresses or files ran out, use fewer connections or raise the limits".to_owned(),
+        ErrorKind::ConnectTimeout => {
+            "; is the host up, and does a firewall let the port through?".to_owned()
+        }
+        ErrorKind::Other => {
+            "; if addresses or files ran out, use fewer connections or raise the limits".to_owned()
+        }
         _ => format!("; does the server there speak {}?", target.scheme.as_str()),
     }
 }

@@ -10,12 +10,12 @@ use std::{
 
 use netping_system::signals;
 
-/// Whether the user wants the run to end. Clones are the same flag.
+/// The user's request to end the run. Clones share one flag.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// A flag that the first SIGINT or SIGTERM sets; the second ends the process at once, with exit code 130.
+    /// Returns a flag that the first SIGINT or SIGTERM sets; the second ends the process at once, with exit code 130.
     ///
     /// # Errors
     /// When the handlers cannot be installed.
@@ -31,7 +31,7 @@ impl Interrupt {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is set.
+    /// Returns true once the flag is set.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -5,14 +5,12 @@ mod common;
 use std::{
     io::{self, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
-    process::Stdio,
     thread,
 };
 
-use common::{NO_METRICS, Server, killed_in_mid_run, load, netping, parse, run, stderr};
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
+use common::{
+    Server, assert_usage, interrupt, killed_in_mid_run, load, netping, parse, run, spawn, stderr,
+    stdout,
 };
 use serde_json::Value;
 
@@ -326,7 +324,7 @@ fn a_flipped_byte_is_a_mismatch_with_its_place() {
 }
 
 #[test]
-fn what_is_over_a_servers_limit_is_told_with_the_flag() {
+fn messages_over_a_servers_limit_name_its_flag() {
     for (kind, flag) in [
         ("threads", "--max-frame"),
         ("tokio", "--max-frame"),
@@ -362,7 +360,7 @@ fn what_is_over_a_servers_limit_is_told_with_the_flag() {
 }
 
 #[test]
-fn a_message_is_no_longer_than_its_streams_share() {
+fn messages_are_cut_to_the_share_of_their_stream() {
     for (kind, flag) in [
         ("threads", "--max-frame"),
         ("tokio", "--max-frame"),
@@ -390,7 +388,7 @@ fn a_message_is_no_longer_than_its_streams_share() {
 }
 
 #[test]
-fn a_servers_limit_of_streams_is_told_with_the_flag() {
+fn streams_over_a_servers_limit_name_its_flag() {
     let folder = tempfile::tempdir().unwrap();
     let way = ways(&folder)
         .into_iter()
@@ -434,14 +432,14 @@ fn a_servers_limit_of_streams_is_told_with_the_flag() {
 }
 
 #[test]
-fn a_server_that_says_nothing_or_too_much_fails_the_run() {
+fn silent_and_talkative_servers_fail_the_run() {
     let serve = |behave: fn(TcpStream)| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("tcp://{}", listener.local_addr().unwrap());
         thread::spawn(move || {
             listener
                 .incoming()
-                .for_each(|stream| behave(stream.unwrap()))
+                .for_each(|stream| behave(stream.unwrap()));
         });
         url
     };
@@ -469,18 +467,20 @@ fn a_server_killed_in_mid_run_fails_this_run_and_the_next() {
     for kind in ["threads", "tokio", "grpc"] {
         for direction in ["down", "up"] {
             let server = Server::start(kind, &[]);
-            let mut client = netping();
-            client.args([
+            let url = server.url.clone();
+            let client = [
                 "bulk",
-                &server.url,
+                &url,
                 "--size",
                 "1TiB",
                 "--runs",
                 "3",
                 "--direction",
                 direction,
-            ]);
-            let run = killed_in_mid_run(server, client.args(["--json", "-"]));
+                "--json",
+                "-",
+            ];
+            let run = killed_in_mid_run(server, &client);
             let step = &run["bulk"][0];
             assert_eq!(
                 (&run["status"], &step["status"], &step["runs"]),
@@ -506,27 +506,14 @@ fn a_server_killed_in_mid_run_fails_this_run_and_the_next() {
 }
 
 #[test]
-fn ctrl_c_keeps_the_runs_that_were_made() {
+fn ctrl_c_keeps_finished_runs() {
     let server = Server::start("tokio", &[]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
-    let client = netping()
-        .args([
-            "bulk",
-            &server.url,
-            "--size",
-            "1TiB",
-            "--json",
-            file.to_str().unwrap(),
-        ])
-        .args(NO_METRICS)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let json = file.to_str().unwrap();
+    let client = spawn(&["bulk", &server.url, "--size", "1TiB", "--json", json]);
     server.await_requests();
-    kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).unwrap();
-    let output = client.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
+    let output = interrupt(client);
     let run = load(&file);
     assert_eq!(
         (&run["status"], &run["bulk"][0]["status"]),
@@ -538,7 +525,7 @@ fn ctrl_c_keeps_the_runs_that_were_made() {
         run["bulk"][0]["doubts"][0],
         serde_json::json!({ "kind": "FEW_RUNS", "runs": 0 })
     );
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = stdout(&output);
     assert!(
         text.contains("FEW_RUNS") && !text.contains("VALID"),
         "{text}"
@@ -546,68 +533,58 @@ fn ctrl_c_keeps_the_runs_that_were_made() {
 }
 
 #[test]
-fn wrong_usage_says_what_to_write() {
-    let tcp = "tcp://127.0.0.1:1";
-    let grpc = "grpc://127.0.0.1:1";
-    let cases: [(&[&str], &str); 17] = [
-        (&[tcp, "--size", "0"], "too few"),
-        (&[tcp, "--chunk", "0KiB"], "too few"),
-        (&[tcp, "--size", "1X"], "looks like 65536, 256KiB"),
-        (&[tcp, "--runs", "0"], "--runs"),
-        (&[tcp, "--streams", "0"], "--streams"),
+fn usage_errors_suggest_a_correction() {
+    assert_usage(&[
+        ("bulk tcp://127.0.0.1:1 --size 0", "too few"),
+        ("bulk tcp://127.0.0.1:1 --chunk 0KiB", "too few"),
+        ("bulk tcp://127.0.0.1:1 --size 1X", "such as 65536, 256KiB"),
+        ("bulk tcp://127.0.0.1:1 --runs 0", "--runs"),
+        ("bulk tcp://127.0.0.1:1 --streams 0", "--streams"),
         (
-            &[tcp, "--streams", "9", "--size", "8"],
+            "bulk tcp://127.0.0.1:1 --streams 9 --size 8",
             "fewer bytes than --streams",
         ),
-        (&[tcp, "--chunk", "2GiB"], "at most 1GiB"),
-        (&[tcp, "--frame", "16KiB"], "--frame is for grpc://"),
-        (&[grpc, "--frame", "1KiB"], "16384 to 16777215"),
-        (&[grpc, "--window", "2GiB"], "at most 2147483647"),
+        ("bulk tcp://127.0.0.1:1 --chunk 2GiB", "at most 1GiB"),
         (
-            &[grpc, "--direction", "up", "--window", "1MiB"],
+            "bulk tcp://127.0.0.1:1 --frame 16KiB",
+            "--frame is for grpc://",
+        ),
+        ("bulk grpc://127.0.0.1:1 --frame 1KiB", "16384 to 16777215"),
+        (
+            "bulk grpc://127.0.0.1:1 --window 2GiB",
+            "at most 2147483647",
+        ),
+        (
+            "bulk grpc://127.0.0.1:1 --direction up --window 1MiB",
             "--stream-window",
         ),
         (
-            &[grpc, "--direction", "up", "--frame", "1MiB"],
+            "bulk grpc://127.0.0.1:1 --direction up --frame 1MiB",
             "--http2-frame",
         ),
         (
-            &[tcp, "--direction", "up", "--verify"],
-            "--verify compares what comes down",
+            "bulk tcp://127.0.0.1:1 --direction up --verify",
+            "--verify compares bytes that come down",
         ),
         (
-            &[tcp, "--fail-if", "p99<1ms"],
-            "--fail-if is about requests",
+            "bulk tcp://127.0.0.1:1 --fail-if p99<1ms",
+            "unexpected argument '--fail-if'",
         ),
         (
-            &[tcp, "--prometheus-push", "http://127.0.0.1:1"],
-            "--prometheus-push is about requests",
+            "bulk tcp://127.0.0.1:1 --prometheus-push http://127.0.0.1:1",
+            "unexpected argument '--prometheus-push'",
         ),
         (
-            &[tcp, "--hlog", "run.hlog"],
-            "--hlog has the times of requests",
+            "bulk tcp://127.0.0.1:1 --hlog run.hlog",
+            "unexpected argument '--hlog'",
         ),
         (
-            &[tcp, "--hgrm", "run.hgrm"],
-            "--hgrm has the times of requests",
+            "bulk tcp://127.0.0.1:1 --hgrm run.hgrm",
+            "unexpected argument '--hgrm'",
         ),
-    ];
-    for (args, message) in cases {
-        let output = run(&[&["bulk"], args].concat());
-        assert_eq!(
-            output.status.code(),
-            Some(2),
-            "{args:?}: {}",
-            stderr(&output)
-        );
-        assert!(
-            stderr(&output).contains(message),
-            "{args:?}: {}",
-            stderr(&output)
-        );
-    }
+    ]);
     // Nobody listens: nothing could start.
-    let output = run(&["bulk", tcp]);
+    let output = run(&["bulk", "tcp://127.0.0.1:1"]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(
         stderr(&output).contains("is a server listening"),

@@ -87,7 +87,7 @@ fn a_set_has_secret_keys_and_says_how_it_is_used() {
 }
 
 #[test]
-fn the_hosts_that_are_given_stand_in_the_commands() {
+fn suggested_commands_use_the_given_hosts() {
     let folder = tempfile::tempdir().unwrap();
     let said = certs_fine(
         &folder.path().join("name"),
@@ -99,7 +99,7 @@ fn the_hosts_that_are_given_stand_in_the_commands() {
 }
 
 #[test]
-fn files_that_are_there_stay_as_they_are() {
+fn existing_files_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     certs_fine(folder.path(), &[]);
     let before = contents(folder.path());
@@ -115,7 +115,7 @@ fn files_that_are_there_stay_as_they_are() {
 }
 
 #[test]
-fn one_file_that_is_there_keeps_the_whole_set_from_being_written() {
+fn one_existing_file_prevents_the_whole_set() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("client.key"), "another's").unwrap();
     let output = certs(folder.path(), &[]);
@@ -161,7 +161,7 @@ fn a_failed_replacement_leaves_no_keys_behind() {
 }
 
 #[test]
-fn what_cannot_be_a_host_is_wrong_usage() {
+fn invalid_hosts_are_usage_errors() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("certs");
     for host in [
@@ -194,7 +194,7 @@ fn what_cannot_be_a_host_is_wrong_usage() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_named() {
+fn errors_name_the_folder_that_cannot_be_created() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -203,14 +203,14 @@ fn a_folder_that_cannot_be_made_is_named() {
         assert_eq!(output.status.code(), Some(3));
         let text = stderr(&output);
         assert!(
-            text.contains(&format!("cannot make the folder {}", out.display())),
+            text.contains(&format!("cannot create the folder {}", out.display())),
             "{text}"
         );
     }
 }
 
 #[test]
-fn a_pre_shared_key_is_32_secret_bytes_and_comes_alone() {
+fn a_pre_shared_key_is_a_single_secret_file_of_32_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("psk.key");
     let said = certs_fine(folder.path(), &["--psk"]);

@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-use common::{Server, load, run, stderr};
+use common::{Server, load, nobody, run, stderr};
 use netping_report::export::FORMATS;
 use netping_results::file::histogram::decode;
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn steps(json: &Path) -> Vec<(Value, u64)> {
 }
 
 #[test]
-fn every_format_has_what_the_result_file_has() {
+fn every_format_agrees_with_the_result_file() {
     let server = Server::start("tokio", &[]);
     let folder = tempfile::tempdir().unwrap();
     let path = |format: &str| folder.path().join(format!("run.{format}"));
@@ -128,7 +128,7 @@ fn every_format_has_what_the_result_file_has() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_measuring() {
+fn unwritable_files_are_reported_before_measuring() {
     for format in &FORMATS {
         let flag = format!("--{}", format.name);
         let output = run(&["latency", "tcp://127.0.0.1:1", &flag, "/no/such/folder/run"]);
@@ -192,7 +192,7 @@ fn sample(body: &str, name: &str, url: &str) -> Option<f64> {
 }
 
 #[test]
-fn numbers_are_pushed_while_a_step_runs_and_when_it_is_done() {
+fn numbers_are_pushed_during_a_step_and_at_its_end() {
     let server = Server::start("tokio", &[]);
     let (url, pushes) = gateway();
     let folder = tempfile::tempdir().unwrap();
@@ -251,11 +251,8 @@ fn numbers_are_pushed_while_a_step_runs_and_when_it_is_done() {
 
 #[test]
 fn a_step_that_cannot_start_is_not_left_running() {
-    let nobody = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let target = format!("tcp://{nobody}");
+    let free = nobody();
+    let target = format!("tcp://{free}");
     let (url, pushes) = gateway();
     let output = run(&["throughput", &target, "-c", "1", "--prometheus-push", &url]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
@@ -269,12 +266,9 @@ fn a_step_that_cannot_start_is_not_left_running() {
 }
 
 #[test]
-fn a_gateway_that_is_not_there_is_remarked_once_and_disturbs_nothing() {
+fn a_missing_gateway_is_reported_once_and_the_run_goes_on() {
     let server = Server::start("tokio", &[]);
-    let dead = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let dead = nobody();
     let url = format!("http://{dead}");
     let fixed = [
         "latency",
@@ -299,7 +293,7 @@ fn a_gateway_that_is_not_there_is_remarked_once_and_disturbs_nothing() {
 }
 
 #[test]
-fn a_gateway_has_a_url() {
+fn invalid_gateway_urls_are_usage_errors() {
     for url in ["localhost:9091", "https://127.0.0.1:9091", "x"] {
         let output = run(&["latency", "tcp://127.0.0.1:1", "--prometheus-push", url]);
         assert_eq!(output.status.code(), Some(2), "{url}");

@@ -10,10 +10,9 @@ use std::{
     thread,
 };
 
-use common::{NO_METRICS, Server, killed_in_mid_run, load, netping, parse, run, stderr};
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
+use common::{
+    NO_METRICS, Server, assert_usage, eventually, interrupt, killed_in_mid_run, load, netping,
+    nobody, parse, run, serve, spawn, stderr, stdout,
 };
 use serde_json::Value;
 
@@ -62,153 +61,77 @@ fn kinds(summary: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn wrong_usage_says_what_to_write() {
-    let cases: [(&[&str], &str); 24] = [
+fn usage_errors_suggest_a_correction() {
+    assert_usage(&[
+        ("throughput udp://127.0.0.1:1 -c 1", "unknown scheme 'udp'"),
+        ("throughput tcp://127.0.0.1:1 -c 0", "use at least 1"),
         (
-            &["throughput", "udp://127.0.0.1:1", "-c", "1"],
-            "unknown scheme 'udp'",
-        ),
-        (
-            &["throughput", "tcp://127.0.0.1:1", "-c", "0"],
-            "values begin at 1",
-        ),
-        (
-            &["throughput", "tcp://127.0.0.1:1", "-c", "10..1"],
+            "throughput tcp://127.0.0.1:1 -c 10..1",
             "ends before it begins",
         ),
+        ("throughput tcp://127.0.0.1:1 -c x", "a range looks like"),
+        ("throughput tcp://127.0.0.1:1", "--callers"),
         (
-            &["throughput", "tcp://127.0.0.1:1", "-c", "x"],
-            "a range looks like",
-        ),
-        (&["throughput", "tcp://127.0.0.1:1"], "--callers"),
-        (
-            &[
-                "throughput",
-                "tcp://127.0.0.1:1",
-                "-c",
-                "1",
-                "--connections",
-                "2",
-            ],
+            "throughput tcp://127.0.0.1:1 -c 1 --connections 2",
             "--connections is for grpc://",
         ),
         (
-            &[
-                "throughput",
-                "grpc://127.0.0.1:1",
-                "-c",
-                "1",
-                "--connections",
-                "2",
-            ],
+            "throughput grpc://127.0.0.1:1 -c 1 --connections 2",
             "nothing to measure",
         ),
+        ("throughput tcp://127.0.0.1:1 -c 1 -d 0s", "0 is too short"),
         (
-            &["throughput", "tcp://127.0.0.1:1", "-c", "1", "-d", "0s"],
-            "0 is too short",
-        ),
-        (
-            &[
-                "throughput",
-                "tcp://127.0.0.1:1",
-                "-c",
-                "1",
-                "--framing",
-                "line",
-                "--response",
-                "9",
-            ],
+            "throughput tcp://127.0.0.1:1 -c 1 --framing line --response 9",
             "--framing frame",
         ),
         (
-            &["latency", "tcp://127.0.0.1:1", "--payload", "99999999"],
+            "latency tcp://127.0.0.1:1 --payload 99999999",
             "at most 16777216 bytes",
         ),
+        ("throughput tcp://127.0.0.1:1 --rate 0", "use at least 1"),
         (
-            &["throughput", "tcp://127.0.0.1:1", "--rate", "0"],
-            "values begin at 1",
-        ),
-        (
-            &[
-                "throughput",
-                "tcp://127.0.0.1:1",
-                "-c",
-                "1",
-                "-d",
-                "1s",
-                "--warmup",
-                "2s",
-            ],
+            "throughput tcp://127.0.0.1:1 -c 1 -d 1s --warmup 2s",
             "shorter than the warm-up",
         ),
+        ("throughput tcp://127.0.0.1:1 -c 1 --seed 2", "--rate"),
         (
-            &["throughput", "tcp://127.0.0.1:1", "-c", "1", "--seed", "2"],
-            "--rate",
-        ),
-        (
-            &["latency", "tcp://127.0.0.1:1", "--fail-if", "p99"],
+            "latency tcp://127.0.0.1:1 --fail-if p99",
             "looks like p99<1ms",
         ),
+        ("latency tcp://127.0.0.1:1 --repeat 0", "'forever'"),
         (
-            &["latency", "tcp://127.0.0.1:1", "--repeat", "0"],
-            "'forever'",
-        ),
-        (
-            &["latency", "tcp://127.0.0.1:1", "--max-error-rate", "2"],
+            "latency tcp://127.0.0.1:1 --max-error-rate 2",
             "from 0 to 1",
         ),
-        (&["ladder", "-c", "1"], "more than one caller"),
-        (&["ladder", "--server-pid", "1"], "leave out"),
+        ("ladder -c 1", "more than one caller"),
+        ("ladder --server-pid 1", "unexpected argument"),
         (
-            &["latency", "tcp://127.0.0.1:1", "--samples", "1x"],
+            "latency tcp://127.0.0.1:1 --samples 1x",
             "such as 500, 10k or 2M",
         ),
+        ("latency tcp://127.0.0.1:1 --every 1s", "--repeat"),
         (
-            &["latency", "tcp://127.0.0.1:1", "--every", "1s"],
-            "--repeat",
-        ),
-        (
-            &[
-                "latency",
-                "tcp://127.0.0.1:1",
-                "--repeat",
-                "2",
-                "--trials",
-                "2",
-            ],
+            "latency tcp://127.0.0.1:1 --repeat 2 --trials 2",
             "cannot be used with",
         ),
         (
-            &["latency", "tcp://127.0.0.1:1", "--grpc-client", "tonic"],
+            "latency tcp://127.0.0.1:1 --grpc-client tonic",
             "no target is one",
         ),
         (
-            &["connect", "grpc://127.0.0.1:1", "--psk-file", "key"],
+            "connect grpc://127.0.0.1:1 --psk-file key",
             "--psk-file is for tcp+psk://",
         ),
         (
-            &["bulk", "tcp://127.0.0.1:1", "--tls-insecure"],
-            "--tls-insecure is for targets in TLS",
+            "bulk tcp://127.0.0.1:1 --tls-insecure",
+            "--tls-insecure is for targets with TLS",
         ),
-    ];
-    for (args, message) in cases {
-        let output = run(args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        assert!(
-            stderr(&output).contains(message),
-            "{args:?}: {}",
-            stderr(&output)
-        );
-        assert!(output.stdout.is_empty());
-    }
+    ]);
 }
 
 #[test]
-fn a_port_that_nobody_listens_on_is_named() {
-    let free = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+fn a_refused_connection_exits_with_3_and_names_the_port() {
+    let free = nobody();
     for url in [format!("tcp://{free}"), format!("grpc://{free}")] {
         let output = run(&["latency", &url]);
         assert_eq!(output.status.code(), Some(3));
@@ -232,7 +155,7 @@ fn a_port_that_nobody_listens_on_is_named() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_measuring() {
+fn unwritable_files_are_reported_before_measuring() {
     let output = run(&[
         "latency",
         "tcp://127.0.0.1:1",
@@ -248,7 +171,7 @@ fn a_file_that_cannot_be_written_is_told_before_measuring() {
 }
 
 #[test]
-fn a_result_of_before_stays_until_there_is_another() {
+fn an_earlier_result_is_kept_until_it_can_be_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let [json, csv] = ["base.json", "base.csv"].map(|name| folder.path().join(name));
     for file in [&json, &csv] {
@@ -288,7 +211,7 @@ fn a_result_of_before_stays_until_there_is_another() {
 }
 
 #[test]
-fn two_results_in_one_file_are_wrong_usage() {
+fn two_results_in_one_file_are_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let out = out.to_str().unwrap();
@@ -340,7 +263,7 @@ fn a_reply_that_belongs_to_another_request_is_a_mismatch() {
 }
 
 #[test]
-fn a_server_that_closes_or_says_nothing_is_told_apart() {
+fn closed_connections_and_silence_are_different_errors() {
     let (summary, _) = failing(&misbehaving("tcp", drop), &[]);
     assert!(
         kinds(&summary)
@@ -388,22 +311,20 @@ fn a_server_killed_in_mid_run_leaves_exact_accounts() {
         ("grpc", &["--grpc-client", "tonic"]),
     ] {
         let server = Server::start(kind, &[]);
-        let mut client = netping();
-        client
-            .args([
-                "throughput",
-                &server.url,
-                "-c",
-                "8",
-                "-d",
-                "1s",
-                "--warmup",
-                "0s",
-                "--json",
-                "-",
-            ])
-            .args(flags);
-        let run = killed_in_mid_run(server, &mut client);
+        let url = server.url.clone();
+        let fixed = [
+            "throughput",
+            &url,
+            "-c",
+            "8",
+            "-d",
+            "1s",
+            "--warmup",
+            "0s",
+            "--json",
+            "-",
+        ];
+        let run = killed_in_mid_run(server, &[&fixed, flags].concat());
         let summary = &run["steps"][0]["summary"];
         assert!(
             summary["errors"]["refused"].as_u64().unwrap() > 0,
@@ -418,7 +339,7 @@ fn a_server_killed_in_mid_run_leaves_exact_accounts() {
 }
 
 #[test]
-fn a_target_that_is_not_there_is_told_before_another_is_measured() {
+fn a_missing_target_is_reported_before_another_is_measured() {
     let server = Server::start("tokio", &[]);
     for command in [&["throughput", "-c", "1"][..], &["latency"]] {
         let output = run(&[command, &[&server.url, "tcp://127.0.0.1:1"]].concat());
@@ -435,22 +356,9 @@ fn a_target_that_is_not_there_is_told_before_another_is_measured() {
 
 #[test]
 fn a_server_that_cannot_start_is_not_announced() {
-    let flags = [
-        "--listen",
-        "127.0.0.1:0",
-        "--metrics",
-        "off",
-        "--tls-cert",
-        "nofile",
-        "--tls-key",
-        "nofile",
-    ];
     for kind in ["threads", "tokio", "grpc", "quic"] {
-        let output = netping()
-            .args(["serve", kind])
-            .args(flags)
-            .output()
-            .unwrap();
+        let flags = ["--tls-cert", "nofile", "--tls-key", "nofile"];
+        let output = serve(kind, &flags).output().unwrap();
         assert_eq!(
             (output.status.code(), output.stdout.is_empty()),
             (Some(3), true),
@@ -466,7 +374,7 @@ fn a_server_that_cannot_start_is_not_announced() {
 }
 
 #[test]
-fn a_server_that_speaks_otherwise_is_asked_about() {
+fn another_protocol_is_suggested_when_no_request_succeeds() {
     let server = Server::start("tokio", &[]);
     let url = server.url.replace("tcp://", "grpc://");
     let output = run(&[
@@ -488,7 +396,7 @@ fn a_server_that_speaks_otherwise_is_asked_about() {
 }
 
 #[test]
-fn results_that_cannot_be_shown_fail() {
+fn unprintable_results_exit_with_1() {
     let server = Server::start("tokio", &[]);
     let full = std::fs::OpenOptions::new()
         .write(true)
@@ -511,7 +419,7 @@ fn results_that_cannot_be_shown_fail() {
 }
 
 #[test]
-fn a_search_that_cannot_tell_says_so() {
+fn a_search_with_too_few_samples_says_so() {
     let server = Server::start("tokio", &["--delay", "50ms"]);
     // At most 80 replies/s, and so 40 in a window: too few for p99 at any rate that is kept.
     let flags = [
@@ -539,37 +447,23 @@ fn a_search_that_cannot_tell_says_so() {
 #[test]
 fn ctrl_c_keeps_whole_trials() {
     let server = Server::start("tokio", &[]);
-    let mut client = netping()
-        .args([
-            "throughput",
-            &server.url,
-            "-c",
-            "1",
-            "-d",
-            "500ms",
-            "--warmup",
-            "0s",
-            "--trials",
-            "500",
-        ])
-        .args(NO_METRICS)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    // Of the second step: the first is whole then.
-    while server.reading().connections_admitted() < Some(2) {
-        std::thread::yield_now();
-    }
-    kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).unwrap();
-    let mut table = String::new();
-    client
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut table)
-        .unwrap();
-    assert_eq!(client.wait().unwrap().code(), Some(130));
+    let client = spawn(&[
+        "throughput",
+        &server.url,
+        "-c",
+        "1",
+        "-d",
+        "500ms",
+        "--warmup",
+        "0s",
+        "--trials",
+        "500",
+    ]);
+    // The first step is whole when the second one has a connection.
+    eventually("a second step", || {
+        server.reading().connections_admitted() >= Some(2)
+    });
+    let table = stdout(&interrupt(client));
     assert!(
         table.contains("req/s") && table.contains(&server.url) && table.contains("interrupted"),
         "{table}"
@@ -577,36 +471,25 @@ fn ctrl_c_keeps_whole_trials() {
 }
 
 #[test]
-fn ctrl_c_keeps_what_there_is() {
+fn ctrl_c_keeps_the_results_so_far() {
     let server = Server::start("tokio", &[]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
-    let mut client = netping()
-        .args([
-            "throughput",
-            &server.url,
-            "-c",
-            "2,4",
-            "-d",
-            "60s",
-            "--warmup",
-            "0s",
-        ])
-        .args(["--json", file.to_str().unwrap()])
-        .args(NO_METRICS)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let json = file.to_str().unwrap();
+    let client = spawn(&[
+        "throughput",
+        &server.url,
+        "-c",
+        "2,4",
+        "-d",
+        "60s",
+        "--warmup",
+        "0s",
+        "--json",
+        json,
+    ]);
     server.await_requests();
-    kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).unwrap();
-    let mut table = String::new();
-    client
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut table)
-        .unwrap();
-    assert_eq!(client.wait().unwrap().code(), Some(130));
+    let table = stdout(&interrupt(client));
     assert_eq!(
         table.lines().filter(|line| line.starts_with(' ')).count(),
         1,
@@ -622,7 +505,7 @@ fn ctrl_c_keeps_what_there_is() {
 }
 
 #[test]
-fn connections_that_a_server_does_not_take_are_failures() {
+fn connections_that_a_server_rejects_are_failures() {
     let server = Server::start("tokio", &["--max-connections", "4"]);
     let output = run(&[
         "throughput",

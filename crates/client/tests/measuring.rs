@@ -2,13 +2,10 @@
 
 mod common;
 
-use std::{process::Stdio, thread, time::Duration};
+use std::{thread, time::Duration};
 
-use common::{NO_METRICS, Server, load, netping, parse, run, stderr};
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
+use common::{Server, load, parse, run, signal, spawn, stderr};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 /// Every way to put requests on the wire: the server, and the flags of the client.
@@ -27,7 +24,7 @@ fn throughput(url: &str, flags: &[&str]) -> Value {
 }
 
 #[test]
-fn a_number_of_requests_is_what_the_server_counts() {
+fn the_server_counts_the_requests_that_were_asked_for() {
     for (kind, flags) in WAYS {
         let server = Server::start(kind, &[]);
         let run = throughput(
@@ -41,7 +38,7 @@ fn a_number_of_requests_is_what_the_server_counts() {
 }
 
 #[test]
-fn what_counts_and_what_does_not_is_together_what_the_server_counts() {
+fn requests_inside_and_outside_the_window_add_up_to_the_servers_count() {
     for (kind, flags) in WAYS {
         let server = Server::start(kind, &[]);
         let run = throughput(
@@ -129,7 +126,7 @@ fn messages_are_answered_and_compared_field_for_field() {
 }
 
 #[test]
-fn connections_are_opened_anew_after_their_requests() {
+fn connections_are_reopened_after_their_requests() {
     for (kind, flags) in WAYS {
         let server = Server::start(kind, &[]);
         // Callers that share a connection share its number of requests too.
@@ -301,7 +298,7 @@ fn an_open_loop_sends_what_is_planned() {
 }
 
 #[test]
-fn a_rate_beyond_the_server_is_accounted_for_and_doubted() {
+fn a_rate_beyond_the_server_adds_up_and_warns() {
     let server = Server::start("tokio", &["--workers", "1", "--delay", "50ms"]);
     let output = run(&[
         "throughput",
@@ -339,31 +336,25 @@ fn a_rate_beyond_the_server_is_accounted_for_and_doubted() {
 #[test]
 fn a_stopped_server_shows_in_the_response_time_of_an_open_loop() {
     let server = Server::start("tokio", &[]);
-    let client = netping()
-        .args([
-            "throughput",
-            &server.url,
-            "--rate",
-            "1000",
-            "-c",
-            "4",
-            "-d",
-            "2s",
-            "--warmup",
-            "0s",
-            "--json",
-            "-",
-        ])
-        .args(NO_METRICS)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let client = spawn(&[
+        "throughput",
+        &server.url,
+        "--rate",
+        "1000",
+        "-c",
+        "4",
+        "-d",
+        "2s",
+        "--warmup",
+        "0s",
+        "--json",
+        "-",
+    ]);
     server.await_requests();
-    let pid = Pid::from_raw(server.child.id().cast_signed());
-    kill(pid, Signal::SIGSTOP).unwrap();
-    // The stop is what is measured; its length is the test's input.
+    signal(&server.child, Signal::SIGSTOP);
+    // The length of the stop is the input of this test.
     thread::sleep(Duration::from_millis(500));
-    kill(pid, Signal::SIGCONT).unwrap();
+    signal(&server.child, Signal::SIGCONT);
     let run = parse(&String::from_utf8(client.wait_with_output().unwrap().stdout).unwrap());
     let summary = &run["steps"][0]["summary"];
     assert_eq!(
@@ -372,13 +363,12 @@ fn a_stopped_server_shows_in_the_response_time_of_an_open_loop() {
     );
     let time = |name: &str, quantile: &str| summary[name]["quantiles"][quantile].as_u64().unwrap();
     assert!(summary["response_time"]["max"].as_u64().unwrap() >= 450_000_000);
-    assert!(time("response_time", "p99") >= 200_000_000);
-    // Four requests were in the server's hands; the others waited for a caller.
-    assert!(time("service_time", "p99") < 200_000_000);
+    // Only four requests were in the server's hands; the others waited for a caller.
+    assert!(time("service_time", "p99") < time("response_time", "p99"));
 }
 
 #[test]
-fn thresholds_fail_a_run_and_say_by_how_much() {
+fn broken_thresholds_fail_a_run_and_say_by_how_much() {
     let server = Server::start("tokio", &[]);
     let fixed = [
         "latency",
@@ -413,7 +403,7 @@ fn thresholds_fail_a_run_and_say_by_how_much() {
 }
 
 #[test]
-fn a_servers_demand_is_taken_from_where_it_is_said_to_be() {
+fn the_servers_cpu_time_comes_from_the_source_that_is_given() {
     let server = Server::start("tokio", &[]);
     let pid = server.child.id().to_string();
     let fixed = ["-c", "2", "-d", "300ms", "--warmup", "0s"];
@@ -439,7 +429,7 @@ fn a_servers_demand_is_taken_from_where_it_is_said_to_be() {
     let output = run(&[&flags[..], &fixed].concat());
     assert_eq!(output.status.code(), Some(0));
     assert!(
-        stderr(&output).contains("no service demand of the server: cannot read"),
+        stderr(&output).contains("server CPU time unknown: cannot read"),
         "{}",
         stderr(&output)
     );

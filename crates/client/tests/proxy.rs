@@ -5,19 +5,15 @@ mod common;
 use std::{
     io::{self, Read, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
-    process::Stdio,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
     thread,
-    time::Duration,
 };
 
-use common::{NO_METRICS, Server, load, netping, parse, run, stderr};
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
+use common::{
+    Server, assert_usage, eventually, interrupt, load, nobody, parse, run, spawn, stderr,
 };
 use serde_json::Value;
 
@@ -80,14 +76,6 @@ fn relay(client: &TcpStream, backend: SocketAddr) {
 
 fn address(server: &Server) -> SocketAddr {
     server.url.strip_prefix("tcp://").unwrap().parse().unwrap()
-}
-
-/// An address where nobody listens.
-fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
 }
 
 fn steps(run: &Value) -> &[Value] {
@@ -269,7 +257,7 @@ fn paths_are_interleaved_and_every_request_is_accounted_for() {
 }
 
 #[test]
-fn the_most_that_goes_is_looked_for_with_each_number_of_callers() {
+fn maximum_throughput_is_measured_with_each_number_of_callers() {
     let server = Server::start("tokio", &[]);
     let relay = Relay::start(address(&server));
     let folder = tempfile::tempdir().unwrap();
@@ -326,7 +314,7 @@ fn the_most_that_goes_is_looked_for_with_each_number_of_callers() {
     let table = String::from_utf8(output.stdout).unwrap();
     let rows = table
         .lines()
-        .skip_while(|line| !line.starts_with("the most that goes"))
+        .skip_while(|line| !line.starts_with("maximum throughput"))
         .skip(2);
     let names: Vec<&str> = rows
         .take(2)
@@ -334,7 +322,7 @@ fn the_most_that_goes_is_looked_for_with_each_number_of_callers() {
         .collect();
     assert_eq!(names, ["direct", "relay"], "{table}");
     assert!(
-        table.contains("with which the direct path was at its most"),
+        table.contains("with which the direct path had its maximum throughput"),
         "{table}"
     );
 }
@@ -361,14 +349,14 @@ fn one_trial_has_no_intervals() {
             .all(|overhead| overhead["interval_us"].is_null() && overhead["p_value"].is_null())
     );
     assert!(
-        stderr(&output).contains("One trial tells nothing of chance"),
+        stderr(&output).contains("One trial cannot tell differences from chance"),
         "{}",
         stderr(&output)
     );
 }
 
 #[test]
-fn a_proxys_demand_is_taken_from_where_it_is_said_to_be() {
+fn a_proxys_cpu_time_comes_from_the_source_that_is_given() {
     let server = Server::start("tokio", &[]);
     let via = format!("proxy={}", server.url);
     let flags = [
@@ -406,7 +394,7 @@ fn a_proxys_demand_is_taken_from_where_it_is_said_to_be() {
 }
 
 #[test]
-fn a_proxy_without_its_backend_is_a_failure_and_doubtful() {
+fn a_proxy_without_its_backend_fails_the_run() {
     let server = Server::start("tokio", &[]);
     let relay = Relay::start(nobody());
     let folder = tempfile::tempdir().unwrap();
@@ -472,7 +460,7 @@ fn a_proxy_without_its_backend_is_a_failure_and_doubtful() {
 }
 
 #[test]
-fn a_proxy_that_is_not_there_is_named_before_anything_is_measured() {
+fn a_missing_proxy_is_named_before_anything_is_measured() {
     let server = Server::start("tokio", &[]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
@@ -501,144 +489,85 @@ fn a_proxy_that_is_not_there_is_named_before_anything_is_measured() {
 }
 
 #[test]
-fn wrong_usage_says_what_to_write() {
-    let cases: [(&[&str], &str); 13] = [
+fn usage_errors_suggest_a_correction() {
+    assert_usage(&[
         (
-            &[
-                "--via",
-                "a=tcp://127.0.0.1:1",
-                "--via",
-                "a=tcp://127.0.0.1:2",
-                "--rate",
-                "1",
-            ],
-            "stands there twice",
+            "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:2 --rate 1",
+            "is given twice",
         ),
         (
-            &["--via", "direct=tcp://127.0.0.1:1", "--rate", "1"],
+            "proxy --direct tcp://127.0.0.1:1 --via direct=tcp://127.0.0.1:1 --rate 1",
             "give the proxy another one",
         ),
         (
-            &["--via", "tcp://127.0.0.1:1", "--rate", "1"],
+            "proxy --direct tcp://127.0.0.1:1 --via tcp://127.0.0.1:1 --rate 1",
             "write NAME=",
         ),
         (
-            &["--via", "=tcp://127.0.0.1:1", "--rate", "1"],
+            "proxy --direct tcp://127.0.0.1:1 --via =tcp://127.0.0.1:1 --rate 1",
             "write NAME=",
         ),
         (
-            &["--via", "a=udp://127.0.0.1:1", "--rate", "1"],
+            "proxy --direct tcp://127.0.0.1:1 --via a=udp://127.0.0.1:1 --rate 1",
             "unknown scheme 'udp'",
         ),
         (
-            &["--via", "a=grpc://127.0.0.1:1", "--rate", "1"],
-            "does not speak what tcp://127.0.0.1:1 does",
+            "proxy --direct tcp://127.0.0.1:1 --via a=grpc://127.0.0.1:1 --rate 1",
+            "have different protocols",
         ),
-        (&["--rate", "1"], "--via"),
-        (&["--via", "a=tcp://127.0.0.1:1"], "--rate"),
+        ("proxy --direct tcp://127.0.0.1:1 --rate 1", "--via"),
         (
-            &[
-                "--via",
-                "a=tcp://127.0.0.1:1",
-                "--rate",
-                "1",
-                "--requests-per-connection",
-                "0",
-            ],
+            "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1",
+            "--rate",
+        ),
+        (
+            "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --rate 1 --requests-per-connection 0",
             "'keep'",
         ),
         (
-            &[
-                "--via",
-                "a=tcp://127.0.0.1:1",
-                "--rate",
-                "1",
-                "--proxy-pid",
-                "b=1",
-            ],
+            "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --rate 1 --proxy-pid b=1",
             "no --via has this name, only a",
         ),
         (
-            &[
-                "--via",
-                "a=tcp://127.0.0.1:1",
-                "--rate",
-                "1",
-                "--proxy-pid",
-                "a=x",
-            ],
+            "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --rate 1 --proxy-pid a=x",
             "invalid digit",
         ),
         (
-            &[
-                "--via",
-                "a=tcp://127.0.0.1:1",
-                "--rate",
-                "1",
-                "--proxy-pid",
-                "a=1",
-                "--proxy-metrics",
-                "a=http://h/",
-            ],
-            "in one place",
+            "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --rate 1 --proxy-pid a=1 --proxy-metrics a=http://h/",
+            "two sources of counters",
         ),
         (
-            &["--via", "a=tcp://127.0.0.1:1", "--rate", "1", "-d", "1s"],
+            "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --rate 1 -d 1s",
             "shorter than the warm-up",
         ),
-    ];
-    for (flags, message) in cases {
-        let output = run(&[&["proxy", "--direct", "tcp://127.0.0.1:1"], flags].concat());
-        assert_eq!(
-            output.status.code(),
-            Some(2),
-            "{flags:?}: {}",
-            stderr(&output)
-        );
-        assert!(
-            stderr(&output).contains(message),
-            "{flags:?}: {}",
-            stderr(&output)
-        );
-        assert!(output.stdout.is_empty());
-    }
+    ]);
 }
 
 #[test]
-fn ctrl_c_keeps_what_there_is() {
+fn ctrl_c_keeps_the_results_so_far() {
     let server = Server::start("tokio", &[]);
     let relay = Relay::start(address(&server));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
-    let mut client = netping()
-        .args([
-            "proxy",
-            "--direct",
-            &server.url,
-            "--via",
-            &relay.via("relay"),
-            "--rate",
-            "200",
-        ])
-        .args([
-            "-d",
-            "60s",
-            "--warmup",
-            "0s",
-            "--json",
-            file.to_str().unwrap(),
-        ])
-        .args(NO_METRICS)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let (via, json) = (relay.via("relay"), file.to_str().unwrap());
+    let client = spawn(&[
+        "proxy",
+        "--direct",
+        &server.url,
+        "--via",
+        &via,
+        "--rate",
+        "200",
+        "-d",
+        "60s",
+        "--warmup",
+        "0s",
+        "--json",
+        json,
+    ]);
     // Each path has one request before all steps.
-    while server.requests() < 10 {
-        assert_eq!(client.try_wait().unwrap(), None);
-        thread::sleep(Duration::from_millis(10));
-    }
-    kill(Pid::from_raw(client.id().cast_signed()), Signal::SIGINT).unwrap();
-    assert_eq!(client.wait().unwrap().code(), Some(130));
+    eventually("a step", || server.requests() >= 10);
+    interrupt(client);
     let run = load(&file);
     assert_eq!((&run["status"], steps(&run).len()), (&"partial".into(), 1));
     assert_eq!(steps(&run)[0]["status"], "partial");

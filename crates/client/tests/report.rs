@@ -72,7 +72,7 @@ fn a_measurement_becomes_a_page_and_charts() {
 }
 
 #[test]
-fn what_makes_no_page_is_said_and_leaves_the_old_one() {
+fn a_failed_report_leaves_the_old_page() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page.html");
     fs::write(&page, "old").unwrap();

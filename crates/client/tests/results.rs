@@ -8,7 +8,7 @@ use std::{
     process::Output,
 };
 
-use common::{Server, load, netping, run, stderr};
+use common::{Server, load, netping, run, stderr, stdout};
 use serde_json::{Value, json};
 
 /// A command on files.
@@ -19,10 +19,6 @@ fn command(name: &str, files: &[&Path], flags: &[&str]) -> Output {
         .args(flags)
         .output()
         .unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// A file of real results.
@@ -88,7 +84,7 @@ fn a_file_compared_with_itself_shows_no_difference() {
 }
 
 #[test]
-fn a_gate_fails_by_how_much_and_what_is_unlike_comes_first() {
+fn a_broken_gate_says_by_how_much_and_environment_differences_come_first() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
     let base = measured(folder.path(), "base.json", &server, &["--samples", "500"]);
     let slower = changed(&base, "slower.json", |run| {
@@ -141,7 +137,7 @@ fn steps_without_a_counterpart_are_listed() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
     let base = measured(folder.path(), "base.json", &server, &["--samples", "100"]);
     let other = changed(&base, "other.json", |run| {
-        run["steps"][0]["settings"]["payload_bytes"] = json!(99)
+        run["steps"][0]["settings"]["payload_bytes"] = json!(99);
     });
     let output = command("compare", &[&base, &other], &[]);
     assert_eq!(output.status.code(), Some(1));
@@ -180,7 +176,7 @@ fn steps_without_a_counterpart_are_listed() {
 }
 
 #[test]
-fn what_is_no_result_file_is_refused_with_what_to_do() {
+fn invalid_result_files_are_rejected_with_advice() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
     let good = measured(folder.path(), "good.json", &server, &["--samples", "100"]);
     let write = |name: &str, text: &str| {
@@ -227,12 +223,12 @@ fn what_is_no_result_file_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn text_of_a_file_does_not_steer_the_terminal() {
+fn text_from_files_cannot_control_the_terminal() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
     let base = measured(folder.path(), "base.json", &server, &["--samples", "100"]);
     let hostile = "\u{1b}[2J\r\nVALID\u{9b}1m";
     let labelled = changed(&base, "labelled.json", |run| {
-        run["steps"][0]["label"] = json!(hostile)
+        run["steps"][0]["label"] = json!(hostile);
     });
     let moved = changed(&labelled, "moved.json", |run| {
         run["environment"]["kernel"] = json!(hostile);
@@ -320,7 +316,7 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
     });
     refused(&[&first, &later], "only 66 % of the shortest in common");
     let different = changed(&second, "different.json", |run| {
-        run["steps"][0]["settings"]["payload_bytes"] = json!(9)
+        run["steps"][0]["settings"]["payload_bytes"] = json!(9);
     });
     refused(&[&first, &different], "payload_bytes is 4");
     let before = fs::read(&first).unwrap();
@@ -331,7 +327,7 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
     );
     assert_eq!(over.status.code(), Some(2));
     assert!(
-        stderr(&over).contains("would write over a file that is read"),
+        stderr(&over).contains("would overwrite an input"),
         "{}",
         stderr(&over)
     );

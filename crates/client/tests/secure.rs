@@ -10,11 +10,9 @@ use std::{
     path::PathBuf,
     process::Output,
     sync::Arc,
-    thread,
-    time::Duration,
 };
 
-use common::{NO_METRICS, Server, load, netping, stderr};
+use common::{NO_METRICS, Server, eventually, load, netping, serve, stderr};
 use netping_protocol::{
     pki::{Authority, Issued, Role, Validity},
     tls::{self, ALPN_NETPING, ClientOptions},
@@ -144,17 +142,8 @@ fn errors(server: &Server, kind: &str) -> u64 {
 }
 
 fn await_errors(server: &Server, kind: &str, count: u64) {
-    for _ in 0..2000 {
-        if errors(server, kind) >= count {
-            return;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    panic!(
-        "{}: {count} errors of kind {kind} never came, but {}",
-        server.url,
-        errors(server, kind)
-    );
+    let what = format!("{}: {count} errors of kind {kind}", server.url);
+    eventually(&what, || errors(server, kind) >= count);
 }
 
 /// The client does not get in: it says so, with its kind, and the server has served nothing.
@@ -216,7 +205,7 @@ fn honest_clients_are_served_and_the_result_says_how() {
 }
 
 #[test]
-fn clients_whose_certificate_is_wrong_are_refused() {
+fn clients_with_wrong_certificates_are_rejected() {
     let pki = Pki::new();
     let other = Authority::new().unwrap();
     pki.keep("foreign", &other.issue(Role::Client, &[]).unwrap());
@@ -246,7 +235,7 @@ fn clients_whose_certificate_is_wrong_are_refused() {
 }
 
 #[test]
-fn servers_whose_certificate_is_wrong_are_left() {
+fn servers_with_wrong_certificates_are_rejected() {
     let pki = Pki::new();
     pki.issue("elsewhere", Role::Server, "server.example", Validity::LEAF);
     pki.issue("expired", Role::Server, "127.0.0.1", EXPIRED);
@@ -268,7 +257,7 @@ fn servers_whose_certificate_is_wrong_are_left() {
 }
 
 #[test]
-fn keys_that_do_not_fit_or_lie_open_are_refused_at_the_start() {
+fn mismatched_and_readable_keys_are_rejected_at_the_start() {
     let pki = Pki::new();
     fs::copy(pki.path("client.key"), pki.path("odd.key")).unwrap();
     fs::copy(pki.path("server"), pki.path("odd")).unwrap();
@@ -277,8 +266,7 @@ fn keys_that_do_not_fit_or_lie_open_are_refused_at_the_start() {
     fs::set_permissions(pki.path("open.key"), fs::Permissions::from_mode(0o640)).unwrap();
     for (name, says) in [("odd", "KeyMismatch"), ("open", "chmod 600")] {
         for kind in SERVERS {
-            let output = netping()
-                .args(["serve", kind])
+            let output = serve(kind, &[])
                 .args(pki.serving(name, false))
                 .output()
                 .unwrap();
@@ -296,7 +284,7 @@ fn keys_that_do_not_fit_or_lie_open_are_refused_at_the_start() {
         assert_eq!(output.status.code(), Some(3));
         assert!(stderr(&output).contains(says), "{}", stderr(&output));
     }
-    let output = netping().args(["serve", "quic"]).output().unwrap();
+    let output = serve("quic", &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(
         stderr(&output).contains("--tls-self-signed"),
@@ -332,7 +320,7 @@ fn client_hello_of_tls12() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_handshake_of_tls_13_ends_and_is_counted() {
+fn invalid_handshakes_end_and_are_counted() {
     let pki = Pki::new();
     let hello = client_hello_of_tls12();
     for kind in ["threads", "tokio", "grpc"] {
@@ -406,7 +394,7 @@ fn silent_and_half_open_handshakes_end_by_their_deadline() {
 }
 
 #[test]
-fn the_cipher_suite_that_is_asked_for_is_used() {
+fn the_requested_cipher_suite_is_used() {
     let pki = Pki::new();
     for kind in ["tokio", "grpc"] {
         let server = start(kind, &pki.serving("server", false));
@@ -467,7 +455,7 @@ fn half_open_quic(address: &str, count: usize) -> Vec<UdpSocket> {
 }
 
 #[test]
-fn a_shared_key_lets_in_who_has_it() {
+fn only_holders_of_the_shared_key_are_served() {
     let folder = tempfile::tempdir().unwrap();
     let key = |name: &str| {
         let out = folder.path().join(name);
@@ -507,7 +495,7 @@ fn a_shared_key_lets_in_who_has_it() {
 }
 
 #[test]
-fn no_log_has_a_key_in_it() {
+fn logs_contain_no_keys() {
     let pki = Pki::new();
     pki.write("psk", "0123456789abcdefghijklmnopqrstuv", 0o600);
     let key = fs::read_to_string(pki.path("server.key")).unwrap();
@@ -533,39 +521,21 @@ fn no_log_has_a_key_in_it() {
         ("tokio", &shared[..], &shared[..]),
     ] {
         let log = pki.path("log");
-        let mut child = netping()
-            .args([
-                "serve",
-                "--die-with-parent",
-                kind,
-                "--listen",
-                "127.0.0.1:0",
-                "--metrics",
-                "off",
-            ])
+        let mut command = serve(kind, &[]);
+        command
             .args(serving)
             .env("RUST_LOG", "trace")
-            .stderr(fs::File::create(&log).unwrap())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut url = String::new();
-        std::io::BufRead::read_line(
-            &mut std::io::BufReader::new(child.stdout.take().unwrap()),
-            &mut url,
-        )
-        .unwrap();
-        let url = url.trim().strip_prefix("listening ").unwrap();
+            .stderr(fs::File::create(&log).unwrap());
+        let server = Server::spawn(&mut command);
         let output = netping()
-            .args(["latency", url, "--samples", "5", "--warmup", "0s"])
+            .args(["latency", &server.url, "--samples", "5", "--warmup", "0s"])
             .args(NO_METRICS)
             .args(trusting)
             .env("RUST_LOG", "trace")
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(server);
         let text = fs::read_to_string(&log).unwrap() + &stderr(&output);
         for secret in [
             line,
@@ -579,7 +549,7 @@ fn no_log_has_a_key_in_it() {
 }
 
 #[test]
-fn connect_tells_what_each_part_takes() {
+fn connect_times_each_part() {
     let pki = Pki::new();
     let file = pki.path("result.json");
     for (kind, flags, phases) in [
@@ -648,7 +618,7 @@ fn connect_tells_what_each_part_takes() {
 }
 
 #[test]
-fn sessions_are_resumed_where_that_is_asked_for() {
+fn tls_sessions_are_resumed_on_request() {
     let pki = Pki::new();
     for kind in ["threads", "tokio", "grpc"] {
         let server = start(kind, &pki.serving("server", false));

@@ -7,9 +7,16 @@ use netping_measure::bulk::Direction;
 use netping_protocol::{scheme::Protocol, target::Target};
 use netping_results::{bulk::BulkSettings, format};
 
-use super::{ByteRange, OutputArgs, PlanError, SecureArgs, UsageError, request::positive};
+use super::{
+    output::{ResultArgs, ServerArgs},
+    range::ByteRange,
+    request::positive,
+    secure::SecureArgs,
+};
 use crate::{
+    error::{PlanError, UsageError},
     plan::Destination,
+    run::{options::Options, trials::Trials},
     workload::bulk::{BulkPlan, is_carried},
 };
 
@@ -22,42 +29,43 @@ pub struct BulkArgs {
     /// Bytes of each run, over all streams: 1GiB, 64MiB,1GiB, 1MiB..1GiB (doubling) or 1MiB..1GiBx4
     #[arg(long, default_value = "1GiB", value_name = "RANGE")]
     size: ByteRange,
-    /// Bytes of each message; a stream's last one has what is left, and its only one may be all there is
+    /// Bytes of each message; a stream's last message has the rest
     #[arg(long, default_value = "256KiB", value_name = "RANGE")]
     chunk: ByteRange,
-    /// How often each combination is measured; all of them in turns, in a random order each time
+    /// Runs of each combination; each round measures all combinations once, in random order
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub runs: u32,
-    /// Which way the bytes go: from the server, or to it
+    runs: u32,
+    /// Direction of the bytes: from the server, or to it
     #[arg(long, default_value = "down", value_name = "WAY")]
     direction: Way,
-    /// Streams side by side: over TCP each has a connection, over gRPC and QUIC they share one
+    /// Parallel streams: over TCP each has a connection, over gRPC and QUIC they share one
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     streams: u16,
     /// Flow-control window of each stream; over TCP the socket's buffers, which the kernel may cap
     /// [default: 4MiB, over TCP the kernel's own]
     #[arg(long, value_name = "RANGE")]
     window: Option<ByteRange>,
-    /// The largest HTTP/2 frame taken, from 16KiB to 16777215 bytes [default: 1MiB]
+    /// The largest HTTP/2 frame accepted, from 16KiB to 16777215 bytes [default: 1MiB]
     #[arg(long, value_name = "RANGE")]
     frame: Option<ByteRange>,
-    /// Compare every byte that comes down; without it, bytes are counted
+    /// Compare every byte that comes down; without this flag, bytes are only counted
     #[arg(long)]
     verify: bool,
-    /// How long streams may stand still; opening each connection or stream may take as long
+    /// Longest time without any byte, and longest time to open a connection or stream
     #[arg(long, default_value = "5s", value_parser = positive, value_name = "TIME")]
     timeout: Duration,
-    /// Where the randomness of the order begins
+    /// Seed of the random order
     #[arg(long, default_value_t = 1, value_name = "N")]
-    pub order_seed: u64,
+    order_seed: u64,
     #[command(flatten)]
     secure: SecureArgs,
-    /// Where results go.
     #[command(flatten)]
-    pub output: OutputArgs,
+    server: ServerArgs,
+    #[command(flatten)]
+    results: ResultArgs<false>,
 }
 
-/// Which way bytes go.
+/// The direction of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Way {
     /// From the server
@@ -66,26 +74,33 @@ enum Way {
     Up,
 }
 
-/// The longest message: either side holds one of it in memory.
+/// Longest message, in bytes: either side holds one in memory.
 const LONGEST_CHUNK: u64 = 1 << 30;
 
-/// The largest window of any transport.
+/// Largest window of any transport, in bytes.
 const LARGEST_WINDOW: u64 = (1 << 31) - 1;
 
-/// The largest frame has to be one of these (RFC 9113, section 4.2).
+/// Valid limits of HTTP/2 frames, in bytes (RFC 9113, section 4.2).
 const FRAMES: std::ops::RangeInclusive<u64> = (16 << 10)..=((1 << 24) - 1);
 
-/// The formats of what a bulk stream does not have: the times of requests.
-const OF_REQUESTS: [&str; 2] = ["hlog", "hgrm"];
-
-/// A sweep of more is a slip of the finger.
+/// Most combinations of a sweep: more are a slip of the finger.
 const MOST_COMBINATIONS: usize = 1000;
 
 impl BulkArgs {
-    /// The combinations of targets and settings.
-    ///
-    /// # Errors
-    /// [`PlanError`].
+    /// Returns the options of the run.
+    pub fn options(&self) -> Result<Options, UsageError> {
+        self.results.options()
+    }
+
+    /// Returns the runs of each combination, and the seed of their order.
+    pub fn trials(&self) -> Trials {
+        Trials {
+            count: self.runs,
+            order_seed: self.order_seed,
+        }
+    }
+
+    /// Returns a plan for each combination of targets and settings.
     pub fn plans(&self) -> Result<Vec<BulkPlan>, PlanError> {
         self.check()?;
         let settings = self.settings();
@@ -100,7 +115,7 @@ impl BulkArgs {
             plans.extend(settings.iter().map(|settings| BulkPlan {
                 target: Destination::new(
                     target.clone(),
-                    self.output.server(target),
+                    self.server.source(target),
                     (connector.clone(), trust),
                 ),
                 settings: settings.clone(),
@@ -110,7 +125,7 @@ impl BulkArgs {
         Ok(plans)
     }
 
-    /// Every combination of the settings that are ranges.
+    /// Returns every combination of the settings that are ranges.
     fn settings(&self) -> Vec<BulkSettings> {
         let base = BulkSettings {
             direction: self.direction(),
@@ -129,15 +144,13 @@ impl BulkArgs {
         for &size_bytes in self.size.values() {
             for &chunk_bytes in self.chunk.values() {
                 for &window_bytes in &windows {
-                    for &frame_bytes in &frames {
-                        all.push(BulkSettings {
-                            size_bytes,
-                            chunk_bytes,
-                            window_bytes,
-                            frame_bytes,
-                            ..base.clone()
-                        });
-                    }
+                    all.extend(frames.iter().map(|&frame_bytes| BulkSettings {
+                        size_bytes,
+                        chunk_bytes,
+                        window_bytes,
+                        frame_bytes,
+                        ..base.clone()
+                    }));
                 }
             }
         }
@@ -151,66 +164,41 @@ impl BulkArgs {
         }
     }
 
-    /// Refuses what does not go together.
+    /// Rejects flags that do not go together.
     fn check(&self) -> Result<(), PlanError> {
         self.secure.check(&self.targets)?;
-        if !self.output.fail_if.is_empty() {
-            return Err(usage(
-                "--fail-if is about requests, and a bulk stream has none: compare its GiB/s yourself",
-            ));
-        }
-        if self.output.prometheus_push.is_some() {
-            return Err(usage(
-                "--prometheus-push is about requests, and a bulk stream has none: use --json",
-            ));
-        }
-        if let Some(name) = OF_REQUESTS
-            .into_iter()
-            .find(|name| self.output.export.has(name))
-        {
-            return Err(usage(format!(
-                "--{name} has the times of requests, and a bulk stream has none: use --json"
-            )));
-        }
         if self.verify && self.direction == Way::Up {
             return Err(usage(
-                "--verify compares what comes down; what goes up is counted by the server, always",
+                "--verify compares bytes that come down; the server always counts the bytes that go up",
             ));
         }
-        for target in &self.targets {
-            self.check_target(target)?;
-        }
-        let most = |range: &ByteRange| range.values().iter().copied().max().unwrap_or_default();
-        if most(&self.chunk) > LONGEST_CHUNK {
+        self.targets
+            .iter()
+            .try_for_each(|target| self.check_target(target))?;
+        self.check_sizes()
+    }
+
+    fn check_sizes(&self) -> Result<(), PlanError> {
+        let has = |range: Option<&ByteRange>, bad: &dyn Fn(u64) -> bool| {
+            range.is_some_and(|range| range.values().iter().any(|&value| bad(value)))
+        };
+        if has(Some(&self.chunk), &|chunk| chunk > LONGEST_CHUNK) {
             return Err(usage(format!(
                 "--chunk: a message has at most {}",
                 format::bytes(LONGEST_CHUNK)
             )));
         }
-        if self
-            .size
-            .values()
-            .iter()
-            .any(|&size| size < u64::from(self.streams))
-        {
+        if has(Some(&self.size), &|size| size < u64::from(self.streams)) {
             return Err(usage(
                 "--size: there are fewer bytes than --streams, each of which needs one",
             ));
         }
-        if self
-            .window
-            .as_ref()
-            .is_some_and(|windows| most(windows) > LARGEST_WINDOW)
-        {
+        if has(self.window.as_ref(), &|window| window > LARGEST_WINDOW) {
             return Err(usage(format!(
                 "--window: a window has at most {LARGEST_WINDOW} bytes"
             )));
         }
-        if self
-            .frame
-            .as_ref()
-            .is_some_and(|frames| frames.values().iter().any(|frame| !FRAMES.contains(frame)))
-        {
+        if has(self.frame.as_ref(), &|frame| !FRAMES.contains(&frame)) {
             return Err(usage("--frame: HTTP/2 allows 16384 to 16777215 bytes"));
         }
         Ok(())
@@ -230,21 +218,21 @@ impl BulkArgs {
         }
         if self.direction == Way::Up && self.frame.is_some() {
             return Err(usage(
-                "--frame is for what the client takes: for --direction up, use the server's --http2-frame",
+                "--frame limits the frames that the client accepts: for --direction up, use the server's --http2-frame",
             ));
         }
         let has_own_window = matches!(target.scheme.protocol(), Protocol::Grpc | Protocol::Quic);
         if self.direction == Way::Up && self.window.is_some() && has_own_window {
             return Err(usage(format!(
-                "--window is for what the client takes: for --direction up over {scheme}://, use the server's \
-                 --stream-window"
+                "--window limits the bytes that the client accepts: for --direction up over {scheme}://, use the \
+                 server's --stream-window"
             )));
         }
         Ok(())
     }
 }
 
-/// The values of a range; without one, the transport's own.
+/// Returns the values of a range; without one, the transport's own.
 fn optional(range: Option<&ByteRange>) -> Vec<Option<u64>> {
     range.map_or_else(
         || vec![None],

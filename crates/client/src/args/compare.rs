@@ -5,41 +5,42 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use netping_results::compare::Gate;
 
-use super::{UsageError, paths::apart};
+use super::paths::apart;
+use crate::error::UsageError;
 
 /// Flags of `netping compare`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Steps are compared where label, protocol, arrivals, rate, callers, connections and sizes are the same; \
+    after_help = "Steps are compared if label, protocol, arrivals, rate, callers, connections and sizes are the same; \
                   the server's address may differ. Steps of the same target and settings (--trials) are trials of one \
                   measurement. A difference is shown where p < 0.05, adjusted for the measures compared with it: by \
-                  Welch's t-test over trials, with whole trials drawn anew for quantiles; with one trial on each side, \
-                  by the error bars within the runs, which are there from five seconds on for rate, p50 and p99.\n\n\
+                  Welch's t-test over trials, and a bootstrap of whole trials for quantiles; with one trial on each \
+                  side, by the error bars within the runs, which rate, p50 and p99 have from five seconds on.\n\n\
                   Exit codes: 0 ok, 1 a --fail-if condition holds or nothing could be compared, 2 wrong usage, 3 a file \
                   could not be read."
 )]
 pub struct CompareArgs {
-    /// The result file to compare with; '-': standard input
+    /// Result file to compare with; '-': standard input
     #[arg(value_name = "BASE.json")]
     base: PathBuf,
-    /// Result files, each to be compared with it
+    /// Result files, each compared with the base
     #[arg(required = true, value_name = "NEW.json")]
     new: Vec<PathBuf>,
-    /// Exit with 1 when a measure changed so: 'p99>+5%', 'rate<-3%' of the base's value, 'errors>+0.1%' in percentage
-    /// points; may be given several times. It holds where the change is beyond the limit and a difference is shown; where
-    /// there is no error bar, the change alone decides. A measurement of the base that the new file lacks fails too
+    /// Exit with 1 if a metric changed like this: 'p99>+5%', 'rate<-3%' of the base's value, 'errors>+0.1%' in
+    /// percentage points; may be given several times. It holds if the change is beyond the limit and a difference is
+    /// shown; without an error bar, the change alone decides. A measurement that only the base has fails too
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<Gate>,
-    /// Write the comparison as a page too, with the charts of all files
+    /// Also write the comparison as a page, with the charts of all files
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
 
 impl CompareArgs {
-    /// Every file, the base first.
+    /// Returns every file, the base first.
     ///
     /// # Errors
-    /// [`UsageError`] where standard input is to be read twice, or a file to be written over.
+    /// [`UsageError`] if standard input would be read twice, or an input overwritten.
     pub fn files(&self) -> Result<Vec<&Path>, UsageError> {
         let files: Vec<&Path> = [&self.base]
             .into_iter()
@@ -52,11 +53,11 @@ impl CompareArgs {
     }
 }
 
-/// Sees that standard input is read once at the most.
+/// Rejects a second `-`.
 pub(super) fn once_from_stdin(files: &[&Path]) -> Result<(), UsageError> {
     if files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
         return Err(UsageError(
-            "'-' can be given once: standard input is read to its end".to_owned(),
+            "'-' can be given only once: standard input is read to its end".to_owned(),
         ));
     }
     Ok(())

@@ -8,39 +8,38 @@ use netping_system::cores;
 use url::Host;
 
 use super::{
-    OutputArgs, PlanError, UsageError,
+    output::OutputArgs,
     range::count,
     request::{RequestArgs, warmup},
 };
-use crate::plan::{Extent, Plan, Warmup};
+use crate::{
+    error::{PlanError, UsageError},
+    plan::{Extent, Plan, Warmup},
+};
 
 /// Flags of `netping connect`.
 #[derive(Debug, Clone, Args)]
 pub struct ConnectArgs {
     /// Servers, such as tcp+tls://HOST:8004, quic://HOST:8006 or https://HOST/PATH
     #[arg(required = true, value_name = "URL")]
-    pub targets: Vec<Target>,
+    targets: Vec<Target>,
     /// Connections to open, one for each sample
     #[arg(short = 'n', long, default_value = "10000", value_parser = count, value_name = "N")]
     samples: NonZeroU64,
     /// Callers, each with one connection at a time
     #[arg(short = 'c', long, default_value = "1", value_name = "N")]
     callers: u32,
-    /// Connections before that do not count, for this long
+    /// Time before the measurement, in which connections do not count
     #[arg(long, default_value = "200ms", value_parser = warmup, value_name = "TIME|auto")]
     warmup: Warmup,
     #[command(flatten)]
     request: RequestArgs,
-    /// Where results go.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl ConnectArgs {
-    /// The measurement of each target.
-    ///
-    /// # Errors
-    /// [`PlanError`].
+    /// Returns a plan for each target.
     pub fn plans(&self) -> Result<Vec<Plan>, PlanError> {
         self.request.check(&self.targets)?;
         self.targets
@@ -51,10 +50,10 @@ impl ConnectArgs {
 
     fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
         if self.callers == 0 {
-            return Err(UsageError("-c 0 opens nothing; use 1 or more".to_owned()).into());
+            return Err(UsageError("-c 0 opens no connection; use 1 or more".to_owned()).into());
         }
         let callers = self.callers as usize;
-        let mut plan = self.request.plan(target, &self.output)?;
+        let mut plan = self.request.plan(target)?;
         plan.target.resolve_each = matches!(target.host, Host::Domain(_));
         plan.load.callers = callers;
         plan.load.connections = callers;

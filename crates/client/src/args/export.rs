@@ -1,86 +1,36 @@
-//! Flags for other formats of results: one for each in the report's registry.
+//! Flags for the export formats, one for each entry of the report's registry.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use netping_report::export::{ExportError, FORMATS, Format};
-use netping_results::run::Run;
+use netping_report::export::{FORMATS, Format};
 
-/// The format of a page.
-const PAGE: &str = "html";
+use crate::run::options::Exports;
 
-/// In which formats results are written, and where.
-#[derive(Debug, Clone, Default)]
-pub struct ExportArgs {
-    files: Vec<(&'static Format, PathBuf)>,
-}
+/// Formats of request times, which a bulk stream does not have.
+const OF_REQUESTS: [&str; 2] = ["hlog", "hgrm"];
 
-impl ExportArgs {
-    /// Whether no format was asked for.
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
-    }
+/// Flags for the export formats; without `REQUESTS`, only for those that bulk streams have.
+#[derive(Debug, Clone)]
+pub struct ExportArgs<const REQUESTS: bool>(pub Exports);
 
-    /// Whether the format of this name was asked for.
-    pub fn has(&self, name: &str) -> bool {
-        self.files.iter().any(|(format, _)| format.name == name)
-    }
-
-    /// Has a page written to `path`, unless one is asked for elsewhere; gives where it will be.
-    pub fn page_or(&mut self, path: &Path) -> PathBuf {
-        if let Some((_, path)) = self.files.iter().find(|(format, _)| format.name == PAGE) {
-            return path.clone();
-        }
-        self.files.extend(
-            FORMATS
-                .iter()
-                .find(|format| format.name == PAGE)
-                .map(|page| (page, path.to_owned())),
-        );
-        path.to_owned()
-    }
-
-    /// The files that are written, the first of each format, with the format's name.
-    pub fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
-        self.files
+impl<const REQUESTS: bool> ExportArgs<REQUESTS> {
+    fn formats() -> impl Iterator<Item = &'static Format> {
+        FORMATS
             .iter()
-            .map(|(format, path)| (format.name, path.as_path()))
-    }
-
-    /// Sees, before anything is measured, that all files can be written: those that are there stay as they are, the others
-    /// are made, without results.
-    ///
-    /// # Errors
-    /// The first [`ExportError`].
-    pub fn prepare(&self, runs: &[Run]) -> Result<(), ExportError> {
-        self.files
-            .iter()
-            .try_for_each(|(format, path)| format.prepare(runs, path))
-    }
-
-    /// Writes all files anew.
-    ///
-    /// # Errors
-    /// The first [`ExportError`]; the other files are written nevertheless.
-    pub fn write(&self, runs: &[Run]) -> Result<(), ExportError> {
-        let mut result = Ok(());
-        for (format, path) in &self.files {
-            result = result.and(format.write(runs, path));
-        }
-        result
+            .filter(|format| REQUESTS || !OF_REQUESTS.contains(&format.name))
     }
 }
 
-impl Args for ExportArgs {
+impl<const REQUESTS: bool> Args for ExportArgs<REQUESTS> {
     fn augment_args(command: Command) -> Command {
-        let flag = |format: &'static Format| {
+        command.args(Self::formats().map(|format| {
             Arg::new(format.name)
                 .long(format.name)
                 .value_name("FILE")
                 .help(format.help)
                 .value_parser(file)
-        };
-        command.args(FORMATS.iter().map(flag))
+        }))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -88,14 +38,12 @@ impl Args for ExportArgs {
     }
 }
 
-impl FromArgMatches for ExportArgs {
+impl<const REQUESTS: bool> FromArgMatches for ExportArgs<REQUESTS> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = |format: &'static Format| {
             Some((format, matches.get_one::<PathBuf>(format.name)?.clone()))
         };
-        Ok(Self {
-            files: FORMATS.iter().filter_map(given).collect(),
-        })
+        Ok(Self(Exports(Self::formats().filter_map(given).collect())))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -104,10 +52,10 @@ impl FromArgMatches for ExportArgs {
     }
 }
 
-/// A file is written anew after every step, which standard output cannot be.
+/// Reads a path. Files are rewritten after every step, which standard output cannot be.
 fn file(text: &str) -> Result<PathBuf, String> {
     match text {
-        "-" => Err("only --json goes to standard output; give a file".to_owned()),
+        "-" => Err("only --json can go to standard output; give a file".to_owned()),
         _ => Ok(text.into()),
     }
 }

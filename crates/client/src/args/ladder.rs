@@ -1,13 +1,14 @@
 //! Flags of `netping ladder`.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use clap::Args;
 use netping_protocol::{scheme::Protocol, target::Target};
 use netping_system::cores;
 
-use super::{OutputArgs, PlanError, Range, SecureArgs, UsageError};
+use super::{output::OutputArgs, range::Range, secure::SecureArgs};
 use crate::{
+    error::{PlanError, UsageError},
     plan::{Destination, Extent, Plan, Warmup},
     probe::metrics::ServerSource,
     transport::Kind,
@@ -19,15 +20,14 @@ pub struct LadderArgs {
     /// Shorter steps: about 15 s in all instead of about 40 s
     #[arg(long)]
     quick: bool,
-    /// Callers of the sweep whose best step is shown; one caller is measured in any case, and not again in the sweep
+    /// Callers of the sweep, of which the best step is shown; one caller is always measured, apart from the sweep
     #[arg(short = 'c', long, default_value = "16,64,256", value_name = "RANGE")]
     callers: Range,
-    /// Where results go.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// How long the parts of a ladder are.
+/// Durations of a ladder's parts.
 struct Lengths {
     warmup: Duration,
     latency: Duration,
@@ -35,20 +35,12 @@ struct Lengths {
 }
 
 impl LadderArgs {
-    /// Refuses a sweep that is none.
-    ///
-    /// # Errors
-    /// [`UsageError`].
+    /// Rejects an empty sweep.
     pub fn check(&self) -> Result<(), UsageError> {
         if self.callers.values().iter().all(|&callers| callers == 1) {
             return Err(UsageError(
-                "a sweep needs more than one caller, such as -c 16".to_owned(),
+                "the sweep needs more than one caller, such as -c 16".to_owned(),
             ));
-        }
-        if self.output.names_server() {
-            let reason = "the ladder starts its servers itself and knows where their counters are: leave out \
-                          --server-metrics and --server-pid";
-            return Err(UsageError(reason.to_owned()));
         }
         Ok(())
     }
@@ -70,16 +62,14 @@ impl LadderArgs {
         }
     }
 
-    /// The steps of one rung: with one caller, and the sweep.
-    ///
-    /// # Errors
-    /// [`PlanError`].
+    /// Returns the steps of one rung: one caller, and the sweep. The credentials are in `folder`;
+    /// with `mutual`, the client shows its certificate.
     pub fn plans(
         &self,
         rung: &str,
         target: &Target,
         server: &ServerSource,
-        secure: &SecureArgs,
+        (folder, mutual): (&Path, bool),
     ) -> Result<(Plan, Vec<Plan>), PlanError> {
         let kind = match target.scheme.protocol() {
             Protocol::Tcp => Kind::Line,
@@ -89,8 +79,8 @@ impl LadderArgs {
             Protocol::Http => Kind::Http1,
         };
         let lengths = self.lengths();
-        let mut destination =
-            Destination::new(target.clone(), server.clone(), secure.connector(target)?);
+        let secured = SecureArgs::of(folder, mutual).connector(target)?;
+        let mut destination = Destination::new(target.clone(), server.clone(), secured);
         destination.label = Some(rung.to_owned());
         let mut base = Plan::new(destination, kind);
         base.load.payload = 16;
@@ -112,12 +102,12 @@ impl LadderArgs {
             plan.execution.extent = Extent::Time(length);
             Ok(plan)
         };
-        // The rounds measure one caller; once more in the sweep, and it would look like another round.
+        // The rounds measure one caller; in the sweep it would look like another round.
         let sweep = self.callers.values().iter().filter(|&&callers| callers > 1);
         let sweep = sweep.map(|&callers| plan(callers, lengths.step));
         Ok((plan(1, lengths.latency)?, sweep.collect::<Result<_, _>>()?))
     }
 }
 
-/// gRPC and QUIC callers share at most so many connections, as applications do.
+/// Most connections that gRPC and QUIC callers share, as in applications.
 const MOST_SHARED_CONNECTIONS: usize = 16;

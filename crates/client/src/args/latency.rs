@@ -7,11 +7,14 @@ use humantime::parse_duration;
 use netping_protocol::target::Target;
 
 use super::{
-    OutputArgs, PlanError, TrialArgs,
+    SharedArgs,
     range::count,
-    request::{RequestArgs, positive, warmup},
+    request::{positive, warmup},
 };
-use crate::plan::{Extent, Plan, Warmup};
+use crate::{
+    error::PlanError,
+    plan::{Extent, Plan, Warmup},
+};
 
 /// Flags of `netping latency`.
 #[derive(Debug, Clone, Args)]
@@ -25,10 +28,10 @@ pub struct LatencyArgs {
     /// Measure for this long instead
     #[arg(short, long, value_parser = positive, value_name = "TIME", conflicts_with = "samples")]
     duration: Option<Duration>,
-    /// Round trips before that do not count, for this long
+    /// Time before the measurement, in which round trips do not count
     #[arg(long, default_value = "200ms", value_parser = warmup, value_name = "TIME|auto")]
     warmup: Warmup,
-    /// Measure again and again: a number, or 'forever'
+    /// Repeat the measurement N times, or 'forever'
     #[arg(
         long,
         default_value = "1",
@@ -36,34 +39,25 @@ pub struct LatencyArgs {
         conflicts_with = "trials"
     )]
     pub repeat: Repeat,
-    /// Time from the beginning of one measurement to that of the next
+    /// Time from the start of one measurement to the start of the next
     #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME", requires = "repeat")]
     pub every: Duration,
-    /// Measure each address that a name resolves to, but for the one in $POD_IP
+    /// Measure each address that a name resolves to, except the one in $POD_IP
     #[arg(long)]
     pub all_addresses: bool,
     #[command(flatten)]
-    request: RequestArgs,
-    /// How often to measure.
-    #[command(flatten)]
-    pub trials: TrialArgs,
-    /// Where results go.
-    #[command(flatten)]
-    pub output: OutputArgs,
+    pub shared: SharedArgs,
 }
 
 impl LatencyArgs {
-    /// The measurements of these targets.
-    ///
-    /// # Errors
-    /// [`PlanError`].
+    /// Returns a plan for each of these targets.
     pub fn plans(&self, targets: &[Target]) -> Result<Vec<Plan>, PlanError> {
-        self.request.check(targets)?;
+        self.shared.request.check(targets)?;
         targets.iter().map(|target| self.plan(target)).collect()
     }
 
     fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
-        let mut plan = self.request.plan(target, &self.output)?;
+        let mut plan = self.shared.request.plan(target)?;
         plan.execution.warmup = self.warmup;
         plan.execution.extent = self
             .duration
@@ -72,10 +66,10 @@ impl LatencyArgs {
     }
 }
 
-/// How often to measure.
+/// The number of repetitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// So many times.
+    /// A fixed number.
     Times(u64),
     /// Until interrupted.
     Forever,

@@ -6,19 +6,17 @@ use clap::{Args, ValueEnum};
 use humantime::format_duration;
 use netping_system::cores;
 
-use super::{
-    UsageError,
-    request::{positive, warmup},
-};
+use super::request::{positive, warmup};
 use crate::{
+    error::UsageError,
     plan::{Arrival, Extent, Plan, Warmup},
     transport::Kind,
 };
 
-/// How load comes about. A command that has these flags has a group `open`: those that make an open loop.
+/// Flags about load. A command with these flags has a group `open`, the flags that make an open loop.
 #[derive(Debug, Clone, Args)]
 pub struct LoadArgs {
-    /// Open loop: the distances between requests
+    /// Open loop: distribution of the times between requests
     #[arg(
         long,
         default_value = "constant",
@@ -26,47 +24,44 @@ pub struct LoadArgs {
         requires = "open"
     )]
     arrivals: Arrivals,
-    /// Open loop: where the randomness of poisson arrivals begins
+    /// Open loop: seed of poisson arrivals
     #[arg(long, default_value_t = 1, value_name = "N", requires = "open")]
     seed: u64,
-    /// Open loop: the most requests that may be due and wait for a caller; one more counts as not sent
+    /// Open loop: most requests that may wait for a free caller; those beyond count as not sent
     #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "open")]
     max_backlog: usize,
     /// Worker threads of the client [default: the number of cores]
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
-    /// Keep each worker on a core of its own
+    /// Pin each worker to a core of its own
     #[arg(long)]
     pin: bool,
-    /// Requests before that do not count: for this long, or 'auto' until the rate is steady
+    /// Time before the measurement, in which requests do not count; 'auto': until the rate is steady
     #[arg(long, default_value = "2s", value_parser = warmup, value_name = "TIME|auto")]
     warmup: Warmup,
-    /// How long each step is measured
+    /// Measured time of each step
     #[arg(short, long, default_value = "10s", value_parser = positive, value_name = "TIME")]
     pub duration: Duration,
 }
 
-/// The most requests outstanding in an open loop, unless told otherwise.
+/// Default number of callers in an open loop.
 pub const OPEN_LOOP_CALLERS: u64 = 64;
 
-/// Callers on one connection of QUIC or `--http2`, unless told otherwise: servers commonly allow 100 streams, netping's
-/// QUIC server 256.
+/// Most callers on one connection of QUIC or `--http2` by default: servers commonly allow 100
+/// streams, netping's QUIC server 256.
 const STREAMS: usize = 100;
 
-/// The distances between the requests of an open loop.
+/// The distribution of the times between requests of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Arrivals {
-    /// Equal
+    /// Equal times
     Constant,
-    /// Exponentially distributed, as those of many independent users
+    /// Exponentially distributed times, as from many independent users
     Poisson,
 }
 
 impl LoadArgs {
-    /// Refuses steps that are shorter than their warm-up.
-    ///
-    /// # Errors
-    /// [`UsageError`].
+    /// Rejects steps that are shorter than their warm-up.
     pub fn check(&self) -> Result<(), UsageError> {
         match self.warmup {
             Warmup::Time(warmup) if self.duration < warmup => {
@@ -79,7 +74,7 @@ impl LoadArgs {
         }
     }
 
-    /// An open loop with so many requests per second.
+    /// Returns an open loop with `rate` requests per second.
     pub fn arrival(&self, rate: f64) -> Arrival {
         match self.arrivals {
             Arrivals::Constant => Arrival::Constant(rate),
@@ -90,10 +85,8 @@ impl LoadArgs {
         }
     }
 
-    /// `plan` under load: with so many callers, on so many shared connections; `None`: as many as there are workers.
-    ///
-    /// # Errors
-    /// [`UsageError`].
+    /// Puts `base` under the load of so many callers. `connections` is the number of shared
+    /// connections; `None`: one for each worker.
     pub fn plan(
         &self,
         mut plan: Plan,
@@ -103,7 +96,7 @@ impl LoadArgs {
     ) -> Result<Plan, UsageError> {
         let callers = u32::try_from(callers).map_err(|_| {
             UsageError(format!(
-                "{callers} callers are too many; 4294967295 are the most"
+                "{callers} callers are too many; use at most 4294967295"
             ))
         })? as usize;
         let workers = self

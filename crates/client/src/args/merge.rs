@@ -4,31 +4,32 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{JsonTo, UsageError, compare::once_from_stdin, paths::apart};
+use super::{compare::once_from_stdin, output::json_to, paths::apart};
+use crate::{error::UsageError, run::options::JsonTo};
 
 /// Flags of `netping merge`.
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "The clients must have run the same command against the same server at the same time: nine tenths of \
-                  their windows must be in common, by clocks that agree (NTP). Histograms and counts are added; the rate \
-                  is that of the common time.\n\n\
+                  their windows must overlap, by clocks that agree (NTP). Histograms and counts are added; the rate is \
+                  that of the common time.\n\n\
                   Exit codes: 0 ok, 1 the sum could not be written, 2 wrong usage, 3 a file could not be read, or the \
                   files do not belong together."
 )]
 pub struct MergeArgs {
-    /// The result files of the clients, one of each; '-': standard input
+    /// Result files, one of each client; '-': standard input
     #[arg(required = true, num_args = 2.., value_name = "CLIENT.json")]
     files: Vec<PathBuf>,
     /// Write the sum as JSON; '-': to standard output, with the table on stderr
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = json_to)]
     pub json: JsonTo,
 }
 
 impl MergeArgs {
-    /// Every file.
+    /// Returns every file.
     ///
     /// # Errors
-    /// [`UsageError`] where standard input is to be read twice, or the sum would write over one of them.
+    /// [`UsageError`] if standard input would be read twice, or an input overwritten.
     pub fn files(&self) -> Result<Vec<&Path>, UsageError> {
         let files: Vec<&Path> = self.files.iter().map(PathBuf::as_path).collect();
         once_from_stdin(&files)?;

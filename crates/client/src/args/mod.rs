@@ -1,4 +1,4 @@
-//! The command line. Flag types stay in this folder: what leaves it is a [`Plan`](crate::plan::Plan) or a plain value.
+//! The command line. Flag types stay in this folder: a [`Plan`](crate::plan::Plan) or a plain value leaves it.
 
 mod bulk;
 mod certs;
@@ -22,40 +22,16 @@ pub use bulk::BulkArgs;
 pub use certs::CertsArgs;
 pub use compare::CompareArgs;
 pub use connect::ConnectArgs;
-pub use export::ExportArgs;
 pub use ladder::LadderArgs;
 pub use latency::{LatencyArgs, Repeat};
 pub use merge::MergeArgs;
-pub use output::{JsonTo, OutputArgs, TrialArgs};
-pub use proxy::ProxyArgs;
-pub use range::{ByteRange, Range};
+pub use proxy::{ProxyArgs, ProxyPlans};
 pub use report::ReportArgs;
-pub use secure::SecureArgs;
 pub use throughput::ThroughputArgs;
 
 use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
-use netping_protocol::{psk::KeyError, tls::TlsError};
-
-/// A mistake in the command line that only shows when its parts are put together.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct UsageError(pub String);
-
-/// Why the flags make no plan.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanError {
-    /// They do not go together.
-    #[error(transparent)]
-    Usage(#[from] UsageError),
-    /// A certificate or its key is of no use.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// A pre-shared key is of no use.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-}
 
 /// Measures what a small request costs over TCP, gRPC and QUIC
 #[derive(Debug, Parser)]
@@ -67,36 +43,46 @@ pub enum PlanError {
     arg_required_else_help = true
 )]
 pub struct Cli {
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure every server on this machine, from the plainest up, and show what each step costs
+    /// Measure every server on this machine, from the plainest up, and show the cost of each step
     Ladder(LadderArgs),
-    /// Measure round trips one after the other on one connection
+    /// Measure sequential round trips on one connection
     Latency(LatencyArgs),
     /// Measure the rate and the times of requests from many callers at once
     Throughput(ThroughputArgs),
-    /// Measure what it takes to open a connection and make the first call on it, part by part
+    /// Measure opening a connection and the first call on it, part by part
     Connect(ConnectArgs),
-    /// Measure how fast many bytes go one way on a few streams
+    /// Measure the throughput of bulk data on a few streams
     Bulk(BulkArgs),
-    /// Measure what proxies add to the direct path at given rates, and the most that goes through them
+    /// Measure what proxies add to the direct path at given rates, and their maximum throughput
     Proxy(ProxyArgs),
-    /// Compare result files with a base: what is unlike about them, and which differences are more than chance
+    /// Compare result files with a base: different environments, and differences beyond chance
     Compare(CompareArgs),
     /// Add up the result files of several clients that loaded one server at the same time
     Merge(MergeArgs),
-    /// Show result files as a page, with charts
+    /// Write result files as a page with charts, or in other formats
     Report(ReportArgs),
-    /// Make certificates or a pre-shared key for a try of the encrypted transports
+    /// Create certificates or a pre-shared key to try the encrypted transports
     Certs(CertsArgs),
     /// Run one of the servers from this binary, with the server's own flags
     Serve(ServeArgs),
+}
+
+/// Flags of the commands that measure requests in trials.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SharedArgs {
+    #[command(flatten)]
+    pub request: request::RequestArgs,
+    #[command(flatten)]
+    pub trials: output::TrialArgs,
+    #[command(flatten)]
+    pub output: output::OutputArgs,
 }
 
 /// Flags of `netping serve`.
@@ -105,12 +91,11 @@ pub struct ServeArgs {
     /// End when the process that started this one ends.
     #[arg(long, hide = true)]
     pub die_with_parent: bool,
-    /// Which server.
     #[command(subcommand)]
     pub server: ServerCommand,
 }
 
-/// The servers there are.
+/// The servers.
 #[derive(Debug, Subcommand)]
 pub enum ServerCommand {
     /// TCP, an OS thread per connection
@@ -127,7 +112,7 @@ pub enum ServerCommand {
     Quic(ServerFlags),
 }
 
-/// What a server is given.
+/// The flags of a server, which it reads itself.
 #[derive(Debug, clap::Args)]
 pub struct ServerFlags {
     /// The server's flags; --help lists them
@@ -137,4 +122,25 @@ pub struct ServerFlags {
         value_name = "FLAGS"
     )]
     pub flags: Vec<OsString>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    #[test]
+    fn the_flags_of_all_commands_are_consistent_and_have_help() {
+        let mut cli = Cli::command();
+        cli.clone().debug_assert();
+        for command in cli.get_subcommands_mut() {
+            command.build();
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for arg in command.get_arguments() {
+                let (command, flag) = (command.get_name(), arg.get_id());
+                assert!(arg.get_help().is_some(), "{command} {flag}");
+            }
+        }
+    }
 }

@@ -1,95 +1,124 @@
 //! Flags about results.
 
-use std::{
-    path::{Path, PathBuf},
-    str::FromStr,
-};
-
 use clap::Args;
-use netping_measure::summary::Summary;
 use netping_protocol::target::Target;
-use netping_results::condition::{Answer, Condition};
+use netping_results::condition::Condition;
 use url::Url;
 
-use super::{ExportArgs, UsageError, paths::apart};
-use crate::probe::metrics::ServerSource;
+use super::{export::ExportArgs, paths::apart};
+use crate::{
+    error::UsageError,
+    probe::metrics::ServerSource,
+    run::{
+        options::{JsonTo, Limits, Options},
+        trials::Trials,
+    },
+};
 
-/// How often to measure.
+/// Flags about repetition.
 #[derive(Debug, Clone, Args)]
 pub struct TrialArgs {
-    /// Measure everything so often, the targets in a random order each time, and compare the targets
+    /// Trials: everything is measured N times, the targets in random order, and the targets are compared
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub trials: u32,
-    /// Where the randomness of that order begins
+    trials: u32,
+    /// Seed of that random order
     #[arg(long, default_value_t = 1, value_name = "N")]
-    pub order_seed: u64,
+    order_seed: u64,
 }
 
-/// Where results go.
+impl TrialArgs {
+    /// Returns the trials that the flags ask for.
+    pub fn trials(&self) -> Trials {
+        Trials {
+            count: self.trials,
+            order_seed: self.order_seed,
+        }
+    }
+}
+
+/// Flags about result files and exit codes. Without `REQUESTS`, those that bulk streams have.
+#[derive(Debug, Clone, Args)]
+pub struct ResultArgs<const REQUESTS: bool> {
+    /// Write the results as JSON after every step; '-': to standard output at the end, with tables on stderr
+    #[arg(long, value_name = "FILE", value_parser = json_to)]
+    json: Option<JsonTo>,
+    #[command(flatten)]
+    export: ExportArgs<REQUESTS>,
+    /// Exit with 1 if a larger share of requests fails, from 0 to 1
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
+    max_error_rate: f64,
+    /// Exit with 1 if there is any warning about a step
+    #[arg(long)]
+    strict: bool,
+}
+
+impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
+    /// Returns the options of a run.
+    ///
+    /// # Errors
+    /// [`UsageError`] if two results have one file.
+    pub fn options(&self) -> Result<Options, UsageError> {
+        let json = self.json.as_ref().and_then(JsonTo::file);
+        let exports = &self.export.0;
+        apart(
+            &[],
+            json.map(|file| ("json", file))
+                .into_iter()
+                .chain(exports.files()),
+        )?;
+        Ok(Options {
+            json: self.json.clone(),
+            exports: exports.clone(),
+            push: None,
+            limits: Limits {
+                max_error_rate: self.max_error_rate,
+                fail_if: Vec::new(),
+                strict: self.strict,
+            },
+        })
+    }
+}
+
+/// Flags about the results of requests.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
-    /// Write the results as JSON, anew after every step; '-': to standard output at the end, with tables on stderr
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<JsonTo>,
-    /// Other formats of results.
     #[command(flatten)]
-    pub export: ExportArgs,
+    results: ResultArgs<true>,
     /// Push live numbers to a Prometheus Pushgateway once a second; without a path: to /metrics/job/netping
     #[arg(long, value_name = "URL", value_parser = gateway)]
-    pub prometheus_push: Option<String>,
-    /// Exit with 1 when a larger share of requests fails, from 0 to 1
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
-    pub max_error_rate: f64,
-    /// Exit with 1 when this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; may be given several times
+    prometheus_push: Option<String>,
+    /// Exit with 1 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; may be given several times
     #[arg(long, value_name = "CONDITION")]
-    pub fail_if: Vec<Condition>,
-    /// Exit with 1 when there is any doubt about a step
-    #[arg(long)]
-    pub strict: bool,
-    /// Where the server's metrics are, or 'off' [default: http://HOST:PORT+1000/metrics]
+    fail_if: Vec<Condition>,
+}
+
+impl OutputArgs {
+    /// Returns the options of a run.
+    ///
+    /// # Errors
+    /// [`UsageError`] if two results have one file.
+    pub fn options(&self) -> Result<Options, UsageError> {
+        let mut options = self.results.options()?;
+        options.push.clone_from(&self.prometheus_push);
+        options.limits.fail_if.clone_from(&self.fail_if);
+        Ok(options)
+    }
+}
+
+/// Flags about the server's own counters.
+#[derive(Debug, Clone, Args)]
+pub struct ServerArgs {
+    /// URL of the server's metrics, or 'off' [default: http://HOST:PORT+1000/metrics]
     #[arg(long, value_name = "URL|off", conflicts_with = "server_pid")]
     server_metrics: Option<String>,
-    /// Take the server's CPU time from the system: its process and what that has started, on this host
+    /// Take the server's CPU time from the system: from this process and its descendants, on this host
     #[arg(long, value_name = "PID")]
     server_pid: Option<u32>,
 }
 
-impl OutputArgs {
-    /// Whether the flags say where the server's counters are.
-    pub fn names_server(&self) -> bool {
-        self.server_metrics.is_some() || self.server_pid.is_some()
-    }
-
-    /// Sees that each format has a file of its own.
-    ///
-    /// # Errors
-    /// [`UsageError`].
-    pub fn check(&self) -> Result<(), UsageError> {
-        let json = self
-            .json
-            .as_ref()
-            .and_then(JsonTo::file)
-            .map(|file| ("json", file));
-        apart(&[], json.into_iter().chain(self.export.files()))
-    }
-
-    /// Which of the conditions to fail on hold for a step, each as a line that says by how much.
-    pub fn broken(&self, summary: &Summary) -> Vec<String> {
-        let line = |condition: &Condition| match condition.check(summary) {
-            Answer::Fails(_) => None,
-            Answer::Holds(value) => Some(format!(
-                "  failed by --fail-if '{condition}': {}",
-                condition.describe(value)
-            )),
-            Answer::Unknown => Some(format!(
-                "  failed by --fail-if '{condition}': there are too few samples to tell"
-            )),
-        };
-        self.fail_if.iter().filter_map(line).collect()
-    }
-
-    /// Where the counters of the server at `target` are.
-    pub fn server(&self, target: &Target) -> ServerSource {
+impl ServerArgs {
+    /// Returns the source of the counters of the server at `target`.
+    pub fn source(&self, target: &Target) -> ServerSource {
         match (&self.server_metrics, self.server_pid) {
             (_, Some(pid)) => ServerSource::Processes(vec![pid]),
             (Some(url), None) if url == "off" => ServerSource::Nowhere,
@@ -102,35 +131,16 @@ impl OutputArgs {
     }
 }
 
-/// Where JSON goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JsonTo {
-    /// To standard output.
-    Stdout,
-    /// To this file.
-    File(PathBuf),
-}
-
-impl JsonTo {
-    /// The file; `None` for standard output.
-    pub fn file(&self) -> Option<&Path> {
-        match self {
-            Self::Stdout => None,
-            Self::File(path) => Some(path),
-        }
-    }
-}
-
-impl FromStr for JsonTo {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(if text == "-" {
-            Self::Stdout
-        } else {
-            Self::File(text.into())
-        })
-    }
+/// Reads a destination of JSON.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "clap takes parsers that return a Result"
+)]
+pub(super) fn json_to(text: &str) -> Result<JsonTo, String> {
+    Ok(match text {
+        "-" => JsonTo::Stdout,
+        file => JsonTo::File(file.into()),
+    })
 }
 
 fn gateway(text: &str) -> Result<String, String> {

@@ -1,16 +1,13 @@
-//! Files that must not be one: a result must write over neither another one nor what it was made from.
+//! Paths of results, which must overwrite neither each other nor an input.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use super::UsageError;
+use crate::error::UsageError;
 
-/// Sees that each of the files `written`, given with their flags, is none of the others and none that is `read`.
-///
-/// # Errors
-/// [`UsageError`].
+/// Checks that the files `written`, given with their flags, differ from each other and from those `read`.
 pub(super) fn apart<'a>(
     read: &[&Path],
     written: impl IntoIterator<Item = (&'static str, &'a Path)>,
@@ -22,7 +19,7 @@ pub(super) fn apart<'a>(
         if read.contains(&own) {
             let path = path.display();
             return Err(UsageError(format!(
-                "--{flag} {path} would write over a file that is read: give another one"
+                "--{flag} {path} would overwrite an input: give another file"
             )));
         }
         if let Some((other, _)) = before.iter().find(|(_, other)| *other == own) {
@@ -36,8 +33,8 @@ pub(super) fn apart<'a>(
     Ok(())
 }
 
-/// The file that a path leads to, whether it is there yet or not; `None` for standard input and for what is no file, such
-/// as a pipe or `/dev/null`, which may be given several times.
+/// Returns the file that a path leads to, even if it does not exist yet. `None` for standard input and for pipes or
+/// devices such as `/dev/null`, which may be given several times.
 fn file(path: &Path) -> Option<PathBuf> {
     if path.as_os_str() == "-" || fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return None;
@@ -47,7 +44,7 @@ fn file(path: &Path) -> Option<PathBuf> {
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
             .unwrap_or(Path::new("."));
-        // A folder that is not there is told where the file is written.
+        // A missing folder is reported when the file is written.
         Some(
             fs::canonicalize(folder)
                 .unwrap_or_else(|_| folder.to_owned())
@@ -61,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_file_is_known_by_any_of_its_names() {
+    fn aliases_of_one_file_are_recognised() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::create_dir(path("sub")).unwrap();
@@ -85,11 +82,11 @@ mod tests {
                 &[("html", page.as_path()), ("csv", name.as_path())],
             );
             assert!(
-                text.starts_with("--csv ") && text.contains("a file that is read"),
+                text.starts_with("--csv ") && text.contains("would overwrite an input"),
                 "{text}"
             );
         }
-        // Two that are not there yet.
+        // Two files that do not exist yet.
         let [out, page, again] = ["out", "page", "sub/../out"].map(path);
         let text = error(
             &[],
@@ -106,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_and_devices_go_together() {
+    fn different_files_and_devices_are_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
         let null = Path::new("/dev/null");

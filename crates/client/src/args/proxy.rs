@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Display,
+    iter,
     num::{NonZeroU32, NonZeroU64},
     str::FromStr,
     sync::Arc,
@@ -11,11 +12,12 @@ use clap::Args;
 use netping_protocol::target::Target;
 
 use super::{
-    OutputArgs, PlanError, Range, TrialArgs, UsageError,
+    SharedArgs,
     load::{LoadArgs, OPEN_LOOP_CALLERS},
-    request::RequestArgs,
+    range::Range,
 };
 use crate::{
+    error::{PlanError, UsageError},
     plan::{Arrival, Plan},
     probe::metrics::ServerSource,
     transport::ReplyLength,
@@ -28,7 +30,7 @@ pub struct ProxyArgs {
     /// The backend itself, such as tcp://HOST:8004
     #[arg(long, value_name = "URL")]
     direct: Target,
-    /// A proxy in front of it, by a name of your choice: haproxy=tcp://HOST:8011; may be given several times
+    /// A proxy in front of it, with a name of your choice: haproxy=tcp://HOST:8011; may be given several times
     #[arg(long = "via", required = true, value_name = "NAME=URL")]
     proxies: Vec<Named<Target>>,
     /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or 10k..25k+1k
@@ -39,94 +41,88 @@ pub struct ProxyArgs {
         required_unless_present = "max"
     )]
     rate: Option<Range>,
-    /// Open loop: the most requests outstanding
+    /// Open loop: most outstanding requests
     #[arg(short = 'c', long, default_value_t = OPEN_LOOP_CALLERS as u32, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..))]
     callers: u32,
-    /// Then look for the most that goes on each path: closed loops of so many callers [default without a value:
+    /// Also find the maximum throughput of each path, with closed loops of so many callers [default without a value:
     /// 16,64,256]
     #[arg(long, value_name = "RANGE", num_args = 0..=1, require_equals = true, default_missing_value = "16,64,256")]
     max: Option<Range>,
-    /// How load comes about.
     #[command(flatten)]
     load: LoadArgs,
-    /// Open a connection anew after so many requests, which is part of the first of them; 'keep': never
+    /// Reopen a connection after N requests, as a part of the first of them; 'keep': never
     #[arg(long, default_value = "50", value_name = "N|keep")]
     requests_per_connection: Reuse,
     #[command(flatten)]
-    request: RequestArgs,
-    /// How often to measure.
-    #[command(flatten)]
-    pub trials: TrialArgs,
-    /// Where results go.
-    #[command(flatten)]
-    pub output: OutputArgs,
-    /// Take a proxy's CPU time and memory from the system: one of its processes on this host, with what that has started;
-    /// may be given several times
+    pub shared: SharedArgs,
+    /// Take a proxy's CPU time and memory from the system: from this process and its descendants, on this host; may be
+    /// given several times
     #[arg(long = "proxy-pid", value_name = "NAME=PID")]
     pids: Vec<Named<NonZeroU32>>,
-    /// Where a proxy's metrics are, for Prometheus [default: http://HOST:PORT+1000/metrics, where netping-proxy has
-    /// them; none for http://]
+    /// URL of a proxy's Prometheus metrics [default: http://HOST:PORT+1000/metrics, as of netping-proxy; none for
+    /// http://]
     #[arg(long = "proxy-metrics", value_name = "NAME=URL")]
     metrics: Vec<Named<String>>,
-    /// How long the replies are where all paths lead to a web server: a proxy's own page is none of them.
-    #[arg(skip)]
-    reply_length: ReplyLength,
 }
 
-/// The path without a proxy, among the names of paths.
+/// Name of the path without a proxy.
 const DIRECT: &str = "direct";
 
+/// The steps of a comparison of paths, in groups in which only the path differs. The first path of
+/// each group is the direct one.
+#[derive(Debug)]
+pub struct ProxyPlans {
+    /// Open loops, a group for each rate.
+    pub rates: Vec<Vec<Plan>>,
+    /// Closed loops, a group for each number of callers.
+    pub closed: Vec<Vec<Plan>>,
+}
+
 impl ProxyArgs {
-    /// The open loops: for each rate a group, in which only the path differs; the direct one is the first.
-    ///
-    /// # Errors
-    /// [`PlanError`].
-    pub fn at_rates(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
-        self.check()?;
-        let rates = self.rate.as_ref().map(Range::values).unwrap_or_default();
-        rates
-            .iter()
-            .map(|&rate| self.group(self.callers.into(), self.load.arrival(rate as f64)))
-            .collect()
-    }
-
-    /// The closed loops: for each number of callers a group like those.
-    ///
-    /// # Errors
-    /// [`PlanError`].
-    pub fn at_most(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
-        self.check()?;
-        let callers = self.max.as_ref().map(Range::values).unwrap_or_default();
-        callers
-            .iter()
-            .map(|&callers| self.group(callers, Arrival::Closed))
-            .collect()
-    }
-
-    fn group(&self, callers: u64, arrival: Arrival) -> Result<Vec<Plan>, PlanError> {
-        let plan = |name: &str, target: &Target| -> Result<Plan, PlanError> {
-            let base = self.request.plan(target, &self.output)?;
-            let mut plan = self.load.plan(base, callers, None, arrival)?;
-            plan.target.server = self.server(name, target);
-            plan.target.label = Some(name.to_owned());
-            plan.target.reply_length = Some(Arc::clone(&self.reply_length));
-            plan.load.requests_per_connection = self.requests_per_connection.0;
-            Ok(plan)
+    /// Returns the steps.
+    pub fn plans(&self) -> Result<ProxyPlans, PlanError> {
+        self.load.check()?;
+        self.check_targets()?;
+        self.check_names()?;
+        // Replies of another length than on the direct path are a proxy's own pages.
+        let reply_length = ReplyLength::default();
+        let group = |callers: u64, arrival: Arrival| -> Result<Vec<Plan>, PlanError> {
+            let plan = |(name, target)| -> Result<Plan, PlanError> {
+                let base = self.shared.request.plan(target)?;
+                let mut plan = self.load.plan(base, callers, None, arrival)?;
+                plan.target.label = Some(String::from(name));
+                plan.target.server = self.server(name, target);
+                plan.target.reply_length = Some(Arc::clone(&reply_length));
+                plan.load.requests_per_connection = self.requests_per_connection.0;
+                Ok(plan)
+            };
+            self.paths().map(plan).collect()
         };
-        let direct = std::iter::once(plan(DIRECT, &self.direct));
-        direct
-            .chain(
-                self.proxies
-                    .iter()
-                    .map(|proxy| plan(&proxy.name, &proxy.value)),
-            )
-            .collect()
+        let rates = self.rate.as_ref().map(Range::values).unwrap_or_default();
+        let callers = self.max.as_ref().map(Range::values).unwrap_or_default();
+        Ok(ProxyPlans {
+            rates: rates
+                .iter()
+                .map(|&rate| group(self.callers.into(), self.load.arrival(rate as f64)))
+                .collect::<Result<_, _>>()?,
+            closed: callers
+                .iter()
+                .map(|&callers| group(callers, Arrival::Closed))
+                .collect::<Result<_, _>>()?,
+        })
     }
 
-    /// Where the counters of what is at `target` are: those of the backend, or of a proxy.
+    /// Returns the name and the target of each path, the direct one first.
+    fn paths(&self) -> impl Iterator<Item = (&str, &Target)> {
+        let proxies = self.proxies.iter();
+        iter::once((DIRECT, &self.direct))
+            .chain(proxies.map(|proxy| (proxy.name.as_str(), &proxy.value)))
+    }
+
+    /// Returns the source of the counters of the server or proxy at `target`.
     fn server(&self, name: &str, target: &Target) -> ServerSource {
-        let backend = self.output.server(target);
+        let backend = self.shared.request.server(target);
         let pids: Vec<u32> = self
             .pids
             .iter()
@@ -141,7 +137,7 @@ impl ProxyArgs {
                 asked: true,
             },
             None if !pids.is_empty() => ServerSource::Processes(pids),
-            // `--server-metrics off` asks nobody; and what speaks HTTP is not netping's own.
+            // `--server-metrics off` is for proxies too; and a proxy for HTTP is not netping's own.
             None if backend == ServerSource::Nowhere || target.scheme.is_http() => {
                 ServerSource::Nowhere
             }
@@ -149,22 +145,20 @@ impl ProxyArgs {
         }
     }
 
-    fn check(&self) -> Result<(), UsageError> {
-        self.load.check()?;
-        let targets: Vec<Target> = std::iter::once(&self.direct)
-            .chain(self.proxies.iter().map(|proxy| &proxy.value))
-            .cloned()
-            .collect();
-        self.request.check(&targets)?;
-        if let Some(other) = targets
-            .iter()
-            .find(|target| target.scheme != self.direct.scheme)
-        {
-            return Err(UsageError(format!(
-                "{other} does not speak what {} does: a proxy is compared with the direct path by the same requests",
-                self.direct
-            )));
+    fn check_targets(&self) -> Result<(), UsageError> {
+        let targets: Vec<Target> = self.paths().map(|(_, target)| target.clone()).collect();
+        self.shared.request.check(&targets)?;
+        let direct = &self.direct;
+        match targets.iter().find(|target| target.scheme != direct.scheme) {
+            None => Ok(()),
+            Some(other) => Err(UsageError(format!(
+                "{other} and {direct} have different protocols: a proxy is compared with the direct path by the same \
+                 requests"
+            ))),
         }
+    }
+
+    fn check_names(&self) -> Result<(), UsageError> {
         let names: Vec<&str> = self
             .proxies
             .iter()
@@ -173,12 +167,12 @@ impl ProxyArgs {
         for (place, name) in names.iter().enumerate() {
             if *name == DIRECT {
                 return Err(UsageError(format!(
-                    "--via {DIRECT}=...: this is the name of the path without a proxy; give the proxy another one"
+                    "--via {DIRECT}=...: the path without a proxy has this name; give the proxy another one"
                 )));
             }
             if names[..place].contains(name) {
                 return Err(UsageError(format!(
-                    "--via {name}=... stands there twice; give each proxy its own name"
+                    "--via {name}=... is given twice; give each proxy its own name"
                 )));
             }
         }
@@ -190,20 +184,19 @@ impl ProxyArgs {
         for (flag, name) in of_pids.chain(of_metrics) {
             if !names.contains(&name.as_str()) {
                 return Err(UsageError(format!(
-                    "{flag} {name}=...: no --via has this name, only {}; for the direct path's server there are \
-                     --server-pid and --server-metrics",
+                    "{flag} {name}=...: no --via has this name, only {}; for the server of the direct path, use \
+                     --server-pid or --server-metrics",
                     names.join(", ")
                 )));
             }
         }
-        for (place, metrics) in self.metrics.iter().enumerate() {
+        for (place, Named { name, .. }) in self.metrics.iter().enumerate() {
             let again = self.metrics[..place]
                 .iter()
-                .any(|other| other.name == metrics.name);
-            if again || self.pids.iter().any(|pid| pid.name == metrics.name) {
-                let name = &metrics.name;
+                .any(|other| other.name == *name);
+            if again || self.pids.iter().any(|pid| pid.name == *name) {
                 return Err(UsageError(format!(
-                    "the counters of {name} are in one place: give one --proxy-metrics, or --proxy-pid for each of its \
+                    "{name} has two sources of counters: give one --proxy-metrics, or a --proxy-pid for each of its \
                      processes"
                 )));
             }
@@ -212,7 +205,7 @@ impl ProxyArgs {
     }
 }
 
-/// What belongs to a proxy, by its name: `NAME=VALUE`.
+/// A value of a proxy, by its name: `NAME=VALUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Named<T> {
     name: String,
@@ -231,12 +224,12 @@ impl<T: FromStr<Err: Display>> FromStr for Named<T> {
                     value,
                 })
             }
-            _ => Err("no name stands before it; write NAME=, such as haproxy=".to_owned()),
+            _ => Err("the name is missing; write NAME=, such as haproxy=".to_owned()),
         }
     }
 }
 
-/// How many requests a connection serves; `None`: it is kept.
+/// Requests on a connection before it is reopened; `None`: it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Reuse(Option<NonZeroU64>);
 

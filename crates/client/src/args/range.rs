@@ -2,15 +2,14 @@
 
 use std::{num::NonZeroU64, str::FromStr};
 
-/// The most values a range may have: a slip of the finger is not a sweep of years.
+/// Most values of a range: more are a slip of the finger.
 const MOST_VALUES: usize = 1000;
 
-/// One value or more, each at least 1, in the order they were given.
+/// One or more values from 1 on, in the order given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range(Vec<u64>);
 
 impl Range {
-    /// The values.
     pub fn values(&self) -> &[u64] {
         &self.0
     }
@@ -24,12 +23,11 @@ impl FromStr for Range {
     }
 }
 
-/// One number of bytes or more, each at least 1, in the order they were given; with units such as KiB or MB.
+/// One or more numbers of bytes from 1 on, with units such as KiB or MB, in the order given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByteRange(Vec<u64>);
 
 impl ByteRange {
-    /// The numbers of bytes.
     pub fn values(&self) -> &[u64] {
         &self.0
     }
@@ -43,7 +41,7 @@ impl FromStr for ByteRange {
     }
 }
 
-/// Reads one value.
+/// A reader of one value.
 type Read = fn(&str) -> Result<u64, String>;
 
 fn values(text: &str, read: Read) -> Result<Vec<u64>, String> {
@@ -60,8 +58,8 @@ fn values(text: &str, read: Read) -> Result<Vec<u64>, String> {
     Ok(values)
 }
 
-/// The values from `first` to what `rest` says: `LAST`, `LASTxFACTOR` or `LAST+STEP`. The last one is always among
-/// them.
+/// Adds the values from `first` to the last one in `rest`: `LAST`, `LASTxFACTOR` or `LAST+STEP`. The
+/// last value is always among them.
 fn span(first: u64, rest: &str, read: Read, values: &mut Vec<u64>) -> Result<(), String> {
     let (last, factor, step) = if let Some((last, factor)) = rest.split_once('x') {
         (read(last)?, number(factor)?, 0)
@@ -87,7 +85,7 @@ fn span(first: u64, rest: &str, read: Read, values: &mut Vec<u64>) -> Result<(),
     Ok(())
 }
 
-/// A whole number from 1 on; `k`, `M` and `G` stand for thousands, millions and (American) billions.
+/// Reads a whole number from 1 on; `k`, `M` and `G` stand for thousands, millions and billions.
 fn number(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'k')) => (&text[..at], 1_000),
@@ -96,25 +94,22 @@ fn number(text: &str) -> Result<u64, String> {
         _ => (text, 1),
     };
     let number: u64 = digits.parse().map_err(|_| {
-        format!("'{text}' is no number; a range looks like 64, 1,8,64, 1..4096, 1..4096x4 or 10k..25k+1k")
+        format!("'{text}' is not a number; a range looks like 64, 1,8,64, 1..4096, 1..4096x4 or 10k..25k+1k")
     })?;
     match number.checked_mul(unit) {
-        Some(0) => Err("0 is too few; values begin at 1".to_owned()),
+        Some(0) => Err("0 is too few; use at least 1".to_owned()),
         Some(number) => Ok(number),
         None => Err(format!("'{text}' is too large")),
     }
 }
 
-/// A whole number from 1 on, for a flag that takes one.
-///
-/// # Errors
-/// What such a number looks like.
+/// Reads the value of a flag that takes a whole number from 1 on.
 pub fn count(text: &str) -> Result<NonZeroU64, String> {
     let count = number(text).ok().and_then(NonZeroU64::new);
-    count.ok_or_else(|| format!("'{text}' is no whole number from 1 on, such as 500, 10k or 2M"))
+    count.ok_or_else(|| format!("'{text}' is not a whole number from 1 on, such as 500, 10k or 2M"))
 }
 
-/// What stands for how many bytes. A unit that ends another stands after it.
+/// Units of bytes. A unit that is the end of another one comes after it.
 const UNITS: [(&str, u64); 9] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
@@ -127,17 +122,17 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// A whole number of bytes from 1 on, with or without a unit.
+/// Reads a whole number of bytes from 1 on, with or without a unit.
 fn bytes(text: &str) -> Result<u64, String> {
     let unit = UNITS
         .iter()
         .find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
     let (digits, unit) = unit.unwrap_or((text, 1));
     let number: u64 = digits.parse().map_err(|_| {
-        format!("'{text}' is no number of bytes; it looks like 65536, 256KiB, 1MB, 64KiB,1MiB or 16KiB..1MiB")
+        format!("'{text}' is not a number of bytes, such as 65536, 256KiB, 1MB, 64KiB,1MiB or 16KiB..1MiB")
     })?;
     match number.checked_mul(unit) {
-        Some(0) => Err("0 bytes are too few; begin at 1".to_owned()),
+        Some(0) => Err("0 bytes are too few; use at least 1".to_owned()),
         Some(number) => Ok(number),
         None => Err(format!("'{text}' is too large")),
     }
@@ -145,7 +140,38 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_valid_range_or_an_error(text in "[0-9kMGiBx+.,-]{0,20}") {
+            for values in [text.parse().map(|range: Range| range.0), text.parse().map(|range: ByteRange| range.0)] {
+                let Ok(values) = values else { continue };
+                prop_assert!(!values.is_empty() && values.len() <= MOST_VALUES);
+                prop_assert!(values.iter().all(|&value| value > 0));
+            }
+        }
+
+        #[test]
+        fn a_span_rises_from_its_first_to_its_last_value(
+            first in 1_u64..1 << 40,
+            more in 0_u64..1 << 40,
+            factor in 2_u64..100,
+        ) {
+            let last = first + more;
+            let values = values(&format!("{first}..{last}x{factor}"));
+            prop_assert_eq!((values[0], values[values.len() - 1]), (first, last));
+            prop_assert!(values.windows(2).all(|pair| pair[0] < pair[1]));
+        }
+
+        #[test]
+        fn a_list_keeps_its_values_and_their_order(list in prop::collection::vec(1..u64::MAX, 1..20)) {
+            let text: Vec<String> = list.iter().map(ToString::to_string).collect();
+            prop_assert_eq!(values(&text.join(",")), list);
+        }
+    }
 
     fn values(text: &str) -> Vec<u64> {
         text.parse::<Range>().unwrap().0
@@ -156,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_forms() {
+    fn documented_forms_are_read() {
         assert_eq!(values("64"), [64]);
         assert_eq!(values("1,8,64"), [1, 8, 64]);
         assert_eq!(values("1..16"), [1, 2, 4, 8, 16]);
@@ -182,7 +208,7 @@ mod tests {
         assert!(error("0MiB").contains("too few"));
         for text in ["", "KiB", "1K", "1.5GiB", "-1MiB", "1 MiB", "16KiB..x2"] {
             assert!(
-                error(text).contains("looks like 65536, 256KiB"),
+                error(text).contains("such as 65536, 256KiB"),
                 "{text}: {}",
                 error(text)
             );
@@ -191,13 +217,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_says_so() {
-        assert!(error("0").contains("begin at 1"));
+    fn invalid_ranges_are_explained() {
+        assert!(error("0").contains("use at least 1"));
         assert!(error("10..1").contains("ends before it begins"));
-        assert!(error("").contains("is no number"));
+        assert!(error("").contains("is not a number"));
         assert!(error("1..4x1").contains("never gets there"));
         assert!(error("1..1000000+1").contains("more than"));
-        assert!(error("99999999999999999999").contains("is no number"));
-        assert!(error("-3").contains("is no number"));
+        assert!(error("99999999999999999999").contains("is not a number"));
+        assert!(error("-3").contains("is not a number"));
     }
 }

@@ -13,68 +13,71 @@ use netping_protocol::{
     tls::ALPN_H2,
 };
 
-use super::{OutputArgs, PlanError, UsageError, secure::SecureArgs};
+use super::{output::ServerArgs, secure::SecureArgs};
 use crate::{
+    error::{PlanError, UsageError},
     plan::{Destination, Plan, Trust, Warmup},
+    probe::metrics::ServerSource,
     transport::Kind,
 };
 
-/// Payload of each request unless told otherwise, in bytes.
+/// Default payload of each request, in bytes.
 const PAYLOAD: usize = 4;
 
-/// What requests are like, and how they are put on the wire.
+/// Flags about requests.
 #[derive(Debug, Clone, Args)]
 pub struct RequestArgs {
-    /// Payload of each request, in bytes [default: 4; over http:// there is none]
+    /// Payload of each request, in bytes [default: 4; none over http://]
     #[arg(long, value_name = "BYTES", conflicts_with = "message")]
     payload: Option<usize>,
     /// Length of each reply, in bytes [default: the payload is echoed]
     #[arg(long, value_name = "BYTES")]
-    pub response: Option<u32>,
-    /// Send a message instead, serialised and parsed on both sides: by Hello/Say over gRPC, in a frame elsewhere
+    response: Option<u32>,
+    /// Send a message instead, serialized and parsed on both sides: by Hello/Say over gRPC, in a frame elsewhere
     #[arg(long, value_name = "MESSAGE", conflicts_with = "response")]
     message: Option<Message>,
-    /// The most a request may take; opening a connection too
+    /// Longest time for a request, and for opening a connection
     #[arg(long, default_value = "5s", value_parser = positive, value_name = "TIME")]
-    pub timeout: Duration,
-    /// How tcp:// requests are framed [default: line, but frame with --response, --message or a
-    /// payload longer than 64 KiB]
+    timeout: Duration,
+    /// Framing of tcp:// requests [default: line; frame with --response, --message or a payload
+    /// longer than 64 KiB]
     #[arg(long, value_name = "FORM")]
-    pub framing: Option<Framing>,
-    /// The client for grpc://: HTTP/2 driven directly, or a tonic channel as in an application
+    framing: Option<Framing>,
+    /// Client for grpc://: HTTP/2 driven directly, or a tonic channel as in an application
     #[arg(long, default_value = "h2", value_name = "CLIENT")]
-    pub grpc_client: GrpcClient,
-    /// HTTP/2 for http://, without asking the server, and nothing else for https://
-    /// [default: HTTP/1.1 for http://, what the server chooses for https://]
+    grpc_client: GrpcClient,
+    /// HTTP/2 with prior knowledge for http://, and only HTTP/2 for https://
+    /// [default: HTTP/1.1 for http://, the server's choice for https://]
     #[arg(long)]
-    pub http2: bool,
-    /// Never sleep: each worker polls its sockets all the time, and uses a full core
+    http2: bool,
+    /// Never sleep: each worker polls its sockets all the time and uses a full core
     #[arg(long)]
-    pub busy_poll: bool,
-    /// How connections are secured.
+    busy_poll: bool,
     #[command(flatten)]
-    pub secure: SecureArgs,
+    secure: SecureArgs,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
-/// How requests on a TCP stream are framed.
+/// The framing of requests on a TCP stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Framing {
+enum Framing {
     /// A line, echoed
     Line,
     /// A length-prefixed frame
     Frame,
 }
 
-/// The messages there are.
+/// The messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Message {
     /// The 581 bytes of rpcx-benchmark, in 39 fields
     Benchmark,
 }
 
-/// The clients for gRPC.
+/// The clients of gRPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum GrpcClient {
+enum GrpcClient {
     /// HTTP/2 driven directly
     H2,
     /// A tonic channel
@@ -82,14 +85,11 @@ pub enum GrpcClient {
 }
 
 impl RequestArgs {
-    /// Such requests to `target`, from one caller.
-    ///
-    /// # Errors
-    /// [`PlanError`].
-    pub fn plan(&self, target: &Target, output: &OutputArgs) -> Result<Plan, PlanError> {
+    /// Returns a plan of such requests to `target`, from one caller.
+    pub fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
         let (kind, secured) = (self.kind(target.scheme)?, self.connector(target)?);
-        let server = output.server(target);
-        let mut plan = Plan::new(Destination::new(target.clone(), server, secured), kind);
+        let destination = Destination::new(target.clone(), self.server(target), secured);
+        let mut plan = Plan::new(destination, kind);
         plan.load.payload = self.payload(target.scheme);
         plan.load.reply = self.reply();
         plan.load.timeout = self.timeout;
@@ -97,10 +97,12 @@ impl RequestArgs {
         Ok(plan)
     }
 
-    /// Refuses flags that have no use with any of these targets.
-    ///
-    /// # Errors
-    /// [`UsageError`].
+    /// Returns the source of the counters of the server at `target`.
+    pub fn server(&self, target: &Target) -> ServerSource {
+        self.server.source(target)
+    }
+
+    /// Rejects flags that concern none of these targets.
     pub fn check(&self, targets: &[Target]) -> Result<(), UsageError> {
         let is_grpc = |target: &Target| target.scheme.protocol() == Protocol::Grpc;
         if self.grpc_client != GrpcClient::H2 && !targets.iter().any(is_grpc) {
@@ -111,7 +113,7 @@ impl RequestArgs {
         self.secure.check(targets)
     }
 
-    /// What each request asks to get back.
+    /// Returns the reply that each request asks for.
     fn reply(&self) -> Reply {
         match (self.message, self.response) {
             (Some(Message::Benchmark), _) => Reply::Message,
@@ -120,7 +122,7 @@ impl RequestArgs {
         }
     }
 
-    /// Bytes of payload in each request to a target of this scheme.
+    /// Returns the payload of each request to a target of this scheme, in bytes.
     fn payload(&self, scheme: Scheme) -> usize {
         match self.message {
             _ if scheme.is_http() => 0,
@@ -129,10 +131,7 @@ impl RequestArgs {
         }
     }
 
-    /// How connections to `target` are secured, and who then knows whom.
-    ///
-    /// # Errors
-    /// [`PlanError`].
+    /// Returns the security of connections to `target`, and the trust it gives.
     fn connector(&self, target: &Target) -> Result<(Connector, Trust), PlanError> {
         if self.http2 && target.scheme == Scheme::Https {
             return self.secure.connector_offering(target, &[ALPN_H2]);
@@ -140,7 +139,7 @@ impl RequestArgs {
         self.secure.connector(target)
     }
 
-    /// How requests to a target of this scheme are put on the wire.
+    /// Returns the form of requests to a target of this scheme.
     pub fn kind(&self, scheme: Scheme) -> Result<Kind, UsageError> {
         if self
             .payload(scheme)
@@ -158,7 +157,7 @@ impl RequestArgs {
             Protocol::Tcp | Protocol::Quic if self.http2 => {
                 let scheme = scheme.as_str();
                 return Err(UsageError(format!(
-                    "--http2 is for http:// and https://: there is no HTTP in {scheme}://"
+                    "--http2 is for http:// and https://, not for {scheme}://"
                 )));
             }
             Protocol::Tcp => self.tcp_kind()?,
@@ -170,7 +169,7 @@ impl RequestArgs {
             Protocol::Quic => Kind::Quic,
             Protocol::Grpc if self.response == Some(0) => {
                 return Err(UsageError(
-                    "over gRPC a reply of 0 bytes cannot be asked for; use 1 or more".to_owned(),
+                    "gRPC requests cannot ask for a reply of 0 bytes; use 1 or more".to_owned(),
                 ));
             }
             Protocol::Grpc => match self.grpc_client {
@@ -189,7 +188,7 @@ impl RequestArgs {
         ];
         if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
             return Err(UsageError(format!(
-                "{flag} is not for {}://: a GET has no payload, and the server decides what it sends",
+                "{flag} is not for {}://: a GET has no payload, and the server chooses its reply",
                 scheme.as_str()
             )));
         }
@@ -217,7 +216,7 @@ impl RequestArgs {
     }
 }
 
-/// A warm-up: a time, or `auto`.
+/// Reads a warm-up: a time, or `auto`.
 pub(super) fn warmup(text: &str) -> Result<Warmup, String> {
     if text == "auto" {
         return Ok(Warmup::Auto);
@@ -226,7 +225,7 @@ pub(super) fn warmup(text: &str) -> Result<Warmup, String> {
     parse_duration(text).map(Warmup::Time).map_err(wrong)
 }
 
-/// A time that is more than none.
+/// Reads a time above zero.
 pub(super) fn positive(text: &str) -> Result<Duration, String> {
     match parse_duration(text) {
         Ok(Duration::ZERO) => Err("0 is too short".to_owned()),

@@ -14,41 +14,43 @@ use netping_protocol::{
     tls::{self, CipherSuite, ClientOptions},
 };
 
-use super::{PlanError, UsageError};
-use crate::plan::{Trust, credentials};
+use crate::{
+    error::{PlanError, UsageError},
+    plan::{Trust, credentials},
+};
 
-/// What the client trusts, and what it shows.
+/// Flags about the credentials of either side.
 #[derive(Debug, Clone, Args)]
 pub struct SecureArgs {
-    /// The authorities that a server's certificate must come from (PEM) [default: the system's]
+    /// Authorities that servers' certificates must come from (PEM) [default: the system's]
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Take any certificate: then anybody could be the server
+    /// Accept any certificate: anybody could then be the server
     #[arg(long, conflicts_with = "tls_ca")]
     tls_insecure: bool,
-    /// The client's own certificate chain, for servers that ask for one (PEM)
+    /// The client's certificate chain, for servers that ask for one (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// Its private key (PEM), readable by its owner only
+    /// The private key of that certificate (PEM), readable only by its owner
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Whether a connection resumes the TLS session of an earlier one; 0-RTT data is never sent
-    #[arg(long, default_value = "off", value_name = "WHETHER")]
+    /// Resume the TLS session of an earlier connection; 0-RTT data is never sent
+    #[arg(long, default_value = "off", value_name = "SWITCH")]
     tls_resume: Resume,
-    /// The cipher suite to ask for first; the result names the one that the server chose [default: aes256]
+    /// Preferred cipher suite; the result names the one that the server chose [default: aes256]
     #[arg(long, value_name = "CIPHER")]
     tls_cipher: Option<Cipher>,
-    /// The pre-shared key of tcp+psk:// (32 bytes; `netping certs --psk` makes one)
+    /// Pre-shared key of tcp+psk:// (32 bytes, see `netping certs --psk`)
     #[arg(long, value_name = "FILE")]
     psk_file: Option<PathBuf>,
 }
 
-/// Whether sessions are resumed.
+/// Resumption of TLS sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Resume {
-    /// Yes
+    /// Resume
     On,
-    /// No: every handshake is a full one
+    /// Full handshakes only
     Off,
 }
 
@@ -74,8 +76,8 @@ impl From<Cipher> for CipherSuite {
 }
 
 impl SecureArgs {
-    /// Those that go with a folder of [`credentials`]; with `mutual`, the client has a certificate
-    /// too.
+    /// Returns the flags for a folder of [`credentials`]; with `mutual`, the client has a
+    /// certificate too.
     pub fn of(folder: &Path, mutual: bool) -> Self {
         let file = |name: &str| Some(folder.join(name));
         Self {
@@ -89,10 +91,7 @@ impl SecureArgs {
         }
     }
 
-    /// Refuses flags that have no use with any of these targets: who gives them believes in an encryption that is not there.
-    ///
-    /// # Errors
-    /// [`UsageError`].
+    /// Rejects flags that concern none of these targets: their user believes in an encryption that does not exist.
     pub fn check(&self, targets: &[Target]) -> Result<(), UsageError> {
         let given = [
             ("--tls-ca", self.tls_ca.is_some(), Encryption::Tls),
@@ -120,23 +119,17 @@ impl SecureArgs {
                 "{flag} is for tcp+psk://, and no target is one"
             ))),
             Some((flag, ..)) => Err(UsageError(format!(
-                "{flag} is for targets in TLS, such as tcp+tls://, grpc+tls://, quic:// or https://, and none is one"
+                "{flag} is for targets with TLS, such as tcp+tls://, grpc+tls://, quic:// or https://, and no target is one"
             ))),
         }
     }
 
-    /// How connections to `target` are secured, and who then knows whom.
-    ///
-    /// # Errors
-    /// [`PlanError`].
+    /// Returns the security of connections to `target`, and the trust it gives.
     pub fn connector(&self, target: &Target) -> Result<(Connector, Trust), PlanError> {
         self.connector_offering(target, target.scheme.alpn())
     }
 
-    /// The same, with these application protocols for the server to choose from.
-    ///
-    /// # Errors
-    /// [`PlanError`].
+    /// Does the same, and offers these application protocols to the server.
     pub fn connector_offering(
         &self,
         target: &Target,
@@ -156,7 +149,7 @@ impl SecureArgs {
             Encryption::Psk => {
                 let path = self.psk_file.as_ref().ok_or_else(|| {
                     UsageError(format!(
-                        "{target} needs the key that it shares with the server: --psk-file FILE"
+                        "{target} needs a key shared with the server: --psk-file FILE"
                     ))
                 })?;
                 let trust = Trust {

@@ -7,12 +7,12 @@ use netping_protocol::target::Target;
 use netping_results::condition::Condition;
 
 use super::{
-    OutputArgs, PlanError, Range, TrialArgs, UsageError,
+    SharedArgs,
     load::{LoadArgs, OPEN_LOOP_CALLERS},
-    range::count,
-    request::RequestArgs,
+    range::{Range, count},
 };
 use crate::{
+    error::{PlanError, UsageError},
     plan::{Arrival, Extent, Plan},
     transport::Kind,
 };
@@ -24,68 +24,43 @@ pub struct ThroughputArgs {
     #[arg(required = true, value_name = "URL")]
     targets: Vec<Target>,
     /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or 10..100+10; with
-    /// --rate or --find, the most requests outstanding [default with --rate or --find: 64]
+    /// --rate or --find, at most so many requests are outstanding [default with --rate or --find: 64]
     #[arg(short = 'c', long, value_name = "RANGE", required_unless_present_any = ["rate", "find"])]
     callers: Option<Range>,
     /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or 10k..25k+1k
     #[arg(long, value_name = "RANGE", group = "open")]
     rate: Option<Range>,
-    /// Look for the highest rate of an open loop that keeps a condition, such as 'p99<1ms'
+    /// Find the highest rate of an open loop that meets a condition, such as 'p99<1ms'
     #[arg(long, value_name = "CONDITION", group = "open", conflicts_with_all = ["rate", "trials"])]
     pub find: Option<Condition>,
-    /// How load comes about.
     #[command(flatten)]
     load: LoadArgs,
-    /// Measure so many requests at each step instead
+    /// Measure N requests in each step instead
     #[arg(long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     requests: Option<NonZeroU64>,
-    /// Connections that gRPC, QUIC and --http2 callers share [default: one for each worker, over QUIC and --http2 at
-    /// least one for 100 callers; TCP, and HTTP without --http2, has one for each caller]
+    /// Connections that gRPC, QUIC and --http2 callers share [default: one per worker, over QUIC and --http2 at least
+    /// one per 100 callers; TCP, and HTTP without --http2, has one per caller]
     #[arg(long, value_name = "RANGE")]
     connections: Option<Range>,
-    /// Open a connection for each request; opening it is part of the request
+    /// Open a connection for each request, as a part of the request
     #[arg(long, conflicts_with = "requests_per_connection")]
     new_connection_per_request: bool,
-    /// Open a connection anew after so many requests; opening it is part of the first of them
+    /// Reopen a connection after N requests, as a part of the first of them
     #[arg(long, value_parser = count, value_name = "N")]
     requests_per_connection: Option<NonZeroU64>,
     #[command(flatten)]
-    request: RequestArgs,
-    /// How often to measure.
-    #[command(flatten)]
-    pub trials: TrialArgs,
-    /// Where results go.
-    #[command(flatten)]
-    pub output: OutputArgs,
+    pub shared: SharedArgs,
 }
 
 impl ThroughputArgs {
-    /// The steps: for each number of callers and connections and each rate a group, in which only the target differs.
-    ///
-    /// # Errors
-    /// [`PlanError`].
+    /// Returns the steps: a group for each combination of callers, connections and rate, in which only the target
+    /// differs.
     pub fn groups(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
-        self.request.check(&self.targets)?;
-        let kinds = self
-            .targets
-            .iter()
-            .map(|target| self.request.kind(target.scheme));
-        let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
-        let shared = self.connections.is_some() && self.connections != self.callers;
-        if shared && !kinds.into_iter().any(Kind::multiplexes) {
-            let reason = "--connections is for grpc://, quic:// and --http2: otherwise each caller has a connection of \
-                          its own (-c)";
-            return Err(UsageError(reason.to_owned()).into());
-        }
-        if self.requests.is_none() {
-            self.load.check()?;
-        }
+        self.check()?;
+        let default = [OPEN_LOOP_CALLERS];
+        let callers = self.callers.as_ref().map_or(&default[..], Range::values);
         let mut groups = Vec::new();
-        for &callers in self
-            .callers
-            .as_ref()
-            .map_or(&[OPEN_LOOP_CALLERS][..], Range::values)
-        {
+        for &callers in callers {
             for connections in self.connection_counts(callers) {
                 for arrival in self.arrivals() {
                     let plan = |target: &Target| self.plan(target, callers, connections, arrival);
@@ -100,7 +75,7 @@ impl ThroughputArgs {
         }
         if groups.is_empty() {
             return Err(UsageError(
-                "every step has more --connections than callers (-c): nothing to measure"
+                "nothing to measure: every step has more --connections than callers (-c)"
                     .to_owned(),
             )
             .into());
@@ -108,7 +83,27 @@ impl ThroughputArgs {
         Ok(groups)
     }
 
-    /// The numbers of shared connections that so many callers can use; `None`: as many as there are workers.
+    fn check(&self) -> Result<(), UsageError> {
+        let request = &self.shared.request;
+        request.check(&self.targets)?;
+        let kinds = self
+            .targets
+            .iter()
+            .map(|target| request.kind(target.scheme));
+        let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
+        let shared = self.connections.is_some() && self.connections != self.callers;
+        if shared && !kinds.into_iter().any(Kind::multiplexes) {
+            let reason = "--connections is for grpc://, quic:// and --http2: otherwise each caller has a connection of \
+                          its own (-c)";
+            return Err(UsageError(reason.to_owned()));
+        }
+        match self.requests {
+            None => self.load.check(),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Returns the numbers of shared connections that so many callers can use; `None`: one for each worker.
     fn connection_counts(&self, callers: u64) -> Vec<Option<u64>> {
         match &self.connections {
             None => vec![None],
@@ -121,7 +116,7 @@ impl ThroughputArgs {
         }
     }
 
-    /// `plan` with another rate: a step of a search.
+    /// Returns `plan` with another rate, as a step of a search.
     pub fn at_rate(&self, plan: &Plan, rate: f64) -> Plan {
         let mut plan = plan.clone();
         plan.load.arrival = self.load.arrival(rate);
@@ -129,7 +124,7 @@ impl ThroughputArgs {
         plan
     }
 
-    /// The ways in which requests come about: one for each rate, or a closed loop.
+    /// Returns an open loop for each rate, or a closed loop.
     fn arrivals(&self) -> Vec<Arrival> {
         let rates = self.rate.as_ref().map(|rates| {
             rates
@@ -140,7 +135,7 @@ impl ThroughputArgs {
         rates.map_or_else(|| vec![Arrival::Closed], Iterator::collect)
     }
 
-    /// How long the window is: an open loop's number of requests is a time.
+    /// Returns the length of the window. In an open loop, a number of requests is a time.
     fn extent(&self, arrival: Arrival) -> Extent {
         match (self.requests, arrival.rate()) {
             (None, _) => Extent::Time(self.load.duration),
@@ -163,7 +158,7 @@ impl ThroughputArgs {
         } else {
             self.requests_per_connection
         };
-        let base = self.request.plan(target, &self.output)?;
+        let base = self.shared.request.plan(target)?;
         let mut plan = self.load.plan(base, callers, connections, arrival)?;
         plan.load.requests_per_connection = requests_per_connection;
         plan.execution.extent = self.extent(arrival);

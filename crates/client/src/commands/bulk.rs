@@ -1,4 +1,4 @@
-//! `netping bulk`: how fast many bytes go one way, and which settings matter.
+//! `netping bulk`: the throughput of bulk streams, and the settings that matter for it.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use netping_results::{
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::Failed;
 use crate::{
     args::BulkArgs,
     environment,
+    error::{Failed, Verdict},
     run::{
-        Session, Verdict,
-        trials::{shown, shuffled},
+        self, Runner,
+        trials::{Trials, shown, shuffled},
     },
     workload::{
         Workload,
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// What may differ between combinations: its title, and its value for people.
+/// A setting that may differ between combinations: its column, and its value as text.
 type Setting = (Column, fn(&BulkStep) -> String);
 
 const SETTINGS: [Setting; 5] = [
@@ -59,46 +59,55 @@ const RESULTS: [Column; 8] = [
 
 const COMPARED: [Column; 2] = [Column::number("to first", 0), Column::text("shown", 0)];
 
-/// Runs the command.
-///
-/// # Errors
-/// [`Failed`].
 pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
     let plans = args.plans()?;
-    let mut session = Session::begin(&args.output)?;
-    let mut streams = match Bulk::open(&plans, session.watch_bulk()) {
-        Ok(streams) => streams,
-        Err(error) => return Err(session.abandon(error)),
-    };
-    let mut steps: Vec<BulkStep> = plans
-        .iter()
-        .zip(&streams)
-        .map(|(plan, bulk)| step(plan, bulk))
-        .collect();
+    run::run(args.options()?, |runner| {
+        let mut streams = Bulk::open(&plans, runner.watch_bar())?;
+        let steps = measure(runner, args.trials(), &plans, &mut streams);
+        runner.say(&table(&steps));
+        for (step, bulk) in steps.iter().zip(&streams) {
+            if let Some(note) = bulk.server_note() {
+                runner.remark(&format!(
+                    "  {}: server CPU time unknown: {note}",
+                    step.target
+                ));
+            }
+        }
+        runner.judge_bulk();
+        Ok(())
+    })
+}
+
+/// Measures each combination once per round, in random order, until the end or an interrupt.
+fn measure(
+    runner: &mut Runner,
+    rounds: Trials,
+    plans: &[BulkPlan],
+    streams: &mut [Bulk],
+) -> Vec<BulkStep> {
     let shared: Vec<bool> = plans
         .iter()
         .map(|plan| environment::is_own(&plan.target.url))
         .collect();
-    // The user may end it before every combination had its run.
+    let plans = plans.iter().zip(&*streams);
+    let mut steps: Vec<BulkStep> = plans.map(|(plan, bulk)| step(plan, bulk)).collect();
+    // An interrupt may leave combinations without a run.
     for (step, shared) in steps.iter_mut().zip(&shared) {
         step.settle(*shared);
     }
-    session.keep_bulk(&steps);
-    let mut random = ChaCha8Rng::seed_from_u64(args.order_seed);
-    'rounds: for round in 1..=args.runs {
-        session.begin_trial(round, args.order_seed);
-        for at in shuffled(plans.len(), &mut random) {
-            if session.is_interrupted() {
-                break 'rounds;
+    runner.keep_bulk(&steps);
+    let mut random = ChaCha8Rng::seed_from_u64(rounds.order_seed);
+    for round in 1..=rounds.count {
+        runner.begin_trial(round, rounds.order_seed);
+        for at in shuffled(steps.len(), &mut random) {
+            if runner.is_interrupted() {
+                return steps;
             }
-            session.show_progress(&format!(
-                "run {round} of {}  {}",
-                args.runs,
-                name(&steps[at])
-            ));
-            let outcome = streams[at].run(session.watch_bulk());
-            session.hide_progress();
             let step = &mut steps[at];
+            let progress = format!("run {round} of {}  {}", rounds.count, name(step));
+            runner.console.bar.begin(&progress);
+            let outcome = streams[at].run(runner.watch_bar());
+            runner.console.bar.end();
             match outcome {
                 Ok(run) => step.runs.push(run),
                 Err(Ended::Failed(failure)) => {
@@ -106,35 +115,25 @@ pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
                     *count += 1;
                     if *count == 1 {
                         let name = name(step);
-                        session.remark(&format!(
+                        runner.remark(&format!(
                             "  {name}: a run failed: {} ({})",
                             failure.kind, failure.detail
                         ));
                     }
                 }
-                Err(Ended::Interrupted) => break 'rounds,
+                Err(Ended::Interrupted) => return steps,
             }
-            if round == args.runs {
+            if round == rounds.count {
                 step.status = Status::Complete;
             }
             step.settle(shared[at]);
-            session.keep_bulk(&steps);
+            runner.keep_bulk(&steps);
         }
     }
-    session.say(&table(&steps));
-    for (step, bulk) in steps.iter().zip(&streams) {
-        if let Some(note) = bulk.server_note() {
-            session.remark(&format!(
-                "  {}: no CPU time of the server: {note}",
-                step.target
-            ));
-        }
-    }
-    session.judge_bulk();
-    Ok(session.finish())
+    steps
 }
 
-/// A measurement of which no run has been made.
+/// Returns a measurement without a run.
 fn step(plan: &BulkPlan, bulk: &Bulk) -> BulkStep {
     BulkStep {
         target: plan.target.url.to_string(),
@@ -169,7 +168,7 @@ fn optional_bytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "default".to_owned(), format::bytes)
 }
 
-/// What is the same for all, the table of what is not, and what each setting comes to by itself.
+/// Returns the settings that all share, a table of the others, and the mean for each value of a setting.
 fn table(steps: &[BulkStep]) -> String {
     let differs =
         |value: fn(&BulkStep) -> String| steps.iter().any(|step| value(step) != value(&steps[0]));
@@ -237,7 +236,7 @@ fn results(step: &BulkStep) -> Vec<String> {
     ]
 }
 
-/// The difference to the first combination, one of `comparisons`.
+/// Returns the difference to the first combination, one of `comparisons`.
 fn comparison(first: &BulkStep, step: &BulkStep, comparisons: usize) -> [String; 2] {
     if std::ptr::eq(first, step) {
         return Default::default();
@@ -255,8 +254,8 @@ fn rates(step: &BulkStep) -> Vec<f64> {
     step.runs.iter().map(|run| run.gib_per_second).collect()
 }
 
-/// What each value of one setting comes to over all others: the mean of the combinations' means, so that none weighs less
-/// for its failed runs. Without a run of each there is none that could be compared.
+/// Returns the rate for each value of one setting over all other settings: the mean of the combinations' means, so that
+/// failed runs change no weight. A value with a combination without runs has no comparable mean.
 fn alone((column, value): &Setting, steps: &[BulkStep]) -> String {
     let mut values: Vec<(String, Vec<Option<f64>>)> = Vec::new();
     for step in steps {
@@ -324,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn combinations_weigh_the_same_whatever_failed_of_them() {
+    fn failed_runs_do_not_change_a_combinations_weight() {
         let chunk = &SETTINGS[2];
         let steps = [
             combination(1024, 4096, &[1.0, 1.0, 1.0]),

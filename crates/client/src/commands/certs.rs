@@ -1,4 +1,4 @@
-//! `netping certs`: certificates, or a pre-shared key, for a try of the encrypted transports.
+//! `netping certs`: certificates or a pre-shared key to try the encrypted transports.
 
 use std::{
     fs::DirBuilder,
@@ -11,20 +11,15 @@ use std::{
 use anyhow::Context;
 use netping_protocol::{pki::PkiError, scheme::port};
 
-use super::Failed;
 use crate::{
-    args::{CertsArgs, UsageError},
+    args::CertsArgs,
+    error::{Failed, UsageError, Verdict},
     plan::credentials::{
         CA, CLIENT_CERT, CLIENT_KEY, SERVER_CERT, SERVER_KEY, SHARED_KEY, certificates,
         refuse_existing, shared_key, write,
     },
-    run::Verdict,
 };
 
-/// Runs the command.
-///
-/// # Errors
-/// [`Failed`].
 pub fn run(args: &CertsArgs) -> Result<Verdict, Failed> {
     let folder = &args.out;
     let files = if args.psk {
@@ -36,7 +31,7 @@ pub fn run(args: &CertsArgs) -> Result<Verdict, Failed> {
         .recursive(true)
         .mode(0o700)
         .create(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     if !args.force {
         refuse_existing(folder, &files)?;
     }
@@ -50,9 +45,9 @@ pub fn run(args: &CertsArgs) -> Result<Verdict, Failed> {
         .iter()
         .map(|file| format!("wrote {}", folder.join(file.name).display()))
         .collect();
-    // The files are there, whether anybody reads about them or not.
+    // The files are written even if nobody reads this.
     let _ = writeln!(io::stdout(), "{}\n\n{guide}", written.join("\n"));
-    Ok(Verdict::Fine)
+    Ok(Verdict::Success)
 }
 
 fn failed(error: PkiError) -> Failed {
@@ -62,7 +57,7 @@ fn failed(error: PkiError) -> Failed {
     }
 }
 
-/// How to use the certificates.
+/// Returns instructions for the certificates.
 fn certificates_guide(folder: &Path, hosts: &[String]) -> String {
     let at = |name: &str| folder.join(name).display().to_string();
     let host = hosts.first().map_or("localhost", String::as_str);
@@ -87,11 +82,11 @@ fn certificates_guide(folder: &Path, hosts: &[String]) -> String {
         at(CLIENT_KEY)
     );
     format!(
-        "The authority's own key is not kept: nothing can be added to this set, and a new one replaces all of it.\n\
+        "The authority's own key is not kept: this set cannot be extended, only replaced as a whole.\n\
          \n\
-         A server, and a client that knows it by its certificate:\n  {server}\n  {client}\n\
+         A server, and a client that checks its certificate:\n  {server}\n  {client}\n\
          \n\
-         The same, and the server knows the client by a certificate too:\n  \
+         The same, and the server checks the client's certificate too:\n  \
          {server} --tls-client-ca {ca}\n  {client} {client_shows}\n\
          \n\
          A server listens on 127.0.0.1 unless told otherwise: for other hosts, --listen 0.0.0.0:{}.",
@@ -99,7 +94,7 @@ fn certificates_guide(folder: &Path, hosts: &[String]) -> String {
     )
 }
 
-/// How to use a pre-shared key.
+/// Returns instructions for a pre-shared key.
 fn shared_key_guide(folder: &Path) -> String {
     let key = folder.join(SHARED_KEY);
     let key = key.display();
@@ -108,7 +103,7 @@ fn shared_key_guide(folder: &Path) -> String {
          netping-server-tokio --psk-file {key}\n  \
          netping latency tcp+psk://localhost:{} --psk-file {key}\n\
          \n\
-         Who has the file can be either side: move it over a channel that nobody else reads, such as scp.",
+         Whoever has the file can be either side: copy it over a secure channel, such as scp.",
         port::TOKIO,
     )
 }

@@ -19,8 +19,10 @@ use netping_results::{
     run::Run,
 };
 
-use super::Failed;
-use crate::{args::CompareArgs, run::Verdict};
+use crate::{
+    args::CompareArgs,
+    error::{Failed, Verdict},
+};
 
 const COLUMNS: [Column; 7] = [
     Column::text("", 0),
@@ -32,10 +34,6 @@ const COLUMNS: [Column; 7] = [
     Column::text("shown", 0),
 ];
 
-/// Runs the command.
-///
-/// # Errors
-/// [`Failed`].
 pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
     let mut runs = Vec::new();
     for file in args.files()? {
@@ -70,9 +68,9 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
         write_atomically(path, page.as_bytes()).map_err(anyhow::Error::new)?;
     }
     Ok(if failed {
-        Verdict::Failed
+        Verdict::Failure
     } else {
-        Verdict::Fine
+        Verdict::Success
     })
 }
 

@@ -1,4 +1,4 @@
-//! `netping connect`: a new connection for each sample, and what its parts take.
+//! `netping connect`: a new connection for each sample, timed part by part.
 
 use netping_measure::{connect::ConnectPhase, distribution::Distribution};
 use netping_report::table::{Column, Table};
@@ -7,10 +7,10 @@ use netping_results::{
     run::Step,
 };
 
-use super::Failed;
 use crate::{
     args::ConnectArgs,
-    run::{Session, Verdict},
+    error::{Failed, Verdict},
+    run,
 };
 
 const COLUMNS: [Column; 8] = [
@@ -24,25 +24,20 @@ const COLUMNS: [Column; 8] = [
     Column::number("sd", 0).spare(3),
 ];
 
-/// Runs the command.
-///
-/// # Errors
-/// [`Failed`].
 pub fn run(args: &ConnectArgs) -> Result<Verdict, Failed> {
     let plans = args.plans()?;
-    let mut session = Session::begin(&args.output)?;
-    for plan in &plans {
-        if session.is_interrupted() {
-            break;
+    run::run(args.output.options()?, |runner| {
+        for plan in &plans {
+            if runner.is_interrupted() {
+                break;
+            }
+            runner.measure(plan, |step| Some(describe(step)))?;
         }
-        if let Err(error) = session.step(plan, describe) {
-            return Err(session.abandon(error));
-        }
-    }
-    Ok(session.finish())
+        Ok(())
+    })
 }
 
-/// A row for each part that there was, in their order.
+/// Returns a table with a row for each part of opening a connection.
 fn describe(step: &Step) -> String {
     let rows: Vec<_> = ConnectPhase::ALL
         .into_iter()

@@ -6,97 +6,49 @@ use std::{
 };
 
 use anyhow::Context;
-use netping_protocol::pki::PkiError;
+use netping_protocol::{pki::PkiError, scheme::Encryption};
 use netping_report::table::{Column, Table};
 use netping_results::{
     format::{nanos_as_micros, optional, signed, thousands},
     run::Step,
 };
 
-use super::Failed;
 use crate::{
-    args::{LadderArgs, SecureArgs},
-    error::StartError,
+    args::LadderArgs,
+    error::{Failed, StartError, Verdict},
     plan::{Plan, credentials},
     probe::process::ServerProcess,
-    run::{Session, Verdict},
+    run::{self, Runner},
 };
 
-/// Where the page with charts goes unless it is said.
+/// Default name of the page with charts.
 const PAGE: &str = "netping-ladder.html";
 
 /// A rung: a way to reach a server.
 struct Rung {
     name: &'static str,
-    /// The server's name for `netping serve`.
+    /// Name of the server for `netping serve`.
     server: &'static str,
-    security: Security,
-    /// Which rung it is compared with, by its place.
+    security: Encryption,
+    /// The client shows a certificate.
+    mutual: bool,
+    /// Index of the rung it is compared with.
     over: Option<usize>,
-}
-
-/// How a rung's connections are secured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Security {
-    Plain,
-    SharedKey,
-    Tls,
-    MutualTls,
 }
 
 /// The rungs, from the plainest up.
 const RUNGS: [Rung; 8] = [
-    Rung {
-        name: "TCP, threads",
-        server: "threads",
-        security: Security::Plain,
-        over: None,
-    },
-    Rung {
-        name: "TCP, tokio",
-        server: "tokio",
-        security: Security::Plain,
-        over: Some(0),
-    },
-    Rung {
-        name: "TCP+PSK",
-        server: "tokio",
-        security: Security::SharedKey,
-        over: Some(1),
-    },
-    Rung {
-        name: "TCP+TLS",
-        server: "tokio",
-        security: Security::Tls,
-        over: Some(1),
-    },
-    Rung {
-        name: "TCP+mTLS",
-        server: "tokio",
-        security: Security::MutualTls,
-        over: Some(3),
-    },
-    Rung {
-        name: "QUIC",
-        server: "quic",
-        security: Security::Tls,
-        over: Some(3),
-    },
-    Rung {
-        name: "gRPC",
-        server: "grpc",
-        security: Security::Plain,
-        over: Some(1),
-    },
-    Rung {
-        name: "gRPC+TLS",
-        server: "grpc",
-        security: Security::Tls,
-        over: Some(6),
-    },
+    Rung::new("TCP, threads", "threads", Encryption::None, None),
+    Rung::new("TCP, tokio", "tokio", Encryption::None, Some(0)),
+    Rung::new("TCP+PSK", "tokio", Encryption::Psk, Some(1)),
+    Rung::new("TCP+TLS", "tokio", Encryption::Tls, Some(1)),
+    Rung::new("TCP+mTLS", "tokio", Encryption::Tls, Some(3)).mutual(),
+    Rung::new("QUIC", "quic", Encryption::Tls, Some(3)),
+    Rung::new("gRPC", "grpc", Encryption::None, Some(1)),
+    Rung::new("gRPC+TLS", "grpc", Encryption::Tls, Some(6)),
 ];
 
-/// How often each rung is measured with one caller.
+/// Rounds of measuring each rung with one caller.
 const ROUNDS: usize = 3;
 
 const COLUMNS: [Column; 12] = [
@@ -115,83 +67,103 @@ const COLUMNS: [Column; 12] = [
 ];
 
 impl Rung {
-    /// The server's flags, with the credentials in `folder`.
+    const fn new(
+        name: &'static str,
+        server: &'static str,
+        security: Encryption,
+        over: Option<usize>,
+    ) -> Self {
+        Self {
+            name,
+            server,
+            security,
+            mutual: false,
+            over,
+        }
+    }
+
+    const fn mutual(mut self) -> Self {
+        self.mutual = true;
+        self
+    }
+
+    /// Returns the server's flags, with the credentials in `folder`.
     fn flags(&self, folder: &Path) -> Vec<OsString> {
-        let files: &[(&str, &str)] = match self.security {
-            Security::Plain => &[],
-            Security::SharedKey => &[("--psk-file", credentials::SHARED_KEY)],
-            Security::Tls => &[
+        let mut files = match self.security {
+            Encryption::None => Vec::new(),
+            Encryption::Psk => vec![("--psk-file", credentials::SHARED_KEY)],
+            Encryption::Tls => vec![
                 ("--tls-cert", credentials::SERVER_CERT),
                 ("--tls-key", credentials::SERVER_KEY),
-            ],
-            Security::MutualTls => &[
-                ("--tls-cert", credentials::SERVER_CERT),
-                ("--tls-key", credentials::SERVER_KEY),
-                ("--tls-client-ca", credentials::CA),
             ],
         };
+        if self.mutual {
+            files.push(("--tls-client-ca", credentials::CA));
+        }
         files
-            .iter()
+            .into_iter()
             .flat_map(|(flag, file)| [OsString::from(flag), folder.join(file).into()])
             .collect()
     }
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// [`Failed`].
 pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
     args.check()?;
-    let mut output = args.output.clone();
-    let page = output.export.page_or(&default_page());
-    let mut session = Session::begin(&output)?;
-    let folder = tempfile::tempdir().context("cannot make a folder for certificates")?;
-    make_credentials(folder.path())?;
-    let servers = RUNGS
-        .iter()
-        .map(|rung| ServerProcess::start(rung.server, &rung.flags(folder.path())));
-    let servers = servers.collect::<Result<Vec<_>, _>>()?;
-    let mut plans = Vec::new();
-    for (rung, server) in RUNGS.iter().zip(&servers) {
-        let secure = SecureArgs::of(folder.path(), rung.security == Security::MutualTls);
-        plans.push(args.plans(rung.name, server.target(), server.source(), &secure)?);
-    }
-    let mut measured: Vec<Figures> = plans.iter().map(|_| Figures::default()).collect();
-    let mut measure = |plan: &Plan, steps: &mut Vec<Step>| -> Result<(), StartError> {
-        if !session.is_interrupted() {
-            steps.push(session.measure(plan, |_| None)?.clone());
-        }
+    let mut options = args.output.options()?;
+    let page = options.exports.page_or(&default_page());
+    run::run(options, |runner| {
+        let folder = tempfile::tempdir().context("cannot create a folder for certificates")?;
+        let folder = folder.path();
+        make_credentials(folder)?;
+        let servers = RUNGS
+            .iter()
+            .map(|rung| ServerProcess::start(rung.server, &rung.flags(folder)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let plans = RUNGS
+            .iter()
+            .zip(&servers)
+            .map(|(rung, server)| {
+                let credentials = (folder, rung.mutual);
+                args.plans(rung.name, server.target(), server.source(), credentials)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let measured = climb(runner, &plans)?;
+        runner.say(&table(&measured));
+        runner.say(
+            "p50: one caller, the median of three rounds over all rungs; +-: half their range. peak: the best step of\n\
+             the sweep, with its p99 and the CPU time of client and server per request. +us, x, +cli, +srv: compared with\n\
+             the rung in the column 'over'. Client and servers share this machine and its loopback: compare rungs, not\n\
+             machines.",
+        );
+        runner.say(&format!("charts: {}", page.display()));
         Ok(())
-    };
-    let mut climb = || -> Result<(), StartError> {
-        // Times of one caller move with the machine's mood: rounds let all rungs meet the same one.
-        for _ in 0..ROUNDS {
-            for ((alone, _), figures) in plans.iter().zip(&mut measured) {
-                measure(alone, &mut figures.alone)?;
-            }
-        }
-        for ((_, sweep), figures) in plans.iter().zip(&mut measured) {
-            for plan in sweep {
-                measure(plan, &mut figures.sweep)?;
-            }
-        }
-        Ok(())
-    };
-    if let Err(error) = climb() {
-        return Err(session.abandon(error));
-    }
-    session.say(&table(&measured));
-    session.say(
-        "p50: one caller, the median of three rounds over all rungs; +-: half their range. peak: the best step of\n\
-         the sweep, with its p99 and the CPU of client and server per request. +us, x, +cli, +srv: against the rung in\n\
-         the column 'over'. Client and servers share this machine and its loopback: compare rungs, not machines.",
-    );
-    session.say(&format!("charts: {}", page.display()));
-    Ok(session.finish())
+    })
 }
 
-/// Where the page goes unless it is said: here, or where everybody may write.
+/// Measures every rung: one caller, in rounds over all rungs, and the sweep.
+fn climb(runner: &mut Runner, plans: &[(Plan, Vec<Plan>)]) -> Result<Vec<Figures>, StartError> {
+    let mut measured: Vec<Figures> = plans.iter().map(|_| Figures::default()).collect();
+    let mut measure = |plan: &Plan, steps: &mut Vec<Step>| -> Result<(), StartError> {
+        if !runner.is_interrupted() {
+            steps.push(runner.measure(plan, |_| None)?.clone());
+        }
+        Ok(())
+    };
+    // The times of one caller drift with the machine: rounds spread the drift over all rungs.
+    for _ in 0..ROUNDS {
+        for ((alone, _), figures) in plans.iter().zip(&mut measured) {
+            measure(alone, &mut figures.alone)?;
+        }
+    }
+    for ((_, sweep), figures) in plans.iter().zip(&mut measured) {
+        for plan in sweep {
+            measure(plan, &mut figures.sweep)?;
+        }
+    }
+    Ok(measured)
+}
+
+/// Returns the default path of the page: here, or in a folder where everybody may write.
 fn default_page() -> PathBuf {
     let writable = tempfile::tempfile_in(".").is_ok();
     if writable {
@@ -209,28 +181,28 @@ fn make_credentials(folder: &Path) -> anyhow::Result<()> {
     credentials::write(folder, &files, false)
 }
 
-/// What was measured of a rung.
+/// The steps of a rung.
 #[derive(Debug, Default)]
 struct Figures {
-    /// One caller, once in each round.
+    /// Steps with one caller, one for each round.
     alone: Vec<Step>,
     sweep: Vec<Step>,
 }
 
 impl Figures {
-    /// The median over the rounds of the median time with one caller, in microseconds.
+    /// Returns the median over the rounds of the median time with one caller, in microseconds.
     fn p50(&self) -> Option<f64> {
         let medians = self.medians();
         medians.get(medians.len() / 2).copied()
     }
 
-    /// Half the distance between the rounds' lowest and highest, in microseconds.
+    /// Returns half the range of the rounds' median times, in microseconds.
     fn spread(&self) -> Option<f64> {
         let medians = self.medians();
         Some((medians.last()? - medians.first()?) / 2.0)
     }
 
-    /// The median time of each round, ascending.
+    /// Returns the median time of each round in ascending order, in microseconds.
     fn medians(&self) -> Vec<f64> {
         let median = |step: &Step| {
             step.summary
@@ -243,7 +215,7 @@ impl Figures {
         medians
     }
 
-    /// The step of the sweep with the highest rate.
+    /// Returns the step of the sweep with the highest rate.
     fn peak(&self) -> Option<&Step> {
         self.sweep
             .iter()

@@ -1,4 +1,4 @@
-//! `netping latency`: round trips one after the other, on one connection.
+//! `netping latency`: sequential round trips on one connection.
 
 use std::{env, net::IpAddr};
 
@@ -13,15 +13,16 @@ use netping_results::{
     run::Step,
 };
 
-use super::Failed;
 use crate::{
-    args::{LatencyArgs, Repeat, UsageError},
+    args::{LatencyArgs, Repeat},
     clock,
+    error::{Failed, UsageError, Verdict},
+    plan::Plan,
     resolve::resolve,
-    run::{Session, Verdict, trials},
+    run::{self, Runner, trials},
 };
 
-/// The quantiles that the table shows, in per cent, and how easily each is done without.
+/// Quantiles of the table, in percent, and the order in which narrow terminals leave them out.
 const SHOWN: [(f64, &str, u8); 8] = [
     (1.0, "p1", 1),
     (25.0, "p25", 5),
@@ -33,10 +34,6 @@ const SHOWN: [(f64, &str, u8); 8] = [
     (99.9, "p99.9", 0),
 ];
 
-/// Runs the command.
-///
-/// # Errors
-/// [`Failed`].
 pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
     let targets = if args.all_addresses {
         every_address(&args.targets)?
@@ -44,13 +41,18 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
         args.targets.clone()
     };
     let plans = args.plans(&targets)?;
-    let mut session = Session::begin(&args.output)?;
-    if let Err(error) = session.reach_all(&plans) {
-        return Err(session.abandon(error));
-    }
-    if args.trials.trials > 1 {
-        return Ok(trials::run(session, &args.trials, &[plans])?.finish());
-    }
+    let trials = args.shared.trials.trials();
+    run::run(args.shared.output.options()?, |runner| {
+        runner.reach_all(&plans)?;
+        if trials.count > 1 {
+            Ok(trials::run(runner, trials, &[plans])?)
+        } else {
+            repeat(runner, args, &plans)
+        }
+    })
+}
+
+fn repeat(runner: &mut Runner, args: &LatencyArgs, plans: &[Plan]) -> Result<(), Failed> {
     let quantiles = SHOWN
         .iter()
         .map(|&(_, title, spare)| Column::number(title, 5).spare(spare));
@@ -58,42 +60,39 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
         .map(|(title, spare)| Column::number(title, 5).spare(spare));
     let tail = Column::text("p50..p99.9", 10).spare(2);
     let table = Table::new(quantiles.chain(others).chain([tail]).collect());
-
     let mut heading = None;
+    let mut describe = |step: &Step| {
+        let row = table.row(&row(step));
+        // The heading stands above the rows of its target.
+        if heading.as_ref() == Some(&step.target) {
+            return Some(row);
+        }
+        heading = Some(step.target.clone());
+        let count = step.summary.service_time.count;
+        let what = match step.settings.payload_bytes {
+            0 => String::new(),
+            bytes => format!(" of {bytes} bytes"),
+        };
+        Some(format!(
+            "{}  {count} round trips{what}, in us\n{}\n{row}",
+            step.target,
+            table.header()
+        ))
+    };
     let mut round = 0;
     loop {
         let next = clock::Deadline::after(args.every);
-        for plan in &plans {
-            if session.is_interrupted() {
+        for plan in plans {
+            if runner.is_interrupted() {
                 break;
             }
-            let result = session.step(plan, |step| {
-                let row = table.row(&row(step));
-                // The target and the titles stand above the rows that they are for.
-                if heading.as_ref() == Some(&step.target) {
-                    return row;
-                }
-                heading = Some(step.target.clone());
-                let count = step.summary.service_time.count;
-                let what = match step.settings.payload_bytes {
-                    0 => String::new(),
-                    bytes => format!(" of {bytes} bytes"),
-                };
-                format!(
-                    "{}  {count} round trips{what}, in us\n{}\n{row}",
-                    step.target,
-                    table.header()
-                )
-            });
-            if let Err(error) = result {
-                return Err(session.abandon(error));
-            }
+            runner.measure(plan, &mut describe)?;
         }
         round += 1;
-        if session.is_interrupted() || args.repeat == Repeat::Times(round) {
-            return Ok(session.finish());
+        if runner.is_interrupted() || args.repeat == Repeat::Times(round) {
+            return Ok(());
         }
-        session.wait(next);
+        runner.wait(next);
     }
 }
 
@@ -115,7 +114,7 @@ fn row(step: &Step) -> Vec<String> {
     quantiles.chain(others).collect()
 }
 
-/// Each address of each target's name as a target of its own, less this pod's.
+/// Returns each address of each target's name as a target of its own, except this pod's.
 fn every_address(targets: &[Target]) -> Result<Vec<Target>, Failed> {
     let own: Option<IpAddr> = env::var("POD_IP")
         .ok()
@@ -131,7 +130,7 @@ fn every_address(targets: &[Target]) -> Result<Vec<Target>, Failed> {
     }
     if all.is_empty() {
         return Err(UsageError(
-            "the names resolve to no address but this pod's ($POD_IP)".to_owned(),
+            "the names resolve only to this pod's address ($POD_IP)".to_owned(),
         )
         .into());
     }

@@ -10,10 +10,14 @@ use netping_results::{
     run::{Run, Step},
 };
 
-use super::Failed;
 use crate::{
-    args::{JsonTo, MergeArgs},
-    run::{Verdict, command_line, tool, verdict},
+    args::MergeArgs,
+    error::{Failed, Verdict},
+    run::{
+        options::JsonTo,
+        store::{command_line, tool},
+        validity,
+    },
 };
 
 const COLUMNS: [Column; 8] = [
@@ -27,10 +31,6 @@ const COLUMNS: [Column; 8] = [
     Column::number("failed", 0),
 ];
 
-/// Runs the command.
-///
-/// # Errors
-/// [`Failed`].
 pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
     let mut clients = Vec::new();
     for file in args.files()? {
@@ -46,15 +46,15 @@ pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
     };
     if let Err(error) = saved {
         eprintln!("error: {error:#}");
-        return Ok(Verdict::Failed);
+        return Ok(Verdict::Failure);
     }
-    // The file is there, whether anybody reads about it or not.
+    // The file is written even if nobody reads this.
     let text = describe(&merged);
     let _ = match args.json {
         JsonTo::Stdout => writeln!(io::stderr(), "{text}"),
         JsonTo::File(_) => writeln!(io::stdout(), "{text}"),
     };
-    Ok(Verdict::Fine)
+    Ok(Verdict::Success)
 }
 
 fn print_json(run: &Run) -> anyhow::Result<()> {
@@ -64,7 +64,7 @@ fn print_json(run: &Run) -> anyhow::Result<()> {
         .context("cannot write the results to standard output")
 }
 
-/// The clients, what each contributed, and the sum.
+/// Returns the contribution of each client, and the sum.
 fn describe(run: &Run) -> String {
     let mut lines = Vec::new();
     for part in &run.parts {
@@ -84,7 +84,7 @@ fn describe(run: &Run) -> String {
         ));
     }
     lines.push(Table::whole(&COLUMNS, &rows));
-    lines.push(verdict::text(&run.steps, &run.bulk));
+    lines.push(validity::describe(&run.steps, &run.bulk));
     lines.join("\n")
 }
 

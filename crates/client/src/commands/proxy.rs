@@ -1,4 +1,4 @@
-//! `netping proxy`: what proxies add to the direct path, and the most that goes through them.
+//! `netping proxy`: the overhead of proxies over the direct path, and their maximum throughput.
 
 use std::{cmp::Ordering, time::Duration};
 
@@ -15,12 +15,14 @@ use netping_results::{
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::Failed;
 use crate::{
-    args::ProxyArgs,
-    error::StartError,
+    args::{ProxyArgs, ProxyPlans},
+    error::{Failed, StartError, Verdict},
     plan::Plan,
-    run::{Session, Verdict, trials},
+    run::{
+        self, Runner,
+        trials::{self, Trials},
+    },
 };
 
 const PATHS: [Column; 6] = [
@@ -43,7 +45,7 @@ const ADDED: [Column; 8] = [
     Column::number("p", 0),
 ];
 
-const MOST: [Column; 8] = [
+const MAXIMUM: [Column; 8] = [
     Column::text("path", 0),
     Column::number("callers", 0),
     Column::number("req/s", 0),
@@ -54,43 +56,33 @@ const MOST: [Column; 8] = [
     Column::number("failed", 0),
 ];
 
-/// Bytes of a MiB.
 const MIB: f64 = 1_048_576.0;
 
-/// Runs the command.
-///
-/// # Errors
-/// [`Failed`].
 pub fn run(args: &ProxyArgs) -> Result<Verdict, Failed> {
-    let (rates, most) = (args.at_rates()?, args.at_most()?);
-    let mut session = Session::begin(&args.output)?;
-    // All paths at once: nobody wants to hear of a proxy that is not there when half of the others are measured.
-    for plan in rates.first().or(most.first()).into_iter().flatten() {
-        if let Err(error) = session.reach(plan) {
-            return Err(named(plan, session.abandon(error)));
+    let plans = args.plans()?;
+    let trials = args.shared.trials.trials();
+    run::run(args.shared.output.options()?, |runner| {
+        let ProxyPlans { rates, closed } = &plans;
+        // All paths first, so that a missing proxy is found before the others are measured.
+        for plan in rates.first().or(closed.first()).into_iter().flatten() {
+            runner.reach(plan).map_err(|error| named(plan, error))?;
         }
-    }
-    session.remark(&outlook(
-        args.trials.trials,
-        rates.iter().chain(&most).flatten(),
-    ));
-    if let Err(error) = measure(&mut session, args, &rates, &most) {
-        return Err(session.abandon(error));
-    }
-    session.say(&legend(args.trials.trials));
-    Ok(session.finish())
+        runner.remark(&outlook(trials.count, rates.iter().chain(closed).flatten()));
+        measure(runner, trials, &plans)?;
+        runner.say(&legend(trials.count));
+        Ok(())
+    })
 }
 
-/// A failure to start, with the path that it concerns.
-fn named(plan: &Plan, failed: Failed) -> Failed {
-    match (failed, &plan.target.label) {
-        (Failed::Start(StartError::Interrupted), _) => StartError::Interrupted.into(),
-        (failed, Some(name)) => anyhow::anyhow!("{name}: {failed}").into(),
-        (failed, None) => failed,
+/// Adds the path to a failure to start.
+fn named(plan: &Plan, error: StartError) -> Failed {
+    match (error, &plan.target.label) {
+        (error @ StartError::Interrupted, _) | (error, None) => error.into(),
+        (error, Some(name)) => anyhow::anyhow!("{name}: {error}").into(),
     }
 }
 
-/// How many steps there are, and how long they take at least.
+/// Returns the number of steps and the least time they take.
 fn outlook<'a>(trials: u32, plans: impl Iterator<Item = &'a Plan>) -> String {
     let length = |plan: &Plan| -> Duration {
         [
@@ -115,50 +107,36 @@ fn outlook<'a>(trials: u32, plans: impl Iterator<Item = &'a Plan>) -> String {
 }
 
 fn measure(
-    session: &mut Session,
-    args: &ProxyArgs,
-    rates: &[Vec<Plan>],
-    most: &[Vec<Plan>],
+    runner: &mut Runner,
+    trials: Trials,
+    ProxyPlans { rates, closed }: &ProxyPlans,
 ) -> Result<(), StartError> {
-    let mut random = ChaCha8Rng::seed_from_u64(args.trials.order_seed);
-    for group in rates {
-        if session.is_interrupted() {
-            return Ok(());
-        }
-        let paths = trials::interleave(session, &args.trials, group, &mut random, failures)?;
-        let Some(paths) = trials::whole(paths) else {
-            return Ok(());
-        };
-        let rate = group
-            .first()
-            .and_then(|plan| plan.load.arrival.rate())
-            .unwrap_or_default();
-        show(
-            session,
-            &format!("open loop, {} req/s planned", thousands(rate)),
-            &paths,
-        );
-    }
+    let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);
     let mut sweep = Vec::new();
-    for group in most {
-        if session.is_interrupted() {
+    for group in rates.iter().chain(closed) {
+        if runner.is_interrupted() {
             break;
         }
-        sweep.extend(trials::whole(trials::interleave(
-            session,
-            &args.trials,
-            group,
-            &mut random,
-            failures,
-        )?));
+        let paths = trials::interleave(runner, trials, group, &mut random, failures)?;
+        let Some(paths) = trials::whole(paths) else {
+            break;
+        };
+        match group.first().and_then(|plan| plan.load.arrival.rate()) {
+            Some(rate) => show(
+                runner,
+                &format!("open loop, {} req/s planned", thousands(rate)),
+                &paths,
+            ),
+            None => sweep.push(paths),
+        }
     }
     if !sweep.is_empty() {
-        show_most(session, &sweep);
+        show_maximum(runner, &sweep);
     }
     Ok(())
 }
 
-/// What is said of a step at once: only that requests failed, since its numbers come with those of the other trials.
+/// Returns the line printed right after a step: only its failures, since its numbers are shown with the other trials.
 fn failures(step: &Step) -> Option<String> {
     let failed = step.summary.unserved();
     (failed > 0).then(|| {
@@ -172,8 +150,8 @@ fn failures(step: &Step) -> Option<String> {
     })
 }
 
-/// Shows and keeps what each proxy adds in one setting. Each path has its trials; the direct one is the first.
-fn show(session: &mut Session, title: &str, paths: &[Vec<Step>]) {
+/// Prints and stores the overhead of each proxy in one setting. Each path has its trials; the direct path is the first.
+fn show(runner: &mut Runner, title: &str, paths: &[Vec<Step>]) {
     let Some((direct, proxies)) = paths.split_first() else {
         return;
     };
@@ -181,7 +159,7 @@ fn show(session: &mut Session, title: &str, paths: &[Vec<Step>]) {
     let mut rows = Vec::new();
     for proxy in proxies {
         let overheads = Overhead::between(name(proxy), direct, proxy);
-        // Where nothing came back there is no overhead.
+        // Without replies there is no overhead.
         let doubtful = overheads
             .first()
             .map_or(failed(direct) + failed(proxy), |overhead| overhead.failed)
@@ -192,22 +170,22 @@ fn show(session: &mut Session, title: &str, paths: &[Vec<Step>]) {
                 .find(|overhead| overhead.measure == measure);
             rows.push(overhead_row(marked(proxy, doubtful), measure, overhead));
         }
-        session.add_overheads(&overheads);
+        runner.add_overheads(&overheads);
     }
-    session.say(&format!(
+    runner.say(&format!(
         "{title}\n{}\n{}",
         Table::whole(&PATHS, &used),
         Table::whole(&ADDED, &rows)
     ));
     if paths.iter().any(|path| failed(path) > 0) {
-        session.say(
-            "* requests failed on this path, or on the direct one: the times are of those that did not, and what they \
-             show of the proxy is doubtful",
+        runner.say(
+            "* requests failed on this path or on the direct one: the times are those of the other requests, and the overhead \
+             is doubtful",
         );
     }
 }
 
-/// How many requests of a path were answered and failed, and what its proxy or server used for them.
+/// Returns the rate and failures of a path, and the resources of its proxy or server.
 fn path_row(path: &[Step]) -> Vec<String> {
     let of: Vec<(&Step, &ServerDemand)> = path
         .iter()
@@ -251,9 +229,9 @@ fn overhead_row(via: String, measure: String, overhead: Option<&Overhead>) -> Ve
     ]
 }
 
-/// Shows the most that went on each path, and what its proxy added with as many callers as made the most of the direct
-/// one. The sweep has a group of paths for each number of callers.
-fn show_most(session: &mut Session, sweep: &[Vec<Vec<Step>>]) {
+/// Prints the maximum throughput of each path, and the overhead of proxies with the number of callers at which the direct
+/// path has its maximum. The sweep has a group of paths for each number of callers.
+fn show_maximum(runner: &mut Runner, sweep: &[Vec<Vec<Step>>]) {
     let by_rate = |a: &[Step], b: &[Step]| -> Ordering { rate(a).total_cmp(&rate(b)) };
     let Some(fullest) = sweep.iter().max_by(|a, b| by_rate(&a[0], &b[0])) else {
         return;
@@ -265,20 +243,25 @@ fn show_most(session: &mut Session, sweep: &[Vec<Vec<Step>>]) {
             .max_by(|a, b| by_rate(a, b))
     };
     let paths: Vec<&[Step]> = (0..fullest.len()).filter_map(best).collect();
-    let rows: Vec<_> = paths.iter().map(|path| most_row(paths[0], path)).collect();
-    session.say(&format!(
-        "the most that goes: closed loops, the number of callers with the highest mean rate\n{}",
-        Table::whole(&MOST, &rows)
+    let rows: Vec<_> = paths
+        .iter()
+        .map(|path| maximum_row(paths[0], path))
+        .collect();
+    runner.say(&format!(
+        "maximum throughput: closed loops, the number of callers with the highest mean rate\n{}",
+        Table::whole(&MAXIMUM, &rows)
     ));
     let callers = fullest[0].first().map_or(0, |step| step.settings.callers);
     show(
-        session,
-        &format!("closed loop, {callers} callers, with which the direct path was at its most"),
+        runner,
+        &format!(
+            "closed loop, {callers} callers, with which the direct path had its maximum throughput"
+        ),
         fullest,
     );
 }
 
-fn most_row(direct: &[Step], path: &[Step]) -> Vec<String> {
+fn maximum_row(direct: &[Step], path: &[Step]) -> Vec<String> {
     let half_width = Estimate::of(&rates(path)).and_then(|estimate| estimate.half_width);
     let is_direct = name(path) == name(direct);
     let difference = Difference::between(&rates(direct), &rates(path), 1).filter(|_| !is_direct);
@@ -305,25 +288,24 @@ fn most_row(direct: &[Step], path: &[Step]) -> Vec<String> {
     ]
 }
 
-/// What the tables show.
+/// Returns the legend of the tables.
 fn legend(trials: u32) -> String {
     let trust = if trials > 1 {
         format!(
             "{trials} trials of each path, in random order. p: the probability of such a difference by chance, adjusted\n\
-             for the measures compared; Welch's test over the trials, for quantiles whole trials drawn anew.\n"
+             for the metrics compared; Welch's test over the trials, for quantiles a bootstrap of whole trials.\n"
         )
     } else {
-        "One trial tells nothing of chance: for intervals and p-values, give --trials 3 or more.\n"
+        "One trial cannot tell differences from chance: for intervals and p-values, give --trials 3 or more.\n"
             .to_owned()
     };
     format!(
-        "+us: what a proxy adds to the response time on the direct path, measured from when a request was due.\n{trust}\
-         cpu us, core %, RSS: of each request, of the window and at its end (the most of all trials), of the server on\n\
-         the direct path and of the proxy on the others; '-': nobody tells (--server-pid, --proxy-pid, --proxy-metrics)."
+        "+us: added by the proxy to the response time of the direct path, measured from when a request was due.\n{trust}\
+         cpu us: per request; core %: over the window; RSS: at its end (the maximum of all trials); of the server on the\n\
+         direct path and of the proxy on the others; '-': unknown (--server-pid, --proxy-pid, --proxy-metrics)."
     )
 }
 
-/// The name of a path.
 fn name(path: &[Step]) -> &str {
     path.first()
         .and_then(|step| step.label.as_deref())
@@ -334,17 +316,16 @@ fn marked(path: &[Step], doubtful: bool) -> String {
     format!("{}{}", name(path), if doubtful { "*" } else { "" })
 }
 
-/// Verified replies per second in each trial.
+/// Returns the rate of each trial, in verified replies per second.
 fn rates(path: &[Step]) -> Vec<f64> {
     path.iter().map(|step| step.summary.rate).collect()
 }
 
-/// The mean of those.
 fn rate(path: &[Step]) -> f64 {
     Estimate::of(&rates(path)).map_or(0.0, |estimate| estimate.mean)
 }
 
-/// Requests without a verified reply.
+/// Returns the number of requests without a verified reply.
 fn failed(path: &[Step]) -> u64 {
     path.iter().map(|step| step.summary.unserved()).sum()
 }

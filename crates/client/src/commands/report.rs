@@ -1,28 +1,22 @@
-//! `netping report`: result files as a page, or as charts.
+//! `netping report`: result files as a page, as charts, or in other formats.
 
 use std::io::{self, Write};
 
 use netping_report::page;
 use netping_results::run::Run;
 
-use super::Failed;
-use crate::{args::ReportArgs, run::Verdict};
+use crate::{
+    args::ReportArgs,
+    error::{Failed, Verdict},
+};
 
-/// Runs the command.
-///
-/// # Errors
-/// [`Failed`].
 pub fn run(args: &ReportArgs) -> Result<Verdict, Failed> {
     args.check()?;
-    let runs = args
-        .runs
-        .iter()
-        .map(|path| Run::load(path))
-        .collect::<Result<Vec<_>, _>>();
-    let runs = runs.map_err(anyhow::Error::new)?;
-    args.export.write(&runs).map_err(anyhow::Error::new)?;
-    let mut written: Vec<_> = args
-        .export
+    let runs = args.files.iter().map(|path| Run::load(path));
+    let runs: Vec<Run> = runs.collect::<Result<_, _>>().map_err(anyhow::Error::new)?;
+    let exports = &args.export.0;
+    exports.write(&runs).map_err(anyhow::Error::new)?;
+    let mut written: Vec<_> = exports
         .files()
         .map(|(_, path)| format!("wrote {}", path.display()))
         .collect();
@@ -30,7 +24,7 @@ pub fn run(args: &ReportArgs) -> Result<Verdict, Failed> {
         let charts = page::save_charts(&runs, folder).map_err(anyhow::Error::new)?;
         written.push(format!("wrote {charts} charts to {}", folder.display()));
     }
-    // The files are there, whether anybody reads about them or not.
+    // The files are written even if nobody reads this.
     let _ = writeln!(io::stdout(), "{}", written.join("\n"));
-    Ok(Verdict::Fine)
+    Ok(Verdict::Success)
 }

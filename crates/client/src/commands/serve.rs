@@ -1,5 +1,5 @@
-//! `netping serve`: a server from the client's binary. The ladder climbs servers started this way, so that client and
-//! server are processes of their own, as they are in earnest.
+//! `netping serve`: a server from the client's binary. The ladder starts its servers this way, so that client and server
+//! are separate processes, as in real use.
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -7,7 +7,7 @@ use netping_system::signals;
 
 use crate::args::{ServeArgs, ServerCommand, ServerFlags};
 
-/// Runs the server to its end.
+/// Runs the server until it ends.
 pub fn run(args: ServeArgs) -> ExitCode {
     if args.die_with_parent {
         signals::terminate_with_parent();

@@ -1,4 +1,4 @@
-//! `netping throughput`: many callers at once.
+//! `netping throughput`: requests from many callers at once.
 
 use netping_measure::{statistics::knee::knee, status::Status, summary::Summary};
 use netping_report::table::{Column, Table};
@@ -8,72 +8,111 @@ use netping_results::{
     run::Step,
 };
 
-use super::Failed;
 use crate::{
     args::ThroughputArgs,
-    error::StartError,
+    error::{Failed, StartError, Verdict},
     plan::Plan,
     run::{
-        Session, Verdict,
+        self, Runner,
         search::{self, Measured, Search},
         trials,
     },
 };
 
-/// Runs the command.
-///
-/// # Errors
-/// [`Failed`].
+const CLOSED: [Column; 11] = [
+    Column::number("callers", 7),
+    Column::number("conns", 5).spare(1),
+    Column::number("req/s", 9),
+    Column::number("+-%", 4),
+    Column::number("p50 us", 6),
+    Column::number("p99 us", 6),
+    Column::number("p99.9 us", 8).spare(3),
+    Column::number("max us", 7).spare(2),
+    Column::number("cli us", 6),
+    Column::number("srv us", 6),
+    Column::number("failed", 6),
+];
+
+const OPEN: [Column; 10] = [
+    Column::number("planned/s", 9),
+    Column::number("req/s", 9),
+    Column::number("service p50", 6),
+    Column::number("p99 us", 6),
+    Column::number("response p50", 6),
+    Column::number("p99 us", 6),
+    Column::number("max us", 7).spare(1),
+    Column::number("lag p50", 6).spare(2),
+    Column::number("p99 us", 6).spare(3),
+    Column::number("failed", 6),
+];
+
 pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
     let groups = args.groups()?;
-    let mut session = Session::begin(&args.output)?;
-    if let Err(error) = session.reach_all(&groups[0]) {
-        return Err(session.abandon(error));
+    let trials = args.shared.trials.trials();
+    let options = args.shared.output.options()?;
+    let max_error_rate = options.limits.max_error_rate;
+    run::run(options, |runner| {
+        runner.reach_all(&groups[0])?;
+        if trials.count > 1 {
+            return Ok(trials::run(runner, trials, &groups)?);
+        }
+        let mut rows = Rows::new();
+        // Target by target, so that the rows of each are together.
+        for target in 0..groups[0].len() {
+            for plan in groups.iter().map(|group| &group[target]) {
+                match &args.find {
+                    Some(condition) => {
+                        let at_rate = |rate| args.at_rate(plan, rate);
+                        let search = Search::new(least_rate(plan, condition));
+                        let goal = Goal {
+                            condition,
+                            max_error_rate,
+                        };
+                        find(runner, search, goal, at_rate, &mut rows)?;
+                    }
+                    None if runner.is_interrupted() => break,
+                    None => drop(runner.measure(plan, |step| Some(rows.show(step)))?),
+                }
+            }
+            if let Some(line) = knee_line(runner.steps(), &groups[0][target].target.url.to_string())
+            {
+                runner.say(&line);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The rows of all steps, under a heading for each target.
+struct Rows {
+    closed: Table,
+    open: Table,
+    heading: Option<String>,
+}
+
+impl Rows {
+    fn new() -> Self {
+        Self {
+            closed: Table::new(CLOSED.to_vec()),
+            open: Table::new(OPEN.to_vec()),
+            heading: None,
+        }
     }
-    if args.trials.trials > 1 {
-        return Ok(trials::run(session, &args.trials, &groups)?.finish());
-    }
-    let closed = Table::new(vec![
-        Column::number("callers", 7),
-        Column::number("conns", 5).spare(1),
-        Column::number("req/s", 9),
-        Column::number("+-%", 4),
-        Column::number("p50 us", 6),
-        Column::number("p99 us", 6),
-        Column::number("p99.9 us", 8).spare(3),
-        Column::number("max us", 7).spare(2),
-        Column::number("cli us", 6),
-        Column::number("srv us", 6),
-        Column::number("failed", 6),
-    ]);
-    let open = Table::new(vec![
-        Column::number("planned/s", 9),
-        Column::number("req/s", 9),
-        Column::number("service p50", 6),
-        Column::number("p99 us", 6),
-        Column::number("response p50", 6),
-        Column::number("p99 us", 6),
-        Column::number("max us", 7).spare(1),
-        Column::number("lag p50", 6).spare(2),
-        Column::number("p99 us", 6).spare(3),
-        Column::number("failed", 6),
-    ]);
-    let mut heading = None;
-    let mut show = |step: &Step| {
+
+    fn show(&mut self, step: &Step) -> String {
         let (table, row, arrivals) = match step.settings.planned_rate {
-            None => (&closed, closed_row(step), "closed loop".to_owned()),
+            None => (&self.closed, closed_row(step), "closed loop".to_owned()),
             Some(_) => (
-                &open,
+                &self.open,
                 open_row(step),
                 format!("open loop, {} arrivals", step.settings.arrivals),
             ),
         };
         let row = table.row(&row) + &message_line(step);
-        // The target and the titles stand above the rows that they are for.
-        if heading.as_ref() == Some(&step.target) {
+        if self.heading.as_ref() == Some(&step.target) {
             return row;
         }
-        heading = Some(step.target.clone());
+        self.heading = Some(step.target.clone());
         let what = match step.settings.payload_bytes {
             0 => String::new(),
             bytes => format!("{bytes} bytes, "),
@@ -83,28 +122,10 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
             step.target,
             table.header()
         )
-    };
-    // Target by target, so that each has its rows together.
-    for target in 0..groups[0].len() {
-        for group in &groups {
-            let plan = &group[target];
-            let result = match &args.find {
-                Some(condition) => find(&mut session, args, plan, condition, &mut show),
-                None if session.is_interrupted() => break,
-                None => session.step(plan, &mut show),
-            };
-            if let Err(error) = result {
-                return Err(session.abandon(error));
-            }
-        }
-        if let Some(line) = knee_line(session.steps(), &groups[0][target].target.url.to_string()) {
-            session.say(&line);
-        }
     }
-    Ok(session.finish())
 }
 
-/// Where a target's sweep over callers has its knee.
+/// Returns the knee of a target's sweep over callers.
 fn knee_line(steps: &[Step], target: &str) -> Option<String> {
     let sweep: Vec<&Step> = steps.iter().filter(|step| step.target == target).collect();
     let rises = sweep
@@ -122,7 +143,7 @@ fn knee_line(steps: &[Step], target: &str) -> Option<String> {
         .collect();
     let at = knee(&points)?;
     Some(format!(
-        "knee: {} callers with {} req/s and p99 {} us; with more, the rate grows by less than 5%, and p99 goes on to {} us",
+        "knee: {} callers with {} req/s and p99 {} us; with more callers, the rate grows by less than 5%, and p99 rises to {} us",
         sweep[at].settings.callers,
         thousands(points[at].0),
         nanos_as_micros(points[at].1),
@@ -130,46 +151,46 @@ fn knee_line(steps: &[Step], target: &str) -> Option<String> {
     ))
 }
 
-/// Looks for the highest rate that keeps the condition.
+/// The goal of a search for the highest rate.
+#[derive(Clone, Copy)]
+struct Goal<'a> {
+    condition: &'a Condition,
+    max_error_rate: f64,
+}
+
+/// Finds the highest rate that meets the goal.
 fn find(
-    session: &mut Session,
-    args: &ThroughputArgs,
-    plan: &Plan,
-    condition: &Condition,
-    show: &mut impl FnMut(&Step) -> String,
+    runner: &mut Runner,
+    mut search: Search,
+    goal: Goal,
+    at_rate: impl Fn(f64) -> Plan,
+    rows: &mut Rows,
 ) -> Result<(), StartError> {
-    // A lower rate would leave too few samples in a window to tell. A tenth more, as random arrivals are not exactly so many.
-    let enough = |seconds: f64| condition.samples() as f64 / seconds * 1.1;
-    let mut search = Search::new(window(plan).map_or(0.0, enough));
+    let condition = goal.condition;
     while let Some(rate) = search.next()
-        && !session.is_interrupted()
+        && !runner.is_interrupted()
     {
-        let (mut kept, mut outcome) = (None, None);
-        let plan = args.at_rate(plan, rate);
-        session.explore(&plan, |step| {
+        let (mut kept, mut measured) = (None, None);
+        runner.explore(&at_rate(rate), |step| {
             let whole = step.status == Status::Complete;
-            kept = Some(search::is_kept(step, condition, args.output.max_error_rate))
-                .filter(|_| whole);
-            let Summary {
-                rate, precision, ..
-            } = &step.summary;
-            outcome = Some(Measured {
-                rate: *rate,
-                half_width: precision.rate_half_width,
+            kept = Some(search::is_kept(step, condition, goal.max_error_rate)).filter(|_| whole);
+            measured = Some(Measured {
+                rate: step.summary.rate,
+                half_width: step.summary.precision.rate_half_width,
             });
             let word = match kept {
                 None => "interrupted",
                 Some(None) => "too few samples to tell",
-                Some(Some(true)) => "kept",
-                Some(Some(false)) => "not kept",
+                Some(Some(true)) => "met",
+                Some(Some(false)) => "not met",
             };
-            Some(format!("{}  {word}", show(step)))
+            Some(format!("{}  {word}", rows.show(step)))
         })?;
         match kept {
             None => break,
-            Some(Some(kept)) => search.tried(rate, outcome.filter(|_| kept)),
+            Some(Some(kept)) => search.tried(rate, measured.filter(|_| kept)),
             Some(None) => {
-                session.fail(&format!(
+                runner.fail(&format!(
                     "{condition} takes {} samples in a window to tell: measure longer (-d)",
                     thousands(condition.samples() as f64)
                 ));
@@ -177,16 +198,16 @@ fn find(
             }
         }
     }
-    session.say(&search.result(condition));
+    runner.say(&search.result(condition));
     Ok(())
 }
 
-/// How long a plan's window is, in seconds; `None`: until so many requests are done.
-fn window(plan: &Plan) -> Option<f64> {
-    plan.execution
-        .extent
-        .duration()
-        .map(|window| window.as_secs_f64())
+/// Returns the lowest rate with enough samples in a window to decide on a condition; a tenth more,
+/// since random arrivals vary.
+fn least_rate(plan: &Plan, condition: &Condition) -> f64 {
+    plan.execution.extent.duration().map_or(0.0, |window| {
+        condition.samples() as f64 / window.as_secs_f64() * 1.1
+    })
 }
 
 fn closed_row(step: &Step) -> Vec<String> {
@@ -207,7 +228,7 @@ fn closed_row(step: &Step) -> Vec<String> {
     ]
 }
 
-/// What rpcx-benchmark says of a run with its message.
+/// Returns the line that rpcx-benchmark prints after a run with its message.
 fn message_line(step: &Step) -> String {
     if step.settings.message.is_none() {
         return String::new();
@@ -224,7 +245,7 @@ fn message_line(step: &Step) -> String {
     )
 }
 
-/// Half the width of the rate's 95 % interval, in per cent of the rate.
+/// Returns half the width of the rate's 95 % interval, in percent of the rate.
 fn error_bar(summary: &Summary) -> String {
     let half = summary
         .precision

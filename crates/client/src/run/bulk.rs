@@ -1,50 +1,29 @@
-//! The bulk streams of an invocation: kept, saved and judged.
+//! The bulk streams of a run: stored and judged.
 
 use netping_results::bulk::BulkStep;
 
-use super::Session;
-use crate::workload::Watch;
+use super::Runner;
 
-impl Session {
-    /// Returns the session's part in a run of bulk streams.
-    pub fn watch_bulk(&self) -> Watch<'_> {
-        self.watch(&self.bar)
-    }
-
-    /// Shows on standard error, where that is a terminal, what is going on.
-    pub fn show_progress(&self, what: &str) {
-        self.bar.begin(what);
-    }
-
-    /// Nothing is going on any more.
-    pub fn hide_progress(&self) {
-        self.bar.end();
-    }
-
-    /// Keeps the bulk streams as they are now, in place of how they were before, and saves them.
+impl Runner {
+    /// Stores and saves the bulk streams in place of their earlier states.
     pub fn keep_bulk(&mut self, steps: &[BulkStep]) {
-        self.run.bulk.clear();
-        self.run.bulk.extend_from_slice(steps);
+        self.store.run.bulk = steps.to_vec();
         self.save();
     }
 
-    /// Decides, once all runs are made, whether more of them failed than allowed, and says how they were secured.
+    /// Fails the command if more of the runs failed than allowed, and tells how they were secured.
     pub fn judge_bulk(&mut self) {
+        let steps = &self.store.run.bulk;
         let mut before = None;
-        for security in self
-            .run
-            .bulk
-            .iter()
-            .filter_map(|step| step.security.as_ref())
-        {
+        for security in steps.iter().filter_map(|step| step.security.as_ref()) {
             if before != Some(security) {
-                self.say_secured(security, before);
+                self.console.security(security, before);
             }
             before = Some(security);
         }
-        let (strict, limit) = (self.output.strict, self.output.max_error_rate);
-        let broken =
-            |step: &BulkStep| step.error_rate() > limit || (strict && !step.doubts.is_empty());
-        self.failed |= self.run.bulk.iter().any(broken);
+        let limits = &self.limits;
+        self.failed |= steps.iter().any(|step| {
+            step.error_rate() > limits.max_error_rate || (limits.strict && !step.doubts.is_empty())
+        });
     }
 }

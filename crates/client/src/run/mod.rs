@@ -1,190 +1,146 @@
-//! The steps of one invocation: run, kept, saved and said.
+//! The run of a measuring command: a store keeps and saves its steps, a console shows them.
 
+pub(crate) mod console;
+pub(crate) mod options;
 pub(crate) mod progress;
 pub(crate) mod push;
 pub(crate) mod search;
+pub(crate) mod store;
 pub(crate) mod trials;
-pub(crate) mod verdict;
+pub(crate) mod validity;
 
 mod bulk;
+mod step;
+mod troubles;
 
-use std::{
-    cell::Cell,
-    collections::BTreeMap,
-    io::{self, Write},
-    slice, thread,
-    time::Duration,
-};
+use std::{slice, thread, time::Duration};
 
 use anyhow::Context;
-use netping_measure::{error_kind::ErrorKind, status::Status};
-use netping_protocol::scheme::Scheme;
-use netping_results::{
-    connect::ChannelSecurity,
-    format,
-    overhead::Overhead,
-    run::{Histograms, Run, SCHEMA_VERSION, Step, Tool},
-    warning::{Facts, Warning},
-};
+use netping_measure::status::Status;
+use netping_results::{overhead::Overhead, run::Step};
+use netping_system::limits::raise_open_files;
 
 use crate::{
-    args::{JsonTo, OutputArgs},
     clock,
-    commands::Failed,
-    engine::Observer,
+    engine::{Measurement, Observer},
     environment,
-    error::StartError,
+    error::{Failed, StartError, Verdict},
     interrupt::Interrupt,
     plan::{Plan, Warmup},
     probe::metrics::Probe,
     run::{
-        progress::Bar,
+        console::{Console, stdout_failure},
+        options::{Limits, Options},
         push::{Push, Watchers},
+        step::step,
+        store::Store,
+        troubles::troubles,
     },
     workload::{Watch, Workload, requests::Requests},
 };
 
-/// How an invocation went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// All was measured, and no more requests failed than allowed.
-    Fine,
-    /// Too many requests failed, or the results could not be saved.
-    Failed,
-    /// The user ended it.
-    Interrupted,
+/// Runs the body of a measuring command; what it measured is kept, whether it succeeds or not.
+///
+/// # Errors
+/// Those of `body`, and files that cannot be written, before anything is measured.
+pub fn run(
+    options: Options,
+    body: impl FnOnce(&mut Runner) -> Result<(), Failed>,
+) -> Result<Verdict, Failed> {
+    let mut runner = Runner::begin(options)?;
+    let result = body(&mut runner);
+    match result {
+        Ok(()) => Ok(runner.finish()),
+        Err(failed) => {
+            runner.end();
+            Err(failed)
+        }
+    }
 }
 
-/// One invocation that measures.
+/// The run of one measuring command.
 #[derive(Debug)]
-pub struct Session {
-    run: Run,
-    output: OutputArgs,
-    interrupt: Interrupt,
-    bar: Bar,
+pub struct Runner {
+    store: Store,
+    /// The terminal.
+    pub console: Console,
+    /// The user's request to end.
+    pub interrupt: Interrupt,
+    limits: Limits,
     push: Option<Push>,
-    /// Whether a step was not as it should be.
-    failed: bool,
-    /// Whether results could not be written.
-    unsaved: bool,
-    /// Whether they could not be shown.
-    unshown: Cell<bool>,
     /// The current trial, from 1 on.
     trial: u32,
+    /// A limit was broken.
+    failed: bool,
+    /// Results could not be written.
+    unsaved: bool,
 }
 
-impl Session {
-    /// Begins; the result file is there from now on: without steps, or, where one was there before, as it was until there
-    /// is something to take its place.
-    ///
-    /// # Errors
-    /// When two results have one file, or one cannot be written, before anything is measured.
-    pub fn begin(output: &OutputArgs) -> Result<Self, Failed> {
-        output.check()?;
-        netping_system::limits::raise_open_files();
-        let run = Run {
-            schema_version: SCHEMA_VERSION,
-            status: Status::Partial,
-            tool: tool(),
-            command_line: command_line(),
-            started_at: clock::timestamp(),
-            environment: environment::fingerprint(),
-            order_seed: None,
-            steps: Vec::new(),
-            bulk: Vec::new(),
-            overheads: Vec::new(),
-            parts: Vec::new(),
-        };
-        if let Some(JsonTo::File(path)) = &output.json {
-            run.prepare(path).map_err(anyhow::Error::new)?;
+impl Runner {
+    fn begin(options: Options) -> Result<Self, Failed> {
+        raise_open_files();
+        let store = Store::create(options.json, options.exports)?;
+        let console = Console::new(store.needs_stdout());
+        for warning in environment::warnings(&store.run.environment) {
+            console.remark(&format!("warning: {warning}"));
         }
-        output
-            .export
-            .prepare(slice::from_ref(&run))
-            .map_err(anyhow::Error::new)?;
-        for warning in environment::warnings(&run.environment) {
-            eprintln!("warning: {warning}");
-        }
+        let push = options.push.map(Push::start).transpose();
         Ok(Self {
-            run,
-            output: output.clone(),
+            store,
+            console,
             interrupt: Interrupt::on_signals().context("cannot handle Ctrl-C")?,
-            bar: Bar::new(),
-            push: output
-                .prometheus_push
-                .clone()
-                .map(Push::start)
-                .transpose()
-                .context("cannot start a thread")?,
+            limits: options.limits,
+            push: push.context("cannot start a thread")?,
+            trial: 1,
             failed: false,
             unsaved: false,
-            unshown: Cell::new(false),
-            trial: 1,
         })
     }
 
-    /// Shows a line of the result: on standard output, unless that is for the JSON.
+    /// Prints a part of the result.
     pub fn say(&self, line: &str) {
-        self.bar.hidden(|| {
-            let written = if self.output.json == Some(JsonTo::Stdout) {
-                writeln!(io::stderr(), "{line}")
-            } else {
-                writeln!(io::stdout(), "{line}")
-            };
-            // The measurement and its file go on. Who has closed the pipe has read enough.
-            if let Err(error) = written
-                && error.kind() != io::ErrorKind::BrokenPipe
-                && !self.unshown.replace(true)
-            {
-                let _ = writeln!(
-                    io::stderr(),
-                    "error: cannot write the results to standard output: {error}"
-                );
-            }
-        });
+        self.console.say(line);
     }
 
-    /// Shows a remark, on standard error.
+    /// Prints a remark to standard error.
     pub fn remark(&self, line: &str) {
-        self.bar.hidden(|| {
-            let _ = writeln!(io::stderr(), "{line}");
-        });
+        self.console.remark(line);
     }
 
-    /// Shows why the invocation fails, which goes on all the same.
+    /// Prints the reason for which the command will fail, though it goes on.
     pub fn fail(&mut self, line: &str) {
         self.remark(line);
         self.failed = true;
     }
 
-    /// The steps that were run.
+    /// Returns the steps so far.
     pub fn steps(&self) -> &[Step] {
-        &self.run.steps
+        &self.store.run.steps
     }
 
-    /// Whether the user wants it to end.
+    /// Returns true once the user wants it to end.
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.is_set()
     }
 
-    /// Waits until `until`, but not longer than the user wants.
+    /// Waits until the deadline or an interrupt.
     pub fn wait(&self, until: clock::Deadline) {
         while !self.is_interrupted() && !until.left().is_zero() {
             thread::sleep(until.left().min(Duration::from_millis(20)));
         }
     }
 
-    /// Begins a trial, by number from 1 on; `seed` is that of the order of its targets.
+    /// Begins a trial, numbered from 1, whose order of targets is drawn with `seed`.
     pub fn begin_trial(&mut self, trial: u32, seed: u64) {
         self.trial = trial;
-        self.run.order_seed = Some(seed);
+        self.store.run.order_seed = Some(seed);
     }
 
-    /// Sends one request to each of several targets, before anything is measured: nobody wants to hear of one that is not
-    /// there when the others are done.
+    /// Sends one request to each of several targets, so that one that is not there is found before
+    /// the others are measured.
     ///
     /// # Errors
-    /// [`StartError`].
+    /// The first [`StartError`].
     pub fn reach_all(&self, plans: &[Plan]) -> Result<(), StartError> {
         let several = plans.len() > 1;
         plans
@@ -193,34 +149,22 @@ impl Session {
             .try_for_each(|plan| self.reach(plan))
     }
 
-    /// Sends one request, and keeps nothing of how it went: whether a plan's target can be connected to at all.
+    /// Sends one request, to find out if a plan's target can be reached. The result is dropped.
     ///
     /// # Errors
-    /// [`StartError`].
+    /// [`StartError`] if it cannot.
     pub fn reach(&self, plan: &Plan) -> Result<(), StartError> {
-        self.bar.begin(plan.target.label.as_deref().unwrap_or(""));
-        let watch = self.watch(&self.bar);
-        let outcome = Requests::open(slice::from_ref(plan), watch);
-        self.bar.end();
+        let bar = &self.console.bar;
+        bar.begin(plan.target.label.as_deref().unwrap_or(""));
+        let outcome = Requests::open(slice::from_ref(plan), self.watch_bar());
+        bar.end();
         outcome.map(drop)
     }
 
-    /// Runs a step, shows what `describe` makes of it, and what failed in it.
+    /// Runs a step of a search, in which a broken limit is part of the search and no failure.
     ///
     /// # Errors
-    /// [`StartError`]; what was measured before is saved.
-    pub fn step(
-        &mut self,
-        plan: &Plan,
-        describe: impl FnOnce(&Step) -> String,
-    ) -> Result<(), StartError> {
-        self.measure(plan, |step| Some(describe(step))).map(drop)
-    }
-
-    /// Runs a step of a search, where failing is part of finding: it does not fail the invocation.
-    ///
-    /// # Errors
-    /// [`StartError`]; what was measured before is saved.
+    /// [`StartError`]; earlier steps are saved.
     pub fn explore(
         &mut self,
         plan: &Plan,
@@ -232,104 +176,36 @@ impl Session {
         result
     }
 
-    /// Runs a step, keeps it, saves it, and says what failed in it.
+    /// Runs a step, prints its description and its failures, and saves it.
     ///
     /// # Errors
-    /// [`StartError`]; what was measured before is saved.
+    /// [`StartError`]; earlier steps are saved.
     pub fn measure(
         &mut self,
         plan: &Plan,
         describe: impl FnOnce(&Step) -> Option<String>,
     ) -> Result<&Step, StartError> {
-        let limit = Probe::new(plan.target.server.clone())
-            .read()
-            .ok()
-            .and_then(|reading| reading.max_connections());
-        for objection in environment::objections(plan.load.connections as u64, limit) {
-            self.remark(&format!("warning: {}: {objection}", plan.target.url));
-        }
-        self.bar.begin(&format!(
-            "{}  {} callers",
-            plan.target.label.as_deref().unwrap_or(""),
-            plan.load.callers
-        ));
-        let watchers = Watchers::of(plan, &self.bar, self.push.as_ref());
-        let outcome = Requests::new(plan).run(self.watch(&watchers));
-        self.bar.end();
-        if let (Err(_), Some(push)) = (&outcome, &self.push) {
-            push.abandon_step();
-        }
-        let outcome = outcome?;
-        let settings = plan.settings(outcome.warmup);
-        let summary = netping_measure::summary::Summary::of(&outcome.totals);
-        let doubts = Warning::about(&Facts {
-            settings: &settings,
-            summary: &summary,
-            cost: &outcome.cost,
-            slots: outcome.totals.window_slots(),
-            warmup_failed: outcome.warmup_failed,
-            shared_host: environment::is_own(&plan.target.url),
-            clock_step: outcome.clock_step,
-        });
-        let step = Step {
-            target: plan.target.url.to_string(),
-            label: plan.target.label.clone(),
-            trial: self.trial,
-            status: outcome.status,
-            window_started_at: outcome.window_started_at,
-            settings,
-            summary,
-            cost: outcome.cost,
-            reconnects: outcome.reconnects,
-            ended_by_server: outcome.ended_by_server,
-            security: outcome
-                .negotiated
-                .map(|negotiated| plan.target.trust.security(negotiated)),
-            connect: netping_results::connect::PhaseSummary::of(&outcome.phases),
-            fairness: outcome.fairness,
-            doubts,
-            intervals: outcome.totals.intervals.clone(),
-            histograms: Histograms::of(&outcome.totals),
-        };
+        self.warn_of_limits(plan);
+        let outcome = self.execute(plan)?;
+        let step = step(plan, &outcome, self.trial);
         if let Some(text) = describe(&step) {
             self.say(&text);
         }
-        for line in troubles(&step, plan.target.url.scheme, &outcome.details) {
-            self.remark(&line);
-        }
-        self.say_security(&step);
-        if plan.execution.warmup == Warmup::Auto && step.summary.seconds > 0.0 {
-            let steady = if outcome.warmup_failed {
-                "and the rate was still not steady"
-            } else {
-                "until the rate was steady"
-            };
-            self.remark(&format!(
-                "  warm-up: {:.1} s {steady}",
-                step.settings.warmup_seconds
-            ));
-        }
-        if let Some(note) = outcome.server_note {
-            self.remark(&format!("  no service demand of the server: {note}"));
-        }
-        for line in self.output.broken(&step.summary) {
-            self.fail(&line);
-        }
-        self.failed |= self.output.strict && !step.doubts.is_empty();
-        self.failed |= step.summary.accounting.error_rate() > self.output.max_error_rate;
-        if step.summary.scheduled == 0 && step.status == Status::Complete {
-            self.remark("warning: no request ended within the window; use a longer -d, or a shorter --timeout");
-            self.failed = true;
-        }
+        self.explain(&step, plan, &outcome);
+        self.judge(&step);
         if let Some(trouble) = self.push.as_ref().and_then(|push| push.end_step(&step)) {
             self.remark(&trouble);
         }
-        self.run.steps.push(step);
+        self.store.run.steps.push(step);
         self.save();
-        Ok(&self.run.steps[self.run.steps.len() - 1])
+        Ok(&self.steps()[self.steps().len() - 1])
     }
 
-    /// Returns the session's part in a run.
+    /// Returns what a workload watches: the interrupt, and the progress bar.
+    pub fn watch_bar(&self) -> Watch<'_> {
+        self.watch(&self.console.bar)
+    }
+
     fn watch<'a>(&'a self, observer: &'a dyn Observer) -> Watch<'a> {
         Watch {
             interrupt: &self.interrupt,
@@ -337,87 +213,103 @@ impl Session {
         }
     }
 
-    /// Adds what proxies add, and saves it.
+    /// Adds the overheads of proxies and saves them.
     pub fn add_overheads(&mut self, overheads: &[Overhead]) {
-        self.run.overheads.extend_from_slice(overheads);
+        self.store.run.overheads.extend_from_slice(overheads);
         self.save();
     }
 
-    /// Says how connections to a target are secured, once, and every time if anybody could be the server.
-    fn say_security(&self, step: &Step) {
-        let Some(security) = &step.security else {
-            return;
-        };
-        let before = self
-            .run
-            .steps
-            .iter()
-            .rev()
-            .find(|other| other.target == step.target);
-        self.say_secured(security, before.and_then(|before| before.security.as_ref()));
+    /// Warns if the system or the server cannot have as many connections as planned.
+    fn warn_of_limits(&self, plan: &Plan) {
+        let reading = Probe::new(plan.target.server.clone()).read().ok();
+        let limit = reading.and_then(|reading| reading.max_connections());
+        for objection in environment::objections(plan.load.connections as u64, limit) {
+            self.remark(&format!("warning: {}: {objection}", plan.target.url));
+        }
     }
 
-    fn say_secured(&self, security: &ChannelSecurity, before: Option<&ChannelSecurity>) {
-        if before != Some(security) {
-            let ChannelSecurity {
-                protocol,
-                cipher_suite,
-                key_exchange,
-                ..
-            } = security;
-            let resumed = if security.resumed == Some(true) {
-                ", resumed"
-            } else {
-                ""
-            };
-            self.remark(&format!(
-                "  {protocol}, {cipher_suite}, key exchange {key_exchange}{resumed}"
-            ));
+    fn execute(&self, plan: &Plan) -> Result<Measurement, StartError> {
+        let (bar, push) = (&self.console.bar, self.push.as_ref());
+        let label = plan.target.label.as_deref().unwrap_or("");
+        bar.begin(&format!("{label}  {} callers", plan.load.callers));
+        let outcome = Requests::new(plan).run(self.watch(&Watchers::of(plan, bar, push)));
+        bar.end();
+        if let (Err(_), Some(push)) = (&outcome, push) {
+            push.abandon_step();
         }
-        if !security.server_verified {
-            self.remark(
-                "  WARNING: --tls-insecure: the server's certificate was not checked; anybody could have answered",
+        outcome
+    }
+
+    /// Prints what failed in a step, and circumstances that its description does not have.
+    fn explain(&self, step: &Step, plan: &Plan, measurement: &Measurement) {
+        for line in troubles(step, plan.target.url.scheme, &measurement.details) {
+            self.remark(&line);
+        }
+        if let Some(security) = &step.security {
+            let mut others = self.steps().iter().rev();
+            let before = others.find(|other| other.target == step.target);
+            self.console
+                .security(security, before.and_then(|step| step.security.as_ref()));
+        }
+        if plan.execution.warmup == Warmup::Auto && step.summary.seconds > 0.0 {
+            let steady = if measurement.warmup_failed {
+                "and the rate was still not steady"
+            } else {
+                "until the rate was steady"
+            };
+            let seconds = step.settings.warmup_seconds;
+            self.remark(&format!("  warm-up: {seconds:.1} s {steady}"));
+        }
+        if let Some(note) = &measurement.server_note {
+            self.remark(&format!("  server CPU time unknown: {note}"));
+        }
+    }
+
+    /// Fails the command if a step broke a limit.
+    fn judge(&mut self, step: &Step) {
+        for line in self.limits.broken(&step.summary) {
+            self.fail(&line);
+        }
+        self.failed |= self.limits.strict && !step.doubts.is_empty();
+        self.failed |= step.summary.accounting.error_rate() > self.limits.max_error_rate;
+        if step.summary.scheduled == 0 && step.status == Status::Complete {
+            self.fail(
+                "warning: no request ended within the window; use a longer -d, or a shorter --timeout",
             );
         }
     }
 
-    /// Ends: the result file is complete, unless the user ended it before.
-    pub fn finish(mut self) -> Verdict {
+    /// Completes the run, unless the user interrupted it, and decides on it.
+    fn finish(mut self) -> Verdict {
         if !self.is_interrupted() {
-            self.run.status = Status::Complete;
+            self.store.run.status = Status::Complete;
         }
-        // A result of before is worth more than that nothing was measured.
-        if self.run.status == Status::Complete
-            || !(self.run.steps.is_empty() && self.run.bulk.is_empty())
-        {
+        if self.store.is_worth_saving() {
             self.save();
         }
         self.end_push();
         if self.is_interrupted() {
-            self.say("interrupted: this is what was measured until then");
+            self.say("interrupted: these are the results up to then");
         }
-        self.say(&verdict::text(&self.run.steps, &self.run.bulk));
-        if self.output.json == Some(JsonTo::Stdout) {
-            self.print_json();
-        }
-        match self {
-            Self { interrupt, .. } if interrupt.is_set() => Verdict::Interrupted,
-            Self { failed: true, .. } | Self { unsaved: true, .. } => Verdict::Failed,
-            Self { unshown, .. } if unshown.get() => Verdict::Failed,
-            _ => Verdict::Fine,
+        let run = &self.store.run;
+        self.say(&validity::describe(&run.steps, &run.bulk));
+        self.print();
+        if self.is_interrupted() {
+            Verdict::Interrupted
+        } else if self.failed || self.unsaved || self.console.is_broken() {
+            Verdict::Failure
+        } else {
+            Verdict::Success
         }
     }
 
-    /// Ends after a step that could not start: what was measured before it is saved.
-    pub fn abandon(mut self, error: StartError) -> Failed {
+    /// Ends a run that failed: its steps are saved already.
+    fn end(mut self) {
         self.end_push();
-        if self.output.json == Some(JsonTo::Stdout) {
-            self.print_json();
-        }
-        error.into()
+        self.print();
     }
 
-    /// Waits until the last numbers are pushed, or cannot be.
+    /// Waits for the last push.
     fn end_push(&mut self) {
         if let Some(trouble) = self.push.take().and_then(Push::end) {
             self.remark(&trouble);
@@ -425,118 +317,16 @@ impl Session {
     }
 
     fn save(&mut self) {
-        if let Err(error) = self.output.export.write(slice::from_ref(&self.run)) {
-            self.remark(&format!("error: {error}"));
-            self.unsaved = true;
-        }
-        if let Some(JsonTo::File(path)) = &self.output.json
-            && let Err(error) = self.run.save(path)
-        {
-            self.remark(&format!("error: {error}; the file is as it was before"));
+        for failure in self.store.save() {
+            self.remark(&format!("error: {failure}"));
             self.unsaved = true;
         }
     }
 
-    fn print_json(&mut self) {
-        let text = self.run.to_json().map_err(io::Error::from);
-        if let Err(error) = text.and_then(|text| io::stdout().write_all(text.as_bytes())) {
-            self.remark(&format!(
-                "error: cannot write the results to standard output: {error}"
-            ));
+    fn print(&mut self) {
+        if let Err(error) = self.store.print() {
+            self.remark(&stdout_failure(&error));
             self.unsaved = true;
         }
     }
-}
-
-/// This program, as result files have it.
-pub fn tool() -> Tool {
-    Tool {
-        name: "netping".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: option_env!("NETPING_COMMIT").map(str::to_owned),
-    }
-}
-
-/// The command line, as result files have it.
-pub fn command_line() -> Vec<String> {
-    std::env::args_os()
-        .map(|arg| arg.to_string_lossy().into_owned())
-        .collect()
-}
-
-/// Whether a failure is what two sides that speak different protocols come to.
-fn is_strange(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::Protocol
-            | ErrorKind::Eof
-            | ErrorKind::Reset
-            | ErrorKind::Timeout
-            | ErrorKind::Mismatch
-    )
-}
-
-/// What went wrong in a step, one line for each kind.
-fn troubles(step: &Step, scheme: Scheme, details: &BTreeMap<ErrorKind, String>) -> Vec<String> {
-    let summary = &step.summary;
-    let mut lines: Vec<String> = summary
-        .accounting
-        .errors
-        .iter()
-        .map(|(kind, count)| {
-            let detail = details.get(kind).map_or("", String::as_str);
-            format!(
-                "  {} requests failed: {kind} ({detail})",
-                format::thousands(*count as f64)
-            )
-        })
-        .collect();
-    if summary.accounting.in_flight > 0 {
-        lines.push(format!(
-            "  {} requests got no reply before the drain was over",
-            summary.accounting.in_flight
-        ));
-    }
-    if summary.accounting.not_sent > 0 {
-        let count = format::thousands(summary.accounting.not_sent as f64);
-        lines.push(format!(
-            "  {count} requests were due but never sent: no caller came free, or --max-backlog was full"
-        ));
-    }
-    if summary.accounting.ok == 0
-        && summary.accounting.failed() > 0
-        && summary.accounting.errors.keys().copied().all(is_strange)
-    {
-        lines.push(format!(
-            "  no request succeeded: does the server there speak {}?",
-            scheme.as_str()
-        ));
-    }
-    // A few at the end are the ordinary course of an open loop.
-    if summary.late * 100 > summary.accounting.ok {
-        let count = format::thousands(summary.late as f64);
-        lines.push(format!(
-            "  {count} replies came after the window: they count, but not for the rate"
-        ));
-    }
-    if summary.outside_errors > 0 {
-        lines.push(format!(
-            "  {} requests failed outside the window (they do not count)",
-            summary.outside_errors
-        ));
-    }
-    if step.reconnects > 0 {
-        lines.push(format!(
-            "  {} connections were opened in place of lost ones",
-            step.reconnects
-        ));
-    }
-    if step.ended_by_server > 0 {
-        let count = format::thousands(step.ended_by_server as f64);
-        lines.push(format!(
-            "  {count} connections were opened because the server had ended the one before; opening is within the next \
-             request's time"
-        ));
-    }
-    lines
 }

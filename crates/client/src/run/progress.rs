@@ -1,4 +1,4 @@
-//! A bar on standard error while a step runs, where that is a terminal.
+//! A progress bar on standard error while a step runs, if that is a terminal.
 
 use std::{cell::Cell, time::Duration};
 
@@ -7,7 +7,7 @@ use netping_results::format;
 
 use crate::engine::{Observer, Phase};
 
-/// The bar; without a terminal it shows nothing.
+/// The progress bar. Without a terminal it shows nothing.
 #[derive(Debug)]
 pub struct Bar {
     bar: ProgressBar,
@@ -15,7 +15,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// A bar that is not shown yet.
+    /// Creates a bar that is not shown yet.
     pub fn new() -> Self {
         let bar = ProgressBar::new(0);
         if let Ok(style) = ProgressStyle::with_template("{prefix}  {bar:20} {msg}") {
@@ -27,18 +27,18 @@ impl Bar {
         }
     }
 
-    /// Shows it for a step.
+    /// Shows the bar for a step.
     pub fn begin(&self, what: &str) {
         self.bar.reset();
         self.bar.set_prefix(what.trim().to_owned());
     }
 
-    /// Removes it.
+    /// Removes the bar.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// Does something that writes to the terminal.
+    /// Hides the bar while `write` writes to the terminal.
     pub fn hidden(&self, write: impl FnOnce()) {
         self.bar.suspend(write);
     }

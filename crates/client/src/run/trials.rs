@@ -14,7 +14,7 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
-use crate::{args::TrialArgs, commands::Failed, error::StartError, plan::Plan, run::Session};
+use crate::{error::StartError, plan::Plan, run::Runner};
 
 const COLUMNS: [Column; 8] = [
     Column::text("target", 0),
@@ -118,65 +118,70 @@ fn counts(steps: &[Step]) -> Option<Vec<Vec<(u64, u64)>>> {
         .collect()
 }
 
-/// Runs every group of plans, which differ in their targets only, as [`interleave`] does, and shows how the targets compare.
+/// How often to measure, and in which order.
+#[derive(Debug, Clone, Copy)]
+pub struct Trials {
+    /// Trials of each target.
+    pub count: u32,
+    /// Seed of the order of targets within a trial.
+    pub order_seed: u64,
+}
+
+/// Runs each group of plans, which differ only in their targets, with [`interleave`], and prints how the targets compare.
 ///
 /// # Errors
-/// [`Failed`]; what was measured before is saved.
-pub fn run(
-    mut session: Session,
-    args: &TrialArgs,
-    groups: &[Vec<Plan>],
-) -> Result<Session, Failed> {
-    let mut random = ChaCha8Rng::seed_from_u64(args.order_seed);
+/// [`StartError`]; earlier steps are saved and printed.
+pub fn run(runner: &mut Runner, trials: Trials, groups: &[Vec<Plan>]) -> Result<(), StartError> {
+    let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);
     let mut rows = Vec::new();
     for group in groups {
-        if session.is_interrupted() {
+        if runner.is_interrupted() {
             break;
         }
-        match interleave(&mut session, args, group, &mut random, |_| None) {
+        match interleave(runner, trials, group, &mut random, |_| None) {
             Ok(steps) => rows.extend(whole(steps).iter().flat_map(|steps| compare(group, steps))),
             Err(error) => {
-                session.say(&Table::whole(&COLUMNS, &rows));
-                return Err(session.abandon(error));
+                runner.say(&Table::whole(&COLUMNS, &rows));
+                return Err(error);
             }
         }
     }
-    session.say(&Table::whole(&COLUMNS, &rows));
+    runner.say(&Table::whole(&COLUMNS, &rows));
     if rows.iter().any(|row| row[0].ends_with('*')) {
-        session.say("* requests failed on this target: its times are of those that did not");
+        runner.say("* requests failed on this target: its times are of those that did not");
     }
-    session.say(&format!(
+    runner.say(&format!(
         "{}{} trials of each, in random order; p50 and p99 of all of them together. A difference to the first target is \
          shown where p < 0.05, adjusted for the {} measures compared: Welch's test for rates, whole trials drawn anew for \
          quantiles.",
-        if session.is_interrupted() { "fewer than " } else { "" },
-        args.trials,
+        if runner.is_interrupted() { "fewer than " } else { "" },
+        trials.count,
         MEASURES.len()
     ));
-    Ok(session)
+    Ok(())
 }
 
-/// Runs each plan of a group so often as `args` say, and gives each one's steps. In each trial the plans come in a random
-/// order, so that what drifts on the machines does not favour one of them. It ends early when the user wants it to.
-/// `describe` is what to show of a step at once.
+/// Runs each plan of a group once per trial, and returns the steps of each plan. Each trial has a random order of its own,
+/// so that drift of the machines favours no plan. It ends early at an interrupt. `describe` returns the text to print
+/// right after a step.
 ///
 /// # Errors
-/// [`StartError`]; what was measured before is saved.
+/// [`StartError`]; earlier steps are saved.
 pub fn interleave(
-    session: &mut Session,
-    args: &TrialArgs,
+    runner: &mut Runner,
+    trials: Trials,
     group: &[Plan],
     random: &mut ChaCha8Rng,
     describe: impl Fn(&Step) -> Option<String>,
 ) -> Result<Vec<Vec<Step>>, StartError> {
     let mut steps: Vec<Vec<Step>> = vec![Vec::new(); group.len()];
-    for trial in 1..=args.trials {
-        session.begin_trial(trial, args.order_seed);
+    for trial in 1..=trials.count {
+        runner.begin_trial(trial, trials.order_seed);
         for place in shuffled(group.len(), random) {
-            if session.is_interrupted() {
+            if runner.is_interrupted() {
                 return Ok(steps);
             }
-            steps[place].push(session.measure(&group[place], &describe)?.clone());
+            steps[place].push(runner.measure(&group[place], &describe)?.clone());
         }
     }
     Ok(steps)

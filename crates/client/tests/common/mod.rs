@@ -1,9 +1,10 @@
-//! What the tests of the `netping` binary share.
+//! Helpers of the tests of the `netping` binary.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::{
     io::{BufRead, BufReader},
+    net::{SocketAddr, TcpListener},
     path::Path,
     process::{Child, Command, Output, Stdio},
     sync::LazyLock,
@@ -12,6 +13,10 @@ use std::{
 };
 
 use netping_client::probe::metrics::{Probe, Reading, ServerSource};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde_json::Value;
 
 /// The binary under test.
@@ -23,23 +28,73 @@ pub fn netping() -> Command {
 pub fn run(args: &[&str]) -> Output {
     let measures = args.first().is_some_and(|command| *command != "ladder");
     let told = args.iter().any(|arg| arg.starts_with("--server-"));
+    let metrics: &[&str] = if measures && !told { &NO_METRICS } else { &[] };
+    netping().args(args).args(metrics).output().unwrap()
+}
+
+/// Checks that each command line is wrong usage, with this message.
+pub fn assert_usage(cases: &[(&str, &str)]) {
+    for (line, message) in cases {
+        let output = run(&line.split(' ').collect::<Vec<_>>());
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{line}: {text}");
+        assert!(text.contains(message), "{line}: {text}");
+        assert!(output.stdout.is_empty(), "{line}");
+    }
+}
+
+/// Starts the binary, with its standard output piped.
+pub fn spawn(args: &[&str]) -> Child {
     netping()
         .args(args)
-        .args(if measures && !told {
-            &NO_METRICS[..]
-        } else {
-            &[]
-        })
-        .output()
+        .args(NO_METRICS)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .unwrap()
 }
 
-/// Where a server's metrics would be looked for, another test's server may listen, and would count that as requests.
+/// Presses Ctrl-C; returns the output of `client`, which must tell that it was interrupted.
+pub fn interrupt(client: Child) -> Output {
+    signal(&client, Signal::SIGINT);
+    let output = client.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    output
+}
+
+/// Sends a signal to a process.
+pub fn signal(process: &Child, signal: Signal) {
+    kill(Pid::from_raw(process.id().cast_signed()), signal).unwrap();
+}
+
+/// Waits until a state is reached; panics after 20 s without it.
+pub fn eventually(what: &str, mut reached: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if reached() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what} never came");
+}
+
+/// Returns an address where no server listens.
+pub fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// Turns off the server's metrics: at their default port another test's server may listen.
 pub const NO_METRICS: [&str; 2] = ["--server-metrics", "off"];
 
-/// Standard error, as text.
+/// Returns standard error as text.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Returns standard output as text.
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// A server process; dropping it kills it.
@@ -49,42 +104,27 @@ pub struct Server {
     pub metrics: String,
 }
 
+/// The flags of every server under test: free ports, and its end with the test.
+const SERVING: [&str; 4] = ["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"];
+
 impl Server {
     /// Starts one of the servers on free ports.
     pub fn start(kind: &str, flags: &[&str]) -> Self {
-        let mut child = netping()
-            .args([
-                "serve",
-                "--die-with-parent",
-                kind,
-                "--listen",
-                "127.0.0.1:0",
-                "--metrics",
-                "127.0.0.1:0",
-            ])
-            .args(flags)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap())
-            .lines()
-            .map(Result::unwrap);
-        let url = lines
-            .next()
-            .unwrap()
-            .strip_prefix("listening ")
-            .unwrap()
-            .to_owned();
-        let metrics = lines
-            .next()
-            .unwrap()
-            .strip_prefix("metrics ")
-            .unwrap()
-            .to_owned();
+        Self::spawn(&mut serve(kind, flags))
+    }
+
+    /// Starts the server that [`serve`] made a command of.
+    pub fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut field = |name: &str| {
+            let line = lines.next().unwrap().unwrap();
+            line.strip_prefix(name).unwrap().to_owned()
+        };
         Self {
+            url: field("listening "),
+            metrics: field("metrics "),
             child,
-            url,
-            metrics,
         }
     }
 
@@ -96,43 +136,37 @@ impl Server {
         Probe::new(source).read().unwrap()
     }
 
-    /// Requests that the server has answered.
+    /// Returns the number of requests that the server has answered.
     pub fn requests(&self) -> u64 {
         self.reading().requests().unwrap()
     }
 
     /// Waits until the server has answered requests: a client is in the middle of its run.
     pub fn await_requests(&self) {
-        for _ in 0..2000 {
-            if self.requests() > 0 {
-                return;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        panic!("no request came");
+        eventually("a request", || self.requests() > 0);
     }
 }
 
-/// Kills the server while `client` measures it; gives what the client, which must fail, wrote to standard output.
-pub fn killed_in_mid_run(mut server: Server, client: &mut Command) -> Value {
-    let client = client
-        .args(NO_METRICS)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+/// Returns the command of a server on free ports.
+pub fn serve(kind: &str, flags: &[&str]) -> Command {
+    let mut command = netping();
+    command
+        .args(["serve", "--die-with-parent", kind])
+        .args(SERVING)
+        .args(flags);
+    command
+}
+
+/// Kills the server while a client measures it; returns the result of the client, which must fail.
+pub fn killed_in_mid_run(mut server: Server, client: &[&str]) -> Value {
+    let client = spawn(client);
     server.await_requests();
     server.child.kill().unwrap();
     server.child.wait().unwrap();
     let output = client.wait_with_output().unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(1),
-        "{}: {}",
-        server.url,
-        stderr(&output)
-    );
-    parse(&String::from_utf8(output.stdout).unwrap())
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{}: {text}", server.url);
+    parse(&stdout(&output))
 }
 
 impl Drop for Server {
@@ -148,7 +182,7 @@ static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
     jsonschema::validator_for(&schema).unwrap()
 });
 
-/// Reads a result, which must be of the committed schema and must add up.
+/// Reads a result, which must match the committed schema and add up.
 pub fn parse(json: &str) -> Value {
     let run: Value = serde_json::from_str(json).unwrap();
     let wrong: Vec<String> = SCHEMA

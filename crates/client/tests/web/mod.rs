@@ -1,4 +1,4 @@
-//! Small web servers, good and bad ones, that count what they serve.
+//! Small web servers, good and bad ones, that count their requests.
 
 use std::{
     io::{self, Read, Write},
@@ -21,12 +21,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 pub struct Site {
     pub address: SocketAddr,
     ending: Arc<AtomicBool>,
-    /// Gives each connection's peer, and the number of requests on it.
+    /// Returns each connection's peer, and the number of requests on it.
     listening: JoinHandle<Vec<(SocketAddr, usize)>>,
 }
 
 impl Site {
-    /// A server that does `serve` with each connection, which gives the number of requests that came on it.
+    /// Starts a server that does `serve` with each connection; it returns the number of requests on it.
     pub fn start(serve: impl Fn(TcpStream) -> usize + Clone + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -58,7 +58,7 @@ impl Site {
         }
     }
 
-    /// A server that answers each request with what `reply` makes of its head and its number on the connection.
+    /// Starts a server whose replies depend on a request's head and its number on the connection.
     pub fn answering(reply: impl Fn(&str, usize) -> Reply + Clone + Send + 'static) -> Self {
         Self::start(move |mut stream| {
             let mut count = 0;
@@ -74,7 +74,7 @@ impl Site {
         })
     }
 
-    /// A server that says `bytes` whatever comes.
+    /// Starts a server that answers anything with `bytes`.
     pub fn saying(bytes: &'static [u8]) -> Self {
         Self::start(move |mut stream| {
             let mut request = [0; 4096];
@@ -90,9 +90,9 @@ impl Site {
         format!("http://{}/10k.bin?x=1", self.address)
     }
 
-    /// The number of requests on each connection, in the order of these; no client has a connection any more.
+    /// Ends the server, when no client has a connection any more; returns the number of requests on each connection.
     pub fn finish(self) -> Vec<usize> {
-        // Stands behind all that clients have opened.
+        // Comes after all connections of clients.
         let last = TcpStream::connect(self.address)
             .unwrap()
             .local_addr()
@@ -106,7 +106,7 @@ impl Site {
     }
 }
 
-/// What a server sends, and whether it then waits for another request.
+/// A reply of a server, after which it may wait for another request.
 pub struct Reply {
     text: String,
     goes_on: bool,
@@ -145,16 +145,20 @@ pub fn read_head(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8(head).unwrap())
 }
 
-/// Serves HTTP/2, or HTTP/1.1 where that was agreed on, from a connection. Over HTTP/2 it says goodbye with the request
-/// number `last`.
-pub fn serve_either(stream: TcpStream, acceptor: &Acceptor, last: usize) -> usize {
+/// Does `serve` with a connection, on a runtime of its own.
+fn on_runtime(stream: TcpStream, serve: impl AsyncFnOnce(tokio::net::TcpStream) -> usize) -> usize {
     stream.set_nonblocking(true).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(async {
-        let stream = tokio::net::TcpStream::from_std(stream).unwrap();
+    runtime.block_on(async { serve(tokio::net::TcpStream::from_std(stream).unwrap()).await })
+}
+
+/// Serves HTTP/2, or HTTP/1.1 where that was agreed on, from a connection. Over HTTP/2 it says goodbye with request
+/// number `last`.
+pub fn serve_either(stream: TcpStream, acceptor: &Acceptor, last: usize) -> usize {
+    on_runtime(stream, async |stream| {
         let Ok(stream) = acceptor.accept(stream).await else {
             return 0;
         };
@@ -191,13 +195,7 @@ pub fn serve_either(stream: TcpStream, acceptor: &Acceptor, last: usize) -> usiz
 /// Serves gRPC from a connection: each reply is the request's message, which is what an echo is. It says goodbye with the
 /// request number `last`.
 pub fn serve_grpc(stream: TcpStream, last: usize) -> usize {
-    stream.set_nonblocking(true).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let stream = tokio::net::TcpStream::from_std(stream).unwrap();
+    on_runtime(stream, async |stream| {
         let Ok(mut connection) = h2::server::handshake(stream).await else {
             return 0;
         };
@@ -227,7 +225,7 @@ pub fn serve_grpc(stream: TcpStream, last: usize) -> usize {
     })
 }
 
-/// Reads what a client of HTTP/2 says until it asks for something (RFC 9113, sections 3.4, 4.1 and 6.2).
+/// Reads from an HTTP/2 client up to its first request (RFC 9113, sections 3.4, 4.1 and 6.2).
 pub fn read_until_request(stream: &mut TcpStream) -> io::Result<()> {
     stream.read_exact(&mut [0; 24])?;
     loop {

@@ -1,8 +1,8 @@
-//! Live numbers for Prometheus, by way of a Pushgateway.
+//! Live numbers for Prometheus, through a Pushgateway.
 //!
-//! What workers hand on each second is added up where the engine collects it, which is on the way of no request. A thread
-//! of its own encodes and sends it, at most one push at a time: a gateway that is slow gets fewer, one that is not there
-//! gets none, and the run goes on.
+//! The intervals of the workers are added up where the engine collects them, off the path of requests. A thread of its
+//! own encodes and sends the sums, one push at a time: a slow gateway gets fewer pushes, a missing one none, and the run
+//! goes on.
 
 mod metrics;
 
@@ -24,17 +24,17 @@ use crate::{
     run::progress::Bar,
 };
 
-/// The most that a push may take.
+/// Longest time for a push.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The text format, as far as it and OpenMetrics are the same.
+/// The Prometheus text format, in the subset that it shares with OpenMetrics.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Pushes while steps run.
+/// A pusher of live numbers.
 #[derive(Debug)]
 pub struct Push {
     metrics: RefCell<Metrics>,
-    /// The second of the phase in which was pushed.
+    /// Second of the phase in which the last push was made.
     pushed: Cell<Option<u64>>,
     pushes: Sender<Metrics>,
     troubles: Receiver<String>,
@@ -42,7 +42,7 @@ pub struct Push {
 }
 
 impl Push {
-    /// Begins; nothing is pushed before the first step.
+    /// Starts the thread; nothing is pushed before the first step.
     ///
     /// # Errors
     /// When the system refuses a thread.
@@ -61,29 +61,29 @@ impl Push {
         })
     }
 
-    /// A step is done: its final numbers stand in the gateway from now on. Gives what went wrong with pushes, once.
+    /// Pushes the final numbers of a step. Returns the first failure of a push, once.
     pub fn end_step(&self, step: &Step) -> Option<String> {
         self.metrics.borrow_mut().current().end(step);
         self.push();
         self.troubles.try_recv().ok()
     }
 
-    /// A step that could not start, or broke down, does not run any more.
+    /// Marks a step that failed as no longer running.
     pub fn abandon_step(&self) {
         self.metrics.borrow_mut().current().abandon();
         self.push();
     }
 
-    /// Ends, after the last push. Gives what went wrong with pushes, unless that was given before.
+    /// Ends after the last push. Returns the first failure of a push, unless it was returned before.
     pub fn end(self) -> Option<String> {
         drop(self.pushes);
-        // It has no invariants to break; what it could not push is told already.
+        // A panic there breaks no invariant here, and its failures are told already.
         let _ = self.thread.join();
         self.troubles.try_recv().ok()
     }
 
     fn push(&self) {
-        // A thread that ended has nothing more to say.
+        // The thread may have ended.
         let _ = self.pushes.send(self.metrics.borrow().clone());
     }
 }
@@ -106,7 +106,7 @@ impl Observer for Push {
     }
 }
 
-/// The thread that pushes: always the newest numbers, and all of them, so that none that waits is worth sending.
+/// Pushes until the sender is gone. Every push has all numbers, so only the newest one in the queue is sent.
 fn run(url: &str, pushes: &Receiver<Metrics>, trouble: &Sender<String>) {
     // A proxy of the environment is meant for other traffic.
     let config = ureq::Agent::config_builder()
@@ -132,15 +132,15 @@ fn run(url: &str, pushes: &Receiver<Metrics>, trouble: &Sender<String>) {
         {
             complained = true;
             let text = format!(
-                "warning: --prometheus-push: cannot push to {url}: {error}; the run goes on without"
+                "warning: --prometheus-push: cannot push to {url}: {error}; the run goes on without it"
             );
-            // Nobody listens any more: the run is over.
+            // The run may be over.
             let _ = trouble.send(text);
         }
     }
 }
 
-/// Everybody who watches a step.
+/// All observers of a step.
 #[derive(Debug)]
 pub struct Watchers<'a> {
     bar: &'a Bar,
@@ -148,7 +148,7 @@ pub struct Watchers<'a> {
 }
 
 impl<'a> Watchers<'a> {
-    /// For a step that begins.
+    /// Creates the observers of a step that begins.
     pub fn of(plan: &Plan, bar: &'a Bar, push: Option<&'a Push>) -> Self {
         if let Some(push) = push {
             push.metrics.borrow_mut().begin(Series::of(plan));

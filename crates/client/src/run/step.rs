@@ -1,0 +1,44 @@
+//! From a plan and what the engine measured to a step of the result.
+
+use netping_measure::summary::Summary;
+use netping_results::{
+    connect::PhaseSummary,
+    run::{Histograms, Step},
+    warning::{Facts, Warning},
+};
+
+use crate::{engine::Measurement, environment, plan::Plan};
+
+/// Returns the step of the result that `plan` came to.
+pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
+    let settings = plan.settings(measurement.warmup);
+    let summary = Summary::of(&measurement.totals);
+    let doubts = Warning::about(&Facts {
+        settings: &settings,
+        summary: &summary,
+        cost: &measurement.cost,
+        slots: measurement.totals.window_slots(),
+        warmup_failed: measurement.warmup_failed,
+        shared_host: environment::is_own(&plan.target.url),
+        clock_step: measurement.clock_step,
+    });
+    let negotiated = measurement.negotiated.clone();
+    Step {
+        target: plan.target.url.to_string(),
+        label: plan.target.label.clone(),
+        trial,
+        status: measurement.status,
+        window_started_at: measurement.window_started_at,
+        settings,
+        summary,
+        cost: measurement.cost.clone(),
+        reconnects: measurement.reconnects,
+        ended_by_server: measurement.ended_by_server,
+        security: negotiated.map(|negotiated| plan.target.trust.security(negotiated)),
+        connect: PhaseSummary::of(&measurement.phases),
+        fairness: measurement.fairness.clone(),
+        doubts,
+        intervals: measurement.totals.intervals.clone(),
+        histograms: Histograms::of(&measurement.totals),
+    }
+}
