@@ -10,6 +10,7 @@ pub mod aggregate;
 pub mod bulk;
 pub mod connect;
 pub mod cost;
+pub mod counts;
 pub mod distribution;
 pub mod error_kind;
 pub mod fairness;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{connect::ChannelSecurity, warning::Warning};
-use netping_measure::{error_kind::ErrorKind, statistics::difference::Estimate, status::Status};
+use netping_measure::{error_kind::ErrorKind, statistics::estimate::Estimate, status::Status};
 
 /// Fewer runs than these say little about how much they vary.
 const FEWEST: usize = 3;

@@ -3,7 +3,7 @@
 use crate::bulk::{BulkSettings, BulkStep, BulkSummary};
 use netping_measure::{
     bulk::{BulkRun, Direction},
-    statistics::difference::Estimate,
+    statistics::estimate::Estimate,
 };
 use std::collections::BTreeMap;
 
@@ -44,8 +44,8 @@ pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
         start: BEGIN,
         end: BEGIN + seconds * SECOND,
     };
-    let mut collector = Aggregate::new(LoopKind::Closed);
-    let mut recorder = Recorder::new(LoopKind::Closed, 0, Keep(&mut collector));
+    let mut aggregate = Aggregate::new(LoopKind::Closed);
+    let mut recorder = Recorder::new(LoopKind::Closed, 0, Keep(&mut aggregate));
     for second in 0..seconds {
         let end = BEGIN + second * SECOND + SECOND / 2;
         for time in times(second) {
@@ -62,7 +62,7 @@ pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
         }
     }
     recorder.finish();
-    let step = of(&collector.finish(window, &[], 0));
+    let step = of(&aggregate.finish(window, &[], 0));
     let settings = StepSettings {
         callers: 8,
         connections: 8,
@@ -82,7 +82,7 @@ pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
 }
 
 /// What was recorded, as a step of one caller.
-pub fn of(collected: &Totals) -> Step {
+pub fn of(totals: &Totals) -> Step {
     Step {
         target: "tcp://127.0.0.1:8004".to_owned(),
         label: None,
@@ -103,12 +103,12 @@ pub fn of(collected: &Totals) -> Step {
             response_bytes: None,
             message: None,
             warmup_seconds: 0.0,
-            duration_seconds: Some(collected.window.seconds()),
+            duration_seconds: Some(totals.window.seconds()),
             requests: None,
             timeout_seconds: 5.0,
             requests_per_connection: None,
         },
-        summary: Summary::of(collected),
+        summary: Summary::of(totals),
         cost: Cost::default(),
         reconnects: 0,
         ended_by_server: 0,
@@ -116,8 +116,8 @@ pub fn of(collected: &Totals) -> Step {
         connect: BTreeMap::new(),
         fairness: None,
         doubts: Vec::new(),
-        intervals: collected.intervals.clone(),
-        histograms: Histograms::of(collected),
+        intervals: totals.intervals.clone(),
+        histograms: Histograms::of(totals),
     }
 }
 

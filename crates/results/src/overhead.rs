@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::Step;
 use netping_measure::{
+    counts::Counts,
     distribution::Distribution,
-    statistics::difference::{Difference, Estimate},
+    statistics::{difference::Difference, estimate::Estimate, side::Side},
 };
 
 /// One measure of the response time by way of a proxy, against the direct path. Times are in microseconds. A quantile is
@@ -112,7 +113,7 @@ impl Measure {
         let difference = match self {
             Self::Quantile(percent) => quantiles(direct, by_way, percent),
             Self::Max | Self::TrimmedMean | Self::Sd => {
-                Difference::between(&first, &second, MEASURES.len())
+                Difference::of_means(&first, &second, MEASURES.len())
             }
         };
         let nanoseconds =
@@ -142,14 +143,14 @@ impl Measure {
 
 /// The difference of a quantile over all trials; `None` with one trial.
 fn quantiles(direct: &[Step], by_way: &[Step], percent: f64) -> Option<Difference> {
-    let trials = |steps: &[Step]| {
-        steps
+    let side = |steps: &[Step]| {
+        let trials: Vec<&Counts> = steps
             .iter()
-            .map(|step| step.histograms.response_counts())
-            .collect()
+            .map(|step| &step.histograms.response_time)
+            .collect();
+        Side::of_quantile(&trials, percent)
     };
-    let (first, second): (Option<Vec<_>>, Option<Vec<_>>) = (trials(direct), trials(by_way));
-    Difference::of_quantiles(&first?, &second?, percent, MEASURES.len())
+    Difference::between(side(direct)?, side(by_way)?, MEASURES.len())
 }
 
 #[cfg(test)]
@@ -169,9 +170,9 @@ mod tests {
             interval.service.saturating_record_n(us * 1000, times);
             interval.response.saturating_record_n(us * 1000, times);
         }
-        let mut collector = Aggregate::new(LoopKind::Open);
-        collector.add(interval);
-        let step = fixtures::of(&collector.finish(
+        let mut aggregate = Aggregate::new(LoopKind::Open);
+        aggregate.add(interval);
+        let step = fixtures::of(&aggregate.finish(
             Window {
                 start: 0,
                 end: 1_000_000_000,

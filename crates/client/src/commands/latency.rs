@@ -8,7 +8,6 @@ use netping_report::{
     table::{self, Column, Table},
 };
 use netping_results::{
-    file::histogram::decode,
     format::{micros, nanos_as_micros},
     run::Step,
 };
@@ -103,13 +102,12 @@ fn row(step: &Step) -> Vec<String> {
     let quantiles = SHOWN
         .iter()
         .map(|&(percent, ..)| nanos_as_micros(time.quantile(percent)));
-    let tail =
-        decode(&step.histograms.service_time).map(|times| sparkline(&times, table::is_unicode()));
+    let tail = sparkline(&step.histograms.service_time, table::is_unicode());
     let others = [
         nanos_as_micros(time.max),
         optional(time.mean),
         optional(time.sd),
-        tail.unwrap_or_default(),
+        tail,
     ];
     quantiles.chain(others).collect()
 }

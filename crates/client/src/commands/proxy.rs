@@ -5,7 +5,7 @@ use std::{cmp::Ordering, time::Duration};
 use humantime::format_duration;
 use netping_measure::{
     cost::ServerDemand,
-    statistics::difference::{Difference, Estimate},
+    statistics::{difference::Difference, estimate::Estimate},
 };
 use netping_report::table::{Column, Table};
 use netping_results::{
@@ -279,7 +279,7 @@ fn show_most(session: &mut Session, sweep: &[Vec<Vec<Step>>]) {
 fn most_row(direct: &[Step], path: &[Step]) -> Vec<String> {
     let half_width = Estimate::of(&rates(path)).and_then(|estimate| estimate.half_width);
     let is_direct = name(path) == name(direct);
-    let difference = Difference::between(&rates(direct), &rates(path), 1).filter(|_| !is_direct);
+    let difference = Difference::of_means(&rates(direct), &rates(path), 1).filter(|_| !is_direct);
     let cell = |show: fn(Difference) -> String| difference.map(show).unwrap_or_default();
     let times =
         (rate(direct) > 0.0 && !is_direct).then(|| percent(rate(path) / rate(direct) - 1.0));

@@ -149,8 +149,8 @@ fn find(
         let plan = args.at_rate(plan, rate);
         session.explore(&plan, |step| {
             let whole = step.status == Status::Complete;
-            kept =
-                Some(search::is_kept(step, condition, args.output.max_error_rate)).filter(|_| whole);
+            kept = Some(search::is_kept(step, condition, args.output.max_error_rate))
+                .filter(|_| whole);
             let Summary {
                 rate, precision, ..
             } = &step.summary;

@@ -1,7 +1,12 @@
 //! Repeated trials of several targets, interleaved, and what their comparison shows.
 
 use netping_measure::{
-    statistics::difference::{Difference, Estimate, Finding},
+    counts::Counts,
+    statistics::{
+        difference::{Difference, Finding},
+        estimate::Estimate,
+        side::Side,
+    },
     status::Status,
 };
 use netping_report::table::{Column, Table};
@@ -79,7 +84,7 @@ impl Measure {
             Self::Response(percent) if steps.len() > 1 => {
                 let micros = |nanoseconds: f64| nanoseconds / 1e3;
                 let Estimate { mean, half_width } =
-                    Estimate::of_quantile(&counts(steps)?, percent)?;
+                    Side::of_quantile(&counts(steps), percent)?.estimate();
                 Some(Estimate {
                     mean: micros(mean),
                     half_width: half_width.map(micros),
@@ -92,29 +97,25 @@ impl Measure {
     /// What the second target's steps show against the first's.
     fn difference(self, first: &[Step], second: &[Step]) -> Option<Difference> {
         match self {
-            Self::Rate => Difference::between(&self.of(first), &self.of(second), MEASURES.len()),
+            Self::Rate => Difference::of_means(&self.of(first), &self.of(second), MEASURES.len()),
             Self::Response(percent) => {
                 // A quantile that some trials have too few samples for is none to compare.
                 let complete = [first, second]
                     .iter()
                     .all(|steps| self.of(steps).len() == steps.len());
-                let difference = Difference::of_quantiles(
-                    &counts(first)?,
-                    &counts(second)?,
-                    percent,
-                    MEASURES.len(),
-                );
-                difference.filter(|_| complete)
+                let side = |steps| Side::of_quantile(&counts(steps), percent);
+                Difference::between(side(first)?, side(second)?, MEASURES.len())
+                    .filter(|_| complete)
             }
         }
     }
 }
 
 /// The response times of each step, as `(value, count)`.
-fn counts(steps: &[Step]) -> Option<Vec<Vec<(u64, u64)>>> {
+fn counts(steps: &[Step]) -> Vec<&Counts> {
     steps
         .iter()
-        .map(|step| step.histograms.response_counts())
+        .map(|step| &step.histograms.response_time)
         .collect()
 }
 
@@ -242,7 +243,7 @@ fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
 
 /// What a difference shows, in words.
 pub(crate) fn shown(difference: Difference, more_is_better: bool) -> String {
-    let word = match difference.shown(more_is_better) {
+    let word = match difference.finding(more_is_better) {
         Finding::Better => "better",
         Finding::Worse => "worse",
         Finding::NoDifference => "no difference shown",

@@ -1,7 +1,7 @@
 //! The response times of each step as the text that HdrHistogram's `outputPercentileDistribution` writes and its
 //! plotters read, in milliseconds. A file takes one distribution.
 
-use super::{ExportError, Rendered, decoded, text};
+use super::{ExportError, Rendered, text};
 use netping_measure::histogram::Histogram;
 use netping_results::run::{Run, Step};
 
@@ -34,7 +34,7 @@ pub(super) fn is_own(content: &[u8]) -> bool {
 }
 
 fn file(step: &Step) -> Result<Vec<u8>, ExportError> {
-    let histogram = decoded(step, &step.histograms.response_time)?;
+    let histogram = step.histograms.response_time.to_histogram();
     let mut lines = distribution(&histogram);
     // At the end: readers take the first line for the titles.
     let rate = step

@@ -9,9 +9,10 @@ use hdrhistogram::serialization::{
     interval_log::{IntervalLogWriterBuilder, Tag},
 };
 use jiff::Timestamp;
-
-use super::{ExportError, Rendered, decoded};
+use netping_measure::counts::Counts;
 use netping_results::run::{Run, Step};
+
+use super::{ExportError, Rendered};
 
 /// Longest times are divided by this, as the format has it unless told otherwise: nanoseconds become milliseconds.
 const DIVISOR: f64 = 1e6;
@@ -46,13 +47,12 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
         for step in &run.steps {
             at += seconds(step.settings.warmup_seconds);
             let length = seconds(step.summary.seconds);
-            for (kind, histogram) in kinds(step) {
-                let histogram = decoded(step, histogram)?;
-                if histogram.is_empty() {
+            for (kind, times) in kinds(step) {
+                if times.is_empty() {
                     continue;
                 }
                 let name = tag(step, kind);
-                log.write_histogram(&histogram, at, length, Tag::new(&name))
+                log.write_histogram(&times.to_histogram(), at, length, Tag::new(&name))
                     .map_err(|error| failed(error.to_string()))?;
             }
             at += length;
@@ -62,10 +62,10 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
 }
 
 /// The histograms of a step. A closed loop's response time is its service time, and its lag is 0 and left out.
-fn kinds(step: &Step) -> Vec<(&'static str, &str)> {
+fn kinds(step: &Step) -> Vec<(&'static str, &Counts)> {
     let all = &step.histograms;
     let mut kinds = vec![
-        ("service_time", all.service_time.as_str()),
+        ("service_time", &all.service_time),
         ("response_time", &all.response_time),
     ];
     if step.settings.planned_rate.is_some() {
@@ -105,13 +105,12 @@ fn seconds(seconds: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-
-    use super::{super::fixture, *};
-    use netping_measure::histogram::counts;
     use netping_results::file::histogram::decode;
 
+    use super::{super::fixture, *};
+
     /// Each line's tag, start and length in milliseconds, longest time, and histogram.
-    type Line = (String, u128, u128, f64, Vec<(u64, u64)>);
+    type Line = (String, u128, u128, f64, Counts);
 
     fn read(log: &[u8]) -> (Vec<Duration>, Vec<Line>) {
         let (mut headers, mut lines) = (Vec::new(), Vec::new());
@@ -123,7 +122,7 @@ mod tests {
                     line.start_timestamp().as_millis(),
                     line.duration().as_millis(),
                     line.max(),
-                    counts(&decode(line.encoded_histogram()).unwrap()),
+                    decode(line.encoded_histogram()).unwrap(),
                 )),
             }
         }
@@ -146,10 +145,7 @@ mod tests {
         assert_eq!(first.0, "tcp://h:1;callers=1;connections=1;service_time");
         assert_eq!((first.1, first.2), (500, 1000));
         assert!((first.3 - 4.985).abs() < 0.01, "{}", first.3);
-        assert_eq!(
-            Some(&first.4),
-            run.steps[0].histograms.response_counts().as_ref()
-        );
+        assert_eq!(first.4, run.steps[0].histograms.response_time);
         assert_eq!(
             (response.0.as_str(), &response.4),
             ("tcp://h:1;callers=1;connections=1;response_time", &first.4)

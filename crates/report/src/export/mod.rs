@@ -13,15 +13,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::page;
-use netping_measure::histogram::Histogram;
 use netping_results::{
-    file::{
-        histogram::decode,
-        save::{SaveError, prepare_file, write_atomically},
-    },
-    run::{Run, Step},
+    file::save::{SaveError, prepare_file, write_atomically},
+    run::Run,
 };
+
+use crate::page;
 
 /// A format that results can be written in.
 #[derive(Debug)]
@@ -78,14 +75,6 @@ pub enum ExportError {
     /// The file could not be written.
     #[error(transparent)]
     Save(#[from] SaveError),
-    /// What stands for a histogram is none.
-    #[error("{target}: {reason}: the results were changed or cut short")]
-    Histogram {
-        /// The target of the step.
-        target: String,
-        /// What is wrong.
-        reason: String,
-    },
     /// A further file would go where something else is.
     #[error("{} is there, and is none of netping's: move it, or give another name", .0.display())]
     Taken(PathBuf),
@@ -174,14 +163,6 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
         name.push(extension);
     }
     path.with_file_name(name)
-}
-
-/// One of a step's histograms.
-fn decoded(step: &Step, text: &str) -> Result<Histogram, ExportError> {
-    decode(text).map_err(|reason| ExportError::Histogram {
-        target: step.target.clone(),
-        reason,
-    })
 }
 
 /// Lines as the content of a file.
@@ -302,17 +283,5 @@ mod tests {
             format.prepare(&[fixture::run(Vec::new())], &path).unwrap();
             assert!(path.is_file(), "{}", format.name);
         }
-    }
-
-    #[test]
-    fn a_damaged_histogram_is_an_error_that_names_the_target() {
-        let mut step = fixture::step("tcp://h:1", 1, &[1000]);
-        step.histograms.response_time = "!".to_owned();
-        let hgrm = FORMATS.iter().find(|format| format.name == "hgrm").unwrap();
-        let error = (hgrm.render)(&[fixture::run(vec![step])]).unwrap_err();
-        assert!(
-            error.to_string().starts_with("tcp://h:1: not base64"),
-            "{error}"
-        );
     }
 }

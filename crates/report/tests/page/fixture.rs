@@ -10,8 +10,9 @@ use netping_measure::{
     distribution::Distribution,
     error_kind::ErrorKind,
     fairness::{Fairness, PerConnection},
+    histogram::histogram,
     interval::IntervalSummary,
-    statistics::{difference::Estimate, precision::Precision},
+    statistics::{estimate::Estimate, precision::Precision},
     status::Status,
     summary::Summary,
 };
@@ -627,17 +628,15 @@ fn times(count: u64, typical: u64, seed: u64) -> PhaseSummary {
             (typical as f64 * (0.7 + 0.4 * share) * (1.0 - share).powf(-0.22)) as u64,
         );
     }
-    netping_results::connect::PhaseSummary::of(&all)
+    PhaseSummary::of(&all)
         .remove(&ConnectPhase::Total)
         .unwrap_or_else(nothing)
 }
 
 fn nothing() -> PhaseSummary {
-    let empty = netping_measure::histogram::histogram();
-    // As the file has a histogram without samples.
-    let histogram = "HISTFAAAACB4nJNpmSzMwMDAyAABzFAaxOf94R7BYP8BKgIAUR8EHw==".to_owned();
+    let empty = histogram();
     PhaseSummary {
         time: Distribution::of(&empty),
-        histogram,
+        histogram: (&empty).into(),
     }
 }

@@ -4,8 +4,11 @@ use super::{Measure, within};
 use crate::{bulk::BulkStep, run::Step};
 use netping_measure::{
     bulk::BulkRun,
+    counts::Counts,
     statistics::{
-        difference::{Finding, Moments, SIGNIFICANT, Side},
+        difference::{Finding, SIGNIFICANT},
+        estimate::Moments,
+        side::Side,
         welch::Welch,
     },
 };
@@ -161,11 +164,11 @@ fn quantiles(measure: Measure, base: &[&Step], new: &[&Step]) -> Option<Welch> {
         if !(2..=MOST_DRAWN).contains(&steps.len()) {
             return None;
         }
-        let trials: Option<Vec<_>> = steps
+        let trials: Vec<&Counts> = steps
             .iter()
-            .map(|step| step.histograms.response_counts())
+            .map(|step| &step.histograms.response_time)
             .collect();
-        Side::of_quantile(&trials?, percent)
+        Side::of_quantile(&trials, percent)
     };
     Some(Welch::compare(side(base)?, side(new)?)?.scaled(1e-3))
 }

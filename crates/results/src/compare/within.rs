@@ -5,7 +5,7 @@
 
 use super::Measure;
 use crate::run::Step;
-use netping_measure::statistics::difference::{Side, t_quantile};
+use netping_measure::statistics::{estimate::t_quantile, side::Side};
 
 /// Half the width of a 95 % interval of a normal distribution, in standard errors.
 const NORMAL: f64 = 1.96;

@@ -1,12 +1,15 @@
 //! Whether the numbers of a result file go together, so that nothing that uses them must ask again.
 
+use netping_measure::{
+    counts::Counts, distribution::Distribution, summary::Summary, window::INTERVAL,
+};
+
 use crate::{
     bulk::BulkStep,
-    file::histogram::{MOST, decode},
+    file::histogram::MOST,
     overhead::Overhead,
     run::{Run, Step},
 };
-use netping_measure::{distribution::Distribution, summary::Summary, window::INTERVAL};
 
 /// The greatest number of any unit in a result file. Larger ones are damage, and would overflow what is reckoned from them.
 const GREATEST: f64 = 1e15;
@@ -151,15 +154,11 @@ fn check_intervals(step: &Step) -> Result<(), String> {
 /// Whether every histogram has as many samples as its description says, and those of the replies and the failures as many
 /// as there were.
 fn check_times(step: &Step) -> Result<(), String> {
-    let (summary, texts) = (&step.summary, &step.histograms);
-    check_time("service_time", &texts.service_time, &summary.service_time)?;
-    check_time(
-        "response_time",
-        &texts.response_time,
-        &summary.response_time,
-    )?;
-    check_time("lag", &texts.lag, &summary.lag)?;
-    check_time("failed_time", &texts.failed_time, &summary.failed_time)?;
+    let (summary, own) = (&step.summary, &step.histograms);
+    check_time("service_time", &own.service_time, &summary.service_time)?;
+    check_time("response_time", &own.response_time, &summary.response_time)?;
+    check_time("lag", &own.lag, &summary.lag)?;
+    check_time("failed_time", &own.failed_time, &summary.failed_time)?;
     if summary.service_time.count != summary.accounting.ok
         || summary.failed_time.count != summary.accounting.failed()
     {
@@ -172,8 +171,7 @@ fn check_times(step: &Step) -> Result<(), String> {
         .try_for_each(|phase| check_time("connect", &phase.histogram, &phase.time))
 }
 
-fn check_time(name: &str, text: &str, time: &Distribution) -> Result<(), String> {
-    let histogram = decode(text).map_err(|error| format!("the histogram of {name}: {error}"))?;
+fn check_time(name: &str, histogram: &Counts, time: &Distribution) -> Result<(), String> {
     if histogram.len() != time.count {
         return Err(format!(
             "{name} says {} samples, and its histogram has {}",

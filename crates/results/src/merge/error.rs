@@ -89,14 +89,4 @@ pub enum MergeError {
         /// Which step, from 1 on.
         step: usize,
     },
-    /// A histogram is none.
-    #[error("step {step} of {name}: {what}")]
-    Histogram {
-        /// Which step, from 1 on.
-        step: usize,
-        /// The file.
-        name: String,
-        /// What is wrong with it.
-        what: String,
-    },
 }

@@ -1,23 +1,23 @@
 //! One step of several clients, added up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use netping_measure::{
+    accounting::Accounting,
+    connect::ConnectPhase,
+    counts::Counts,
+    distribution::Distribution,
+    fairness::{Fairness, PerConnection},
+    status::Status,
+    summary::Summary,
+};
 
 use super::{MergeError, cost::cost, window::Common};
 use crate::{
     connect::{ChannelSecurity, PhaseSummary},
     environment_diff::{EnvironmentDiff, diff},
-    file::histogram::{decode, encode},
     run::{Histograms, Step, StepSettings},
     warning::Warning,
-};
-use netping_measure::{
-    accounting::Accounting,
-    connect::ConnectPhase,
-    distribution::Distribution,
-    fairness::{Fairness, PerConnection},
-    histogram::{Histogram, histogram},
-    status::Status,
-    summary::Summary,
 };
 
 /// What each client settles for itself: a thread for each of its cores, its own randomness, and when it is warm.
@@ -29,21 +29,14 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
     let first = steps[0];
     refuse_unlike(number, parts)?;
     let common = Common::of(number, parts)?;
-    let add = |of: fn(&Step) -> &str| {
-        let mut sum = histogram();
-        for (name, step) in parts {
-            add_text(&mut sum, of(step)).map_err(|what| MergeError::Histogram {
-                step: number,
-                name: (*name).to_owned(),
-                what,
-            })?;
-        }
-        Ok::<Histogram, MergeError>(sum)
+    let add = |of: fn(&Histograms) -> &Counts| total(steps.iter().map(|step| of(&step.histograms)));
+    let histograms = Histograms {
+        service_time: add(|own| &own.service_time),
+        response_time: add(|own| &own.response_time),
+        lag: add(|own| &own.lag),
+        failed_time: add(|own| &own.failed_time),
     };
-    let service = add(|step| &step.histograms.service_time)?;
-    let response = add(|step| &step.histograms.response_time)?;
-    let lag = add(|step| &step.histograms.lag)?;
-    let failed = add(|step| &step.histograms.failed_time)?;
+    let describe = |times: &Counts| Distribution::of(&times.to_histogram());
     let sum = |of: fn(&Step) -> u64| steps.iter().map(|step| of(step)).sum::<u64>();
     let accounting = accounting(&steps);
     let summary = Summary {
@@ -56,10 +49,10 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
         early: sum(|step| step.summary.early),
         rate: common.rate,
         precision: common.precision,
-        service_time: Distribution::of(&service),
-        response_time: Distribution::of(&response),
-        lag: Distribution::of(&lag),
-        failed_time: Distribution::of(&failed),
+        service_time: describe(&histograms.service_time),
+        response_time: describe(&histograms.response_time),
+        lag: describe(&histograms.lag),
+        failed_time: describe(&histograms.failed_time),
     };
     let partial = steps.iter().any(|step| step.status == Status::Partial);
     Ok(Step {
@@ -77,16 +70,11 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
         reconnects: sum(|step| step.reconnects),
         ended_by_server: sum(|step| step.ended_by_server),
         security: security(&steps),
-        connect: connect(number, parts)?,
+        connect: connect(&steps),
         fairness: fairness(&steps),
         doubts: doubts(&steps, &summary),
         intervals: common.intervals,
-        histograms: Histograms {
-            service_time: encode(&service),
-            response_time: encode(&response),
-            lag: encode(&lag),
-            failed_time: encode(&failed),
-        },
+        histograms,
         summary,
     })
 }
@@ -180,38 +168,25 @@ fn accounting(steps: &[&Step]) -> Accounting {
     sum
 }
 
-/// Adds a histogram of a result file to `sum`.
-fn add_text(sum: &mut Histogram, text: &str) -> Result<(), String> {
-    // Only what has the same bounds can be read.
-    sum.add(decode(text)?)
-        .map_err(|error| format!("its histograms cannot be added: {error}"))
+/// Adds up histograms.
+fn total<'a>(parts: impl Iterator<Item = &'a Counts>) -> Counts {
+    parts.fold(Counts::default(), |mut sum, part| {
+        sum.add(part);
+        sum
+    })
 }
 
-/// What it took to open connections, over those of all clients.
-fn connect(
-    number: usize,
-    parts: &[(&str, &Step)],
-) -> Result<BTreeMap<ConnectPhase, PhaseSummary>, MergeError> {
-    let mut sums = BTreeMap::new();
-    for (name, step) in parts {
-        for (phase, own) in &step.connect {
-            add_text(sums.entry(*phase).or_insert_with(histogram), &own.histogram).map_err(
-                |what| MergeError::Histogram {
-                    step: number,
-                    name: (*name).to_owned(),
-                    what,
-                },
-            )?;
-        }
-    }
-    let summary = |sum: &Histogram| PhaseSummary {
-        time: Distribution::of(sum),
-        histogram: encode(sum),
+/// Adds up the times of opening connections.
+fn connect(steps: &[&Step]) -> BTreeMap<ConnectPhase, PhaseSummary> {
+    let phases = steps.iter().flat_map(|step| step.connect.keys());
+    let phases: BTreeSet<ConnectPhase> = phases.copied().collect();
+    let sum = |phase| {
+        let own = steps.iter().filter_map(|step| step.connect.get(&phase));
+        let histogram = total(own.map(|own| &own.histogram));
+        let time = Distribution::of(&histogram.to_histogram());
+        (phase, PhaseSummary { time, histogram })
     };
-    Ok(sums
-        .iter()
-        .map(|(phase, sum)| (*phase, summary(sum)))
-        .collect())
+    phases.into_iter().map(sum).collect()
 }
 
 /// How evenly requests were spread over the connections of all clients; `None` where a client does not list its own.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use netping_measure::{histogram::counts, recorder::Interval};
+use netping_measure::{counts::Counts, recorder::Interval};
 use netping_results::run::Step;
 use prometheus_client::{
     collector::Collector,
@@ -134,7 +134,7 @@ impl Series {
         } else {
             &interval.response
         };
-        self.response_time.add(&counts(times));
+        self.response_time.add(&times.into());
     }
 
     /// The step is done.
@@ -144,10 +144,8 @@ impl Series {
         self.rate = summary.rate;
         self.ok = summary.accounting.ok;
         self.errors = summary.accounting.failed();
-        if let Some(times) = step.histograms.response_counts() {
-            self.response_time = Buckets::default();
-            self.response_time.add(&times);
-        }
+        self.response_time = Buckets::default();
+        self.response_time.add(&step.histograms.response_time);
         self.quantiles = QUANTILES.map(|(percent, _)| {
             summary
                 .response_time
@@ -169,9 +167,9 @@ impl Series {
 }
 
 impl Buckets {
-    /// Adds times as `(nanoseconds, count)`.
-    fn add(&mut self, times: &[(u64, u64)]) {
-        for &(time, count) in times {
+    /// Adds times in nanoseconds.
+    fn add(&mut self, times: &Counts) {
+        for (time, count) in times.iter() {
             self.counts[BOUNDS.partition_point(|&bound| bound < time)] += count;
             self.sum += time as f64 / 1e9 * count as f64;
         }
@@ -311,7 +309,7 @@ mod tests {
             rate: 5.0,
             ..Series::default()
         };
-        series.response_time.add(times);
+        series.response_time.add(&times.to_vec().into());
         series
     }
 

@@ -6,11 +6,8 @@ use crate::page::{
     strand::{Strand, load, strands},
     unit::Unit,
 };
-use netping_measure::histogram::{Histogram, histogram};
-use netping_results::{
-    file::histogram::decode,
-    run::{Histograms, Run, Step},
-};
+use netping_measure::counts::Counts;
+use netping_results::run::{Histograms, Run, Step};
 
 /// Where points lie within each nine, as 1 / (1 - q): as far apart on the scale as round quantiles permit.
 const WITHIN_A_NINE: [f64; 10] = [1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.25, 8.0];
@@ -58,7 +55,7 @@ fn curves(strand: &Strand<'_>) -> Vec<Series> {
         return Vec::new();
     };
     let open = first.settings.planned_rate.is_some();
-    let curve = |what: &str, dashed: bool, of: fn(&Histograms) -> &str| Series {
+    let curve = |what: &str, dashed: bool, of: fn(&Histograms) -> &Counts| Series {
         name: format!("{}, {}{what}", strand.name, load(first)),
         colour: strand.colour,
         dashed,
@@ -79,30 +76,26 @@ fn curves(strand: &Strand<'_>) -> Vec<Series> {
     curves
 }
 
-/// The times of all steps; what cannot be read is left out.
-fn sum(steps: &[&Step], of: fn(&Histograms) -> &str) -> Histogram {
-    let mut sum = histogram();
-    for read in steps
-        .iter()
-        .filter_map(|step| decode(of(&step.histograms)).ok())
-    {
-        // One from another program may have other bounds: it is left out too.
-        let _ = sum.add(read);
+/// Adds up the times of all steps.
+fn sum(steps: &[&Step], of: fn(&Histograms) -> &Counts) -> Counts {
+    let mut sum = Counts::default();
+    for step in steps {
+        sum.add(of(&step.histograms));
     }
     sum
 }
 
 /// The points that the samples back.
-fn points(times: &Histogram) -> Vec<Point> {
+fn points(times: &Counts) -> Vec<Point> {
     let most = times.len() as f64 / BEYOND * (1.0 + 1e-9);
     (0..NINES)
         .map(|nines| 10_f64.powi(nines))
         .take_while(|power| *power <= most)
         .flat_map(|power| WITHIN_A_NINE.map(|within| within * power))
         .filter(|inverse| *inverse <= most)
-        .map(|inverse| {
+        .filter_map(|inverse| {
             let percent = 100.0 - 100.0 / inverse;
-            Point::new(percent, times.value_at_percentile(percent))
+            Some(Point::new(percent, times.quantile(percent / 100.0)?))
         })
         .collect()
 }

@@ -7,6 +7,7 @@ mod plane;
 mod rows;
 
 use maud::{Markup, PreEscaped, html};
+use netping_measure::statistics::estimate::Estimate;
 
 use super::chart::{Chart, Form, Panel, Point};
 
@@ -211,7 +212,7 @@ fn middle(points: &[&Point]) -> Option<(f64, Option<[f64; 2]>)> {
         return Some((only.at, only.range));
     }
     let values: Vec<f64> = points.iter().map(|point| point.at).collect();
-    let estimate = netping_measure::statistics::difference::Estimate::of(&values)?;
+    let estimate = Estimate::of(&values)?;
     Some((
         estimate.mean,
         estimate
