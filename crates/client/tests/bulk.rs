@@ -587,10 +587,6 @@ fn wrong_usage_says_what_to_write() {
             &[tcp, "--hlog", "run.hlog"],
             "--hlog has the times of requests",
         ),
-        (
-            &[tcp, "--hgrm", "run.hgrm"],
-            "--hgrm has the times of requests",
-        ),
     ];
     for (args, message) in cases {
         let output = run(&[&["bulk"], args].concat());

@@ -72,8 +72,8 @@ const LARGEST_WINDOW: u64 = (1 << 31) - 1;
 /// The largest frame has to be one of these (RFC 9113, section 4.2).
 const FRAMES: std::ops::RangeInclusive<u64> = (16 << 10)..=((1 << 24) - 1);
 
-/// The formats of what a bulk stream does not have: the times of requests.
-const OF_REQUESTS: [&str; 2] = ["hlog", "hgrm"];
+/// The format of what a bulk stream does not have: the times of requests.
+const OF_REQUESTS: [&str; 1] = ["hlog"];
 
 /// A sweep of more is a slip of the finger.
 const MOST_COMBINATIONS: usize = 1000;

@@ -63,7 +63,7 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
             );
         }
     }
-    Ok(vec![text(&lines)])
+    Ok(text(&lines))
 }
 
 /// A step's line; `None` where it has no time to show.
@@ -225,7 +225,7 @@ mod tests {
 
     fn of(run: Run) -> Vec<String> {
         let files = render(&[run]).unwrap();
-        String::from_utf8(files[0].clone())
+        String::from_utf8(files)
             .unwrap()
             .lines()
             .map(str::to_owned)

@@ -46,7 +46,7 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
                 .map(|(number, step)| bulk_row(run, number, step)),
         );
     }
-    write(&rows).map(|content| vec![content])
+    write(&rows)
 }
 
 fn write(rows: &[Row]) -> Result<Vec<u8>, ExportError> {
@@ -349,7 +349,7 @@ mod tests {
         let mut step = fixture::step("tcp://h:1", 64, &times);
         step.label = Some(fixture::HOSTILE.to_owned());
         let run = fixture::run(vec![step, fixture::step("tcp://h:1", 128, &[7])]);
-        let rows = read(&render(std::slice::from_ref(&run)).unwrap()[0]);
+        let rows = read(&render(std::slice::from_ref(&run)).unwrap());
         assert_eq!(rows.len(), 2);
         let cell = |name: &str| rows[0][name].as_str();
         assert_eq!(cell("label"), fixture::HOSTILE);
@@ -375,7 +375,7 @@ mod tests {
     fn no_setting_is_left_out() {
         let step = fixture::step("tcp://h:1", 1, &[5]);
         let settings = serde_json::to_value(&step.settings).unwrap();
-        let rows = read(&render(&[fixture::run(vec![step])]).unwrap()[0]);
+        let rows = read(&render(&[fixture::run(vec![step])]).unwrap());
         for name in settings.as_object().unwrap().keys() {
             assert!(
                 rows[0]
@@ -397,7 +397,7 @@ mod tests {
                 step,
                 fixture::step("tcp://h:1", 1, &[5]),
             ])])
-            .unwrap()[0],
+            .unwrap(),
         );
         let shown: Vec<_> = rows
             .iter()
@@ -411,7 +411,7 @@ mod tests {
     fn bulk_streams_have_columns_of_their_own() {
         let mut run = fixture::run(Vec::new());
         run.bulk.push(netping_results::fixtures::bulk());
-        let rows = read(&render(std::slice::from_ref(&run)).unwrap()[0]);
+        let rows = read(&render(std::slice::from_ref(&run)).unwrap());
         let cell = |name: &str| rows[0][name].as_str();
         assert_eq!(
             (cell("direction"), cell("gib_per_second"), cell("runs")),

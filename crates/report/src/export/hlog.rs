@@ -58,7 +58,7 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
             at += length;
         }
     }
-    Ok(vec![content])
+    Ok(content)
 }
 
 /// The histograms of a step. A closed loop's response time is its service time, and its lag is 0 and left out.
@@ -137,7 +137,7 @@ mod tests {
             fixture::step("tcp://h:1", 4, &[5]),
         ]);
         run.steps[1].label = Some(fixture::HOSTILE.to_owned());
-        let (headers, lines) = read(&render(std::slice::from_ref(&run)).unwrap()[0]);
+        let (headers, lines) = read(&render(std::slice::from_ref(&run)).unwrap());
         assert_eq!(headers, [Duration::from_secs(1_767_323_045); 2]);
         let [first, response, second, _] = &lines[..] else {
             panic!("{lines:?}")
@@ -165,7 +165,7 @@ mod tests {
         let early = fixture::run(vec![fixture::step("tcp://h:1", 1, &[5])]);
         let mut late = fixture::run(vec![fixture::step("tcp://h:2", 1, &[5])]);
         late.started_at = "2026-01-02T03:05:05Z".to_owned();
-        let (_, lines) = read(&render(&[late, early]).unwrap()[0]);
+        let (_, lines) = read(&render(&[late, early]).unwrap());
         let order: Vec<_> = lines.iter().map(|line| (&line.0[..9], line.1)).collect();
         assert_eq!(
             order,
@@ -182,7 +182,7 @@ mod tests {
     fn an_open_loop_has_all_its_times() {
         let mut step = fixture::step("tcp://h:1", 1, &[5]);
         step.settings.planned_rate = Some(1000.0);
-        let (_, lines) = read(&render(&[fixture::run(vec![step])]).unwrap()[0]);
+        let (_, lines) = read(&render(&[fixture::run(vec![step])]).unwrap());
         let kinds: Vec<_> = lines
             .iter()
             .map(|line| line.0.rsplit(';').next().unwrap())

@@ -26,7 +26,7 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
         .chain(doubtful.then(|| DOUBTFUL.to_owned()))
         .collect();
     // Each ends its last line, so that there is an empty one between them.
-    Ok(vec![tables.join("\n").into_bytes()])
+    Ok(tables.join("\n").into_bytes())
 }
 
 /// A column: its title with the unit, whether it holds words, and its cells.
@@ -219,7 +219,7 @@ mod tests {
     /// Each line's cells; a bar with a backslash before it ends none.
     fn cells(run: Run) -> Vec<Vec<String>> {
         let files = render(&[run]).unwrap();
-        let text = String::from_utf8(files[0].clone()).unwrap();
+        let text = String::from_utf8(files).unwrap();
         let cells = |line: &str| {
             let inner = line.strip_prefix("| ").unwrap().strip_suffix(" |").unwrap();
             inner.split(" | ").map(str::to_owned).collect()
@@ -290,7 +290,7 @@ mod tests {
             ["a\\|b", "-", "p99", "100", "150", "50.0", "40.0..60.0"]
         );
         run.overheads[0].failed = 1;
-        let text = String::from_utf8(render(&[run]).unwrap().remove(0)).unwrap();
+        let text = String::from_utf8(render(&[run]).unwrap()).unwrap();
         assert!(
             text.contains("\n| a\\|b\\* | - | p99 |") && text.ends_with("is doubtful.\n"),
             "{text}"
