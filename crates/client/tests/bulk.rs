@@ -549,7 +549,7 @@ fn ctrl_c_keeps_the_runs_that_were_made() {
 fn wrong_usage_says_what_to_write() {
     let tcp = "tcp://127.0.0.1:1";
     let grpc = "grpc://127.0.0.1:1";
-    let cases: [(&[&str], &str); 17] = [
+    let cases: [(&[&str], &str); 16] = [
         (&[tcp, "--size", "0"], "too few"),
         (&[tcp, "--chunk", "0KiB"], "too few"),
         (&[tcp, "--size", "1X"], "looks like 65536, 256KiB"),

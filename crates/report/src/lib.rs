@@ -3,4 +3,5 @@
 pub mod export;
 pub mod page;
 pub mod sparkline;
+pub mod steps;
 pub mod table;

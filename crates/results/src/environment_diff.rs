@@ -89,13 +89,7 @@ mod tests {
         let found = diff(&base, &new, 0);
         let shown: Vec<_> = found
             .iter()
-            .map(|unlike| {
-                (
-                    unlike.what.as_str(),
-                    unlike.base.as_str(),
-                    unlike.new.as_str(),
-                )
-            })
+            .map(|diff| (diff.what.as_str(), diff.base.as_str(), diff.new.as_str()))
             .collect();
         assert_eq!(
             shown,

@@ -6,9 +6,11 @@ use std::{
 };
 
 use clap::Args;
-use netping_measure::summary::Summary;
 use netping_protocol::target::Target;
-use netping_results::condition::{Answer, Condition};
+use netping_results::{
+    condition::{Answer, Condition},
+    run::Step,
+};
 use url::Url;
 
 use super::{ExportArgs, UsageError, paths::apart};
@@ -74,8 +76,8 @@ impl OutputArgs {
     }
 
     /// Which of the conditions to fail on hold for a step, each as a line that says by how much.
-    pub fn broken(&self, summary: &Summary) -> Vec<String> {
-        let line = |condition: &Condition| match condition.check(summary) {
+    pub fn broken(&self, step: &Step) -> Vec<String> {
+        let line = |condition: &Condition| match condition.check(step) {
             Answer::Fails(_) => None,
             Answer::Holds(value) => Some(format!(
                 "  failed by --fail-if '{condition}': {}",

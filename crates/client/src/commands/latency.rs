@@ -3,14 +3,7 @@
 use std::{env, net::IpAddr};
 
 use netping_protocol::target::Target;
-use netping_report::{
-    sparkline::sparkline,
-    table::{self, Column, Table},
-};
-use netping_results::{
-    format::{micros, nanos_as_micros},
-    run::Step,
-};
+use netping_report::steps::StepTable;
 
 use super::Failed;
 use crate::{
@@ -18,18 +11,6 @@ use crate::{
     clock, engine,
     run::{Session, Verdict, trials},
 };
-
-/// The quantiles that the table shows, in per cent, and how easily each is done without.
-const SHOWN: [(f64, &str, u8); 8] = [
-    (1.0, "p1", 1),
-    (25.0, "p25", 5),
-    (50.0, "p50", 0),
-    (75.0, "p75", 6),
-    (90.0, "p90", 0),
-    (95.0, "p95", 4),
-    (99.0, "p99", 0),
-    (99.9, "p99.9", 0),
-];
 
 /// Runs the command.
 ///
@@ -49,13 +30,7 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
     if args.trials.trials > 1 {
         return Ok(trials::run(session, &args.trials, &[plans])?.finish());
     }
-    let quantiles = SHOWN
-        .iter()
-        .map(|&(_, title, spare)| Column::number(title, 5).spare(spare));
-    let others = [("max", 0), ("mean", 0), ("sd", 3)]
-        .map(|(title, spare)| Column::number(title, 5).spare(spare));
-    let tail = Column::text("p50..p99.9", 10).spare(2);
-    let table = Table::new(quantiles.chain(others).chain([tail]).collect());
+    let table = StepTable::latency();
 
     let mut heading = None;
     let mut round = 0;
@@ -66,7 +41,7 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
                 break;
             }
             let result = session.step(plan, |step| {
-                let row = table.row(&row(step));
+                let row = table.row(step);
                 // The target and the titles stand above the rows that they are for.
                 if heading.as_ref() == Some(&step.target) {
                     return row;
@@ -93,23 +68,6 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
         }
         session.wait(next);
     }
-}
-
-fn row(step: &Step) -> Vec<String> {
-    let time = &step.summary.service_time;
-    let optional =
-        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| micros(value / 1e3));
-    let quantiles = SHOWN
-        .iter()
-        .map(|&(percent, ..)| nanos_as_micros(time.quantile(percent)));
-    let tail = sparkline(&step.histograms.service_time, table::is_unicode());
-    let others = [
-        nanos_as_micros(time.max),
-        optional(time.mean),
-        optional(time.sd),
-        tail,
-    ];
-    quantiles.chain(others).collect()
 }
 
 /// Each address of each target's name as a target of its own, less this pod's.

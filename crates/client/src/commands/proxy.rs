@@ -10,6 +10,7 @@ use netping_measure::{
 use netping_report::table::{Column, Table};
 use netping_results::{
     format::{micros, optional, signed, thousands},
+    metric,
     overhead::Overhead,
     run::Step,
 };
@@ -184,11 +185,15 @@ fn show(session: &mut Session, title: &str, paths: &[Vec<Step>]) {
             .first()
             .map_or(failed(direct) + failed(proxy), |overhead| overhead.failed)
             > 0;
-        for measure in Overhead::measures() {
+        for metric in metric::OVERHEAD {
             let overhead = overheads
                 .iter()
-                .find(|overhead| overhead.measure == measure);
-            rows.push(overhead_row(marked(proxy, doubtful), measure, overhead));
+                .find(|overhead| overhead.measure == metric.name);
+            rows.push(overhead_row(
+                marked(proxy, doubtful),
+                metric.name.to_owned(),
+                overhead,
+            ));
         }
         session.add_overheads(&overheads);
     }

@@ -1,10 +1,11 @@
 //! `netping throughput`: many callers at once.
 
 use netping_measure::{statistics::knee::knee, status::Status, summary::Summary};
-use netping_report::table::{Column, Table};
+use netping_report::steps::StepTable;
 use netping_results::{
     condition::Condition,
-    format::{micros, nanos_as_micros, optional, thousands},
+    format::{nanos_as_micros, thousands},
+    metric::{self, Metric},
     run::Step,
 };
 
@@ -34,42 +35,17 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
     if args.trials.trials > 1 {
         return Ok(trials::run(session, &args.trials, &groups)?.finish());
     }
-    let closed = Table::new(vec![
-        Column::number("callers", 7),
-        Column::number("conns", 5).spare(1),
-        Column::number("req/s", 9),
-        Column::number("+-%", 4),
-        Column::number("p50 us", 6),
-        Column::number("p99 us", 6),
-        Column::number("p99.9 us", 8).spare(3),
-        Column::number("max us", 7).spare(2),
-        Column::number("cli us", 6),
-        Column::number("srv us", 6),
-        Column::number("failed", 6),
-    ]);
-    let open = Table::new(vec![
-        Column::number("planned/s", 9),
-        Column::number("req/s", 9),
-        Column::number("service p50", 6),
-        Column::number("p99 us", 6),
-        Column::number("response p50", 6),
-        Column::number("p99 us", 6),
-        Column::number("max us", 7).spare(1),
-        Column::number("lag p50", 6).spare(2),
-        Column::number("p99 us", 6).spare(3),
-        Column::number("failed", 6),
-    ]);
+    let (closed, open) = (StepTable::closed(), StepTable::open());
     let mut heading = None;
     let mut show = |step: &Step| {
-        let (table, row, arrivals) = match step.settings.planned_rate {
-            None => (&closed, closed_row(step), "closed loop".to_owned()),
+        let (table, arrivals) = match step.settings.planned_rate {
+            None => (&closed, "closed loop".to_owned()),
             Some(_) => (
                 &open,
-                open_row(step),
                 format!("open loop, {} arrivals", step.settings.arrivals),
             ),
         };
-        let row = table.row(&row) + &message_line(step);
+        let row = table.row(step) + &message_line(step);
         // The target and the titles stand above the rows that they are for.
         if heading.as_ref() == Some(&step.target) {
             return row;
@@ -188,65 +164,19 @@ fn window(plan: &Plan) -> Option<f64> {
         .map(|window| window.as_secs_f64())
 }
 
-fn closed_row(step: &Step) -> Vec<String> {
-    let summary = &step.summary;
-    let time = &summary.response_time;
-    vec![
-        step.settings.callers.to_string(),
-        step.settings.connections.to_string(),
-        thousands(summary.rate),
-        error_bar(summary),
-        nanos_as_micros(time.quantile(50.0)),
-        nanos_as_micros(time.quantile(99.0)),
-        nanos_as_micros(time.quantile(99.9)),
-        nanos_as_micros(time.max),
-        optional(step.cost.client_cpu_us_per_request),
-        optional(step.cost.server_cpu_us_per_request()),
-        thousands((summary.scheduled - summary.accounting.ok) as f64),
-    ]
-}
-
-/// What rpcx-benchmark says of a run with its message.
+/// The summary line that rpcx-benchmark prints for a run with its message.
 fn message_line(step: &Step) -> String {
     if step.settings.message.is_none() {
         return String::new();
     }
-    let time = &step.summary.service_time;
-    let mean = time
-        .mean
-        .map_or_else(|| "-".to_owned(), |mean| micros(mean / 1e3));
-    let [median, max, min, p999] =
-        [time.quantile(50.0), time.max, time.min, time.quantile(99.9)].map(nanos_as_micros);
-    let tps = thousands(step.summary.rate);
+    let time = |metric: &Metric| metric.cell(metric.of_times(&step.summary.service_time));
     format!(
-        "\n  TPS {tps}; in us: mean {mean}, median {median}, max {max}, min {min}, p99.9 {p999}"
+        "\n  TPS {}; in us: mean {}, median {}, max {}, min {}, p99.9 {}",
+        metric::RATE.show(step.summary.rate),
+        time(&metric::MEAN),
+        time(&metric::P50),
+        time(&metric::MAX),
+        time(&metric::MIN),
+        time(&metric::P999),
     )
-}
-
-/// Half the width of the rate's 95 % interval, in per cent of the rate.
-fn error_bar(summary: &Summary) -> String {
-    let half = summary
-        .precision
-        .rate_half_width
-        .filter(|_| summary.rate > 0.0);
-    half.map_or_else(
-        || "-".to_owned(),
-        |half| format!("{:.1}", half / summary.rate * 100.0),
-    )
-}
-
-fn open_row(step: &Step) -> Vec<String> {
-    let summary = &step.summary;
-    vec![
-        thousands(step.settings.planned_rate.unwrap_or_default()),
-        thousands(summary.rate),
-        nanos_as_micros(summary.service_time.quantile(50.0)),
-        nanos_as_micros(summary.service_time.quantile(99.0)),
-        nanos_as_micros(summary.response_time.quantile(50.0)),
-        nanos_as_micros(summary.response_time.quantile(99.0)),
-        nanos_as_micros(summary.response_time.max),
-        nanos_as_micros(summary.lag.quantile(50.0)),
-        nanos_as_micros(summary.lag.quantile(99.0)),
-        thousands((summary.scheduled - summary.accounting.ok) as f64),
-    ]
 }

@@ -324,7 +324,7 @@ impl Session {
         if let Some(note) = outcome.server_note {
             self.remark(&format!("  no service demand of the server: {note}"));
         }
-        for line in self.output.broken(&step.summary) {
+        for line in self.output.broken(&step) {
             self.fail(&line);
         }
         self.failed |= self.output.strict && !step.doubts.is_empty();

@@ -148,7 +148,7 @@ pub fn is_kept(step: &Step, condition: &Condition, max_error_rate: f64) -> Optio
     {
         return Some(false);
     }
-    match condition.check(&step.summary) {
+    match condition.check(step) {
         Answer::Holds(_) => Some(true),
         Answer::Fails(_) => Some(false),
         Answer::Unknown => None,

@@ -5,15 +5,12 @@ use std::{collections::BTreeSet, fmt::Display};
 
 use super::{ExportError, Rendered};
 use netping_measure::{
-    connect::ConnectPhase,
-    cost::Cost,
-    distribution::{Distribution, QUANTILES},
-    status::Status,
-    summary::Summary,
+    connect::ConnectPhase, cost::Cost, distribution::Distribution, status::Status, summary::Summary,
 };
 use netping_results::{
     bulk::BulkStep,
     connect::ChannelSecurity,
+    metric,
     run::{Run, Step, StepSettings},
     warning::Warning,
 };
@@ -174,7 +171,7 @@ impl Row {
             .errors
             .iter()
             .map(|(kind, count)| format!("{kind}={count}"));
-        self.put("rate_per_second", summary.rate);
+        self.put(metric::RATE.key, summary.rate);
         self.maybe(
             "rate_half_width_per_second",
             summary.precision.rate_half_width,
@@ -206,23 +203,12 @@ impl Row {
 
     fn times(&mut self, name: &str, times: Option<&Distribution>) {
         self.maybe(format!("{name}_count"), times.map(|times| times.count));
-        self.maybe(format!("{name}_min_ns"), times.and_then(|times| times.min));
-        self.maybe(
-            format!("{name}_mean_ns"),
-            times.and_then(|times| times.mean),
-        );
-        self.maybe(
-            format!("{name}_trimmed_mean_ns"),
-            times.and_then(|times| times.trimmed_mean),
-        );
-        self.maybe(format!("{name}_sd_ns"), times.and_then(|times| times.sd));
-        for percent in QUANTILES {
+        for metric in metric::TIMES {
             self.maybe(
-                format!("{name}_p{percent}_ns"),
-                times.and_then(|times| times.quantile(percent)),
+                format!("{name}_{}_ns", metric.key),
+                times.and_then(|times| metric.of_times(times)),
             );
         }
-        self.maybe(format!("{name}_max_ns"), times.and_then(|times| times.max));
     }
 
     fn cost(&mut self, cost: &Cost) {
@@ -231,15 +217,12 @@ impl Row {
             "client_cpu_seconds",
             cost.client_worker_cpu_seconds.iter().sum::<f64>(),
         );
-        self.maybe("client_cpu_us_per_request", cost.client_cpu_us_per_request);
+        self.maybe(metric::CLIENT_CPU.key, cost.client_cpu_us_per_request);
         self.maybe(
             "server_cpu_seconds",
             server.map(|server| server.cpu_seconds),
         );
-        self.maybe(
-            "server_cpu_us_per_request",
-            cost.server_cpu_us_per_request(),
-        );
+        self.maybe(metric::SERVER_CPU.key, cost.server_cpu_us_per_request());
         self.maybe(
             "server_context_switches_per_request",
             server.and_then(|server| server.context_switches_per_request),

@@ -7,7 +7,8 @@ use maud::{Markup, html};
 use super::{strand::load, unit::counted};
 use netping_measure::status::Status;
 use netping_results::{
-    format::{micros, nanos_as_micros, thousands},
+    format::{micros, thousands},
+    metric,
     run::{Run, Step},
     warning::Warnings,
 };
@@ -112,7 +113,6 @@ fn figures(run: &Run) -> Markup {
 }
 
 fn of_peak(step: &Step) -> Markup {
-    let times = &step.summary.response_time;
     html! {
         div {
             dt { "highest rate" }
@@ -122,8 +122,8 @@ fn of_peak(step: &Step) -> Markup {
             }
         }
         div { dt { "at" } dd { (load(step)) } }
-        @for percent in [50.0, 99.0] {
-            div { dt { "its p" (percent) } dd { (nanos_as_micros(times.quantile(percent))) small { " µs" } } }
+        @for metric in [&metric::P50, &metric::P99] {
+            div { dt { "its " (metric.name) } dd { (metric.cell(metric.of_step(step))) small { " µs" } } }
         }
         div { dt { "failed" } dd { (format!("{:.3}", step.summary.accounting.error_rate() * 100.0)) small { " %" } } }
     }

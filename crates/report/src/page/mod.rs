@@ -45,7 +45,7 @@ fn with(runs: &[Run], comparison: Option<&str>) -> String {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-ChannelSecurity-Policy" content=(POLICY);
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="color-scheme" content="light dark";
                 title { (headline::title(runs)) }
                 // A browser asks for an icon otherwise.

@@ -10,7 +10,8 @@ use netping_measure::status::Status;
 use netping_results::{
     bulk::BulkStep,
     connect::ChannelSecurity,
-    format::{nanos_as_micros, optional, thousands},
+    format::thousands,
+    metric::{self, Metric, Unit},
     run::{Run, Step},
 };
 
@@ -20,7 +21,7 @@ type Settings = BTreeMap<String, String>;
 /// What a step was given, and what came of it: titles and values.
 struct Row {
     settings: Settings,
-    results: Vec<(&'static str, String)>,
+    results: Vec<(String, String)>,
 }
 
 pub(super) fn section(runs: &[Run]) -> Markup {
@@ -105,14 +106,6 @@ fn step(step: &Step) -> Row {
     settings.extend(step.label.clone().map(|label| ("label".to_owned(), label)));
     settings.insert("status".to_owned(), status(step.status));
     settings.extend(security(step.security.as_ref()));
-    let times = &step.summary.response_time;
-    let rate = thousands(step.summary.rate);
-    let half = step
-        .summary
-        .precision
-        .rate_half_width
-        .map_or(String::new(), |half| format!(" ± {}", thousands(half)));
-    let micros = |percent: f64| nanos_as_micros(times.quantile(percent));
     let failures: Vec<String> = step
         .summary
         .accounting
@@ -120,25 +113,15 @@ fn step(step: &Step) -> Row {
         .iter()
         .map(|(kind, count)| format!("{kind} {}", thousands(*count as f64)))
         .collect();
-    let results = vec![
-        ("req/s", rate + &half),
-        ("p50 µs", micros(50.0)),
-        ("p99 µs", micros(99.0)),
-        ("p99.9 µs", micros(99.9)),
-        ("max µs", nanos_as_micros(times.max)),
-        (
-            "tm99.9 µs",
-            optional(times.trimmed_mean.map(|time| time / 1e3)),
-        ),
-        ("sd µs", optional(times.sd.map(|time| time / 1e3))),
-        (
-            "client CPU µs",
-            optional(step.cost.client_cpu_us_per_request),
-        ),
-        (
-            "server CPU µs",
-            optional(step.cost.server_cpu_us_per_request()),
-        ),
+    let shown = |metric: &&'static Metric| {
+        let half = match metric.unit {
+            Unit::PerSecond => step.summary.precision.rate_half_width,
+            _ => None,
+        };
+        let half = half.map_or(String::new(), |half| format!(" ± {}", metric.show(half)));
+        (heading(metric), metric.cell(metric.of_step(step)) + &half)
+    };
+    let accounts = [
         ("ok", thousands(step.summary.accounting.ok as f64)),
         (
             "failed",
@@ -158,7 +141,17 @@ fn step(step: &Step) -> Row {
         ),
         ("reconnects", thousands(step.reconnects as f64)),
     ];
+    let accounts = accounts.map(|(title, cell)| (title.to_owned(), cell));
+    let results = metric::PAGE.iter().map(shown).chain(accounts).collect();
     Row { settings, results }
+}
+
+/// Returns a metric's title with its unit.
+fn heading(metric: &Metric) -> String {
+    match metric.unit {
+        Unit::Nanos | Unit::CpuMicros => format!("{} µs", metric.label),
+        _ => metric.title.to_owned(),
+    }
 }
 
 fn bulk(step: &BulkStep) -> Row {
@@ -169,7 +162,7 @@ fn bulk(step: &BulkStep) -> Row {
     let of =
         |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
     let summary = step.summary.as_ref();
-    let results = vec![
+    let results = [
         ("runs", step.runs.len().to_string()),
         (
             "GiB/s",
@@ -192,7 +185,9 @@ fn bulk(step: &BulkStep) -> Row {
             of(summary.and_then(|summary| summary.server_cpu_seconds_per_gib)),
         ),
         ("failed", step.errors.values().sum::<u64>().to_string()),
-    ];
+    ]
+    .map(|(title, cell)| (title.to_owned(), cell))
+    .to_vec();
     Row { settings, results }
 }
 

@@ -380,7 +380,7 @@ mod tests {
     fn use_it(bytes: &[u8]) {
         if let Ok(read) = Run::from_json(bytes) {
             let other = Run::from_json(JSON.as_bytes()).unwrap();
-            for change in compare_runs(&other, &read)
+            for change in compare_runs(&other, &read, &[])
                 .pairs
                 .iter()
                 .flat_map(|pair| &pair.changes)

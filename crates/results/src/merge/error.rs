@@ -44,7 +44,7 @@ pub enum MergeError {
     #[error(
         "step {step}: {} is {} in {first}, and {} in {second}: only clients that ran the same command at the same time are \
          merged; 'netping compare' shows how others differ",
-        .unlike.what, .unlike.base, .unlike.new
+        .diff.what, .diff.base, .diff.new
     )]
     Setting {
         /// Which step, from 1 on.
@@ -54,7 +54,7 @@ pub enum MergeError {
         /// The other file.
         second: String,
         /// What differs, with the first file's value as the base's.
-        unlike: Box<EnvironmentDiff>,
+        diff: Box<EnvironmentDiff>,
     },
     /// Nobody knows when a window was.
     #[error(

@@ -27,7 +27,7 @@ const OWN: [&str; 3] = ["workers", "seed", "warmup_seconds"];
 pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, MergeError> {
     let steps: Vec<&Step> = parts.iter().map(|(_, step)| *step).collect();
     let first = steps[0];
-    refuse_unlike(number, parts)?;
+    refuse_different(number, parts)?;
     let common = Common::of(number, parts)?;
     let add = |of: fn(&Histograms) -> &Counts| total(steps.iter().map(|step| of(&step.histograms)));
     let histograms = Histograms {
@@ -80,7 +80,7 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
 }
 
 /// Refuses clients that were not asked for the same.
-fn refuse_unlike(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeError> {
+fn refuse_different(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeError> {
     let (first, step) = parts[0];
     for (second, other) in parts {
         let mut found = Vec::new();
@@ -100,7 +100,7 @@ fn refuse_unlike(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeErro
         differ("trial", step.trial.to_string(), other.trial.to_string());
         found.extend(diff(&step.settings, &other.settings, 1));
         found.extend(diff(&unresumed(step), &unresumed(other), 1));
-        if let Some(unlike) = found
+        if let Some(diff) = found
             .into_iter()
             .find(|found| !OWN.contains(&found.what.as_str()))
         {
@@ -108,7 +108,7 @@ fn refuse_unlike(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeErro
                 step: number,
                 first: first.to_owned(),
                 second: (*second).to_owned(),
-                unlike: Box::new(unlike),
+                diff: Box::new(diff),
             });
         }
     }

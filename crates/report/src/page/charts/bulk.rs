@@ -7,7 +7,7 @@ use crate::page::{
     strand::of_run,
     unit::Unit,
 };
-use netping_results::{bulk::BulkStep, run::Run};
+use netping_results::{bulk::BulkStep, metric, run::Run};
 
 /// Colours of the client's and the server's share.
 const SIDES: [(&str, usize); 2] = [("client", 0), ("server", 1)];
@@ -32,8 +32,12 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             .filter(|series| !series.points.is_empty())
             .collect(),
     };
-    let speed = panel("GiB/s", Unit::GibPerSecond, speed);
-    let cost = panel("CPU seconds per GiB", Unit::SecondsPerGib, cost);
+    let speed = panel("GiB/s", Unit::Of(metric::BULK_RATE.unit), speed);
+    let cost = panel(
+        "CPU seconds per GiB",
+        Unit::Of(metric::BULK_CLIENT_CPU.unit),
+        cost,
+    );
     if speed.series.is_empty() {
         return Vec::new();
     }

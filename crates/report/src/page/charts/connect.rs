@@ -51,7 +51,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         keys,
         panels: vec![Panel {
             title: "mean time, part by part".to_owned(),
-            unit: Unit::Nanos,
+            unit: Unit::NANOS,
             form: Form::Rows,
             series,
         }],

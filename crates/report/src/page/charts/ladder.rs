@@ -27,8 +27,8 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             .collect(),
     };
     let panels: Vec<Panel> = [
-        panel("p50 with one caller", Unit::Nanos, alone),
-        panel("highest rate", Unit::Rate, peak),
+        panel("p50 with one caller", Unit::NANOS, alone),
+        panel("highest rate", Unit::RATE, peak),
     ]
     .into_iter()
     .filter(|panel| !panel.series.is_empty())

@@ -6,30 +6,26 @@ use crate::page::{
     strand::{Strand, strands},
     unit::Unit,
 };
-use netping_results::run::{Run, Step};
+use netping_measure::distribution::Distribution;
+use netping_results::{
+    metric::{self, Metric},
+    run::{Run, Step},
+};
 
-/// What a chart shows against the load.
+/// A kind of chart against the load.
 pub(super) struct Against {
     pub(super) kind: &'static str,
-    /// What is shown, as the title begins.
+    /// The beginning of the title.
     pub(super) title: &'static str,
     pub(super) note: &'static str,
-    pub(super) panels: Vec<Finding>,
-}
-
-/// What a panel shows.
-pub(super) struct Finding {
-    pub(super) title: &'static str,
-    pub(super) unit: Unit,
-    pub(super) scale: Scale,
-    /// The value of a step and its interval; absent where there is none.
-    pub(super) value: Value,
-    /// A second value of the steps of an open loop, and what it is called.
-    pub(super) beside: Option<(&'static str, Value)>,
+    /// A panel for each.
+    pub(super) metrics: metric::List,
+    /// A second value of the steps of an open loop, from other times, and its name.
+    pub(super) beside: Option<(&'static str, fn(&Step) -> &Distribution)>,
 }
 
 /// A number of a step, and its 95 % interval.
-type Value = fn(&Step) -> Option<(Exact, Option<[f64; 2]>)>;
+type Value<'a> = &'a dyn Fn(&Step) -> Option<(f64, Option<[f64; 2]>)>;
 
 /// How requests came about.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,9 +51,9 @@ fn chart(strands: &[Strand<'_>], against: &Against, load: Load) -> Option<Chart>
         .collect();
     loads.dedup();
     let panels: Vec<Panel> = against
-        .panels
+        .metrics
         .iter()
-        .filter_map(|shown| panel(strands, shown, load, &loads))
+        .filter_map(|metric| panel(strands, against, metric, load, &loads))
         .collect();
     let (variant, of, x_title) = match load {
         Load::Callers => (None, "callers", "callers"),
@@ -93,7 +89,7 @@ impl Load {
             },
             Self::Planned => Axis {
                 title: "planned rate, req/s",
-                unit: Unit::Rate,
+                unit: Unit::RATE,
                 scale: Scale::Linear,
             },
         }
@@ -101,10 +97,20 @@ impl Load {
 }
 
 /// `loads` are those of all steps; of a single one, a line has nothing to show, and rows compare better.
-fn panel(strands: &[Strand<'_>], shown: &Finding, load: Load, loads: &[Exact]) -> Option<Panel> {
+fn panel(
+    strands: &[Strand<'_>],
+    against: &Against,
+    metric: &Metric,
+    load: Load,
+    loads: &[Exact],
+) -> Option<Panel> {
+    let title = match metric.unit {
+        metric::Unit::CpuMicros => format!("{} per request", metric.label),
+        _ => metric.label.to_owned(),
+    };
     let mut series = Vec::new();
     for strand in strands {
-        let mut add = |name: String, dashed: bool, value: Value| {
+        let mut add = |name: String, dashed: bool, value: Value<'_>| {
             let mut points: Vec<Point> = strand
                 .steps
                 .iter()
@@ -123,9 +129,13 @@ fn panel(strands: &[Strand<'_>], shown: &Finding, load: Load, loads: &[Exact]) -
                 });
             }
         };
-        add(strand.name.clone(), false, shown.value);
-        if let (Load::Planned, Some((name, value))) = (load, shown.beside) {
-            add(format!("{}, {name}", strand.name), true, value);
+        add(strand.name.clone(), false, &|step| {
+            Some((metric.of_step(step)?, (metric.interval)(step)))
+        });
+        if let (Load::Planned, Some((name, times))) = (load, against.beside) {
+            add(format!("{}, {name}", strand.name), true, &|step| {
+                Some((metric.of_times(times(step))?, None))
+            });
         }
     }
     let (title, form) = if let [single] = loads {
@@ -135,26 +145,25 @@ fn panel(strands: &[Strand<'_>], shown: &Finding, load: Load, loads: &[Exact]) -
             }
         }
         (
-            format!(
-                "{} at {}",
-                shown.title,
-                load.axis().unit.shown(single.value())
-            ),
+            format!("{title} at {}", load.axis().unit.shown(single.value())),
             Form::Rows,
         )
     } else {
         (
-            shown.title.to_owned(),
+            title,
             Form::Plane {
                 x: load.axis(),
-                y: shown.scale,
+                y: match metric.unit {
+                    metric::Unit::Nanos => Scale::Log,
+                    _ => Scale::Linear,
+                },
                 shaded: None,
             },
         )
     };
     (!series.is_empty()).then_some(Panel {
         title,
-        unit: shown.unit,
+        unit: Unit::Of(metric.unit),
         form,
         series,
     })

@@ -78,7 +78,7 @@ fn name(overhead: &Overhead) -> String {
         if overhead.failed > 0 { "*" } else { "" }
     );
     match overhead.planned_rate {
-        Some(rate) => format!("{via} at {}", Unit::Rate.shown(rate)),
+        Some(rate) => format!("{via} at {}", Unit::RATE.shown(rate)),
         None => via,
     }
 }

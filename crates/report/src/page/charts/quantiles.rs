@@ -44,7 +44,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             .to_owned(),
         x_title: "quantile",
         keys: Vec::new(),
-        panels: vec![Panel { title: "time up to the quantile".to_owned(), unit: Unit::Nanos, form, series }],
+        panels: vec![Panel { title: "time up to the quantile".to_owned(), unit: Unit::NANOS, form, series }],
     }]
 }
 

@@ -22,7 +22,7 @@ struct Finding {
 const PANELS: [Finding; 4] = [
     Finding {
         title: "rate",
-        unit: Unit::Rate,
+        unit: Unit::RATE,
         scale: Scale::Linear,
         value: |interval| Some(rate(interval)),
         less_is_worse: true,
@@ -41,7 +41,7 @@ const PANELS: [Finding; 4] = [
 const fn times(title: &'static str, value: fn(&IntervalSummary) -> Option<Point>) -> Finding {
     Finding {
         title,
-        unit: Unit::Nanos,
+        unit: Unit::NANOS,
         scale: Scale::Log,
         value,
         less_is_worse: false,
@@ -73,7 +73,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let shaded = (warm_up > 0.0).then_some(-warm_up * 1e9);
     let x = Axis {
         title: "since the window's start",
-        unit: Unit::Nanos,
+        unit: Unit::NANOS,
         scale: Scale::Linear,
     };
     let panel = |shown: &Finding| Panel {
