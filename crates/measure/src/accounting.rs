@@ -8,6 +8,7 @@ use crate::error_kind::ErrorKind;
 
 /// How every request that counts went.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Accounting {
     /// Verified replies.
     pub ok: u64,

@@ -8,6 +8,7 @@ use crate::histogram::{Histogram, histogram, record};
 
 /// A part of opening a connection and making the first call on it, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectPhase {
     /// Asking for the name's addresses.

@@ -11,6 +11,7 @@ impl Cost {
 
 /// What a step used of the machines.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cost {
     /// CPU time of each of the client's workers over the window, in seconds.
     pub client_worker_cpu_seconds: Vec<f64>,
@@ -22,6 +23,7 @@ pub struct Cost {
 
 /// What the server's process used between the window's start and its end: its service demand.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerDemand {
     /// CPU time, in seconds.
     pub cpu_seconds: f64,

@@ -18,6 +18,7 @@ const TRIM: f64 = 0.001;
 
 /// The numbers that describe a histogram. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// Samples.
     pub count: u64,

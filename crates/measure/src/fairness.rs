@@ -7,6 +7,7 @@ const MOST_LISTED: usize = 1024;
 
 /// The requests of one connection that count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PerConnection {
     /// Verified replies.
     pub requests: u64,
@@ -16,6 +17,7 @@ pub struct PerConnection {
 
 /// How evenly requests were spread over connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fairness {
     /// Verified replies of the connection with the fewest.
     pub min: u64,

@@ -6,6 +6,7 @@ use crate::window::INTERVAL;
 
 /// One second of a step. Times are in nanoseconds; requests lie where they ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntervalSummary {
     /// Since the window's start.
     pub start_ns: u64,

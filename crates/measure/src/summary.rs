@@ -12,6 +12,7 @@ use crate::{
 
 /// The numbers that describe a step. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Requests that count: `ok` + the errors + `in_flight` + `not_sent`.
     pub scheduled: u64,

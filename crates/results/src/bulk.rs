@@ -16,6 +16,7 @@ const FULL_CORE: f64 = 0.95;
 
 /// One measurement of a bulk stream: one target with one set of settings, and each of its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BulkStep {
     /// The target's URL.
     pub target: String,
@@ -75,6 +76,7 @@ impl BulkStep {
 
 /// The settings of one bulk measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BulkSettings {
     /// Which way the bytes go.
     pub direction: Direction,
@@ -94,6 +96,7 @@ pub struct BulkSettings {
 
 /// What the runs of a bulk measurement come to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BulkSummary {
     /// GiB/s: the mean of the runs with its 95 % interval.
     pub gib_per_second: Estimate,

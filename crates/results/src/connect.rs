@@ -14,11 +14,13 @@ use crate::file::histogram;
 
 /// The times of one phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseSummary {
     /// Their description.
     pub time: Distribution,
     /// All of them, in nanoseconds.
     #[serde(with = "histogram")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub histogram: Counts,
 }
 
@@ -38,6 +40,7 @@ impl PhaseSummary {
 
 /// The security of a step's connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChannelSecurity {
     /// The protocol and its version.
     pub protocol: String,

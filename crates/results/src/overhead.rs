@@ -12,6 +12,7 @@ use crate::{
 /// microseconds. A quantile is that of all trials' samples together; every other metric is the mean
 /// of the trials' values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Overhead {
     /// The proxy's name.
     pub via: String,

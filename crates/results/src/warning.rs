@@ -28,6 +28,7 @@ const LITTLE: f64 = 0.02;
 
 /// Why a number may mislead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Warning {
     /// The client's own cores are full: the numbers are the client's, not the server's.

@@ -9,6 +9,7 @@ pub const SIGNIFICANT: f64 = 0.05;
 
 /// The outcome of comparing two targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
     /// The second is better.
@@ -21,6 +22,7 @@ pub enum Finding {
 
 /// The difference of two targets, relative to the first.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// The second value less the first, as a share of the first.
     pub relative: f64,

@@ -5,6 +5,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// A mean with its 95 % confidence interval, by Student's t.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The mean, or another value that stands for all.
     pub mean: f64,

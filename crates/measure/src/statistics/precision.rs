@@ -13,6 +13,7 @@ const FEWEST: usize = 5;
 
 /// 95 % confidence intervals; absent where the run has fewer than five whole seconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Precision {
     /// Half the width of the rate's interval, in requests/s: batch means over the seconds, by
     /// Student's t.

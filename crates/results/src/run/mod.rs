@@ -22,6 +22,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// One invocation of a command, as it stands in a result file. The schema is in `schema/run.schema.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -52,6 +53,7 @@ pub struct Run {
 
 /// The program that wrote a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tool {
     /// Its name.
     pub name: String,
@@ -63,6 +65,7 @@ pub struct Tool {
 
 /// The machine that the client ran on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// Its name.
     pub host: String,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One client of a merged run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Part {
     /// The client's host.
     pub host: String,
@@ -17,6 +18,7 @@ pub struct Part {
 
 /// What one client contributed to a step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartStep {
     /// Requests that count.
     pub requests: u64,

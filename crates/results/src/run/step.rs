@@ -16,6 +16,7 @@ use crate::{
 
 /// One measurement: one target with one set of settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
     /// The target's URL.
     pub target: String,
@@ -55,6 +56,7 @@ pub struct Step {
 
 /// The settings of one step.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepSettings {
     /// How requests came about: `closed` for a closed loop, `constant` or `poisson` for the arrivals of an open one.
     pub arrivals: String,
@@ -95,18 +97,23 @@ pub struct StepSettings {
 
 /// The histograms of a step's times, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Histograms {
     /// Service time of successes.
     #[serde(with = "histogram")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub service_time: Counts,
     /// Response time of successes, and at least the age of what is in flight.
     #[serde(with = "histogram")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub response_time: Counts,
     /// Lag of successes.
     #[serde(with = "histogram")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub lag: Counts,
     /// Service time of failures.
     #[serde(with = "histogram")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub failed_time: Counts,
 }
 
