@@ -23,7 +23,7 @@ pub struct Aggregate {
     slots: Vec<u64>,
 }
 
-/// What one interval leaves behind.
+/// The sums of one interval.
 #[derive(Debug, Default)]
 struct Second {
     service: Counts,
@@ -33,7 +33,7 @@ struct Second {
 }
 
 impl Aggregate {
-    /// Nothing recorded yet.
+    /// Returns empty sums.
     pub fn new(kind: LoopKind) -> Self {
         Self {
             kind,
@@ -44,7 +44,7 @@ impl Aggregate {
         }
     }
 
-    /// Adds one worker's interval, and gives it back empty.
+    /// Adds one worker's interval and returns it empty.
     pub fn add(&mut self, mut interval: Interval) -> Interval {
         add(&mut self.total.service, &interval.service);
         add(&mut self.total.response, &interval.response);
@@ -64,7 +64,7 @@ impl Aggregate {
         interval
     }
 
-    /// Adds what one worker recorded outside the window, and its successes in each 100 ms.
+    /// Adds one worker's requests outside the window, and its successes in each 100 ms.
     pub fn add_rest(&mut self, outside: Outside, slots: &[u32]) {
         self.outside.ok += outside.ok;
         self.outside.errors += outside.errors;
@@ -76,8 +76,8 @@ impl Aggregate {
         }
     }
 
-    /// Adds requests that got no reply before the drain was over, each by its age in nanoseconds: they enter the
-    /// response time as at least that.
+    /// Adds requests without a reply at the end of the drain, by their age in nanoseconds: they
+    /// enter the response time as at least that.
     fn add_in_flight(&mut self, ages: &[u64]) {
         if self.kind == LoopKind::Open {
             for &age in ages {
@@ -86,8 +86,8 @@ impl Aggregate {
         }
     }
 
-    /// The sums over `window`, which has ended. `in_flight` has the age of every request without a reply, `not_sent` counts those that were due but
-    /// never handed to the transport.
+    /// Returns the sums over `window`, which has ended. `in_flight` holds the age of every request
+    /// without a reply; `not_sent` counts those that were due but never handed to the transport.
     pub fn finish(mut self, window: Window, in_flight: &[u64], not_sent: u64) -> Totals {
         self.add_in_flight(in_flight);
         let (response, lag) = match self.kind {
@@ -138,9 +138,9 @@ impl Aggregate {
 /// Everything that a step recorded.
 #[derive(Debug, Clone)]
 pub struct Totals {
-    /// Where requests counted.
+    /// The span in which requests counted.
     pub window: Window,
-    /// How each of them went.
+    /// The outcome of each of them.
     pub accounting: Accounting,
     /// Successes that came after the window's end.
     pub late: u64,
@@ -156,35 +156,35 @@ pub struct Totals {
     pub failed: Histogram,
     /// Second by second: all of the window, and what came after it.
     pub intervals: Vec<IntervalSummary>,
-    /// How much the numbers vary.
+    /// The precision of the numbers.
     pub precision: Precision,
-    /// What ended outside the window.
+    /// Requests that ended outside the window.
     pub outside: Outside,
     /// Successes in each 100 ms since the run's clock began.
     pub slots: Vec<u64>,
 }
 
 impl Totals {
-    /// Successes in each 100 ms that lies wholly in the window.
+    /// Returns the successes in each 100 ms that lies wholly in the window.
     pub fn window_slots(&self) -> &[u64] {
         let first = self.window.start.div_ceil(SLOT) as usize;
         let last = ((self.window.end / SLOT) as usize).min(self.slots.len());
         self.slots.get(first..last).unwrap_or_default()
     }
 
-    /// Successes that came within the window.
+    /// Returns the successes that came within the window.
     pub fn arrived(&self) -> u64 {
         arrived(self.accounting.ok, self.late, self.early)
     }
 }
 
 impl Second {
-    /// Successes that ended in it.
+    /// Returns the successes that ended in it.
     fn arrived(&self) -> u64 {
         self.early + self.service.len()
     }
 
-    /// Response times.
+    /// Returns its response times.
     fn times(&self, kind: LoopKind) -> &Counts {
         if kind == LoopKind::Open {
             &self.response

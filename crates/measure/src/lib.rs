@@ -1,4 +1,4 @@
-//! Samples to numbers: what a worker records, the sums over all workers, and their statistics.
+//! Samples to numbers: a worker's records, the sums over all workers, and their statistics.
 //!
 //! A worker's [`recorder`] takes samples; [`aggregate`] adds up what all workers recorded; a
 //! [`summary`] describes the sums. No files, no text, no sockets.

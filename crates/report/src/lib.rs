@@ -1,4 +1,4 @@
-//! What people see of a run: tables, pages and exports.
+//! The views of a run: tables, pages and exports.
 
 pub mod export;
 pub mod page;

@@ -18,10 +18,10 @@ use netping_measure::{
     window::Window,
 };
 
-/// Where the windows begin, on the run's clock: late enough for the longest time to have begun before.
+/// Start of the windows on the run's clock, in nanoseconds: later than the longest time.
 const BEGIN: u64 = 100_000_000_000;
 
-/// When they begin by the time of day.
+/// Start of the windows by the time of day, in nanoseconds since 1970.
 pub const STARTED_AT: u64 = 1_700_000_000_000_000_000;
 
 const SECOND: u64 = 1_000_000_000;
@@ -38,7 +38,7 @@ impl Sink for Keep<'_> {
     }
 }
 
-/// A closed loop over so many seconds, in each of which replies came that took `times` nanoseconds.
+/// Returns a closed loop over so many seconds, with replies after `times` nanoseconds in each.
 pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
     let window = Window {
         start: BEGIN,
@@ -81,7 +81,7 @@ pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
     }
 }
 
-/// What was recorded, as a step of one caller.
+/// Returns totals as a step of one caller.
 pub fn of(totals: &Totals) -> Step {
     Step {
         target: "tcp://127.0.0.1:8004".to_owned(),
@@ -115,13 +115,13 @@ pub fn of(totals: &Totals) -> Step {
         security: None,
         connect: BTreeMap::new(),
         fairness: None,
-        doubts: Vec::new(),
+        warnings: Vec::new(),
         intervals: totals.intervals.clone(),
         histograms: Histograms::of(totals),
     }
 }
 
-/// A whole run.
+/// Returns a whole run.
 pub fn run(steps: Vec<Step>) -> Run {
     Run {
         schema_version: SCHEMA_VERSION,
@@ -145,7 +145,7 @@ pub fn run(steps: Vec<Step>) -> Run {
     }
 }
 
-/// What wrote them.
+/// Returns the program that wrote them.
 pub fn tool() -> Tool {
     Tool {
         name: "netping".to_owned(),
@@ -154,7 +154,7 @@ pub fn tool() -> Tool {
     }
 }
 
-/// A bulk measurement of two runs.
+/// Returns a bulk measurement of two runs.
 pub fn bulk() -> BulkStep {
     let run = |seconds: f64| BulkRun {
         seconds,
@@ -191,6 +191,6 @@ pub fn bulk() -> BulkStep {
         }),
         errors: BTreeMap::new(),
         security: None,
-        doubts: Vec::new(),
+        warnings: Vec::new(),
     }
 }

@@ -16,4 +16,5 @@ pub mod merge;
 pub mod metric;
 pub mod overhead;
 pub mod run;
+pub mod validity;
 pub mod warning;

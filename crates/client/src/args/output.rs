@@ -45,7 +45,7 @@ pub struct OutputArgs {
     /// Exit with 1 when this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; may be given several times
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<Condition>,
-    /// Exit with 1 when there is any doubt about a step
+    /// Exit with 1 when there is any warning about a step
     #[arg(long)]
     pub strict: bool,
     /// Where the server's metrics are, or 'off' [default: http://HOST:PORT+1000/metrics]

@@ -144,7 +144,7 @@ fn step(plan: &BulkPlan, benches: &Benches, at: usize) -> BulkStep {
             .negotiated(at)
             .cloned()
             .map(|negotiated| plan.trust.security(negotiated)),
-        doubts: Vec::new(),
+        warnings: Vec::new(),
     }
 }
 
@@ -316,7 +316,7 @@ mod tests {
             summary: None,
             errors: BTreeMap::new(),
             security: None,
-            doubts: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 

@@ -204,8 +204,8 @@ fn show(session: &mut Session, title: &str, paths: &[Vec<Step>]) {
     ));
     if paths.iter().any(|path| failed(path) > 0) {
         session.say(
-            "* requests failed on this path, or on the direct one: the times are of those that did not, and what they \
-             show of the proxy is doubtful",
+            "* requests failed on this path or on the direct one: the times are of the successful requests alone and do \
+             not describe the proxy",
         );
     }
 }

@@ -44,7 +44,7 @@ impl Session {
         }
         let (strict, limit) = (self.output.strict, self.output.max_error_rate);
         let broken =
-            |step: &BulkStep| step.error_rate() > limit || (strict && !step.doubts.is_empty());
+            |step: &BulkStep| step.error_rate() > limit || (strict && !step.warnings.is_empty());
         self.failed |= self.run.bulk.iter().any(broken);
     }
 }

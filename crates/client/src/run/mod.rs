@@ -24,7 +24,7 @@ use netping_results::{
     format,
     overhead::Overhead,
     run::{Histograms, Run, SCHEMA_VERSION, Step, Tool},
-    warning::{Facts, Warning},
+    validity::Facts,
 };
 
 use crate::{
@@ -274,7 +274,7 @@ impl Session {
         let outcome = outcome?;
         let settings = plan.settings(outcome.warmup);
         let summary = netping_measure::summary::Summary::of(&outcome.collected);
-        let doubts = Warning::about(&Facts {
+        let warnings = Facts {
             settings: &settings,
             summary: &summary,
             cost: &outcome.cost,
@@ -282,7 +282,8 @@ impl Session {
             warmup_failed: outcome.warmup_failed,
             shared_host: environment::is_own(&plan.target),
             clock_step: outcome.clock_step,
-        });
+        }
+        .warnings();
         let step = Step {
             target: plan.target.to_string(),
             label: plan.label.clone(),
@@ -299,7 +300,7 @@ impl Session {
                 .map(|negotiated| plan.trust.security(negotiated)),
             connect: netping_results::connect::PhaseSummary::of(&outcome.phases),
             fairness: outcome.fairness,
-            doubts,
+            warnings,
             intervals: outcome.collected.intervals.clone(),
             histograms: Histograms::of(&outcome.collected),
         };
@@ -327,7 +328,7 @@ impl Session {
         for line in self.output.broken(&step) {
             self.fail(&line);
         }
-        self.failed |= self.output.strict && !step.doubts.is_empty();
+        self.failed |= self.output.strict && !step.warnings.is_empty();
         self.failed |= step.summary.accounting.error_rate() > self.output.max_error_rate;
         if step.summary.scheduled == 0 && step.status == Status::Complete {
             self.remark("warning: no request ended within the window; use a longer -d, or a shorter --timeout");

@@ -1,31 +1,31 @@
-//! Whether the numbers of an invocation may be believed.
+//! The warnings about the numbers of an invocation.
 
 use netping_results::{
     bulk::BulkStep,
     format::{micros, thousands},
     run::Step,
-    warning::Warnings,
+    validity::Warnings,
 };
 
-/// Every doubt about the steps and the bulk streams, once, with what to do about it; `VALID` where there is none. Then
+/// Returns every warning about the steps and the bulk streams, once, with its remedy; `VALID` without any. Then
 /// Little's law and fairness for the step with the highest rate.
 pub fn text(steps: &[Step], bulk: &[BulkStep]) -> String {
-    let doubts = Warnings::of(steps, bulk);
+    let warnings = Warnings::of(steps, bulk);
     let mut lines = Vec::new();
-    for (doubt, concerned) in &doubts.kinds {
-        let steps = if doubts.results == 1 {
+    for (warning, concerned) in &warnings.kinds {
+        let steps = if warnings.results == 1 {
             String::new()
         } else {
-            format!(" ({concerned} of {} steps)", doubts.results)
+            format!(" ({concerned} of {} steps)", warnings.results)
         };
         lines.push(format!(
-            "{}{steps}: {doubt}; {}",
-            doubt.name(),
-            doubt.remedy()
+            "{}{steps}: {warning}; {}",
+            warning.name(),
+            warning.remedy()
         ));
     }
-    if doubts.is_valid() {
-        lines.push("VALID: no doubt about these numbers is known".to_owned());
+    if warnings.is_valid() {
+        lines.push("VALID: no warnings".to_owned());
     }
     let peak = steps
         .iter()

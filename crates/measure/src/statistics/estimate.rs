@@ -36,7 +36,7 @@ impl Estimate {
 /// The number, mean and variance of some values.
 #[derive(Debug, Clone, Copy)]
 pub struct Moments {
-    /// How many values there are.
+    /// The number of values.
     pub n: f64,
     /// Their arithmetic mean.
     pub mean: f64,

@@ -150,7 +150,7 @@ fn measured(
     )
 }
 
-/// What tells the targets of one run apart.
+/// The identity of a target within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a> {
     label: Option<&'a str>,
@@ -174,7 +174,8 @@ impl<'a> Key<'a> {
     }
 }
 
-/// What each target is called. Where several have the same word, the second on the command line is `tcp.2`, and so on.
+/// Names each target. Where several have the same word, the second on the command line is `tcp.2`,
+/// and so on.
 fn names(run: &Run) -> BTreeMap<Key<'_>, String> {
     let steps = run.steps.iter().map(Key::of);
     let bulk = run.bulk.iter().map(|step| Key {

@@ -109,7 +109,7 @@ impl Row {
     }
 
     /// The columns that every kind of result ends with.
-    fn end(mut self, security: Option<&ChannelSecurity>, doubts: &[Warning]) -> Self {
+    fn end(mut self, security: Option<&ChannelSecurity>, warnings: &[Warning]) -> Self {
         self.maybe(
             "security_protocol",
             security.map(|security| &security.protocol),
@@ -136,7 +136,7 @@ impl Row {
         );
         self.put(
             "doubts",
-            doubts
+            warnings
                 .iter()
                 .map(Warning::name)
                 .collect::<Vec<_>>()
@@ -262,10 +262,10 @@ fn step_row(run: &Run, number: usize, step: &Step, phases: &BTreeSet<ConnectPhas
             step.connect.get(&phase).map(|phase| &phase.time),
         );
     }
-    row.end(step.security.as_ref(), &step.doubts)
+    row.end(step.security.as_ref(), &step.warnings)
 }
 
-/// What the columns of a part of connecting begin with.
+/// Returns the prefix of a phase's columns.
 fn column(phase: ConnectPhase) -> &'static str {
     match phase {
         ConnectPhase::Resolve => "connect_resolve",
@@ -310,7 +310,7 @@ fn bulk_row(run: &Run, number: usize, step: &BulkStep) -> Row {
         "server_cpu_seconds_per_gib",
         summary.and_then(|summary| summary.server_cpu_seconds_per_gib),
     );
-    row.end(step.security.as_ref(), &step.doubts)
+    row.end(step.security.as_ref(), &step.warnings)
 }
 
 #[cfg(test)]

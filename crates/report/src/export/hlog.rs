@@ -75,8 +75,8 @@ fn kinds(step: &Step) -> Vec<(&'static str, &Counts)> {
     kinds
 }
 
-/// What a line is tagged with: the target or its label, callers and connections, and which time it is. Commas and white space have
-/// a meaning in the format.
+/// Returns a line's tag: the target or its label, callers and connections, and the kind of time.
+/// Commas and white space have a meaning in the format.
 fn tag(step: &Step, kind: &str) -> String {
     let name = step.label.as_deref().unwrap_or(&step.target);
     let rate = step
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_back_is_what_was_measured() {
+    fn a_log_is_read_back_as_it_was_measured() {
         let times: Vec<u64> = (1..=5000).map(|number| number * 997).collect();
         let mut run = fixture::run(vec![
             fixture::step("tcp://h:1", 1, &times),

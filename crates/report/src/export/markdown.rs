@@ -23,11 +23,11 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
         table(&bulk_columns(), &bulk),
         table(&overhead_columns(), &overheads),
     ];
-    let doubtful = overheads.iter().any(|overhead| overhead.failed > 0);
+    let failed = overheads.iter().any(|overhead| overhead.failed > 0);
     let tables: Vec<String> = tables
         .into_iter()
         .flatten()
-        .chain(doubtful.then(|| DOUBTFUL.to_owned()))
+        .chain(failed.then(|| MARK.to_owned()))
         .collect();
     // Each ends its last line, so that there is an empty one between them.
     Ok(tables.join("\n").into_bytes())
@@ -195,9 +195,9 @@ fn overhead_columns() -> [Column<Overhead>; 7] {
     ]
 }
 
-/// What the mark at a proxy's name means.
-const DOUBTFUL: &str = "\\*: requests failed on this path, or on the direct one; the times are of those that did not, and \
-                        what they show of the proxy is doubtful.\n";
+/// The meaning of the mark at a proxy's name.
+const MARK: &str = "\\*: requests failed on this path or on the direct one; the times are of the successful requests alone and do not describe \
+                        the proxy.\n";
 
 /// Where there is no number to show.
 fn nothing() -> String {
@@ -284,7 +284,7 @@ mod tests {
         run.overheads[0].failed = 1;
         let text = String::from_utf8(render(&[run]).unwrap()).unwrap();
         assert!(
-            text.contains("\n| a\\|b\\* | - | p99 |") && text.ends_with("is doubtful.\n"),
+            text.contains("\n| a\\|b\\* | - | p99 |") && text.ends_with("describe the proxy.\n"),
             "{text}"
         );
     }

@@ -21,7 +21,7 @@ use crate::page;
 pub struct Format {
     /// Its name, which is that of its flag.
     pub name: &'static str,
-    /// What it is, as help text.
+    /// Its help text.
     pub help: &'static str,
     /// Renders the content of the file.
     render: fn(&[Run]) -> Rendered,

@@ -1,16 +1,16 @@
-//! What was measured, when and where, and whether to believe it.
+//! The head of a page: targets, warnings, main figures, time and place.
 
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
-use super::{strand::load, unit::counted};
+use super::{series::load, unit::counted};
 use netping_measure::status::Status;
 use netping_results::{
     format::{micros, thousands},
     metric,
     run::{Run, Step},
-    warning::Warnings,
+    validity::Warnings,
 };
 
 /// The page's title.
@@ -54,7 +54,7 @@ pub(super) fn command(run: &Run) -> &str {
         .map_or("run", String::as_str)
 }
 
-/// What was measured, each once, in order.
+/// Returns the targets, each once, in order.
 fn targets(run: &Run) -> Vec<&str> {
     let all = run
         .steps
@@ -65,24 +65,24 @@ fn targets(run: &Run) -> Vec<&str> {
     all.filter(|target| seen.insert(*target)).collect()
 }
 
-/// Every doubt, once, with what to do about it.
+/// Lists every warning once, with its remedy.
 fn verdict(run: &Run) -> Markup {
-    let doubts = Warnings::of(&run.steps, &run.bulk);
+    let warnings = Warnings::of(&run.steps, &run.bulk);
     html! {
-        ul."verdict" {
+        ul."verdict" aria-label="Warnings" {
             @if run.status == Status::Partial {
-                li."doubt" { b { "PARTIAL" } ": it was interrupted, or is still going on; run it to its end for the rest" }
+                li."warning" { b { "PARTIAL" } ": it was interrupted, or is still going on; run it to its end for the rest" }
             }
-            @if doubts.results == 0 {
-                li."doubt" { b { "EMPTY" } ": no step was done; see what the command said, and run it again" }
-            } @else if doubts.is_valid() {
-                li."valid" { b { "VALID" } ": no doubt about these numbers is known" }
+            @if warnings.results == 0 {
+                li."warning" { b { "EMPTY" } ": no step was done; see what the command said, and run it again" }
+            } @else if warnings.is_valid() {
+                li."valid" { b { "VALID" } ": no warnings" }
             }
-            @for (doubt, concerned) in &doubts.kinds {
-                li."doubt" {
-                    b { (doubt.name()) }
-                    @if doubts.results > 1 { " (" (concerned) " of " (doubts.results) " steps)" }
-                    ": " (doubt.to_string()) "; " (doubt.remedy())
+            @for (warning, concerned) in &warnings.kinds {
+                li."warning" {
+                    b { (warning.name()) }
+                    @if warnings.results > 1 { " (" (concerned) " of " (warnings.results) " steps)" }
+                    ": " (warning.to_string()) "; " (warning.remedy())
                 }
             }
         }

@@ -4,9 +4,10 @@ mod chart;
 mod charts;
 mod draw;
 mod headline;
+mod render;
 mod scale;
+mod series;
 mod settings;
-mod strand;
 mod table;
 mod unit;
 
@@ -23,7 +24,7 @@ use netping_results::{
     run::Run,
 };
 
-/// What the browser may do with the page, whatever a result file says: neither fetch anything nor send it anywhere.
+/// The page's security policy: whatever a result file contains, nothing is fetched or sent.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
@@ -66,7 +67,7 @@ fn with(runs: &[Run], comparison: Option<&str>) -> String {
                     }
                     @if !charts.is_empty() {
                         section."charts" aria-label="Charts" {
-                            @for chart in &charts { (chart.figure()) }
+                            @for chart in &charts { (render::figure(chart)) }
                         }
                     }
                     (settings::section(runs))
@@ -76,7 +77,7 @@ fn with(runs: &[Run], comparison: Option<&str>) -> String {
             }
         }
     };
-    legible(&page.into_string())
+    render::legible(&page.into_string())
 }
 
 /// The charts that the runs have data for.
@@ -102,16 +103,4 @@ pub fn save_charts(runs: &[Run], folder: &Path) -> Result<usize, SaveError> {
         )?;
     }
     Ok(charts.len())
-}
-
-/// Neither HTML nor XML may hold control characters, which a file's text may.
-fn legible(text: &str) -> String {
-    let legible = |c: char| {
-        if (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}') {
-            '\u{fffd}'
-        } else {
-            c
-        }
-    };
-    text.chars().map(legible).collect()
 }

@@ -18,7 +18,7 @@ use netping_results::{
 /// Names and values, as the file has them.
 type Settings = BTreeMap<String, String>;
 
-/// What a step was given, and what came of it: titles and values.
+/// A step's settings and results: titles and values.
 struct Row {
     settings: Settings,
     results: Vec<(String, String)>,
@@ -40,7 +40,7 @@ pub(super) fn section(runs: &[Run]) -> Markup {
     }
 }
 
-/// What all rows share, as a list; what differs, as a table.
+/// Renders differing settings and results as a table, and common settings as a list.
 fn rows(title: &str, rows: &[Row]) -> Markup {
     let Some(first) = rows.first() else {
         return html! {};

@@ -21,13 +21,13 @@ use crate::{
 /// A new result file against a base.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// What is not the same about the runs, so that a difference may come from it.
+    /// The differences between the runs' environments and settings, which may explain others.
     pub diffs: Vec<EnvironmentDiff>,
-    /// What both measured, in the base's order.
+    /// Measurements of both, in the base's order.
     pub pairs: Vec<Pair>,
-    /// What only the base measured.
+    /// Measurements of the base alone.
     pub only_base: Vec<String>,
-    /// What only the new one measured.
+    /// Measurements of the new one alone.
     pub only_new: Vec<String>,
 }
 
@@ -36,13 +36,13 @@ pub struct Comparison {
 pub struct Pair {
     /// Its label or target, and its settings.
     pub name: String,
-    /// Whether it is a bulk stream.
+    /// True for a bulk stream.
     pub is_bulk: bool,
-    /// How often the base measured it.
+    /// Number of trials in the base.
     pub base_trials: usize,
-    /// How often the new one measured it.
+    /// Number of trials in the new run.
     pub new_trials: usize,
-    /// What is known of it on either side, measure by measure.
+    /// The change of each metric.
     pub changes: Vec<Change>,
 }
 
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_one_run_has_is_listed() {
+    fn measurements_of_one_run_alone_are_listed() {
         let mut callers = around(10_000);
         callers.settings.callers = 16;
         let (base, new) = (
@@ -330,7 +330,7 @@ mod tests {
             summary: None,
             errors: std::collections::BTreeMap::new(),
             security: None,
-            doubts: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Whether the numbers of a result file go together, so that nothing that uses them must ask again.
+//! The consistency of a result file's numbers, checked once so that their users need not.
 
 use netping_measure::{
     counts::Counts, distribution::Distribution, summary::Summary, window::INTERVAL,
@@ -11,16 +11,17 @@ use crate::{
     run::{Run, Step},
 };
 
-/// The greatest number of any unit in a result file. Larger ones are damage, and would overflow what is reckoned from them.
+/// Maximum of any number in a result file: larger ones are damage, and would overflow sums.
 const GREATEST: f64 = 1e15;
 
-/// The longest window, in seconds: some 46 days.
+/// Maximum length of a window, in seconds: some 46 days.
 const LONGEST_WINDOW: f64 = 4e6;
 
-/// Sees that everything counted adds up, that all numbers are within bounds, and that histograms can be read.
+/// Checks that counts add up, that numbers are within bounds, and that histograms have as many
+/// samples as their descriptions say.
 ///
 /// # Errors
-/// A sentence about the first thing that is wrong.
+/// A description of the first inconsistency.
 pub fn check(run: &Run) -> Result<(), String> {
     for (at, step) in run.steps.iter().enumerate() {
         check_step(step).map_err(|what| format!("step {} ({}): {what}", at + 1, step.target))?;
@@ -110,7 +111,7 @@ fn check_step(step: &Step) -> Result<(), String> {
     check_times(step)
 }
 
-/// Whether the accounts add up.
+/// Checks that outcomes add up to the number of requests.
 fn check_counts(summary: &Summary) -> Result<(), String> {
     let accounting = &summary.accounting;
     let others = accounting
@@ -151,8 +152,8 @@ fn check_intervals(step: &Step) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether every histogram has as many samples as its description says, and those of the replies and the failures as many
-/// as there were.
+/// Checks that every histogram has as many samples as its description says, and those of replies
+/// and failures as many as there were requests.
 fn check_times(step: &Step) -> Result<(), String> {
     let (summary, own) = (&step.summary, &step.histograms);
     check_time("service_time", &own.service_time, &summary.service_time)?;
@@ -163,7 +164,7 @@ fn check_times(step: &Step) -> Result<(), String> {
         || summary.failed_time.count != summary.accounting.failed()
     {
         return Err(
-            "service_time or failed_time has not as many samples as there were requests".to_owned(),
+            "service_time or failed_time does not have one sample for each request".to_owned(),
         );
     }
     step.connect
@@ -214,7 +215,7 @@ fn check_bulk(bulk: &BulkStep) -> Result<(), String> {
     }
     let failed = bulk.errors.values().copied().try_fold(0, u64::checked_add);
     if failed.is_none_or(|failed| failed > MOST) {
-        return Err("'errors' are too many".to_owned());
+        return Err("too many 'errors'".to_owned());
     }
     Ok(())
 }
@@ -243,7 +244,7 @@ fn check_overhead(overhead: &Overhead) -> Result<(), String> {
     }
 }
 
-/// Whether a number, where it is there, is one that can be measured.
+/// Checks that a number, if there is one, is within the bounds of a measurement.
 fn within(name: &str, number: Option<f64>) -> Result<(), String> {
     match number {
         Some(number) if !(0.0..=GREATEST).contains(&number) => Err(format!("{name} is {number}")),

@@ -1,4 +1,4 @@
-//! What a run with several clients used of the machines.
+//! The resources that a run with several clients used.
 
 use crate::run::Step;
 use netping_measure::{

@@ -77,7 +77,7 @@ pub fn merge(
     })
 }
 
-/// How many steps every client has.
+/// Returns the number of steps, which all clients must share.
 fn steps_of(clients: &[(String, Run)]) -> Result<usize, MergeError> {
     let (first, run) = &clients[0];
     match clients
@@ -94,7 +94,7 @@ fn steps_of(clients: &[(String, Run)]) -> Result<usize, MergeError> {
     }
 }
 
-/// Refuses results that count the same requests twice.
+/// Rejects results that count the same requests twice.
 fn refuse_same(clients: &[(String, Run)]) -> Result<(), MergeError> {
     for (at, (second, run)) in clients.iter().enumerate() {
         if let Some((first, _)) = clients[..at].iter().find(|(_, other)| is_same(other, run)) {
@@ -107,7 +107,8 @@ fn refuse_same(clients: &[(String, Run)]) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// Whether both are of one client: begun on one host at one time, or with the very same times of every request.
+/// Returns true for two files of one client: begun on one host at one time, or with the same times
+/// of every request.
 fn is_same(a: &Run, b: &Run) -> bool {
     let windows = |run: &Run| {
         run.steps
@@ -424,14 +425,14 @@ mod tests {
         b.1.steps[0].settings.workers = 30;
         b.1.steps[0].settings.warmup_seconds = 1.5;
         b.1.status = Status::Partial;
-        b.1.steps[0].doubts = vec![Warning::SharedHost, Warning::TooFewSamples { samples: 3 }];
+        b.1.steps[0].warnings = vec![Warning::SharedHost, Warning::TooFewSamples { samples: 3 }];
         let run = merged(&[a, b]).unwrap();
         assert_eq!(
             (run.status, run.steps[0].settings.workers),
             (Status::Partial, 32)
         );
         // Together they have samples enough.
-        assert_eq!(run.steps[0].doubts, [Warning::SharedHost]);
+        assert_eq!(run.steps[0].warnings, [Warning::SharedHost]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::{
     warning::Warning,
 };
 
-/// What each client settles for itself: a thread for each of its cores, its own randomness, and when it is warm.
+/// Settings that each client decides for itself.
 const OWN: [&str; 3] = ["workers", "seed", "warmup_seconds"];
 
 /// Adds up the `number`th step of clients that are given with the names of their files.
@@ -72,7 +72,7 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
         security: security(&steps),
         connect: connect(&steps),
         fairness: fairness(&steps),
-        doubts: doubts(&steps, &summary),
+        warnings: warnings(&steps, &summary),
         intervals: common.intervals,
         histograms,
         summary,
@@ -115,7 +115,8 @@ fn refuse_different(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeE
     Ok(())
 }
 
-/// How a step's connections were secured, but for whether a session was resumed: that is the order of connections.
+/// Returns the security of a step's connections without session resumption, which depends on their
+/// order.
 fn unresumed(step: &Step) -> Option<ChannelSecurity> {
     step.security.clone().map(|security| ChannelSecurity {
         resumed: None,
@@ -189,7 +190,8 @@ fn connect(steps: &[&Step]) -> BTreeMap<ConnectPhase, PhaseSummary> {
     phases.into_iter().map(sum).collect()
 }
 
-/// How evenly requests were spread over the connections of all clients; `None` where a client does not list its own.
+/// Returns the spread of requests over all clients' connections; `None` where a client does not
+/// list its own.
 fn fairness(steps: &[&Step]) -> Option<Fairness> {
     let listed: Option<Vec<Vec<PerConnection>>> = steps
         .iter()
@@ -211,19 +213,19 @@ fn fairness(steps: &[&Step]) -> Option<Fairness> {
     Fairness::of(listed?.concat())
 }
 
-/// The clients' doubts, each once. That there are too few samples is a matter of the sum.
-fn doubts(steps: &[&Step], summary: &Summary) -> Vec<Warning> {
+/// Returns the clients' warnings, each once; whether there are too few samples depends on the sum.
+fn warnings(steps: &[&Step], summary: &Summary) -> Vec<Warning> {
     let enough = summary.response_time.quantile(99.0).is_some();
-    let mut doubts: Vec<Warning> = Vec::new();
-    for doubt in steps.iter().flat_map(|step| &step.doubts) {
-        if !matches!(doubt, Warning::TooFewSamples { .. }) && !doubts.contains(doubt) {
-            doubts.push(doubt.clone());
+    let mut warnings: Vec<Warning> = Vec::new();
+    for warning in steps.iter().flat_map(|step| &step.warnings) {
+        if !matches!(warning, Warning::TooFewSamples { .. }) && !warnings.contains(warning) {
+            warnings.push(warning.clone());
         }
     }
     if !enough {
-        doubts.push(Warning::TooFewSamples {
+        warnings.push(Warning::TooFewSamples {
             samples: summary.response_time.count,
         });
     }
-    doubts
+    warnings
 }

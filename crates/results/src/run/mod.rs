@@ -26,9 +26,9 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct Run {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// Whether all of it was run.
+    /// Completeness.
     pub status: Status,
-    /// What wrote it.
+    /// The program that wrote it.
     pub tool: Tool,
     /// The command line.
     pub command_line: Vec<String>,
@@ -43,7 +43,7 @@ pub struct Run {
     /// The bulk streams, in the order they were run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bulk: Vec<BulkStep>,
-    /// What proxies add, where they were compared.
+    /// The overhead of proxies, where they were compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overheads: Vec<Overhead>,
     /// The clients whose results were added up; empty: there was one client.
@@ -85,12 +85,12 @@ impl Run {
     /// The JSON text, with a newline at its end.
     ///
     /// # Errors
-    /// Only what `serde_json` reports, which these types never cause.
+    /// Those of `serde_json`, which these types never cause.
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self).map(|text| text + "\n")
     }
 
-    /// Sees that the file can be written, by [`prepare_file`]: one that is there stays as it is.
+    /// Checks that the file can be written, by [`prepare_file`]: one that is there stays as it is.
     ///
     /// # Errors
     /// [`SaveError`].

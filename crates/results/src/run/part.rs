@@ -12,11 +12,11 @@ pub struct Part {
     pub started_at: String,
     /// Its command line.
     pub command_line: Vec<String>,
-    /// What it contributed to each step, in their order.
+    /// Its contribution to each step, in their order.
     pub steps: Vec<PartStep>,
 }
 
-/// What one client contributed to a step.
+/// One client's contribution to a step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartStep {

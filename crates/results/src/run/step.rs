@@ -24,30 +24,31 @@ pub struct Step {
     pub label: Option<String>,
     /// Which of several trials it belongs to, from 1 on.
     pub trial: u32,
-    /// Whether all of it was run.
+    /// Completeness.
     pub status: Status,
     /// When the window began, by the client's time of day: nanoseconds since 1970, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_started_at: Option<u64>,
-    /// What was asked for.
+    /// The settings.
     pub settings: StepSettings,
-    /// What came of it.
+    /// The numbers that describe it.
     pub summary: Summary,
-    /// What it used.
+    /// The resources that it used.
     pub cost: Cost,
     /// Connections that were opened anew after they had been lost.
     pub reconnects: u64,
     /// Connections that were opened because the server had ended the one before, without a request on it being lost.
     #[serde(default)]
     pub ended_by_server: u64,
-    /// How its connections were secured; absent in the clear.
+    /// The security of its connections; absent in the clear.
     pub security: Option<ChannelSecurity>,
-    /// What it took to open connections within the window, where any were; the total is with the first call.
+    /// The times of opening connections within the window; the total includes the first call.
     pub connect: BTreeMap<ConnectPhase, PhaseSummary>,
-    /// How evenly its requests were spread over connections; absent with fewer than two.
+    /// The spread of its requests over connections; absent with fewer than two.
     pub fairness: Option<Fairness>,
-    /// Why its numbers may mislead; empty: no doubt is known.
-    pub doubts: Vec<Warning>,
+    /// The warnings about its numbers.
+    #[serde(rename = "doubts")]
+    pub warnings: Vec<Warning>,
     /// Second by second.
     pub intervals: Vec<IntervalSummary>,
     /// The histograms of the summary's times.
@@ -58,7 +59,7 @@ pub struct Step {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepSettings {
-    /// How requests came about: `closed` for a closed loop, `constant` or `poisson` for the arrivals of an open one.
+    /// The arrivals: `closed` for a closed loop, `constant` or `poisson` for the arrivals of an open one.
     pub arrivals: String,
     /// The planned rate of an open loop, in requests per second.
     pub planned_rate: Option<f64>,
@@ -70,9 +71,9 @@ pub struct StepSettings {
     pub connections: usize,
     /// Worker threads of the client.
     pub workers: usize,
-    /// Whether workers were pinned to cores.
+    /// True where workers were pinned to cores.
     pub pinned: bool,
-    /// Whether workers polled all the time.
+    /// True where workers polled all the time.
     pub busy_poll: bool,
     /// Which of several clients for this protocol was used: how requests were put on the wire.
     pub client: String,
@@ -89,7 +90,7 @@ pub struct StepSettings {
     pub duration_seconds: Option<f64>,
     /// Requests asked for, unless time was.
     pub requests: Option<u64>,
-    /// The most a request may take, in seconds.
+    /// Timeout of a request, in seconds.
     pub timeout_seconds: f64,
     /// Requests on each connection before it is opened anew; absent where connections are kept.
     pub requests_per_connection: Option<u64>,

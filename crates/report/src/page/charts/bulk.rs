@@ -1,10 +1,10 @@
-//! How fast bulk streams are, by their settings.
+//! Throughput and cost of bulk streams, by their settings.
 
 use std::collections::BTreeSet;
 
 use crate::page::{
     chart::{Chart, Form, Mark, Panel, Point, Series},
-    strand::of_run,
+    series::of_run,
     unit::Unit,
 };
 use netping_results::{bulk::BulkStep, metric, run::Run};

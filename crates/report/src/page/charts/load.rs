@@ -3,7 +3,7 @@
 use crate::page::{
     chart::{Axis, Chart, Exact, Form, Mark, Panel, Point, Series},
     scale::Scale,
-    strand::{Strand, strands},
+    series::{StepSeries, step_series},
     unit::Unit,
 };
 use netping_measure::distribution::Distribution;
@@ -27,7 +27,7 @@ pub(super) struct Against {
 /// A number of a step, and its 95 % interval.
 type Value<'a> = &'a dyn Fn(&Step) -> Option<(f64, Option<[f64; 2]>)>;
 
-/// How requests came about.
+/// The kind of load.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Load {
     Callers,
@@ -36,24 +36,24 @@ enum Load {
 
 /// A chart for closed loops and one for open ones, where there are any.
 pub(super) fn charts(runs: &[Run], against: &Against) -> Vec<Chart> {
-    let strands = strands(runs);
+    let groups = step_series(runs);
     [Load::Callers, Load::Planned]
         .into_iter()
-        .filter_map(|load| chart(&strands, against, load))
+        .filter_map(|load| chart(&groups, against, load))
         .collect()
 }
 
-fn chart(strands: &[Strand<'_>], against: &Against, load: Load) -> Option<Chart> {
-    let mut loads: Vec<Exact> = strands
+fn chart(groups: &[StepSeries<'_>], against: &Against, load: Load) -> Option<Chart> {
+    let mut loads: Vec<Exact> = groups
         .iter()
-        .flat_map(|strand| &strand.steps)
+        .flat_map(|group| &group.steps)
         .filter_map(|step| load.of(step))
         .collect();
     loads.dedup();
     let panels: Vec<Panel> = against
         .metrics
         .iter()
-        .filter_map(|metric| panel(strands, against, metric, load, &loads))
+        .filter_map(|metric| panel(groups, against, metric, load, &loads))
         .collect();
     let (variant, of, x_title) = match load {
         Load::Callers => (None, "callers", "callers"),
@@ -98,7 +98,7 @@ impl Load {
 
 /// `loads` are those of all steps; of a single one, a line has nothing to show, and rows compare better.
 fn panel(
-    strands: &[Strand<'_>],
+    groups: &[StepSeries<'_>],
     against: &Against,
     metric: &Metric,
     load: Load,
@@ -109,9 +109,9 @@ fn panel(
         _ => metric.label.to_owned(),
     };
     let mut series = Vec::new();
-    for strand in strands {
+    for group in groups {
         let mut add = |name: String, dashed: bool, value: Value<'_>| {
-            let mut points: Vec<Point> = strand
+            let mut points: Vec<Point> = group
                 .steps
                 .iter()
                 .filter_map(|step| {
@@ -123,17 +123,17 @@ fn panel(
             if !points.is_empty() {
                 series.push(Series {
                     name,
-                    colour: strand.colour,
+                    colour: group.colour,
                     dashed,
                     points,
                 });
             }
         };
-        add(strand.name.clone(), false, &|step| {
+        add(group.name.clone(), false, &|step| {
             Some((metric.of_step(step)?, (metric.interval)(step)))
         });
         if let (Load::Planned, Some((name, times))) = (load, against.beside) {
-            add(format!("{}, {name}", strand.name), true, &|step| {
+            add(format!("{}, {name}", group.name), true, &|step| {
                 Some((metric.of_times(times(step))?, None))
             });
         }

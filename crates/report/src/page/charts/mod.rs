@@ -1,4 +1,4 @@
-//! The charts there are: one file and one line here for each.
+//! All charts: one file and one line here for each.
 
 mod bulk;
 mod connect;
@@ -14,7 +14,7 @@ mod time;
 use super::chart::Chart;
 use netping_results::run::Run;
 
-/// What makes charts of runs; none where they have no such data.
+/// A function that makes charts of runs; none where they lack the data.
 type Maker = fn(&[Run]) -> Vec<Chart>;
 
 /// Every maker, in the order of the page.

@@ -1,8 +1,8 @@
-//! What proxies add to the direct path.
+//! The overhead of proxies over the direct path.
 
 use crate::page::{
     chart::{Chart, Form, Panel, Point, Series},
-    strand::of_run,
+    series::of_run,
     unit::Unit,
 };
 use netping_results::{overhead::Overhead, run::Run};
@@ -51,15 +51,15 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     if panels.is_empty() {
         return Vec::new();
     }
-    let doubtful = all.iter().any(|(_, overhead)| overhead.failed > 0);
+    let failed = all.iter().any(|(_, overhead)| overhead.failed > 0);
     vec![Chart {
         kind: "overhead",
         variant: None,
-        title: "What proxies add".to_owned(),
+        title: "Overhead of proxies".to_owned(),
         note: format!(
             "Response time by way of the proxy, less that of the direct path, with the 95 % interval over the trials. An \
              interval across 0 shows no difference.{}",
-            if doubtful { DOUBTFUL } else { "" }
+            if failed { MARK } else { "" }
         ),
         x_title: "measure",
         keys: Vec::new(),
@@ -67,9 +67,9 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     }]
 }
 
-/// What the mark at a proxy's name means.
-const DOUBTFUL: &str = " *: requests failed on this path, or on the direct one; the times are of those that did not, and \
-                        what they show of the proxy is doubtful.";
+/// The meaning of the mark at a proxy's name.
+const MARK: &str = " *: requests failed on this path or on the direct one; the times are of the successful requests alone and do not describe \
+                        the proxy.";
 
 fn name(overhead: &Overhead) -> String {
     let via = format!(
@@ -118,8 +118,8 @@ mod tests {
         let sound = chart(vec![overhead("sound", 0)]);
         assert_eq!(names(&sound), ["sound"]);
         assert!(!sound.note.contains("failed"));
-        let doubtful = chart(vec![overhead("sound", 0), overhead("lossy", 3)]);
-        assert_eq!(names(&doubtful), ["sound", "lossy*"]);
-        assert!(doubtful.note.contains("requests failed"));
+        let failed = chart(vec![overhead("sound", 0), overhead("lossy", 3)]);
+        assert_eq!(names(&failed), ["sound", "lossy*"]);
+        assert!(failed.note.contains("requests failed"));
     }
 }

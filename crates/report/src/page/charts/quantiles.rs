@@ -3,7 +3,7 @@
 use crate::page::{
     chart::{Axis, Chart, Form, Panel, Point, Series},
     scale::Scale,
-    strand::{Strand, load, strands},
+    series::{StepSeries, load, step_series},
     unit::Unit,
 };
 use netping_measure::counts::Counts;
@@ -19,8 +19,8 @@ const NINES: i32 = 18;
 const BEYOND: f64 = 10.0;
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let strands = strands(runs);
-    let series: Vec<Series> = strands.iter().flat_map(curves).collect();
+    let groups = step_series(runs);
+    let series: Vec<Series> = groups.iter().flat_map(curves).collect();
     let x = Axis {
         title: "quantile, each nine as wide as the last",
         unit: Unit::Quantile,
@@ -48,16 +48,16 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     }]
 }
 
-/// The curves of a strand: one, or, in an open loop, response and service time.
-fn curves(strand: &Strand<'_>) -> Vec<Series> {
-    let steps = strand.best();
+/// The curves of a group: one, or, in an open loop, response and service time.
+fn curves(group: &StepSeries<'_>) -> Vec<Series> {
+    let steps = group.best();
     let Some(first) = steps.first() else {
         return Vec::new();
     };
     let open = first.settings.planned_rate.is_some();
     let curve = |what: &str, dashed: bool, of: fn(&Histograms) -> &Counts| Series {
-        name: format!("{}, {}{what}", strand.name, load(first)),
-        colour: strand.colour,
+        name: format!("{}, {}{what}", group.name, load(first)),
+        colour: group.colour,
         dashed,
         points: points(&sum(&steps, of)),
     };

@@ -1,16 +1,16 @@
-//! How rate and times went, second by second.
+//! Rate and times, second by second.
 
 use super::most_points;
 use crate::page::{
     chart::{Axis, Chart, Form, Panel, Point, Series},
     scale::Scale,
-    strand::{load, strands},
+    series::{load, step_series},
     unit::Unit,
 };
 use netping_measure::{interval::IntervalSummary, window::INTERVAL};
 use netping_results::run::{Run, Step};
 
-/// What a panel shows of an interval.
+/// A panel's number of an interval.
 struct Finding {
     title: &'static str,
     unit: Unit,
@@ -50,15 +50,15 @@ const fn times(title: &'static str, value: fn(&IntervalSummary) -> Option<Point>
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut lines: Vec<(String, usize, &Step)> = Vec::new();
-    for strand in strands(runs) {
-        for step in strand
+    for group in step_series(runs) {
+        for step in group
             .best()
             .into_iter()
             .filter(|step| within(step).count() > 1)
         {
             lines.push((
-                format!("{}, {}", strand.name, load(step)),
-                strand.colour,
+                format!("{}, {}", group.name, load(step)),
+                group.colour,
                 step,
             ));
         }
