@@ -163,6 +163,18 @@ pub static SD: Metric = Metric {
     ..TIME
 };
 
+/// The interquartile range of the times.
+pub static IQR: Metric = Metric {
+    name: "iqr",
+    title: "iqr us",
+    label: "iqr",
+    about: "Interquartile range of the response time",
+    key: "iqr",
+    source: Source::Time(interquartile_range),
+    samples: 40,
+    ..TIME
+};
+
 /// The 1st percentile.
 pub static P1: Metric = quantile(1.0, "p1", "p1 us");
 /// The lower quartile.
@@ -305,6 +317,7 @@ pub static TIMES: List = &[
     &MEAN,
     &TRIMMED_MEAN,
     &SD,
+    &IQR,
     &P1,
     &P25,
     &P50,
@@ -342,6 +355,7 @@ pub static PAGE: List = &[
     &MAX,
     &TRIMMED_MEAN,
     &SD,
+    &IQR,
     &CLIENT_CPU,
     &SERVER_CPU,
 ];
@@ -542,6 +556,13 @@ impl Unit {
     }
 }
 
+/// Returns the upper quartile less the lower one: the spread of the middle half, which a few slow
+/// requests do not widen.
+fn interquartile_range(times: &Distribution) -> Option<f64> {
+    let (low, high) = (times.quantile(25.0)?, times.quantile(75.0)?);
+    Some(high.saturating_sub(low) as f64)
+}
+
 /// Reads a number; `k` and `M` stand for thousands and millions.
 fn number(text: &str) -> Option<f64> {
     let (digits, unit) = match text.strip_suffix('k') {
@@ -583,6 +604,16 @@ mod tests {
                 metric.name
             );
         }
+    }
+
+    #[test]
+    fn the_interquartile_range_is_that_of_the_middle_half() {
+        let times =
+            |counts: Vec<(u64, u64)>| Distribution::of(&Counts::from(counts).to_histogram());
+        let spread = times(vec![(1000, 30), (1200, 40), (1500, 30)]);
+        assert_eq!(IQR.of_times(&spread), Some(500.0));
+        assert_eq!(IQR.of_times(&times(vec![(1000, 39)])), None);
+        assert_eq!(IQR.samples(), 40);
     }
 
     #[test]
