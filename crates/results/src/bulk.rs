@@ -1,12 +1,12 @@
 //! Bulk streams: the throughput of many bytes in one direction.
 
-use netping_measure::bulk::{BulkRun, Direction};
 use std::collections::BTreeMap;
 
+use netping_measure::bulk::{BulkRun, Direction};
+use netping_measure::{error_kind::ErrorKind, statistics::estimate::Estimate, status::Status};
 use serde::{Deserialize, Serialize};
 
 use crate::{connect::ChannelSecurity, warning::Warning};
-use netping_measure::{error_kind::ErrorKind, statistics::estimate::Estimate, status::Status};
 
 /// Fewer runs than these say little about how much they vary.
 const FEWEST: usize = 3;

@@ -1,13 +1,7 @@
 //! Result files for tests.
 
-use crate::bulk::{BulkSettings, BulkStep, BulkSummary};
-use netping_measure::{
-    bulk::{BulkRun, Direction},
-    statistics::estimate::Estimate,
-};
 use std::collections::BTreeMap;
 
-use crate::run::{Environment, Histograms, Run, SCHEMA_VERSION, Step, StepSettings, Tool};
 use netping_measure::{
     aggregate::{Aggregate, Totals},
     cost::Cost,
@@ -17,6 +11,13 @@ use netping_measure::{
     summary::Summary,
     window::Window,
 };
+use netping_measure::{
+    bulk::{BulkRun, Direction},
+    statistics::estimate::Estimate,
+};
+
+use crate::bulk::{BulkSettings, BulkStep, BulkSummary};
+use crate::run::{Environment, Histograms, Run, SCHEMA_VERSION, Step, StepSettings, Tool};
 
 /// Start of the windows on the run's clock, in nanoseconds: later than the longest time.
 const BEGIN: u64 = 100_000_000_000;

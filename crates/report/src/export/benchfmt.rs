@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Rendered, text};
 use netping_measure::bulk::BulkRun;
 use netping_results::{
     bulk::BulkStep,
     metric::{self, Metric, Unit},
     run::{Run, Step},
 };
+
+use super::{Rendered, text};
 
 /// The unit of the time to the first byte.
 const FIRST_BYTE: &str = "first-byte-ns";

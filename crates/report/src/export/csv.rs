@@ -3,7 +3,6 @@
 
 use std::{collections::BTreeSet, fmt::Display};
 
-use super::{ExportError, Rendered};
 use netping_measure::{
     connect::ConnectPhase, cost::Cost, distribution::Distribution, status::Status, summary::Summary,
 };
@@ -14,6 +13,8 @@ use netping_results::{
     run::{Run, Step, StepSettings},
     warning::Warning,
 };
+
+use super::{ExportError, Rendered};
 
 /// One file. Results of bulk streams have columns of their own, and no file has both kinds.
 pub(super) fn render(runs: &[Run]) -> Rendered {
@@ -317,8 +318,9 @@ fn bulk_row(run: &Run, number: usize, step: &BulkStep) -> Row {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{super::fixture, *};
     use netping_measure::connect::PhaseTimes;
+
+    use super::{super::fixture, *};
 
     /// Each row by its columns' names.
     fn read(content: &[u8]) -> Vec<BTreeMap<String, String>> {

@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
-
-use super::{series::load, unit::counted};
 use netping_measure::status::Status;
 use netping_results::{
     format::{micros, thousands},
@@ -12,6 +10,8 @@ use netping_results::{
     run::{Run, Step},
     validity::Warnings,
 };
+
+use super::{series::load, unit::counted};
 
 /// The page's title.
 pub(super) fn title(runs: &[Run]) -> String {

@@ -18,7 +18,6 @@ pub use unit::Unit;
 use std::{fs, path::Path};
 
 use maud::{DOCTYPE, PreEscaped, html};
-
 use netping_results::{
     file::save::{SaveError, write_atomically},
     run::Run,

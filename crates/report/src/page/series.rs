@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::page::unit::counted;
 use netping_results::{
     format::thousands,
     run::{Run, Step},
 };
+
+use crate::page::unit::counted;
 
 /// The steps of one target, or of one label, in one run. Those of one load have the same settings: they are trials.
 #[derive(Debug)]
@@ -170,8 +171,9 @@ pub(super) fn load(step: &Step) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use netping_results::fixtures;
+
+    use super::*;
 
     /// A step of these callers, connections and planned rate that reached `rate`.
     fn step(callers: usize, connections: usize, planned_rate: Option<f64>, rate: f64) -> Step {

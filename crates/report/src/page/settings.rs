@@ -3,9 +3,6 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use serde::Serialize;
-use serde_json::Value;
-
 use netping_measure::status::Status;
 use netping_results::{
     bulk::BulkStep,
@@ -14,6 +11,8 @@ use netping_results::{
     metric::{self, Metric, Unit},
     run::{Run, Step},
 };
+use serde::Serialize;
+use serde_json::Value;
 
 /// Names and values, as the file has them.
 type Settings = BTreeMap<String, String>;

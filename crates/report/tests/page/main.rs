@@ -4,11 +4,10 @@ mod fixture;
 
 use std::{collections::BTreeSet, fs, path::Path};
 
+use fixture::HOSTILE;
 use netping_report::page::{self, Chart, Exact};
 use netping_results::run::Run;
 use serde_json::Value;
-
-use fixture::HOSTILE;
 
 fn kinds(runs: &[Run]) -> Vec<String> {
     page::charts(runs).iter().map(Chart::file_stem).collect()

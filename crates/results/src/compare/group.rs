@@ -1,7 +1,8 @@
 //! The pairing of two runs' measurements.
 
-use crate::{bulk::BulkStep, run::Step};
 use netping_measure::status::Status;
+
+use crate::{bulk::BulkStep, run::Step};
 
 /// A measurement in a result file.
 pub(super) trait Entry {

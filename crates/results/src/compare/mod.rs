@@ -160,14 +160,15 @@ fn diff_targets(base: &str, new: &str) -> Vec<EnvironmentDiff> {
 
 #[cfg(test)]
 mod tests {
+    use netping_measure::{
+        bulk::{BulkRun, Direction},
+        statistics::difference::Finding,
+    };
+
     use super::*;
     use crate::{
         bulk::BulkSettings,
         fixtures::{run, step},
-    };
-    use netping_measure::{
-        bulk::{BulkRun, Direction},
-        statistics::difference::Finding,
     };
 
     /// Replies around `level` nanoseconds, a little different in each second.

@@ -1,10 +1,11 @@
 //! The overlap of several clients' windows, and the replies in it.
 
-use super::MergeError;
-use crate::run::Step;
 use netping_measure::{
     interval::IntervalSummary, statistics::precision::Precision, window::INTERVAL,
 };
+
+use super::MergeError;
+use crate::run::Step;
 
 /// Windows that have less than this share of the shortest in common are not of one run.
 const LEAST_COMMON: f64 = 0.9;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use netping_results::{bulk::BulkStep, metric, run::Run};
+
 use crate::page::{
     chart::{Chart, Form, Mark, Panel, Point, Series},
     series::of_run,
     unit::Unit,
 };
-use netping_results::{bulk::BulkStep, metric, run::Run};
 
 /// Colours of the client's and the server's share.
 const SIDES: [(&str, usize); 2] = [("client", 0), ("server", 1)];

@@ -1,12 +1,13 @@
 //! The cost of opening a connection, part by part.
 
+use netping_measure::connect::ConnectPhase;
+use netping_results::run::{Run, Step};
+
 use crate::page::{
     chart::{Chart, Form, Mark, Panel, Point, Series},
     series::{load, step_series},
     unit::Unit,
 };
-use netping_measure::connect::ConnectPhase;
-use netping_results::run::{Run, Step};
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let groups = step_series(runs);

@@ -1,5 +1,7 @@
 //! The spread of requests over connections.
 
+use netping_results::run::{Run, Step};
+
 use super::most_points;
 use crate::page::{
     chart::{Axis, Chart, Form, Panel, Point, Series},
@@ -7,7 +9,6 @@ use crate::page::{
     series::{load, step_series},
     unit::Unit,
 };
-use netping_results::run::{Run, Step};
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let groups = step_series(runs);

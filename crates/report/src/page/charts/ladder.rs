@@ -1,12 +1,13 @@
 //! The ladder: what each rung costs.
 
+use netping_results::run::{Run, Step};
+
 use crate::page::{
     chart::{Chart, Form, Mark, Panel, Point, Series},
     headline,
     series::{StepSeries, step_series},
     unit::Unit,
 };
-use netping_results::run::{Run, Step};
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut groups = step_series(runs);

@@ -1,15 +1,16 @@
 //! Charts of a value against the load: callers of a closed loop, the planned rate of an open one.
 
+use netping_measure::distribution::Distribution;
+use netping_results::{
+    metric::{self, Metric},
+    run::{Run, Step},
+};
+
 use crate::page::{
     chart::{Axis, Chart, Exact, Form, Mark, Panel, Point, Series},
     scale::Scale,
     series::{StepSeries, step_series},
     unit::Unit,
-};
-use netping_measure::distribution::Distribution;
-use netping_results::{
-    metric::{self, Metric},
-    run::{Run, Step},
 };
 
 /// A kind of chart against the load.

@@ -11,8 +11,9 @@ mod quantiles;
 mod throughput;
 mod time;
 
-use super::chart::Chart;
 use netping_results::run::Run;
+
+use super::chart::Chart;
 
 /// A function that makes charts of runs; none where they lack the data.
 type Maker = fn(&[Run]) -> Vec<Chart>;

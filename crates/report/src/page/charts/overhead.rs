@@ -1,11 +1,12 @@
 //! The overhead of proxies over the direct path.
 
+use netping_results::{overhead::Overhead, run::Run};
+
 use crate::page::{
     chart::{Chart, Form, Panel, Point, Series},
     series::of_run,
     unit::Unit,
 };
-use netping_results::{overhead::Overhead, run::Run};
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let all: Vec<(usize, &Overhead)> = runs
@@ -85,8 +86,9 @@ fn name(overhead: &Overhead) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use netping_results::fixtures;
+
+    use super::*;
 
     #[test]
     fn a_path_on_which_requests_failed_is_marked() {

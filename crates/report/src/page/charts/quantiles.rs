@@ -1,13 +1,14 @@
 //! The whole distribution of the times.
 
+use netping_measure::counts::Counts;
+use netping_results::run::{Histograms, Run, Step};
+
 use crate::page::{
     chart::{Axis, Chart, Form, Panel, Point, Series},
     scale::Scale,
     series::{StepSeries, load, step_series},
     unit::Unit,
 };
-use netping_measure::counts::Counts;
-use netping_results::run::{Histograms, Run, Step};
 
 /// Where points lie within each nine, as 1 / (1 - q): as far apart on the scale as round quantiles permit.
 const WITHIN_A_NINE: [f64; 10] = [1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.25, 8.0];

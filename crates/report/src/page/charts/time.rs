@@ -1,5 +1,8 @@
 //! Rate and times, second by second.
 
+use netping_measure::{interval::IntervalSummary, window::INTERVAL};
+use netping_results::run::{Run, Step};
+
 use super::most_points;
 use crate::page::{
     chart::{Axis, Chart, Form, Panel, Point, Series},
@@ -7,8 +10,6 @@ use crate::page::{
     series::{load, step_series},
     unit::Unit,
 };
-use netping_measure::{interval::IntervalSummary, window::INTERVAL};
-use netping_results::run::{Run, Step};
 
 /// A panel's number of an interval.
 struct Finding {
@@ -169,8 +170,9 @@ fn thinned(points: Vec<Point>, most: usize, less_is_worse: bool) -> Vec<Point> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use netping_results::fixtures;
+
+    use super::*;
 
     #[test]
     fn a_server_that_stands_still_has_a_rate_of_0_in_files_that_leave_it_out_too() {
