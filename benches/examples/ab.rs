@@ -8,8 +8,12 @@ use std::time::Duration;
 use netping_benches::{plan, run, start};
 use netping_client::plan::{Extent, Warmup};
 use netping_measure::{
-    histogram::counts,
-    statistics::difference::{Difference, Finding},
+    counts::Counts,
+    statistics::{
+        difference::{Difference, Finding},
+        side::Side,
+    },
+    summary::Summary,
 };
 use netping_protocol::target::Target;
 
@@ -57,14 +61,17 @@ fn differs(first: &Target, second: &Target, number: usize) -> bool {
             [1, 0]
         } {
             let totals = measure([first, second][side]);
-            rates[side].push(netping_measure::summary::Summary::of(&totals).rate);
-            times[side].push(counts(&totals.response));
+            rates[side].push(Summary::of(&totals).rate);
+            times[side].push(Counts::from(&totals.response));
         }
     }
-    let by_rate = Difference::between(&rates[0], &rates[1], MEASURES);
-    let by_quantile = |percent| Difference::of_quantiles(&times[0], &times[1], percent, MEASURES);
+    let by_rate = Difference::of_means(&rates[0], &rates[1], MEASURES);
+    let by_quantile = |percent| {
+        let side = |at: usize| Side::of_quantile(&times[at].iter().collect::<Vec<_>>(), percent);
+        Difference::between(side(0)?, side(1)?, MEASURES)
+    };
     [by_rate, by_quantile(50.0), by_quantile(99.0)]
         .iter()
         .flatten()
-        .any(|difference| difference.shown(true) != Finding::NoDifference)
+        .any(|difference| difference.finding(true) != Finding::NoDifference)
 }

@@ -445,7 +445,7 @@ fn a_proxy_without_its_backend_fails_the_run() {
     assert!(run["overheads"].is_null(), "{}", run["overheads"]);
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(
-        table.contains("requests failed") && table.contains("doubtful"),
+        table.contains("requests failed") && table.contains("do not describe the proxy"),
         "{table}"
     );
     assert!(

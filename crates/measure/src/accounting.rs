@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error_kind::ErrorKind;
 
-/// How every request that counts went.
+/// The outcome of every request that counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Accounting {
     /// Verified replies.
     pub ok: u64,
@@ -20,17 +21,17 @@ pub struct Accounting {
 }
 
 impl Accounting {
-    /// All failures.
+    /// Returns the number of failures.
     pub fn failed(&self) -> u64 {
         self.errors.values().sum()
     }
 
-    /// Every request that counts: the sum of all there is.
+    /// Returns the number of requests that count: the sum of all outcomes.
     pub fn scheduled(&self) -> u64 {
         self.ok + self.failed() + self.in_flight + self.not_sent
     }
 
-    /// The share of requests that got no verified reply, from 0 to 1; 0 without requests.
+    /// Returns the share of requests without a verified reply, from 0 to 1; 0 without requests.
     pub fn error_rate(&self) -> f64 {
         let scheduled = self.scheduled();
         if scheduled == 0 {
@@ -41,6 +42,8 @@ impl Accounting {
     }
 }
 
+/// Returns the verified replies that arrived within the window: those that count, less those that
+/// came after it, plus those of requests due before it.
 pub fn arrived(ok: u64, late: u64, early: u64) -> u64 {
     ok.saturating_sub(late) + early
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     accounting::{Accounting, arrived},
+    counts::Counts,
     histogram::{Histogram, histogram, record},
     interval::IntervalSummary,
     recorder::{Interval, Outside},
@@ -11,9 +12,6 @@ use crate::{
     statistics::precision::Precision,
     window::{INTERVAL, SLOT, Window},
 };
-
-/// A histogram that holds only what was recorded: `(value, count)`, ascending. An interval's is a few kilobytes.
-type Sparse = Vec<(u64, u64)>;
 
 /// The sums while a step runs.
 #[derive(Debug)]
@@ -25,17 +23,17 @@ pub struct Aggregate {
     slots: Vec<u64>,
 }
 
-/// What one interval leaves behind.
+/// The sums of one interval.
 #[derive(Debug, Default)]
 struct Second {
-    service: Sparse,
-    response: Sparse,
+    service: Counts,
+    response: Counts,
     early: u64,
     errors: u64,
 }
 
 impl Aggregate {
-    /// Nothing recorded yet.
+    /// Returns empty sums.
     pub fn new(kind: LoopKind) -> Self {
         Self {
             kind,
@@ -46,15 +44,15 @@ impl Aggregate {
         }
     }
 
-    /// Adds one worker's interval, and gives it back empty.
+    /// Adds one worker's interval and returns it empty.
     pub fn add(&mut self, mut interval: Interval) -> Interval {
         add(&mut self.total.service, &interval.service);
         add(&mut self.total.response, &interval.response);
         add(&mut self.total.lag, &interval.lag);
         add(&mut self.total.failed, &interval.failed);
         let second = self.intervals.entry(interval.index).or_default();
-        merge(&mut second.service, &interval.service);
-        merge(&mut second.response, &interval.response);
+        second.service.add_histogram(&interval.service);
+        second.response.add_histogram(&interval.response);
         self.total.late += interval.late;
         self.total.early += interval.early;
         second.early += interval.early;
@@ -66,7 +64,7 @@ impl Aggregate {
         interval
     }
 
-    /// Adds what one worker recorded outside the window, and its successes in each 100 ms.
+    /// Adds one worker's requests outside the window, and its successes in each 100 ms.
     pub fn add_rest(&mut self, outside: Outside, slots: &[u32]) {
         self.outside.ok += outside.ok;
         self.outside.errors += outside.errors;
@@ -78,8 +76,8 @@ impl Aggregate {
         }
     }
 
-    /// Adds requests that got no reply before the drain was over, each by its age in nanoseconds: they enter the
-    /// response time as at least that.
+    /// Adds requests without a reply at the end of the drain, by their age in nanoseconds: they
+    /// enter the response time as at least that.
     fn add_in_flight(&mut self, ages: &[u64]) {
         if self.kind == LoopKind::Open {
             for &age in ages {
@@ -88,8 +86,8 @@ impl Aggregate {
         }
     }
 
-    /// The sums over `window`, which has ended. `in_flight` has the age of every request without a reply, `not_sent` counts those that were due but
-    /// never handed to the transport.
+    /// Returns the sums over `window`, which has ended. `in_flight` holds the age of every request
+    /// without a reply; `not_sent` counts those that were due but never handed to the transport.
     pub fn finish(mut self, window: Window, in_flight: &[u64], not_sent: u64) -> Totals {
         self.add_in_flight(in_flight);
         let (response, lag) = match self.kind {
@@ -114,38 +112,7 @@ impl Aggregate {
         // The same goes for slots: a server that dies leaves them empty to the end.
         let slots = self.slots.len().max((window.end / SLOT) as usize);
         self.slots.resize(slots, 0);
-        let whole: Vec<&Second> = self
-            .intervals
-            .range(..length / INTERVAL)
-            .map(|(_, second)| second)
-            .collect();
-        let rates: Vec<f64> = whole
-            .iter()
-            .map(|second| second.arrived() as f64 * 1e9 / INTERVAL as f64)
-            .collect();
-        let mut times: Vec<Sparse> = whole
-            .iter()
-            .map(|second| second.times(self.kind).to_vec())
-            .collect();
-        if self.kind == LoopKind::Open
-            && let Some(last) = times.last_mut()
-        {
-            // Requests of the window whose replies came after it, or never, are in the quantiles: so they are in what the
-            // quantiles' intervals are drawn from.
-            let mut rest = histogram();
-            let after = self
-                .intervals
-                .range(length / INTERVAL..)
-                .flat_map(|(_, second)| second.response.iter());
-            for &(value, count) in after {
-                rest.saturating_record_n(value, count);
-            }
-            for &age in in_flight {
-                record(&mut rest, age);
-            }
-            merge(last, &rest);
-        }
-        let precision = Precision::of(&rates, &times);
+        let precision = precision(&self.intervals, self.kind, length / INTERVAL, in_flight);
         let intervals = self
             .intervals
             .iter()
@@ -171,9 +138,9 @@ impl Aggregate {
 /// Everything that a step recorded.
 #[derive(Debug, Clone)]
 pub struct Totals {
-    /// Where requests counted.
+    /// The span in which requests counted.
     pub window: Window,
-    /// How each of them went.
+    /// The outcome of each of them.
     pub accounting: Accounting,
     /// Successes that came after the window's end.
     pub late: u64,
@@ -189,36 +156,36 @@ pub struct Totals {
     pub failed: Histogram,
     /// Second by second: all of the window, and what came after it.
     pub intervals: Vec<IntervalSummary>,
-    /// How much the numbers vary.
+    /// The precision of the numbers.
     pub precision: Precision,
-    /// What ended outside the window.
+    /// Requests that ended outside the window.
     pub outside: Outside,
     /// Successes in each 100 ms since the run's clock began.
     pub slots: Vec<u64>,
 }
 
 impl Totals {
-    /// Successes in each 100 ms that lies wholly in the window.
+    /// Returns the successes in each 100 ms that lies wholly in the window.
     pub fn window_slots(&self) -> &[u64] {
         let first = self.window.start.div_ceil(SLOT) as usize;
         let last = ((self.window.end / SLOT) as usize).min(self.slots.len());
         self.slots.get(first..last).unwrap_or_default()
     }
 
-    /// Successes that came within the window.
+    /// Returns the successes that came within the window.
     pub fn arrived(&self) -> u64 {
         arrived(self.accounting.ok, self.late, self.early)
     }
 }
 
 impl Second {
-    /// Successes that ended in it.
+    /// Returns the successes that ended in it.
     fn arrived(&self) -> u64 {
-        self.early + self.service.iter().map(|(_, count)| count).sum::<u64>()
+        self.early + self.service.len()
     }
 
-    /// Response times.
-    fn times(&self, kind: LoopKind) -> &[(u64, u64)] {
+    /// Returns its response times.
+    fn times(&self, kind: LoopKind) -> &Counts {
         if kind == LoopKind::Open {
             &self.response
         } else {
@@ -238,28 +205,48 @@ impl Second {
             length_ns: length,
             ok,
             errors: self.errors,
-            service_p50: quantile(&self.service, 0.5),
-            service_p99: quantile(&self.service, 0.99),
-            service_max: self.service.last().map(|(value, _)| *value),
-            response_p50: quantile(response, 0.5),
-            response_p99: quantile(response, 0.99),
-            response_max: response.last().map(|(value, _)| *value),
+            service_p50: self.service.quantile(0.5),
+            service_p99: self.service.quantile(0.99),
+            service_max: self.service.max(),
+            response_p50: response.quantile(0.5),
+            response_p99: response.quantile(0.99),
+            response_max: response.max(),
         }
     }
 }
 
-/// The nearest-rank quantile.
-fn quantile(sparse: &[(u64, u64)], q: f64) -> Option<u64> {
-    let total: u64 = sparse.iter().map(|(_, count)| count).sum();
-    let rank = (q * total as f64).ceil() as u64;
-    let mut seen = 0;
-    sparse
-        .iter()
-        .find(|(_, count)| {
-            seen += count;
-            seen >= rank
-        })
-        .map(|(value, _)| *value)
+/// Estimates the run's precision from its first `whole` seconds.
+fn precision(
+    intervals: &BTreeMap<u64, Second>,
+    kind: LoopKind,
+    whole: u64,
+    in_flight: &[u64],
+) -> Precision {
+    let rates: Vec<f64> = intervals
+        .range(..whole)
+        .map(|(_, second)| second.arrived() as f64 * 1e9 / INTERVAL as f64)
+        .collect();
+    let mut times: Vec<&Counts> = intervals
+        .range(..whole)
+        .map(|(_, second)| second.times(kind))
+        .collect();
+    // Requests of the window whose replies came after it, or never, are in the quantiles: so the
+    // bootstrap must draw them too.
+    let mut last = times.pop().cloned();
+    if let Some(last) = &mut last
+        && kind == LoopKind::Open
+    {
+        for (_, second) in intervals.range(whole..) {
+            last.add(&second.response);
+        }
+        let mut ages = histogram();
+        for &age in in_flight {
+            record(&mut ages, age);
+        }
+        last.add_histogram(&ages);
+    }
+    times.extend(&last);
+    Precision::of(&rates, &times)
 }
 
 fn add(sum: &mut Histogram, part: &Histogram) {
@@ -267,26 +254,6 @@ fn add(sum: &mut Histogram, part: &Histogram) {
         // Both have the same bounds, so that nothing can lie outside.
         let _ = sum.add(part);
     }
-}
-
-fn merge(sum: &mut Sparse, part: &Histogram) {
-    if part.is_empty() {
-        return;
-    }
-    let mut merged = Vec::with_capacity(sum.len() + 64);
-    let mut old = sum.iter().copied().peekable();
-    for value in part.iter_recorded() {
-        let (at, count) = (value.value_iterated_to(), value.count_at_value());
-        while let Some(entry) = old.next_if(|(value, _)| *value < at) {
-            merged.push(entry);
-        }
-        let before = old
-            .next_if(|(value, _)| *value == at)
-            .map_or(0, |(_, count)| count);
-        merged.push((at, before + count));
-    }
-    merged.extend(old);
-    *sum = merged;
 }
 
 #[cfg(test)]
@@ -298,6 +265,7 @@ mod tests {
         error_kind::ErrorKind,
         recorder::{Recorder, Sink},
         sample::Sample,
+        summary::Summary,
     };
 
     /// Keeps what a recorder hands on.
@@ -321,7 +289,7 @@ mod tests {
         workers: &[Vec<Request>],
         in_flight: &[u64],
     ) -> Totals {
-        let mut collector = Aggregate::new(kind);
+        let mut aggregate = Aggregate::new(kind);
         for requests in workers {
             let mut kept = Vec::new();
             let mut recorder = Recorder::new(kind, 0, Kept(&mut kept));
@@ -329,12 +297,12 @@ mod tests {
                 recorder.record(window, *sample, *outcome);
             }
             let (outside, slots) = recorder.finish();
-            collector.add_rest(outside, &slots);
+            aggregate.add_rest(outside, &slots);
             for interval in kept {
-                collector.add(interval);
+                aggregate.add(interval);
             }
         }
-        collector.finish(window, in_flight, 0)
+        aggregate.finish(window, in_flight, 0)
     }
 
     fn ok(start: u64, end: u64) -> Request {
@@ -356,11 +324,11 @@ mod tests {
     #[test]
     fn a_closed_loop_counts_what_ends_in_the_window() {
         let requests = vec![ok(990, 999), ok(990, 1000), ok(1500, 1999), ok(1500, 2000)];
-        let collected = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
-        assert_eq!(collected.accounting.ok, 2);
-        assert_eq!(collected.outside, Outside { ok: 2, errors: 0 });
-        assert_eq!((collected.lag.len(), collected.lag.max()), (2, 0));
-        assert_eq!(collected.response, collected.service);
+        let totals = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
+        assert_eq!(totals.accounting.ok, 2);
+        assert_eq!(totals.outside, Outside { ok: 2, errors: 0 });
+        assert_eq!((totals.lag.len(), totals.lag.max()), (2, 0));
+        assert_eq!(totals.response, totals.service);
     }
 
     #[test]
@@ -381,19 +349,19 @@ mod tests {
             failed(1999, 9000),
             failed(2000, 9000),
         ];
-        let collected = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
+        let totals = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
         assert_eq!(
-            collected.accounting.errors,
+            totals.accounting.errors,
             BTreeMap::from([(ErrorKind::Timeout, 2)])
         );
-        assert_eq!(collected.outside, Outside { ok: 0, errors: 2 });
+        assert_eq!(totals.outside, Outside { ok: 0, errors: 2 });
     }
 
     #[test]
     fn a_counted_loop_counts_what_starts_in_the_window() {
         let requests = vec![ok(999, 1001), ok(1000, 1001), ok(1999, 5000)];
-        let collected = collect(LoopKind::Counted, WINDOW, &[requests], &[]);
-        assert_eq!((collected.accounting.ok, collected.outside.ok), (2, 1));
+        let totals = collect(LoopKind::Counted, WINDOW, &[requests], &[]);
+        assert_eq!((totals.accounting.ok, totals.outside.ok), (2, 1));
     }
 
     #[test]
@@ -414,21 +382,21 @@ mod tests {
             due(1999, 5000, 6000),
             due(2000, 2000, 2100),
         ];
-        let collected = collect(LoopKind::Open, WINDOW, &[requests], &[50_000]);
-        assert_eq!(collected.accounting.ok, 2);
-        assert_eq!(collected.outside, Outside { ok: 2, errors: 0 });
-        assert_eq!(collected.accounting.in_flight, 1);
-        assert_eq!(collected.accounting.scheduled(), 3);
-        assert_eq!((collected.lag.max(), collected.service.max()), (3001, 1000));
+        let totals = collect(LoopKind::Open, WINDOW, &[requests], &[50_000]);
+        assert_eq!(totals.accounting.ok, 2);
+        assert_eq!(totals.outside, Outside { ok: 2, errors: 0 });
+        assert_eq!(totals.accounting.in_flight, 1);
+        assert_eq!(totals.accounting.scheduled(), 3);
+        assert_eq!((totals.lag.max(), totals.service.max()), (3001, 1000));
         // One of them came after the window: it counts, but the server did not keep up with the rate.
-        assert_eq!(collected.late, 1);
+        assert_eq!(totals.late, 1);
         // One that was due before came within: the server's work of the window, though not the window's request.
-        assert_eq!(collected.early, 1);
-        assert!((crate::summary::Summary::of(&collected).rate - 2e6).abs() < 1.0);
-        assert_eq!(collected.intervals[0].ok, 3);
+        assert_eq!(totals.early, 1);
+        assert!((Summary::of(&totals).rate - 2e6).abs() < 1.0);
+        assert_eq!(totals.intervals[0].ok, 3);
         // What is still out is at least as old as that.
-        assert_eq!(collected.response.len(), 3);
-        assert!(collected.response.max() >= 50_000);
+        assert_eq!(totals.response.len(), 3);
+        assert!(totals.response.max() >= 50_000);
     }
 
     #[test]
@@ -440,8 +408,8 @@ mod tests {
         };
         // The server stands still for the second and the third second, and to the end.
         let requests = vec![ok(SECOND, SECOND + 1000), ok(SECOND + 2000, 4 * SECOND + 7)];
-        let collected = collect(LoopKind::Closed, window, &[requests], &[]);
-        let seconds: Vec<_> = collected
+        let totals = collect(LoopKind::Closed, window, &[requests], &[]);
+        let seconds: Vec<_> = totals
             .intervals
             .iter()
             .map(|second| (second.start_ns, second.length_ns, second.ok))
@@ -457,11 +425,11 @@ mod tests {
                 (4 * SECOND, SECOND / 2, 0)
             ]
         );
-        assert_eq!(collected.window_slots().len(), 45);
+        assert_eq!(totals.window_slots().len(), 45);
         assert_eq!(
             (
-                collected.intervals[1].service_p50,
-                collected.intervals[1].response_max
+                totals.intervals[1].service_p50,
+                totals.intervals[1].response_max
             ),
             (None, None)
         );
@@ -480,10 +448,10 @@ mod tests {
         let requests = (0..1000)
             .map(|number| ok(due(number), due(number) + slow(number)))
             .collect();
-        let collected = collect(LoopKind::Open, window, &[requests], &[SECOND]);
-        let [_, high] = collected.precision.p99.unwrap();
+        let totals = collect(LoopKind::Open, window, &[requests], &[SECOND]);
+        let [_, high] = totals.precision.p99.unwrap();
         assert!(high >= SECOND / 2, "{high}");
-        assert!(collected.late > 0);
+        assert!(totals.late > 0);
     }
 
     proptest! {
@@ -502,11 +470,11 @@ mod tests {
                     record(&mut whole, length);
                 }
             }
-            let collected = collect(LoopKind::Closed, window, &workers, &[]);
-            prop_assert_eq!(collected.accounting.ok, exact);
-            prop_assert_eq!(&collected.service, &whole);
-            prop_assert_eq!(collected.intervals.iter().map(|second| second.ok).sum::<u64>(), exact);
-            prop_assert_eq!(collected.slots.iter().sum::<u64>(), requests.len() as u64);
+            let totals = collect(LoopKind::Closed, window, &workers, &[]);
+            prop_assert_eq!(totals.accounting.ok, exact);
+            prop_assert_eq!(&totals.service, &whole);
+            prop_assert_eq!(totals.intervals.iter().map(|second| second.ok).sum::<u64>(), exact);
+            prop_assert_eq!(totals.slots.iter().sum::<u64>(), requests.len() as u64);
         }
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Which way the bytes of a bulk stream go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// From the server to the client.
@@ -24,6 +25,7 @@ impl Direction {
 
 /// One run of a bulk stream, on connections that were open before.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BulkRun {
     /// From the first request to the last byte, or to the server's word that it has it, in seconds.
     pub seconds: f64,

@@ -8,19 +8,20 @@ use crate::histogram::{Histogram, histogram, record};
 
 /// A part of opening a connection and making the first call on it, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectPhase {
-    /// Asking for the name's addresses.
+    /// The look-up of the name's addresses.
     Resolve,
     /// The TCP connection.
     Tcp,
     /// The handshake of TLS, QUIC or Noise.
     Handshake,
-    /// What HTTP/2 sends before the first request.
+    /// The HTTP/2 preface and settings.
     Http2,
     /// The first request, until its whole reply is verified.
     FirstCall,
-    /// From the request's start to its verified reply: all of these, and addresses tried in vain.
+    /// All of these, and addresses tried in vain: from the request's start to its verified reply.
     Total,
 }
 
@@ -35,7 +36,7 @@ impl ConnectPhase {
         Self::Total,
     ];
 
-    /// As people read it.
+    /// Returns its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",
@@ -66,7 +67,7 @@ impl PhaseTimes {
         }
     }
 
-    /// Whether nothing was recorded.
+    /// Returns true if nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -18,6 +18,7 @@ const TRIM: f64 = 0.001;
 
 /// The numbers that describe a histogram. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// Samples.
     pub count: u64,
@@ -36,7 +37,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Describes `histogram`.
+    /// Describes a histogram.
     pub fn of(histogram: &Histogram) -> Self {
         let some = |value: u64| (!histogram.is_empty()).then_some(value);
         let some_f = |value: f64| (!histogram.is_empty()).then_some(value);
@@ -60,30 +61,30 @@ impl Distribution {
         }
     }
 
-    /// A quantile, given in per cent; `None` where it is not among [`QUANTILES`] or there are too few samples.
+    /// Returns a quantile, given in per cent; `None` where it is not among [`QUANTILES`] or there are too few samples.
     pub fn quantile(&self, percent: f64) -> Option<u64> {
         self.quantiles.get(&name(percent)).copied().flatten()
     }
 }
 
-/// A quantile's name: `p99.9`.
+/// Returns a quantile's name: `p99.9`.
 fn name(percent: f64) -> String {
     format!("p{percent}")
 }
 
-/// Whether `count` samples are enough for a quantile given in per cent.
+/// Returns true if `count` samples are enough for a quantile, given in per cent.
 pub fn is_backed(count: u64, percent: f64) -> bool {
     let tail = percent.min(100.0 - percent) / 100.0;
     // A hair of tolerance: 100 - 99.9 is not exactly 0.1.
     count as f64 * tail >= BEYOND * (1.0 - 1e-9)
 }
 
-/// How many samples it takes for a quantile, in per cent, to be shown.
+/// Returns the number of samples that a quantile, in per cent, takes.
 pub fn samples_for(percent: f64) -> u64 {
     (BEYOND / (percent.min(100.0 - percent) / 100.0) * (1.0 - 1e-9)).ceil() as u64
 }
 
-/// The mean of the samples between the quantiles [`TRIM`] and 1 - [`TRIM`]; a value at the border counts in part.
+/// Returns the mean of the samples between the quantiles [`TRIM`] and 1 - [`TRIM`]; a value at the border counts in part.
 fn trimmed_mean(histogram: &Histogram) -> f64 {
     let total = histogram.len() as f64;
     let (low, high) = (total * TRIM, total * (1.0 - TRIM));

@@ -5,7 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Why a request failed. Its text form is the name in tables and result files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(into = "String", try_from = "String")]
 pub enum ErrorKind {
     /// Nobody listens there.
     Refused,
@@ -79,19 +81,7 @@ impl TryFrom<String> for ErrorKind {
         named
             .or_else(|| number("grpc_").map(Self::Grpc))
             .or_else(|| number("http_").map(Self::Http))
-            .ok_or_else(|| format!("'{text}' is no kind of error"))
-    }
-}
-
-impl Serialize for ErrorKind {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for ErrorKind {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::try_from(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+            .ok_or_else(|| format!("'{text}' is not a kind of error"))
     }
 }
 

@@ -1,12 +1,13 @@
-//! How evenly a step's requests were spread over its connections.
+//! The spread of a step's requests over its connections.
 
 use serde::{Deserialize, Serialize};
 
-/// Connections that are listed one by one; of more there is only the summary.
+/// Maximum number of connections that are listed one by one.
 const MOST_LISTED: usize = 1024;
 
 /// The requests of one connection that count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PerConnection {
     /// Verified replies.
     pub requests: u64,
@@ -14,8 +15,9 @@ pub struct PerConnection {
     pub mean: f64,
 }
 
-/// How evenly requests were spread over connections.
+/// The spread of requests over connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fairness {
     /// Verified replies of the connection with the fewest.
     pub min: u64,
@@ -31,7 +33,7 @@ pub struct Fairness {
 }
 
 impl Fairness {
-    /// `None` with fewer than two connections.
+    /// Summarizes the connections; `None` with fewer than two.
     pub fn of(mut connections: Vec<PerConnection>) -> Option<Self> {
         if connections.len() < 2 {
             return None;

@@ -22,11 +22,3 @@ pub fn histogram() -> Histogram {
 pub fn record(histogram: &mut Histogram, nanoseconds: u64) {
     histogram.saturating_record(nanoseconds);
 }
-
-/// What a histogram holds, as `(nanoseconds, count)`, ascending.
-pub fn counts(histogram: &Histogram) -> Vec<(u64, u64)> {
-    histogram
-        .iter_recorded()
-        .map(|step| (step.value_iterated_to(), step.count_at_value()))
-        .collect()
-}

@@ -6,10 +6,11 @@ use crate::window::INTERVAL;
 
 /// One second of a step. Times are in nanoseconds; requests lie where they ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntervalSummary {
-    /// Since the window's start.
+    /// Start, in nanoseconds since the window's start.
     pub start_ns: u64,
-    /// How much of it lies in the window; 0 for what an open loop's drain brought in.
+    /// Length within the window, in nanoseconds; 0 for seconds of an open loop's drain.
     pub length_ns: u64,
     /// Verified replies that came in it.
     pub ok: u64,
@@ -30,7 +31,7 @@ pub struct IntervalSummary {
 }
 
 impl IntervalSummary {
-    /// A whole second in which nothing ended.
+    /// Returns a whole second in which nothing ended.
     pub fn idle(start_ns: u64) -> Self {
         Self {
             start_ns,

@@ -1,4 +1,4 @@
-//! Samples to numbers: what a worker records, the sums over all workers, and their statistics.
+//! Samples to numbers: a worker's records, the sums over all workers, and their statistics.
 //!
 //! A worker's [`recorder`] takes samples; [`aggregate`] adds up what all workers recorded; a
 //! [`summary`] describes the sums. No files, no text, no sockets.
@@ -10,6 +10,7 @@ pub mod aggregate;
 pub mod bulk;
 pub mod connect;
 pub mod cost;
+pub mod counts;
 pub mod distribution;
 pub mod error_kind;
 pub mod fairness;

@@ -9,7 +9,7 @@ use crate::{
     window::{INTERVAL, SLOT, Window},
 };
 
-/// What a worker recorded in one interval.
+/// The samples of one worker in one interval.
 #[derive(Debug)]
 pub struct Interval {
     /// Its number, counted from the window's start.
@@ -32,6 +32,7 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// Returns an empty interval.
     pub fn new(index: u64) -> Self {
         Self {
             index,

@@ -1,6 +1,6 @@
 //! The times of one request, and the kinds of loop that send requests.
 
-/// How requests come about, and so which of a request's times decides whether it counts.
+/// The kind of loop that sends requests, which decides the requests that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopKind {
     /// A caller sends when its last reply is there: a request counts where its end lies.

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Whether all of a run or step was done.
+/// The completeness of a run or step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// All of it.

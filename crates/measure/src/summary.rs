@@ -12,13 +12,14 @@ use crate::{
 
 /// The numbers that describe a step. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Requests that count: `ok` + the errors + `in_flight` + `not_sent`.
     pub scheduled: u64,
-    /// How they went.
+    /// Their outcomes.
     #[serde(flatten)]
     pub accounting: Accounting,
-    /// Requests that ended outside the window, and so enter nothing else.
+    /// Successes outside the window, which enter nothing else.
     pub outside_ok: u64,
     /// Failures outside the window.
     pub outside_errors: u64,
@@ -32,7 +33,7 @@ pub struct Summary {
     pub early: u64,
     /// Verified replies that came within the window, per second of it.
     pub rate: f64,
-    /// How much rate and response time vary within the run.
+    /// The precision of rate and response time within the run.
     pub precision: Precision,
     /// `end - start` of successes.
     pub service_time: Distribution,
@@ -45,43 +46,44 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Verified replies that came within the window: what both sides' CPU time went into.
+    /// Returns the verified replies that came within the window, which both sides' CPU time served.
     pub fn arrived(&self) -> u64 {
         arrived(self.accounting.ok, self.late, self.early)
     }
 
-    /// The mean number of requests in the system by Little's law: rate times mean service time (X * R).
+    /// Returns the mean number of requests in the system by Little's law: rate times mean service time (X * R).
     pub fn in_system(&self) -> Option<f64> {
         self.service_time.mean.map(|mean| self.rate * mean / 1e9)
     }
 
-    /// Requests that count and have no verified reply: they failed, were in flight in the end, or were never sent.
+    /// Returns the requests without a verified reply: failed, still in flight, or never sent.
     pub fn unserved(&self) -> u64 {
         self.scheduled.saturating_sub(self.accounting.ok)
     }
 
-    pub fn of(collected: &Totals) -> Self {
-        let Outside { ok, errors } = collected.outside;
-        let seconds = collected.window.seconds();
-        let accounting = collected.accounting.clone();
+    /// Describes a step's totals.
+    pub fn of(totals: &Totals) -> Self {
+        let Outside { ok, errors } = totals.outside;
+        let seconds = totals.window.seconds();
+        let accounting = totals.accounting.clone();
         Self {
             scheduled: accounting.scheduled(),
             outside_ok: ok,
             outside_errors: errors,
             seconds,
-            late: collected.late,
-            early: collected.early,
+            late: totals.late,
+            early: totals.early,
             rate: if seconds > 0.0 {
-                collected.arrived() as f64 / seconds
+                totals.arrived() as f64 / seconds
             } else {
                 0.0
             },
             accounting,
-            precision: collected.precision.clone(),
-            service_time: Distribution::of(&collected.service),
-            response_time: Distribution::of(&collected.response),
-            lag: Distribution::of(&collected.lag),
-            failed_time: Distribution::of(&collected.failed),
+            precision: totals.precision.clone(),
+            service_time: Distribution::of(&totals.service),
+            response_time: Distribution::of(&totals.response),
+            lag: Distribution::of(&totals.lag),
+            failed_time: Distribution::of(&totals.failed),
         }
     }
 }

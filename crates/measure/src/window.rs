@@ -9,19 +9,19 @@ pub const SLOT: u64 = 100_000_000;
 /// The span in which requests count, on the run's clock in nanoseconds: `start` is in it, `end` is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Where it begins.
+    /// Its start.
     pub start: u64,
-    /// Where it ends.
+    /// Its end.
     pub end: u64,
 }
 
 impl Window {
-    /// Whether `time` lies in it.
+    /// Returns true if `time` lies in it.
     pub fn contains(self, time: u64) -> bool {
         (self.start..self.end).contains(&time)
     }
 
-    /// How long it is, in seconds.
+    /// Returns its length, in seconds.
     pub fn seconds(self) -> f64 {
         self.end.saturating_sub(self.start) as f64 / 1e9
     }

@@ -1,6 +1,7 @@
-//! What people see of a run: tables, pages and exports.
+//! The views of a run: tables, pages and exports.
 
 pub mod export;
 pub mod page;
 pub mod sparkline;
+pub mod steps;
 pub mod table;

@@ -1,25 +1,27 @@
 //! The tail of a distribution in eight characters.
 
-use netping_measure::{distribution::is_backed, histogram::Histogram};
+use netping_measure::{counts::Counts, distribution::is_backed};
 
-/// How many characters it has.
+/// Length in characters.
 const LENGTH: usize = 8;
 
 /// The levels, from the median up; each stands for twice the time of the one before, the last also for more.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The tail from the median to the 99.9th percentile, at eight quantiles whose distances to 1 fall in equal
-/// proportions. Each level is a doubling of the median: `▁▁▁▂▂▃▅█`, or `00011247` where `unicode` is not to be had; a
-/// space where there are too few samples to tell.
-pub fn sparkline(histogram: &Histogram, unicode: bool) -> String {
-    let median = histogram.value_at_quantile(0.5).max(1) as f64;
+/// Draws the tail from the median to the 99.9th percentile, at eight quantiles whose distances to 1
+/// fall in equal proportions. Each level is a doubling of the median: `▁▁▁▂▂▃▅█`, or `00011247`
+/// without `unicode`; a space where there are too few samples.
+pub fn sparkline(times: &Counts, unicode: bool) -> String {
+    let count = times.len();
+    let at = |q: f64| times.quantile(q).unwrap_or(0).max(1) as f64;
+    let median = at(0.5);
     let character = |place: usize| {
         let tail = 0.5 * (0.001_f64 / 0.5).powf(place as f64 / (LENGTH - 1) as f64);
         let quantile = 1.0 - tail;
-        if !is_backed(histogram.len(), quantile * 100.0) {
+        if !is_backed(count, quantile * 100.0) {
             return ' ';
         }
-        let doublings = (histogram.value_at_quantile(quantile) as f64 / median).log2();
+        let doublings = (at(quantile) / median).log2();
         // A time that differs from a whole power by a bucket's width is that power.
         let level = ((doublings + 0.01).max(0.0) as usize).min(BLOCKS.len() - 1);
         if unicode {
@@ -34,17 +36,10 @@ pub fn sparkline(histogram: &Histogram, unicode: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use netping_measure::histogram::{histogram, record};
 
-    /// As many samples of each time as said.
-    fn of(samples: &[(u64, u64)]) -> Histogram {
-        let mut times = histogram();
-        for &(time, count) in samples {
-            for _ in 0..count {
-                record(&mut times, time);
-            }
-        }
-        times
+    /// Returns so many samples of each time.
+    fn of(samples: &[(u64, u64)]) -> Counts {
+        samples.to_vec().into()
     }
 
     #[test]

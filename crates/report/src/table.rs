@@ -12,14 +12,14 @@ use comfy_table::{
 /// A column: its title, with the unit, and its least width.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
-    /// What stands above it.
+    /// Its title.
     pub title: &'static str,
-    /// Characters that its values need at the least.
+    /// Minimum width, in characters.
     pub width: u16,
-    /// Whether values stand at its left; numbers stand at the right.
+    /// True where values are aligned left, as words are.
     pub left: bool,
-    /// How easily it is done without: where a terminal is too narrow, the columns with the highest go first, and those
-    /// with 0 stay.
+    /// Rank among dispensable columns: in a narrow terminal those with the highest go first, and
+    /// those with 0 stay.
     pub spare: u8,
 }
 
@@ -63,7 +63,7 @@ const GAP: u16 = 2;
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<Column>,
-    /// Whether there is room for each column.
+    /// True for each column that fits.
     shown: Vec<bool>,
     styled: bool,
 }
@@ -167,7 +167,7 @@ impl Table {
         lines.join("\n")
     }
 
-    /// What of a row there is room for, each cell with its column.
+    /// Returns the cells of a row that fit, each with its column.
     fn kept<'a, T>(&'a self, row: &'a [T]) -> impl Iterator<Item = (&'a T, &'a Column)> {
         let all = row.iter().zip(&self.columns).zip(&self.shown);
         all.filter_map(|(cell, shown)| shown.then_some(cell))
@@ -211,7 +211,7 @@ fn fitting(columns: &[Column], width: Option<usize>) -> Vec<bool> {
     shown
 }
 
-/// The width of the terminal that standard output is, in characters; `None` where it is none, or nobody knows.
+/// The width of the terminal that standard output is, in characters; `None` where it is none, or unknown.
 fn terminal_width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;
@@ -223,7 +223,7 @@ fn terminal_width() -> Option<usize> {
     width.filter(|&width| width > 0)
 }
 
-/// Whether the locale's characters are Unicode's, as it is with blocks and the like.
+/// Returns true if the locale's character set is UTF-8.
 pub fn is_unicode() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .iter()
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_best_be_spared_is_left_out_and_named() {
+    fn dispensable_columns_are_left_out_and_named() {
         let columns = vec![
             Column::number("req/s", 9),
             Column::number("p99 us", 6).spare(1),

@@ -1,12 +1,12 @@
-//! Bulk streams: how fast many bytes go one way.
+//! Bulk streams: the throughput of many bytes in one direction.
 
-use netping_measure::bulk::{BulkRun, Direction};
 use std::collections::BTreeMap;
 
+use netping_measure::bulk::{BulkRun, Direction};
+use netping_measure::{error_kind::ErrorKind, statistics::estimate::Estimate, status::Status};
 use serde::{Deserialize, Serialize};
 
 use crate::{connect::ChannelSecurity, warning::Warning};
-use netping_measure::{error_kind::ErrorKind, statistics::difference::Estimate, status::Status};
 
 /// Fewer runs than these say little about how much they vary.
 const FEWEST: usize = 3;
@@ -16,23 +16,25 @@ const FULL_CORE: f64 = 0.95;
 
 /// One measurement of a bulk stream: one target with one set of settings, and each of its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BulkStep {
     /// The target's URL.
     pub target: String,
-    /// Whether all of its runs were made.
+    /// Completeness of its runs.
     pub status: Status,
-    /// What was asked for.
+    /// The settings.
     pub settings: BulkSettings,
     /// The runs in which every byte arrived, in their order.
     pub runs: Vec<BulkRun>,
-    /// What the runs come to; absent without one.
+    /// The summary of the runs; absent without one.
     pub summary: Option<BulkSummary>,
     /// Runs that failed, by kind.
     pub errors: BTreeMap<ErrorKind, u64>,
-    /// How its connections were secured; absent in the clear.
+    /// The security of its connections; absent in the clear.
     pub security: Option<ChannelSecurity>,
-    /// Why its numbers may mislead; empty: no doubt is known.
-    pub doubts: Vec<Warning>,
+    /// The warnings about its numbers.
+    #[serde(rename = "doubts")]
+    pub warnings: Vec<Warning>,
 }
 
 impl BulkStep {
@@ -50,7 +52,7 @@ impl BulkStep {
         }
     }
 
-    /// Sums its runs up, and doubts them. `shared_host`: the server is on the client's host.
+    /// Updates the summary and the warnings. `shared_host`: the server is on the client's host.
     pub fn settle(&mut self, shared_host: bool) {
         self.summary = BulkSummary::of(&self.runs);
         let busy = self.summary.and_then(|summary| {
@@ -58,7 +60,7 @@ impl BulkStep {
             Some(summary.client_cpu_seconds_per_gib? * summary.gib_per_second.mean)
         });
         let (made, failed) = self.attempts();
-        let doubts = [
+        let warnings = [
             busy.filter(|&busy| busy >= FULL_CORE)
                 .map(|busiest_worker| Warning::ClientBound { busiest_worker }),
             (self.runs.len() < FEWEST).then_some(Warning::FewRuns {
@@ -69,12 +71,13 @@ impl BulkStep {
             }),
             shared_host.then_some(Warning::SharedHost),
         ];
-        self.doubts = doubts.into_iter().flatten().collect();
+        self.warnings = warnings.into_iter().flatten().collect();
     }
 }
 
 /// The settings of one bulk measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BulkSettings {
     /// Which way the bytes go.
     pub direction: Direction,
@@ -88,12 +91,13 @@ pub struct BulkSettings {
     pub window_bytes: Option<u64>,
     /// The largest HTTP/2 frame that is taken, in bytes; absent where the transport has none, or its own is kept.
     pub frame_bytes: Option<u64>,
-    /// Whether every byte was compared.
+    /// True where every byte was compared.
     pub verify: bool,
 }
 
-/// What the runs of a bulk measurement come to.
+/// The summary of a bulk measurement's runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BulkSummary {
     /// GiB/s: the mean of the runs with its 95 % interval.
     pub gib_per_second: Estimate,
@@ -108,7 +112,7 @@ pub struct BulkSummary {
 }
 
 impl BulkSummary {
-    /// What `runs` come to; `None` without any. A cost that only some of them know is the mean of those.
+    /// Summarizes `runs`; `None` without any. A cost that only some of them have is the mean of those.
     pub fn of(runs: &[BulkRun]) -> Option<Self> {
         let rates: Vec<f64> = runs.iter().map(|run| run.gib_per_second).collect();
         let first_bytes = runs.iter().map(|run| run.first_byte_seconds).collect();
@@ -176,7 +180,7 @@ mod tests {
             summary: None,
             errors: BTreeMap::new(),
             security: None,
-            doubts: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
@@ -206,8 +210,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_doubtful_is_doubted() {
-        let names = |step: &BulkStep| step.doubts.iter().map(Warning::name).collect::<Vec<_>>();
+    fn doubtful_runs_have_warnings() {
+        let names = |step: &BulkStep| step.warnings.iter().map(Warning::name).collect::<Vec<_>>();
         let mut good = step(vec![run(2.0, 0.001, Some(0.25)); 3]);
         good.settle(false);
         assert_eq!(names(&good), Vec::<&str>::new());

@@ -2,45 +2,36 @@
 
 use std::{fmt, str::FromStr};
 
-use netping_measure::{
-    distribution::{QUANTILES, samples_for},
-    summary::Summary,
+use crate::{
+    metric::{self, Metric},
+    run::Step,
 };
 
-/// A condition on a step: a measure, a comparison, and a limit.
+/// A condition on a step: a metric, a comparison, and a limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     text: String,
-    measure: Measure,
+    metric: &'static Metric,
     comparison: Relation,
+    /// In the metric's unit.
     limit: f64,
 }
 
-/// What is compared. Times are response times, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Measure {
-    Quantile(f64),
-    Mean,
-    Max,
-    /// The share of requests without a verified reply, from 0 to 1.
-    ErrorShare,
-    /// Requests without a verified reply.
-    Errors,
-    /// Verified replies per second.
-    Rate,
-}
-
-/// How a value is to stand to a limit.
+/// A comparison of a value with a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
+    /// `<`
     Less,
+    /// `<=`
     LessOrEqual,
+    /// `>`
     Greater,
+    /// `>=`
     GreaterOrEqual,
 }
 
 impl Relation {
-    /// The name before a comparison, the comparison, and the limit behind it; `None` without one.
+    /// Splits a condition into the name, the comparison and the limit; `None` without a comparison.
     pub fn split(text: &str) -> Option<(&str, Self, &str)> {
         let at = text.find(['<', '>'])?;
         let (name, rest) = (text[..at].trim(), &text[at..]);
@@ -56,7 +47,7 @@ impl Relation {
         Some((name, comparison, limit.trim()))
     }
 
-    /// Whether `value` stands to `limit` so.
+    /// Compares `value` with `limit`.
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {
             Self::Less => value < limit,
@@ -67,56 +58,34 @@ impl Relation {
     }
 }
 
-/// How a condition stands to a step's numbers.
+/// The outcome of checking a condition.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Answer {
-    /// It holds; this is the number.
+    /// It holds for this value.
     Holds(f64),
-    /// It does not hold; this is the number.
+    /// It does not hold for this value.
     Fails(f64),
-    /// There are too few samples for the number.
+    /// There are too few samples, or the value is unknown.
     Unknown,
 }
 
 impl Condition {
-    /// Whether `summary` fulfils it.
-    pub fn check(&self, summary: &Summary) -> Answer {
-        let time = &summary.response_time;
-        let value = match self.measure {
-            Measure::Quantile(percent) => time.quantile(percent).map(|time| time as f64),
-            Measure::Mean => time.mean,
-            Measure::Max => time.max.map(|time| time as f64),
-            Measure::ErrorShare => Some(summary.accounting.error_rate()),
-            Measure::Errors => Some((summary.scheduled - summary.accounting.ok) as f64),
-            Measure::Rate => Some(summary.rate),
-        };
-        let Some(value) = value else {
-            return Answer::Unknown;
-        };
-        if self.comparison.holds(value, self.limit) {
-            Answer::Holds(value)
-        } else {
-            Answer::Fails(value)
+    /// Checks a step.
+    pub fn check(&self, step: &Step) -> Answer {
+        match self.metric.of_step(step) {
+            None => Answer::Unknown,
+            Some(value) if self.comparison.holds(value, self.limit) => Answer::Holds(value),
+            Some(value) => Answer::Fails(value),
         }
     }
 
-    /// How many samples it takes to tell.
+    /// Returns the number of samples that a decision takes.
     pub fn samples(&self) -> u64 {
-        match self.measure {
-            Measure::Quantile(percent) => samples_for(percent),
-            _ => 1,
-        }
+        self.metric.samples()
     }
 
-    /// `value`, which [`Condition::check`] gave, as people read it, and how far it is from the limit.
+    /// Describes a value that [`Condition::check`] returned, and its distance from the limit.
     pub fn describe(&self, value: f64) -> String {
-        let number = |value: f64| match self.measure {
-            Measure::Quantile(_) | Measure::Mean | Measure::Max => {
-                format!("{} us", crate::format::micros(value / 1e3))
-            }
-            Measure::ErrorShare => crate::format::share(value),
-            Measure::Errors | Measure::Rate => crate::format::thousands(value),
-        };
         let far = if self.limit == 0.0 {
             String::new()
         } else {
@@ -125,7 +94,7 @@ impl Condition {
                 (value / self.limit - 1.0) * 100.0
             )
         };
-        format!("it is {}{far}", number(value))
+        format!("it is {}{far}", self.metric.unit.show_with_unit(value))
     }
 }
 
@@ -146,74 +115,33 @@ impl FromStr for Condition {
         };
         let (name, comparison, limit) =
             Relation::split(text).ok_or_else(|| wrong("no comparison"))?;
-        let (measure, limit) = match name {
-            "errors" => match limit.strip_suffix('%') {
-                Some(percent) => (
-                    Measure::ErrorShare,
-                    number(percent).map(|percent| percent / 100.0),
-                ),
-                None => (Measure::Errors, number(limit)),
-            },
-            "rate" => (Measure::Rate, number(limit)),
-            "mean" => (Measure::Mean, time(limit)),
-            "max" => (Measure::Max, time(limit)),
-            _ => {
-                let percent = name
-                    .strip_prefix('p')
-                    .and_then(|percent| percent.parse().ok());
-                let known = percent.filter(|percent| QUANTILES.contains(percent));
-                let percent = known.ok_or_else(|| {
-                    let names: Vec<_> = QUANTILES
-                        .iter()
-                        .map(|percent| format!("p{percent}"))
-                        .collect();
-                    wrong(&format!(
-                        "'{name}' is none of {}, mean, max, errors, rate",
-                        names.join(", ")
-                    ))
-                })?;
-                (Measure::Quantile(percent), time(limit))
-            }
-        };
-        let limit = limit.ok_or_else(|| wrong("the limit is not a number with its unit"))?;
+        let named: Vec<&Metric> = metric::of_steps()
+            .filter(|metric| metric.name == name)
+            .collect();
+        if named.is_empty() {
+            let mut names: Vec<_> = metric::of_steps().map(|metric| metric.name).collect();
+            names.dedup();
+            return Err(wrong(&format!(
+                "'{name}' is not one of {}",
+                names.join(", ")
+            )));
+        }
+        // Errors have two units, a share and a number.
+        let (metric, limit) = named
+            .into_iter()
+            .find_map(|metric| Some((metric, metric.unit.parse(limit)?)))
+            .ok_or_else(|| wrong("the limit is not a number with its unit"))?;
         Ok(Self {
             text: text.to_owned(),
-            measure,
+            metric,
             comparison,
             limit,
         })
     }
 }
 
-/// A number; `k` and `M` stand for thousands and millions.
-fn number(text: &str) -> Option<f64> {
-    let (digits, unit) = match text.strip_suffix('k') {
-        Some(digits) => (digits, 1e3),
-        None => text
-            .strip_suffix('M')
-            .map_or((text, 1.0), |digits| (digits, 1e6)),
-    };
-    plain(digits).map(|number| number * unit)
-}
-
-fn plain(digits: &str) -> Option<f64> {
-    digits
-        .parse::<f64>()
-        .ok()
-        .filter(|number| number.is_finite() && *number >= 0.0)
-}
-
-/// A time with its unit, in nanoseconds.
-fn time(text: &str) -> Option<f64> {
-    [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)]
-        .into_iter()
-        // No thousands or millions of a unit: `5Ms` is a slip for 5ms.
-        .find_map(|(unit, nanoseconds)| Some(plain(text.strip_suffix(unit)?)? * nanoseconds))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use netping_measure::{
         aggregate::Aggregate,
         error_kind::ErrorKind,
@@ -221,6 +149,9 @@ mod tests {
         sample::{LoopKind, Sample},
         window::Window,
     };
+
+    use super::*;
+    use crate::fixtures;
 
     struct Keep<'a>(&'a mut Aggregate);
 
@@ -235,13 +166,13 @@ mod tests {
     }
 
     /// 1000 requests in one second: 990 take 1 ms, the others fail.
-    fn summary() -> Summary {
+    fn step() -> Step {
         let window = Window {
             start: 0,
             end: 1_000_000_000,
         };
-        let mut collector = Aggregate::new(LoopKind::Closed);
-        let mut recorder = Recorder::new(LoopKind::Closed, 0, Keep(&mut collector));
+        let mut aggregate = Aggregate::new(LoopKind::Closed);
+        let mut recorder = Recorder::new(LoopKind::Closed, 0, Keep(&mut aggregate));
         for number in 0..1000 {
             let outcome = if number % 100 == 0 {
                 Err(ErrorKind::Eof)
@@ -259,13 +190,13 @@ mod tests {
             );
         }
         recorder.finish();
-        netping_measure::summary::Summary::of(&collector.finish(window, &[], 0))
+        fixtures::of(&aggregate.finish(window, &[], 0))
     }
 
     #[test]
     fn conditions_hold_or_fail() {
-        let summary = summary();
-        let check = |text: &str| text.parse::<Condition>().unwrap().check(&summary);
+        let step = step();
+        let check = |text: &str| text.parse::<Condition>().unwrap().check(&step);
         for text in [
             "p50<2ms",
             "p95 <= 1001us",
@@ -274,6 +205,8 @@ mod tests {
             "errors>9",
             "rate>=0.99k",
             "mean>900us",
+            "sd<1us",
+            "tm99.9>=999us",
         ] {
             assert!(
                 matches!(check(text), Answer::Holds(_)),
@@ -288,7 +221,8 @@ mod tests {
                 check(text)
             );
         }
-        // 990 samples do not tell it.
+        // 990 samples are too few, and the server's CPU time is unknown.
+        assert_eq!(check("server-cpu<5us"), Answer::Unknown);
         assert_eq!(check("p99<1s"), Answer::Unknown);
         let samples = |text: &str| text.parse::<Condition>().unwrap().samples();
         assert_eq!(

@@ -1,31 +1,35 @@
-//! What it takes to open a connection, part by part.
+//! The cost of opening a connection, part by part.
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use netping_measure::{
     connect::{ConnectPhase, PhaseTimes},
+    counts::Counts,
     distribution::Distribution,
+    histogram::Histogram,
 };
+use serde::{Deserialize, Serialize};
 
-use crate::file::histogram::encode;
+use crate::file::histogram;
 
-/// One phase in a result file.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The times of one phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseSummary {
-    /// What describes its times.
+    /// Their description.
     pub time: Distribution,
-    /// All of them, in HdrHistogram's V2 format, deflated, as base64.
-    pub histogram: String,
+    /// All of them, in nanoseconds.
+    #[serde(with = "histogram")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub histogram: Counts,
 }
 
 impl PhaseSummary {
     /// Describes the times of each phase.
     pub fn of(times: &PhaseTimes) -> BTreeMap<ConnectPhase, Self> {
-        let summary = |times| Self {
+        let summary = |times: &Histogram| Self {
             time: Distribution::of(times),
-            histogram: encode(times),
+            histogram: times.into(),
         };
         times
             .histograms()
@@ -34,8 +38,9 @@ impl PhaseSummary {
     }
 }
 
-/// How a step's connections were secured.
+/// The security of a step's connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChannelSecurity {
     /// The protocol and its version.
     pub protocol: String,
@@ -43,11 +48,11 @@ pub struct ChannelSecurity {
     pub cipher_suite: String,
     /// The group of the key exchange.
     pub key_exchange: String,
-    /// Whether an earlier session was resumed: by the last connection that served a limited number of requests, or
-    /// else by the first one of all; absent where nobody tells.
+    /// True where an earlier session was resumed: by the last connection that served a limited
+    /// number of requests, or else by the first of all; absent where it is unknown.
     pub resumed: Option<bool>,
-    /// Whether the client knew the server by its certificate or key.
+    /// True where the client knew the server by its certificate or key.
     pub server_verified: bool,
-    /// Whether the client had a certificate of its own, for a server that asks.
+    /// True where the client had a certificate of its own, for a server that asks.
     pub client_certificate: bool,
 }

@@ -1,25 +1,25 @@
-//! What is not the same about two runs, and so may be why their numbers differ.
+//! The differences between two runs' environments and settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// A setting, or a property of a machine, that is not the same.
+/// A setting, or a property of a machine, that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvironmentDiff {
     /// Its name in the result file.
     pub what: String,
-    /// What the base has.
+    /// Its value in the base.
     pub base: String,
-    /// What the new one has.
+    /// Its value in the new run.
     pub new: String,
-    /// How many steps it concerns; 0: the whole run.
+    /// Number of steps concerned; 0: the whole run.
     pub steps: usize,
 }
 
 impl EnvironmentDiff {
-    /// Counts one more step, where the same was found before.
+    /// Adds it to `to`, counting its steps where the same difference is there.
     pub fn add(self, to: &mut Vec<Self>) {
         let same = |other: &&mut Self| {
             (&other.what, &other.base, &other.new) == (&self.what, &self.base, &self.new)
@@ -31,12 +31,12 @@ impl EnvironmentDiff {
     }
 }
 
-/// Every value, by its name in a result file, that two things of one kind do not have in common.
+/// Returns the values, by their names in a result file, that differ between two values of one type.
 pub fn diff<T: Serialize>(base: &T, new: &T, steps: usize) -> Vec<EnvironmentDiff> {
     let (base, new) = (leaves(base), leaves(new));
     let names: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
     let text = |of: &BTreeMap<String, String>, name: &String| {
-        of.get(name).map_or("not told", String::as_str).to_owned()
+        of.get(name).map_or("unknown", String::as_str).to_owned()
     };
     names
         .into_iter()
@@ -50,7 +50,7 @@ pub fn diff<T: Serialize>(base: &T, new: &T, steps: usize) -> Vec<EnvironmentDif
         .collect()
 }
 
-/// The values in a thing, by name. Of what lies within another the inner name tells enough.
+/// Returns the values within `of`, by their own names without those around them.
 fn leaves<T: Serialize>(of: &T) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     // What a result file has can always be written as JSON.
@@ -66,7 +66,6 @@ fn collect(name: &str, value: Value, found: &mut BTreeMap<String, String>) {
             }
             return;
         }
-        // Nothing at all has no name.
         Value::Null if name.is_empty() => return,
         Value::Null => "none".to_owned(),
         Value::String(text) => text,
@@ -89,17 +88,11 @@ mod tests {
         let found = diff(&base, &new, 0);
         let shown: Vec<_> = found
             .iter()
-            .map(|unlike| {
-                (
-                    unlike.what.as_str(),
-                    unlike.base.as_str(),
-                    unlike.new.as_str(),
-                )
-            })
+            .map(|diff| (diff.what.as_str(), diff.base.as_str(), diff.new.as_str()))
             .collect();
         assert_eq!(
             shown,
-            [("cpus", "2", "4"), ("governor", "performance", "not told")]
+            [("cpus", "2", "4"), ("governor", "performance", "unknown")]
         );
     }
 

@@ -1,13 +1,7 @@
 //! Result files for tests.
 
-use crate::bulk::{BulkSettings, BulkStep, BulkSummary};
-use netping_measure::{
-    bulk::{BulkRun, Direction},
-    statistics::difference::Estimate,
-};
 use std::collections::BTreeMap;
 
-use crate::run::{Environment, Histograms, Run, SCHEMA_VERSION, Step, StepSettings, Tool};
 use netping_measure::{
     aggregate::{Aggregate, Totals},
     cost::Cost,
@@ -17,11 +11,18 @@ use netping_measure::{
     summary::Summary,
     window::Window,
 };
+use netping_measure::{
+    bulk::{BulkRun, Direction},
+    statistics::estimate::Estimate,
+};
 
-/// Where the windows begin, on the run's clock: late enough for the longest time to have begun before.
+use crate::bulk::{BulkSettings, BulkStep, BulkSummary};
+use crate::run::{Environment, Histograms, Run, SCHEMA_VERSION, Step, StepSettings, Tool};
+
+/// Start of the windows on the run's clock, in nanoseconds: later than the longest time.
 const BEGIN: u64 = 100_000_000_000;
 
-/// When they begin by the time of day.
+/// Start of the windows by the time of day, in nanoseconds since 1970.
 pub const STARTED_AT: u64 = 1_700_000_000_000_000_000;
 
 const SECOND: u64 = 1_000_000_000;
@@ -38,14 +39,14 @@ impl Sink for Keep<'_> {
     }
 }
 
-/// A closed loop over so many seconds, in each of which replies came that took `times` nanoseconds.
+/// Returns a closed loop over so many seconds, with replies after `times` nanoseconds in each.
 pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
     let window = Window {
         start: BEGIN,
         end: BEGIN + seconds * SECOND,
     };
-    let mut collector = Aggregate::new(LoopKind::Closed);
-    let mut recorder = Recorder::new(LoopKind::Closed, 0, Keep(&mut collector));
+    let mut aggregate = Aggregate::new(LoopKind::Closed);
+    let mut recorder = Recorder::new(LoopKind::Closed, 0, Keep(&mut aggregate));
     for second in 0..seconds {
         let end = BEGIN + second * SECOND + SECOND / 2;
         for time in times(second) {
@@ -62,7 +63,7 @@ pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
         }
     }
     recorder.finish();
-    let step = of(&collector.finish(window, &[], 0));
+    let step = of(&aggregate.finish(window, &[], 0));
     let settings = StepSettings {
         callers: 8,
         connections: 8,
@@ -81,8 +82,8 @@ pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
     }
 }
 
-/// What was recorded, as a step of one caller.
-pub fn of(collected: &Totals) -> Step {
+/// Returns totals as a step of one caller.
+pub fn of(totals: &Totals) -> Step {
     Step {
         target: "tcp://127.0.0.1:8004".to_owned(),
         label: None,
@@ -103,25 +104,25 @@ pub fn of(collected: &Totals) -> Step {
             response_bytes: None,
             message: None,
             warmup_seconds: 0.0,
-            duration_seconds: Some(collected.window.seconds()),
+            duration_seconds: Some(totals.window.seconds()),
             requests: None,
             timeout_seconds: 5.0,
             requests_per_connection: None,
         },
-        summary: Summary::of(collected),
+        summary: Summary::of(totals),
         cost: Cost::default(),
         reconnects: 0,
         ended_by_server: 0,
         security: None,
         connect: BTreeMap::new(),
         fairness: None,
-        doubts: Vec::new(),
-        intervals: collected.intervals.clone(),
-        histograms: Histograms::of(collected),
+        warnings: Vec::new(),
+        intervals: totals.intervals.clone(),
+        histograms: Histograms::of(totals),
     }
 }
 
-/// A whole run.
+/// Returns a whole run.
 pub fn run(steps: Vec<Step>) -> Run {
     Run {
         schema_version: SCHEMA_VERSION,
@@ -145,7 +146,7 @@ pub fn run(steps: Vec<Step>) -> Run {
     }
 }
 
-/// What wrote them.
+/// Returns the program that wrote them.
 pub fn tool() -> Tool {
     Tool {
         name: "netping".to_owned(),
@@ -154,7 +155,7 @@ pub fn tool() -> Tool {
     }
 }
 
-/// A bulk measurement of two runs.
+/// Returns a bulk measurement of two runs.
 pub fn bulk() -> BulkStep {
     let run = |seconds: f64| BulkRun {
         seconds,
@@ -191,6 +192,6 @@ pub fn bulk() -> BulkStep {
         }),
         errors: BTreeMap::new(),
         security: None,
-        doubts: Vec::new(),
+        warnings: Vec::new(),
     }
 }

@@ -1,4 +1,5 @@
 //! A run as data: its steps, the metrics of a step, result files, warnings, comparisons and merging.
+//! A [`Run`](run::Run) holds steps; [`metric`] is the registry that everything shown is read from.
 
 #![warn(missing_docs)]
 
@@ -12,6 +13,8 @@ pub mod file;
 pub mod fixtures;
 pub mod format;
 pub mod merge;
+pub mod metric;
 pub mod overhead;
 pub mod run;
+pub mod validity;
 pub mod warning;

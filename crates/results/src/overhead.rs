@@ -1,166 +1,98 @@
-//! What a proxy adds to the direct path.
+//! The overhead of a proxy over the direct path.
 
+use netping_measure::statistics::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 
-use crate::run::Step;
-use netping_measure::{
-    distribution::Distribution,
-    statistics::difference::{Difference, Estimate},
+use crate::{
+    metric::{self, Metric},
+    run::step::Step,
 };
 
-/// One measure of the response time by way of a proxy, against the direct path. Times are in microseconds. A quantile is
-/// that of all trials' samples together; every other measure is the mean of the trials' own.
+/// One metric of the response time through a proxy, against the direct path. Times are in
+/// microseconds. A quantile is that of all trials' samples together; every other metric is the mean
+/// of the trials' values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Overhead {
     /// The proxy's name.
     pub via: String,
-    /// The planned rate, in requests per second; absent in a closed loop, where as much was asked for as goes.
+    /// The planned rate, in requests per second; absent in a closed loop.
     pub planned_rate: Option<f64>,
-    /// Which measure: `p50`, `p99.99`, `max`, `tm99.9`, `sd` and so on.
+    /// The metric's name: `p50`, `p99.99`, `max`, `tm99.9`, `sd` and so on.
     pub measure: String,
     /// Its value on the direct path.
     pub direct_us: f64,
-    /// Its value by way of the proxy.
+    /// Its value through the proxy.
     pub via_us: f64,
-    /// What the proxy adds: the second less the first.
+    /// The proxy's overhead: the second less the first.
     pub added_us: f64,
-    /// The 95 % confidence interval of that; absent with one trial.
+    /// The 95 % confidence interval of `added_us`; absent with one trial.
     pub interval_us: Option<[f64; 2]>,
-    /// The probability of a difference at least as large by chance alone, times the number of measures (Bonferroni), at
-    /// most 1; absent with one trial.
+    /// The probability of a difference at least as large by chance alone, times the number of
+    /// metrics (Bonferroni), at most 1; absent with one trial.
     pub p_value: Option<f64>,
-    /// Requests without a verified reply on either path. Where there are any, the times are of the others alone, and what
-    /// they show of the proxy is doubtful.
+    /// Requests without a verified reply on either path. Where there are any, the times are of the
+    /// others alone, and do not describe the proxy.
     #[serde(default)]
     pub failed: u64,
 }
 
 impl Overhead {
-    /// The names of all measures, in their order.
-    pub fn measures() -> Vec<String> {
-        MEASURES.map(Measure::name).to_vec()
-    }
-
-    /// What the proxy `via` adds, by each measure of which every trial of both sides has a value: Welch's test over the
-    /// trials, for quantiles with standard errors from a bootstrap of whole trials. The steps are the trials of one
-    /// setting, which both sides share.
+    /// Compares the path through the proxy `via` with the direct one, by each metric of which every
+    /// trial of both sides has a value: Welch's test over the trials, for quantiles with standard
+    /// errors from a bootstrap of whole trials. The steps are the trials of one setting, which both
+    /// sides share.
     pub fn between(via: &str, direct: &[Step], by_way: &[Step]) -> Vec<Self> {
-        MEASURES
+        metric::OVERHEAD
             .iter()
-            .filter_map(|measure| measure.overhead(via, direct, by_way))
+            .filter_map(|metric| by(metric, via, direct, by_way))
             .collect()
     }
 
-    /// What the proxy adds, as a share of the direct path's value; `None` where that is 0.
+    /// Returns the addition as a share of the direct path's value; `None` where that is 0.
     pub fn relative(&self) -> Option<f64> {
         (self.direct_us != 0.0).then(|| self.added_us / self.direct_us)
     }
 }
 
-/// What response times are compared by; quantiles in per cent.
-#[derive(Debug, Clone, Copy)]
-enum Measure {
-    Quantile(f64),
-    Max,
-    TrimmedMean,
-    Sd,
-}
-
-const MEASURES: [Measure; 9] = [
-    Measure::Quantile(50.0),
-    Measure::Quantile(90.0),
-    Measure::Quantile(95.0),
-    Measure::Quantile(99.0),
-    Measure::Quantile(99.9),
-    Measure::Quantile(99.99),
-    Measure::Max,
-    Measure::TrimmedMean,
-    Measure::Sd,
-];
-
-impl Measure {
-    fn name(self) -> String {
-        match self {
-            Self::Quantile(percent) => format!("p{percent}"),
-            Self::Max => "max".to_owned(),
-            Self::TrimmedMean => "tm99.9".to_owned(),
-            Self::Sd => "sd".to_owned(),
-        }
-    }
-
-    /// Its value, in nanoseconds; `None` where there are too few samples to tell.
-    fn of(self, time: &Distribution) -> Option<f64> {
-        match self {
-            Self::Quantile(percent) => time.quantile(percent).map(|time| time as f64),
-            Self::Max => time.max.map(|time| time as f64),
-            Self::TrimmedMean => time.trimmed_mean,
-            Self::Sd => time.sd,
-        }
-    }
-
-    fn overhead(self, via: &str, direct: &[Step], by_way: &[Step]) -> Option<Overhead> {
-        let values = |steps: &[Step]| {
-            steps
-                .iter()
-                .map(|step| self.of(&step.summary.response_time))
-                .collect()
-        };
-        let (first, second): (Option<Vec<f64>>, Option<Vec<f64>>) =
-            (values(direct), values(by_way));
-        let (first, second) = (first?, second?);
-        let (first_mean, second_mean) = (Estimate::of(&first)?.mean, Estimate::of(&second)?.mean);
-        let difference = match self {
-            Self::Quantile(percent) => quantiles(direct, by_way, percent),
-            Self::Max | Self::TrimmedMean | Self::Sd => {
-                Difference::between(&first, &second, MEASURES.len())
-            }
-        };
-        let nanoseconds =
-            difference.map_or([first_mean, second_mean], |difference| difference.values);
-        let [direct_us, via_us] = nanoseconds.map(|time| time / 1e3);
-        let added_us = via_us - direct_us;
-        Some(Overhead {
-            via: via.to_owned(),
-            planned_rate: by_way.first()?.settings.planned_rate,
-            measure: self.name(),
-            direct_us,
-            via_us,
-            added_us,
-            interval_us: difference.map(|difference| {
-                let half = difference.half_width / 1e3;
-                [added_us - half, added_us + half]
-            }),
-            p_value: difference.map(|difference| difference.p_value),
-            failed: direct
-                .iter()
-                .chain(by_way)
-                .map(|step| step.summary.unserved())
-                .sum(),
-        })
-    }
-}
-
-/// The difference of a quantile over all trials; `None` with one trial.
-fn quantiles(direct: &[Step], by_way: &[Step], percent: f64) -> Option<Difference> {
-    let trials = |steps: &[Step]| {
-        steps
+fn by(metric: &'static Metric, via: &str, direct: &[Step], by_way: &[Step]) -> Option<Overhead> {
+    let mean = |steps| Some(Estimate::of(&metric.of_trials::<Step>(steps)?)?.mean);
+    let means = [mean(direct)?, mean(by_way)?];
+    let difference = metric.difference(direct, by_way, metric::OVERHEAD.len());
+    let [direct_us, via_us] = difference
+        .map_or(means, |difference| difference.values)
+        .map(|nanoseconds| nanoseconds / 1e3);
+    let added_us = via_us - direct_us;
+    Some(Overhead {
+        via: via.to_owned(),
+        planned_rate: by_way.first()?.settings.planned_rate,
+        measure: metric.name.to_owned(),
+        direct_us,
+        via_us,
+        added_us,
+        interval_us: difference.map(|difference| {
+            let half = difference.half_width / 1e3;
+            [added_us - half, added_us + half]
+        }),
+        p_value: difference.map(|difference| difference.p_value),
+        failed: direct
             .iter()
-            .map(|step| step.histograms.response_counts())
-            .collect()
-    };
-    let (first, second): (Option<Vec<_>>, Option<Vec<_>>) = (trials(direct), trials(by_way));
-    Difference::of_quantiles(&first?, &second?, percent, MEASURES.len())
+            .chain(by_way)
+            .map(|step| step.summary.unserved())
+            .sum(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use std::slice;
 
-    use super::*;
-    use crate::{fixtures, run::StepSettings};
     use netping_measure::{
         aggregate::Aggregate, recorder::Interval, sample::LoopKind, window::Window,
     };
+
+    use super::*;
+    use crate::{fixtures, run::StepSettings};
 
     /// A trial with these response times, in microseconds, `times` of each.
     fn step(microseconds: &[u64], times: u64) -> Step {
@@ -169,9 +101,9 @@ mod tests {
             interval.service.saturating_record_n(us * 1000, times);
             interval.response.saturating_record_n(us * 1000, times);
         }
-        let mut collector = Aggregate::new(LoopKind::Open);
-        collector.add(interval);
-        let step = fixtures::of(&collector.finish(
+        let mut aggregate = Aggregate::new(LoopKind::Open);
+        aggregate.add(interval);
+        let step = fixtures::of(&aggregate.finish(
             Window {
                 start: 0,
                 end: 1_000_000_000,
@@ -209,7 +141,6 @@ mod tests {
                 "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "tm99.9", "sd"
             ]
         );
-        assert_eq!(Overhead::measures(), names);
         for overhead in &overheads {
             assert_eq!(
                 (overhead.via.as_str(), overhead.planned_rate),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use netping_measure::{
-    statistics::difference::{Difference, Estimate},
+    statistics::{difference::Difference, estimate::Estimate},
     status::Status,
 };
 use netping_report::table::{Column, Table};
@@ -146,7 +146,7 @@ fn step(plan: &BulkPlan, bulk: &Bulk) -> BulkStep {
             .negotiated()
             .cloned()
             .map(|negotiated| plan.target.trust.security(negotiated)),
-        doubts: Vec::new(),
+        warnings: Vec::new(),
     }
 }
 
@@ -241,7 +241,7 @@ fn comparison(first: &BulkStep, step: &BulkStep, comparisons: usize) -> [String;
     if std::ptr::eq(first, step) {
         return Default::default();
     }
-    match Difference::between(&rates(first), &rates(step), comparisons) {
+    match Difference::of_means(&rates(first), &rates(step), comparisons) {
         Some(difference) => [
             format!("{:+.1}%", difference.relative * 100.0),
             shown(difference, true),
@@ -318,7 +318,7 @@ mod tests {
             summary: None,
             errors: BTreeMap::new(),
             security: None,
-            doubts: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 

@@ -11,11 +11,12 @@ use netping_report::{
     table::{Column, Table},
 };
 use netping_results::{
-    compare::{Change, Comparison, Gate, Measure, Pair, compare_runs},
+    compare::{Change, Comparison, Gate, Pair, compare_runs},
     condition::Answer,
     environment_diff::EnvironmentDiff,
     file::save::write_atomically,
     format::on_one_line,
+    metric::Metric,
     run::Run,
 };
 
@@ -43,10 +44,11 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
         ));
     }
     let (base_name, base) = &runs[0];
+    let asked: Vec<&Metric> = args.fail_if.iter().map(Gate::metric).collect();
     let mut failed = false;
     let mut texts = Vec::new();
     for (name, new) in &runs[1..] {
-        let comparison = legible(compare_runs(base, new));
+        let comparison = legible(compare_runs(base, new, &asked));
         let broken = broken(&args.fail_if, &comparison);
         let text = |table| {
             format!(
@@ -76,8 +78,8 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
 
 /// A comparison whose texts, which are the files', may go to a terminal.
 fn legible(mut comparison: Comparison) -> Comparison {
-    let unlike = comparison
-        .unlike
+    let diffs = comparison
+        .diffs
         .iter_mut()
         .flat_map(|found| [&mut found.what, &mut found.base, &mut found.new]);
     let names = comparison.pairs.iter_mut().map(|pair| &mut pair.name);
@@ -85,7 +87,7 @@ fn legible(mut comparison: Comparison) -> Comparison {
         .only_base
         .iter_mut()
         .chain(&mut comparison.only_new);
-    for text in unlike.chain(names).chain(alone) {
+    for text in diffs.chain(names).chain(alone) {
         *text = on_one_line(text);
     }
     comparison
@@ -93,7 +95,7 @@ fn legible(mut comparison: Comparison) -> Comparison {
 
 /// All of a comparison: first what may be why the numbers differ.
 fn describe(comparison: &Comparison, table: fn(&[Column], &[Vec<String>]) -> String) -> String {
-    let mut text = unlike(&comparison.unlike);
+    let mut text = differences(&comparison.diffs);
     for pair in &comparison.pairs {
         let rows: Vec<_> = pair.changes.iter().map(row).collect();
         let _ = write!(
@@ -115,11 +117,12 @@ fn describe(comparison: &Comparison, table: fn(&[Column], &[Vec<String>]) -> Str
     text + "\n" + &conclusion(comparison)
 }
 
-fn unlike(all: &[EnvironmentDiff]) -> String {
+fn differences(all: &[EnvironmentDiff]) -> String {
     if all.is_empty() {
-        return "no machine and no setting is unlike\n".to_owned();
+        return "same machine, same settings\n".to_owned();
     }
-    let mut text = "unlike, so that a difference may come from it:\n".to_owned();
+    let mut text =
+        "different environments or settings, which may explain a difference:\n".to_owned();
     for EnvironmentDiff {
         what,
         base,
@@ -158,17 +161,17 @@ fn trials(pair: &Pair) -> String {
 }
 
 fn row(change: &Change) -> Vec<String> {
-    let measure = change.measure;
+    let metric = change.metric;
     let value =
-        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| measure.show(value));
-    let share = |difference: f64| percent(measure, difference);
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| metric.show(value));
+    let share = |difference: f64| percent(metric, difference);
     vec![
-        measure.title(),
+        metric.title.to_owned(),
         value(change.base),
         value(change.new),
         change.difference.map_or_else(
             || "-".to_owned(),
-            |difference| share(difference) + unit(measure),
+            |difference| share(difference) + unit(metric),
         ),
         change
             .interval
@@ -186,15 +189,15 @@ fn row(change: &Change) -> Vec<String> {
     ]
 }
 
-fn unit(measure: Measure) -> &'static str {
-    if measure.is_relative() { "%" } else { "pp" }
+fn unit(metric: &Metric) -> &'static str {
+    if metric.is_relative() { "%" } else { "pp" }
 }
 
 /// A difference in per cent, or in percentage points.
-fn percent(measure: Measure, difference: f64) -> String {
+fn percent(metric: &Metric, difference: f64) -> String {
     let percent = difference * 100.0;
     match percent.abs() {
-        _ if !measure.is_relative() => format!("{percent:+.3}"),
+        _ if !metric.is_relative() => format!("{percent:+.3}"),
         ..9.95 => format!("{percent:+.1}"),
         _ => format!("{percent:+.0}"),
     }
@@ -208,7 +211,7 @@ fn probability(p: f64) -> String {
     }
 }
 
-/// How many measures changed, and what that word means.
+/// Counts the findings, and says what they mean.
 fn conclusion(comparison: &Comparison) -> String {
     if comparison.pairs.is_empty() {
         return "nothing to compare: no measurement of one file has the settings of one of the other".to_owned();
@@ -219,11 +222,18 @@ fn conclusion(comparison: &Comparison) -> String {
         .flat_map(|pair| &pair.changes)
         .map(Change::finding)
         .collect();
-    let count = |finding: Option<Finding>| found.iter().filter(|other| **other == finding).count();
+    let count = |finding: Option<Finding>| match found.iter().filter(|one| **one == finding).count()
+    {
+        0 => "none".to_owned(),
+        count => count.to_string(),
+    };
+    let measurements = match comparison.pairs.len() {
+        1 => "1 measurement".to_owned(),
+        many => format!("{many} measurements"),
+    };
     format!(
-        "{} measurements: {} measures better, {} worse, {} without a difference shown, {} without an error bar\n\
-         A difference is shown where p < 0.05, adjusted for the measures of its table. pp: percentage points.",
-        comparison.pairs.len(),
+        "{measurements}: {} better, {} worse, {} without a difference, {} without an error bar\n\
+         A difference is shown where p < 0.05, adjusted for the metrics of its table. pp: percentage points.",
         count(Some(Finding::Better)),
         count(Some(Finding::Worse)),
         count(Some(Finding::NoDifference)),
@@ -256,7 +266,7 @@ fn broken(gates: &[Gate], comparison: &Comparison) -> Vec<String> {
                 Answer::Unknown => {
                     format!(
                         "{} cannot be told: a side has too few samples or none",
-                        gate.measure().name()
+                        gate.metric().name
                     )
                 }
             };
@@ -268,7 +278,7 @@ fn broken(gates: &[Gate], comparison: &Comparison) -> Vec<String> {
         if !asked {
             lines.push(format!(
                 "failed by --fail-if '{gate}': nothing was compared that has {}",
-                gate.measure().name()
+                gate.metric().name
             ));
         }
     }
@@ -277,21 +287,23 @@ fn broken(gates: &[Gate], comparison: &Comparison) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use netping_results::metric;
+
     use super::*;
 
     #[test]
     fn tables_fit_a_terminal() {
-        let change = |measure| Change {
-            measure,
+        let change = |metric: &&'static Metric| Change {
+            metric,
             base: Some(1_236_012.0),
             new: Some(1_055_001.0),
             difference: Some(-0.1464),
             interval: Some([-12.5, 0.0994]),
             p_value: Some(0.0001),
         };
-        let rows: Vec<_> = Measure::OF_STEPS
-            .into_iter()
-            .filter(|measure| measure.is_relative())
+        let rows: Vec<_> = metric::COMPARED
+            .iter()
+            .filter(|metric| metric.is_relative())
             .map(change)
             .map(|c| row(&c))
             .collect();
@@ -309,7 +321,7 @@ mod tests {
     #[test]
     fn what_only_the_base_measured_fails_a_gate() {
         let change = Change {
-            measure: Measure::OF_STEPS[0],
+            metric: &metric::RATE,
             base: Some(100.0),
             new: Some(100.0),
             difference: Some(0.0),
@@ -324,14 +336,12 @@ mod tests {
             changes: vec![change],
         };
         let mut comparison = Comparison {
-            unlike: Vec::new(),
+            diffs: Vec::new(),
             pairs: vec![pair],
             only_base: vec!["tcp://h:1, 64 callers".to_owned()],
             only_new: vec!["tcp://h:1, 256 callers".to_owned()],
         };
-        let gates = [format!("{}>+5%", Measure::OF_STEPS[0].name())
-            .parse::<Gate>()
-            .unwrap()];
+        let gates = ["rate>+5%".parse::<Gate>().unwrap()];
         let lines = broken(&gates, &comparison);
         assert_eq!(
             lines,
@@ -343,14 +353,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unlike_is_told_with_its_steps() {
-        let unlike = |steps| EnvironmentDiff {
+    fn differences_name_the_number_of_steps() {
+        let diff = |steps| EnvironmentDiff {
             what: "kernel".to_owned(),
             base: "6.1".to_owned(),
             new: "6.2".to_owned(),
             steps,
         };
-        let text = super::unlike(&[unlike(0), unlike(1), unlike(3)]);
+        let text = differences(&[diff(0), diff(1), diff(3)]);
         assert!(
             text.ends_with("6.2\n  kernel: 6.1 -> 6.2 (1 step)\n  kernel: 6.1 -> 6.2 (3 steps)\n"),
             "{text}"

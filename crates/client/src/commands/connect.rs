@@ -3,7 +3,8 @@
 use netping_measure::{connect::ConnectPhase, distribution::Distribution};
 use netping_report::table::{Column, Table};
 use netping_results::{
-    format::{micros, nanos_as_micros, optional, thousands},
+    format::thousands,
+    metric::{self, Metric},
     run::Step,
 };
 
@@ -13,15 +14,15 @@ use crate::{
     run,
 };
 
-const COLUMNS: [Column; 8] = [
-    Column::text("us", 0),
-    Column::number("p50", 0),
-    Column::number("p90", 0).spare(1),
-    Column::number("p99", 0),
-    Column::number("p99.9", 0),
-    Column::number("max", 0),
-    Column::number("mean", 0).spare(2),
-    Column::number("sd", 0).spare(3),
+/// The metrics of each phase, with how easily a narrow terminal does without them.
+const SHOWN: [(&Metric, u8); 7] = [
+    (&metric::P50, 0),
+    (&metric::P90, 1),
+    (&metric::P99, 0),
+    (&metric::P999, 0),
+    (&metric::MAX, 0),
+    (&metric::MEAN, 2),
+    (&metric::SD, 3),
 ];
 
 pub fn run(args: &ConnectArgs) -> Result<Verdict, Failed> {
@@ -47,26 +48,25 @@ fn describe(step: &Step) -> String {
         .connect
         .get(&ConnectPhase::Total)
         .map_or(0, |total| total.time.count);
+    let cpu = |metric: &Metric| metric.cell(metric.of_step(step));
+    let numbers = SHOWN.map(|(metric, spare)| Column::number(metric.name, 0).spare(spare));
+    let columns: Vec<Column> = [Column::text("us", 0)].into_iter().chain(numbers).collect();
     format!(
         "{}  {} connections, {} at a time, {}/s, CPU us per connection: client {}, server {}\n{}",
         step.target,
         thousands(opened as f64),
         step.settings.callers,
         thousands(step.summary.rate),
-        optional(step.cost.client_cpu_us_per_request),
-        optional(step.cost.server_cpu_us_per_request()),
-        Table::whole(&COLUMNS, &rows)
+        cpu(&metric::CLIENT_CPU),
+        cpu(&metric::SERVER_CPU),
+        Table::whole(&columns, &rows)
     )
 }
 
 fn row(phase: ConnectPhase, time: &Distribution) -> Vec<String> {
-    let shown =
-        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| micros(value / 1e3));
-    let quantiles = [50.0, 90.0, 99.0, 99.9].map(|percent| nanos_as_micros(time.quantile(percent)));
-    let others = [nanos_as_micros(time.max), shown(time.mean), shown(time.sd)];
+    let values = SHOWN.map(|(metric, _)| metric.cell(metric.of_times(time)));
     [phase.name().to_owned()]
         .into_iter()
-        .chain(quantiles)
-        .chain(others)
+        .chain(values)
         .collect()
 }

@@ -3,15 +3,8 @@
 use std::{env, net::IpAddr};
 
 use netping_protocol::target::Target;
-use netping_report::{
-    sparkline::sparkline,
-    table::{self, Column, Table},
-};
-use netping_results::{
-    file::histogram::decode,
-    format::{micros, nanos_as_micros},
-    run::Step,
-};
+use netping_report::steps::StepTable;
+use netping_results::run::Step;
 
 use crate::{
     args::{LatencyArgs, Repeat},
@@ -21,18 +14,6 @@ use crate::{
     resolve::resolve,
     run::{self, Runner, trials},
 };
-
-/// Quantiles of the table, in percent, and the order in which narrow terminals leave them out.
-const SHOWN: [(f64, &str, u8); 8] = [
-    (1.0, "p1", 1),
-    (25.0, "p25", 5),
-    (50.0, "p50", 0),
-    (75.0, "p75", 6),
-    (90.0, "p90", 0),
-    (95.0, "p95", 4),
-    (99.0, "p99", 0),
-    (99.9, "p99.9", 0),
-];
 
 pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
     let targets = if args.all_addresses {
@@ -53,16 +34,10 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
 }
 
 fn repeat(runner: &mut Runner, args: &LatencyArgs, plans: &[Plan]) -> Result<(), Failed> {
-    let quantiles = SHOWN
-        .iter()
-        .map(|&(_, title, spare)| Column::number(title, 5).spare(spare));
-    let others = [("max", 0), ("mean", 0), ("sd", 3)]
-        .map(|(title, spare)| Column::number(title, 5).spare(spare));
-    let tail = Column::text("p50..p99.9", 10).spare(2);
-    let table = Table::new(quantiles.chain(others).chain([tail]).collect());
+    let table = StepTable::latency();
     let mut heading = None;
     let mut describe = |step: &Step| {
-        let row = table.row(&row(step));
+        let row = table.row(step);
         // The heading stands above the rows of its target.
         if heading.as_ref() == Some(&step.target) {
             return Some(row);
@@ -94,24 +69,6 @@ fn repeat(runner: &mut Runner, args: &LatencyArgs, plans: &[Plan]) -> Result<(),
         }
         runner.wait(next);
     }
-}
-
-fn row(step: &Step) -> Vec<String> {
-    let time = &step.summary.service_time;
-    let optional =
-        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| micros(value / 1e3));
-    let quantiles = SHOWN
-        .iter()
-        .map(|&(percent, ..)| nanos_as_micros(time.quantile(percent)));
-    let tail =
-        decode(&step.histograms.service_time).map(|times| sparkline(&times, table::is_unicode()));
-    let others = [
-        nanos_as_micros(time.max),
-        optional(time.mean),
-        optional(time.sd),
-        tail.unwrap_or_default(),
-    ];
-    quantiles.chain(others).collect()
 }
 
 /// Returns each address of each target's name as a target of its own, except this pod's.

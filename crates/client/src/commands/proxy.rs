@@ -5,11 +5,12 @@ use std::{cmp::Ordering, time::Duration};
 use humantime::format_duration;
 use netping_measure::{
     cost::ServerDemand,
-    statistics::difference::{Difference, Estimate},
+    statistics::{difference::Difference, estimate::Estimate},
 };
 use netping_report::table::{Column, Table};
 use netping_results::{
     format::{micros, optional, signed, thousands},
+    metric,
     overhead::Overhead,
     run::Step,
 };
@@ -164,11 +165,15 @@ fn show(runner: &mut Runner, title: &str, paths: &[Vec<Step>]) {
             .first()
             .map_or(failed(direct) + failed(proxy), |overhead| overhead.failed)
             > 0;
-        for measure in Overhead::measures() {
+        for metric in metric::OVERHEAD {
             let overhead = overheads
                 .iter()
-                .find(|overhead| overhead.measure == measure);
-            rows.push(overhead_row(marked(proxy, doubtful), measure, overhead));
+                .find(|overhead| overhead.measure == metric.name);
+            rows.push(overhead_row(
+                marked(proxy, doubtful),
+                metric.name.to_owned(),
+                overhead,
+            ));
         }
         runner.add_overheads(&overheads);
     }
@@ -264,7 +269,7 @@ fn show_maximum(runner: &mut Runner, sweep: &[Vec<Vec<Step>>]) {
 fn maximum_row(direct: &[Step], path: &[Step]) -> Vec<String> {
     let half_width = Estimate::of(&rates(path)).and_then(|estimate| estimate.half_width);
     let is_direct = name(path) == name(direct);
-    let difference = Difference::between(&rates(direct), &rates(path), 1).filter(|_| !is_direct);
+    let difference = Difference::of_means(&rates(direct), &rates(path), 1).filter(|_| !is_direct);
     let cell = |show: fn(Difference) -> String| difference.map(show).unwrap_or_default();
     let times =
         (rate(direct) > 0.0 && !is_direct).then(|| percent(rate(path) / rate(direct) - 1.0));

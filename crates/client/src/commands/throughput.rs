@@ -1,10 +1,11 @@
 //! `netping throughput`: requests from many callers at once.
 
-use netping_measure::{statistics::knee::knee, status::Status, summary::Summary};
-use netping_report::table::{Column, Table};
+use netping_measure::{statistics::knee::knee, status::Status};
+use netping_report::steps::StepTable;
 use netping_results::{
     condition::Condition,
-    format::{micros, nanos_as_micros, optional, thousands},
+    format::{nanos_as_micros, thousands},
+    metric::{self, Metric},
     run::Step,
 };
 
@@ -18,33 +19,6 @@ use crate::{
         trials,
     },
 };
-
-const CLOSED: [Column; 11] = [
-    Column::number("callers", 7),
-    Column::number("conns", 5).spare(1),
-    Column::number("req/s", 9),
-    Column::number("+-%", 4),
-    Column::number("p50 us", 6),
-    Column::number("p99 us", 6),
-    Column::number("p99.9 us", 8).spare(3),
-    Column::number("max us", 7).spare(2),
-    Column::number("cli us", 6),
-    Column::number("srv us", 6),
-    Column::number("failed", 6),
-];
-
-const OPEN: [Column; 10] = [
-    Column::number("planned/s", 9),
-    Column::number("req/s", 9),
-    Column::number("service p50", 6),
-    Column::number("p99 us", 6),
-    Column::number("response p50", 6),
-    Column::number("p99 us", 6),
-    Column::number("max us", 7).spare(1),
-    Column::number("lag p50", 6).spare(2),
-    Column::number("p99 us", 6).spare(3),
-    Column::number("failed", 6),
-];
 
 pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
     let groups = args.groups()?;
@@ -85,30 +59,29 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
 
 /// The rows of all steps, under a heading for each target.
 struct Rows {
-    closed: Table,
-    open: Table,
+    closed: StepTable,
+    open: StepTable,
     heading: Option<String>,
 }
 
 impl Rows {
     fn new() -> Self {
         Self {
-            closed: Table::new(CLOSED.to_vec()),
-            open: Table::new(OPEN.to_vec()),
+            closed: StepTable::closed(),
+            open: StepTable::open(),
             heading: None,
         }
     }
 
     fn show(&mut self, step: &Step) -> String {
-        let (table, row, arrivals) = match step.settings.planned_rate {
-            None => (&self.closed, closed_row(step), "closed loop".to_owned()),
+        let (table, arrivals) = match step.settings.planned_rate {
+            None => (&self.closed, "closed loop".to_owned()),
             Some(_) => (
                 &self.open,
-                open_row(step),
                 format!("open loop, {} arrivals", step.settings.arrivals),
             ),
         };
-        let row = table.row(&row) + &message_line(step);
+        let row = table.row(step) + &message_line(step);
         if self.heading.as_ref() == Some(&step.target) {
             return row;
         }
@@ -210,65 +183,19 @@ fn least_rate(plan: &Plan, condition: &Condition) -> f64 {
     })
 }
 
-fn closed_row(step: &Step) -> Vec<String> {
-    let summary = &step.summary;
-    let time = &summary.response_time;
-    vec![
-        step.settings.callers.to_string(),
-        step.settings.connections.to_string(),
-        thousands(summary.rate),
-        error_bar(summary),
-        nanos_as_micros(time.quantile(50.0)),
-        nanos_as_micros(time.quantile(99.0)),
-        nanos_as_micros(time.quantile(99.9)),
-        nanos_as_micros(time.max),
-        optional(step.cost.client_cpu_us_per_request),
-        optional(step.cost.server_cpu_us_per_request()),
-        thousands((summary.scheduled - summary.accounting.ok) as f64),
-    ]
-}
-
 /// Returns the line that rpcx-benchmark prints after a run with its message.
 fn message_line(step: &Step) -> String {
     if step.settings.message.is_none() {
         return String::new();
     }
-    let time = &step.summary.service_time;
-    let mean = time
-        .mean
-        .map_or_else(|| "-".to_owned(), |mean| micros(mean / 1e3));
-    let [median, max, min, p999] =
-        [time.quantile(50.0), time.max, time.min, time.quantile(99.9)].map(nanos_as_micros);
-    let tps = thousands(step.summary.rate);
+    let time = |metric: &Metric| metric.cell(metric.of_times(&step.summary.service_time));
     format!(
-        "\n  TPS {tps}; in us: mean {mean}, median {median}, max {max}, min {min}, p99.9 {p999}"
+        "\n  TPS {}; in us: mean {}, median {}, max {}, min {}, p99.9 {}",
+        metric::RATE.show(step.summary.rate),
+        time(&metric::MEAN),
+        time(&metric::P50),
+        time(&metric::MAX),
+        time(&metric::MIN),
+        time(&metric::P999),
     )
-}
-
-/// Returns half the width of the rate's 95 % interval, in percent of the rate.
-fn error_bar(summary: &Summary) -> String {
-    let half = summary
-        .precision
-        .rate_half_width
-        .filter(|_| summary.rate > 0.0);
-    half.map_or_else(
-        || "-".to_owned(),
-        |half| format!("{:.1}", half / summary.rate * 100.0),
-    )
-}
-
-fn open_row(step: &Step) -> Vec<String> {
-    let summary = &step.summary;
-    vec![
-        thousands(step.settings.planned_rate.unwrap_or_default()),
-        thousands(summary.rate),
-        nanos_as_micros(summary.service_time.quantile(50.0)),
-        nanos_as_micros(summary.service_time.quantile(99.0)),
-        nanos_as_micros(summary.response_time.quantile(50.0)),
-        nanos_as_micros(summary.response_time.quantile(99.0)),
-        nanos_as_micros(summary.response_time.max),
-        nanos_as_micros(summary.lag.quantile(50.0)),
-        nanos_as_micros(summary.lag.quantile(99.0)),
-        thousands((summary.scheduled - summary.accounting.ok) as f64),
-    ]
 }

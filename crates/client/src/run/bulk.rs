@@ -23,7 +23,8 @@ impl Runner {
         }
         let limits = &self.limits;
         self.failed |= steps.iter().any(|step| {
-            step.error_rate() > limits.max_error_rate || (limits.strict && !step.doubts.is_empty())
+            step.error_rate() > limits.max_error_rate
+                || (limits.strict && !step.warnings.is_empty())
         });
     }
 }

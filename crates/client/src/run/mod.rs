@@ -267,10 +267,10 @@ impl Runner {
 
     /// Fails the command if a step broke a limit.
     fn judge(&mut self, step: &Step) {
-        for line in self.limits.broken(&step.summary) {
+        for line in self.limits.broken(step) {
             self.fail(&line);
         }
-        self.failed |= self.limits.strict && !step.doubts.is_empty();
+        self.failed |= self.limits.strict && !step.warnings.is_empty();
         self.failed |= step.summary.accounting.error_rate() > self.limits.max_error_rate;
         if step.summary.scheduled == 0 && step.status == Status::Complete {
             self.fail(

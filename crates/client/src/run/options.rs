@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use netping_measure::summary::Summary;
 use netping_report::export::{ExportError, FORMATS, Format};
 use netping_results::{
     condition::{Answer, Condition},
-    run::Run,
+    run::{Run, Step},
 };
 
 /// The format of a page.
@@ -57,8 +56,8 @@ pub struct Limits {
 
 impl Limits {
     /// Returns a line for each `--fail-if` condition that holds for a step, or cannot be decided.
-    pub fn broken(&self, summary: &Summary) -> Vec<String> {
-        let line = |condition: &Condition| match condition.check(summary) {
+    pub fn broken(&self, step: &Step) -> Vec<String> {
+        let line = |condition: &Condition| match condition.check(step) {
             Answer::Fails(_) => None,
             Answer::Holds(value) => Some(format!(
                 "  failed by --fail-if '{condition}': {}",

@@ -142,13 +142,13 @@ pub fn is_kept(step: &Step, condition: &Condition, max_error_rate: f64) -> Optio
     let failed = step.summary.accounting.error_rate() > max_error_rate;
     if failed
         || step
-            .doubts
+            .warnings
             .iter()
-            .any(|doubt| matches!(doubt, Warning::BehindSchedule { .. }))
+            .any(|warning| matches!(warning, Warning::BehindSchedule { .. }))
     {
         return Some(false);
     }
-    match condition.check(&step.summary) {
+    match condition.check(step) {
         Answer::Holds(_) => Some(true),
         Answer::Fails(_) => Some(false),
         Answer::Unknown => None,

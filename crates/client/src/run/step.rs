@@ -4,7 +4,7 @@ use netping_measure::summary::Summary;
 use netping_results::{
     connect::PhaseSummary,
     run::{Histograms, Step},
-    warning::{Facts, Warning},
+    validity::Facts,
 };
 
 use crate::{engine::Measurement, environment, plan::Plan};
@@ -13,7 +13,7 @@ use crate::{engine::Measurement, environment, plan::Plan};
 pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
     let settings = plan.settings(measurement.warmup);
     let summary = Summary::of(&measurement.totals);
-    let doubts = Warning::about(&Facts {
+    let warnings = Facts {
         settings: &settings,
         summary: &summary,
         cost: &measurement.cost,
@@ -21,7 +21,8 @@ pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
         warmup_failed: measurement.warmup_failed,
         shared_host: environment::is_own(&plan.target.url),
         clock_step: measurement.clock_step,
-    });
+    }
+    .warnings();
     let negotiated = measurement.negotiated.clone();
     Step {
         target: plan.target.url.to_string(),
@@ -37,7 +38,7 @@ pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
         security: negotiated.map(|negotiated| plan.target.trust.security(negotiated)),
         connect: PhaseSummary::of(&measurement.phases),
         fairness: measurement.fairness.clone(),
-        doubts,
+        warnings,
         intervals: measurement.totals.intervals.clone(),
         histograms: Histograms::of(&measurement.totals),
     }

@@ -1,14 +1,11 @@
 //! Repeated trials of several targets, interleaved, and what their comparison shows.
 
 use netping_measure::{
-    statistics::difference::{Difference, Estimate, Finding},
+    statistics::difference::{Difference, Finding},
     status::Status,
 };
 use netping_report::table::{Column, Table};
-use netping_results::{
-    format::{micros, thousands},
-    run::Step,
-};
+use netping_results::{metric, run::Step};
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
@@ -26,97 +23,6 @@ const COLUMNS: [Column; 8] = [
     Column::number("95% interval", 0).spare(3),
     Column::text("shown", 0),
 ];
-
-/// What targets are compared by: the rate, and quantiles of the response time in per cent.
-#[derive(Debug, Clone, Copy)]
-enum Measure {
-    Rate,
-    Response(f64),
-}
-
-const MEASURES: [Measure; 3] = [
-    Measure::Rate,
-    Measure::Response(50.0),
-    Measure::Response(99.0),
-];
-
-impl Measure {
-    fn name(self) -> String {
-        match self {
-            Self::Rate => "req/s".to_owned(),
-            Self::Response(percent) => format!("p{percent} us"),
-        }
-    }
-
-    /// Its value in each step that has one.
-    fn of(self, steps: &[Step]) -> Vec<f64> {
-        let value = |step: &Step| match self {
-            Self::Rate => Some(step.summary.rate),
-            Self::Response(percent) => step
-                .summary
-                .response_time
-                .quantile(percent)
-                .map(|time| time as f64 / 1e3),
-        };
-        steps.iter().filter_map(value).collect()
-    }
-
-    fn show(self, value: f64) -> String {
-        match self {
-            Self::Rate => thousands(value),
-            Self::Response(_) => micros(value),
-        }
-    }
-
-    /// What it comes to over all steps: the mean of rates, the quantile of all response times together. `None` where some
-    /// step has too few samples for it: the others would be the luckier ones.
-    fn over(self, steps: &[Step]) -> Option<Estimate> {
-        let values = self.of(steps);
-        if values.len() < steps.len() {
-            return None;
-        }
-        match self {
-            Self::Response(percent) if steps.len() > 1 => {
-                let micros = |nanoseconds: f64| nanoseconds / 1e3;
-                let Estimate { mean, half_width } =
-                    Estimate::of_quantile(&counts(steps)?, percent)?;
-                Some(Estimate {
-                    mean: micros(mean),
-                    half_width: half_width.map(micros),
-                })
-            }
-            Self::Rate | Self::Response(_) => Estimate::of(&values),
-        }
-    }
-
-    /// What the second target's steps show against the first's.
-    fn difference(self, first: &[Step], second: &[Step]) -> Option<Difference> {
-        match self {
-            Self::Rate => Difference::between(&self.of(first), &self.of(second), MEASURES.len()),
-            Self::Response(percent) => {
-                // A quantile that some trials have too few samples for is none to compare.
-                let complete = [first, second]
-                    .iter()
-                    .all(|steps| self.of(steps).len() == steps.len());
-                let difference = Difference::of_quantiles(
-                    &counts(first)?,
-                    &counts(second)?,
-                    percent,
-                    MEASURES.len(),
-                );
-                difference.filter(|_| complete)
-            }
-        }
-    }
-}
-
-/// The response times of each step, as `(value, count)`.
-fn counts(steps: &[Step]) -> Option<Vec<Vec<(u64, u64)>>> {
-    steps
-        .iter()
-        .map(|step| step.histograms.response_counts())
-        .collect()
-}
 
 /// How often to measure, and in which order.
 #[derive(Debug, Clone, Copy)]
@@ -152,11 +58,11 @@ pub fn run(runner: &mut Runner, trials: Trials, groups: &[Vec<Plan>]) -> Result<
     }
     runner.say(&format!(
         "{}{} trials of each, in random order; p50 and p99 of all of them together. A difference to the first target is \
-         shown where p < 0.05, adjusted for the {} measures compared: Welch's test for rates, whole trials drawn anew for \
+         shown where p < 0.05, adjusted for the {} metrics compared: Welch's test for rates, whole trials drawn anew for \
          quantiles.",
         if runner.is_interrupted() { "fewer than " } else { "" },
         trials.count,
-        MEASURES.len()
+        metric::TRIALS.len()
     ));
     Ok(())
 }
@@ -207,21 +113,19 @@ fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (number, (plan, own)) in group.iter().zip(steps).enumerate() {
         let failed = own.iter().any(|step| step.summary.unserved() > 0);
-        for measure in MEASURES {
-            let estimate = measure.over(own);
+        for metric in metric::TRIALS {
+            let estimate = metric.estimate(own);
             let difference = if number == 0 {
                 None
             } else {
-                measure.difference(&steps[0], own)
+                metric.difference(&steps[0], own, metric::TRIALS.len())
             };
-            let show = |value: Option<f64>| {
-                value.map_or_else(|| "-".to_owned(), |value| measure.show(value))
-            };
+            let show = |value: Option<f64>| metric.cell(value);
             let percent = |share: f64| format!("{:+.1}%", share * 100.0);
             rows.push(vec![
                 format!("{}{}", plan.target.url, if failed { " *" } else { "" }),
                 plan.load.callers.to_string(),
-                measure.name(),
+                metric.title.to_owned(),
                 show(estimate.map(|estimate| estimate.mean)),
                 show(estimate.and_then(|estimate| estimate.half_width)),
                 difference
@@ -237,7 +141,7 @@ fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
                     })
                     .unwrap_or_default(),
                 difference
-                    .map(|difference| shown(difference, matches!(measure, Measure::Rate)))
+                    .map(|difference| shown(difference, metric.more_is_better))
                     .unwrap_or_default(),
             ]);
         }
@@ -247,7 +151,7 @@ fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
 
 /// What a difference shows, in words.
 pub(crate) fn shown(difference: Difference, more_is_better: bool) -> String {
-    let word = match difference.shown(more_is_better) {
+    let word = match difference.finding(more_is_better) {
         Finding::Better => "better",
         Finding::Worse => "worse",
         Finding::NoDifference => "no difference shown",

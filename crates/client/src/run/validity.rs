@@ -4,7 +4,7 @@ use netping_results::{
     bulk::BulkStep,
     format::{micros, thousands},
     run::Step,
-    warning::Warnings,
+    validity::Warnings,
 };
 
 /// Returns each warning about the steps and the bulk streams once, with its remedy, or `VALID`;
@@ -25,7 +25,7 @@ pub fn describe(steps: &[Step], bulk: &[BulkStep]) -> String {
         ));
     }
     if warnings.is_valid() {
-        lines.push("VALID: no warnings about these numbers".to_owned());
+        lines.push("VALID: no warnings".to_owned());
     }
     let peak = steps
         .iter()

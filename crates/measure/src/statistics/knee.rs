@@ -1,11 +1,12 @@
-//! Where more load brings no more replies, only longer times.
+//! The load beyond which times grow and the rate does not.
 
-/// A rate that grows by less than this share has stopped growing.
+/// Minimum growth of a rate, as a share, that counts as growth.
 const GROWTH: f64 = 0.05;
 
-/// The place of the knee among the steps of a closed-loop sweep, each as its rate in requests/s and its 99th
-/// percentile, in ascending order of callers: the first step that no later one beats by 5 % in rate, while the 99th
-/// percentile of the next is higher. `None` where the rate still grows at the end.
+/// Returns the index of the knee among the steps of a closed-loop sweep, each given as its rate in
+/// requests/s and its 99th percentile, in ascending order of callers: the first step that no later
+/// one beats by 5 % in rate, while the 99th percentile of the next is higher. `None` where the rate
+/// still grows at the end.
 pub fn knee(steps: &[(f64, Option<u64>)]) -> Option<usize> {
     let full = |at: usize| {
         let best = steps[at + 1..]
@@ -37,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_where_the_rate_stops_and_the_time_goes_on() {
+    fn the_knee_is_where_the_rate_stops_growing_and_times_do_not() {
         assert_eq!(
             of(&[(10.0, 1), (90.0, 2), (100.0, 4), (102.0, 8), (101.0, 16)]),
             Some(2)
@@ -45,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dip_in_the_rise_is_none() {
+    fn a_dip_in_a_rising_sweep_is_no_knee() {
         assert_eq!(
             of(&[
                 (8.0, 1),
@@ -60,14 +61,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_still_grows_has_none() {
+    fn a_growing_rate_has_no_knee() {
         assert_eq!(of(&[(10.0, 1), (20.0, 2), (40.0, 3)]), None);
         assert_eq!(of(&[(10.0, 1)]), None);
         assert_eq!(of(&[]), None);
     }
 
     #[test]
-    fn times_that_do_not_grow_or_are_not_known_make_none() {
+    fn times_that_do_not_grow_or_are_unknown_make_no_knee() {
         assert_eq!(of(&[(100.0, 9), (100.0, 9)]), None);
         assert_eq!(knee(&[(100.0, None), (100.0, Some(9))]), None);
     }

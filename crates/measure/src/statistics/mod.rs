@@ -1,7 +1,10 @@
 //! Estimates, intervals and comparisons.
 
+pub mod bootstrap;
 pub mod difference;
+pub mod estimate;
 pub mod knee;
 pub mod precision;
+pub mod side;
 pub mod warm_up;
 pub mod welch;

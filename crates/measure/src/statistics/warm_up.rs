@@ -1,15 +1,15 @@
-//! Where a run's transient ends.
+//! Detection of the end of a run's transient.
 
 /// Observations in a batch.
 const BATCH: usize = 5;
 
-/// The fewest batches that tell anything.
+/// Minimum number of batches.
 const FEWEST: usize = 6;
 
-/// How many of the first observations belong to the transient, by the rule MSER-5: in batches of five, the number whose
-/// removal makes the standard error of the mean of the rest the least (White, Cobb and Spratt, "A comparison of five
-/// steady-state truncation heuristics for simulation", 2000). `None` where that is more than half: no steady state
-/// has been seen yet.
+/// Returns the number of first observations that belong to the transient, by the rule MSER-5: in
+/// batches of five, the number whose removal minimizes the standard error of the mean of the rest
+/// (White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics for
+/// simulation", 2000). `None` where that is more than half: no steady state has been seen yet.
 pub fn mser5(observations: &[f64]) -> Option<usize> {
     let batches: Vec<f64> = observations
         .chunks_exact(BATCH)

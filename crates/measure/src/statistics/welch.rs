@@ -1,26 +1,32 @@
-//! The difference of two values in their own unit, and how far chance alone explains it.
+//! The difference of two values in their own unit, by Welch's t-test.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::statistics::difference::{Moments, Side, t_quantile};
+use crate::statistics::{
+    estimate::{Moments, t_quantile},
+    side::Side,
+};
 
-/// Values that differ by less than this share are not told apart by a histogram of three digits, so trials that agree
-/// better than that may do so by rounding alone.
+/// Relative resolution of a histogram of three digits: trials that agree more closely than this may
+/// do so by rounding alone.
 const RESOLUTION: f64 = 1e-3;
 
 /// Two values and their difference, by Student's t.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Welch {
+    /// The first value.
     pub first: f64,
+    /// The second value.
     pub second: f64,
     /// Half the width of the difference's 95 % interval.
     pub half_width: f64,
-    /// The probability of a difference at least as large by chance alone, of this comparison by itself.
+    /// The probability of a difference at least as large by chance alone, without any adjustment.
     pub p_value: f64,
 }
 
 impl Welch {
-    /// Welch, "The generalization of Student's problem when several different population variances are involved", 1947.
+    /// Compares two values that have standard errors (Welch, "The generalization of Student's
+    /// problem when several different population variances are involved", 1947).
     pub fn compare(a: Side, b: Side) -> Option<Self> {
         let (ea, eb) = (a.error.powi(2), b.error.powi(2));
         // Welch and Satterthwaite's degrees of freedom.
@@ -32,40 +38,30 @@ impl Welch {
         Self::student(a.value, b.value, (ea + eb).sqrt(), freedom)
     }
 
-    /// The means of trials: by Welch's test, and where one side has a single trial, by Student's: the spread of the
-    /// other side's trials is taken for that of both. `None` with one trial on each side, or without any.
+    /// Compares the means of trials. Where one side has a single trial, the spread of the other
+    /// side's trials stands for both (Student's test). `None` with one trial on each side, or
+    /// without any.
     pub fn of_trials(first: &[f64], second: &[f64]) -> Option<Self> {
         let (a, b) = (Moments::of(first)?, Moments::of(second)?);
         let against_one = |many: &Moments| {
             let error = (many.variance? * (1.0 + 1.0 / many.n)).sqrt();
             Self::student(a.mean, b.mean, error, many.n - 1.0)
         };
-        match (a.error(), b.error()) {
-            (Some(ea), Some(eb)) => Self::compare(
-                Side {
-                    n: a.n,
-                    value: a.mean,
-                    error: ea,
-                },
-                Side {
-                    n: b.n,
-                    value: b.mean,
-                    error: eb,
-                },
-            ),
+        match (Side::of_mean(first), Side::of_mean(second)) {
+            (Some(first), Some(second)) => Self::compare(first, second),
             (Some(_), None) => against_one(&a),
             (None, Some(_)) => against_one(&b),
             (None, None) => None,
         }
     }
 
-    /// The ends of the difference's 95 % interval.
+    /// Returns the ends of the difference's 95 % interval.
     pub fn interval(self) -> [f64; 2] {
         let difference = self.second - self.first;
         [difference - self.half_width, difference + self.half_width]
     }
 
-    /// The same in another unit.
+    /// Converts to another unit.
     pub fn scaled(self, factor: f64) -> Self {
         let Self {
             first,
@@ -110,29 +106,32 @@ mod tests {
     fn a_single_trial_is_judged_by_the_spread_of_the_others() {
         // t = 5 / (sqrt(2.5) * sqrt(1 + 1/5)) = 2.887 with 4 degrees of freedom: p = 0.0447.
         let many = [1.0, 2.0, 3.0, 4.0, 5.0];
-        let gap = Welch::of_trials(&many, &[8.0]).unwrap();
-        assert!((gap.p_value - 0.0447).abs() < 5e-4, "{gap:?}");
+        let welch = Welch::of_trials(&many, &[8.0]).unwrap();
+        assert!((welch.p_value - 0.0447).abs() < 5e-4, "{welch:?}");
         let turned = Welch::of_trials(&[8.0], &many).unwrap();
-        assert!((turned.p_value - gap.p_value).abs() < 1e-12);
-        assert!((turned.interval()[1] + gap.interval()[0]).abs() < 1e-9);
+        assert!((turned.p_value - welch.p_value).abs() < 1e-12);
+        assert!((turned.interval()[1] + welch.interval()[0]).abs() < 1e-9);
         assert_eq!(Welch::of_trials(&[1.0], &[2.0]), None);
         assert_eq!(Welch::of_trials(&[], &many), None);
     }
 
     #[test]
     fn trials_that_agree_to_the_digit_are_not_certain_beyond_it() {
-        let gap = Welch::of_trials(&[1000.0; 3], &[999.9; 3]).unwrap();
-        assert!(gap.p_value > 0.5 && gap.interval()[1] > 0.0, "{gap:?}");
-        let gap = Welch::of_trials(&[1000.0; 3], &[900.0; 3]).unwrap();
-        assert!(gap.p_value < 0.001, "{gap:?}");
+        let welch = Welch::of_trials(&[1000.0; 3], &[999.9; 3]).unwrap();
+        assert!(
+            welch.p_value > 0.5 && welch.interval()[1] > 0.0,
+            "{welch:?}"
+        );
+        let welch = Welch::of_trials(&[1000.0; 3], &[900.0; 3]).unwrap();
+        assert!(welch.p_value < 0.001, "{welch:?}");
         assert!((Welch::of_trials(&[0.0; 3], &[0.0; 3]).unwrap().p_value - 1.0).abs() < 1e-12);
     }
 
     #[test]
     fn a_unit_changes_no_probability() {
-        let gap = Welch::of_trials(&[1.0, 2.0, 3.0], &[4.0, 5.0, 7.0]).unwrap();
-        let scaled = gap.scaled(1e3);
-        assert!((scaled.interval()[0] - gap.interval()[0] * 1e3).abs() < 1e-9);
-        assert!((scaled.p_value - gap.p_value).abs() < 1e-12);
+        let welch = Welch::of_trials(&[1.0, 2.0, 3.0], &[4.0, 5.0, 7.0]).unwrap();
+        let scaled = welch.scaled(1e3);
+        assert!((scaled.interval()[0] - welch.interval()[0] * 1e3).abs() < 1e-9);
+        assert!((scaled.p_value - welch.p_value).abs() < 1e-12);
     }
 }

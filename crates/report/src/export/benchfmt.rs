@@ -3,25 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{Rendered, text};
 use netping_measure::bulk::BulkRun;
 use netping_results::{
     bulk::BulkStep,
+    metric::{self, Metric, Unit},
     run::{Run, Step},
 };
 
-/// Which way a unit is better, where benchstat does not know it.
-const BETTER: [(&str, &str); 9] = [
-    ("ns/op", "lower"),
-    ("req/s", "higher"),
-    ("p50-ns", "lower"),
-    ("p99-ns", "lower"),
-    ("p99.9-ns", "lower"),
-    ("max-ns", "lower"),
-    ("client-cpu-ns/op", "lower"),
-    ("server-cpu-ns/op", "lower"),
-    ("first-byte-ns", "lower"),
-];
+use super::{Rendered, text};
+
+/// The unit of the time to the first byte.
+const FIRST_BYTE: &str = "first-byte-ns";
 
 /// Bytes in a MB, as Go counts them.
 const MB: f64 = 1e6;
@@ -29,9 +21,17 @@ const MB: f64 = 1e6;
 /// One file.
 #[expect(clippy::unnecessary_wraps, reason = "every format has this form")]
 pub(super) fn render(runs: &[Run]) -> Rendered {
-    let mut lines: Vec<String> = BETTER
+    // Directions, which benchstat does not know.
+    let mut lines: Vec<String> = metric::BENCHMARK
         .iter()
-        .map(|(unit, way)| format!("Unit {unit} better={way}"))
+        .map(|metric| (unit(metric), metric.more_is_better))
+        .chain([(FIRST_BYTE.to_owned(), false)])
+        .map(|(unit, more)| {
+            format!(
+                "Unit {unit} better={}",
+                if more { "higher" } else { "lower" }
+            )
+        })
         .collect();
     for run in runs {
         // Not more: benchstat compares only what has the same configuration.
@@ -63,13 +63,13 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
             );
         }
     }
-    Ok(vec![text(&lines)])
+    Ok(text(&lines))
 }
 
 /// A step's line; `None` where it has no time to show.
 fn step_line(step: &Step, name: &str, cpus: usize) -> Option<String> {
     let (settings, summary) = (&step.settings, &step.summary);
-    let mean = summary.response_time.mean?;
+    summary.response_time.mean?;
     let mut line = format!(
         "BenchmarkNetping/target={name}/client={}/arrivals={}/callers={}/conns={}/payload={}",
         word(&settings.client),
@@ -97,30 +97,26 @@ fn step_line(step: &Step, name: &str, cpus: usize) -> Option<String> {
             line.extend(["/", part, "=", value.as_str()]);
         }
     }
-    let quantile = |percent: f64| {
-        summary
-            .response_time
-            .quantile(percent)
-            .map(|time| time as f64)
-    };
-    let nanos = |micros: f64| micros * 1e3;
-    let values = [
-        (Some(mean), "ns/op"),
-        (Some(summary.rate), "req/s"),
-        (quantile(50.0), "p50-ns"),
-        (quantile(99.0), "p99-ns"),
-        (quantile(99.9), "p99.9-ns"),
-        (summary.response_time.max.map(|time| time as f64), "max-ns"),
-        (
-            step.cost.client_cpu_us_per_request.map(nanos),
-            "client-cpu-ns/op",
-        ),
-        (
-            step.cost.server_cpu_us_per_request().map(nanos),
-            "server-cpu-ns/op",
-        ),
-    ];
-    Some(measured(&line, cpus, summary.response_time.count, &values))
+    let values = metric::BENCHMARK.iter().map(|metric| {
+        let value = metric.of_step(step).map(|value| match metric.unit {
+            Unit::CpuMicros => value * 1e3,
+            _ => value,
+        });
+        (value, unit(metric))
+    });
+    let count = summary.response_time.count;
+    Some(measured(&line, cpus, count, values))
+}
+
+/// Returns the unit that a metric's values have in this format. The mean is the time of an
+/// operation, by which Go's benchmarks are compared.
+fn unit(metric: &Metric) -> String {
+    match metric.unit {
+        _ if *metric == metric::MEAN => "ns/op".to_owned(),
+        Unit::Nanos => format!("{}-ns", metric.name),
+        Unit::CpuMicros => format!("{}-ns/op", metric.name),
+        _ => metric.title.to_owned(),
+    }
 }
 
 /// The line of one run of a bulk stream.
@@ -132,27 +128,30 @@ fn bulk_line(step: &BulkStep, run: &BulkRun, name: &str, cpus: usize) -> String 
         settings.size_bytes, settings.chunk_bytes, settings.streams
     );
     let values = [
-        (Some(run.seconds * 1e9), "ns/op"),
+        (Some(run.seconds * 1e9), "ns/op".to_owned()),
         (
             (run.seconds > 0.0).then(|| run.bytes as f64 / MB / run.seconds),
-            "MB/s",
+            "MB/s".to_owned(),
         ),
-        (Some(run.first_byte_seconds * 1e9), "first-byte-ns"),
+        (Some(run.first_byte_seconds * 1e9), FIRST_BYTE.to_owned()),
     ];
-    measured(&line, cpus, 1, &values)
+    measured(&line, cpus, 1, values.into_iter())
 }
 
-fn measured(name: &str, cpus: usize, iterations: u64, values: &[(Option<f64>, &str)]) -> String {
-    let values = values
-        .iter()
-        .filter_map(|(value, unit)| value.map(|value| format!("{value:.2} {unit}")));
+fn measured(
+    name: &str,
+    cpus: usize,
+    iterations: u64,
+    values: impl Iterator<Item = (Option<f64>, String)>,
+) -> String {
+    let values = values.filter_map(|(value, unit)| value.map(|value| format!("{value:.2} {unit}")));
     format!(
         "{name}-{cpus} {iterations} {}",
         values.collect::<Vec<_>>().join(" ")
     )
 }
 
-/// What tells the targets of one run apart.
+/// The identity of a target within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a> {
     label: Option<&'a str>,
@@ -176,7 +175,8 @@ impl<'a> Key<'a> {
     }
 }
 
-/// What each target is called. Where several have the same word, the second on the command line is `tcp.2`, and so on.
+/// Names each target. Where several have the same word, the second on the command line is `tcp.2`,
+/// and so on.
 fn names(run: &Run) -> BTreeMap<Key<'_>, String> {
     let steps = run.steps.iter().map(Key::of);
     let bulk = run.bulk.iter().map(|step| Key {
@@ -225,7 +225,7 @@ mod tests {
 
     fn of(run: Run) -> Vec<String> {
         let files = render(&[run]).unwrap();
-        String::from_utf8(files[0].clone())
+        String::from_utf8(files)
             .unwrap()
             .lines()
             .map(str::to_owned)

@@ -3,20 +3,18 @@
 
 use std::{collections::BTreeSet, fmt::Display};
 
-use super::{ExportError, Rendered};
 use netping_measure::{
-    connect::ConnectPhase,
-    cost::Cost,
-    distribution::{Distribution, QUANTILES},
-    status::Status,
-    summary::Summary,
+    connect::ConnectPhase, cost::Cost, distribution::Distribution, status::Status, summary::Summary,
 };
 use netping_results::{
     bulk::BulkStep,
     connect::ChannelSecurity,
+    metric,
     run::{Run, Step, StepSettings},
     warning::Warning,
 };
+
+use super::{ExportError, Rendered};
 
 /// One file. Results of bulk streams have columns of their own, and no file has both kinds.
 pub(super) fn render(runs: &[Run]) -> Rendered {
@@ -46,7 +44,7 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
                 .map(|(number, step)| bulk_row(run, number, step)),
         );
     }
-    write(&rows).map(|content| vec![content])
+    write(&rows)
 }
 
 fn write(rows: &[Row]) -> Result<Vec<u8>, ExportError> {
@@ -112,7 +110,7 @@ impl Row {
     }
 
     /// The columns that every kind of result ends with.
-    fn end(mut self, security: Option<&ChannelSecurity>, doubts: &[Warning]) -> Self {
+    fn end(mut self, security: Option<&ChannelSecurity>, warnings: &[Warning]) -> Self {
         self.maybe(
             "security_protocol",
             security.map(|security| &security.protocol),
@@ -139,7 +137,7 @@ impl Row {
         );
         self.put(
             "doubts",
-            doubts
+            warnings
                 .iter()
                 .map(Warning::name)
                 .collect::<Vec<_>>()
@@ -174,7 +172,7 @@ impl Row {
             .errors
             .iter()
             .map(|(kind, count)| format!("{kind}={count}"));
-        self.put("rate_per_second", summary.rate);
+        self.put(metric::RATE.key, summary.rate);
         self.maybe(
             "rate_half_width_per_second",
             summary.precision.rate_half_width,
@@ -206,23 +204,12 @@ impl Row {
 
     fn times(&mut self, name: &str, times: Option<&Distribution>) {
         self.maybe(format!("{name}_count"), times.map(|times| times.count));
-        self.maybe(format!("{name}_min_ns"), times.and_then(|times| times.min));
-        self.maybe(
-            format!("{name}_mean_ns"),
-            times.and_then(|times| times.mean),
-        );
-        self.maybe(
-            format!("{name}_trimmed_mean_ns"),
-            times.and_then(|times| times.trimmed_mean),
-        );
-        self.maybe(format!("{name}_sd_ns"), times.and_then(|times| times.sd));
-        for percent in QUANTILES {
+        for metric in metric::TIMES {
             self.maybe(
-                format!("{name}_p{percent}_ns"),
-                times.and_then(|times| times.quantile(percent)),
+                format!("{name}_{}_ns", metric.key),
+                times.and_then(|times| metric.of_times(times)),
             );
         }
-        self.maybe(format!("{name}_max_ns"), times.and_then(|times| times.max));
     }
 
     fn cost(&mut self, cost: &Cost) {
@@ -231,15 +218,12 @@ impl Row {
             "client_cpu_seconds",
             cost.client_worker_cpu_seconds.iter().sum::<f64>(),
         );
-        self.maybe("client_cpu_us_per_request", cost.client_cpu_us_per_request);
+        self.maybe(metric::CLIENT_CPU.key, cost.client_cpu_us_per_request);
         self.maybe(
             "server_cpu_seconds",
             server.map(|server| server.cpu_seconds),
         );
-        self.maybe(
-            "server_cpu_us_per_request",
-            cost.server_cpu_us_per_request(),
-        );
+        self.maybe(metric::SERVER_CPU.key, cost.server_cpu_us_per_request());
         self.maybe(
             "server_context_switches_per_request",
             server.and_then(|server| server.context_switches_per_request),
@@ -279,10 +263,10 @@ fn step_row(run: &Run, number: usize, step: &Step, phases: &BTreeSet<ConnectPhas
             step.connect.get(&phase).map(|phase| &phase.time),
         );
     }
-    row.end(step.security.as_ref(), &step.doubts)
+    row.end(step.security.as_ref(), &step.warnings)
 }
 
-/// What the columns of a part of connecting begin with.
+/// Returns the prefix of a phase's columns.
 fn column(phase: ConnectPhase) -> &'static str {
     match phase {
         ConnectPhase::Resolve => "connect_resolve",
@@ -327,15 +311,16 @@ fn bulk_row(run: &Run, number: usize, step: &BulkStep) -> Row {
         "server_cpu_seconds_per_gib",
         summary.and_then(|summary| summary.server_cpu_seconds_per_gib),
     );
-    row.end(step.security.as_ref(), &step.doubts)
+    row.end(step.security.as_ref(), &step.warnings)
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{super::fixture, *};
     use netping_measure::connect::PhaseTimes;
+
+    use super::{super::fixture, *};
 
     /// Each row by its columns' names.
     fn read(content: &[u8]) -> Vec<BTreeMap<String, String>> {
@@ -349,7 +334,7 @@ mod tests {
         let mut step = fixture::step("tcp://h:1", 64, &times);
         step.label = Some(fixture::HOSTILE.to_owned());
         let run = fixture::run(vec![step, fixture::step("tcp://h:1", 128, &[7])]);
-        let rows = read(&render(std::slice::from_ref(&run)).unwrap()[0]);
+        let rows = read(&render(std::slice::from_ref(&run)).unwrap());
         assert_eq!(rows.len(), 2);
         let cell = |name: &str| rows[0][name].as_str();
         assert_eq!(cell("label"), fixture::HOSTILE);
@@ -375,7 +360,7 @@ mod tests {
     fn no_setting_is_left_out() {
         let step = fixture::step("tcp://h:1", 1, &[5]);
         let settings = serde_json::to_value(&step.settings).unwrap();
-        let rows = read(&render(&[fixture::run(vec![step])]).unwrap()[0]);
+        let rows = read(&render(&[fixture::run(vec![step])]).unwrap());
         for name in settings.as_object().unwrap().keys() {
             assert!(
                 rows[0]
@@ -397,7 +382,7 @@ mod tests {
                 step,
                 fixture::step("tcp://h:1", 1, &[5]),
             ])])
-            .unwrap()[0],
+            .unwrap(),
         );
         let shown: Vec<_> = rows
             .iter()
@@ -411,7 +396,7 @@ mod tests {
     fn bulk_streams_have_columns_of_their_own() {
         let mut run = fixture::run(Vec::new());
         run.bulk.push(netping_results::fixtures::bulk());
-        let rows = read(&render(std::slice::from_ref(&run)).unwrap()[0]);
+        let rows = read(&render(std::slice::from_ref(&run)).unwrap());
         let cell = |name: &str| rows[0][name].as_str();
         assert_eq!(
             (cell("direction"), cell("gib_per_second"), cell("runs")),

@@ -9,9 +9,10 @@ use hdrhistogram::serialization::{
     interval_log::{IntervalLogWriterBuilder, Tag},
 };
 use jiff::Timestamp;
-
-use super::{ExportError, Rendered, decoded};
+use netping_measure::counts::Counts;
 use netping_results::run::{Run, Step};
+
+use super::{ExportError, Rendered};
 
 /// Longest times are divided by this, as the format has it unless told otherwise: nanoseconds become milliseconds.
 const DIVISOR: f64 = 1e6;
@@ -46,26 +47,25 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
         for step in &run.steps {
             at += seconds(step.settings.warmup_seconds);
             let length = seconds(step.summary.seconds);
-            for (kind, histogram) in kinds(step) {
-                let histogram = decoded(step, histogram)?;
-                if histogram.is_empty() {
+            for (kind, times) in kinds(step) {
+                if times.is_empty() {
                     continue;
                 }
                 let name = tag(step, kind);
-                log.write_histogram(&histogram, at, length, Tag::new(&name))
+                log.write_histogram(&times.to_histogram(), at, length, Tag::new(&name))
                     .map_err(|error| failed(error.to_string()))?;
             }
             at += length;
         }
     }
-    Ok(vec![content])
+    Ok(content)
 }
 
 /// The histograms of a step. A closed loop's response time is its service time, and its lag is 0 and left out.
-fn kinds(step: &Step) -> Vec<(&'static str, &str)> {
+fn kinds(step: &Step) -> Vec<(&'static str, &Counts)> {
     let all = &step.histograms;
     let mut kinds = vec![
-        ("service_time", all.service_time.as_str()),
+        ("service_time", &all.service_time),
         ("response_time", &all.response_time),
     ];
     if step.settings.planned_rate.is_some() {
@@ -75,8 +75,8 @@ fn kinds(step: &Step) -> Vec<(&'static str, &str)> {
     kinds
 }
 
-/// What a line is tagged with: the target or its label, callers and connections, and which time it is. Commas and white space have
-/// a meaning in the format.
+/// Returns a line's tag: the target or its label, callers and connections, and the kind of time.
+/// Commas and white space have a meaning in the format.
 fn tag(step: &Step, kind: &str) -> String {
     let name = step.label.as_deref().unwrap_or(&step.target);
     let rate = step
@@ -105,13 +105,12 @@ fn seconds(seconds: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-
-    use super::{super::fixture, *};
-    use netping_measure::histogram::counts;
     use netping_results::file::histogram::decode;
 
+    use super::{super::fixture, *};
+
     /// Each line's tag, start and length in milliseconds, longest time, and histogram.
-    type Line = (String, u128, u128, f64, Vec<(u64, u64)>);
+    type Line = (String, u128, u128, f64, Counts);
 
     fn read(log: &[u8]) -> (Vec<Duration>, Vec<Line>) {
         let (mut headers, mut lines) = (Vec::new(), Vec::new());
@@ -123,7 +122,7 @@ mod tests {
                     line.start_timestamp().as_millis(),
                     line.duration().as_millis(),
                     line.max(),
-                    counts(&decode(line.encoded_histogram()).unwrap()),
+                    decode(line.encoded_histogram()).unwrap(),
                 )),
             }
         }
@@ -131,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_back_is_what_was_measured() {
+    fn a_log_is_read_back_as_it_was_measured() {
         let times: Vec<u64> = (1..=5000).map(|number| number * 997).collect();
         let mut run = fixture::run(vec![
             fixture::step("tcp://h:1", 1, &times),
             fixture::step("tcp://h:1", 4, &[5]),
         ]);
         run.steps[1].label = Some(fixture::HOSTILE.to_owned());
-        let (headers, lines) = read(&render(std::slice::from_ref(&run)).unwrap()[0]);
+        let (headers, lines) = read(&render(std::slice::from_ref(&run)).unwrap());
         assert_eq!(headers, [Duration::from_secs(1_767_323_045); 2]);
         let [first, response, second, _] = &lines[..] else {
             panic!("{lines:?}")
@@ -146,10 +145,7 @@ mod tests {
         assert_eq!(first.0, "tcp://h:1;callers=1;connections=1;service_time");
         assert_eq!((first.1, first.2), (500, 1000));
         assert!((first.3 - 4.985).abs() < 0.01, "{}", first.3);
-        assert_eq!(
-            Some(&first.4),
-            run.steps[0].histograms.response_counts().as_ref()
-        );
+        assert_eq!(first.4, run.steps[0].histograms.response_time);
         assert_eq!(
             (response.0.as_str(), &response.4),
             ("tcp://h:1;callers=1;connections=1;response_time", &first.4)
@@ -169,7 +165,7 @@ mod tests {
         let early = fixture::run(vec![fixture::step("tcp://h:1", 1, &[5])]);
         let mut late = fixture::run(vec![fixture::step("tcp://h:2", 1, &[5])]);
         late.started_at = "2026-01-02T03:05:05Z".to_owned();
-        let (_, lines) = read(&render(&[late, early]).unwrap()[0]);
+        let (_, lines) = read(&render(&[late, early]).unwrap());
         let order: Vec<_> = lines.iter().map(|line| (&line.0[..9], line.1)).collect();
         assert_eq!(
             order,
@@ -186,7 +182,7 @@ mod tests {
     fn an_open_loop_has_all_its_times() {
         let mut step = fixture::step("tcp://h:1", 1, &[5]);
         step.settings.planned_rate = Some(1000.0);
-        let (_, lines) = read(&render(&[fixture::run(vec![step])]).unwrap()[0]);
+        let (_, lines) = read(&render(&[fixture::run(vec![step])]).unwrap());
         let kinds: Vec<_> = lines
             .iter()
             .map(|line| line.0.rsplit(';').next().unwrap())

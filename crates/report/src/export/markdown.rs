@@ -1,12 +1,16 @@
 //! Tables in Markdown, as a README has them: steps, bulk streams, and what proxies add, as far as there are any.
 
-use super::Rendered;
+use std::borrow::Cow;
+
 use netping_results::{
     bulk::BulkStep,
-    format::{micros, nanos_as_micros, optional, thousands},
+    format::{micros, thousands},
+    metric::{self, Unit},
     overhead::Overhead,
     run::{Run, Step},
 };
+
+use super::Rendered;
 
 /// One file.
 #[expect(clippy::unnecessary_wraps, reason = "every format has this form")]
@@ -16,39 +20,39 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
     let overheads: Vec<&Overhead> = runs.iter().flat_map(|run| &run.overheads).collect();
     let tables = [
         table(&step_columns(&steps), &steps),
-        table(&BULK, &bulk),
-        table(&OVERHEAD, &overheads),
+        table(&bulk_columns(), &bulk),
+        table(&overhead_columns(), &overheads),
     ];
-    let doubtful = overheads.iter().any(|overhead| overhead.failed > 0);
+    let failed = overheads.iter().any(|overhead| overhead.failed > 0);
     let tables: Vec<String> = tables
         .into_iter()
         .flatten()
-        .chain(doubtful.then(|| DOUBTFUL.to_owned()))
+        .chain(failed.then(|| MARK.to_owned()))
         .collect();
     // Each ends its last line, so that there is an empty one between them.
-    Ok(vec![tables.join("\n").into_bytes()])
+    Ok(tables.join("\n").into_bytes())
 }
 
 /// A column: its title with the unit, whether it holds words, and its cells.
 struct Column<T> {
-    title: &'static str,
+    title: Cow<'static, str>,
     words: bool,
-    cell: fn(&T) -> String,
+    cell: Box<dyn Fn(&T) -> String>,
 }
 
-const fn number<T>(title: &'static str, cell: fn(&T) -> String) -> Column<T> {
+fn number<T: 'static>(title: &'static str, cell: fn(&T) -> String) -> Column<T> {
     Column {
-        title,
+        title: title.into(),
         words: false,
-        cell,
+        cell: Box::new(cell),
     }
 }
 
-const fn words<T>(title: &'static str, cell: fn(&T) -> String) -> Column<T> {
+fn words<T: 'static>(title: &'static str, cell: fn(&T) -> String) -> Column<T> {
     Column {
-        title,
+        title: title.into(),
         words: true,
-        cell,
+        cell: Box::new(cell),
     }
 }
 
@@ -61,7 +65,7 @@ fn table<T>(columns: &[Column<T>], rows: &[&T]) -> Option<String> {
     let titles = line(
         columns
             .iter()
-            .map(|column| column.title.to_owned())
+            .map(|column| column.title.to_string())
             .collect(),
     );
     let rule = |column: &Column<T>| if column.words { "---" } else { "---:" };
@@ -123,89 +127,77 @@ fn step_columns(steps: &[&Step]) -> Vec<Column<Step>> {
             step.settings.planned_rate.map_or_else(nothing, thousands)
         }));
     }
-    columns.extend([
-        number("req/s", |step: &Step| thousands(step.summary.rate)),
-        number("p50 us", |step: &Step| {
-            nanos_as_micros(step.summary.response_time.quantile(50.0))
-        }),
-        number("p99 us", |step: &Step| {
-            nanos_as_micros(step.summary.response_time.quantile(99.0))
-        }),
-        number("p99.9 us", |step: &Step| {
-            nanos_as_micros(step.summary.response_time.quantile(99.9))
-        }),
-        number("max us", |step: &Step| {
-            nanos_as_micros(step.summary.response_time.max)
-        }),
-        number("client CPU us/req", |step: &Step| {
-            optional(step.cost.client_cpu_us_per_request)
-        }),
-        number("server CPU us/req", |step: &Step| {
-            optional(step.cost.server_cpu_us_per_request())
-        }),
-        number("failed", |step: &Step| {
-            thousands((step.summary.scheduled - step.summary.accounting.ok) as f64)
-        }),
-    ]);
+    columns.extend(metric::MARKDOWN.iter().map(|&metric| Column {
+        title: match metric.unit {
+            Unit::CpuMicros => format!("{} us/req", metric.label).into(),
+            _ => metric.title.into(),
+        },
+        words: false,
+        cell: Box::new(move |step: &Step| metric.cell(metric.of_step(step))),
+    }));
     columns
 }
 
-const BULK: [Column<BulkStep>; 8] = [
-    words("target", |step: &BulkStep| step.target.clone()),
-    words("direction", |step: &BulkStep| {
-        step.settings.direction.name().to_owned()
-    }),
-    number("bytes", |step: &BulkStep| {
-        thousands(step.settings.size_bytes as f64)
-    }),
-    number("streams", |step: &BulkStep| {
-        step.settings.streams.to_string()
-    }),
-    number("runs", |step: &BulkStep| step.runs.len().to_string()),
-    number("GiB/s", |step: &BulkStep| {
-        step.summary.map_or_else(nothing, |summary| {
-            format!("{:.3}", summary.gib_per_second.mean)
-        })
-    }),
-    number("±GiB/s", |step: &BulkStep| {
-        let half = step
-            .summary
-            .and_then(|summary| summary.gib_per_second.half_width);
-        half.map_or_else(nothing, |half| format!("{half:.3}"))
-    }),
-    number("failed", |step: &BulkStep| {
-        thousands(step.errors.values().sum::<u64>() as f64)
-    }),
-];
+fn bulk_columns() -> [Column<BulkStep>; 8] {
+    [
+        words("target", |step: &BulkStep| step.target.clone()),
+        words("direction", |step: &BulkStep| {
+            step.settings.direction.name().to_owned()
+        }),
+        number("bytes", |step: &BulkStep| {
+            thousands(step.settings.size_bytes as f64)
+        }),
+        number("streams", |step: &BulkStep| {
+            step.settings.streams.to_string()
+        }),
+        number("runs", |step: &BulkStep| step.runs.len().to_string()),
+        number("GiB/s", |step: &BulkStep| {
+            step.summary.map_or_else(nothing, |summary| {
+                format!("{:.3}", summary.gib_per_second.mean)
+            })
+        }),
+        number("±GiB/s", |step: &BulkStep| {
+            let half = step
+                .summary
+                .and_then(|summary| summary.gib_per_second.half_width);
+            half.map_or_else(nothing, |half| format!("{half:.3}"))
+        }),
+        number("failed", |step: &BulkStep| {
+            thousands(step.errors.values().sum::<u64>() as f64)
+        }),
+    ]
+}
 
-const OVERHEAD: [Column<Overhead>; 7] = [
-    words("via", |overhead: &Overhead| {
-        format!(
-            "{}{}",
-            overhead.via,
-            if overhead.failed > 0 { "*" } else { "" }
-        )
-    }),
-    number("planned req/s", |overhead: &Overhead| {
-        overhead.planned_rate.map_or_else(nothing, thousands)
-    }),
-    words("measure", |overhead: &Overhead| overhead.measure.clone()),
-    number("direct us", |overhead: &Overhead| {
-        micros(overhead.direct_us)
-    }),
-    number("via us", |overhead: &Overhead| micros(overhead.via_us)),
-    number("added us", |overhead: &Overhead| micros(overhead.added_us)),
-    number("95% interval us", |overhead: &Overhead| {
-        let interval = overhead.interval_us;
-        interval.map_or_else(nothing, |[low, high]| {
-            format!("{}..{}", micros(low), micros(high))
-        })
-    }),
-];
+fn overhead_columns() -> [Column<Overhead>; 7] {
+    [
+        words("via", |overhead: &Overhead| {
+            format!(
+                "{}{}",
+                overhead.via,
+                if overhead.failed > 0 { "*" } else { "" }
+            )
+        }),
+        number("planned req/s", |overhead: &Overhead| {
+            overhead.planned_rate.map_or_else(nothing, thousands)
+        }),
+        words("measure", |overhead: &Overhead| overhead.measure.clone()),
+        number("direct us", |overhead: &Overhead| {
+            micros(overhead.direct_us)
+        }),
+        number("via us", |overhead: &Overhead| micros(overhead.via_us)),
+        number("added us", |overhead: &Overhead| micros(overhead.added_us)),
+        number("95% interval us", |overhead: &Overhead| {
+            let interval = overhead.interval_us;
+            interval.map_or_else(nothing, |[low, high]| {
+                format!("{}..{}", micros(low), micros(high))
+            })
+        }),
+    ]
+}
 
-/// What the mark at a proxy's name means.
-const DOUBTFUL: &str = "\\*: requests failed on this path, or on the direct one; the times are of those that did not, and \
-                        what they show of the proxy is doubtful.\n";
+/// The meaning of the mark at a proxy's name.
+const MARK: &str = "\\*: requests failed on this path or on the direct one; the times are of the successful requests alone and do not describe \
+                        the proxy.\n";
 
 /// Where there is no number to show.
 fn nothing() -> String {
@@ -219,7 +211,7 @@ mod tests {
     /// Each line's cells; a bar with a backslash before it ends none.
     fn cells(run: Run) -> Vec<Vec<String>> {
         let files = render(&[run]).unwrap();
-        let text = String::from_utf8(files[0].clone()).unwrap();
+        let text = String::from_utf8(files).unwrap();
         let cells = |line: &str| {
             let inner = line.strip_prefix("| ").unwrap().strip_suffix(" |").unwrap();
             inner.split(" | ").map(str::to_owned).collect()
@@ -290,9 +282,9 @@ mod tests {
             ["a\\|b", "-", "p99", "100", "150", "50.0", "40.0..60.0"]
         );
         run.overheads[0].failed = 1;
-        let text = String::from_utf8(render(&[run]).unwrap().remove(0)).unwrap();
+        let text = String::from_utf8(render(&[run]).unwrap()).unwrap();
         assert!(
-            text.contains("\n| a\\|b\\* | - | p99 |") && text.ends_with("is doubtful.\n"),
+            text.contains("\n| a\\|b\\* | - | p99 |") && text.ends_with("describe the proxy.\n"),
             "{text}"
         );
     }

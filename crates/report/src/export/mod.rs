@@ -4,42 +4,35 @@ mod benchfmt;
 mod csv;
 #[cfg(test)]
 pub(crate) mod fixture;
-mod hgrm;
 mod hlog;
 mod markdown;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
+use std::path::Path;
+
+use netping_results::{
+    file::save::{SaveError, prepare_file, write_atomically},
+    run::Run,
 };
 
 use crate::page;
-use netping_measure::histogram::Histogram;
-use netping_results::{
-    file::{
-        histogram::decode,
-        save::{SaveError, prepare_file, write_atomically},
-    },
-    run::{Run, Step},
-};
 
 /// A format that results can be written in.
 #[derive(Debug)]
 pub struct Format {
     /// Its name, which is that of its flag.
     pub name: &'static str,
-    /// What it is, as help text.
+    /// Its help text.
     pub help: &'static str,
-    /// Makes the content of its files: one, unless the format takes a single distribution for each.
+    /// Renders the content of the file.
     render: fn(&[Run]) -> Rendered,
 }
 
 /// Every format.
-pub static FORMATS: [Format; 6] = [
+pub static FORMATS: [Format; 5] = [
     Format {
         name: "html",
         help: "Write the results as a page with charts, which needs no network and no other file",
-        render: |runs| Ok(vec![page::html(runs).into_bytes()]),
+        render: |runs| Ok(page::html(runs).into_bytes()),
     },
     Format {
         name: "csv",
@@ -50,12 +43,6 @@ pub static FORMATS: [Format; 6] = [
         name: "hlog",
         help: "Write the histograms as a log of HdrHistogram",
         render: hlog::render,
-    },
-    Format {
-        name: "hgrm",
-        help: "Write the response times as HdrHistogram's percentile distribution, in ms; a second step goes to a file \
-               with '.2' before the extension",
-        render: hgrm::render,
     },
     Format {
         name: "benchfmt",
@@ -69,8 +56,8 @@ pub static FORMATS: [Format; 6] = [
     },
 ];
 
-/// The content of a format's files, in their order.
-type Rendered = Result<Vec<Vec<u8>>, ExportError>;
+/// The content of a file.
+type Rendered = Result<Vec<u8>, ExportError>;
 
 /// Why results could not be exported.
 #[derive(Debug, thiserror::Error)]
@@ -78,17 +65,6 @@ pub enum ExportError {
     /// The file could not be written.
     #[error(transparent)]
     Save(#[from] SaveError),
-    /// What stands for a histogram is none.
-    #[error("{target}: {reason}: the results were changed or cut short")]
-    Histogram {
-        /// The target of the step.
-        target: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A further file would go where something else is.
-    #[error("{} is there, and is none of netping's: move it, or give another name", .0.display())]
-    Taken(PathBuf),
     /// A table has the columns of one kind of result.
     #[error(
         "these results have requests and bulk streams, which have columns of their own: export them one by one"
@@ -105,86 +81,25 @@ pub enum ExportError {
 }
 
 impl Format {
-    /// Sees that results can be made and written to `path`, by [`prepare_file`]: a file that is there stays as it is.
+    /// Checks that results can be rendered and written to `path`, by [`prepare_file`]: an existing
+    /// file stays as it is.
     ///
     /// # Errors
     /// [`ExportError`].
     pub fn prepare(&self, runs: &[Run], path: &Path) -> Result<(), ExportError> {
-        for (number, content) in (1_usize..).zip((self.render)(runs)?) {
-            prepare_file(&numbered(path, number), &content)?;
-        }
-        Ok(())
+        Ok(prepare_file(path, &(self.render)(runs)?)?)
     }
 
-    /// Writes the results anew to `path`. A format that takes one distribution for each file has the first step there,
-    /// and the others beside it with their number before the extension: `run.hgrm`, `run.2.hgrm`, `run.3.hgrm`. Of those,
-    /// what is left of earlier results goes away, and what is of something else stays.
+    /// Replaces `path` by the results, by [`write_atomically`].
     ///
     /// # Errors
     /// [`ExportError`], and then an old file is as it was.
     pub fn write(&self, runs: &[Run], path: &Path) -> Result<(), ExportError> {
-        let files = (self.render)(runs)?;
-        // Only a step has further files, and only where there is one are they of its format.
-        let numbers = files.last().is_some_and(|last| hgrm::is_own(last));
-        let count = files.len();
-        for (number, content) in (1_usize..).zip(files) {
-            let path = numbered(path, number);
-            let old = if number > 1 {
-                fs::read(&path).ok()
-            } else {
-                None
-            };
-            match old {
-                // While steps are added, those before them stay as they are.
-                Some(old) if old == content => {}
-                Some(old) if !hgrm::is_own(&old) => return Err(ExportError::Taken(path)),
-                _ => write_atomically(&path, &content)?,
-            }
-        }
-        if numbers {
-            remove_further(path, count + 1)?;
-        }
-        Ok(())
+        Ok(write_atomically(path, &(self.render)(runs)?)?)
     }
 }
 
-/// Removes the files of earlier results from a number on, up to the first that is not there or not of them.
-fn remove_further(path: &Path, from: usize) -> Result<(), SaveError> {
-    for path in (from..).map(|number| numbered(path, number)) {
-        if !fs::read(&path).is_ok_and(|content| hgrm::is_own(&content)) {
-            break;
-        }
-        fs::remove_file(&path).map_err(|reason| SaveError {
-            path: path.clone(),
-            reason,
-        })?;
-    }
-    Ok(())
-}
-
-/// The path of a format's first, second or later file.
-fn numbered(path: &Path, number: usize) -> PathBuf {
-    if number == 1 {
-        return path.to_owned();
-    }
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!(".{number}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
-}
-
-/// One of a step's histograms.
-fn decoded(step: &Step, text: &str) -> Result<Histogram, ExportError> {
-    decode(text).map_err(|reason| ExportError::Histogram {
-        target: step.target.clone(),
-        reason,
-    })
-}
-
-/// Lines as the content of a file.
+/// Joins lines into the content of a file.
 fn text(lines: &[String]) -> Vec<u8> {
     let mut text = lines.join("\n");
     if !text.is_empty() {
@@ -195,20 +110,9 @@ fn text(lines: &[String]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs;
 
-    #[test]
-    fn numbers_stand_before_the_extension() {
-        assert_eq!(
-            numbered(Path::new("a/run.hgrm"), 1),
-            Path::new("a/run.hgrm")
-        );
-        assert_eq!(
-            numbered(Path::new("a/run.hgrm"), 12),
-            Path::new("a/run.12.hgrm")
-        );
-        assert_eq!(numbered(Path::new("run"), 2), Path::new("run.2"));
-    }
+    use super::*;
 
     #[test]
     fn every_format_has_a_name_of_its_own_and_takes_results_without_steps() {
@@ -222,67 +126,6 @@ mod tests {
             format.write(&[fixture::run(Vec::new())], &path).unwrap();
             assert!(path.is_file(), "{}", format.name);
         }
-    }
-
-    #[test]
-    fn a_second_step_goes_to_a_second_file_where_a_format_takes_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("run.hgrm");
-        let hgrm = FORMATS.iter().find(|format| format.name == "hgrm").unwrap();
-        let steps = vec![
-            fixture::step("tcp://h:1", 1, &[1000]),
-            fixture::step("tcp://h:1", 2, &[2000]),
-        ];
-        hgrm.write(&[fixture::run(steps)], &path).unwrap();
-        let [first, second] =
-            ["run.hgrm", "run.2.hgrm"].map(|name| fs::read(folder.path().join(name)).unwrap());
-        assert_ne!(first, second);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
-    }
-
-    #[test]
-    fn of_numbered_files_only_earlier_results_are_replaced_or_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("run.hgrm");
-        let hgrm = FORMATS.iter().find(|format| format.name == "hgrm").unwrap();
-        let write = |steps: usize| {
-            let steps = (1..=steps)
-                .map(|callers| fixture::step("tcp://h:1", callers, &[1000]))
-                .collect();
-            hgrm.write(&[fixture::run(steps)], &path)
-        };
-        let names = || {
-            let entries = fs::read_dir(folder.path())
-                .unwrap()
-                .map(|entry| entry.unwrap().file_name());
-            let mut names: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
-            names.sort_unstable();
-            names
-        };
-        write(4).unwrap();
-        fs::write(folder.path().join("run.5.hgrm"), "somebody else's\n").unwrap();
-        write(2).unwrap();
-        assert_eq!(names(), ["run.2.hgrm", "run.5.hgrm", "run.hgrm"]);
-        // Before the first step, nothing is known of what there will be.
-        write(0).unwrap();
-        assert_eq!(names(), ["run.2.hgrm", "run.5.hgrm", "run.hgrm"]);
-        let error = write(6).unwrap_err().to_string();
-        assert!(
-            error.contains("run.5.hgrm is there, and is none of netping's"),
-            "{error}"
-        );
-        assert_eq!(
-            fs::read_to_string(folder.path().join("run.5.hgrm")).unwrap(),
-            "somebody else's\n"
-        );
-        // A format that has one file leaves others alone.
-        let csv = FORMATS.iter().find(|format| format.name == "csv").unwrap();
-        csv.write(
-            &[fixture::run(vec![fixture::step("tcp://h:1", 1, &[1000])])],
-            &path,
-        )
-        .unwrap();
-        assert!(names().contains(&"run.2.hgrm".to_owned()));
     }
 
     #[test]
@@ -302,17 +145,5 @@ mod tests {
             format.prepare(&[fixture::run(Vec::new())], &path).unwrap();
             assert!(path.is_file(), "{}", format.name);
         }
-    }
-
-    #[test]
-    fn a_damaged_histogram_is_an_error_that_names_the_target() {
-        let mut step = fixture::step("tcp://h:1", 1, &[1000]);
-        step.histograms.response_time = "!".to_owned();
-        let hgrm = FORMATS.iter().find(|format| format.name == "hgrm").unwrap();
-        let error = (hgrm.render)(&[fixture::run(vec![step])]).unwrap_err();
-        assert!(
-            error.to_string().starts_with("tcp://h:1: not base64"),
-            "{error}"
-        );
     }
 }

@@ -1,23 +1,23 @@
-//! What a chart shows, before it is drawn.
+//! The content of a chart, before it is drawn.
 
 use std::fmt;
 
-use super::{draw, scale::Scale, table, unit::Unit};
+use super::{scale::Scale, unit::Unit};
 
 /// A chart: panels one above the other, and how to read them.
 #[derive(Debug, Clone)]
 pub struct Chart {
     /// Which of the charts it is, as `data-chart` has it.
     pub kind: &'static str,
-    /// What tells it from others of its kind.
+    /// The variant among charts of its kind.
     pub variant: Option<&'static str>,
     /// Its caption.
     pub title: String,
-    /// How to read it.
+    /// The explanation under the title.
     pub note: String,
-    /// What the points' `data-x` are: a column's title.
+    /// The title of the points' `data-x` in the table.
     pub x_title: &'static str,
-    /// What colours mean where they do not tell series apart: names and places in the palette.
+    /// The meaning of colours where they do not tell series apart: names and palette indexes.
     pub keys: Vec<(&'static str, usize)>,
     /// The panels.
     pub panels: Vec<Panel>,
@@ -32,28 +32,6 @@ impl Chart {
         )
     }
 
-    /// The chart as an SVG file that needs nothing else.
-    pub fn svg(&self) -> String {
-        super::legible(&draw::standalone(self))
-    }
-
-    /// The chart in a page: picture, caption and table.
-    pub(super) fn figure(&self) -> maud::Markup {
-        maud::html! {
-            figure data-chart=(self.kind) data-variant=[self.variant] {
-                figcaption {
-                    strong { (self.title) }
-                    " " (self.note)
-                }
-                (draw::inline(self))
-                details {
-                    summary { "Table" }
-                    (table::of(self))
-                }
-            }
-        }
-    }
-
     /// The points in all panels.
     pub(super) fn points(&self) -> impl Iterator<Item = &Point> {
         self.panels
@@ -66,18 +44,18 @@ impl Chart {
 /// One pair of axes.
 #[derive(Debug, Clone)]
 pub struct Panel {
-    /// What its values are.
+    /// Its title.
     pub title: String,
     /// The unit of the values.
     pub unit: Unit,
-    /// How it is laid out.
+    /// Its layout.
     pub form: Form,
-    /// What is drawn in it.
+    /// Its lines or rows.
     pub series: Vec<Series>,
 }
 
 impl Panel {
-    /// How a point's value, and its interval, read.
+    /// Returns a point's value and interval as text.
     pub(super) fn shown(&self, point: &Point) -> String {
         let value = self.unit.shown(point.at);
         match point.range {
@@ -91,7 +69,7 @@ impl Panel {
     }
 }
 
-/// How a panel is laid out.
+/// The layout of a panel.
 #[derive(Debug, Clone)]
 pub enum Form {
     /// Two axes.
@@ -100,7 +78,7 @@ pub enum Form {
         x: Axis,
         /// The scale of the values.
         y: Scale,
-        /// What was not measured: from this x to 0.
+        /// The start of the part before 0 that was not measured.
         shaded: Option<f64>,
     },
     /// A row for each series; values go to the right.
@@ -110,7 +88,7 @@ pub enum Form {
 /// A horizontal axis.
 #[derive(Debug, Clone, Copy)]
 pub struct Axis {
-    /// What it shows, with its unit.
+    /// Its title, with the unit.
     pub title: &'static str,
     /// The unit of its values.
     pub unit: Unit,
@@ -125,7 +103,7 @@ pub struct Series {
     pub name: String,
     /// Its colour's place in the palette.
     pub colour: usize,
-    /// Whether it is the lesser one of two with the same colour.
+    /// True for the secondary one of two with the same colour.
     pub dashed: bool,
     /// The points, ascending in x.
     pub points: Vec<Point>,
@@ -142,7 +120,7 @@ pub struct Point {
     pub at: f64,
     /// Its 95 % interval, on the panel's axis.
     pub range: Option<[f64; 2]>,
-    /// How it is drawn in a row.
+    /// Its mark in a row.
     pub mark: Mark,
 }
 
@@ -168,7 +146,7 @@ impl Point {
     }
 }
 
-/// How a point is drawn in a row.
+/// The mark of a point in a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mark {
     /// A dot at its value.
@@ -190,7 +168,7 @@ impl Mark {
     };
 }
 
-/// What stands in a result file. Its text form is the file's.
+/// A value of a result file, with the file's text form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exact {
     /// An integer.

@@ -1,16 +1,17 @@
-//! What was measured, when and where, and whether to believe it.
+//! The head of a page: targets, warnings, main figures, time and place.
 
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
-
-use super::{strand::load, unit::counted};
 use netping_measure::status::Status;
 use netping_results::{
-    format::{micros, nanos_as_micros, thousands},
+    format::{micros, thousands},
+    metric,
     run::{Run, Step},
-    warning::Warnings,
+    validity::Warnings,
 };
+
+use super::{series::load, unit::counted};
 
 /// The page's title.
 pub(super) fn title(runs: &[Run]) -> String {
@@ -53,7 +54,7 @@ pub(super) fn command(run: &Run) -> &str {
         .map_or("run", String::as_str)
 }
 
-/// What was measured, each once, in order.
+/// Returns the targets, each once, in order.
 fn targets(run: &Run) -> Vec<&str> {
     let all = run
         .steps
@@ -64,24 +65,24 @@ fn targets(run: &Run) -> Vec<&str> {
     all.filter(|target| seen.insert(*target)).collect()
 }
 
-/// Every doubt, once, with what to do about it.
+/// Lists every warning once, with its remedy.
 fn verdict(run: &Run) -> Markup {
-    let doubts = Warnings::of(&run.steps, &run.bulk);
+    let warnings = Warnings::of(&run.steps, &run.bulk);
     html! {
-        ul."verdict" {
+        ul."verdict" aria-label="Warnings" {
             @if run.status == Status::Partial {
-                li."doubt" { b { "PARTIAL" } ": it was interrupted, or is still going on; run it to its end for the rest" }
+                li."warning" { b { "PARTIAL" } ": it was interrupted, or is still going on; run it to its end for the rest" }
             }
-            @if doubts.results == 0 {
-                li."doubt" { b { "EMPTY" } ": no step was done; see what the command said, and run it again" }
-            } @else if doubts.is_valid() {
-                li."valid" { b { "VALID" } ": no doubt about these numbers is known" }
+            @if warnings.results == 0 {
+                li."warning" { b { "EMPTY" } ": no step was done; see what the command said, and run it again" }
+            } @else if warnings.is_valid() {
+                li."valid" { b { "VALID" } ": no warnings" }
             }
-            @for (doubt, concerned) in &doubts.kinds {
-                li."doubt" {
-                    b { (doubt.name()) }
-                    @if doubts.results > 1 { " (" (concerned) " of " (doubts.results) " steps)" }
-                    ": " (doubt.to_string()) "; " (doubt.remedy())
+            @for (warning, concerned) in &warnings.kinds {
+                li."warning" {
+                    b { (warning.name()) }
+                    @if warnings.results > 1 { " (" (concerned) " of " (warnings.results) " steps)" }
+                    ": " (warning.to_string()) "; " (warning.remedy())
                 }
             }
         }
@@ -112,7 +113,6 @@ fn figures(run: &Run) -> Markup {
 }
 
 fn of_peak(step: &Step) -> Markup {
-    let times = &step.summary.response_time;
     html! {
         div {
             dt { "highest rate" }
@@ -122,8 +122,8 @@ fn of_peak(step: &Step) -> Markup {
             }
         }
         div { dt { "at" } dd { (load(step)) } }
-        @for percent in [50.0, 99.0] {
-            div { dt { "its p" (percent) } dd { (nanos_as_micros(times.quantile(percent))) small { " µs" } } }
+        @for metric in [&metric::P50, &metric::P99] {
+            div { dt { "its " (metric.name) } dd { (metric.cell(metric.of_step(step))) small { " µs" } } }
         }
         div { dt { "failed" } dd { (format!("{:.3}", step.summary.accounting.error_rate() * 100.0)) small { " %" } } }
     }

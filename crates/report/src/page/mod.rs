@@ -4,9 +4,10 @@ mod chart;
 mod charts;
 mod draw;
 mod headline;
+mod render;
 mod scale;
+mod series;
 mod settings;
-mod strand;
 mod table;
 mod unit;
 
@@ -17,13 +18,12 @@ pub use unit::Unit;
 use std::{fs, path::Path};
 
 use maud::{DOCTYPE, PreEscaped, html};
-
 use netping_results::{
     file::save::{SaveError, write_atomically},
     run::Run,
 };
 
-/// What the browser may do with the page, whatever a result file says: neither fetch anything nor send it anywhere.
+/// The page's security policy: whatever a result file contains, nothing is fetched or sent.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
@@ -45,7 +45,7 @@ fn with(runs: &[Run], comparison: Option<&str>) -> String {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-ChannelSecurity-Policy" content=(POLICY);
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="color-scheme" content="light dark";
                 title { (headline::title(runs)) }
                 // A browser asks for an icon otherwise.
@@ -66,7 +66,7 @@ fn with(runs: &[Run], comparison: Option<&str>) -> String {
                     }
                     @if !charts.is_empty() {
                         section."charts" aria-label="Charts" {
-                            @for chart in &charts { (chart.figure()) }
+                            @for chart in &charts { (render::figure(chart)) }
                         }
                     }
                     (settings::section(runs))
@@ -76,7 +76,7 @@ fn with(runs: &[Run], comparison: Option<&str>) -> String {
             }
         }
     };
-    legible(&page.into_string())
+    render::legible(&page.into_string())
 }
 
 /// The charts that the runs have data for.
@@ -102,16 +102,4 @@ pub fn save_charts(runs: &[Run], folder: &Path) -> Result<usize, SaveError> {
         )?;
     }
     Ok(charts.len())
-}
-
-/// Neither HTML nor XML may hold control characters, which a file's text may.
-fn legible(text: &str) -> String {
-    let legible = |c: char| {
-        if (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}') {
-            '\u{fffd}'
-        } else {
-            c
-        }
-    };
-    text.chars().map(legible).collect()
 }

@@ -1,6 +1,6 @@
-//! Where on an axis a value lies, and where the ticks are.
+//! Positions of values and ticks on an axis.
 
-/// How values are spread over an axis.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// Evenly, with 0.
@@ -65,7 +65,7 @@ impl Span {
         }
     }
 
-    /// Where `value` is drawn.
+    /// Returns the position of `value`.
     pub fn place(&self, value: f64) -> f64 {
         let [low, high] = self.ends.map(|end| self.scale.transform(end));
         let share = ((self.scale.transform(value) - low) / (high - low)).clamp(0.0, 1.0);

@@ -3,24 +3,24 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use serde::Serialize;
-use serde_json::Value;
-
 use netping_measure::status::Status;
 use netping_results::{
     bulk::BulkStep,
     connect::ChannelSecurity,
-    format::{nanos_as_micros, optional, thousands},
+    format::thousands,
+    metric::{self, Metric, Unit},
     run::{Run, Step},
 };
+use serde::Serialize;
+use serde_json::Value;
 
 /// Names and values, as the file has them.
 type Settings = BTreeMap<String, String>;
 
-/// What a step was given, and what came of it: titles and values.
+/// A step's settings and results: titles and values.
 struct Row {
     settings: Settings,
-    results: Vec<(&'static str, String)>,
+    results: Vec<(String, String)>,
 }
 
 pub(super) fn section(runs: &[Run]) -> Markup {
@@ -39,7 +39,7 @@ pub(super) fn section(runs: &[Run]) -> Markup {
     }
 }
 
-/// What all rows share, as a list; what differs, as a table.
+/// Renders differing settings and results as a table, and common settings as a list.
 fn rows(title: &str, rows: &[Row]) -> Markup {
     let Some(first) = rows.first() else {
         return html! {};
@@ -105,14 +105,6 @@ fn step(step: &Step) -> Row {
     settings.extend(step.label.clone().map(|label| ("label".to_owned(), label)));
     settings.insert("status".to_owned(), status(step.status));
     settings.extend(security(step.security.as_ref()));
-    let times = &step.summary.response_time;
-    let rate = thousands(step.summary.rate);
-    let half = step
-        .summary
-        .precision
-        .rate_half_width
-        .map_or(String::new(), |half| format!(" ± {}", thousands(half)));
-    let micros = |percent: f64| nanos_as_micros(times.quantile(percent));
     let failures: Vec<String> = step
         .summary
         .accounting
@@ -120,25 +112,15 @@ fn step(step: &Step) -> Row {
         .iter()
         .map(|(kind, count)| format!("{kind} {}", thousands(*count as f64)))
         .collect();
-    let results = vec![
-        ("req/s", rate + &half),
-        ("p50 µs", micros(50.0)),
-        ("p99 µs", micros(99.0)),
-        ("p99.9 µs", micros(99.9)),
-        ("max µs", nanos_as_micros(times.max)),
-        (
-            "tm99.9 µs",
-            optional(times.trimmed_mean.map(|time| time / 1e3)),
-        ),
-        ("sd µs", optional(times.sd.map(|time| time / 1e3))),
-        (
-            "client CPU µs",
-            optional(step.cost.client_cpu_us_per_request),
-        ),
-        (
-            "server CPU µs",
-            optional(step.cost.server_cpu_us_per_request()),
-        ),
+    let shown = |metric: &&'static Metric| {
+        let half = match metric.unit {
+            Unit::PerSecond => step.summary.precision.rate_half_width,
+            _ => None,
+        };
+        let half = half.map_or(String::new(), |half| format!(" ± {}", metric.show(half)));
+        (heading(metric), metric.cell(metric.of_step(step)) + &half)
+    };
+    let accounts = [
         ("ok", thousands(step.summary.accounting.ok as f64)),
         (
             "failed",
@@ -158,7 +140,17 @@ fn step(step: &Step) -> Row {
         ),
         ("reconnects", thousands(step.reconnects as f64)),
     ];
+    let accounts = accounts.map(|(title, cell)| (title.to_owned(), cell));
+    let results = metric::PAGE.iter().map(shown).chain(accounts).collect();
     Row { settings, results }
+}
+
+/// Returns a metric's title with its unit.
+fn heading(metric: &Metric) -> String {
+    match metric.unit {
+        Unit::Nanos | Unit::CpuMicros => format!("{} µs", metric.label),
+        _ => metric.title.to_owned(),
+    }
 }
 
 fn bulk(step: &BulkStep) -> Row {
@@ -169,7 +161,7 @@ fn bulk(step: &BulkStep) -> Row {
     let of =
         |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
     let summary = step.summary.as_ref();
-    let results = vec![
+    let results = [
         ("runs", step.runs.len().to_string()),
         (
             "GiB/s",
@@ -192,7 +184,9 @@ fn bulk(step: &BulkStep) -> Row {
             of(summary.and_then(|summary| summary.server_cpu_seconds_per_gib)),
         ),
         ("failed", step.errors.values().sum::<u64>().to_string()),
-    ];
+    ]
+    .map(|(title, cell)| (title.to_owned(), cell))
+    .to_vec();
     Row { settings, results }
 }
 

@@ -87,7 +87,7 @@ mod tests {
     fn panels_stand_side_by_side_and_trials_below_each_other() {
         let panel = |title: &str, values: [f64; 2]| Panel {
             title: title.to_owned(),
-            unit: Unit::Rate,
+            unit: Unit::RATE,
             form: Form::Rows,
             series: vec![Series {
                 name: "tcp".to_owned(),

@@ -1,53 +1,57 @@
 //! Numbers with their units, as a page shows them.
 
-use netping_results::format::{micros, thousands};
+use netping_results::{
+    format::{micros, thousands},
+    metric,
+};
 
-/// What a number counts or measures.
+/// The unit of a number on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Things, by their name.
-    Count(&'static str),
-    /// Requests per second.
-    Rate,
-    /// Nanoseconds.
-    Nanos,
+    /// That of a metric.
+    Of(metric::Unit),
     /// Microseconds.
     Micros,
-    /// GiB per second.
-    GibPerSecond,
-    /// Seconds of CPU time per GiB.
-    SecondsPerGib,
+    /// Things, by their name.
+    Count(&'static str),
     /// A quantile, in per cent.
     Quantile,
 }
 
 impl Unit {
-    /// The number with its unit, to three digits or more.
+    /// Requests per second.
+    pub const RATE: Self = Self::Of(metric::Unit::PerSecond);
+    /// Nanoseconds.
+    pub const NANOS: Self = Self::Of(metric::Unit::Nanos);
+
+    /// Returns the number with its unit, to three digits or more.
     pub fn shown(self, number: f64) -> String {
         match self {
             Self::Count(things) => counted(number, things),
-            Self::Rate => format!("{} req/s", thousands(number)),
-            Self::Nanos => duration(number, micros),
-            Self::Micros => duration(number * 1e3, micros),
-            Self::GibPerSecond => format!("{} GiB/s", micros(number)),
-            Self::SecondsPerGib => format!("{number:.3} s/GiB"),
             Self::Quantile => format!("p{number}"),
+            Self::Micros | Self::Of(metric::Unit::CpuMicros) => duration(number * 1e3, micros),
+            Self::Of(unit) => match unit {
+                metric::Unit::PerSecond => format!("{} req/s", thousands(number)),
+                metric::Unit::Nanos => duration(number, micros),
+                metric::Unit::GibPerSecond => format!("{} GiB/s", micros(number)),
+                _ => unit.show_with_unit(number),
+            },
         }
     }
 
-    /// The number at a tick of an axis, as short as can be.
+    /// Returns the number at a tick of an axis, as short as possible.
     pub fn tick(self, number: f64) -> String {
         match self {
-            Self::Count(_) | Self::Rate => short(number),
-            Self::Nanos => duration(number, trimmed),
-            Self::Micros => duration(number * 1e3, trimmed),
-            Self::GibPerSecond | Self::SecondsPerGib => trimmed(number),
             Self::Quantile => format!("{number}%"),
+            Self::Micros | Self::Of(metric::Unit::CpuMicros) => duration(number * 1e3, trimmed),
+            Self::Of(metric::Unit::Nanos) => duration(number, trimmed),
+            Self::Of(metric::Unit::GibPerSecond | metric::Unit::CpuPerGib) => trimmed(number),
+            Self::Count(_) | Self::Of(_) => short(number),
         }
     }
 }
 
-/// Nanoseconds in the unit that suits them, the number as `text` writes it.
+/// Returns nanoseconds in the unit that suits them, with the number written by `text`.
 fn duration(nanoseconds: f64, text: fn(f64) -> String) -> String {
     match nanoseconds.abs() {
         0.0 => "0".to_owned(),
@@ -58,7 +62,7 @@ fn duration(nanoseconds: f64, text: fn(f64) -> String) -> String {
     }
 }
 
-/// `64 callers`, `1 caller`.
+/// Returns `64 callers` or `1 caller`.
 pub(super) fn counted(number: f64, things: &str) -> String {
     let number = thousands(number);
     let thing = if number == "1" {
@@ -69,7 +73,7 @@ pub(super) fn counted(number: f64, things: &str) -> String {
     format!("{number} {thing}")
 }
 
-/// `1.2M`, `250k`, `1,024`, `64`.
+/// Returns `1.2M`, `250k`, `1,024` or `64`.
 fn short(number: f64) -> String {
     match number.abs() {
         ..1e3 => trimmed(number),
@@ -79,7 +83,7 @@ fn short(number: f64) -> String {
     }
 }
 
-/// At most three decimals, and none that are 0.
+/// Returns at most three decimals, without trailing zeros.
 fn trimmed(number: f64) -> String {
     let text = format!("{number:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -92,7 +96,7 @@ mod tests {
     #[test]
     fn numbers_carry_the_unit_that_suits_them() {
         let nanos = [0.0, 750.0, 7516.0, 664_063.0, 21_069_823.0, 5e9, -7516.0]
-            .map(|time| Unit::Nanos.shown(time));
+            .map(|time| Unit::NANOS.shown(time));
         assert_eq!(
             nanos,
             [
@@ -106,12 +110,12 @@ mod tests {
             ]
         );
         assert_eq!(Unit::Micros.shown(11.11), "11.1 µs");
-        assert_eq!(Unit::Rate.shown(1_236_012.4), "1,236,012 req/s");
+        assert_eq!(Unit::RATE.shown(1_236_012.4), "1,236,012 req/s");
         assert_eq!(
-            [64.0, 1500.0, 1.2e6, 0.25].map(|tick| Unit::Rate.tick(tick)),
+            [64.0, 1500.0, 1.2e6, 0.25].map(|tick| Unit::RATE.tick(tick)),
             ["64", "1,500", "1.2M", "0.25"]
         );
-        assert_eq!(Unit::Nanos.tick(2_500_000.0), "2.5 ms");
+        assert_eq!(Unit::NANOS.tick(2_500_000.0), "2.5 ms");
         assert_eq!(
             [4096.0, 1.0].map(|count| Unit::Count("callers").shown(count)),
             ["4,096 callers", "1 caller"]

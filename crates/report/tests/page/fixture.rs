@@ -10,8 +10,9 @@ use netping_measure::{
     distribution::Distribution,
     error_kind::ErrorKind,
     fairness::{Fairness, PerConnection},
+    histogram::histogram,
     interval::IntervalSummary,
-    statistics::{difference::Estimate, precision::Precision},
+    statistics::{estimate::Estimate, precision::Precision},
     status::Status,
     summary::Summary,
 };
@@ -23,7 +24,7 @@ use netping_results::{
     warning::Warning,
 };
 
-/// What would end an attribute or an element, or begin one.
+/// Text that would end an attribute or an element, or begin one.
 pub const HOSTILE: &str = "<script>alert(1)</script>\"' onload=\"x\u{7}&amp;</title></svg>";
 
 /// Every kind of report there is, by name, each with the runs that share a page.
@@ -38,7 +39,7 @@ pub fn all() -> Vec<(&'static str, Vec<Run>)> {
         ("trials", vec![trials()]),
         ("shared", vec![shared()]),
         ("two", vec![sweep(80_000.0), sweep(95_000.0)]),
-        ("doubts", vec![doubts()]),
+        ("warnings", vec![warnings()]),
         ("empty", vec![empty()]),
         ("hostile", vec![hostile()]),
         ("long", vec![long()]),
@@ -117,7 +118,7 @@ pub fn open() -> Run {
             8,
         );
         if planned > 70_000.0 {
-            step.doubts = vec![Warning::BehindSchedule {
+            step.warnings = vec![Warning::BehindSchedule {
                 lag_p50: Some(2_500_000),
                 not_sent: 1200,
                 achieved: 0.875,
@@ -159,7 +160,7 @@ pub fn ladder() -> Run {
             1,
         );
         step.label = Some(rungs[at].to_owned());
-        step.doubts = vec![Warning::SharedHost];
+        step.warnings = vec![Warning::SharedHost];
         step.intervals.truncate(1);
         step
     };
@@ -258,7 +259,7 @@ pub fn bulk() -> Run {
             BTreeMap::new()
         },
         security: None,
-        doubts: if speeds.is_empty() {
+        warnings: if speeds.is_empty() {
             vec![Warning::Errors { share: 1.0 }]
         } else {
             Vec::new()
@@ -387,15 +388,15 @@ pub fn shared() -> Run {
     )
 }
 
-/// What failed, and was interrupted.
-pub fn doubts() -> Run {
+/// Returns a run with failures that was interrupted.
+pub fn warnings() -> Run {
     let mut failing = step("tcp://server-1:8004", 64, None, 31_000.0, 4);
     failing.summary.accounting.errors =
         BTreeMap::from([(ErrorKind::Reset, 120), (ErrorKind::Grpc(14), 7)]);
     failing.summary.accounting.in_flight = 3;
     failing.summary.scheduled = failing.summary.accounting.scheduled();
     failing.status = Status::Partial;
-    failing.doubts = vec![
+    failing.warnings = vec![
         Warning::ClientBound {
             busiest_worker: 0.991,
         },
@@ -409,7 +410,7 @@ pub fn doubts() -> Run {
         Warning::SharedHost,
     ];
     let mut silent = step("tcp://server-1:8004", 128, None, 0.0, 0);
-    silent.doubts = vec![Warning::TooFewSamples { samples: 0 }];
+    silent.warnings = vec![Warning::TooFewSamples { samples: 0 }];
     let mut run = run(
         &["throughput", "tcp://server-1:8004", "-c", "64,128,256"],
         vec![failing, silent],
@@ -418,7 +419,7 @@ pub fn doubts() -> Run {
     run
 }
 
-/// What is in the file before the first step is done.
+/// Returns a run before its first step is done.
 pub fn empty() -> Run {
     let mut run = run(&["throughput", "tcp://server-1:8004"], Vec::new());
     run.status = Status::Partial;
@@ -602,7 +603,7 @@ pub fn step(
                 })
                 .collect(),
         ),
-        doubts: Vec::new(),
+        warnings: Vec::new(),
         intervals: intervals.collect(),
         histograms: Histograms {
             service_time: service.histogram,
@@ -627,17 +628,15 @@ fn times(count: u64, typical: u64, seed: u64) -> PhaseSummary {
             (typical as f64 * (0.7 + 0.4 * share) * (1.0 - share).powf(-0.22)) as u64,
         );
     }
-    netping_results::connect::PhaseSummary::of(&all)
+    PhaseSummary::of(&all)
         .remove(&ConnectPhase::Total)
         .unwrap_or_else(nothing)
 }
 
 fn nothing() -> PhaseSummary {
-    let empty = netping_measure::histogram::histogram();
-    // As the file has a histogram without samples.
-    let histogram = "HISTFAAAACB4nJNpmSzMwMDAyAABzFAaxOf94R7BYP8BKgIAUR8EHw==".to_owned();
+    let empty = histogram();
     PhaseSummary {
         time: Distribution::of(&empty),
-        histogram,
+        histogram: (&empty).into(),
     }
 }

@@ -4,11 +4,10 @@ mod fixture;
 
 use std::{collections::BTreeSet, fs, path::Path};
 
+use fixture::HOSTILE;
 use netping_report::page::{self, Chart, Exact};
 use netping_results::run::Run;
 use serde_json::Value;
-
-use fixture::HOSTILE;
 
 fn kinds(runs: &[Run]) -> Vec<String> {
     page::charts(runs).iter().map(Chart::file_stem).collect()
@@ -208,7 +207,7 @@ fn a_page_needs_nothing_from_elsewhere_and_stays_small() {
 fn the_verdict_says_what_to_do() {
     let html = |run| page::html(&[run]);
     assert!(html(fixture::sweep(1e5)).contains("VALID"));
-    let doubtful = html(fixture::doubts());
+    let warned = html(fixture::warnings());
     for text in [
         "PARTIAL",
         "CLIENT_BOUND",
@@ -216,9 +215,9 @@ fn the_verdict_says_what_to_do() {
         "(1 of 2 steps)",
         "reset 120, grpc_14 7",
     ] {
-        assert!(doubtful.contains(text), "{text}");
+        assert!(warned.contains(text), "{text}");
     }
-    assert!(!doubtful.contains("VALID"));
+    assert!(!warned.contains("VALID"));
     let empty = html(fixture::empty());
     assert!(empty.contains("EMPTY") && !empty.contains("VALID") && !empty.contains("<figure"));
 }
@@ -241,7 +240,7 @@ fn every_setting_is_there() {
     }
 }
 
-/// What `.ci/page.py` opens in a browser: each page, the runs that it is of, and its charts as files.
+/// Writes the pages that `.ci/page.py` opens in a browser, with their runs and charts.
 #[test]
 fn pages_are_written_for_the_browser() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page");

@@ -1,31 +1,34 @@
-//! Conditions on how a measure changed, such as `p99>+5%`, `rate<-3%` or `errors>+0.1%`.
+//! Conditions on the change of a metric, such as `p99>+5%`, `rate<-3%` or `errors>+0.1%`.
 
 use std::{fmt, str::FromStr};
 
-use super::{Measure, Pair};
-use crate::{condition::Answer, condition::Relation};
+use super::Pair;
+use crate::{
+    condition::{Answer, Relation},
+    metric::{self, Metric},
+};
 
-/// A condition on how a measure changed: the measure, a comparison, and the limit of the change.
+/// A condition on the change of a metric: the metric, a comparison, and the limit of the change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
     text: String,
-    measure: Measure,
+    metric: &'static Metric,
     comparison: Relation,
-    /// A share of the base's value, or for errors a difference of shares.
+    /// A share of the base's value, or, for a share, a difference.
     limit: f64,
 }
 
 impl Gate {
-    /// Whether it holds for a measurement, with the change that its measure made; `None` where the measure is not one of
-    /// that kind of measurement. Where there is an error bar, it holds only if a difference is shown too.
+    /// Checks a measurement; `None` where it has no such metric. Where there is an error bar, the
+    /// gate holds only if a difference is shown too.
     pub fn check(&self, pair: &Pair) -> Option<Answer> {
-        if Measure::OF_BULK.contains(&self.measure) != pair.is_bulk {
+        if self.metric.is_bulk() != pair.is_bulk {
             return None;
         }
         let change = pair
             .changes
             .iter()
-            .find(|change| change.measure == self.measure);
+            .find(|change| change.metric == self.metric);
         let Some((change, difference)) =
             change.and_then(|change| Some((change, change.difference?)))
         else {
@@ -40,14 +43,14 @@ impl Gate {
         })
     }
 
-    /// Its measure.
-    pub fn measure(&self) -> Measure {
-        self.measure
+    /// Returns its metric.
+    pub fn metric(&self) -> &'static Metric {
+        self.metric
     }
 
-    /// `difference`, which [`Gate::check`] gave, as people read it, and how far it is beyond the limit.
+    /// Describes a difference that [`Gate::check`] returned, and its distance beyond the limit.
     pub fn describe(&self, difference: f64) -> String {
-        let unit = if self.measure.is_relative() {
+        let unit = if self.metric.is_relative() {
             "%"
         } else {
             " percentage points"
@@ -55,7 +58,7 @@ impl Gate {
         let beyond = (difference - self.limit).abs() * 100.0;
         format!(
             "{} by {:+.2}{unit}, {beyond:.2} beyond the limit",
-            self.measure.name(),
+            self.metric.name,
             difference * 100.0
         )
     }
@@ -78,25 +81,23 @@ impl FromStr for Gate {
         };
         let (name, comparison, limit) =
             Relation::split(text).ok_or_else(|| wrong("no comparison"))?;
-        let all = || Measure::OF_STEPS.into_iter().chain(Measure::OF_BULK);
-        let measure = all()
-            .find(|measure| measure.name() == name)
-            .ok_or_else(|| {
-                let names: Vec<_> = all().map(Measure::name).collect();
-                wrong(&format!("'{name}' is none of {}", names.join(", ")))
-            })?;
+        let all = || metric::of_steps().chain(metric::BULK.iter().copied());
+        let metric = all().find(|metric| metric.name == name).ok_or_else(|| {
+            let mut names: Vec<_> = all().map(|metric| metric.name).collect();
+            names.dedup();
+            wrong(&format!("'{name}' is not one of {}", names.join(", ")))
+        })?;
         // Without a sign it would look like a limit of the value itself.
         let signed = limit.starts_with(['+', '-']);
         let percent = limit
             .strip_suffix('%')
             .and_then(|percent| percent.parse::<f64>().ok());
         let percent = percent.filter(|percent| signed && percent.is_finite());
-        let limit = percent
-            .ok_or_else(|| wrong("the limit is not a change with its sign, in per cent"))?
-            / 100.0;
+        let limit =
+            percent.ok_or_else(|| wrong("the limit is not a signed change in per cent"))? / 100.0;
         Ok(Self {
             text: text.to_owned(),
-            measure,
+            metric,
             comparison,
             limit,
         })
@@ -108,9 +109,9 @@ mod tests {
     use super::*;
     use crate::compare::Change;
 
-    fn pair(measure: Measure, difference: f64, p_value: Option<f64>) -> Pair {
+    fn pair(metric: &'static Metric, difference: f64, p_value: Option<f64>) -> Pair {
         let change = Change {
-            measure,
+            metric,
             base: Some(1.0),
             new: Some(2.0),
             difference: Some(difference),
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_gate_holds_beyond_its_limit_where_the_difference_is_shown() {
-        let p99 = Measure::Quantile(99.0);
+        let p99 = &metric::P99;
         let gate: Gate = "p99 > +5%".parse().unwrap();
         assert_eq!(
             gate.check(&pair(p99, 0.06, Some(0.01))),
@@ -148,7 +149,7 @@ mod tests {
             Some(Answer::Holds(0.06))
         );
         assert_eq!(
-            gate.check(&pair(Measure::Rate, 0.06, None)),
+            gate.check(&pair(&metric::RATE, 0.06, None)),
             Some(Answer::Unknown)
         );
         assert_eq!(
@@ -160,7 +161,7 @@ mod tests {
         );
         let rate: Gate = "rate<-3%".parse().unwrap();
         assert_eq!(
-            rate.check(&pair(Measure::Rate, -0.04, None)),
+            rate.check(&pair(&metric::RATE, -0.04, None)),
             Some(Answer::Holds(-0.04))
         );
         assert_eq!(
@@ -169,7 +170,7 @@ mod tests {
         );
         let errors: Gate = "errors>+0.1%".parse().unwrap();
         assert_eq!(
-            errors.check(&pair(Measure::Errors, 0.002, None)),
+            errors.check(&pair(&metric::ERROR_SHARE, 0.002, None)),
             Some(Answer::Holds(0.002))
         );
         assert!(errors.describe(0.002).contains("+0.20 percentage points"));
@@ -183,7 +184,7 @@ mod tests {
             "p99>5%",
             "p99>+5",
             "p98>+5%",
-            "max>+5%",
+            "speed>+5%",
             "rate<-x%",
             "rate<-inf%",
             "p99>+%",

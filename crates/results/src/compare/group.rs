@@ -1,7 +1,8 @@
-//! Which measurements of two runs go together.
+//! The pairing of two runs' measurements.
+
+use netping_measure::status::Status;
 
 use crate::{bulk::BulkStep, run::Step};
-use netping_measure::status::Status;
 
 /// A measurement in a result file.
 pub(super) trait Entry {
@@ -11,7 +12,7 @@ pub(super) trait Entry {
     fn label(&self) -> Option<&str>;
     /// The settings that make it this measurement and no other, as people read them.
     fn settings(&self) -> String;
-    /// Whether it was measured to its end. What an interruption cut short is no trial like the others.
+    /// Returns true if it was measured to its end: an interrupted one is not a trial like the others.
     fn is_whole(&self) -> bool;
 }
 
@@ -115,7 +116,7 @@ impl<E> Group<'_, E> {
         format!("{}  {}", self.label.unwrap_or(self.target), self.settings)
     }
 
-    /// Whether the other is the same measurement, perhaps of another server.
+    /// Returns true if the other is the same measurement, perhaps of another server.
     fn is_like(&self, other: &Self) -> bool {
         self.label == other.label
             && self.settings == other.settings
@@ -153,14 +154,14 @@ pub(super) fn groups<E: Entry>(entries: &[E]) -> Vec<Group<'_, E>> {
     groups
 }
 
-/// What goes together, and what does not.
+/// The measurements of both runs, and of one alone.
 pub(super) struct Matched<'a, E> {
     pub pairs: Vec<(Group<'a, E>, Group<'a, E>)>,
     pub only_base: Vec<Group<'a, E>>,
     pub only_new: Vec<Group<'a, E>>,
 }
 
-/// Whether two like measurements are those of one target.
+/// A test for two like measurements of one target.
 type Likeness<'a, E> = fn(&Group<'a, E>, &Group<'a, E>) -> bool;
 
 /// Puts like measurements together: those of one target first, then those of one port; and the others in their order, where

@@ -1,33 +1,33 @@
-//! Two result files side by side: what is unlike about them, and what their numbers show.
+//! Two result files side by side: what differs between their environments, and between their numbers.
 
 mod change;
 mod gate;
 mod group;
-mod measure;
 mod within;
 
 pub use change::Change;
 pub use gate::Gate;
-pub use measure::Measure;
+
+use netping_measure::status::Status;
 
 use self::group::{Group, groups, matched};
 use crate::{
     bulk::BulkStep,
     environment_diff::{EnvironmentDiff, diff},
+    metric::Metric,
     run::{Run, Step},
 };
-use netping_measure::status::Status;
 
 /// A new result file against a base.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// What is not the same about the runs, so that a difference may come from it.
-    pub unlike: Vec<EnvironmentDiff>,
-    /// What both measured, in the base's order.
+    /// The differences between the runs' environments and settings, which may explain others.
+    pub diffs: Vec<EnvironmentDiff>,
+    /// Measurements of both, in the base's order.
     pub pairs: Vec<Pair>,
-    /// What only the base measured.
+    /// Measurements of the base alone.
     pub only_base: Vec<String>,
-    /// What only the new one measured.
+    /// Measurements of the new one alone.
     pub only_new: Vec<String>,
 }
 
@@ -36,21 +36,22 @@ pub struct Comparison {
 pub struct Pair {
     /// Its label or target, and its settings.
     pub name: String,
-    /// Whether it is a bulk stream.
+    /// True for a bulk stream.
     pub is_bulk: bool,
-    /// How often the base measured it.
+    /// Number of trials in the base.
     pub base_trials: usize,
-    /// How often the new one measured it.
+    /// Number of trials in the new run.
     pub new_trials: usize,
-    /// What is known of it on either side, measure by measure.
+    /// The change of each metric.
     pub changes: Vec<Change>,
 }
 
 /// Compares a run with a base. Steps go together by label, by what was asked for and by their order; the server's address
-/// may be another one. Steps of the same target and settings are trials of one measurement.
-pub fn compare_runs(base: &Run, new: &Run) -> Comparison {
+/// may be another one. Steps of the same target and settings are trials of one measurement. Metrics of `asked` are
+/// compared beside those always shown.
+pub fn compare_runs(base: &Run, new: &Run, asked: &[&'static Metric]) -> Comparison {
     let mut comparison = Comparison {
-        unlike: unlike_runs(base, new),
+        diffs: diff_runs(base, new),
         pairs: Vec::new(),
         only_base: Vec::new(),
         only_new: Vec::new(),
@@ -59,14 +60,14 @@ pub fn compare_runs(base: &Run, new: &Run) -> Comparison {
         groups(&base.steps),
         groups(&new.steps),
         false,
-        unlike_steps,
-        change::of_steps,
+        diff_steps,
+        |base, new| change::of_steps(base, new, asked),
     );
     comparison.add(
         groups(&base.bulk),
         groups(&new.bulk),
         true,
-        unlike_bulk,
+        diff_bulk,
         change::of_bulk,
     );
     comparison
@@ -78,8 +79,8 @@ impl Comparison {
         base: Vec<Group<'_, E>>,
         new: Vec<Group<'_, E>>,
         is_bulk: bool,
-        unlike: fn(&E, &E) -> Vec<EnvironmentDiff>,
-        changes: fn(&[&E], &[&E]) -> Vec<Change>,
+        differ: fn(&E, &E) -> Vec<EnvironmentDiff>,
+        changes: impl Fn(&[&E], &[&E]) -> Vec<Change>,
     ) {
         let matched = matched(base, new);
         self.only_base
@@ -87,8 +88,8 @@ impl Comparison {
         self.only_new
             .extend(matched.only_new.iter().map(Group::name));
         for (base, new) in &matched.pairs {
-            for found in unlike(base.entries[0], new.entries[0]) {
-                found.add(&mut self.unlike);
+            for found in differ(base.entries[0], new.entries[0]) {
+                found.add(&mut self.diffs);
             }
             self.pairs.push(Pair {
                 name: base.name(),
@@ -101,8 +102,8 @@ impl Comparison {
     }
 }
 
-/// What is unlike about the machines and programs.
-fn unlike_runs(base: &Run, new: &Run) -> Vec<EnvironmentDiff> {
+/// Returns the differences between machines and programs.
+fn diff_runs(base: &Run, new: &Run) -> Vec<EnvironmentDiff> {
     let mut found = diff(&base.environment, &new.environment, 0);
     found.extend(diff(&base.tool, &new.tool, 0));
     let clients = |run: &Run| run.parts.len().max(1).to_string();
@@ -134,20 +135,20 @@ fn unlike_runs(base: &Run, new: &Run) -> Vec<EnvironmentDiff> {
     found
 }
 
-fn unlike_steps(base: &Step, new: &Step) -> Vec<EnvironmentDiff> {
-    let mut found = unlike_targets(&base.target, &new.target);
+fn diff_steps(base: &Step, new: &Step) -> Vec<EnvironmentDiff> {
+    let mut found = diff_targets(&base.target, &new.target);
     found.extend(diff(&base.settings, &new.settings, 1));
     found.extend(diff(&base.security, &new.security, 1));
     found
 }
 
-fn unlike_bulk(base: &BulkStep, new: &BulkStep) -> Vec<EnvironmentDiff> {
-    let mut found = unlike_targets(&base.target, &new.target);
+fn diff_bulk(base: &BulkStep, new: &BulkStep) -> Vec<EnvironmentDiff> {
+    let mut found = diff_targets(&base.target, &new.target);
     found.extend(diff(&base.security, &new.security, 1));
     found
 }
 
-fn unlike_targets(base: &str, new: &str) -> Vec<EnvironmentDiff> {
+fn diff_targets(base: &str, new: &str) -> Vec<EnvironmentDiff> {
     let found = EnvironmentDiff {
         what: "target".to_owned(),
         base: base.to_owned(),
@@ -159,14 +160,15 @@ fn unlike_targets(base: &str, new: &str) -> Vec<EnvironmentDiff> {
 
 #[cfg(test)]
 mod tests {
+    use netping_measure::{
+        bulk::{BulkRun, Direction},
+        statistics::difference::Finding,
+    };
+
     use super::*;
     use crate::{
         bulk::BulkSettings,
         fixtures::{run, step},
-    };
-    use netping_measure::{
-        bulk::{BulkRun, Direction},
-        statistics::difference::Finding,
     };
 
     /// Replies around `level` nanoseconds, a little different in each second.
@@ -182,7 +184,7 @@ mod tests {
         comparison.pairs[pair]
             .changes
             .iter()
-            .find(|change| change.measure.name() == name)
+            .find(|change| change.metric.name == name)
             .unwrap()
             .finding()
     }
@@ -192,8 +194,8 @@ mod tests {
         let short = step(2, |_| vec![5000; 100]);
         let trials = run(vec![around(10_000), around(12_000), around(11_000)]);
         for own in [run(vec![around(10_000)]), run(vec![short]), trials] {
-            let comparison = compare_runs(&own, &own);
-            assert_eq!((comparison.unlike.len(), comparison.pairs.len()), (0, 1));
+            let comparison = compare_runs(&own, &own, &[]);
+            assert_eq!((comparison.diffs.len(), comparison.pairs.len()), (0, 1));
             assert!(comparison.pairs[0].changes.len() >= 5, "{comparison:?}");
             for change in &comparison.pairs[0].changes {
                 assert_eq!(
@@ -207,7 +209,7 @@ mod tests {
 
     #[test]
     fn one_run_each_is_judged_by_the_error_bars_within() {
-        let comparison = compare_runs(&run(vec![around(10_000)]), &run(vec![around(13_000)]));
+        let comparison = compare_runs(&run(vec![around(10_000)]), &run(vec![around(13_000)]), &[]);
         assert_eq!(finding(&comparison, 0, "p50"), Some(Finding::Worse));
         assert_eq!(finding(&comparison, 0, "rate"), Some(Finding::NoDifference));
         // A run tells nothing of how much its mean would differ in another.
@@ -215,7 +217,7 @@ mod tests {
         let p50 = comparison.pairs[0]
             .changes
             .iter()
-            .find(|change| change.measure.name() == "p50")
+            .find(|change| change.metric.name == "p50")
             .unwrap();
         let [low, high] = p50.interval.unwrap();
         assert!(
@@ -223,7 +225,7 @@ mod tests {
             "{p50:?}"
         );
         let short = |time| run(vec![step(2, |_| vec![time; 1000])]);
-        let comparison = compare_runs(&short(10_000), &short(20_000));
+        let comparison = compare_runs(&short(10_000), &short(20_000), &[]);
         assert!(
             comparison.pairs[0]
                 .changes
@@ -237,7 +239,11 @@ mod tests {
     fn trials_are_judged_by_how_much_they_differ() {
         let trials = |levels: [u64; 5]| run(Vec::from(levels.map(around)));
         let base = trials([10_000, 10_400, 9_800, 10_100, 9_900]);
-        let slower = compare_runs(&base, &trials([14_000, 14_500, 13_800, 14_100, 13_900]));
+        let slower = compare_runs(
+            &base,
+            &trials([14_000, 14_500, 13_800, 14_100, 13_900]),
+            &[],
+        );
         let pair = &slower.pairs[0];
         assert_eq!(
             (slower.pairs.len(), pair.base_trials, pair.new_trials),
@@ -247,10 +253,10 @@ mod tests {
             assert_eq!(finding(&slower, 0, name), Some(Finding::Worse), "{name}");
         }
         assert_eq!(finding(&slower, 0, "errors"), Some(Finding::NoDifference));
-        let alike = compare_runs(&base, &trials([10_300, 9_900, 10_000, 9_850, 10_200]));
+        let alike = compare_runs(&base, &trials([10_300, 9_900, 10_000, 9_850, 10_200]), &[]);
         assert_eq!(finding(&alike, 0, "p50"), Some(Finding::NoDifference));
         // A single new run against several.
-        let one = compare_runs(&base, &run(vec![around(20_000)]));
+        let one = compare_runs(&base, &run(vec![around(20_000)]), &[]);
         assert_eq!(
             (one.pairs[0].new_trials, finding(&one, 0, "p50")),
             (1, Some(Finding::Worse))
@@ -258,18 +264,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unlike_is_named() {
+    fn what_is_diff_is_named() {
         let base = run(vec![around(10_000)]);
         let mut new = base.clone();
         new.environment.kernel = "6.2".to_owned();
         new.tool.version = "0.2.0".to_owned();
         new.steps[0].target = "tcp://10.0.0.1:8004".to_owned();
         new.steps[0].settings.workers = 16;
-        let comparison = compare_runs(&base, &new);
+        let comparison = compare_runs(&base, &new, &[]);
         let names: Vec<_> = comparison
-            .unlike
+            .diffs
             .iter()
-            .map(|unlike| (unlike.what.as_str(), unlike.steps))
+            .map(|diff| (diff.what.as_str(), diff.steps))
             .collect();
         assert_eq!(
             names,
@@ -279,20 +285,23 @@ mod tests {
     }
 
     #[test]
-    fn what_only_one_run_has_is_listed() {
+    fn measurements_of_one_run_alone_are_listed() {
         let mut callers = around(10_000);
         callers.settings.callers = 16;
         let (base, new) = (
             run(vec![around(10_000)]),
             run(vec![callers, around(10_000)]),
         );
-        let comparison = compare_runs(&base, &new);
+        let comparison = compare_runs(&base, &new, &[]);
         assert_eq!((comparison.pairs.len(), comparison.only_base.len()), (1, 0));
         assert!(
             comparison.only_new[0].contains("16 callers"),
             "{comparison:?}"
         );
-        assert_eq!(compare_runs(&new, &base).only_base, comparison.only_new);
+        assert_eq!(
+            compare_runs(&new, &base, &[]).only_base,
+            comparison.only_new
+        );
     }
 
     fn bulk(target: &str, speeds: &[f64]) -> BulkStep {
@@ -322,7 +331,7 @@ mod tests {
             summary: None,
             errors: std::collections::BTreeMap::new(),
             security: None,
-            doubts: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
@@ -333,19 +342,23 @@ mod tests {
             ..run(Vec::new())
         };
         let base = with(bulk("grpc://a:8005", &[3.0, 3.1, 2.9, 3.05]));
-        let comparison = compare_runs(&base, &with(bulk("grpc://b:8005", &[2.0, 2.1, 1.9, 2.05])));
+        let comparison = compare_runs(
+            &base,
+            &with(bulk("grpc://b:8005", &[2.0, 2.1, 1.9, 2.05])),
+            &[],
+        );
         assert!(
-            comparison.pairs[0].is_bulk && comparison.unlike[0].what == "target",
+            comparison.pairs[0].is_bulk && comparison.diffs[0].what == "target",
             "{comparison:?}"
         );
         assert_eq!(finding(&comparison, 0, "bulk-rate"), Some(Finding::Worse));
-        let same = compare_runs(&base, &base);
+        let same = compare_runs(&base, &base, &[]);
         assert_eq!(finding(&same, 0, "bulk-rate"), Some(Finding::NoDifference));
         assert!(
             same.pairs[0]
                 .changes
                 .iter()
-                .all(|change| change.measure.name() != "bulk-server-cpu")
+                .all(|change| change.metric.name != "bulk-server-cpu")
         );
     }
 }

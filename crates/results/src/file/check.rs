@@ -1,23 +1,27 @@
-//! Whether the numbers of a result file go together, so that nothing that uses them must ask again.
+//! The consistency of a result file's numbers, checked once so that their users need not.
+
+use netping_measure::{
+    counts::Counts, distribution::Distribution, summary::Summary, window::INTERVAL,
+};
 
 use crate::{
     bulk::BulkStep,
-    file::histogram::{MOST, decode},
+    file::histogram::MOST,
     overhead::Overhead,
     run::{Run, Step},
 };
-use netping_measure::{distribution::Distribution, summary::Summary, window::INTERVAL};
 
-/// The greatest number of any unit in a result file. Larger ones are damage, and would overflow what is reckoned from them.
+/// Maximum of any number in a result file: larger ones are damage, and would overflow sums.
 const GREATEST: f64 = 1e15;
 
-/// The longest window, in seconds: some 46 days.
+/// Maximum length of a window, in seconds: some 46 days.
 const LONGEST_WINDOW: f64 = 4e6;
 
-/// Sees that everything counted adds up, that all numbers are within bounds, and that histograms can be read.
+/// Checks that counts add up, that numbers are within bounds, and that histograms have as many
+/// samples as their descriptions say.
 ///
 /// # Errors
-/// A sentence about the first thing that is wrong.
+/// A description of the first inconsistency.
 pub fn check(run: &Run) -> Result<(), String> {
     for (at, step) in run.steps.iter().enumerate() {
         check_step(step).map_err(|what| format!("step {} ({}): {what}", at + 1, step.target))?;
@@ -107,7 +111,7 @@ fn check_step(step: &Step) -> Result<(), String> {
     check_times(step)
 }
 
-/// Whether the accounts add up.
+/// Checks that outcomes add up to the number of requests.
 fn check_counts(summary: &Summary) -> Result<(), String> {
     let accounting = &summary.accounting;
     let others = accounting
@@ -148,23 +152,19 @@ fn check_intervals(step: &Step) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether every histogram has as many samples as its description says, and those of the replies and the failures as many
-/// as there were.
+/// Checks that every histogram has as many samples as its description says, and those of replies
+/// and failures as many as there were requests.
 fn check_times(step: &Step) -> Result<(), String> {
-    let (summary, texts) = (&step.summary, &step.histograms);
-    check_time("service_time", &texts.service_time, &summary.service_time)?;
-    check_time(
-        "response_time",
-        &texts.response_time,
-        &summary.response_time,
-    )?;
-    check_time("lag", &texts.lag, &summary.lag)?;
-    check_time("failed_time", &texts.failed_time, &summary.failed_time)?;
+    let (summary, own) = (&step.summary, &step.histograms);
+    check_time("service_time", &own.service_time, &summary.service_time)?;
+    check_time("response_time", &own.response_time, &summary.response_time)?;
+    check_time("lag", &own.lag, &summary.lag)?;
+    check_time("failed_time", &own.failed_time, &summary.failed_time)?;
     if summary.service_time.count != summary.accounting.ok
         || summary.failed_time.count != summary.accounting.failed()
     {
         return Err(
-            "service_time or failed_time has not as many samples as there were requests".to_owned(),
+            "service_time or failed_time does not have one sample for each request".to_owned(),
         );
     }
     step.connect
@@ -172,8 +172,7 @@ fn check_times(step: &Step) -> Result<(), String> {
         .try_for_each(|phase| check_time("connect", &phase.histogram, &phase.time))
 }
 
-fn check_time(name: &str, text: &str, time: &Distribution) -> Result<(), String> {
-    let histogram = decode(text).map_err(|error| format!("the histogram of {name}: {error}"))?;
+fn check_time(name: &str, histogram: &Counts, time: &Distribution) -> Result<(), String> {
     if histogram.len() != time.count {
         return Err(format!(
             "{name} says {} samples, and its histogram has {}",
@@ -216,7 +215,7 @@ fn check_bulk(bulk: &BulkStep) -> Result<(), String> {
     }
     let failed = bulk.errors.values().copied().try_fold(0, u64::checked_add);
     if failed.is_none_or(|failed| failed > MOST) {
-        return Err("'errors' are too many".to_owned());
+        return Err("too many 'errors'".to_owned());
     }
     Ok(())
 }
@@ -245,7 +244,7 @@ fn check_overhead(overhead: &Overhead) -> Result<(), String> {
     }
 }
 
-/// Whether a number, where it is there, is one that can be measured.
+/// Checks that a number, if there is one, is within the bounds of a measurement.
 fn within(name: &str, number: Option<f64>) -> Result<(), String> {
     match number {
         Some(number) if !(0.0..=GREATEST).contains(&number) => Err(format!("{name} is {number}")),

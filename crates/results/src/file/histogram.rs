@@ -1,62 +1,128 @@
-//! Histograms as result files have them, read with care: a file may come from anywhere.
+//! The form of histograms in result files: HdrHistogram's V2 format, deflated, as base64.
 //!
-//! The format's own reader takes the bounds, and the memory that they need, from the text, and believes its counts. Here
-//! the text must have the bounds of this program's histograms, and what it inflates to is bounded before it is read.
+//! A file may come from anywhere. The text must have the bounds of this program's histograms, and
+//! the size of its content is limited before it is inflated.
 
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use std::io::Read;
+use std::io::{Read, Write};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use flate2::read::ZlibDecoder;
-use hdrhistogram::serialization::Deserializer;
+use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
+use netping_measure::{
+    counts::Counts,
+    histogram::{DIGITS, LONGEST},
+};
+use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-use netping_measure::histogram::{DIGITS, Histogram, LONGEST, histogram};
-
-/// The most samples in a histogram: f64 has every number up to it exactly, and sums over many files stay in u64.
+/// Maximum number of samples in a histogram: f64 represents every integer up to it exactly, and
+/// sums over many files fit u64.
 pub const MOST: u64 = 1 << 53;
 
-/// The first bytes of a histogram in the V2 format, deflated.
+/// First bytes of a deflated histogram in the V2 format.
 const DEFLATED: u32 = 0x1c84_9314;
 
-/// The first bytes of one that is not.
+/// First bytes of its content.
 const PLAIN: u32 = 0x1c84_9313;
 
 /// Bytes before the counts.
 const HEADER: usize = 40;
 
-/// The most bytes of one count.
+/// Maximum length of one encoded count, in bytes.
 const COUNT: usize = 9;
 
-/// A histogram in HdrHistogram's V2 format, deflated, as base64: merging such histograms is exact.
-pub fn encode(histogram: &Histogram) -> String {
-    let mut bytes = Vec::new();
-    // Writing to memory cannot fail, and the counts fit the format.
-    if V2DeflateSerializer::new()
-        .serialize(histogram, &mut bytes)
-        .is_err()
-    {
-        bytes.clear();
+/// Slots of the same width that three significant digits take, as a power of two.
+const SUB_BITS: u32 = 11;
+
+/// Slots of a histogram.
+const SLOTS: u64 = slot(LONGEST.next_power_of_two() - 1) + 1;
+
+/// Writes a histogram as a JSON string.
+///
+/// # Errors
+/// Those of `serializer`.
+pub fn serialize<S: Serializer>(counts: &Counts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&encode(counts))
+}
+
+/// Reads a histogram from a JSON string.
+///
+/// # Errors
+/// Those of `deserializer`, and text that [`decode`] rejects.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Counts, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    decode(&text).map_err(|what| D::Error::custom(format!("invalid histogram: {what}")))
+}
+
+/// Returns a histogram's text form, from which any HdrHistogram library restores it exactly.
+pub fn encode(counts: &Counts) -> String {
+    let mut payload = Vec::new();
+    let mut next = 0;
+    for (value, count) in counts.iter() {
+        let slot = slot(value);
+        match slot - next {
+            0 => {}
+            1 => put_number(0, &mut payload),
+            empty => put_number(2 * empty - 1, &mut payload),
+        }
+        put_number(count.saturating_mul(2), &mut payload);
+        next = slot + 1;
     }
-    BASE64_STANDARD.encode(bytes)
+    if payload.is_empty() {
+        put_number(0, &mut payload);
+    }
+    let mut deflated = ZlibEncoder::new(Vec::new(), Compression::default());
+    let written = deflated
+        .write_all(&header(payload.len()))
+        .and_then(|()| deflated.write_all(&payload));
+    // Writing to memory cannot fail; without content, the text is rejected when it is read.
+    let deflated = written.and_then(|()| deflated.finish()).unwrap_or_default();
+    let length = deflated.len() as u32;
+    BASE64_STANDARD.encode(
+        [
+            &DEFLATED.to_be_bytes()[..],
+            &length.to_be_bytes(),
+            &deflated,
+        ]
+        .concat(),
+    )
 }
 
 /// Reads a histogram of times.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the text.
-pub fn decode(text: &str) -> Result<Histogram, String> {
+/// A description of what is wrong with the text.
+pub fn decode(text: &str) -> Result<Counts, String> {
     let bytes = BASE64_STANDARD
         .decode(text)
         .map_err(|error| format!("not base64: {error}"))?;
-    let slots = histogram().distinct_values();
-    let plain = inflate(&bytes, HEADER + COUNT * slots)?;
-    check(&plain, slots as u64)?;
-    Deserializer::new()
-        .deserialize(&mut plain.as_slice())
-        .map_err(|error| format!("no HdrHistogram: {error}"))
+    let plain = inflate(&bytes, HEADER + COUNT * SLOTS as usize)?;
+    let (found, mut payload) = plain
+        .split_at_checked(HEADER)
+        .ok_or("the header is cut off")?;
+    if found != header(payload.len()) {
+        return Err("the header is not that of 1 ns to 60 s with 3 digits".to_owned());
+    }
+    let mut counts = Vec::new();
+    let (mut slot, mut total) = (0_u64, 0_u64);
+    while !payload.is_empty() {
+        let number = take_number(&mut payload).ok_or("the counts are cut off")?;
+        // Zigzag: even numbers are counts, odd ones are runs of empty slots.
+        if number.is_multiple_of(2) {
+            if number > 0 {
+                counts.push((highest(slot), number / 2));
+            }
+            total = total.saturating_add(number / 2);
+            slot += 1;
+        } else {
+            slot = slot.saturating_add(number / 2 + 1);
+        }
+        if slot > SLOTS || total > MOST {
+            return Err("the counts exceed the limits of a histogram".to_owned());
+        }
+    }
+    Ok(counts.into())
 }
 
-/// What `bytes` inflate to: `most` bytes at the most.
+/// Inflates `bytes` to at most `most` bytes.
 fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     let deflated = bytes
         .strip_prefix(&DEFLATED.to_be_bytes())
@@ -64,7 +130,7 @@ fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
         .and_then(|(length, rest)| {
             (u32::from_be_bytes(*length) as usize == rest.len()).then_some(rest)
         })
-        .ok_or("no HdrHistogram of the V2 format, deflated")?;
+        .ok_or("not an HdrHistogram in the deflated V2 format")?;
     let mut plain = Vec::new();
     let read = ZlibDecoder::new(deflated)
         .take(most as u64 + 1)
@@ -77,43 +143,47 @@ fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Whether the bounds are those of [`histogram`], and the counts go into its `slots` and can be added up.
-fn check(plain: &[u8], slots: u64) -> Result<(), String> {
-    let (header, mut counts) = plain
-        .split_at_checked(HEADER)
-        .ok_or("its header is cut off")?;
-    let expected = [
+/// Returns the header before `length` bytes of counts.
+fn header(length: usize) -> Vec<u8> {
+    [
         &PLAIN.to_be_bytes()[..],
-        &(counts.len() as u32).to_be_bytes(),
+        &(length as u32).to_be_bytes(),
         &0_u32.to_be_bytes(),
         &u32::from(DIGITS).to_be_bytes(),
         &1_u64.to_be_bytes(),
         &LONGEST.to_be_bytes(),
         &1_f64.to_be_bytes(),
     ]
-    .concat();
-    if header != expected {
-        return Err("its header is not that of 1 ns to 60 s with 3 digits".to_owned());
-    }
-    let (mut slot, mut total) = (0_u64, 0_u64);
-    while !counts.is_empty() {
-        let number = take_number(&mut counts).ok_or("its counts are cut off")?;
-        // Zigzag: even numbers are counts, odd ones are runs of empty slots.
-        let (gone, count) = if number.is_multiple_of(2) {
-            (1, number / 2)
-        } else {
-            (number / 2 + 1, 0)
-        };
-        slot = slot.saturating_add(gone);
-        total = total.saturating_add(count);
-    }
-    if slot > slots || total > MOST {
-        return Err("its counts are beyond what a histogram holds".to_owned());
-    }
-    Ok(())
+    .concat()
 }
 
-/// The next number: seven bits in each byte, the lowest first, and eight in the ninth (LEB128-64b9B).
+/// Returns the slot of a value: slots are 1 wide up to 2^11, then twice as wide for each power of
+/// two, of which each has 2^10.
+const fn slot(value: u64) -> u64 {
+    let width = 64 - SUB_BITS - (value | ((1 << SUB_BITS) - 1)).leading_zeros();
+    ((width as u64) << (SUB_BITS - 1)) + (value >> width)
+}
+
+/// Returns the highest value of a slot.
+const fn highest(slot: u64) -> u64 {
+    let width = (slot >> (SUB_BITS - 1)).saturating_sub(1);
+    ((slot - (width << (SUB_BITS - 1)) + 1) << width) - 1
+}
+
+/// Appends a number: seven bits in each byte, the lowest first, and eight in the ninth
+/// (LEB128-64b9B).
+fn put_number(mut number: u64, bytes: &mut Vec<u8>) {
+    for _ in 1..COUNT {
+        if number < 0x80 {
+            break;
+        }
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// Takes the next number from the front.
 fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for place in 0..COUNT {
@@ -131,14 +201,12 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
 
-    use flate2::{Compression, write::ZlibEncoder};
+    use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+    use netping_measure::histogram::{Histogram, histogram, record};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::file::histogram::encode;
-    use netping_measure::histogram::record;
 
     /// A histogram's text with this inside.
     fn text(plain: &[u8]) -> String {
@@ -175,7 +243,7 @@ mod tests {
         let cases = [
             (plain(u32::MAX, 3, LONGEST, &[2]), "1 ns to 60 s"),
             (plain(1, 5, u64::MAX, &[2]), "1 ns to 60 s"),
-            (plain(9, 3, LONGEST, &[0xff; 9]), "beyond"),
+            (plain(9, 3, LONGEST, &[0xff; 9]), "exceed"),
             (
                 plain(
                     9,
@@ -183,7 +251,7 @@ mod tests {
                     LONGEST,
                     &[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
                 ),
-                "beyond",
+                "exceed",
             ),
             (plain(1, 3, LONGEST, &[0x80]), "cut off"),
             (vec![0; 7], "cut off"),
@@ -197,17 +265,43 @@ mod tests {
         assert!(decode("!").unwrap_err().contains("not base64"));
     }
 
+    fn of(values: &[u64]) -> Histogram {
+        let mut whole = histogram();
+        for &value in values {
+            record(&mut whole, value);
+        }
+        whole
+    }
+
+    #[test]
+    fn an_empty_histogram_has_a_text_of_its_own() {
+        assert_eq!(
+            decode(&encode(&Counts::default())).unwrap(),
+            Counts::default()
+        );
+    }
+
     proptest! {
+        #[test]
+        fn the_text_is_that_of_the_library(
+            values in prop::collection::vec(0_u64..70_000_000_000, 0..50),
+            near in prop::collection::vec(0_u64..5_000, 0..50),
+        ) {
+            let whole = of(&[values, near].concat());
+            let mut bytes = Vec::new();
+            V2DeflateSerializer::new().serialize(&whole, &mut bytes).unwrap();
+            let counts = Counts::from(&whole);
+            prop_assert_eq!(encode(&counts), BASE64_STANDARD.encode(bytes));
+            prop_assert_eq!(decode(&encode(&counts)).unwrap(), counts);
+        }
+
         #[test]
         fn bytes_that_change_on_the_way_are_an_error_or_a_histogram(
             values in prop::collection::vec(1_u64..60_000_000_000, 0..50),
             at in any::<prop::sample::Index>(),
             flip in 1_u8..=255,
         ) {
-            let mut whole = histogram();
-            for value in values {
-                record(&mut whole, value);
-            }
+            let whole = Counts::from(&of(&values));
             let mut bytes = BASE64_STANDARD.decode(encode(&whole)).unwrap();
             let at = at.index(bytes.len());
             bytes[at] ^= flip;

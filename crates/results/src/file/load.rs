@@ -13,40 +13,40 @@ use crate::{
     run::{Run, SCHEMA_VERSION},
 };
 
-/// The most bytes that are read of a result file: 64 MiB, which is thousands of steps.
+/// Maximum size of a result file, in bytes: 64 MiB, which is thousands of steps.
 pub const LARGEST: u64 = 64 << 20;
 
-/// Why a result file could not be read.
+/// A result file that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{name}: {reason}")]
 pub struct LoadError {
     /// The file, or standard input.
     pub name: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: Unreadable,
 }
 
-/// What is wrong with a result file.
+/// The reason why a result file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// The system did not give it.
+    /// The system reported an error.
     #[error("cannot be read: {0}")]
     System(io::Error),
     /// It has more than [`LARGEST`] bytes.
-    #[error("larger than {} MiB, the limit for a result file: it is none, or give fewer steps to a file", LARGEST >> 20)]
+    #[error("larger than {} MiB, the limit for a result file: if it is one, measure fewer steps in a run", LARGEST >> 20)]
     TooLarge,
     /// It ends too early.
     #[error("empty or cut off ({0}): copy it again, or measure again")]
     CutOff(serde_json::Error),
-    /// It is no JSON.
-    #[error("not JSON ({0}): it is no result file of netping, or was changed")]
+    /// It is not JSON.
+    #[error("not JSON ({0}): not a result file of netping, or changed since")]
     NoJson(serde_json::Error),
     /// It is JSON, but not of netping.
     #[error("not a result file of netping: it is JSON, but has no schema_version")]
     Foreign,
     /// It is of a later form.
     #[error(
-        "its form is version {version}, and this netping reads up to {own}: use the netping that wrote it{tool}, or a \
+        "schema version {version}, and this netping reads up to {own}: use the netping that wrote it{tool}, or a \
          later one",
         own = SCHEMA_VERSION
     )]
@@ -57,20 +57,20 @@ pub enum Unreadable {
         tool: String,
     },
     /// Something in it is not of the form that it says it has.
-    #[error("not of the form of a result file ({0}): it was changed, or written by something else")]
+    #[error("not a valid result file ({0}): it was changed, or written by another program")]
     Form(serde_json::Error),
-    /// Its numbers do not go together.
-    #[error("its numbers do not go together: {0}; it was changed, or damaged")]
+    /// Its numbers are inconsistent.
+    #[error("inconsistent numbers: {0}; the file was changed or damaged")]
     Unsound(String),
 }
 
-/// What stands in every form, past and to come.
+/// The part of the form that all versions share.
 #[derive(Deserialize)]
 struct Form {
     schema_version: Option<u64>,
 }
 
-/// What a later form may still have.
+/// A part that later versions may still have.
 #[derive(Deserialize)]
 struct Writer {
     tool: WriterTool,
@@ -106,12 +106,12 @@ impl Run {
             })
     }
 
-    /// Reads a result file's text, and sees that its numbers go together.
+    /// Reads a result file's text and checks its numbers.
     ///
     /// # Errors
     /// [`Unreadable`].
     pub fn from_json(json: &[u8]) -> Result<Self, Unreadable> {
-        // All of it is looked at, so that what is no JSON is not called something else.
+        // The whole text first, so that invalid JSON is reported as such.
         serde_json::from_slice::<IgnoredAny>(json).map_err(|error| {
             if error.is_eof() {
                 Unreadable::CutOff(error)
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_file_is_read_back() {
         let read = Run::from_json(JSON.as_bytes()).unwrap();
         let (step, whole) = (
             &read.steps[0],
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_file_is_told_apart() {
+    fn files_that_are_no_results_are_told_apart() {
         let error = |text: &str| Run::from_json(text.as_bytes()).unwrap_err().to_string();
         assert!(
             error(&JSON[..JSON.len() / 2]).contains("cut off (EOF"),
@@ -260,8 +260,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_do_not_go_together_are_found() {
-        let cases: [(&str, Value, &str); 7] = [
+    fn inconsistent_numbers_are_found() {
+        let cases: [(&str, Value, &str); 6] = [
             ("/steps/0/summary/scheduled", json!(7), "'scheduled'"),
             ("/steps/0/summary/ok", json!(u64::MAX), "'scheduled'"),
             ("/steps/0/summary/late", json!(1000), "'late'"),
@@ -271,7 +271,6 @@ mod tests {
                 json!(3),
                 "service_time",
             ),
-            ("/steps/0/histograms/lag", json!("AAAA"), "lag"),
             ("/steps/0/settings/callers", json!(0), "callers"),
         ];
         for (path, value, expected) in cases {
@@ -281,6 +280,15 @@ mod tests {
                 "{path}: {error}"
             );
         }
+    }
+
+    #[test]
+    fn a_histogram_that_is_no_histogram_is_found() {
+        let error = changed(|run| run["steps"][0]["histograms"]["lag"] = json!("AAAA"));
+        assert!(
+            error.contains("invalid histogram: not an HdrHistogram"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -372,7 +380,7 @@ mod tests {
     fn use_it(bytes: &[u8]) {
         if let Ok(read) = Run::from_json(bytes) {
             let other = Run::from_json(JSON.as_bytes()).unwrap();
-            for change in compare_runs(&other, &read)
+            for change in compare_runs(&other, &read, &[])
                 .pairs
                 .iter()
                 .flat_map(|pair| &pair.changes)

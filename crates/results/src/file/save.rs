@@ -1,4 +1,4 @@
-//! Writing a file so that nobody ever reads half of it.
+//! Atomic writing of files.
 
 use std::{
     fs,
@@ -60,11 +60,11 @@ pub fn prepare_file(path: &Path, content: &[u8]) -> Result<(), SaveError> {
     }
 }
 
-/// How what is at a path is written.
+/// The way to write to a path.
 enum Place {
     /// A file, or one to be: by renaming another one to it.
     File(PathBuf),
-    /// What is open already, or no file: as it is.
+    /// Directly: it is open already, or no regular file.
     Stream,
 }
 

@@ -1,10 +1,11 @@
-//! What a run with several clients used of the machines.
+//! The resources that a run with several clients used.
 
-use crate::run::Step;
 use netping_measure::{
     cost::{Cost, ServerDemand},
     summary::Summary,
 };
+
+use crate::run::Step;
 
 /// Readings of one server's CPU time that differ by more than this share are not of one server, or not of one time.
 const AGREE: f64 = 0.1;

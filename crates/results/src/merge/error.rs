@@ -1,11 +1,11 @@
-//! Why results cannot be merged.
+//! The reasons why results cannot be merged.
 
 use crate::environment_diff::EnvironmentDiff;
 
-/// Why results cannot be merged.
+/// A reason why results cannot be merged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// There are not two.
+    /// There are fewer than two.
     #[error("there is nothing to merge: give the result files of two clients or more")]
     TooFew,
     /// One is a sum already.
@@ -44,7 +44,7 @@ pub enum MergeError {
     #[error(
         "step {step}: {} is {} in {first}, and {} in {second}: only clients that ran the same command at the same time are \
          merged; 'netping compare' shows how others differ",
-        .unlike.what, .unlike.base, .unlike.new
+        .diff.what, .diff.base, .diff.new
     )]
     Setting {
         /// Which step, from 1 on.
@@ -53,10 +53,10 @@ pub enum MergeError {
         first: String,
         /// The other file.
         second: String,
-        /// What differs, with the first file's value as the base's.
-        unlike: Box<EnvironmentDiff>,
+        /// The difference, with the first file's value as the base's.
+        diff: Box<EnvironmentDiff>,
     },
-    /// Nobody knows when a window was.
+    /// The time of a window is unknown.
     #[error(
         "step {step} of {name} does not say when its window began: measure again with this version of netping"
     )]
@@ -68,7 +68,7 @@ pub enum MergeError {
     },
     /// The clients did not load the server together.
     #[error(
-        "step {step}: the windows of {first} and {second} have only {percent} % of the shortest in common, and 90 % are \
+        "step {step}: the windows of {first} and {second} overlap by only {percent} % of the shortest, and 90 % are \
          needed: start the clients together, with the same -d and --warmup, on hosts whose clocks agree"
     )]
     Apart {
@@ -78,7 +78,7 @@ pub enum MergeError {
         first: String,
         /// The file whose window began last.
         second: String,
-        /// What they have in common, in per cent of the shortest window.
+        /// Their overlap, in per cent of the shortest window.
         percent: u64,
     },
     /// There is no whole second to take the rate from.
@@ -88,15 +88,5 @@ pub enum MergeError {
     TooShort {
         /// Which step, from 1 on.
         step: usize,
-    },
-    /// A histogram is none.
-    #[error("step {step} of {name}: {what}")]
-    Histogram {
-        /// Which step, from 1 on.
-        step: usize,
-        /// The file.
-        name: String,
-        /// What is wrong with it.
-        what: String,
     },
 }

@@ -9,32 +9,9 @@ pub use error::MergeError;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use netping_measure::{counts::Counts, status::Status};
 
-use crate::run::{Environment, Run, SCHEMA_VERSION, Step, Tool};
-use netping_measure::status::Status;
-
-/// One client of a merged run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Part {
-    /// The client's host.
-    pub host: String,
-    /// When it began, as RFC 3339 in UTC.
-    pub started_at: String,
-    /// Its command line.
-    pub command_line: Vec<String>,
-    /// What it contributed to each step, in their order.
-    pub steps: Vec<PartStep>,
-}
-
-/// What one client contributed to a step.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct PartStep {
-    /// Requests that count.
-    pub requests: u64,
-    /// Verified replies per second of its own window.
-    pub rate: f64,
-}
+use crate::run::{Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool};
 
 /// Adds up what several clients measured of one server at the same time. Each comes with the name of its file; `tool` and
 /// `command_line` are those of the merging itself.
@@ -100,7 +77,7 @@ pub fn merge(
     })
 }
 
-/// How many steps every client has.
+/// Returns the number of steps, which all clients must share.
 fn steps_of(clients: &[(String, Run)]) -> Result<usize, MergeError> {
     let (first, run) = &clients[0];
     match clients
@@ -117,7 +94,7 @@ fn steps_of(clients: &[(String, Run)]) -> Result<usize, MergeError> {
     }
 }
 
-/// Refuses results that count the same requests twice.
+/// Rejects results that count the same requests twice.
 fn refuse_same(clients: &[(String, Run)]) -> Result<(), MergeError> {
     for (at, (second, run)) in clients.iter().enumerate() {
         if let Some((first, _)) = clients[..at].iter().find(|(_, other)| is_same(other, run)) {
@@ -130,7 +107,8 @@ fn refuse_same(clients: &[(String, Run)]) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// Whether both are of one client: begun on one host at one time, or with the very same times of every request.
+/// Returns true for two files of one client: begun on one host at one time, or with the same times
+/// of every request.
 fn is_same(a: &Run, b: &Run) -> bool {
     let windows = |run: &Run| {
         run.steps
@@ -144,8 +122,8 @@ fn is_same(a: &Run, b: &Run) -> bool {
     (begun_together && windows(a) == windows(b)) || (measured && times(a).eq(times(b)))
 }
 
-/// The histograms of every reply.
-fn times(run: &Run) -> impl Iterator<Item = [&String; 2]> {
+/// Returns the histograms of every reply.
+fn times(run: &Run) -> impl Iterator<Item = [&Counts; 2]> {
     run.steps.iter().map(|step| {
         [
             &step.histograms.service_time,
@@ -209,15 +187,17 @@ fn environment(clients: &[(String, Run)]) -> Environment {
 
 #[cfg(test)]
 mod tests {
+    use netping_measure::{
+        distribution::Distribution,
+        histogram::{histogram, record},
+    };
     use proptest::prelude::*;
 
     use super::*;
     use crate::{
-        file::histogram::decode,
         fixtures::{STARTED_AT, run, step, tool},
         warning::Warning,
     };
-    use netping_measure::histogram::{Histogram, histogram, record};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -445,14 +425,14 @@ mod tests {
         b.1.steps[0].settings.workers = 30;
         b.1.steps[0].settings.warmup_seconds = 1.5;
         b.1.status = Status::Partial;
-        b.1.steps[0].doubts = vec![Warning::SharedHost, Warning::TooFewSamples { samples: 3 }];
+        b.1.steps[0].warnings = vec![Warning::SharedHost, Warning::TooFewSamples { samples: 3 }];
         let run = merged(&[a, b]).unwrap();
         assert_eq!(
             (run.status, run.steps[0].settings.workers),
             (Status::Partial, 32)
         );
         // Together they have samples enough.
-        assert_eq!(run.steps[0].doubts, [Warning::SharedHost]);
+        assert_eq!(run.steps[0].warnings, [Warning::SharedHost]);
     }
 
     #[test]
@@ -503,12 +483,11 @@ mod tests {
                 .collect();
             match merged(&clients) {
                 Ok(run) => {
-                    let read = |text: &str| -> Histogram { decode(text).unwrap() };
                     let histograms = &run.steps[0].histograms;
-                    prop_assert_eq!(&read(&histograms.service_time), &whole);
-                    prop_assert_eq!(&read(&histograms.response_time), &whole);
-                    prop_assert_eq!(read(&histograms.lag).len(), whole.len());
-                    prop_assert_eq!(&run.steps[0].summary.service_time, &netping_measure::distribution::Distribution::of(&whole));
+                    prop_assert_eq!(&histograms.service_time.to_histogram(), &whole);
+                    prop_assert_eq!(&histograms.response_time, &Counts::from(&whole));
+                    prop_assert_eq!(histograms.lag.len(), whole.len());
+                    prop_assert_eq!(&run.steps[0].summary.service_time, &Distribution::of(&whole));
                 }
                 Err(error) => prop_assert!(matches!(error, MergeError::Same { .. }), "{}", error),
             }

@@ -1,49 +1,42 @@
 //! One step of several clients, added up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use netping_measure::{
+    accounting::Accounting,
+    connect::ConnectPhase,
+    counts::Counts,
+    distribution::Distribution,
+    fairness::{Fairness, PerConnection},
+    status::Status,
+    summary::Summary,
+};
 
 use super::{MergeError, cost::cost, window::Common};
 use crate::{
     connect::{ChannelSecurity, PhaseSummary},
     environment_diff::{EnvironmentDiff, diff},
-    file::histogram::{decode, encode},
     run::{Histograms, Step, StepSettings},
     warning::Warning,
 };
-use netping_measure::{
-    accounting::Accounting,
-    connect::ConnectPhase,
-    distribution::Distribution,
-    fairness::{Fairness, PerConnection},
-    histogram::{Histogram, histogram},
-    status::Status,
-    summary::Summary,
-};
 
-/// What each client settles for itself: a thread for each of its cores, its own randomness, and when it is warm.
+/// Settings that each client decides for itself.
 const OWN: [&str; 3] = ["workers", "seed", "warmup_seconds"];
 
 /// Adds up the `number`th step of clients that are given with the names of their files.
 pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, MergeError> {
     let steps: Vec<&Step> = parts.iter().map(|(_, step)| *step).collect();
     let first = steps[0];
-    refuse_unlike(number, parts)?;
+    refuse_different(number, parts)?;
     let common = Common::of(number, parts)?;
-    let add = |of: fn(&Step) -> &str| {
-        let mut sum = histogram();
-        for (name, step) in parts {
-            add_text(&mut sum, of(step)).map_err(|what| MergeError::Histogram {
-                step: number,
-                name: (*name).to_owned(),
-                what,
-            })?;
-        }
-        Ok::<Histogram, MergeError>(sum)
+    let add = |of: fn(&Histograms) -> &Counts| total(steps.iter().map(|step| of(&step.histograms)));
+    let histograms = Histograms {
+        service_time: add(|own| &own.service_time),
+        response_time: add(|own| &own.response_time),
+        lag: add(|own| &own.lag),
+        failed_time: add(|own| &own.failed_time),
     };
-    let service = add(|step| &step.histograms.service_time)?;
-    let response = add(|step| &step.histograms.response_time)?;
-    let lag = add(|step| &step.histograms.lag)?;
-    let failed = add(|step| &step.histograms.failed_time)?;
+    let describe = |times: &Counts| Distribution::of(&times.to_histogram());
     let sum = |of: fn(&Step) -> u64| steps.iter().map(|step| of(step)).sum::<u64>();
     let accounting = accounting(&steps);
     let summary = Summary {
@@ -56,10 +49,10 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
         early: sum(|step| step.summary.early),
         rate: common.rate,
         precision: common.precision,
-        service_time: Distribution::of(&service),
-        response_time: Distribution::of(&response),
-        lag: Distribution::of(&lag),
-        failed_time: Distribution::of(&failed),
+        service_time: describe(&histograms.service_time),
+        response_time: describe(&histograms.response_time),
+        lag: describe(&histograms.lag),
+        failed_time: describe(&histograms.failed_time),
     };
     let partial = steps.iter().any(|step| step.status == Status::Partial);
     Ok(Step {
@@ -77,22 +70,17 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
         reconnects: sum(|step| step.reconnects),
         ended_by_server: sum(|step| step.ended_by_server),
         security: security(&steps),
-        connect: connect(number, parts)?,
+        connect: connect(&steps),
         fairness: fairness(&steps),
-        doubts: doubts(&steps, &summary),
+        warnings: warnings(&steps, &summary),
         intervals: common.intervals,
-        histograms: Histograms {
-            service_time: encode(&service),
-            response_time: encode(&response),
-            lag: encode(&lag),
-            failed_time: encode(&failed),
-        },
+        histograms,
         summary,
     })
 }
 
 /// Refuses clients that were not asked for the same.
-fn refuse_unlike(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeError> {
+fn refuse_different(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeError> {
     let (first, step) = parts[0];
     for (second, other) in parts {
         let mut found = Vec::new();
@@ -112,7 +100,7 @@ fn refuse_unlike(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeErro
         differ("trial", step.trial.to_string(), other.trial.to_string());
         found.extend(diff(&step.settings, &other.settings, 1));
         found.extend(diff(&unresumed(step), &unresumed(other), 1));
-        if let Some(unlike) = found
+        if let Some(diff) = found
             .into_iter()
             .find(|found| !OWN.contains(&found.what.as_str()))
         {
@@ -120,14 +108,15 @@ fn refuse_unlike(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeErro
                 step: number,
                 first: first.to_owned(),
                 second: (*second).to_owned(),
-                unlike: Box::new(unlike),
+                diff: Box::new(diff),
             });
         }
     }
     Ok(())
 }
 
-/// How a step's connections were secured, but for whether a session was resumed: that is the order of connections.
+/// Returns the security of a step's connections without session resumption, which depends on their
+/// order.
 fn unresumed(step: &Step) -> Option<ChannelSecurity> {
     step.security.clone().map(|security| ChannelSecurity {
         resumed: None,
@@ -180,41 +169,29 @@ fn accounting(steps: &[&Step]) -> Accounting {
     sum
 }
 
-/// Adds a histogram of a result file to `sum`.
-fn add_text(sum: &mut Histogram, text: &str) -> Result<(), String> {
-    // Only what has the same bounds can be read.
-    sum.add(decode(text)?)
-        .map_err(|error| format!("its histograms cannot be added: {error}"))
+/// Adds up histograms.
+fn total<'a>(parts: impl Iterator<Item = &'a Counts>) -> Counts {
+    parts.fold(Counts::default(), |mut sum, part| {
+        sum.add(part);
+        sum
+    })
 }
 
-/// What it took to open connections, over those of all clients.
-fn connect(
-    number: usize,
-    parts: &[(&str, &Step)],
-) -> Result<BTreeMap<ConnectPhase, PhaseSummary>, MergeError> {
-    let mut sums = BTreeMap::new();
-    for (name, step) in parts {
-        for (phase, own) in &step.connect {
-            add_text(sums.entry(*phase).or_insert_with(histogram), &own.histogram).map_err(
-                |what| MergeError::Histogram {
-                    step: number,
-                    name: (*name).to_owned(),
-                    what,
-                },
-            )?;
-        }
-    }
-    let summary = |sum: &Histogram| PhaseSummary {
-        time: Distribution::of(sum),
-        histogram: encode(sum),
+/// Adds up the times of opening connections.
+fn connect(steps: &[&Step]) -> BTreeMap<ConnectPhase, PhaseSummary> {
+    let phases = steps.iter().flat_map(|step| step.connect.keys());
+    let phases: BTreeSet<ConnectPhase> = phases.copied().collect();
+    let sum = |phase| {
+        let own = steps.iter().filter_map(|step| step.connect.get(&phase));
+        let histogram = total(own.map(|own| &own.histogram));
+        let time = Distribution::of(&histogram.to_histogram());
+        (phase, PhaseSummary { time, histogram })
     };
-    Ok(sums
-        .iter()
-        .map(|(phase, sum)| (*phase, summary(sum)))
-        .collect())
+    phases.into_iter().map(sum).collect()
 }
 
-/// How evenly requests were spread over the connections of all clients; `None` where a client does not list its own.
+/// Returns the spread of requests over all clients' connections; `None` where a client does not
+/// list its own.
 fn fairness(steps: &[&Step]) -> Option<Fairness> {
     let listed: Option<Vec<Vec<PerConnection>>> = steps
         .iter()
@@ -236,19 +213,19 @@ fn fairness(steps: &[&Step]) -> Option<Fairness> {
     Fairness::of(listed?.concat())
 }
 
-/// The clients' doubts, each once. That there are too few samples is a matter of the sum.
-fn doubts(steps: &[&Step], summary: &Summary) -> Vec<Warning> {
+/// Returns the clients' warnings, each once; whether there are too few samples depends on the sum.
+fn warnings(steps: &[&Step], summary: &Summary) -> Vec<Warning> {
     let enough = summary.response_time.quantile(99.0).is_some();
-    let mut doubts: Vec<Warning> = Vec::new();
-    for doubt in steps.iter().flat_map(|step| &step.doubts) {
-        if !matches!(doubt, Warning::TooFewSamples { .. }) && !doubts.contains(doubt) {
-            doubts.push(doubt.clone());
+    let mut warnings: Vec<Warning> = Vec::new();
+    for warning in steps.iter().flat_map(|step| &step.warnings) {
+        if !matches!(warning, Warning::TooFewSamples { .. }) && !warnings.contains(warning) {
+            warnings.push(warning.clone());
         }
     }
     if !enough {
-        doubts.push(Warning::TooFewSamples {
+        warnings.push(Warning::TooFewSamples {
             samples: summary.response_time.count,
         });
     }
-    doubts
+    warnings
 }

@@ -1,10 +1,11 @@
-//! When several clients' windows were, and what came in the time that they have in common.
+//! The overlap of several clients' windows, and the replies in it.
 
-use super::MergeError;
-use crate::run::Step;
 use netping_measure::{
     interval::IntervalSummary, statistics::precision::Precision, window::INTERVAL,
 };
+
+use super::MergeError;
+use crate::run::Step;
 
 /// Windows that have less than this share of the shortest in common are not of one run.
 const LEAST_COMMON: f64 = 0.9;
@@ -18,15 +19,15 @@ const TOLERANCE: u64 = INTERVAL / 100;
 /// The time that all clients' windows have in common.
 #[derive(Debug)]
 pub(super) struct Common {
-    /// When it began: nanoseconds since 1970.
+    /// Start, in nanoseconds since 1970.
     pub start: u64,
-    /// How long it is, in seconds.
+    /// Length, in seconds.
     pub seconds: f64,
     /// Verified replies per second of it.
     pub rate: f64,
     /// The seconds that the rate is taken from.
     pub intervals: Vec<IntervalSummary>,
-    /// How much the rate varies; nothing is known of quantiles, as the seconds' histograms are not in the files.
+    /// The precision of the rate; that of quantiles is unknown, as files lack the seconds' histograms.
     pub precision: Precision,
 }
 

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-use netping_measure::{histogram::counts, recorder::Interval};
-use netping_results::run::Step;
+use netping_measure::{counts::Counts, recorder::Interval};
+use netping_results::{
+    metric::{self, Metric, Source},
+    run::Step,
+};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, NoLabelSet, text},
@@ -16,14 +19,8 @@ use crate::plan::Plan;
 /// The upper ends of the histogram's buckets, in nanoseconds: 1, 2, 5 and so on, from 1 us to 50 s.
 const BOUNDS: [u64; 24] = bounds();
 
-/// The quantiles of a step's final numbers, in per cent, as Prometheus writes them.
-const QUANTILES: [(f64, &str); 5] = [
-    (50.0, "0.5"),
-    (90.0, "0.9"),
-    (99.0, "0.99"),
-    (99.9, "0.999"),
-    (99.99, "0.9999"),
-];
+/// The metrics of a step's final numbers that are not times.
+const COSTS: [&Metric; 2] = [&metric::CLIENT_CPU, &metric::SERVER_CPU];
 
 const fn bounds() -> [u64; 24] {
     let mut bounds = [0; 24];
@@ -60,12 +57,10 @@ pub struct Series {
     ok: u64,
     errors: u64,
     response_time: Buckets,
-    /// In seconds, by place in [`QUANTILES`].
-    quantiles: [Option<f64>; QUANTILES.len()],
-    /// In seconds.
-    client_cpu_per_request: Option<f64>,
-    /// In seconds.
-    server_cpu_per_request: Option<f64>,
+    /// Quantiles of the response time of a step that is done, in seconds.
+    quantiles: Vec<(&'static Metric, f64)>,
+    /// In seconds, by place in [`COSTS`].
+    costs: [Option<f64>; COSTS.len()],
 }
 
 /// A histogram as Prometheus has it.
@@ -134,28 +129,23 @@ impl Series {
         } else {
             &interval.response
         };
-        self.response_time.add(&counts(times));
+        self.response_time.add(&times.into());
     }
 
     /// The step is done.
     pub fn end(&mut self, step: &Step) {
-        let (summary, cost) = (&step.summary, &step.cost);
+        let summary = &step.summary;
         self.running = false;
         self.rate = summary.rate;
         self.ok = summary.accounting.ok;
         self.errors = summary.accounting.failed();
-        if let Some(times) = step.histograms.response_counts() {
-            self.response_time = Buckets::default();
-            self.response_time.add(&times);
-        }
-        self.quantiles = QUANTILES.map(|(percent, _)| {
-            summary
-                .response_time
-                .quantile(percent)
-                .map(|time| time as f64 / 1e9)
-        });
-        self.client_cpu_per_request = cost.client_cpu_us_per_request.map(|micros| micros / 1e6);
-        self.server_cpu_per_request = cost.server_cpu_us_per_request().map(|micros| micros / 1e6);
+        self.response_time = Buckets::default();
+        self.response_time.add(&step.histograms.response_time);
+        let quantiles = metric::PUSHED_QUANTILES.iter();
+        self.quantiles = quantiles
+            .filter_map(|metric| Some((*metric, metric.of_step(step)? / 1e9)))
+            .collect();
+        self.costs = COSTS.map(|metric| Some(metric.of_step(step)? / 1e6));
     }
 
     /// The step did not come about.
@@ -169,9 +159,9 @@ impl Series {
 }
 
 impl Buckets {
-    /// Adds times as `(nanoseconds, count)`.
-    fn add(&mut self, times: &[(u64, u64)]) {
-        for &(time, count) in times {
+    /// Adds times in nanoseconds.
+    fn add(&mut self, times: &Counts) {
+        for (time, count) in times.iter() {
             self.counts[BOUNDS.partition_point(|&bound| bound < time)] += count;
             self.sum += time as f64 / 1e9 * count as f64;
         }
@@ -181,7 +171,7 @@ impl Buckets {
 /// A gauge: its name, its help, and its value in a series that has one.
 type Gauge = (&'static str, &'static str, fn(&Series) -> Option<f64>);
 
-const GAUGES: [Gauge; 8] = [
+const GAUGES: [Gauge; 6] = [
     (
         "netping_running",
         "1 while the step is measured, 0 when its numbers are final",
@@ -212,36 +202,17 @@ const GAUGES: [Gauge; 8] = [
         "Failed requests of the step",
         |series| Some(series.errors as f64),
     ),
-    (
-        "netping_client_cpu_seconds_per_request",
-        "CPU time of the client for each request, in seconds",
-        |series| series.client_cpu_per_request,
-    ),
-    (
-        "netping_server_cpu_seconds_per_request",
-        "CPU time of the server for each request, in seconds",
-        |series| series.server_cpu_per_request,
-    ),
 ];
 
 impl Collector for Metrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for (name, help, value) in GAUGES {
-            let values: Vec<_> = self
-                .series
-                .iter()
-                .filter_map(|series| Some((series, value(series)?)))
-                .collect();
-            // A name without a value is of no use to anybody.
-            if values.is_empty() {
-                continue;
-            }
-            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for (series, value) in values {
-                metric
-                    .encode_family(&series.labels())?
-                    .encode_gauge(&value)?;
-            }
+            self.encode_gauge(&mut encoder, name, help, value)?;
+        }
+        for (at, metric) in COSTS.iter().enumerate() {
+            let name = format!("netping_{}", metric.key.replace("_us_", "_seconds_"));
+            let help = format!("{}, in seconds", metric.about);
+            self.encode_gauge(&mut encoder, &name, &help, |series| series.costs[at])?;
         }
         self.encode_quantiles(&mut encoder)?;
         let help = "Response times of the step, in seconds";
@@ -268,13 +239,36 @@ impl Collector for Metrics {
 }
 
 impl Metrics {
+    fn encode_gauge(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        name: &str,
+        help: &str,
+        value: impl Fn(&Series) -> Option<f64>,
+    ) -> fmt::Result {
+        let values: Vec<_> = self
+            .series
+            .iter()
+            .filter_map(|series| Some((series, value(series)?)))
+            .collect();
+        // A name without a value is of no use to anybody.
+        if values.is_empty() {
+            return Ok(());
+        }
+        let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (series, value) in values {
+            gauge
+                .encode_family(&series.labels())?
+                .encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+
     fn encode_quantiles(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let mut values = Vec::new();
         for series in &self.series {
-            let named = QUANTILES.iter().zip(series.quantiles);
-            values.extend(
-                named.filter_map(|((_, name), value)| Some((series.labels(), *name, value?))),
-            );
+            let own = series.quantiles.iter();
+            values.extend(own.map(|(metric, value)| (series.labels(), share(metric), *value)));
         }
         if values.is_empty() {
             return Ok(());
@@ -288,10 +282,21 @@ impl Metrics {
         )?;
         for ([target, label], name, value) in values {
             metric
-                .encode_family(&[target, label, ("quantile", name)])?
+                .encode_family(&[target, label, ("quantile", name.as_str())])?
                 .encode_gauge(&value)?;
         }
         Ok(())
+    }
+}
+
+/// Returns a quantile as Prometheus writes it: `0.999`.
+fn share(metric: &Metric) -> String {
+    match metric.source {
+        Source::Quantile(percent) => {
+            let digits = format!("{:.6}", percent / 100.0);
+            digits.trim_end_matches('0').to_owned()
+        }
+        _ => metric.name.to_owned(),
     }
 }
 
@@ -311,7 +316,7 @@ mod tests {
             rate: 5.0,
             ..Series::default()
         };
-        series.response_time.add(times);
+        series.response_time.add(&times.to_vec().into());
         series
     }
 

@@ -1,13 +1,14 @@
-//! How fast bulk streams are, by their settings.
+//! Throughput and cost of bulk streams, by their settings.
 
 use std::collections::BTreeSet;
 
+use netping_results::{bulk::BulkStep, metric, run::Run};
+
 use crate::page::{
     chart::{Chart, Form, Mark, Panel, Point, Series},
-    strand::of_run,
+    series::of_run,
     unit::Unit,
 };
-use netping_results::{bulk::BulkStep, run::Run};
 
 /// Colours of the client's and the server's share.
 const SIDES: [(&str, usize); 2] = [("client", 0), ("server", 1)];
@@ -32,8 +33,12 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             .filter(|series| !series.points.is_empty())
             .collect(),
     };
-    let speed = panel("GiB/s", Unit::GibPerSecond, speed);
-    let cost = panel("CPU seconds per GiB", Unit::SecondsPerGib, cost);
+    let speed = panel("GiB/s", Unit::Of(metric::BULK_RATE.unit), speed);
+    let cost = panel(
+        "CPU seconds per GiB",
+        Unit::Of(metric::BULK_CLIENT_CPU.unit),
+        cost,
+    );
     if speed.series.is_empty() {
         return Vec::new();
     }

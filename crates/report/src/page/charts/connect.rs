@@ -1,32 +1,33 @@
-//! What opening a connection takes, part by part.
+//! The cost of opening a connection, part by part.
 
-use crate::page::{
-    chart::{Chart, Form, Mark, Panel, Point, Series},
-    strand::{load, strands},
-    unit::Unit,
-};
 use netping_measure::connect::ConnectPhase;
 use netping_results::run::{Run, Step};
 
+use crate::page::{
+    chart::{Chart, Form, Mark, Panel, Point, Series},
+    series::{load, step_series},
+    unit::Unit,
+};
+
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let strands = strands(runs);
-    let several = strands.iter().any(|strand| strand.steps.len() > 1);
+    let groups = step_series(runs);
+    let several = groups.iter().any(|group| group.steps.len() > 1);
     let mut series = Vec::new();
-    for strand in &strands {
-        for step in &strand.steps {
+    for group in &groups {
+        for step in &group.steps {
             let trial = if step.trial > 1 {
                 format!(", trial {}", step.trial)
             } else {
                 String::new()
             };
             let name = if several {
-                format!("{}, {}{trial}", strand.name, load(step))
+                format!("{}, {}{trial}", group.name, load(step))
             } else {
-                strand.name.clone()
+                group.name.clone()
             };
             series.push(Series {
                 name,
-                colour: strand.colour,
+                colour: group.colour,
                 dashed: false,
                 points: stacked(step),
             });
@@ -51,7 +52,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         keys,
         panels: vec![Panel {
             title: "mean time, part by part".to_owned(),
-            unit: Unit::Nanos,
+            unit: Unit::NANOS,
             form: Form::Rows,
             series,
         }],

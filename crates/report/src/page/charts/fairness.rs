@@ -1,25 +1,26 @@
-//! How evenly requests were spread over connections.
+//! The spread of requests over connections.
+
+use netping_results::run::{Run, Step};
 
 use super::most_points;
 use crate::page::{
     chart::{Axis, Chart, Form, Panel, Point, Series},
     scale::Scale,
-    strand::{load, strands},
+    series::{load, step_series},
     unit::Unit,
 };
-use netping_results::run::{Run, Step};
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let strands = strands(runs);
-    let steps: Vec<_> = strands
+    let groups = step_series(runs);
+    let steps: Vec<_> = groups
         .iter()
-        .filter_map(|strand| {
-            let step = *strand.best().first()?;
+        .filter_map(|group| {
+            let step = *group.best().first()?;
             let fairness = step
                 .fairness
                 .as_ref()
                 .filter(|fairness| !fairness.connections.is_empty())?;
-            Some((strand, step, fairness))
+            Some((group, step, fairness))
         })
         .collect();
     if steps.is_empty() {
@@ -27,14 +28,14 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     }
     let series = steps
         .iter()
-        .map(|(strand, step, fairness)| Series {
+        .map(|(group, step, fairness)| Series {
             name: format!(
                 "{}, {}, Jain's index {:.3}",
-                strand.name,
+                group.name,
                 load(step),
                 fairness.jain
             ),
-            colour: strand.colour,
+            colour: group.colour,
             dashed: false,
             points: ranked(step, most_points(steps.len())),
         })

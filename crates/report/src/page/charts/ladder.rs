@@ -1,34 +1,35 @@
 //! The ladder: what each rung costs.
 
+use netping_results::run::{Run, Step};
+
 use crate::page::{
     chart::{Chart, Form, Mark, Panel, Point, Series},
     headline,
-    strand::{Strand, strands},
+    series::{StepSeries, step_series},
     unit::Unit,
 };
-use netping_results::run::{Run, Step};
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let mut strands = strands(runs);
-    strands.retain(|strand| headline::command(&runs[strand.run]) == "ladder");
-    let panel = |title: &str, unit, of: fn(&Strand<'_>) -> Vec<Point>| Panel {
+    let mut groups = step_series(runs);
+    groups.retain(|group| headline::command(&runs[group.run]) == "ladder");
+    let panel = |title: &str, unit, of: fn(&StepSeries<'_>) -> Vec<Point>| Panel {
         title: title.to_owned(),
         unit,
         form: Form::Rows,
-        series: strands
+        series: groups
             .iter()
-            .map(|strand| Series {
-                name: strand.name.clone(),
-                colour: strand.colour,
+            .map(|group| Series {
+                name: group.name.clone(),
+                colour: group.colour,
                 dashed: false,
-                points: of(strand),
+                points: of(group),
             })
             .filter(|series| !series.points.is_empty())
             .collect(),
     };
     let panels: Vec<Panel> = [
-        panel("p50 with one caller", Unit::Nanos, alone),
-        panel("highest rate", Unit::Rate, peak),
+        panel("p50 with one caller", Unit::NANOS, alone),
+        panel("highest rate", Unit::RATE, peak),
     ]
     .into_iter()
     .filter(|panel| !panel.series.is_empty())
@@ -51,11 +52,8 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
 }
 
 /// The median service times with one caller, and the median of these.
-fn alone(strand: &Strand<'_>) -> Vec<Point> {
-    let rounds = strand
-        .steps
-        .iter()
-        .filter(|step| step.settings.callers == 1);
+fn alone(group: &StepSeries<'_>) -> Vec<Point> {
+    let rounds = group.steps.iter().filter(|step| step.settings.callers == 1);
     let mut medians: Vec<u64> = rounds
         .filter_map(|step| step.summary.service_time.quantile(50.0))
         .collect();
@@ -71,8 +69,8 @@ fn alone(strand: &Strand<'_>) -> Vec<Point> {
 }
 
 /// The highest rate of the sweep, and all of its rates.
-fn peak(strand: &Strand<'_>) -> Vec<Point> {
-    let sweep = || strand.steps.iter().filter(|step| step.settings.callers > 1);
+fn peak(group: &StepSeries<'_>) -> Vec<Point> {
+    let sweep = || group.steps.iter().filter(|step| step.settings.callers > 1);
     let rate = |step: &&Step| Point::new(step.settings.callers, step.summary.rate);
     let highest = sweep().max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
     let bar = highest.map(|step| Point::new("highest", step.summary.rate).marked(Mark::BAR));

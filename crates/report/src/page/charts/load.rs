@@ -1,37 +1,34 @@
 //! Charts of a value against the load: callers of a closed loop, the planned rate of an open one.
 
+use netping_measure::distribution::Distribution;
+use netping_results::{
+    metric::{self, Metric},
+    run::{Run, Step},
+};
+
 use crate::page::{
     chart::{Axis, Chart, Exact, Form, Mark, Panel, Point, Series},
     scale::Scale,
-    strand::{Strand, strands},
+    series::{StepSeries, step_series},
     unit::Unit,
 };
-use netping_results::run::{Run, Step};
 
-/// What a chart shows against the load.
+/// A kind of chart against the load.
 pub(super) struct Against {
     pub(super) kind: &'static str,
-    /// What is shown, as the title begins.
+    /// The beginning of the title.
     pub(super) title: &'static str,
     pub(super) note: &'static str,
-    pub(super) panels: Vec<Finding>,
-}
-
-/// What a panel shows.
-pub(super) struct Finding {
-    pub(super) title: &'static str,
-    pub(super) unit: Unit,
-    pub(super) scale: Scale,
-    /// The value of a step and its interval; absent where there is none.
-    pub(super) value: Value,
-    /// A second value of the steps of an open loop, and what it is called.
-    pub(super) beside: Option<(&'static str, Value)>,
+    /// A panel for each.
+    pub(super) metrics: metric::List,
+    /// A second value of the steps of an open loop, from other times, and its name.
+    pub(super) beside: Option<(&'static str, fn(&Step) -> &Distribution)>,
 }
 
 /// A number of a step, and its 95 % interval.
-type Value = fn(&Step) -> Option<(Exact, Option<[f64; 2]>)>;
+type Value<'a> = &'a dyn Fn(&Step) -> Option<(f64, Option<[f64; 2]>)>;
 
-/// How requests came about.
+/// The kind of load.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Load {
     Callers,
@@ -40,24 +37,24 @@ enum Load {
 
 /// A chart for closed loops and one for open ones, where there are any.
 pub(super) fn charts(runs: &[Run], against: &Against) -> Vec<Chart> {
-    let strands = strands(runs);
+    let groups = step_series(runs);
     [Load::Callers, Load::Planned]
         .into_iter()
-        .filter_map(|load| chart(&strands, against, load))
+        .filter_map(|load| chart(&groups, against, load))
         .collect()
 }
 
-fn chart(strands: &[Strand<'_>], against: &Against, load: Load) -> Option<Chart> {
-    let mut loads: Vec<Exact> = strands
+fn chart(groups: &[StepSeries<'_>], against: &Against, load: Load) -> Option<Chart> {
+    let mut loads: Vec<Exact> = groups
         .iter()
-        .flat_map(|strand| &strand.steps)
+        .flat_map(|group| &group.steps)
         .filter_map(|step| load.of(step))
         .collect();
     loads.dedup();
     let panels: Vec<Panel> = against
-        .panels
+        .metrics
         .iter()
-        .filter_map(|shown| panel(strands, shown, load, &loads))
+        .filter_map(|metric| panel(groups, against, metric, load, &loads))
         .collect();
     let (variant, of, x_title) = match load {
         Load::Callers => (None, "callers", "callers"),
@@ -93,7 +90,7 @@ impl Load {
             },
             Self::Planned => Axis {
                 title: "planned rate, req/s",
-                unit: Unit::Rate,
+                unit: Unit::RATE,
                 scale: Scale::Linear,
             },
         }
@@ -101,11 +98,21 @@ impl Load {
 }
 
 /// `loads` are those of all steps; of a single one, a line has nothing to show, and rows compare better.
-fn panel(strands: &[Strand<'_>], shown: &Finding, load: Load, loads: &[Exact]) -> Option<Panel> {
+fn panel(
+    groups: &[StepSeries<'_>],
+    against: &Against,
+    metric: &Metric,
+    load: Load,
+    loads: &[Exact],
+) -> Option<Panel> {
+    let title = match metric.unit {
+        metric::Unit::CpuMicros => format!("{} per request", metric.label),
+        _ => metric.label.to_owned(),
+    };
     let mut series = Vec::new();
-    for strand in strands {
-        let mut add = |name: String, dashed: bool, value: Value| {
-            let mut points: Vec<Point> = strand
+    for group in groups {
+        let mut add = |name: String, dashed: bool, value: Value<'_>| {
+            let mut points: Vec<Point> = group
                 .steps
                 .iter()
                 .filter_map(|step| {
@@ -117,15 +124,19 @@ fn panel(strands: &[Strand<'_>], shown: &Finding, load: Load, loads: &[Exact]) -
             if !points.is_empty() {
                 series.push(Series {
                     name,
-                    colour: strand.colour,
+                    colour: group.colour,
                     dashed,
                     points,
                 });
             }
         };
-        add(strand.name.clone(), false, shown.value);
-        if let (Load::Planned, Some((name, value))) = (load, shown.beside) {
-            add(format!("{}, {name}", strand.name), true, value);
+        add(group.name.clone(), false, &|step| {
+            Some((metric.of_step(step)?, (metric.interval)(step)))
+        });
+        if let (Load::Planned, Some((name, times))) = (load, against.beside) {
+            add(format!("{}, {name}", group.name), true, &|step| {
+                Some((metric.of_times(times(step))?, None))
+            });
         }
     }
     let (title, form) = if let [single] = loads {
@@ -135,26 +146,25 @@ fn panel(strands: &[Strand<'_>], shown: &Finding, load: Load, loads: &[Exact]) -
             }
         }
         (
-            format!(
-                "{} at {}",
-                shown.title,
-                load.axis().unit.shown(single.value())
-            ),
+            format!("{title} at {}", load.axis().unit.shown(single.value())),
             Form::Rows,
         )
     } else {
         (
-            shown.title.to_owned(),
+            title,
             Form::Plane {
                 x: load.axis(),
-                y: shown.scale,
+                y: match metric.unit {
+                    metric::Unit::Nanos => Scale::Log,
+                    _ => Scale::Linear,
+                },
                 shaded: None,
             },
         )
     };
     (!series.is_empty()).then_some(Panel {
         title,
-        unit: shown.unit,
+        unit: Unit::Of(metric.unit),
         form,
         series,
     })

@@ -1,4 +1,4 @@
-//! The charts there are: one file and one line here for each.
+//! All charts: one file and one line here for each.
 
 mod bulk;
 mod connect;
@@ -11,10 +11,11 @@ mod quantiles;
 mod throughput;
 mod time;
 
-use super::chart::Chart;
 use netping_results::run::Run;
 
-/// What makes charts of runs; none where they have no such data.
+use super::chart::Chart;
+
+/// A function that makes charts of runs; none where they lack the data.
 type Maker = fn(&[Run]) -> Vec<Chart>;
 
 /// Every maker, in the order of the page.

@@ -1,11 +1,12 @@
-//! What proxies add to the direct path.
+//! The overhead of proxies over the direct path.
+
+use netping_results::{overhead::Overhead, run::Run};
 
 use crate::page::{
     chart::{Chart, Form, Panel, Point, Series},
-    strand::of_run,
+    series::of_run,
     unit::Unit,
 };
-use netping_results::{overhead::Overhead, run::Run};
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let all: Vec<(usize, &Overhead)> = runs
@@ -51,15 +52,15 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     if panels.is_empty() {
         return Vec::new();
     }
-    let doubtful = all.iter().any(|(_, overhead)| overhead.failed > 0);
+    let failed = all.iter().any(|(_, overhead)| overhead.failed > 0);
     vec![Chart {
         kind: "overhead",
         variant: None,
-        title: "What proxies add".to_owned(),
+        title: "Overhead of proxies".to_owned(),
         note: format!(
             "Response time by way of the proxy, less that of the direct path, with the 95 % interval over the trials. An \
              interval across 0 shows no difference.{}",
-            if doubtful { DOUBTFUL } else { "" }
+            if failed { MARK } else { "" }
         ),
         x_title: "measure",
         keys: Vec::new(),
@@ -67,9 +68,9 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     }]
 }
 
-/// What the mark at a proxy's name means.
-const DOUBTFUL: &str = " *: requests failed on this path, or on the direct one; the times are of those that did not, and \
-                        what they show of the proxy is doubtful.";
+/// The meaning of the mark at a proxy's name.
+const MARK: &str = " *: requests failed on this path or on the direct one; the times are of the successful requests alone and do not describe \
+                        the proxy.";
 
 fn name(overhead: &Overhead) -> String {
     let via = format!(
@@ -78,15 +79,16 @@ fn name(overhead: &Overhead) -> String {
         if overhead.failed > 0 { "*" } else { "" }
     );
     match overhead.planned_rate {
-        Some(rate) => format!("{via} at {}", Unit::Rate.shown(rate)),
+        Some(rate) => format!("{via} at {}", Unit::RATE.shown(rate)),
         None => via,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use netping_results::fixtures;
+
+    use super::*;
 
     #[test]
     fn a_path_on_which_requests_failed_is_marked() {
@@ -118,8 +120,8 @@ mod tests {
         let sound = chart(vec![overhead("sound", 0)]);
         assert_eq!(names(&sound), ["sound"]);
         assert!(!sound.note.contains("failed"));
-        let doubtful = chart(vec![overhead("sound", 0), overhead("lossy", 3)]);
-        assert_eq!(names(&doubtful), ["sound", "lossy*"]);
-        assert!(doubtful.note.contains("requests failed"));
+        let failed = chart(vec![overhead("sound", 0), overhead("lossy", 3)]);
+        assert_eq!(names(&failed), ["sound", "lossy*"]);
+        assert!(failed.note.contains("requests failed"));
     }
 }

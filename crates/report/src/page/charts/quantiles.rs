@@ -1,15 +1,13 @@
 //! The whole distribution of the times.
 
+use netping_measure::counts::Counts;
+use netping_results::run::{Histograms, Run, Step};
+
 use crate::page::{
     chart::{Axis, Chart, Form, Panel, Point, Series},
     scale::Scale,
-    strand::{Strand, load, strands},
+    series::{StepSeries, load, step_series},
     unit::Unit,
-};
-use netping_measure::histogram::{Histogram, histogram};
-use netping_results::{
-    file::histogram::decode,
-    run::{Histograms, Run, Step},
 };
 
 /// Where points lie within each nine, as 1 / (1 - q): as far apart on the scale as round quantiles permit.
@@ -22,8 +20,8 @@ const NINES: i32 = 18;
 const BEYOND: f64 = 10.0;
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let strands = strands(runs);
-    let series: Vec<Series> = strands.iter().flat_map(curves).collect();
+    let groups = step_series(runs);
+    let series: Vec<Series> = groups.iter().flat_map(curves).collect();
     let x = Axis {
         title: "quantile, each nine as wide as the last",
         unit: Unit::Quantile,
@@ -47,20 +45,20 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             .to_owned(),
         x_title: "quantile",
         keys: Vec::new(),
-        panels: vec![Panel { title: "time up to the quantile".to_owned(), unit: Unit::Nanos, form, series }],
+        panels: vec![Panel { title: "time up to the quantile".to_owned(), unit: Unit::NANOS, form, series }],
     }]
 }
 
-/// The curves of a strand: one, or, in an open loop, response and service time.
-fn curves(strand: &Strand<'_>) -> Vec<Series> {
-    let steps = strand.best();
+/// The curves of a group: one, or, in an open loop, response and service time.
+fn curves(group: &StepSeries<'_>) -> Vec<Series> {
+    let steps = group.best();
     let Some(first) = steps.first() else {
         return Vec::new();
     };
     let open = first.settings.planned_rate.is_some();
-    let curve = |what: &str, dashed: bool, of: fn(&Histograms) -> &str| Series {
-        name: format!("{}, {}{what}", strand.name, load(first)),
-        colour: strand.colour,
+    let curve = |what: &str, dashed: bool, of: fn(&Histograms) -> &Counts| Series {
+        name: format!("{}, {}{what}", group.name, load(first)),
+        colour: group.colour,
         dashed,
         points: points(&sum(&steps, of)),
     };
@@ -79,30 +77,26 @@ fn curves(strand: &Strand<'_>) -> Vec<Series> {
     curves
 }
 
-/// The times of all steps; what cannot be read is left out.
-fn sum(steps: &[&Step], of: fn(&Histograms) -> &str) -> Histogram {
-    let mut sum = histogram();
-    for read in steps
-        .iter()
-        .filter_map(|step| decode(of(&step.histograms)).ok())
-    {
-        // One from another program may have other bounds: it is left out too.
-        let _ = sum.add(read);
+/// Adds up the times of all steps.
+fn sum(steps: &[&Step], of: fn(&Histograms) -> &Counts) -> Counts {
+    let mut sum = Counts::default();
+    for step in steps {
+        sum.add(of(&step.histograms));
     }
     sum
 }
 
 /// The points that the samples back.
-fn points(times: &Histogram) -> Vec<Point> {
+fn points(times: &Counts) -> Vec<Point> {
     let most = times.len() as f64 / BEYOND * (1.0 + 1e-9);
     (0..NINES)
         .map(|nines| 10_f64.powi(nines))
         .take_while(|power| *power <= most)
         .flat_map(|power| WITHIN_A_NINE.map(|within| within * power))
         .filter(|inverse| *inverse <= most)
-        .map(|inverse| {
+        .filter_map(|inverse| {
             let percent = 100.0 - 100.0 / inverse;
-            Point::new(percent, times.value_at_percentile(percent))
+            Some(Point::new(percent, times.quantile(percent / 100.0)?))
         })
         .collect()
 }

@@ -1,16 +1,17 @@
-//! How rate and times went, second by second.
+//! Rate and times, second by second.
+
+use netping_measure::{interval::IntervalSummary, window::INTERVAL};
+use netping_results::run::{Run, Step};
 
 use super::most_points;
 use crate::page::{
     chart::{Axis, Chart, Form, Panel, Point, Series},
     scale::Scale,
-    strand::{load, strands},
+    series::{load, step_series},
     unit::Unit,
 };
-use netping_measure::{interval::IntervalSummary, window::INTERVAL};
-use netping_results::run::{Run, Step};
 
-/// What a panel shows of an interval.
+/// A panel's number of an interval.
 struct Finding {
     title: &'static str,
     unit: Unit,
@@ -22,7 +23,7 @@ struct Finding {
 const PANELS: [Finding; 4] = [
     Finding {
         title: "rate",
-        unit: Unit::Rate,
+        unit: Unit::RATE,
         scale: Scale::Linear,
         value: |interval| Some(rate(interval)),
         less_is_worse: true,
@@ -41,7 +42,7 @@ const PANELS: [Finding; 4] = [
 const fn times(title: &'static str, value: fn(&IntervalSummary) -> Option<Point>) -> Finding {
     Finding {
         title,
-        unit: Unit::Nanos,
+        unit: Unit::NANOS,
         scale: Scale::Log,
         value,
         less_is_worse: false,
@@ -50,15 +51,15 @@ const fn times(title: &'static str, value: fn(&IntervalSummary) -> Option<Point>
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut lines: Vec<(String, usize, &Step)> = Vec::new();
-    for strand in strands(runs) {
-        for step in strand
+    for group in step_series(runs) {
+        for step in group
             .best()
             .into_iter()
             .filter(|step| within(step).count() > 1)
         {
             lines.push((
-                format!("{}, {}", strand.name, load(step)),
-                strand.colour,
+                format!("{}, {}", group.name, load(step)),
+                group.colour,
                 step,
             ));
         }
@@ -73,7 +74,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let shaded = (warm_up > 0.0).then_some(-warm_up * 1e9);
     let x = Axis {
         title: "since the window's start",
-        unit: Unit::Nanos,
+        unit: Unit::NANOS,
         scale: Scale::Linear,
     };
     let panel = |shown: &Finding| Panel {
@@ -169,8 +170,9 @@ fn thinned(points: Vec<Point>, most: usize, less_is_worse: bool) -> Vec<Point> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use netping_results::fixtures;
+
+    use super::*;
 
     #[test]
     fn a_server_that_stands_still_has_a_rate_of_0_in_files_that_leave_it_out_too() {

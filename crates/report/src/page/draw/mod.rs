@@ -3,38 +3,14 @@
 //! Drawn with the templates of the page, not by a chart library: those for Rust write fixed colours and anonymous
 //! shapes, and here every point is an element with the file's numbers, and colours are the reader's theme.
 
+mod pen;
 mod plane;
 mod rows;
 
 use maud::{Markup, PreEscaped, html};
 
-use super::chart::{Chart, Form, Panel, Point};
-
-/// The drawing's width. Its unit is near a pixel on a phone; the page scales it.
-const WIDTH: f64 = 400.0;
-
-/// The height of a line of text.
-const LINE: f64 = 13.0;
-
-/// Near the colours of Okabe and Ito ("Color Universal Design", 2008), which people who see few colours tell apart; the
-/// bright ones are darker, to show on white. The style sheet has them for both themes.
-const PALETTE: [&str; 8] = [
-    "#005f9e", "#cc5200", "#00805e", "#a8488a", "#d18b00", "#3fa0d8", "#4a4f57", "#857c00",
-];
-
-/// Where drawing has come to, from the top.
-struct Pen {
-    y: f64,
-}
-
-impl Pen {
-    /// Takes `height`, and says where it begins.
-    fn take(&mut self, height: f64) -> f64 {
-        let top = self.y;
-        self.y += height;
-        top
-    }
-}
+use self::pen::{LINE, PALETTE, Pen, WIDTH, class, number, shape, shortened};
+use super::chart::{Chart, Form, Panel};
 
 /// The chart within a page that has the style sheet.
 pub(super) fn inline(chart: &Chart) -> Markup {
@@ -101,7 +77,7 @@ fn heading(panel: &Panel, top: f64) -> Markup {
     html! { text."panel" x="2" y=(number(top + LINE)) font-weight="600" { (shortened(&panel.title, 48)) } }
 }
 
-/// What the colours are: the names of series, or of the parts of bars.
+/// Draws the legend: the colours of series, or of the parts of bars.
 fn legend(chart: &Chart, pen: &mut Pen) -> Markup {
     let mut entries: Vec<(&str, usize, bool)> = chart
         .keys
@@ -143,104 +119,5 @@ fn legend(chart: &Chart, pen: &mut Pen) -> Markup {
             }
             text x=(number(x + 21.0)) y=(number(y + 3.0)) { (shortened(name, 60)) }
         }
-    }
-}
-
-/// A group in the colour at a place of the palette.
-fn coloured(colour: usize, content: &Markup) -> Markup {
-    html! {
-        g class=(class(colour)) color=(PALETTE[colour % PALETTE.len()]) fill="currentColor" stroke="currentColor" {
-            (content)
-        }
-    }
-}
-
-fn class(colour: usize) -> String {
-    format!("c{}", colour % PALETTE.len())
-}
-
-/// A point: the shape at `path`, with the file's numbers, and what a reader sees when pointing at it.
-fn point(panel: &Panel, series: &str, x: &str, point: &Point, path: &str) -> Markup {
-    html! {
-        path."pt" d=(path) data-series=(series) data-x=(maud::display(&point.x)) data-y=(maud::display(&point.y)) {
-            title { (series) ", " (x) ": " (panel.shown(point)) }
-        }
-    }
-}
-
-/// The outline of a marker: which one tells series apart for those who see no colours.
-fn shape(colour: usize, hollow: bool, x: f64, y: f64, radius: f64) -> String {
-    let [x, y, r, d] = [x, y, radius, radius * 2.0].map(number);
-    let ring = format!("m-{r} 0a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0-{d} 0");
-    let wide = number(radius * 1.35);
-    let twice = number(radius * 2.7);
-    match colour % 4 {
-        // The second ring, drawn the other way, leaves a hole.
-        _ if hollow => {
-            let half = number(radius * 0.5);
-            format!("M{x} {y}{ring}m{half} 0a{half} {half} 0 1 1 {r} 0a{half} {half} 0 1 1-{r} 0z")
-        }
-        0 => format!("M{x} {y}{ring}z"),
-        1 => format!("M{x} {y}m-{r}-{r}h{d}v{d}h-{d}z"),
-        2 => format!("M{x} {y}m0-{wide}l{wide} {wide}l-{wide} {wide}l-{wide}-{wide}z"),
-        _ => format!("M{x} {y}m0-{wide}l{wide} {twice}h-{twice}z"),
-    }
-}
-
-/// A coordinate, to a tenth.
-fn number(value: f64) -> String {
-    let text = format!("{value:.1}");
-    text.strip_suffix(".0")
-        .map_or_else(|| text.clone(), str::to_owned)
-}
-
-/// A name that fits into `most` characters: its middle gives way.
-fn shortened(name: &str, most: usize) -> String {
-    let count = name.chars().count();
-    if count <= most {
-        return name.to_owned();
-    }
-    let head = most / 2;
-    let tail: String = name.chars().skip(count - (most - head - 1)).collect();
-    format!("{}…{tail}", name.chars().take(head).collect::<String>())
-}
-
-/// A mean with its 95 % interval, from values of one place; the value alone where there is one.
-fn middle(points: &[&Point]) -> Option<(f64, Option<[f64; 2]>)> {
-    if let [only] = points {
-        return Some((only.at, only.range));
-    }
-    let values: Vec<f64> = points.iter().map(|point| point.at).collect();
-    let estimate = netping_measure::statistics::difference::Estimate::of(&values)?;
-    Some((
-        estimate.mean,
-        estimate
-            .half_width
-            .map(|half| [estimate.mean - half, estimate.mean + half]),
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_name_loses_its_middle() {
-        assert_eq!(shortened("tcp://h:1", 9), "tcp://h:1");
-        assert_eq!(shortened("tcp://häuser:8004", 10), "tcp:/…8004");
-    }
-
-    #[test]
-    fn several_values_have_a_mean_with_its_interval_and_one_has_its_own() {
-        let point = |y: f64| Point::new("x", y).with_range(Some([0.0, 9.0]));
-        let [a, b, c] = [1.0, 2.0, 3.0].map(point);
-        assert_eq!(middle(&[&a]), Some((1.0, Some([0.0, 9.0]))));
-        let (mean, range) = middle(&[&a, &b, &c]).unwrap();
-        // t(0.975, 2) = 4.303, and the standard error is 0.577.
-        let [low, high] = range.unwrap();
-        assert!(
-            (mean - 2.0).abs() < 1e-9 && (low + 0.484).abs() < 1e-3 && (high - 4.484).abs() < 1e-3
-        );
-        assert_eq!(middle(&[]), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{LINE, PALETTE, Pen, WIDTH, class, middle, number, point, shape};
+use super::pen::{LINE, PALETTE, Pen, WIDTH, class, middle, number, point, shape};
 use crate::page::{
     chart::{Axis, Panel, Point, Series},
     scale::{Scale, Span},
@@ -17,14 +17,14 @@ const RIGHT: f64 = 20.0;
 /// More points than this in a panel are drawn small.
 const MANY: usize = 40;
 
-/// How a panel's axes are.
+/// The axes of a panel.
 pub(super) struct Axes {
     pub(super) x: Axis,
     pub(super) y: Scale,
-    /// What was not measured: from this x to 0.
+    /// The start of the part before 0 that was not measured.
     pub(super) shaded: Option<f64>,
     pub(super) height: f64,
-    /// Whether the horizontal axis has its title.
+    /// True where the horizontal axis has a title.
     pub(super) named: bool,
 }
 

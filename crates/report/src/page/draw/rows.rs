@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{LINE, Pen, WIDTH, coloured, middle, number, point, shape, shortened};
+use super::pen::{LINE, Pen, WIDTH, coloured, middle, number, point, shape, shortened};
 use crate::page::{
     chart::{Mark, Panel, Point, Series},
     scale::{Scale, Span},

@@ -1,16 +1,17 @@
-//! Which steps belong together: what one colour stands for.
+//! Steps that belong together and share a colour.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::page::unit::counted;
 use netping_results::{
     format::thousands,
     run::{Run, Step},
 };
 
+use crate::page::unit::counted;
+
 /// The steps of one target, or of one label, in one run. Those of one load have the same settings: they are trials.
 #[derive(Debug)]
-pub(super) struct Strand<'a> {
+pub(super) struct StepSeries<'a> {
     /// Its name in legends.
     pub(super) name: String,
     /// Its place in the palette.
@@ -20,9 +21,9 @@ pub(super) struct Strand<'a> {
     pub(super) steps: Vec<&'a Step>,
 }
 
-/// The strands of all runs, in the order of their first steps.
-pub(super) fn strands(runs: &[Run]) -> Vec<Strand<'_>> {
-    let mut strands: Vec<Strand<'_>> = Vec::new();
+/// Returns the series of all runs, in the order of their first steps.
+pub(super) fn step_series(runs: &[Run]) -> Vec<StepSeries<'_>> {
+    let mut groups: Vec<StepSeries<'_>> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
         let splits = splits(run);
         let mut known: BTreeMap<(Subject<'_>, Variant), usize> = BTreeMap::new();
@@ -30,28 +31,28 @@ pub(super) fn strands(runs: &[Run]) -> Vec<Strand<'_>> {
             let variant = variant(&splits, step);
             let place = *known.entry((subject(step), variant)).or_insert_with(|| {
                 let name = of_run(runs, at, &(name(run, step) + &named(variant)));
-                strands.push(Strand {
+                groups.push(StepSeries {
                     name,
-                    colour: strands.len(),
+                    colour: groups.len(),
                     run: at,
                     steps: Vec::new(),
                 });
-                strands.len() - 1
+                groups.len() - 1
             });
-            strands[place].steps.push(step);
+            groups[place].steps.push(step);
         }
     }
-    strands
+    groups
 }
 
-/// What a strand is of: its target and its label.
+/// The target and the label of a series.
 type Subject<'a> = (&'a str, Option<&'a str>);
 
 fn subject(step: &Step) -> Subject<'_> {
     (&step.target, step.label.as_deref())
 }
 
-/// Callers and connections of a strand, where others of its target and label have other ones under the same load.
+/// Callers and connections of a series, where others of its target and label have other ones under the same load.
 type Variant = (Option<usize>, Option<usize>);
 
 /// Which settings vary under one load.
@@ -61,7 +62,7 @@ struct Split {
     connections: bool,
 }
 
-/// What tells a target's strands apart, for closed loops and for open ones.
+/// Returns the settings that tell a target's series apart, for closed loops and for open ones.
 fn splits(run: &Run) -> BTreeMap<(Subject<'_>, bool), Split> {
     let mut callers: BTreeMap<(Subject<'_>, Option<u64>), BTreeSet<usize>> = BTreeMap::new();
     let mut connections: BTreeMap<(Subject<'_>, Option<u64>, usize), BTreeSet<usize>> =
@@ -104,7 +105,7 @@ fn variant(splits: &BTreeMap<(Subject<'_>, bool), Split>, step: &Step) -> Varian
     )
 }
 
-/// What a variant adds to a name: `, 64 callers, 16 connections`.
+/// Returns a variant's part of a name: `, 64 callers, 16 connections`.
 fn named((callers, connections): Variant) -> String {
     [(callers, "callers"), (connections, "connections")]
         .into_iter()
@@ -138,7 +139,7 @@ fn name(run: &Run, step: &Step) -> String {
     }
 }
 
-impl<'a> Strand<'a> {
+impl<'a> StepSeries<'a> {
     /// The steps, trial for trial, of the load with the highest mean rate.
     pub(super) fn best(&self) -> Vec<&'a Step> {
         let mut loads: BTreeMap<(usize, Option<u64>, usize), Vec<&'a Step>> = BTreeMap::new();
@@ -160,7 +161,7 @@ impl<'a> Strand<'a> {
     }
 }
 
-/// What was loaded in a step, in words: `64 callers`, `10,000 req/s planned`.
+/// Returns a step's load in words: `64 callers`, `10,000 req/s planned`.
 pub(super) fn load(step: &Step) -> String {
     match step.settings.planned_rate {
         Some(rate) => format!("{} req/s planned", thousands(rate)),
@@ -170,8 +171,9 @@ pub(super) fn load(step: &Step) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use netping_results::fixtures;
+
+    use super::*;
 
     /// A step of these callers, connections and planned rate that reached `rate`.
     fn step(callers: usize, connections: usize, planned_rate: Option<f64>, rate: f64) -> Step {
@@ -182,13 +184,13 @@ mod tests {
         step
     }
 
-    /// Each strand's name, and the rates of its steps.
+    /// Each series' name, and the rates of its steps.
     fn found(steps: Vec<Step>) -> Vec<(String, Vec<u32>)> {
         let runs = [fixtures::run(steps)];
         let rates = |steps: &[&Step]| steps.iter().map(|step| step.summary.rate as u32).collect();
-        strands(&runs)
+        step_series(&runs)
             .into_iter()
-            .map(|strand| (strand.name, rates(&strand.steps)))
+            .map(|group| (group.name, rates(&group.steps)))
             .collect()
     }
 
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_whose_callers_have_connections_of_their_own_is_one_strand() {
+    fn a_sweep_whose_callers_have_connections_of_their_own_is_one_series() {
         let steps = [1, 4, 16]
             .map(|callers| step(callers, callers, None, 7.0))
             .to_vec();
@@ -240,7 +242,7 @@ mod tests {
         let steps = [(16, 8, 10.0), (64, 8, 30.0), (64, 8, 34.0)]
             .map(|(callers, connections, rate)| step(callers, connections, None, rate));
         let runs = [fixtures::run(steps.to_vec())];
-        let best: Vec<u32> = strands(&runs)[0]
+        let best: Vec<u32> = step_series(&runs)[0]
             .best()
             .iter()
             .map(|step| step.summary.rate as u32)

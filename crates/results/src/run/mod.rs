@@ -1,0 +1,116 @@
+//! A run as data: what was measured, where, and the results.
+
+pub mod part;
+pub mod step;
+
+pub use part::{Part, PartStep};
+pub use step::{Histograms, Step, StepSettings};
+
+use std::{collections::BTreeMap, path::Path};
+
+use netping_measure::status::Status;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    bulk::BulkStep,
+    file::save::{SaveError, prepare_file, write_atomically},
+    overhead::Overhead,
+};
+
+/// The version of the result file's form. It rises when a reader of the old form could misread the new one.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One invocation of a command, as it stands in a result file. The schema is in `schema/run.schema.json`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Run {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Completeness.
+    pub status: Status,
+    /// The program that wrote it.
+    pub tool: Tool,
+    /// The command line.
+    pub command_line: Vec<String>,
+    /// When it began, as RFC 3339 in UTC.
+    pub started_at: String,
+    /// Where the client ran.
+    pub environment: Environment,
+    /// The seed of the order in which the targets of a trial were measured; absent with one trial.
+    pub order_seed: Option<u64>,
+    /// The steps that are done, in the order they were run.
+    pub steps: Vec<Step>,
+    /// The bulk streams, in the order they were run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bulk: Vec<BulkStep>,
+    /// The overhead of proxies, where they were compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overheads: Vec<Overhead>,
+    /// The clients whose results were added up; empty: there was one client.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+}
+
+/// The program that wrote a file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The commit it was built from, if known.
+    pub commit: Option<String>,
+}
+
+/// The machine that the client ran on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Environment {
+    /// Its name.
+    pub host: String,
+    /// Its kernel.
+    pub kernel: String,
+    /// The processor's model.
+    pub cpu_model: String,
+    /// Cores that the client may run on.
+    pub cpus: usize,
+    /// The limit on open files.
+    pub open_files: u64,
+    /// Everything else that bears on the numbers and that the system tells: setting and value.
+    pub system: BTreeMap<String, String>,
+}
+
+impl Run {
+    /// The JSON text, with a newline at its end.
+    ///
+    /// # Errors
+    /// Those of `serde_json`, which these types never cause.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    }
+
+    /// Checks that the file can be written, by [`prepare_file`]: one that is there stays as it is.
+    ///
+    /// # Errors
+    /// [`SaveError`].
+    pub fn prepare(&self, path: &Path) -> Result<(), SaveError> {
+        prepare_file(path, self.text(path)?.as_bytes())
+    }
+
+    /// Writes the file anew, by [`write_atomically`].
+    ///
+    /// # Errors
+    /// [`SaveError`], and then the old file is as it was.
+    pub fn save(&self, path: &Path) -> Result<(), SaveError> {
+        write_atomically(path, self.text(path)?.as_bytes())
+    }
+
+    /// The text for the file at `path`.
+    fn text(&self, path: &Path) -> Result<String, SaveError> {
+        self.to_json().map_err(|error| SaveError {
+            path: path.to_owned(),
+            reason: error.into(),
+        })
+    }
+}

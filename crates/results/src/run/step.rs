@@ -1,0 +1,131 @@
+//! One step of a run.
+
+use std::collections::BTreeMap;
+
+use netping_measure::{
+    aggregate::Totals, connect::ConnectPhase, cost::Cost, counts::Counts, fairness::Fairness,
+    interval::IntervalSummary, status::Status, summary::Summary,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    connect::{ChannelSecurity, PhaseSummary},
+    file::histogram,
+    warning::Warning,
+};
+
+/// One measurement: one target with one set of settings.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Step {
+    /// The target's URL.
+    pub target: String,
+    /// A name for it, such as a ladder's rung.
+    pub label: Option<String>,
+    /// Which of several trials it belongs to, from 1 on.
+    pub trial: u32,
+    /// Completeness.
+    pub status: Status,
+    /// When the window began, by the client's time of day: nanoseconds since 1970, UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_started_at: Option<u64>,
+    /// The settings.
+    pub settings: StepSettings,
+    /// The numbers that describe it.
+    pub summary: Summary,
+    /// The resources that it used.
+    pub cost: Cost,
+    /// Connections that were opened anew after they had been lost.
+    pub reconnects: u64,
+    /// Connections that were opened because the server had ended the one before, without a request on it being lost.
+    #[serde(default)]
+    pub ended_by_server: u64,
+    /// The security of its connections; absent in the clear.
+    pub security: Option<ChannelSecurity>,
+    /// The times of opening connections within the window; the total includes the first call.
+    pub connect: BTreeMap<ConnectPhase, PhaseSummary>,
+    /// The spread of its requests over connections; absent with fewer than two.
+    pub fairness: Option<Fairness>,
+    /// The warnings about its numbers.
+    #[serde(rename = "doubts")]
+    pub warnings: Vec<Warning>,
+    /// Second by second.
+    pub intervals: Vec<IntervalSummary>,
+    /// The histograms of the summary's times.
+    pub histograms: Histograms,
+}
+
+/// The settings of one step.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StepSettings {
+    /// The arrivals: `closed` for a closed loop, `constant` or `poisson` for the arrivals of an open one.
+    pub arrivals: String,
+    /// The planned rate of an open loop, in requests per second.
+    pub planned_rate: Option<f64>,
+    /// The seed of random arrivals.
+    pub seed: Option<u64>,
+    /// Callers, each with one request outstanding.
+    pub callers: usize,
+    /// Connections that the callers share, or one for each.
+    pub connections: usize,
+    /// Worker threads of the client.
+    pub workers: usize,
+    /// True where workers were pinned to cores.
+    pub pinned: bool,
+    /// True where workers polled all the time.
+    pub busy_poll: bool,
+    /// Which of several clients for this protocol was used: how requests were put on the wire.
+    pub client: String,
+    /// Bytes of payload in each request.
+    pub payload_bytes: usize,
+    /// Bytes of reply asked for; absent where the payload is echoed, or the server decides.
+    pub response_bytes: Option<u32>,
+    /// The message that requests carry; absent where they carry bytes.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// Warm-up, in seconds; found by the run itself where `auto` was asked for.
+    pub warmup_seconds: f64,
+    /// The window's planned length, in seconds, unless requests were counted.
+    pub duration_seconds: Option<f64>,
+    /// Requests asked for, unless time was.
+    pub requests: Option<u64>,
+    /// Timeout of a request, in seconds.
+    pub timeout_seconds: f64,
+    /// Requests on each connection before it is opened anew; absent where connections are kept.
+    pub requests_per_connection: Option<u64>,
+}
+
+/// The histograms of a step's times, in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Histograms {
+    /// Service time of successes.
+    #[serde(with = "histogram")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub service_time: Counts,
+    /// Response time of successes, and at least the age of what is in flight.
+    #[serde(with = "histogram")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub response_time: Counts,
+    /// Lag of successes.
+    #[serde(with = "histogram")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub lag: Counts,
+    /// Service time of failures.
+    #[serde(with = "histogram")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub failed_time: Counts,
+}
+
+impl Histograms {
+    /// Takes the histograms of a step's totals.
+    pub fn of(totals: &Totals) -> Self {
+        Self {
+            service_time: (&totals.service).into(),
+            response_time: (&totals.response).into(),
+            lag: (&totals.lag).into(),
+            failed_time: (&totals.failed).into(),
+        }
+    }
+}

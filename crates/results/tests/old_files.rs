@@ -1,0 +1,85 @@
+//! Result files that the first release of schema version 1 wrote are still read.
+
+use std::{fs, path::Path};
+
+use netping_report::{export::FORMATS, page};
+use netping_results::{compare::compare_runs, merge::merge, run::Run};
+use serde_json::Value;
+
+const FILES: [&str; 8] = [
+    "throughput-closed",
+    "throughput-open",
+    "latency",
+    "connect",
+    "bulk",
+    "proxy",
+    "ladder",
+    "merged",
+];
+
+fn text(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1");
+    fs::read_to_string(folder.join(name).with_extension("json")).unwrap()
+}
+
+fn run(name: &str) -> Run {
+    Run::from_json(text(name).as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn what_is_read_is_written_as_it_was() {
+    for name in FILES {
+        let before: Value = serde_json::from_str(&text(name)).unwrap();
+        let after: Value = serde_json::from_str(&run(name).to_json().unwrap()).unwrap();
+        assert!(before == after, "{name}");
+    }
+}
+
+#[test]
+fn they_are_of_the_committed_schema() {
+    let schema = serde_json::from_str(include_str!("../schema/run.schema.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    for name in FILES {
+        let wrong: Vec<String> = schema
+            .iter_errors(&serde_json::from_str(&text(name)).unwrap())
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert_eq!(wrong, [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn every_format_renders_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in FILES {
+        let runs = [run(name)];
+        for format in &FORMATS {
+            let path = folder.path().join(format.name);
+            format.write(&runs, &path).unwrap();
+            assert!(
+                fs::metadata(&path).unwrap().len() > 0,
+                "{name}: {}",
+                format.name
+            );
+        }
+        assert!(!page::charts(&runs).is_empty(), "{name}");
+        let same = compare_runs(&runs[0], &runs[0], &[]);
+        assert!(same.diffs.is_empty() && !same.pairs.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn they_are_merged() {
+    let mut clients = ["a", "b"].map(|host| {
+        let mut run = run("throughput-open");
+        run.environment.host = host.to_owned();
+        (host.to_owned(), run)
+    });
+    for step in &mut clients[1].1.steps {
+        // Equal times would be those of the same client.
+        step.histograms.service_time = step.histograms.lag.clone();
+    }
+    let tool = clients[0].1.tool.clone();
+    let sum = merge(&clients, tool, Vec::new()).unwrap();
+    assert_eq!(sum.parts.len(), 2);
+}
