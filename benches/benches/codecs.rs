@@ -1,7 +1,5 @@
 //! Lines and frames, without sockets: one request in and its reply out.
 
-#![allow(missing_docs, reason = "criterion's macros make items without docs")]
-
 use std::hint::black_box;
 
 use bytes::BytesMut;

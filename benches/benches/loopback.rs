@@ -1,8 +1,6 @@
 //! Round trips and pipelined requests against each server in this process, and the servers' p50 in
 //! one table.
 
-#![allow(missing_docs, reason = "criterion's macros make items without docs")]
-
 use std::{
     io::{Read, Write},
     net::TcpStream,

@@ -1,7 +1,5 @@
 //! Lag of the requests of an open loop, without and with busy polling.
 
-#![allow(missing_docs, reason = "criterion's macros make items without docs")]
-
 use std::time::Duration;
 
 use netping_benches::{plan, run, start};

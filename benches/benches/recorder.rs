@@ -1,7 +1,5 @@
 //! The cost of recording one sample.
 
-#![allow(missing_docs, reason = "criterion's macros make items without docs")]
-
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -578,10 +578,6 @@ fn usage_errors_suggest_a_correction() {
             "bulk tcp://127.0.0.1:1 --hlog run.hlog",
             "unexpected argument '--hlog'",
         ),
-        (
-            "bulk tcp://127.0.0.1:1 --hgrm run.hgrm",
-            "unexpected argument '--hgrm'",
-        ),
     ]);
     // Nobody listens: nothing could start.
     let output = run(&["bulk", "tcp://127.0.0.1:1"]);

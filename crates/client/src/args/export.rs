@@ -8,7 +8,7 @@ use netping_report::export::{FORMATS, Format};
 use crate::run::options::Exports;
 
 /// Formats of request times, which a bulk stream does not have.
-const OF_REQUESTS: [&str; 2] = ["hlog", "hgrm"];
+const OF_REQUESTS: [&str; 1] = ["hlog"];
 
 /// Flags for the export formats; without `REQUESTS`, only for those that bulk streams have.
 #[derive(Debug, Clone)]
