@@ -311,7 +311,7 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
         let start = run["steps"][0]["window_started_at"].as_u64().unwrap();
         run["steps"][0]["window_started_at"] = json!(start + 100_000_000);
     });
-    refused(&[&first, &later], "only 66 % of the shortest in common");
+    refused(&[&first, &later], "only 66 % of the shortest");
     let different = changed(&second, "different.json", |run| {
         run["steps"][0]["settings"]["payload_bytes"] = json!(9);
     });

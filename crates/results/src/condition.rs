@@ -115,10 +115,10 @@ impl FromStr for Condition {
         };
         let (name, comparison, limit) =
             Relation::split(text).ok_or_else(|| wrong("no comparison"))?;
-        let named: Vec<&Metric> = metric::of_steps()
+        let found: Vec<&Metric> = metric::of_steps()
             .filter(|metric| metric.name == name)
             .collect();
-        if named.is_empty() {
+        if found.is_empty() {
             let mut names: Vec<_> = metric::of_steps().map(|metric| metric.name).collect();
             names.dedup();
             return Err(wrong(&format!(
@@ -127,7 +127,7 @@ impl FromStr for Condition {
             )));
         }
         // Errors have two units, a share and a number.
-        let (metric, limit) = named
+        let (metric, limit) = found
             .into_iter()
             .find_map(|metric| Some((metric, metric.unit.parse(limit)?)))
             .ok_or_else(|| wrong("the limit is not a number with its unit"))?;

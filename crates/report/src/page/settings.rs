@@ -235,7 +235,7 @@ fn fields(part: &impl Serialize) -> Settings {
     for (name, value) in fields {
         match value {
             Value::Object(inner) => {
-                found.extend(inner.into_iter().map(|(name, value)| (name, text(&value))))
+                found.extend(inner.into_iter().map(|(name, value)| (name, text(&value))));
             }
             value => {
                 found.insert(name, text(&value));

@@ -487,6 +487,10 @@ pub fn long() -> Run {
 }
 
 /// A step that measured `rate` requests per second for so many seconds.
+#[expect(
+    clippy::too_many_lines,
+    reason = "a literal with every field of a step"
+)]
 pub fn step(
     target: &str,
     callers: usize,

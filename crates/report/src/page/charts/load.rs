@@ -22,8 +22,11 @@ pub(super) struct Against {
     /// A panel for each.
     pub(super) metrics: metric::List,
     /// A second value of the steps of an open loop, from other times, and its name.
-    pub(super) beside: Option<(&'static str, fn(&Step) -> &Distribution)>,
+    pub(super) beside: Option<(&'static str, Times)>,
 }
+
+/// One of a step's distributions of times.
+type Times = fn(&Step) -> &Distribution;
 
 /// A number of a step, and its 95 % interval.
 type Value<'a> = &'a dyn Fn(&Step) -> Option<(f64, Option<[f64; 2]>)>;

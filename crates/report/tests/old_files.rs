@@ -18,7 +18,7 @@ const FILES: [&str; 8] = [
 ];
 
 fn text(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../results/tests/fixtures/v1");
     fs::read_to_string(folder.join(name).with_extension("json")).unwrap()
 }
 
@@ -37,7 +37,8 @@ fn what_is_read_is_written_as_it_was() {
 
 #[test]
 fn they_are_of_the_committed_schema() {
-    let schema = serde_json::from_str(include_str!("../schema/run.schema.json")).unwrap();
+    let schema =
+        serde_json::from_str(include_str!("../../results/schema/run.schema.json")).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
     for name in FILES {
         let wrong: Vec<String> = schema
