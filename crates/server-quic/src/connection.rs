@@ -59,8 +59,10 @@ impl ServedConnection {
         draining.cancel();
         let answered = async { while streams.join_next().await.is_some() {} };
         tokio::select! {
-            () = answered => self.connection.close(GOODBYE, b"the server is stopping"),
+            // First, since a connection without streams has nothing to answer either.
+            biased;
             () = self.guard.closed() => self.connection.close(OVERDUE, b"the connection is overdue"),
+            () = answered => self.connection.close(GOODBYE, b"the server is stopping"),
         }
     }
 }
