@@ -184,8 +184,8 @@ fn show(runner: &mut Runner, title: &str, paths: &[Vec<Step>]) {
     ));
     if paths.iter().any(|path| failed(path) > 0) {
         runner.say(
-            "* requests failed on this path or on the direct one: the times are those of the other requests, and the overhead \
-             is doubtful",
+            "* requests failed on this path or on the direct one: the times are those of the successful requests and do \
+             not describe the proxy",
         );
     }
 }
