@@ -34,14 +34,19 @@ pub struct Metric {
     pub key: &'static str,
     /// The unit of its values.
     pub unit: Unit,
-    /// True where more is better, as with rates; of most, less is.
-    pub more_is_better: bool,
-    /// Where its values come from.
+    /// The direction in which values are better.
+    pub better: Better,
+    /// The source of its values.
     pub source: Source,
-    /// Its 95 % interval within one step.
-    pub interval: fn(&Step) -> Option<[f64; 2]>,
-    /// Samples that it takes; a quantile takes more.
-    pub samples: u64,
+}
+
+/// The direction in which a metric's values are better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// More is better, as with rates.
+    Higher,
+    /// Less is better, as with times.
+    Lower,
 }
 
 /// The unit of a metric's values, as in result files.
@@ -69,6 +74,8 @@ pub enum Source {
     /// A quantile, in per cent, of a distribution of times. Over several trials it is that of all
     /// samples together; every other metric is the mean of the trials' values.
     Quantile(f64),
+    /// The difference of two quantiles, in per cent, of a distribution of times.
+    Range(f64, f64),
     /// Another statistic of a distribution of times; a step's is that of its response time.
     Time(fn(&Distribution) -> Option<f64>),
     /// A number of a step.
@@ -77,341 +84,134 @@ pub enum Source {
     Bulk(fn(&BulkRun) -> Option<f64>),
 }
 
-const TIME: Metric = Metric {
-    name: "",
-    title: "",
-    label: "",
-    about: "",
-    key: "",
-    unit: Unit::Nanos,
-    more_is_better: false,
-    source: Source::Quantile(50.0),
-    interval: |_| None,
-    samples: 1,
-};
-
-const fn quantile(percent: f64, name: &'static str, title: &'static str) -> Metric {
-    Metric {
-        name,
-        title,
-        label: name,
-        about: "Quantile of the response time",
-        key: name,
-        source: Source::Quantile(percent),
-        ..TIME
-    }
+/// Declares metrics, each with its name, title, label and key, its unit and better direction, and
+/// its definition and source.
+macro_rules! metrics {
+    ($($(#[$doc:meta])* $id:ident: $name:literal, $title:literal, $label:literal, $key:literal,
+        $unit:ident, $better:ident, $about:expr, $source:ident($($of:expr),*);)*) => {$(
+        $(#[$doc])*
+        pub static $id: Metric = Metric {
+            name: $name,
+            title: $title,
+            label: $label,
+            about: $about,
+            key: $key,
+            unit: Unit::$unit,
+            better: Better::$better,
+            source: Source::$source($($of),*),
+        };
+    )*};
 }
 
-/// Verified replies per second.
-pub static RATE: Metric = Metric {
-    name: "rate",
-    title: "req/s",
-    label: "rate",
-    about: "Verified replies per second",
-    key: "rate_per_second",
-    unit: Unit::PerSecond,
-    more_is_better: true,
-    source: Source::Step(|step| Some(step.summary.rate)),
-    interval: |step| {
-        let half = step.summary.precision.rate_half_width?;
-        Some([step.summary.rate - half, step.summary.rate + half])
-    },
-    ..TIME
-};
+const QUANTILE: &str = "Quantile of the response time";
 
-/// The shortest time.
-pub static MIN: Metric = Metric {
-    name: "min",
-    title: "min us",
-    label: "min",
-    about: "Shortest response time",
-    key: "min",
-    source: Source::Time(|time| time.min.map(|time| time as f64)),
-    ..TIME
-};
-
-/// The arithmetic mean of the times.
-pub static MEAN: Metric = Metric {
-    name: "mean",
-    title: "mean us",
-    label: "mean",
-    about: "Mean response time",
-    key: "mean",
-    source: Source::Time(|time| time.mean),
-    ..TIME
-};
-
-/// The mean without the lowest and the highest 0.1 % of the samples.
-pub static TRIMMED_MEAN: Metric = Metric {
-    name: "tm99.9",
-    title: "tm99.9 us",
-    label: "tm99.9",
-    about: "Mean response time without the lowest and the highest 0.1 %",
-    key: "trimmed_mean",
-    source: Source::Time(|time| time.trimmed_mean),
-    ..TIME
-};
-
-/// The standard deviation of the times.
-pub static SD: Metric = Metric {
-    name: "sd",
-    title: "sd us",
-    label: "sd",
-    about: "Standard deviation of the response time",
-    key: "sd",
-    source: Source::Time(|time| time.sd),
-    ..TIME
-};
-
-/// The interquartile range of the times.
-pub static IQR: Metric = Metric {
-    name: "iqr",
-    title: "iqr us",
-    label: "iqr",
-    about: "Interquartile range of the response time",
-    key: "iqr",
-    source: Source::Time(interquartile_range),
-    samples: 40,
-    ..TIME
-};
-
-/// The 1st percentile.
-pub static P1: Metric = quantile(1.0, "p1", "p1 us");
-/// The lower quartile.
-pub static P25: Metric = quantile(25.0, "p25", "p25 us");
-/// The median.
-pub static P50: Metric = Metric {
-    interval: |step| {
-        step.summary
-            .precision
-            .p50
-            .map(|ends| ends.map(|end| end as f64))
-    },
-    ..quantile(50.0, "p50", "p50 us")
-};
-/// The upper quartile.
-pub static P75: Metric = quantile(75.0, "p75", "p75 us");
-/// The 90th percentile.
-pub static P90: Metric = quantile(90.0, "p90", "p90 us");
-/// The 95th percentile.
-pub static P95: Metric = quantile(95.0, "p95", "p95 us");
-/// The 99th percentile.
-pub static P99: Metric = Metric {
-    interval: |step| {
-        step.summary
-            .precision
-            .p99
-            .map(|ends| ends.map(|end| end as f64))
-    },
-    ..quantile(99.0, "p99", "p99 us")
-};
-/// The 99.9th percentile.
-pub static P999: Metric = quantile(99.9, "p99.9", "p99.9 us");
-/// The 99.99th percentile.
-pub static P9999: Metric = quantile(99.99, "p99.99", "p99.99 us");
-/// The 99.999th percentile.
-pub static P99999: Metric = quantile(99.999, "p99.999", "p99.999 us");
-
-/// The longest time.
-pub static MAX: Metric = Metric {
-    name: "max",
-    title: "max us",
-    label: "max",
-    about: "Longest response time",
-    key: "max",
-    source: Source::Time(|time| time.max.map(|time| time as f64)),
-    ..TIME
-};
-
-/// CPU time of the client per request.
-pub static CLIENT_CPU: Metric = Metric {
-    name: "client-cpu",
-    title: "cli us",
-    label: "client CPU",
-    about: "CPU time of the client for each request",
-    key: "client_cpu_us_per_request",
-    unit: Unit::CpuMicros,
-    source: Source::Step(|step| step.cost.client_cpu_us_per_request),
-    ..TIME
-};
-
-/// CPU time of the server per request.
-pub static SERVER_CPU: Metric = Metric {
-    name: "server-cpu",
-    title: "srv us",
-    label: "server CPU",
-    about: "CPU time of the server for each request",
-    key: "server_cpu_us_per_request",
-    unit: Unit::CpuMicros,
-    source: Source::Step(|step| step.cost.server_cpu_us_per_request()),
-    ..TIME
-};
-
-/// The share of requests without a verified reply.
-pub static ERROR_SHARE: Metric = Metric {
-    name: "errors",
-    title: "failed",
-    label: "failed",
-    about: "Share of requests without a verified reply",
-    key: "error_rate",
-    unit: Unit::Share,
-    source: Source::Step(|step| Some(step.summary.accounting.error_rate())),
-    ..TIME
-};
-
-/// The number of requests without a verified reply.
-pub static ERRORS: Metric = Metric {
-    name: "errors",
-    title: "failed",
-    label: "failed",
-    about: "Requests without a verified reply",
-    key: "errors",
-    unit: Unit::Count,
-    source: Source::Step(|step| Some(step.summary.unserved() as f64)),
-    ..TIME
-};
-
-/// GiB per second of a bulk stream.
-pub static BULK_RATE: Metric = Metric {
-    name: "bulk-rate",
-    title: "GiB/s",
-    label: "bulk rate",
-    about: "GiB per second of a bulk stream",
-    key: "gib_per_second",
-    unit: Unit::GibPerSecond,
-    more_is_better: true,
-    source: Source::Bulk(|run| Some(run.gib_per_second)),
-    ..TIME
-};
-
-/// CPU time of the client per GiB.
-pub static BULK_CLIENT_CPU: Metric = Metric {
-    name: "bulk-client-cpu",
-    title: "cli s/GiB",
-    label: "client CPU",
-    about: "CPU time of the client for each GiB",
-    key: "client_cpu_seconds_per_gib",
-    unit: Unit::CpuPerGib,
-    source: Source::Bulk(|run| run.client_cpu_seconds_per_gib),
-    ..TIME
-};
-
-/// CPU time of the server per GiB.
-pub static BULK_SERVER_CPU: Metric = Metric {
-    name: "bulk-server-cpu",
-    title: "srv s/GiB",
-    label: "server CPU",
-    about: "CPU time of the server for each GiB",
-    key: "server_cpu_seconds_per_gib",
-    unit: Unit::CpuPerGib,
-    source: Source::Bulk(|run| run.server_cpu_seconds_per_gib),
-    ..TIME
-};
+metrics! {
+    /// Verified replies per second.
+    RATE: "rate", "req/s", "rate", "rate_per_second", PerSecond, Higher,
+        "Verified replies per second", Step(|step| Some(step.summary.rate));
+    /// The shortest time.
+    MIN: "min", "min us", "min", "min", Nanos, Lower,
+        "Shortest response time", Time(|time| time.min.map(|time| time as f64));
+    /// The arithmetic mean of the times.
+    MEAN: "mean", "mean us", "mean", "mean", Nanos, Lower,
+        "Mean response time", Time(|time| time.mean);
+    /// The mean without the lowest and the highest 0.1 % of the samples.
+    TRIMMED_MEAN: "tm99.9", "tm99.9 us", "tm99.9", "trimmed_mean", Nanos, Lower,
+        "Mean response time without the lowest and the highest 0.1 %", Time(|time| time.trimmed_mean);
+    /// The standard deviation of the times.
+    SD: "sd", "sd us", "sd", "sd", Nanos, Lower,
+        "Standard deviation of the response time", Time(|time| time.sd);
+    /// The interquartile range: the spread of the middle half, which a few slow requests do not
+    /// widen.
+    IQR: "iqr", "iqr us", "iqr", "iqr", Nanos, Lower,
+        "Interquartile range of the response time", Range(25.0, 75.0);
+    /// The 1st percentile.
+    P1: "p1", "p1 us", "p1", "p1", Nanos, Lower, QUANTILE, Quantile(1.0);
+    /// The lower quartile.
+    P25: "p25", "p25 us", "p25", "p25", Nanos, Lower, QUANTILE, Quantile(25.0);
+    /// The median.
+    P50: "p50", "p50 us", "p50", "p50", Nanos, Lower, QUANTILE, Quantile(50.0);
+    /// The upper quartile.
+    P75: "p75", "p75 us", "p75", "p75", Nanos, Lower, QUANTILE, Quantile(75.0);
+    /// The 90th percentile.
+    P90: "p90", "p90 us", "p90", "p90", Nanos, Lower, QUANTILE, Quantile(90.0);
+    /// The 95th percentile.
+    P95: "p95", "p95 us", "p95", "p95", Nanos, Lower, QUANTILE, Quantile(95.0);
+    /// The 99th percentile.
+    P99: "p99", "p99 us", "p99", "p99", Nanos, Lower, QUANTILE, Quantile(99.0);
+    /// The 99.9th percentile.
+    P999: "p99.9", "p99.9 us", "p99.9", "p99.9", Nanos, Lower, QUANTILE, Quantile(99.9);
+    /// The 99.99th percentile.
+    P9999: "p99.99", "p99.99 us", "p99.99", "p99.99", Nanos, Lower, QUANTILE, Quantile(99.99);
+    /// The 99.999th percentile.
+    P99999: "p99.999", "p99.999 us", "p99.999", "p99.999", Nanos, Lower, QUANTILE, Quantile(99.999);
+    /// The longest time.
+    MAX: "max", "max us", "max", "max", Nanos, Lower,
+        "Longest response time", Time(|time| time.max.map(|time| time as f64));
+    /// CPU time of the client per request.
+    CLIENT_CPU: "client-cpu", "cli us", "client CPU", "client_cpu_us_per_request", CpuMicros, Lower,
+        "CPU time of the client for each request", Step(|step| step.cost.client_cpu_us_per_request);
+    /// CPU time of the server per request.
+    SERVER_CPU: "server-cpu", "srv us", "server CPU", "server_cpu_us_per_request", CpuMicros, Lower,
+        "CPU time of the server for each request", Step(|step| step.cost.server_cpu_us_per_request());
+    /// The share of requests without a verified reply.
+    ERROR_SHARE: "errors", "failed", "failed", "error_rate", Share, Lower,
+        "Share of requests without a verified reply",
+        Step(|step| Some(step.summary.accounting.error_rate()));
+    /// The number of requests without a verified reply.
+    ERRORS: "errors", "failed", "failed", "errors", Count, Lower,
+        "Requests without a verified reply", Step(|step| Some(step.summary.unserved() as f64));
+    /// GiB per second of a bulk stream.
+    BULK_RATE: "bulk-rate", "GiB/s", "bulk rate", "gib_per_second", GibPerSecond, Higher,
+        "GiB per second of a bulk stream", Bulk(|run| Some(run.gib_per_second));
+    /// CPU time of the client per GiB.
+    BULK_CLIENT_CPU: "bulk-client-cpu", "cli s/GiB", "client CPU", "client_cpu_seconds_per_gib",
+        CpuPerGib, Lower,
+        "CPU time of the client for each GiB", Bulk(|run| run.client_cpu_seconds_per_gib);
+    /// CPU time of the server per GiB.
+    BULK_SERVER_CPU: "bulk-server-cpu", "srv s/GiB", "server CPU", "server_cpu_seconds_per_gib",
+        CpuPerGib, Lower,
+        "CPU time of the server for each GiB", Bulk(|run| run.server_cpu_seconds_per_gib);
+}
 
 /// Some metrics, in the order of an output.
 pub type List = &'static [&'static Metric];
 
-/// The description of a distribution of times: the columns of CSV.
-pub static TIMES: List = &[
-    &MIN,
-    &MEAN,
-    &TRIMMED_MEAN,
-    &SD,
-    &IQR,
-    &P1,
-    &P25,
-    &P50,
-    &P75,
-    &P90,
-    &P95,
-    &P99,
-    &P999,
-    &P9999,
-    &P99999,
-    &MAX,
-];
+/// Declares lists of metrics.
+macro_rules! lists {
+    ($($(#[$doc:meta])* $id:ident: $($metric:ident)*;)*) => {$(
+        $(#[$doc])*
+        pub static $id: List = &[$(&$metric),*];
+    )*};
+}
 
-/// The metrics of a step that are not times.
-pub static OTHERS: List = &[&RATE, &CLIENT_CPU, &SERVER_CPU, &ERROR_SHARE, &ERRORS];
-
-/// The columns of a table in Markdown.
-pub static MARKDOWN: List = &[
-    &RATE,
-    &P50,
-    &P99,
-    &P999,
-    &MAX,
-    &CLIENT_CPU,
-    &SERVER_CPU,
-    &ERRORS,
-];
-
-/// The table of steps in a page.
-pub static PAGE: List = &[
-    &RATE,
-    &P50,
-    &P99,
-    &P999,
-    &MAX,
-    &TRIMMED_MEAN,
-    &SD,
-    &IQR,
-    &CLIENT_CPU,
-    &SERVER_CPU,
-];
-
-/// The panels of a page's charts of throughput.
-pub static THROUGHPUT_CHARTS: List = &[&RATE, &CLIENT_CPU, &SERVER_CPU];
-
-/// The panels of a page's charts of latency.
-pub static LATENCY_CHARTS: List = &[&P50, &P99, &P999];
-
-/// The units of a line in Go's benchmark format.
-pub static BENCHMARK: List = &[
-    &MEAN,
-    &RATE,
-    &P50,
-    &P99,
-    &P999,
-    &MAX,
-    &CLIENT_CPU,
-    &SERVER_CPU,
-];
-
-/// The numbers that trials of several targets are compared by.
-pub static TRIALS: List = &[&RATE, &P50, &P99];
-
-/// The numbers that a proxy's overhead is told by.
-pub static OVERHEAD: List = &[
-    &P50,
-    &P90,
-    &P95,
-    &P99,
-    &P999,
-    &P9999,
-    &MAX,
-    &TRIMMED_MEAN,
-    &SD,
-];
-
-/// The numbers that steps of two runs are compared by. The longest time is none of them: it is a
-/// single request's.
-pub static COMPARED: List = &[
-    &RATE,
-    &MEAN,
-    &P50,
-    &P99,
-    &P999,
-    &CLIENT_CPU,
-    &SERVER_CPU,
-    &ERROR_SHARE,
-];
-
-/// The metrics of bulk streams.
-pub static BULK: List = &[&BULK_RATE, &BULK_CLIENT_CPU, &BULK_SERVER_CPU];
-
-/// The quantiles that are pushed to Prometheus.
-pub static PUSHED_QUANTILES: List = &[&P50, &P90, &P99, &P999, &P9999];
+lists! {
+    /// The description of a distribution of times: the columns of CSV.
+    TIMES: MIN MEAN TRIMMED_MEAN SD IQR P1 P25 P50 P75 P90 P95 P99 P999 P9999 P99999 MAX;
+    /// The metrics of a step that are not times.
+    OTHERS: RATE CLIENT_CPU SERVER_CPU ERROR_SHARE ERRORS;
+    /// The columns of a table in Markdown.
+    MARKDOWN: RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU ERRORS;
+    /// The table of steps in a page.
+    PAGE: RATE P50 P99 P999 MAX TRIMMED_MEAN SD IQR CLIENT_CPU SERVER_CPU;
+    /// The panels of a page's charts of throughput.
+    THROUGHPUT_CHARTS: RATE CLIENT_CPU SERVER_CPU;
+    /// The panels of a page's charts of latency.
+    LATENCY_CHARTS: P50 P99 P999;
+    /// The units of a line in Go's benchmark format.
+    BENCHMARK: MEAN RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU;
+    /// The metrics that trials of several targets are compared by.
+    TRIALS: RATE P50 P99;
+    /// The metrics of a proxy's overhead.
+    OVERHEAD: P50 P90 P95 P99 P999 P9999 MAX TRIMMED_MEAN SD;
+    /// The metrics that steps of two runs are compared by. The longest time is not one of them: it
+    /// is that of a single request.
+    COMPARED: RATE MEAN P50 P99 P999 CLIENT_CPU SERVER_CPU ERROR_SHARE;
+    /// The metrics of bulk streams.
+    BULK: BULK_RATE BULK_CLIENT_CPU BULK_SERVER_CPU;
+    /// The quantiles that are pushed to Prometheus.
+    PUSHED_QUANTILES: P50 P90 P99 P999 P9999;
+}
 
 /// Returns every metric of a step.
 pub fn of_steps() -> impl Iterator<Item = &'static Metric> {
@@ -430,6 +230,10 @@ impl Metric {
     pub fn of_times(&self, times: &Distribution) -> Option<f64> {
         match self.source {
             Source::Quantile(percent) => times.quantile(percent).map(|time| time as f64),
+            Source::Range(low, high) => {
+                let [low, high] = [times.quantile(low)?, times.quantile(high)?];
+                Some(high.saturating_sub(low) as f64)
+            }
             Source::Time(of) => of(times),
             Source::Step(_) | Source::Bulk(_) => None,
         }
@@ -500,8 +304,22 @@ impl Metric {
     /// Returns the number of samples that the value takes.
     pub fn samples(&self) -> u64 {
         match self.source {
-            Source::Quantile(percent) => samples_for(percent),
-            _ => self.samples,
+            Source::Quantile(percent) | Source::Range(_, percent) => samples_for(percent),
+            _ => 1,
+        }
+    }
+
+    /// Returns the 95 % interval of a step's value, where the step has one.
+    pub fn interval(&self, step: &Step) -> Option<[f64; 2]> {
+        let (rate, precision) = (step.summary.rate, &step.summary.precision);
+        let time = |ends: Option<[u64; 2]>| ends.map(|ends| ends.map(|end| end as f64));
+        match self.name {
+            "rate" => precision
+                .rate_half_width
+                .map(|half| [rate - half, rate + half]),
+            "p50" => time(precision.p50),
+            "p99" => time(precision.p99),
+            _ => None,
         }
     }
 
@@ -556,20 +374,12 @@ impl Unit {
     }
 }
 
-/// Returns the upper quartile less the lower one: the spread of the middle half, which a few slow
-/// requests do not widen.
-fn interquartile_range(times: &Distribution) -> Option<f64> {
-    let (low, high) = (times.quantile(25.0)?, times.quantile(75.0)?);
-    Some(high.saturating_sub(low) as f64)
-}
-
 /// Reads a number; `k` and `M` stand for thousands and millions.
 fn number(text: &str) -> Option<f64> {
-    let (digits, unit) = match text.strip_suffix('k') {
-        Some(digits) => (digits, 1e3),
-        None => text
-            .strip_suffix('M')
-            .map_or((text, 1.0), |digits| (digits, 1e6)),
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'k') => (&text[..text.len() - 1], 1e3),
+        Some(b'M') => (&text[..text.len() - 1], 1e6),
+        _ => (text, 1.0),
     };
     plain(digits).map(|number| number * unit)
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use netping_measure::bulk::BulkRun;
 use netping_results::{
     bulk::BulkStep,
-    metric::{self, Metric, Unit},
+    metric::{self, Better, Metric, Unit},
     run::{Run, Step},
 };
 
@@ -24,13 +24,11 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
     // Directions, which benchstat does not know.
     let mut lines: Vec<String> = metric::BENCHMARK
         .iter()
-        .map(|metric| (unit(metric), metric.more_is_better))
-        .chain([(FIRST_BYTE.to_owned(), false)])
-        .map(|(unit, more)| {
-            format!(
-                "Unit {unit} better={}",
-                if more { "higher" } else { "lower" }
-            )
+        .map(|metric| (unit(metric), metric.better))
+        .chain([(FIRST_BYTE.to_owned(), Better::Lower)])
+        .map(|(unit, better)| match better {
+            Better::Higher => format!("Unit {unit} better=higher"),
+            Better::Lower => format!("Unit {unit} better=lower"),
         })
         .collect();
     for run in runs {

@@ -9,7 +9,7 @@ use netping_measure::statistics::{
 use super::within;
 use crate::{
     bulk::BulkStep,
-    metric::{self, Metric, Source},
+    metric::{self, Better, Metric, Source},
     run::Step,
 };
 
@@ -45,7 +45,9 @@ impl Change {
             Some(p) if p >= SIGNIFICANT => Some(Finding::NoDifference),
             None if difference != 0.0 => None,
             _ if difference == 0.0 => Some(Finding::NoDifference),
-            _ if (difference > 0.0) == self.metric.more_is_better => Some(Finding::Better),
+            _ if (difference > 0.0) == (self.metric.better == Better::Higher) => {
+                Some(Finding::Better)
+            }
             _ => Some(Finding::Worse),
         }
     }

@@ -33,7 +33,7 @@ pub(super) fn side(metric: &Metric, step: &Step) -> Option<Side> {
         return None;
     }
     let value = metric.of_step(step)?;
-    let [low, high] = (metric.interval)(step)?;
+    let [low, high] = metric.interval(step)?;
     let width = high - low;
     let error = if let Source::Quantile(_) = metric.source {
         let drawn = (width / (2.0 * NORMAL)).powi(2) * n / (n - 1.0);

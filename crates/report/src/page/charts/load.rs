@@ -134,7 +134,7 @@ fn panel(
             }
         };
         add(group.name.clone(), false, &|step| {
-            Some((metric.of_step(step)?, (metric.interval)(step)))
+            Some((metric.of_step(step)?, metric.interval(step)))
         });
         if let (Load::Planned, Some((name, times))) = (load, against.beside) {
             add(format!("{}, {name}", group.name), true, &|step| {
