@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use netping_measure::bulk::{BulkRun, Direction};
-use netping_measure::{error_kind::ErrorKind, statistics::estimate::Estimate, status::Status};
+use netping_measure::{
+    error_kind::ErrorKind,
+    statistics::estimate::{Estimate, Moments},
+    status::Status,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{connect::ChannelSecurity, warning::Warning};
@@ -122,19 +126,12 @@ impl BulkSummary {
         };
         Some(Self {
             gib_per_second: Estimate::of(&rates)?,
-            sd: deviation(&rates),
+            sd: Moments::of(&rates)?.variance.map(f64::sqrt),
             first_byte_seconds: median(first_bytes)?,
             client_cpu_seconds_per_gib: known(|run| run.client_cpu_seconds_per_gib),
             server_cpu_seconds_per_gib: known(|run| run.server_cpu_seconds_per_gib),
         })
     }
-}
-
-/// The standard deviation of a sample; `None` with fewer than two values.
-fn deviation(values: &[f64]) -> Option<f64> {
-    let mean = Estimate::of(values)?.mean;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
 }
 
 /// The middle value, or the mean of the two in the middle; `None` without any.

@@ -19,6 +19,16 @@ pub struct EnvironmentDiff {
 }
 
 impl EnvironmentDiff {
+    /// Compares one value of the base with that of the new run; `None` where they are equal.
+    pub fn of(what: &str, base: String, new: String, steps: usize) -> Option<Self> {
+        (base != new).then(|| Self {
+            what: what.to_owned(),
+            base,
+            new,
+            steps,
+        })
+    }
+
     /// Adds it to `to`, counting its steps where the same difference is there.
     pub fn add(self, to: &mut Vec<Self>) {
         let same = |other: &&mut Self| {
@@ -38,22 +48,18 @@ pub fn diff<T: Serialize>(base: &T, new: &T, steps: usize) -> Vec<EnvironmentDif
     let text = |of: &BTreeMap<String, String>, name: &String| {
         of.get(name).map_or("unknown", String::as_str).to_owned()
     };
-    names
+    let differing = names
         .into_iter()
-        .filter(|name| base.get(*name) != new.get(*name))
-        .map(|name| EnvironmentDiff {
-            what: name.clone(),
-            base: text(&base, name),
-            new: text(&new, name),
-            steps,
-        })
+        .filter(|name| base.get(*name) != new.get(*name));
+    differing
+        .filter_map(|name| EnvironmentDiff::of(name, text(&base, name), text(&new, name), steps))
         .collect()
 }
 
 /// Returns the values within `of`, by their own names without those around them.
 fn leaves<T: Serialize>(of: &T) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    // What a result file has can always be written as JSON.
+    // Every part of a result file can be written as JSON.
     collect("", serde_json::to_value(of).unwrap_or_default(), &mut found);
     found
 }

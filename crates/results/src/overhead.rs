@@ -49,6 +49,12 @@ impl Overhead {
             .collect()
     }
 
+    /// Returns the proxy's name, with a `*` where requests failed.
+    pub fn marked_via(&self) -> String {
+        let mark = if self.failed > 0 { "*" } else { "" };
+        format!("{}{mark}", self.via)
+    }
+
     /// Returns the addition as a share of the direct path's value; `None` where that is 0.
     pub fn relative(&self) -> Option<f64> {
         (self.direct_us != 0.0).then(|| self.added_us / self.direct_us)

@@ -1,6 +1,6 @@
 //! The checks that warn about a step's numbers.
 
-use netping_measure::{cost::Cost, summary::Summary};
+use netping_measure::{cost::Cost, statistics::estimate::Moments, summary::Summary};
 
 use crate::{
     bulk::BulkStep,
@@ -68,12 +68,8 @@ fn client_bound(facts: &Facts<'_>) -> Option<Warning> {
     if facts.summary.seconds <= 0.0 {
         return None;
     }
-    let busiest = facts
-        .cost
-        .client_worker_cpu_seconds
-        .iter()
-        .copied()
-        .fold(0.0, f64::max);
+    let workers = facts.cost.client_worker_cpu_seconds.iter();
+    let busiest = workers.copied().fold(0.0, f64::max);
     let busiest_worker = busiest / facts.summary.seconds;
     (busiest_worker >= FULL_CORE).then_some(Warning::ClientBound { busiest_worker })
 }
@@ -106,34 +102,24 @@ fn not_steady(facts: &Facts<'_>) -> Option<Warning> {
     })
 }
 
-/// By how much the last third of the slots differs from the first, if that is more than chance explains.
+/// Returns the difference of the last third of the slots from the first, if it is more than chance
+/// explains.
 fn drift(slots: &[u64]) -> Option<f64> {
     let third = slots.len() / 3;
     if third < 3 {
         return None;
     }
-    let (first, last) = (
-        moments(&slots[..third]),
-        moments(&slots[slots.len() - third..]),
-    );
+    let moments = |slots: &[u64]| {
+        let counts: Vec<f64> = slots.iter().map(|&count| count as f64).collect();
+        let moments = Moments::of(&counts)?;
+        Some((moments.mean, moments.variance?))
+    };
+    let first = moments(&slots[..third])?;
+    let last = moments(&slots[slots.len() - third..])?;
     let difference = last.0 - first.0;
     let chance = 3.0 * ((first.1 + last.1) / third as f64).sqrt();
     let drift = (difference / first.0.max(f64::MIN_POSITIVE)).min(MOST_DRIFT);
     (difference.abs() > chance && drift.abs() > DRIFT).then_some(drift)
-}
-
-/// Returns mean and variance.
-fn moments(counts: &[u64]) -> (f64, f64) {
-    let n = counts.len() as f64;
-    let mean = counts.iter().sum::<u64>() as f64 / n;
-    (
-        mean,
-        counts
-            .iter()
-            .map(|&count| (count as f64 - mean).powi(2))
-            .sum::<f64>()
-            / (n - 1.0),
-    )
 }
 
 fn too_few_samples(facts: &Facts<'_>) -> Option<Warning> {
@@ -195,14 +181,9 @@ impl<'a> Warnings<'a> {
             .collect();
         let mut kinds: Vec<(&Warning, usize)> = Vec::new();
         for warning in all.iter().copied().flatten() {
-            if kinds
-                .iter()
-                .all(|(other, _)| other.name() != warning.name())
-            {
-                let concerned = all
-                    .iter()
-                    .filter(|own| own.iter().any(|other| other.name() == warning.name()))
-                    .count();
+            let same = |other: &Warning| other.name() == warning.name();
+            if !kinds.iter().any(|(other, _)| same(other)) {
+                let concerned = all.iter().filter(|own| own.iter().any(same)).count();
                 kinds.push((warning, concerned));
             }
         }

@@ -12,7 +12,7 @@ pub(super) trait Entry {
     fn label(&self) -> Option<&str>;
     /// The settings that make it this measurement and no other, as people read them.
     fn settings(&self) -> String;
-    /// Returns true if it was measured to its end: an interrupted one is not a trial like the others.
+    /// Returns true if it was completed: an interrupted one is not a trial like the others.
     fn is_whole(&self) -> bool;
 }
 
@@ -26,34 +26,23 @@ impl Entry for Step {
     }
 
     fn settings(&self) -> String {
-        let settings = &self.settings;
-        let arrivals = match settings.planned_rate {
-            None => format!("{} loop", settings.arrivals),
-            Some(rate) => format!("{rate} req/s, {} arrivals", settings.arrivals),
+        let of = &self.settings;
+        let arrivals = match of.planned_rate {
+            None => format!("{} loop", of.arrivals),
+            Some(rate) => format!("{rate} req/s, {} arrivals", of.arrivals),
         };
         let mut parts = vec![
             arrivals,
-            format!("{} callers", settings.callers),
-            format!("{} connections", settings.connections),
-            format!("{} bytes", settings.payload_bytes),
-            settings.client.clone(),
+            format!("{} callers", of.callers),
+            format!("{} connections", of.connections),
+            format!("{} bytes", of.payload_bytes),
+            of.client.clone(),
         ];
-        parts.extend(
-            settings
-                .message
-                .as_ref()
-                .map(|message| format!("message {message}")),
-        );
-        parts.extend(
-            settings
-                .response_bytes
-                .map(|bytes| format!("replies of {bytes} bytes")),
-        );
-        parts.extend(
-            settings
-                .requests_per_connection
-                .map(|requests| format!("{requests} requests per connection")),
-        );
+        let (message, response) = (of.message.as_ref(), of.response_bytes);
+        parts.extend(message.map(|message| format!("message {message}")));
+        parts.extend(response.map(|bytes| format!("replies of {bytes} bytes")));
+        let each = of.requests_per_connection;
+        parts.extend(each.map(|requests| format!("{requests} requests per connection")));
         parts.join(", ")
     }
 
@@ -72,25 +61,17 @@ impl Entry for BulkStep {
     }
 
     fn settings(&self) -> String {
-        let settings = &self.settings;
-        let way = settings.direction.name();
+        let of = &self.settings;
         let mut parts = vec![
-            format!("bulk {way}"),
-            format!("{} bytes", settings.size_bytes),
-            format!("chunks of {} bytes", settings.chunk_bytes),
-            format!("{} streams", settings.streams),
+            format!("bulk {}", of.direction.name()),
+            format!("{} bytes", of.size_bytes),
+            format!("chunks of {} bytes", of.chunk_bytes),
+            format!("{} streams", of.streams),
         ];
-        parts.extend(
-            settings
-                .window_bytes
-                .map(|bytes| format!("window of {bytes} bytes")),
-        );
-        parts.extend(
-            settings
-                .frame_bytes
-                .map(|bytes| format!("frame of {bytes} bytes")),
-        );
-        parts.extend(settings.verify.then(|| "verified".to_owned()));
+        let (window, frame) = (of.window_bytes, of.frame_bytes);
+        parts.extend(window.map(|bytes| format!("window of {bytes} bytes")));
+        parts.extend(frame.map(|bytes| format!("frame of {bytes} bytes")));
+        parts.extend(of.verify.then(|| "verified".to_owned()));
         parts.join(", ")
     }
 
@@ -132,7 +113,8 @@ impl<E> Group<'_, E> {
     }
 }
 
-/// The measurements of a run that were made to their end, in their order. A label stands for its target, which may move from trial to trial.
+/// Returns the measurements of a run that were completed, in their order. A label stands for its
+/// target, which may move from trial to trial.
 pub(super) fn groups<E: Entry>(entries: &[E]) -> Vec<Group<'_, E>> {
     let mut groups: Vec<Group<'_, E>> = Vec::new();
     for entry in entries.iter().filter(|entry| entry.is_whole()) {
@@ -164,8 +146,8 @@ pub(super) struct Matched<'a, E> {
 /// A test for two like measurements of one target.
 type Likeness<'a, E> = fn(&Group<'a, E>, &Group<'a, E>) -> bool;
 
-/// Puts like measurements together: those of one target first, then those of one port; and the others in their order, where
-/// there are as many on both sides.
+/// Pairs like measurements: those of one target first, then those of one port; then the others in
+/// their order, where both sides have the same number of them.
 pub(super) fn matched<'a, E>(base: Vec<Group<'a, E>>, new: Vec<Group<'a, E>>) -> Matched<'a, E> {
     let mut partners: Vec<Option<usize>> = vec![None; base.len()];
     let mut taken = vec![false; new.len()];

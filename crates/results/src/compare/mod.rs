@@ -8,8 +8,6 @@ mod within;
 pub use change::Change;
 pub use gate::Gate;
 
-use netping_measure::status::Status;
-
 use self::group::{Group, groups, matched};
 use crate::{
     bulk::BulkStep,
@@ -56,37 +54,27 @@ pub fn compare_runs(base: &Run, new: &Run, asked: &[&'static Metric]) -> Compari
         only_base: Vec::new(),
         only_new: Vec::new(),
     };
-    comparison.add(
-        groups(&base.steps),
-        groups(&new.steps),
-        false,
-        diff_steps,
-        |base, new| change::of_steps(base, new, asked),
-    );
-    comparison.add(
-        groups(&base.bulk),
-        groups(&new.bulk),
-        true,
-        diff_bulk,
-        change::of_bulk,
-    );
+    let steps = [groups(&base.steps), groups(&new.steps)];
+    comparison.add(steps, false, diff_steps, |base, new| {
+        change::of_steps(base, new, asked)
+    });
+    let bulk = [groups(&base.bulk), groups(&new.bulk)];
+    comparison.add(bulk, true, diff_bulk, change::of_bulk);
     comparison
 }
 
 impl Comparison {
     fn add<E>(
         &mut self,
-        base: Vec<Group<'_, E>>,
-        new: Vec<Group<'_, E>>,
+        [base, new]: [Vec<Group<'_, E>>; 2],
         is_bulk: bool,
         differ: fn(&E, &E) -> Vec<EnvironmentDiff>,
         changes: impl Fn(&[&E], &[&E]) -> Vec<Change>,
     ) {
         let matched = matched(base, new);
-        self.only_base
-            .extend(matched.only_base.iter().map(Group::name));
-        self.only_new
-            .extend(matched.only_new.iter().map(Group::name));
+        let names = |groups: &[Group<'_, E>]| groups.iter().map(Group::name).collect::<Vec<_>>();
+        self.only_base.extend(names(&matched.only_base));
+        self.only_new.extend(names(&matched.only_new));
         for (base, new) in &matched.pairs {
             for found in differ(base.entries[0], new.entries[0]) {
                 found.add(&mut self.diffs);
@@ -107,31 +95,14 @@ fn diff_runs(base: &Run, new: &Run) -> Vec<EnvironmentDiff> {
     let mut found = diff(&base.environment, &new.environment, 0);
     found.extend(diff(&base.tool, &new.tool, 0));
     let clients = |run: &Run| run.parts.len().max(1).to_string();
-    let (base_clients, new_clients) = (clients(base), clients(new));
-    if base_clients != new_clients {
-        found.push(EnvironmentDiff {
-            what: "clients".to_owned(),
-            base: base_clients,
-            new: new_clients,
-            steps: 0,
-        });
-    }
-    if base.status != new.status {
-        let status = |run: &Run| {
-            if run.status == Status::Complete {
-                "complete"
-            } else {
-                "partial"
-            }
-            .to_owned()
-        };
-        found.push(EnvironmentDiff {
-            what: "status".to_owned(),
-            base: status(base),
-            new: status(new),
-            steps: 0,
-        });
-    }
+    let status = |run: &Run| run.status.name().to_owned();
+    found.extend(EnvironmentDiff::of(
+        "clients",
+        clients(base),
+        clients(new),
+        0,
+    ));
+    found.extend(EnvironmentDiff::of("status", status(base), status(new), 0));
     found
 }
 
@@ -149,13 +120,8 @@ fn diff_bulk(base: &BulkStep, new: &BulkStep) -> Vec<EnvironmentDiff> {
 }
 
 fn diff_targets(base: &str, new: &str) -> Vec<EnvironmentDiff> {
-    let found = EnvironmentDiff {
-        what: "target".to_owned(),
-        base: base.to_owned(),
-        new: new.to_owned(),
-        steps: 1,
-    };
-    if base == new { Vec::new() } else { vec![found] }
+    let found = EnvironmentDiff::of("target", base.to_owned(), new.to_owned(), 1);
+    found.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -163,6 +129,7 @@ mod tests {
     use netping_measure::{
         bulk::{BulkRun, Direction},
         statistics::difference::Finding,
+        status::Status,
     };
 
     use super::*;

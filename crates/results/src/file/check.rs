@@ -31,14 +31,9 @@ pub fn check(run: &Run) -> Result<(), String> {
             .map_err(|what| format!("bulk stream {} ({}): {what}", at + 1, bulk.target))?;
     }
     for (at, overhead) in run.overheads.iter().enumerate() {
-        check_overhead(overhead).map_err(|what| {
-            format!(
-                "overhead {} ({} of {}): {what}",
-                at + 1,
-                overhead.measure,
-                overhead.via
-            )
-        })?;
+        let (measure, via) = (&overhead.measure, &overhead.via);
+        check_overhead(overhead)
+            .map_err(|what| format!("overhead {} ({measure} of {via}): {what}", at + 1))?;
     }
     Ok(())
 }
@@ -62,49 +57,34 @@ fn check_step(step: &Step) -> Result<(), String> {
         ("outside_ok", Some(summary.outside_ok)),
         ("outside_errors", Some(summary.outside_errors)),
     ];
-    for (name, count) in counts {
-        within(name, count.map(|count| count as f64))?;
-    }
-    if step
-        .window_started_at
-        .is_some_and(|start| start > i64::MAX.unsigned_abs())
-    {
+    within(&counts.map(|(name, count)| (name, count.map(|count| count as f64))))?;
+    let latest = i64::MAX.unsigned_abs();
+    if step.window_started_at.is_some_and(|start| start > latest) {
         return Err("window_started_at is out of range".to_owned());
     }
     if summary.seconds > LONGEST_WINDOW {
         return Err(format!("a window of {} seconds", summary.seconds));
     }
-    let numbers = [
+    let cost = &step.cost;
+    let server = cost.server.as_ref();
+    let server_cpu = server.map(|server| server.cpu_seconds);
+    let switches = server.and_then(|server| server.context_switches_per_request);
+    within(&[
         ("seconds", Some(summary.seconds)),
         ("rate", Some(summary.rate)),
         ("rate_half_width", summary.precision.rate_half_width),
         ("planned_rate", settings.planned_rate),
         ("warmup_seconds", Some(settings.warmup_seconds)),
-        (
-            "client_cpu_us_per_request",
-            step.cost.client_cpu_us_per_request,
-        ),
-        (
-            "server.cpu_seconds",
-            step.cost.server.as_ref().map(|server| server.cpu_seconds),
-        ),
+        ("client_cpu_us_per_request", cost.client_cpu_us_per_request),
+        ("server.cpu_seconds", server_cpu),
         (
             "server.cpu_us_per_request",
-            step.cost.server_cpu_us_per_request(),
+            cost.server_cpu_us_per_request(),
         ),
-        (
-            "server.context_switches_per_request",
-            step.cost
-                .server
-                .as_ref()
-                .and_then(|server| server.context_switches_per_request),
-        ),
-    ];
-    for (name, number) in numbers {
-        within(name, number)?;
-    }
-    for seconds in &step.cost.client_worker_cpu_seconds {
-        within("client_worker_cpu_seconds", Some(*seconds))?;
+        ("server.context_switches_per_request", switches),
+    ])?;
+    for seconds in &cost.client_worker_cpu_seconds {
+        within(&[("client_worker_cpu_seconds", Some(*seconds))])?;
     }
     check_counts(summary)?;
     check_intervals(step)?;
@@ -138,15 +118,10 @@ fn check_intervals(step: &Step) -> Result<(), String> {
         }
     }
     for second in &step.intervals {
-        let most = [second.ok, second.errors, second.start_ns >> 10]
-            .into_iter()
-            .max()
-            .unwrap_or(0);
-        if second.length_ns > INTERVAL || most > MOST {
-            return Err(format!(
-                "a second of {} ns at {} ns",
-                second.length_ns, second.start_ns
-            ));
+        let (start, length) = (second.start_ns, second.length_ns);
+        let most = second.ok.max(second.errors).max(start >> 10);
+        if length > INTERVAL || most > MOST {
+            return Err(format!("a second of {length} ns at {start} ns"));
         }
     }
     Ok(())
@@ -174,44 +149,37 @@ fn check_times(step: &Step) -> Result<(), String> {
 
 fn check_time(name: &str, histogram: &Counts, time: &Distribution) -> Result<(), String> {
     if histogram.len() != time.count {
+        let (says, has) = (time.count, histogram.len());
         return Err(format!(
-            "{name} says {} samples, and its histogram has {}",
-            time.count,
-            histogram.len()
+            "{name} says {says} samples, and its histogram has {has}"
         ));
     }
-    within(name, time.mean)?;
-    within(name, time.sd)?;
-    within(name, time.trimmed_mean)
+    within(&[
+        (name, time.mean),
+        (name, time.sd),
+        (name, time.trimmed_mean),
+    ])
 }
 
 fn check_bulk(bulk: &BulkStep) -> Result<(), String> {
     for run in &bulk.runs {
-        within("seconds", Some(run.seconds))?;
-        within("first_byte_seconds", Some(run.first_byte_seconds))?;
-        within("gib_per_second", Some(run.gib_per_second))?;
-        within("client_cpu_seconds_per_gib", run.client_cpu_seconds_per_gib)?;
-        within("server_cpu_seconds_per_gib", run.server_cpu_seconds_per_gib)?;
+        within(&[
+            ("seconds", Some(run.seconds)),
+            ("first_byte_seconds", Some(run.first_byte_seconds)),
+            ("gib_per_second", Some(run.gib_per_second)),
+            ("client_cpu_seconds_per_gib", run.client_cpu_seconds_per_gib),
+            ("server_cpu_seconds_per_gib", run.server_cpu_seconds_per_gib),
+        ])?;
     }
-    if let Some(summary) = &bulk.summary {
-        let rate = summary.gib_per_second;
-        let numbers = [
-            ("gib_per_second", Some(rate.mean)),
-            ("half_width", rate.half_width),
-            ("sd", summary.sd),
-            ("first_byte_seconds", Some(summary.first_byte_seconds)),
-            (
-                "client_cpu_seconds_per_gib",
-                summary.client_cpu_seconds_per_gib,
-            ),
-            (
-                "server_cpu_seconds_per_gib",
-                summary.server_cpu_seconds_per_gib,
-            ),
-        ];
-        for (name, number) in numbers {
-            within(name, number)?;
-        }
+    if let Some(of) = &bulk.summary {
+        within(&[
+            ("gib_per_second", Some(of.gib_per_second.mean)),
+            ("half_width", of.gib_per_second.half_width),
+            ("sd", of.sd),
+            ("first_byte_seconds", Some(of.first_byte_seconds)),
+            ("client_cpu_seconds_per_gib", of.client_cpu_seconds_per_gib),
+            ("server_cpu_seconds_per_gib", of.server_cpu_seconds_per_gib),
+        ])?;
     }
     let failed = bulk.errors.values().copied().try_fold(0, u64::checked_add);
     if failed.is_none_or(|failed| failed > MOST) {
@@ -221,19 +189,15 @@ fn check_bulk(bulk: &BulkStep) -> Result<(), String> {
 }
 
 fn check_overhead(overhead: &Overhead) -> Result<(), String> {
-    let numbers = [
+    within(&[
         ("planned_rate", overhead.planned_rate),
         ("direct_us", Some(overhead.direct_us)),
         ("via_us", Some(overhead.via_us)),
-        // By way of a proxy, a request may take less.
+        // A proxy may make a request faster.
         ("added_us", Some(overhead.added_us.abs())),
-    ];
-    for (name, number) in numbers {
-        within(name, number)?;
-    }
+    ])?;
     if let Some([low, high]) = overhead.interval_us {
-        within("interval_us", Some(low.abs()))?;
-        within("interval_us", Some(high.abs()))?;
+        within(&[low, high].map(|end| ("interval_us", Some(end.abs()))))?;
         if low > high {
             return Err(format!("an interval from {low} to {high}"));
         }
@@ -244,10 +208,12 @@ fn check_overhead(overhead: &Overhead) -> Result<(), String> {
     }
 }
 
-/// Checks that a number, if there is one, is within the bounds of a measurement.
-fn within(name: &str, number: Option<f64>) -> Result<(), String> {
-    match number {
-        Some(number) if !(0.0..=GREATEST).contains(&number) => Err(format!("{name} is {number}")),
-        _ => Ok(()),
+/// Checks that the numbers that exist are within the bounds of a measurement.
+fn within(numbers: &[(&str, Option<f64>)]) -> Result<(), String> {
+    for (name, number) in numbers {
+        if let Some(number) = number.filter(|number| !(0.0..=GREATEST).contains(number)) {
+            return Err(format!("{name} is {number}"));
+        }
     }
+    Ok(())
 }

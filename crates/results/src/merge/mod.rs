@@ -7,8 +7,6 @@ mod window;
 
 pub use error::MergeError;
 
-use std::collections::BTreeMap;
-
 use netping_measure::{counts::Counts, status::Status};
 
 use crate::run::{Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool};
@@ -49,25 +47,16 @@ pub fn merge(
             .collect();
         steps.push(step::merge(at + 1, &parts)?);
     }
-    let partial = clients.iter().any(|(_, run)| run.status == Status::Partial);
+    let started_at = clients.iter().map(|(_, run)| &run.started_at);
     let same_seed = others
         .iter()
         .all(|(_, run)| run.order_seed == first.order_seed);
     Ok(Run {
         schema_version: SCHEMA_VERSION,
-        status: if partial {
-            Status::Partial
-        } else {
-            Status::Complete
-        },
+        status: Status::of_all(clients.iter().map(|(_, run)| run.status)),
         tool,
         command_line,
-        started_at: clients
-            .iter()
-            .map(|(_, run)| &run.started_at)
-            .min()
-            .cloned()
-            .unwrap_or_default(),
+        started_at: started_at.min().cloned().unwrap_or_default(),
         environment: environment(clients),
         order_seed: first.order_seed.filter(|_| same_seed),
         steps,
@@ -80,10 +69,8 @@ pub fn merge(
 /// Returns the number of steps, which all clients must share.
 fn steps_of(clients: &[(String, Run)]) -> Result<usize, MergeError> {
     let (first, run) = &clients[0];
-    match clients
-        .iter()
-        .find(|(_, other)| other.steps.len() != run.steps.len())
-    {
+    let other = |(_, other): &&(String, Run)| other.steps.len() != run.steps.len();
+    match clients.iter().find(other) {
         None => Ok(run.steps.len()),
         Some((second, other)) => Err(MergeError::Steps {
             first: first.clone(),
@@ -110,26 +97,19 @@ fn refuse_same(clients: &[(String, Run)]) -> Result<(), MergeError> {
 /// Returns true for two files of one client: begun on one host at one time, or with the same times
 /// of every request.
 fn is_same(a: &Run, b: &Run) -> bool {
-    let windows = |run: &Run| {
-        run.steps
-            .iter()
-            .map(|step| step.window_started_at)
-            .collect::<Vec<_>>()
-    };
+    fn windows(run: &Run) -> impl Iterator<Item = Option<u64>> {
+        run.steps.iter().map(|step| step.window_started_at)
+    }
     // Two clients on one host may begin in the same second, but not in the same nanosecond.
     let begun_together = a.environment.host == b.environment.host && a.started_at == b.started_at;
     let measured = a.steps.iter().any(|step| step.summary.accounting.ok > 0);
-    (begun_together && windows(a) == windows(b)) || (measured && times(a).eq(times(b)))
+    (begun_together && windows(a).eq(windows(b))) || (measured && times(a).eq(times(b)))
 }
 
 /// Returns the histograms of every reply.
 fn times(run: &Run) -> impl Iterator<Item = [&Counts; 2]> {
-    run.steps.iter().map(|step| {
-        [
-            &step.histograms.service_time,
-            &step.histograms.response_time,
-        ]
-    })
+    let all = run.steps.iter().map(|step| &step.histograms);
+    all.map(|all| [&all.service_time, &all.response_time])
 }
 
 fn part(run: &Run) -> Part {
@@ -157,30 +137,16 @@ fn environment(clients: &[(String, Run)]) -> Environment {
         }
         names.join(", ")
     };
-    let shared = |(name, value): &(&String, &String)| {
-        all.iter()
-            .all(|environment| environment.system.get(*name) == Some(*value))
-    };
-    let system: BTreeMap<String, String> = all
-        .iter()
-        .take(1)
-        .flat_map(|first| &first.system)
-        .filter(shared)
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+    let mut system = clients[0].1.environment.system.clone();
+    system.retain(|name, value| all.iter().all(|own| own.system.get(name) == Some(value)));
+    let cpus = all.iter().map(|own| own.cpus);
+    let open_files = all.iter().map(|own| own.open_files);
     Environment {
         host: names(|environment| &environment.host),
         kernel: names(|environment| &environment.kernel),
         cpu_model: names(|environment| &environment.cpu_model),
-        cpus: all
-            .iter()
-            .map(|environment| environment.cpus)
-            .fold(0, usize::saturating_add),
-        open_files: all
-            .iter()
-            .map(|environment| environment.open_files)
-            .min()
-            .unwrap_or(0),
+        cpus: cpus.fold(0, usize::saturating_add),
+        open_files: open_files.min().unwrap_or(0),
         system,
     }
 }

@@ -54,16 +54,11 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
         lag: describe(&histograms.lag),
         failed_time: describe(&histograms.failed_time),
     };
-    let partial = steps.iter().any(|step| step.status == Status::Partial);
     Ok(Step {
         target: first.target.clone(),
         label: first.label.clone(),
         trial: first.trial,
-        status: if partial {
-            Status::Partial
-        } else {
-            Status::Complete
-        },
+        status: Status::of_all(steps.iter().map(|step| step.status)),
         window_started_at: Some(common.start),
         settings: settings(&steps),
         cost: cost(&steps, &summary),
@@ -83,27 +78,17 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
 fn refuse_different(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeError> {
     let (first, step) = parts[0];
     for (second, other) in parts {
-        let mut found = Vec::new();
-        let mut differ = |what: &str, base: String, new: String| {
-            if base != new {
-                found.push(EnvironmentDiff {
-                    what: what.to_owned(),
-                    base,
-                    new,
-                    steps: 1,
-                });
-            }
-        };
         let label = |step: &Step| step.label.clone().unwrap_or_else(|| "none".to_owned());
-        differ("target", step.target.clone(), other.target.clone());
-        differ("label", label(step), label(other));
-        differ("trial", step.trial.to_string(), other.trial.to_string());
-        found.extend(diff(&step.settings, &other.settings, 1));
-        found.extend(diff(&unresumed(step), &unresumed(other), 1));
-        if let Some(diff) = found
-            .into_iter()
-            .find(|found| !OWN.contains(&found.what.as_str()))
-        {
+        let (trial, other_trial) = (step.trial.to_string(), other.trial.to_string());
+        let own = [
+            EnvironmentDiff::of("target", step.target.clone(), other.target.clone(), 1),
+            EnvironmentDiff::of("label", label(step), label(other), 1),
+            EnvironmentDiff::of("trial", trial, other_trial, 1),
+        ];
+        let settings = diff(&step.settings, &other.settings, 1);
+        let security = diff(&unresumed(step), &unresumed(other), 1);
+        let mut found = own.into_iter().flatten().chain(settings).chain(security);
+        if let Some(diff) = found.find(|found| !OWN.contains(&found.what.as_str())) {
             return Err(MergeError::Setting {
                 step: number,
                 first: first.to_owned(),
@@ -171,10 +156,9 @@ fn accounting(steps: &[&Step]) -> Accounting {
 
 /// Adds up histograms.
 fn total<'a>(parts: impl Iterator<Item = &'a Counts>) -> Counts {
-    parts.fold(Counts::default(), |mut sum, part| {
-        sum.add(part);
-        sum
-    })
+    let mut sum = Counts::default();
+    parts.for_each(|part| sum.add(part));
+    sum
 }
 
 /// Adds up the times of opening connections.
@@ -200,14 +184,11 @@ fn fairness(steps: &[&Step]) -> Option<Fairness> {
                 Some(fairness.connections.clone()).filter(|connections| !connections.is_empty())
             }
             // There is nothing to spread over one.
-            None if step.settings.connections == 1 => {
+            None => (step.settings.connections == 1).then(|| {
                 let mean = step.summary.service_time.mean.unwrap_or(0.0);
-                Some(vec![PerConnection {
-                    requests: step.summary.accounting.ok,
-                    mean,
-                }])
-            }
-            None => None,
+                let requests = step.summary.accounting.ok;
+                vec![PerConnection { requests, mean }]
+            }),
         })
         .collect();
     Fairness::of(listed?.concat())
