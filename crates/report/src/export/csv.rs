@@ -1,5 +1,5 @@
-//! Comma-separated values, quoted as RFC 4180 says: a row for each step, with all of its settings and numbers. Names of
-//! columns end in units; what there is no number for is empty.
+//! Comma-separated values, quoted as in RFC 4180: a row for each step, with all of its settings and
+//! numbers. Names of columns end in units; a missing number is an empty cell.
 
 use std::{collections::BTreeSet, fmt::Display};
 
@@ -18,10 +18,8 @@ use super::{ExportError, Rendered};
 
 /// One file. Results of bulk streams have columns of their own, and no file has both kinds.
 pub(super) fn render(runs: &[Run]) -> Rendered {
-    let (bulk, steps) = (
-        runs.iter().any(|run| !run.bulk.is_empty()),
-        runs.iter().any(|run| !run.steps.is_empty()),
-    );
+    let bulk = runs.iter().any(|run| !run.bulk.is_empty());
+    let steps = runs.iter().any(|run| !run.steps.is_empty());
     if bulk && steps {
         return Err(ExportError::Mixed);
     }
@@ -33,41 +31,32 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
         .collect();
     let mut rows = Vec::new();
     for run in runs {
-        rows.extend(
-            (1..)
-                .zip(&run.steps)
-                .map(|(number, step)| step_row(run, number, step, &phases)),
-        );
-        rows.extend(
-            (1..)
-                .zip(&run.bulk)
-                .map(|(number, step)| bulk_row(run, number, step)),
-        );
+        let steps = (1..).zip(&run.steps);
+        rows.extend(steps.map(|(number, step)| step_row(run, number, step, &phases)));
+        let bulk = (1..).zip(&run.bulk);
+        rows.extend(bulk.map(|(number, step)| bulk_row(run, number, step)));
     }
     write(&rows)
 }
 
 fn write(rows: &[Row]) -> Result<Vec<u8>, ExportError> {
-    let failed = |reason: String| ExportError::Writer {
-        format: "csv",
-        reason,
-    };
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     if let Some(first) = rows.first() {
         let titles = first.0.iter().map(|(title, _)| title);
-        writer
-            .write_record(titles)
-            .map_err(|error| failed(error.to_string()))?;
+        writer.write_record(titles).map_err(failed)?;
     }
     for row in rows {
         let cells = row.0.iter().map(|(_, cell)| cell);
-        writer
-            .write_record(cells)
-            .map_err(|error| failed(error.to_string()))?;
+        writer.write_record(cells).map_err(failed)?;
     }
-    writer
-        .into_inner()
-        .map_err(|error| failed(error.to_string()))
+    writer.into_inner().map_err(failed)
+}
+
+fn failed(error: impl Display) -> ExportError {
+    ExportError::Writer {
+        format: "csv",
+        reason: error.to_string(),
+    }
 }
 
 /// Titles and cells.
@@ -79,12 +68,10 @@ impl Row {
         self.0.push((title.into(), cell.to_string()));
     }
 
-    /// An empty cell where there is nothing.
+    /// Puts an empty cell where there is no value.
     fn maybe(&mut self, title: impl Into<String>, cell: Option<impl Display>) {
-        self.0.push((
-            title.into(),
-            cell.map_or_else(String::new, |cell| cell.to_string()),
-        ));
+        let cell = cell.map_or_else(String::new, |cell| cell.to_string());
+        self.put(title, cell);
     }
 
     /// The columns that every kind of result begins with.
@@ -93,56 +80,28 @@ impl Row {
         row.put("started_at", &run.started_at);
         row.put("version", &run.tool.version);
         row.maybe("commit", run.tool.commit.as_ref());
-        row.put("client_host", &run.environment.host);
-        row.put("client_kernel", &run.environment.kernel);
-        row.put("client_cpu_model", &run.environment.cpu_model);
-        row.put("client_cpus", run.environment.cpus);
+        let environment = &run.environment;
+        row.put("client_host", &environment.host);
+        row.put("client_kernel", &environment.kernel);
+        row.put("client_cpu_model", &environment.cpu_model);
+        row.put("client_cpus", environment.cpus);
         row.put("step", number);
         row.put("target", target);
-        row.put(
-            "status",
-            match status {
-                Status::Complete => "complete",
-                Status::Partial => "partial",
-            },
-        );
+        row.put("status", status.name());
         row
     }
 
     /// The columns that every kind of result ends with.
     fn end(mut self, security: Option<&ChannelSecurity>, warnings: &[Warning]) -> Self {
-        self.maybe(
-            "security_protocol",
-            security.map(|security| &security.protocol),
-        );
-        self.maybe(
-            "cipher_suite",
-            security.map(|security| &security.cipher_suite),
-        );
-        self.maybe(
-            "key_exchange",
-            security.map(|security| &security.key_exchange),
-        );
-        self.maybe(
-            "session_resumed",
-            security.and_then(|security| security.resumed),
-        );
-        self.maybe(
-            "server_verified",
-            security.map(|security| security.server_verified),
-        );
-        self.maybe(
-            "client_certificate",
-            security.map(|security| security.client_certificate),
-        );
-        self.put(
-            "doubts",
-            warnings
-                .iter()
-                .map(Warning::name)
-                .collect::<Vec<_>>()
-                .join(" "),
-        );
+        let of = security;
+        self.maybe("security_protocol", of.map(|of| &of.protocol));
+        self.maybe("cipher_suite", of.map(|of| &of.cipher_suite));
+        self.maybe("key_exchange", of.map(|of| &of.key_exchange));
+        self.maybe("session_resumed", of.and_then(|of| of.resumed));
+        self.maybe("server_verified", of.map(|of| of.server_verified));
+        self.maybe("client_certificate", of.map(|of| of.client_certificate));
+        let names: Vec<_> = warnings.iter().map(Warning::name).collect();
+        self.put("doubts", names.join(" "));
         self
     }
 
@@ -167,16 +126,13 @@ impl Row {
     }
 
     fn summary(&mut self, summary: &Summary) {
-        let accounting = &summary.accounting;
+        let (accounting, precision) = (&summary.accounting, &summary.precision);
         let kinds = accounting
             .errors
             .iter()
             .map(|(kind, count)| format!("{kind}={count}"));
         self.put(metric::RATE.key, summary.rate);
-        self.maybe(
-            "rate_half_width_per_second",
-            summary.precision.rate_half_width,
-        );
+        self.maybe("rate_half_width_per_second", precision.rate_half_width);
         self.put("window_seconds", summary.seconds);
         self.put("scheduled", summary.scheduled);
         self.put("ok", accounting.ok);
@@ -188,8 +144,8 @@ impl Row {
         self.put("early", summary.early);
         self.put("outside_ok", summary.outside_ok);
         self.put("outside_errors", summary.outside_errors);
-        self.interval("response_time_p50", summary.precision.p50);
-        self.interval("response_time_p99", summary.precision.p99);
+        self.interval("response_time_p50", precision.p50);
+        self.interval("response_time_p99", precision.p99);
         self.times("service_time", Some(&summary.service_time));
         self.times("response_time", Some(&summary.response_time));
         self.times("lag", Some(&summary.lag));
@@ -213,25 +169,16 @@ impl Row {
     }
 
     fn cost(&mut self, cost: &Cost) {
-        let server = cost.server.as_ref();
-        self.put(
-            "client_cpu_seconds",
-            cost.client_worker_cpu_seconds.iter().sum::<f64>(),
-        );
+        let of = cost.server.as_ref();
+        let client_cpu: f64 = cost.client_worker_cpu_seconds.iter().sum();
+        self.put("client_cpu_seconds", client_cpu);
         self.maybe(metric::CLIENT_CPU.key, cost.client_cpu_us_per_request);
-        self.maybe(
-            "server_cpu_seconds",
-            server.map(|server| server.cpu_seconds),
-        );
+        self.maybe("server_cpu_seconds", of.map(|of| of.cpu_seconds));
         self.maybe(metric::SERVER_CPU.key, cost.server_cpu_us_per_request());
-        self.maybe(
-            "server_context_switches_per_request",
-            server.and_then(|server| server.context_switches_per_request),
-        );
-        self.maybe(
-            "server_resident_bytes",
-            server.and_then(|server| server.resident_bytes),
-        );
+        let switches = of.and_then(|of| of.context_switches_per_request);
+        self.maybe("server_context_switches_per_request", switches);
+        let resident = of.and_then(|of| of.resident_bytes);
+        self.maybe("server_resident_bytes", resident);
     }
 }
 
@@ -243,25 +190,14 @@ fn step_row(run: &Run, number: usize, step: &Step, phases: &BTreeSet<ConnectPhas
     row.summary(&step.summary);
     row.cost(&step.cost);
     row.put("reconnects", step.reconnects);
-    let fairness = step.fairness.as_ref();
-    row.maybe(
-        "requests_per_connection_min",
-        fairness.map(|fairness| fairness.min),
-    );
-    row.maybe(
-        "requests_per_connection_median",
-        fairness.map(|fairness| fairness.median),
-    );
-    row.maybe(
-        "requests_per_connection_max",
-        fairness.map(|fairness| fairness.max),
-    );
-    row.maybe("jain_index", fairness.map(|fairness| fairness.jain));
+    let of = step.fairness.as_ref();
+    row.maybe("requests_per_connection_min", of.map(|of| of.min));
+    row.maybe("requests_per_connection_median", of.map(|of| of.median));
+    row.maybe("requests_per_connection_max", of.map(|of| of.max));
+    row.maybe("jain_index", of.map(|of| of.jain));
     for &phase in phases {
-        row.times(
-            column(phase),
-            step.connect.get(&phase).map(|phase| &phase.time),
-        );
+        let times = step.connect.get(&phase).map(|phase| &phase.time);
+        row.times(column(phase), times);
     }
     row.end(step.security.as_ref(), &step.warnings)
 }
@@ -280,7 +216,7 @@ fn column(phase: ConnectPhase) -> &'static str {
 
 fn bulk_row(run: &Run, number: usize, step: &BulkStep) -> Row {
     let mut row = Row::begin(run, number, &step.target, step.status);
-    let (settings, summary) = (&step.settings, step.summary.as_ref());
+    let (settings, of) = (&step.settings, step.summary.as_ref());
     row.put("direction", settings.direction.name());
     row.put("size_bytes", settings.size_bytes);
     row.put("chunk_bytes", settings.chunk_bytes);
@@ -290,27 +226,16 @@ fn bulk_row(run: &Run, number: usize, step: &BulkStep) -> Row {
     row.put("verify", settings.verify);
     row.put("runs", step.runs.len());
     row.put("errors", step.errors.values().sum::<u64>());
-    row.maybe(
-        "gib_per_second",
-        summary.map(|summary| summary.gib_per_second.mean),
-    );
-    row.maybe(
-        "gib_per_second_half_width",
-        summary.and_then(|summary| summary.gib_per_second.half_width),
-    );
-    row.maybe("gib_per_second_sd", summary.and_then(|summary| summary.sd));
-    row.maybe(
-        "first_byte_seconds",
-        summary.map(|summary| summary.first_byte_seconds),
-    );
-    row.maybe(
-        "client_cpu_seconds_per_gib",
-        summary.and_then(|summary| summary.client_cpu_seconds_per_gib),
-    );
-    row.maybe(
-        "server_cpu_seconds_per_gib",
-        summary.and_then(|summary| summary.server_cpu_seconds_per_gib),
-    );
+    let rate = of.map(|of| of.gib_per_second);
+    row.maybe("gib_per_second", rate.map(|rate| rate.mean));
+    let half_width = rate.and_then(|rate| rate.half_width);
+    row.maybe("gib_per_second_half_width", half_width);
+    row.maybe("gib_per_second_sd", of.and_then(|of| of.sd));
+    row.maybe("first_byte_seconds", of.map(|of| of.first_byte_seconds));
+    let client = of.and_then(|of| of.client_cpu_seconds_per_gib);
+    row.maybe("client_cpu_seconds_per_gib", client);
+    let server = of.and_then(|of| of.server_cpu_seconds_per_gib);
+    row.maybe("server_cpu_seconds_per_gib", server);
     row.end(step.security.as_ref(), &step.warnings)
 }
 

@@ -2,7 +2,10 @@
 //! line for each kind of time, over the whole step. Histograms are of nanoseconds, longest times are shown in
 //! milliseconds.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    fmt::Display,
+    time::{Duration, SystemTime},
+};
 
 use hdrhistogram::serialization::{
     V2DeflateSerializer,
@@ -19,16 +22,9 @@ const DIVISOR: f64 = 1e6;
 
 /// One file: steps lie on the log's time one after the other, each from its warm-up on.
 pub(super) fn render(runs: &[Run]) -> Rendered {
-    let failed = |reason: String| ExportError::Writer {
-        format: "hlog",
-        reason,
-    };
     let starts: Vec<SystemTime> = runs.iter().map(started).collect();
-    let base = starts
-        .iter()
-        .min()
-        .copied()
-        .unwrap_or(SystemTime::UNIX_EPOCH);
+    let first = starts.iter().min().copied();
+    let base = first.unwrap_or(SystemTime::UNIX_EPOCH);
     let mut content = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
     let mut log = IntervalLogWriterBuilder::new()
@@ -38,7 +34,7 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
         .with_base_time(base)
         .with_max_value_divisor(DIVISOR)
         .begin_log_with(&mut content, &mut serializer)
-        .map_err(|error| failed(error.to_string()))?;
+        .map_err(failed)?;
     let mut order: Vec<(&Run, &SystemTime)> = runs.iter().zip(&starts).collect();
     // Readers want the lines in the order of time.
     order.sort_by_key(|(_, start)| *start);
@@ -53,12 +49,19 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
                 }
                 let name = tag(step, kind);
                 log.write_histogram(&times.to_histogram(), at, length, Tag::new(&name))
-                    .map_err(|error| failed(error.to_string()))?;
+                    .map_err(failed)?;
             }
             at += length;
         }
     }
     Ok(content)
+}
+
+fn failed(error: impl Display) -> ExportError {
+    ExportError::Writer {
+        format: "hlog",
+        reason: error.to_string(),
+    }
 }
 
 /// The histograms of a step. A closed loop's response time is its service time, and its lag is 0 and left out.

@@ -40,7 +40,7 @@ struct Column<T> {
     cell: Box<dyn Fn(&T) -> String>,
 }
 
-fn number<T: 'static>(title: &'static str, cell: fn(&T) -> String) -> Column<T> {
+fn number<T>(title: &'static str, cell: impl Fn(&T) -> String + 'static) -> Column<T> {
     Column {
         title: title.into(),
         words: false,
@@ -48,11 +48,10 @@ fn number<T: 'static>(title: &'static str, cell: fn(&T) -> String) -> Column<T> 
     }
 }
 
-fn words<T: 'static>(title: &'static str, cell: fn(&T) -> String) -> Column<T> {
+fn words<T>(title: &'static str, cell: impl Fn(&T) -> String + 'static) -> Column<T> {
     Column {
-        title: title.into(),
         words: true,
-        cell: Box::new(cell),
+        ..number(title, cell)
     }
 }
 
@@ -62,26 +61,13 @@ fn table<T>(columns: &[Column<T>], rows: &[&T]) -> Option<String> {
         return None;
     }
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let titles = line(
-        columns
-            .iter()
-            .map(|column| column.title.to_string())
-            .collect(),
-    );
+    let titles = columns.iter().map(|column| column.title.to_string());
     let rule = |column: &Column<T>| if column.words { "---" } else { "---:" };
-    let rule = line(
-        columns
-            .iter()
-            .map(|column| rule(column).to_owned())
-            .collect(),
-    );
+    let rule = columns.iter().map(|column| rule(column).to_owned());
+    let (titles, rule) = (line(titles.collect()), line(rule.collect()));
     let rows = rows.iter().map(|row| {
-        line(
-            columns
-                .iter()
-                .map(|column| escape(&(column.cell)(row)))
-                .collect(),
-        )
+        let cells = columns.iter().map(|column| escape(&(column.cell)(row)));
+        line(cells.collect())
     });
     Some([titles, rule].into_iter().chain(rows).collect())
 }
@@ -103,14 +89,12 @@ fn escape(text: &str) -> String {
 
 /// The columns for these steps: those that tell them apart only where they do.
 fn step_columns(steps: &[&Step]) -> Vec<Column<Step>> {
-    let planned = steps
-        .iter()
-        .any(|step| step.settings.planned_rate.is_some());
+    let open = |step: &&Step| step.settings.planned_rate.is_some();
+    let planned = steps.iter().any(open);
     let trials = steps.iter().any(|step| step.trial > 1);
+    let target = |step: &Step| step.label.as_ref().unwrap_or(&step.target).clone();
     let mut columns = vec![
-        words("target", |step: &Step| {
-            step.label.clone().unwrap_or_else(|| step.target.clone())
-        }),
+        words("target", target),
         number("callers", |step: &Step| step.settings.callers.to_string()),
         number("connections", |step: &Step| {
             step.settings.connections.to_string()
@@ -123,9 +107,8 @@ fn step_columns(steps: &[&Step]) -> Vec<Column<Step>> {
         columns.push(number("trial", |step: &Step| step.trial.to_string()));
     }
     if planned {
-        columns.push(number("planned req/s", |step: &Step| {
-            step.settings.planned_rate.map_or_else(nothing, thousands)
-        }));
+        let rate = |step: &Step| step.settings.planned_rate.map_or_else(nothing, thousands);
+        columns.push(number("planned req/s", rate));
     }
     columns.extend(metric::MARKDOWN.iter().map(|&metric| Column {
         title: match metric.unit {
@@ -139,6 +122,9 @@ fn step_columns(steps: &[&Step]) -> Vec<Column<Step>> {
 }
 
 fn bulk_columns() -> [Column<BulkStep>; 8] {
+    let rate = |step: &BulkStep| Some(step.summary?.gib_per_second.mean);
+    let half = |step: &BulkStep| step.summary?.gib_per_second.half_width;
+    let cell = |value: Option<f64>| value.map_or_else(nothing, |value| format!("{value:.3}"));
     [
         words("target", |step: &BulkStep| step.target.clone()),
         words("direction", |step: &BulkStep| {
@@ -151,17 +137,8 @@ fn bulk_columns() -> [Column<BulkStep>; 8] {
             step.settings.streams.to_string()
         }),
         number("runs", |step: &BulkStep| step.runs.len().to_string()),
-        number("GiB/s", |step: &BulkStep| {
-            step.summary.map_or_else(nothing, |summary| {
-                format!("{:.3}", summary.gib_per_second.mean)
-            })
-        }),
-        number("±GiB/s", |step: &BulkStep| {
-            let half = step
-                .summary
-                .and_then(|summary| summary.gib_per_second.half_width);
-            half.map_or_else(nothing, |half| format!("{half:.3}"))
-        }),
+        number("GiB/s", move |step: &BulkStep| cell(rate(step))),
+        number("±GiB/s", move |step: &BulkStep| cell(half(step))),
         number("failed", |step: &BulkStep| {
             thousands(step.errors.values().sum::<u64>() as f64)
         }),
@@ -170,27 +147,17 @@ fn bulk_columns() -> [Column<BulkStep>; 8] {
 
 fn overhead_columns() -> [Column<Overhead>; 7] {
     [
-        words("via", |overhead: &Overhead| {
-            format!(
-                "{}{}",
-                overhead.via,
-                if overhead.failed > 0 { "*" } else { "" }
-            )
+        words("via", Overhead::marked_via),
+        number("planned req/s", |of: &Overhead| {
+            of.planned_rate.map_or_else(nothing, thousands)
         }),
-        number("planned req/s", |overhead: &Overhead| {
-            overhead.planned_rate.map_or_else(nothing, thousands)
-        }),
-        words("measure", |overhead: &Overhead| overhead.measure.clone()),
-        number("direct us", |overhead: &Overhead| {
-            micros(overhead.direct_us)
-        }),
-        number("via us", |overhead: &Overhead| micros(overhead.via_us)),
-        number("added us", |overhead: &Overhead| micros(overhead.added_us)),
-        number("95% interval us", |overhead: &Overhead| {
-            let interval = overhead.interval_us;
-            interval.map_or_else(nothing, |[low, high]| {
-                format!("{}..{}", micros(low), micros(high))
-            })
+        words("measure", |of: &Overhead| of.measure.clone()),
+        number("direct us", |of: &Overhead| micros(of.direct_us)),
+        number("via us", |of: &Overhead| micros(of.via_us)),
+        number("added us", |of: &Overhead| micros(of.added_us)),
+        number("95% interval us", |of: &Overhead| {
+            let interval = |[low, high]: [f64; 2]| format!("{}..{}", micros(low), micros(high));
+            of.interval_us.map_or_else(nothing, interval)
         }),
     ]
 }

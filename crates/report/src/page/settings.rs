@@ -1,9 +1,8 @@
 //! Every setting and every number of each step, the machine, and the command line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
-use netping_measure::status::Status;
 use netping_results::{
     bulk::BulkStep,
     connect::ChannelSecurity,
@@ -48,13 +47,8 @@ fn rows(title: &str, rows: &[Row]) -> Markup {
         rows.iter()
             .all(|row| row.settings.get(name) == first.settings.get(name))
     };
-    let mut names: Vec<&str> = rows
-        .iter()
-        .flat_map(|row| row.settings.keys())
-        .map(String::as_str)
-        .collect();
-    names.sort_unstable();
-    names.dedup();
+    let names = rows.iter().flat_map(|row| row.settings.keys());
+    let names: BTreeSet<&str> = names.map(String::as_str).collect();
     let (common, different): (Vec<&str>, Vec<&str>) =
         names.into_iter().partition(|name| same(name));
     let shared: Settings = common
@@ -103,11 +97,10 @@ fn step(step: &Step) -> Row {
     settings.insert("trial".to_owned(), step.trial.to_string());
     settings.insert("target".to_owned(), step.target.clone());
     settings.extend(step.label.clone().map(|label| ("label".to_owned(), label)));
-    settings.insert("status".to_owned(), status(step.status));
+    settings.insert("status".to_owned(), step.status.name().to_owned());
     settings.extend(security(step.security.as_ref()));
-    let failures: Vec<String> = step
-        .summary
-        .accounting
+    let accounting = &step.summary.accounting;
+    let failures: Vec<String> = accounting
         .errors
         .iter()
         .map(|(kind, count)| format!("{kind} {}", thousands(*count as f64)))
@@ -120,24 +113,16 @@ fn step(step: &Step) -> Row {
         let half = half.map_or(String::new(), |half| format!(" ± {}", metric.show(half)));
         (heading(metric), metric.cell(metric.of_step(step)) + &half)
     };
+    let failures = if failures.is_empty() {
+        "0".to_owned()
+    } else {
+        failures.join(", ")
+    };
     let accounts = [
-        ("ok", thousands(step.summary.accounting.ok as f64)),
-        (
-            "failed",
-            if failures.is_empty() {
-                "0".to_owned()
-            } else {
-                failures.join(", ")
-            },
-        ),
-        (
-            "no reply",
-            thousands(step.summary.accounting.in_flight as f64),
-        ),
-        (
-            "not sent",
-            thousands(step.summary.accounting.not_sent as f64),
-        ),
+        ("ok", thousands(accounting.ok as f64)),
+        ("failed", failures),
+        ("no reply", thousands(accounting.in_flight as f64)),
+        ("not sent", thousands(accounting.not_sent as f64)),
         ("reconnects", thousands(step.reconnects as f64)),
     ];
     let accounts = accounts.map(|(title, cell)| (title.to_owned(), cell));
@@ -156,66 +141,39 @@ fn heading(metric: &Metric) -> String {
 fn bulk(step: &BulkStep) -> Row {
     let mut settings = fields(&step.settings);
     settings.insert("target".to_owned(), step.target.clone());
-    settings.insert("status".to_owned(), status(step.status));
+    settings.insert("status".to_owned(), step.status.name().to_owned());
     settings.extend(security(step.security.as_ref()));
-    let of =
-        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
-    let summary = step.summary.as_ref();
+    let cell = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
+    let of = step.summary.as_ref();
+    let rate = of.map(|of| of.gib_per_second);
+    let first_byte = of.map(|of| of.first_byte_seconds * 1e3);
+    let client = of.and_then(|of| of.client_cpu_seconds_per_gib);
+    let server = of.and_then(|of| of.server_cpu_seconds_per_gib);
     let results = [
         ("runs", step.runs.len().to_string()),
-        (
-            "GiB/s",
-            of(summary.map(|summary| summary.gib_per_second.mean)),
-        ),
-        (
-            "±",
-            of(summary.and_then(|summary| summary.gib_per_second.half_width)),
-        ),
-        (
-            "first byte ms",
-            of(summary.map(|summary| summary.first_byte_seconds * 1e3)),
-        ),
-        (
-            "client CPU s/GiB",
-            of(summary.and_then(|summary| summary.client_cpu_seconds_per_gib)),
-        ),
-        (
-            "server CPU s/GiB",
-            of(summary.and_then(|summary| summary.server_cpu_seconds_per_gib)),
-        ),
+        ("GiB/s", cell(rate.map(|rate| rate.mean))),
+        ("±", cell(rate.and_then(|rate| rate.half_width))),
+        ("first byte ms", cell(first_byte)),
+        ("client CPU s/GiB", cell(client)),
+        ("server CPU s/GiB", cell(server)),
         ("failed", step.errors.values().sum::<u64>().to_string()),
-    ]
-    .map(|(title, cell)| (title.to_owned(), cell))
-    .to_vec();
+    ];
+    let results = results.map(|(title, cell)| (title.to_owned(), cell));
+    let results = results.to_vec();
     Row { settings, results }
 }
 
 fn environment(run: &Run) -> Settings {
     let mut environment = fields(&run.environment);
-    environment.insert("status".to_owned(), status(run.status));
+    environment.insert("status".to_owned(), run.status.name().to_owned());
     environment.insert("started at".to_owned(), run.started_at.clone());
-    environment.insert(
-        "tool".to_owned(),
-        format!("{} {}", run.tool.name, run.tool.version),
-    );
-    environment.extend(
-        run.tool
-            .commit
-            .clone()
-            .map(|commit| ("commit".to_owned(), commit)),
-    );
-    environment.extend(
-        run.order_seed
-            .map(|seed| ("order seed".to_owned(), seed.to_string())),
-    );
+    let tool = &run.tool;
+    environment.insert("tool".to_owned(), format!("{} {}", tool.name, tool.version));
+    let commit = tool.commit.clone();
+    environment.extend(commit.map(|commit| ("commit".to_owned(), commit)));
+    let seed = run.order_seed;
+    environment.extend(seed.map(|seed| ("order seed".to_owned(), seed.to_string())));
     environment
-}
-
-fn status(status: Status) -> String {
-    match status {
-        Status::Complete => "complete".to_owned(),
-        Status::Partial => "partial".to_owned(),
-    }
 }
 
 fn security(security: Option<&ChannelSecurity>) -> Settings {
@@ -226,7 +184,7 @@ fn security(security: Option<&ChannelSecurity>) -> Settings {
         .collect()
 }
 
-/// The fields of a part of the file, so that none is forgotten; those of a map within it stand beside them.
+/// Returns all fields of a part of the file; those of a nested object stand beside them.
 fn fields(part: &impl Serialize) -> Settings {
     let mut found = Settings::new();
     let Ok(Value::Object(fields)) = serde_json::to_value(part) else {

@@ -73,11 +73,7 @@ const MARK: &str = " *: requests failed on this path or on the direct one; the t
                         the proxy.";
 
 fn name(overhead: &Overhead) -> String {
-    let via = format!(
-        "{}{}",
-        overhead.via,
-        if overhead.failed > 0 { "*" } else { "" }
-    );
+    let via = overhead.marked_via();
     match overhead.planned_rate {
         Some(rate) => format!("{via} at {}", Unit::RATE.shown(rate)),
         None => via,
