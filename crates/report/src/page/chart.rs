@@ -24,6 +24,29 @@ pub struct Chart {
 }
 
 impl Chart {
+    /// Returns a chart of the panels that have points, without those that have none; `None` where
+    /// all are empty.
+    pub(super) fn new(
+        [kind, title, note]: [&'static str; 3],
+        x_title: &'static str,
+        panels: impl IntoIterator<Item = Panel>,
+    ) -> Option<Self> {
+        let mut panels: Vec<Panel> = panels.into_iter().collect();
+        for panel in &mut panels {
+            panel.series.retain(|series| !series.points.is_empty());
+        }
+        panels.retain(|panel| !panel.series.is_empty());
+        (!panels.is_empty()).then(|| Self {
+            kind,
+            variant: None,
+            title: title.to_owned(),
+            note: note.to_owned(),
+            x_title,
+            keys: Vec::new(),
+            panels,
+        })
+    }
+
     /// The name of its file, without `.svg`.
     pub fn file_stem(&self) -> String {
         self.variant.map_or_else(
@@ -55,6 +78,15 @@ pub struct Panel {
 }
 
 impl Panel {
+    pub(super) fn new(title: &str, unit: Unit, form: Form, series: Vec<Series>) -> Self {
+        Self {
+            title: title.to_owned(),
+            unit,
+            form,
+            series,
+        }
+    }
+
     /// Returns a point's value and interval as text.
     pub(super) fn shown(&self, point: &Point) -> String {
         let value = self.unit.shown(point.at);
@@ -85,6 +117,13 @@ pub enum Form {
     Rows,
 }
 
+impl Form {
+    pub(super) fn plane(x: Axis, y: Scale) -> Self {
+        let shaded = None;
+        Self::Plane { x, y, shaded }
+    }
+}
+
 /// A horizontal axis.
 #[derive(Debug, Clone, Copy)]
 pub struct Axis {
@@ -107,6 +146,18 @@ pub struct Series {
     pub dashed: bool,
     /// The points, ascending in x.
     pub points: Vec<Point>,
+}
+
+impl Series {
+    /// A series that is not dashed.
+    pub(super) fn new(name: String, colour: usize, points: Vec<Point>) -> Self {
+        Self {
+            name,
+            colour,
+            dashed: false,
+            points,
+        }
+    }
 }
 
 /// One number of a result file, and where it is drawn.

@@ -1,9 +1,8 @@
 //! Throughput and cost of bulk streams, by their settings.
 
-use std::collections::BTreeSet;
-
 use netping_results::{bulk::BulkStep, metric, run::Run};
 
+use super::stacked;
 use crate::page::{
     chart::{Chart, Form, Mark, Panel, Point, Series},
     series::of_run,
@@ -16,94 +15,64 @@ const SIDES: [(&str, usize); 2] = [("client", 0), ("server", 1)];
 /// The colour of what is neither.
 const SPEED: usize = 2;
 
+const NOTE: &str = "The mean of the runs with its 95 % interval, and a dot for each run. Names have the settings that differ. \
+                    Colours tell client and server apart in the CPU time, and rows above it.";
+
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let rows = rows(runs);
-    let panel = |title: &str, unit, of: fn(&BulkStep) -> Vec<Point>| Panel {
-        title: title.to_owned(),
-        unit,
-        form: Form::Rows,
-        series: rows
-            .iter()
-            .map(|(name, step)| Series {
-                name: name.clone(),
-                colour: SPEED,
-                dashed: false,
-                points: of(step),
-            })
-            .filter(|series| !series.points.is_empty())
-            .collect(),
+    let panel = |title: &str, unit, of: fn(&BulkStep) -> Vec<Point>| {
+        let series =
+            |(name, step): &(String, &BulkStep)| Series::new(name.clone(), SPEED, of(step));
+        let series = rows.iter().map(series).collect();
+        Panel::new(title, Unit::Of(unit), Form::Rows, series)
     };
-    let speed = panel("GiB/s", Unit::Of(metric::BULK_RATE.unit), speed);
-    let cost = panel(
-        "CPU seconds per GiB",
-        Unit::Of(metric::BULK_CLIENT_CPU.unit),
-        cost,
-    );
-    if speed.series.is_empty() {
-        return Vec::new();
+    let speed = panel("GiB/s", metric::BULK_RATE.unit, speed);
+    let cost = panel("CPU seconds per GiB", metric::BULK_CLIENT_CPU.unit, cost);
+    let mut chart = Chart::new(["bulk", "Bulk streams", NOTE], "run or side", [speed, cost]);
+    if let Some(chart) = &mut chart
+        && chart.panels.len() > 1
+    {
+        chart.keys = SIDES.to_vec();
     }
-    let keys = if cost.series.is_empty() {
-        Vec::new()
-    } else {
-        SIDES.to_vec()
-    };
-    vec![Chart {
-        kind: "bulk",
-        variant: None,
-        title: "Bulk streams".to_owned(),
-        note:
-            "The mean of the runs with its 95 % interval, and a dot for each run. Names have the settings that differ. \
-               Colours tell client and server apart in the CPU time, and rows above it."
-                .to_owned(),
-        x_title: "run or side",
-        keys,
-        panels: [speed, cost].into_iter().filter(|panel| !panel.series.is_empty()).collect(),
-    }]
+    chart.into_iter().collect()
 }
 
 /// The bulk steps with names: target and settings, as far as they differ.
 fn rows(runs: &[Run]) -> Vec<(String, &BulkStep)> {
-    let all: Vec<(usize, &BulkStep)> = runs
-        .iter()
-        .enumerate()
-        .flat_map(|(at, run)| run.bulk.iter().map(move |step| (at, step)))
-        .collect();
+    let bulk = |(at, run)| -> Vec<(usize, &BulkStep)> {
+        let run: &Run = run;
+        run.bulk.iter().map(|step| (at, step)).collect()
+    };
+    let all: Vec<(usize, &BulkStep)> = runs.iter().enumerate().flat_map(bulk).collect();
     let words: Vec<Vec<String>> = all.iter().map(|(_, step)| described(step)).collect();
-    let differs = |place: usize| {
-        words
-            .iter()
-            .map(|parts| &parts[place])
-            .collect::<BTreeSet<_>>()
-            .len()
-            > 1
+    let differs = |place: usize| words.iter().any(|parts| parts[place] != words[0][place]);
+    let name = |parts: &[String], step: &BulkStep| {
+        let parts = parts.iter().enumerate();
+        let shown = parts.filter(|(place, _)| differs(*place));
+        let shown: Vec<&str> = shown.map(|(_, part)| part.as_str()).collect();
+        if shown.is_empty() {
+            step.target.clone()
+        } else {
+            shown.join(", ")
+        }
     };
     all.iter()
         .zip(&words)
-        .map(|(&(at, step), parts)| {
-            let shown: Vec<&str> = parts
-                .iter()
-                .enumerate()
-                .filter(|(place, _)| differs(*place))
-                .map(|(_, part)| part.as_str())
-                .collect();
-            let name = if shown.is_empty() {
-                step.target.clone()
-            } else {
-                shown.join(", ")
-            };
-            (of_run(runs, at, &name), step)
-        })
+        .map(|(&(at, step), parts)| (of_run(runs, at, &name(parts, step)), step))
         .collect()
 }
 
 /// Target and settings, each in words; as many for every step.
 fn described(step: &BulkStep) -> Vec<String> {
     let settings = &step.settings;
-    let optional = |size: Option<u64>, what: &str| {
-        size.map_or_else(
-            || format!("own {what}"),
-            |size| format!("{what} {}", bytes(size)),
-        )
+    let optional = |size: Option<u64>, what: &str| match size {
+        None => format!("own {what}"),
+        Some(size) => format!("{what} {}", bytes(size)),
+    };
+    let verified = if settings.verify {
+        "verified"
+    } else {
+        "not verified"
     };
     vec![
         step.target.clone(),
@@ -113,12 +82,7 @@ fn described(step: &BulkStep) -> Vec<String> {
         format!("{} streams", settings.streams),
         optional(settings.window_bytes, "window"),
         optional(settings.frame_bytes, "frame"),
-        if settings.verify {
-            "verified"
-        } else {
-            "not verified"
-        }
-        .to_owned(),
+        verified.to_owned(),
     ]
 }
 
@@ -155,18 +119,10 @@ fn cost(step: &BulkStep) -> Vec<Point> {
     let Some(summary) = &step.summary else {
         return Vec::new();
     };
-    let mut from = 0.0;
-    let mut points = Vec::new();
-    for ((side, colour), cost) in SIDES.into_iter().zip([
+    let costs = [
         summary.client_cpu_seconds_per_gib,
         summary.server_cpu_seconds_per_gib,
-    ]) {
-        let Some(cost) = cost else { continue };
-        points.push(Point::new(side, cost).marked(Mark::Bar {
-            from,
-            colour: Some(colour),
-        }));
-        from += cost;
-    }
-    points
+    ];
+    let parts = SIDES.into_iter().zip(costs);
+    stacked(parts.filter_map(|((side, colour), cost)| Some((side, colour, cost?))))
 }

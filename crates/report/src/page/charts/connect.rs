@@ -3,11 +3,15 @@
 use netping_measure::connect::ConnectPhase;
 use netping_results::run::{Run, Step};
 
+use super::stacked;
 use crate::page::{
-    chart::{Chart, Form, Mark, Panel, Point, Series},
+    chart::{Chart, Form, Panel, Point, Series},
     series::{load, step_series},
     unit::Unit,
 };
+
+const NOTE: &str = "The mean time of each part, from looking up the name to the first verified reply. Means add up to the \
+                    whole; medians would not.";
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let groups = step_series(runs);
@@ -25,38 +29,17 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             } else {
                 group.name.clone()
             };
-            series.push(Series {
-                name,
-                colour: group.colour,
-                dashed: false,
-                points: stacked(step),
-            });
+            series.push(Series::new(name, group.colour, points(step)));
         }
     }
-    series.retain(|series| !series.points.is_empty());
-    if series.is_empty() {
-        return Vec::new();
-    }
-    let keys = parts()
-        .enumerate()
-        .map(|(colour, phase)| (phase.name(), colour))
-        .collect();
-    vec![Chart {
-        kind: "connect",
-        variant: None,
-        title: "Opening a connection".to_owned(),
-        note: "The mean time of each part, from looking up the name to the first verified reply. Means add up to the \
-               whole; medians would not."
-            .to_owned(),
-        x_title: "part",
-        keys,
-        panels: vec![Panel {
-            title: "mean time, part by part".to_owned(),
-            unit: Unit::NANOS,
-            form: Form::Rows,
-            series,
-        }],
-    }]
+    let panel = Panel::new("mean time, part by part", Unit::NANOS, Form::Rows, series);
+    let chart = Chart::new(["connect", "Opening a connection", NOTE], "part", [panel]);
+    let keys = parts().enumerate();
+    let keys: Vec<_> = keys.map(|(colour, phase)| (phase.name(), colour)).collect();
+    chart
+        .map(|chart| Chart { keys, ..chart })
+        .into_iter()
+        .collect()
 }
 
 /// The parts of the whole.
@@ -66,19 +49,8 @@ fn parts() -> impl Iterator<Item = ConnectPhase> {
         .filter(|phase| *phase != ConnectPhase::Total)
 }
 
-/// The parts of a step, each beginning where the one before it ends.
-fn stacked(step: &Step) -> Vec<Point> {
-    let mut from = 0.0;
-    let mut points = Vec::new();
-    for (colour, phase) in parts().enumerate() {
-        let Some(mean) = step.connect.get(&phase).and_then(|phase| phase.time.mean) else {
-            continue;
-        };
-        points.push(Point::new(phase.name(), mean).marked(Mark::Bar {
-            from,
-            colour: Some(colour),
-        }));
-        from += mean;
-    }
-    points
+fn points(step: &Step) -> Vec<Point> {
+    let mean = |phase| step.connect.get(&phase).and_then(|phase| phase.time.mean);
+    let parts = parts().enumerate();
+    stacked(parts.filter_map(|(colour, phase)| Some((phase.name(), colour, mean(phase)?))))
 }

@@ -1,14 +1,18 @@
 //! The spread of requests over connections.
 
+use netping_measure::fairness::Fairness;
 use netping_results::run::{Run, Step};
 
 use super::most_points;
 use crate::page::{
     chart::{Axis, Chart, Form, Panel, Point, Series},
     scale::Scale,
-    series::{load, step_series},
+    series::{StepSeries, load, step_series},
     unit::Unit,
 };
+
+const NOTE: &str = "Requests of each connection, from the one with the fewest, at the load with the highest rate (its first \
+                    trial): a level line is fair. Of many connections, some are shown, the first and the last always.";
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let groups = step_series(runs);
@@ -16,65 +20,38 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         .iter()
         .filter_map(|group| {
             let step = *group.best().first()?;
-            let fairness = step
-                .fairness
-                .as_ref()
-                .filter(|fairness| !fairness.connections.is_empty())?;
+            let fairness = step.fairness.as_ref();
+            let fairness = fairness.filter(|fairness| !fairness.connections.is_empty())?;
             Some((group, step, fairness))
         })
         .collect();
-    if steps.is_empty() {
-        return Vec::new();
-    }
-    let series = steps
-        .iter()
-        .map(|(group, step, fairness)| Series {
-            name: format!(
-                "{}, {}, Jain's index {:.3}",
-                group.name,
-                load(step),
-                fairness.jain
-            ),
-            colour: group.colour,
-            dashed: false,
-            points: ranked(step, most_points(steps.len())),
-        })
-        .collect();
+    let series = |(group, step, fairness): &(&StepSeries<'_>, &Step, &Fairness)| {
+        let (load, jain) = (load(step), fairness.jain);
+        let name = format!("{}, {load}, Jain's index {jain:.3}", group.name);
+        Series::new(
+            name,
+            group.colour,
+            ranked(fairness, most_points(steps.len())),
+        )
+    };
     let x = Axis {
         title: "connection, by its requests",
         unit: Unit::Count("from the least"),
         scale: Scale::Linear,
     };
-    let form = Form::Plane {
-        x,
-        y: Scale::Linear,
-        shaded: None,
-    };
-    vec![Chart {
-        kind: "fairness",
-        variant: None,
-        title: "Fairness".to_owned(),
-        note:
-            "Requests of each connection, from the one with the fewest, at the load with the highest rate (its first \
-               trial): a level line is fair. Of many connections, some are shown, the first and the last always."
-                .to_owned(),
-        x_title: "connection",
-        keys: Vec::new(),
-        panels: vec![Panel {
-            title: "requests per connection".to_owned(),
-            unit: Unit::Count("requests"),
-            form,
-            series,
-        }],
-    }]
+    let panel = Panel::new(
+        "requests per connection",
+        Unit::Count("requests"),
+        Form::plane(x, Scale::Linear),
+        steps.iter().map(series).collect(),
+    );
+    let chart = Chart::new(["fairness", "Fairness", NOTE], "connection", [panel]);
+    chart.into_iter().collect()
 }
 
 /// The connections' requests, ascending, by rank from 1 on; at most about `most` of them.
-fn ranked(step: &Step, most: usize) -> Vec<Point> {
-    let connections = step
-        .fairness
-        .iter()
-        .flat_map(|fairness| &fairness.connections);
+fn ranked(fairness: &Fairness, most: usize) -> Vec<Point> {
+    let connections = fairness.connections.iter();
     let mut requests: Vec<u64> = connections.map(|connection| connection.requests).collect();
     requests.sort_unstable();
     let each = requests.len().div_ceil(most).max(1);

@@ -9,46 +9,24 @@ use crate::page::{
     unit::Unit,
 };
 
+const NOTE: &str = "From the plainest server up. The upper bars are the median of the rounds with one caller, with a dot for \
+                    each round; the lower ones the best step of the sweep, with a dot for each step. Client and servers share \
+                    a machine: compare rungs, not machines.";
+
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut groups = step_series(runs);
     groups.retain(|group| headline::command(&runs[group.run]) == "ladder");
-    let panel = |title: &str, unit, of: fn(&StepSeries<'_>) -> Vec<Point>| Panel {
-        title: title.to_owned(),
-        unit,
-        form: Form::Rows,
-        series: groups
-            .iter()
-            .map(|group| Series {
-                name: group.name.clone(),
-                colour: group.colour,
-                dashed: false,
-                points: of(group),
-            })
-            .filter(|series| !series.points.is_empty())
-            .collect(),
+    let panel = |title: &str, unit, of: fn(&StepSeries<'_>) -> Vec<Point>| {
+        let series =
+            |group: &StepSeries<'_>| Series::new(group.name.clone(), group.colour, of(group));
+        Panel::new(title, unit, Form::Rows, groups.iter().map(series).collect())
     };
-    let panels: Vec<Panel> = [
+    let panels = [
         panel("p50 with one caller", Unit::NANOS, alone),
         panel("highest rate", Unit::RATE, peak),
-    ]
-    .into_iter()
-    .filter(|panel| !panel.series.is_empty())
-    .collect();
-    if panels.is_empty() {
-        return Vec::new();
-    }
-    vec![Chart {
-        kind: "ladder",
-        variant: None,
-        title: "Ladder".to_owned(),
-        note: "From the plainest server up. The upper bars are the median of the rounds with one caller, with a dot for \
-               each round; the lower ones the best step of the sweep, with a dot for each step. Client and servers share \
-               a machine: compare rungs, not machines."
-            .to_owned(),
-        x_title: "callers",
-        keys: Vec::new(),
-        panels,
-    }]
+    ];
+    let chart = Chart::new(["ladder", "Ladder", NOTE], "callers", panels);
+    chart.into_iter().collect()
 }
 
 /// The median service times with one caller, and the median of these.
@@ -57,10 +35,8 @@ fn alone(group: &StepSeries<'_>) -> Vec<Point> {
     let mut medians: Vec<u64> = rounds
         .filter_map(|step| step.summary.service_time.quantile(50.0))
         .collect();
-    let dots: Vec<Point> = medians
-        .iter()
-        .map(|&median| Point::new(1_u64, median))
-        .collect();
+    let dots = medians.iter().map(|&median| Point::new(1_u64, median));
+    let dots: Vec<Point> = dots.collect();
     medians.sort_unstable();
     let bar = medians
         .get(medians.len() / 2)

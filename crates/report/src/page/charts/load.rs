@@ -54,23 +54,18 @@ fn chart(groups: &[StepSeries<'_>], against: &Against, load: Load) -> Option<Cha
         .filter_map(|step| load.of(step))
         .collect();
     loads.dedup();
-    let panels: Vec<Panel> = against
-        .metrics
-        .iter()
-        .filter_map(|metric| panel(groups, against, metric, load, &loads))
-        .collect();
+    let metrics = against.metrics.iter();
+    let panels = metrics.map(|metric| panel(groups, against, metric, load, &loads));
     let (variant, of, x_title) = match load {
         Load::Callers => (None, "callers", "callers"),
         Load::Planned => (Some("open"), "planned rate", "planned req/s"),
     };
-    (!panels.is_empty()).then(|| Chart {
-        kind: against.kind,
+    let chart = Chart::new([against.kind, against.title, against.note], x_title, panels)?;
+    let title = format!("{} against {of}", against.title);
+    Some(Chart {
         variant,
-        title: format!("{} against {of}", against.title),
-        note: against.note.to_owned(),
-        x_title,
-        keys: Vec::new(),
-        panels,
+        title,
+        ..chart
     })
 }
 
@@ -107,7 +102,7 @@ fn panel(
     metric: &Metric,
     load: Load,
     loads: &[Exact],
-) -> Option<Panel> {
+) -> Panel {
     let title = match metric.unit {
         metric::Unit::CpuMicros => format!("{} per request", metric.label),
         _ => metric.label.to_owned(),
@@ -115,23 +110,14 @@ fn panel(
     let mut series = Vec::new();
     for group in groups {
         let mut add = |name: String, dashed: bool, value: Value<'_>| {
-            let mut points: Vec<Point> = group
-                .steps
-                .iter()
-                .filter_map(|step| {
-                    let (y, range) = value(step)?;
-                    Some(Point::new(load.of(step)?, y).with_range(range))
-                })
-                .collect();
+            let point = |step: &&Step| {
+                let (y, range) = value(step)?;
+                Some(Point::new(load.of(step)?, y).with_range(range))
+            };
+            let mut points: Vec<Point> = group.steps.iter().filter_map(point).collect();
             points.sort_by(|a, b| a.x.value().total_cmp(&b.x.value()));
-            if !points.is_empty() {
-                series.push(Series {
-                    name,
-                    colour: group.colour,
-                    dashed,
-                    points,
-                });
-            }
+            let own = Series::new(name, group.colour, points);
+            series.push(Series { dashed, ..own });
         };
         add(group.name.clone(), false, &|step| {
             Some((metric.of_step(step)?, metric.interval(step)))
@@ -148,27 +134,14 @@ fn panel(
                 only.mark = Mark::BAR;
             }
         }
-        (
-            format!("{title} at {}", load.axis().unit.shown(single.value())),
-            Form::Rows,
-        )
+        let at = load.axis().unit.shown(single.value());
+        (format!("{title} at {at}"), Form::Rows)
     } else {
-        (
-            title,
-            Form::Plane {
-                x: load.axis(),
-                y: match metric.unit {
-                    metric::Unit::Nanos => Scale::Log,
-                    _ => Scale::Linear,
-                },
-                shaded: None,
-            },
-        )
+        let y = match metric.unit {
+            metric::Unit::Nanos => Scale::Log,
+            _ => Scale::Linear,
+        };
+        (title, Form::plane(load.axis(), y))
     };
-    (!series.is_empty()).then_some(Panel {
-        title,
-        unit: Unit::Of(metric.unit),
-        form,
-        series,
-    })
+    Panel::new(&title, Unit::Of(metric.unit), form, series)
 }

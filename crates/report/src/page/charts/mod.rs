@@ -13,9 +13,9 @@ mod time;
 
 use netping_results::run::Run;
 
-use super::chart::Chart;
+use super::chart::{Chart, Mark, Point};
 
-/// A function that makes charts of runs; none where they lack the data.
+/// A function that makes charts of runs; it returns none where they lack the data.
 type Maker = fn(&[Run]) -> Vec<Chart>;
 
 /// Every maker, in the order of the page.
@@ -31,7 +31,21 @@ pub(super) const ALL: [Maker; 9] = [
     fairness::charts,
 ];
 
-/// The most points that a line of a chart has when there are `lines` of them: a page stays small however long a run was.
+/// Returns a bar of parts, each with its name, its colour and its length, and beginning where the
+/// one before it ends.
+fn stacked<'a>(parts: impl Iterator<Item = (&'a str, usize, f64)>) -> Vec<Point> {
+    let mut end = 0.0;
+    let bar = |(name, colour, length)| {
+        let from = end;
+        end += length;
+        let colour = Some(colour);
+        Point::new(name, length).marked(Mark::Bar { from, colour })
+    };
+    parts.map(bar).collect()
+}
+
+/// Returns the maximum number of points on each of `lines` lines: a page stays small however long a
+/// run was.
 fn most_points(lines: usize) -> usize {
     const IN_A_PANEL: usize = 240;
     (IN_A_PANEL / lines.max(1)).max(24)

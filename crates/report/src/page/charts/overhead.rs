@@ -24,49 +24,29 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             proxies.push((*at, &overhead.via));
         }
     }
-    let row = |(at, overhead): &(usize, &Overhead)| Series {
-        name: of_run(runs, *at, &name(overhead)),
-        colour: proxies
-            .iter()
-            .position(|proxy| *proxy == (*at, overhead.via.as_str()))
-            .unwrap_or(0),
-        dashed: false,
-        points: vec![
-            Point::new(overhead.measure.as_str(), overhead.added_us)
-                .with_range(overhead.interval_us),
-        ],
+    let row = |(at, overhead): &(usize, &Overhead)| {
+        let is_own = |proxy: &(usize, &str)| *proxy == (*at, overhead.via.as_str());
+        let colour = proxies.iter().position(is_own).unwrap_or(0);
+        let point = Point::new(overhead.measure.as_str(), overhead.added_us);
+        let points = vec![point.with_range(overhead.interval_us)];
+        Series::new(of_run(runs, *at, &name(overhead)), colour, points)
     };
-    let panels: Vec<Panel> = measures
-        .iter()
-        .map(|measure| Panel {
-            title: format!("added to {measure}"),
-            unit: Unit::Micros,
-            form: Form::Rows,
-            series: all
-                .iter()
-                .filter(|(_, overhead)| overhead.measure == *measure)
-                .map(row)
-                .collect(),
-        })
-        .collect();
-    if panels.is_empty() {
-        return Vec::new();
+    let panels = measures.iter().map(|measure| {
+        let own = all.iter().filter(|(_, own)| own.measure == *measure);
+        let title = format!("added to {measure}");
+        Panel::new(&title, Unit::Micros, Form::Rows, own.map(row).collect())
+    });
+    let mut chart = Chart::new(["overhead", "Overhead of proxies", NOTE], "measure", panels);
+    if let Some(chart) = &mut chart
+        && all.iter().any(|(_, overhead)| overhead.failed > 0)
+    {
+        chart.note += MARK;
     }
-    let failed = all.iter().any(|(_, overhead)| overhead.failed > 0);
-    vec![Chart {
-        kind: "overhead",
-        variant: None,
-        title: "Overhead of proxies".to_owned(),
-        note: format!(
-            "Response time by way of the proxy, less that of the direct path, with the 95 % interval over the trials. An \
-             interval across 0 shows no difference.{}",
-            if failed { MARK } else { "" }
-        ),
-        x_title: "measure",
-        keys: Vec::new(),
-        panels,
-    }]
+    chart.into_iter().collect()
 }
+
+const NOTE: &str = "Response time by way of the proxy, less that of the direct path, with the 95 % interval over the trials. An \
+                    interval across 0 shows no difference.";
 
 /// The meaning of the mark at a proxy's name.
 const MARK: &str = " *: requests failed on this path or on the direct one; the times are of the successful requests alone and do not describe \

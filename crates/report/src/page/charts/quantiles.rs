@@ -19,6 +19,10 @@ const NINES: i32 = 18;
 /// Samples that must lie beyond the last point.
 const BEYOND: f64 = 10.0;
 
+const NOTE: &str = "Of each series, the load with the highest rate, its trials added up. Service time is from sending; \
+                    response time, from when the request was due, is drawn in an open loop: the space between them is waiting. \
+                    A curve ends where fewer than ten samples lie beyond it.";
+
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let groups = step_series(runs);
     let series: Vec<Series> = groups.iter().flat_map(curves).collect();
@@ -27,26 +31,10 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         unit: Unit::Quantile,
         scale: Scale::Nines,
     };
-    let form = Form::Plane {
-        x,
-        y: Scale::Log,
-        shaded: None,
-    };
-    if series.is_empty() {
-        return Vec::new();
-    }
-    vec![Chart {
-        kind: "quantiles",
-        variant: None,
-        title: "Quantiles".to_owned(),
-        note: "Of each series, the load with the highest rate, its trials added up. Service time is from sending; \
-               response time, from when the request was due, is drawn in an open loop: the space between them is waiting. \
-               A curve ends where fewer than ten samples lie beyond it."
-            .to_owned(),
-        x_title: "quantile",
-        keys: Vec::new(),
-        panels: vec![Panel { title: "time up to the quantile".to_owned(), unit: Unit::NANOS, form, series }],
-    }]
+    let form = Form::plane(x, Scale::Log);
+    let panel = Panel::new("time up to the quantile", Unit::NANOS, form, series);
+    let chart = Chart::new(["quantiles", "Quantiles", NOTE], "quantile", [panel]);
+    chart.into_iter().collect()
 }
 
 /// The curves of a group: one, or, in an open loop, response and service time.
@@ -62,19 +50,14 @@ fn curves(group: &StepSeries<'_>) -> Vec<Series> {
         dashed,
         points: points(&sum(&steps, of)),
     };
-    let mut curves = Vec::new();
     if open {
-        curves.push(curve(", response", false, |histograms| {
-            &histograms.response_time
-        }));
-        curves.push(curve(", service", true, |histograms| {
-            &histograms.service_time
-        }));
+        vec![
+            curve(", response", false, |all| &all.response_time),
+            curve(", service", true, |all| &all.service_time),
+        ]
     } else {
-        curves.push(curve("", false, |histograms| &histograms.service_time));
+        vec![curve("", false, |all| &all.service_time)]
     }
-    curves.retain(|series| !series.points.is_empty());
-    curves
 }
 
 /// Adds up the times of all steps.

@@ -49,69 +49,44 @@ const fn times(title: &'static str, value: fn(&IntervalSummary) -> Option<Point>
     }
 }
 
+const NOTE: &str = "Second by second, at the load with the highest rate, a line for each trial; a request lies where it ended. Warm-up, which is not \
+                    measured, is shaded. Of a long run, each point is the worst of the seconds up to the next.";
+
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut lines: Vec<(String, usize, &Step)> = Vec::new();
     for group in step_series(runs) {
-        for step in group
-            .best()
-            .into_iter()
-            .filter(|step| within(step).count() > 1)
-        {
-            lines.push((
-                format!("{}, {}", group.name, load(step)),
-                group.colour,
-                step,
-            ));
+        let steps = group.best().into_iter();
+        for step in steps.filter(|step| within(step).count() > 1) {
+            let name = format!("{}, {}", group.name, load(step));
+            lines.push((name, group.colour, step));
         }
     }
-    if lines.is_empty() {
-        return Vec::new();
-    }
-    let warm_up = lines
-        .iter()
-        .map(|(.., step)| step.settings.warmup_seconds)
-        .fold(0.0, f64::max);
+    let warm_ups = lines.iter().map(|(.., step)| step.settings.warmup_seconds);
+    let warm_up = warm_ups.fold(0.0, f64::max);
     let shaded = (warm_up > 0.0).then_some(-warm_up * 1e9);
     let x = Axis {
         title: "since the window's start",
         unit: Unit::NANOS,
         scale: Scale::Linear,
     };
-    let panel = |shown: &Finding| Panel {
-        title: shown.title.to_owned(),
-        unit: shown.unit,
-        form: Form::Plane {
-            x,
-            y: shown.scale,
-            shaded,
-        },
-        series: lines
-            .iter()
-            .map(|(name, colour, step)| Series {
-                name: name.clone(),
-                colour: *colour,
-                dashed: false,
-                points: thinned(
-                    gapless(step).iter().filter_map(shown.value).collect(),
-                    most_points(lines.len()),
-                    shown.less_is_worse,
-                ),
-            })
-            .filter(|series| !series.points.is_empty())
-            .collect(),
+    let panel = |shown: &Finding| {
+        let series = |(name, colour, step): &(String, usize, &Step)| {
+            let points = gapless(step).iter().filter_map(shown.value).collect();
+            let points = thinned(points, most_points(lines.len()), shown.less_is_worse);
+            Series::new(name.clone(), *colour, points)
+        };
+        let y = shown.scale;
+        let series = lines.iter().map(series).collect();
+        Panel::new(
+            shown.title,
+            shown.unit,
+            Form::Plane { x, y, shaded },
+            series,
+        )
     };
-    vec![Chart {
-        kind: "time",
-        variant: None,
-        title: "Over time".to_owned(),
-        note:
-            "Second by second, at the load with the highest rate, a line for each trial; a request lies where it ended. Warm-up, which is not \
-               measured, is shaded. Of a long run, each point is the worst of the seconds up to the next."
-                .to_owned(),
-        x_title: "from",
-        keys: Vec::new(),
-        panels: PANELS.iter().map(panel).filter(|panel| !panel.series.is_empty()).collect(),
-    }]
+    let panels = PANELS.iter().map(panel);
+    let chart = Chart::new(["time", "Over time", NOTE], "from", panels);
+    chart.into_iter().collect()
 }
 
 /// The intervals of the window.
@@ -121,20 +96,20 @@ fn within(step: &Step) -> impl Iterator<Item = &IntervalSummary> {
         .filter(|interval| interval.length_ns > 0)
 }
 
-/// The intervals of the window, with the first and the last second of each time in which nothing ended: older files leave
-/// such seconds out. What came after their last interval, they do not tell.
+/// Returns the intervals of the window, with the first and the last second of each period in which
+/// nothing ended: older files leave such seconds out. The time after their last interval is unknown.
 fn gapless(step: &Step) -> Vec<IntervalSummary> {
     let mut all: Vec<IntervalSummary> = Vec::new();
     let mut next: u64 = 0;
     for interval in within(step) {
         if interval.start_ns >= next.saturating_add(INTERVAL) {
             let last = interval.start_ns - INTERVAL;
-            all.extend(
-                [next, last]
-                    .into_iter()
-                    .take(if next == last { 1 } else { 2 })
-                    .map(IntervalSummary::idle),
-            );
+            let ends = if next == last {
+                vec![next]
+            } else {
+                vec![next, last]
+            };
+            all.extend(ends.into_iter().map(IntervalSummary::idle));
         }
         next = interval.start_ns.saturating_add(interval.length_ns);
         all.push(interval.clone());
@@ -158,14 +133,11 @@ fn thinned(points: Vec<Point>, most: usize, less_is_worse: bool) -> Vec<Point> {
         return points;
     }
     let badness = |point: &Point| if less_is_worse { -point.at } else { point.at };
-    points
-        .chunks(each)
-        .filter_map(|some| {
-            some.iter()
-                .max_by(|a, b| badness(a).total_cmp(&badness(b)))
-                .cloned()
-        })
-        .collect()
+    let worst = |some: &[Point]| {
+        let worst = some.iter().max_by(|a, b| badness(a).total_cmp(&badness(b)));
+        worst.cloned()
+    };
+    points.chunks(each).filter_map(worst).collect()
 }
 
 #[cfg(test)]
