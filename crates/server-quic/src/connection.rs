@@ -1,7 +1,7 @@
 //! A connection and its streams.
 
 use std::{
-    fmt, io,
+    io,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -15,7 +15,7 @@ use netping_serving::{
 };
 use quinn::{RecvStream, SendStream, VarInt};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, ReadBuf},
     task::JoinSet,
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -43,8 +43,12 @@ impl ServedConnection {
             tokio::select! {
                 stream = self.connection.accept_bi() => match stream {
                     Ok((send, recv)) => {
-                        let stream = Stream::new(send, recv, Arc::clone(self.guard.connection()), draining.clone());
-                        streams.spawn(serve_stream(stream, self.limits, self.chassis.clone()));
+                        let requests = Requests {
+                            recv,
+                            connection: Arc::clone(self.guard.connection()),
+                            draining: Box::pin(draining.clone().cancelled_owned()),
+                        };
+                        streams.spawn(serve_stream(send, requests, self.limits, self.chassis.clone()));
                     }
                     Err(error) => break Some(error),
                 },
@@ -67,48 +71,24 @@ impl ServedConnection {
     }
 }
 
-async fn serve_stream(mut stream: Stream, limits: Limits, chassis: Chassis) {
-    let connection = Arc::clone(&stream.connection);
+async fn serve_stream(send: SendStream, requests: Requests, limits: Limits, chassis: Chassis) {
+    let connection = Arc::clone(&requests.connection);
+    let mut stream = tokio::io::join(requests, send);
     echo(&mut stream, Codec::frames(limits), &connection, &chassis).await;
     // It fails only if the client is gone.
-    let _ = stream.send.finish();
-    let _ = stream.send.stopped().await;
+    let _ = stream.writer_mut().finish();
+    let _ = stream.writer().stopped().await;
 }
 
-/// Both directions of a stream. It counts the bytes it reads, and reads as closed once the server
-/// drains.
-struct Stream {
-    send: SendStream,
+/// The receiving side of a stream. It counts the bytes it reads, and reads as closed once the
+/// server drains.
+struct Requests {
     recv: RecvStream,
     connection: Arc<Connection>,
     draining: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
-impl fmt::Debug for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream")
-            .field("id", &self.send.id())
-            .finish_non_exhaustive()
-    }
-}
-
-impl Stream {
-    fn new(
-        send: SendStream,
-        recv: RecvStream,
-        connection: Arc<Connection>,
-        draining: CancellationToken,
-    ) -> Self {
-        Self {
-            send,
-            recv,
-            connection,
-            draining: Box::pin(draining.cancelled_owned()),
-        }
-    }
-}
-
-impl AsyncRead for Stream {
+impl AsyncRead for Requests {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -127,23 +107,5 @@ impl AsyncRead for Stream {
                 Poll::Ready(result)
             }
         }
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        AsyncWrite::poll_write(Pin::new(&mut self.get_mut().send), cx, data)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        AsyncWrite::poll_flush(Pin::new(&mut self.get_mut().send), cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        AsyncWrite::poll_shutdown(Pin::new(&mut self.get_mut().send), cx)
     }
 }
