@@ -46,7 +46,9 @@ where
         .parse()
         .expect("a server's own URL");
     let serve = service.serve;
-    thread::spawn(move || serve(listening, &args, &Shutdown::new()).expect("a server that starts"));
+    thread::spawn(move || {
+        serve(listening, &args, &Shutdown::default()).expect("a server that starts")
+    });
     target
 }
 

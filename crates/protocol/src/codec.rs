@@ -161,13 +161,11 @@ impl Codec {
                 payload::repeat_into(payload, *length as usize, output);
             }
             Request::Frame(payload, Reply::Message) => {
-                let request = BenchmarkMessage::decode(payload.clone());
-                let reply =
-                    message::say(request.map_err(|error| Violation::Message(error.to_string()))?);
-                output.extend_from_slice(&(reply.encoded_len() as u32).to_be_bytes());
-                reply
-                    .encode(output)
+                let request = BenchmarkMessage::decode(payload.clone())
                     .map_err(|error| Violation::Message(error.to_string()))?;
+                let reply = message::say(request);
+                output.extend_from_slice(&(reply.encoded_len() as u32).to_be_bytes());
+                reply.encode_raw(output);
             }
         }
         Ok(())
@@ -180,11 +178,6 @@ impl Codec {
             output.extend_from_slice(&(text.len() as u32).to_be_bytes());
         }
         output.extend_from_slice(text.as_bytes());
-    }
-
-    /// Returns true if `input` holds a part of a request, which is an error if the peer closes.
-    pub fn is_mid_request(&self, input: &BytesMut) -> bool {
-        !input.is_empty()
     }
 
     /// Decides between lines and frames. Returns false if it needs more bytes.
@@ -226,27 +219,21 @@ impl Codec {
             return Ok(None);
         };
         let payload = header.payload as usize;
-        let reply = if let Reply::Bytes(length) = header.reply {
-            length as usize
-        } else {
-            0
+        let length = match header.reply {
+            Reply::Bytes(reply) => payload.max(reply as usize),
+            Reply::Echo | Reply::Message => payload,
         };
-        let length = payload.max(reply);
-        if length > self.limits.max_frame {
-            return Err(Violation::FrameTooLong {
-                length,
-                limit: self.limits.max_frame,
-            });
+        let limit = self.limits.max_frame;
+        if length > limit {
+            return Err(Violation::FrameTooLong { length, limit });
         }
         if input.len() < frame::REQUEST_HEADER + payload {
             input.reserve(frame::REQUEST_HEADER + payload - input.len());
             return Ok(None);
         }
         input.advance(frame::REQUEST_HEADER);
-        Ok(Some(Request::Frame(
-            input.split_to(payload).freeze(),
-            header.reply,
-        )))
+        let payload = input.split_to(payload).freeze();
+        Ok(Some(Request::Frame(payload, header.reply)))
     }
 }
 
@@ -296,7 +283,7 @@ mod tests {
                 output.extend(serve(&mut codec, &mut input)?);
             }
             prop_assert_eq!(output, expected);
-            prop_assert!(!codec.is_mid_request(&input));
+            prop_assert!(input.is_empty());
         }
 
         #[test]

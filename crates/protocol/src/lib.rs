@@ -2,8 +2,8 @@
 //!
 //! - [`mod@line`] and [`frame`]: the two encodings of a request and its reply on a byte stream;
 //! - [`codec`]: the server's side of such a stream, without a socket;
-//! - [`payload`]: the payload of a request and the reply it must get; [`message`]: the payload that is a
-//!   message;
+//! - [`payload`]: the payload of a request and the reply it must get;
+//! - [`message`]: the payload that is a message;
 //! - [`secure`]: byte streams in clear text, in TLS ([`tls`]) or in Noise ([`psk`]), and their
 //!   handshakes;
 //! - [`pki`], [`secret_file`]: certificates for a quick try, and files with keys;
@@ -20,12 +20,10 @@ pub mod line;
 pub mod message;
 pub mod payload;
 pub mod pki;
-
 pub mod psk;
 pub mod scheme;
 pub mod secret_file;
 pub mod secure;
-
 pub mod target;
 pub mod tls;
 

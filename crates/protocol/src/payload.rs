@@ -46,12 +46,11 @@ impl Exchange {
         if reply == Reply::Message {
             return Self::messages();
         }
-        let mut bytes = RequestHeader {
+        let header = RequestHeader {
             payload: length as u32,
             reply,
-        }
-        .encode()
-        .to_vec();
+        };
+        let mut bytes = header.encode().to_vec();
         // Letters that differ from byte to byte, so that a shifted reply differs too.
         bytes.extend((0..length).map(|at| b'a' + (at % 23) as u8));
         if length >= TAGGED {
@@ -115,12 +114,10 @@ impl Exchange {
 
     /// Returns the length of the right reply, in bytes.
     pub fn reply_length(&self) -> usize {
+        let messages = self.messages.as_ref();
         match self.reply {
             Reply::Echo => self.payload().len(),
-            Reply::Message => self
-                .messages
-                .as_ref()
-                .map_or(0, |messages| messages.reply.encoded_len()),
+            Reply::Message => messages.map_or(0, |messages| messages.reply.encoded_len()),
             Reply::Bytes(length) => length as usize,
         }
     }
@@ -135,24 +132,17 @@ impl Exchange {
                 BenchmarkMessage::decode(reply).is_ok_and(|reply| self.verify_message(&reply))
             }
             Reply::Bytes(length) => {
-                let payload = if payload.is_empty() {
-                    &[FILLER]
-                } else {
-                    payload
-                };
-                reply.len() == length as usize
-                    && reply
-                        .chunks(payload.len())
-                        .all(|chunk| *chunk == payload[..chunk.len()])
+                let unit = unit(payload);
+                let mut chunks = reply.chunks(unit.len());
+                reply.len() == length as usize && chunks.all(|chunk| *chunk == unit[..chunk.len()])
             }
         }
     }
 
     /// Returns true if `reply` is the right reply to the message.
     pub fn verify_message(&self, reply: &BenchmarkMessage) -> bool {
-        self.messages
-            .as_ref()
-            .is_some_and(|messages| messages.reply == *reply)
+        let messages = self.messages.as_ref();
+        messages.is_some_and(|messages| messages.reply == *reply)
     }
 
     fn number(&mut self) {
@@ -173,29 +163,20 @@ impl Exchange {
 
 /// Appends a message as a frame that asks for a message.
 pub fn put_frame(message: &BenchmarkMessage, out: &mut Vec<u8>) {
-    out.put_slice(
-        &RequestHeader {
-            payload: message.encoded_len() as u32,
-            reply: Reply::Message,
-        }
-        .encode(),
-    );
+    let header = RequestHeader {
+        payload: message.encoded_len() as u32,
+        reply: Reply::Message,
+    };
+    out.put_slice(&header.encode());
     message.encode_raw(out);
 }
-
-/// Byte that a reply to an empty payload repeats.
-const FILLER: u8 = b'x';
 
 /// Length to which a short payload is repeated before it is copied, in bytes: it fits the L1 cache.
 const BLOCK: usize = 4 << 10;
 
 /// Appends `payload`, repeated and cut to `length` bytes; an empty payload counts as `x`.
 pub fn repeat_into(payload: &[u8], length: usize, out: &mut impl BufMut) {
-    let payload = if payload.is_empty() {
-        &[FILLER]
-    } else {
-        payload
-    };
+    let payload = unit(payload);
     if payload.len() > BLOCK / 2 || length <= payload.len() * 4 {
         return put_repeated(payload, length, out);
     }
@@ -207,6 +188,11 @@ pub fn repeat_into(payload: &[u8], length: usize, out: &mut impl BufMut) {
         filled += payload.len();
     }
     put_repeated(&block[..filled], length, out);
+}
+
+/// Returns the bytes that a reply repeats.
+fn unit(payload: &[u8]) -> &[u8] {
+    if payload.is_empty() { b"x" } else { payload }
 }
 
 fn put_repeated(unit: &[u8], length: usize, out: &mut impl BufMut) {

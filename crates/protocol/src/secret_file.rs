@@ -31,11 +31,11 @@ pub enum SecretFileError {
     },
 }
 
-/// Opens a file that holds a secret.
+/// Reads up to `limit` bytes of a file that holds a secret.
 ///
 /// # Errors
 /// Fails with a [`SecretFileError`].
-pub fn open(path: &Path) -> Result<File, SecretFileError> {
+pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>, SecretFileError> {
     let refused = |reason| SecretFileError::File {
         path: path.to_owned(),
         reason,
@@ -49,19 +49,8 @@ pub fn open(path: &Path) -> Result<File, SecretFileError> {
             mode,
         });
     }
-    Ok(file)
-}
-
-/// Reads up to `limit` bytes of a file that holds a secret.
-///
-/// # Errors
-/// Fails with a [`SecretFileError`].
-pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>, SecretFileError> {
     let mut bytes = Vec::new();
-    let reading = open(path)?.take(limit as u64).read_to_end(&mut bytes);
-    reading.map_err(|reason| SecretFileError::File {
-        path: path.to_owned(),
-        reason,
-    })?;
+    let mut start = file.take(limit as u64);
+    start.read_to_end(&mut bytes).map_err(refused)?;
     Ok(bytes)
 }

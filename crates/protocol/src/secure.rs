@@ -75,9 +75,8 @@ impl Connector {
             Self::Plain => Stream::Plain(stream),
             Self::Tls(config, name) => {
                 let connector = TlsConnector::from(Arc::clone(config));
-                Stream::Tls(Box::new(
-                    connector.connect(name.clone(), stream).await?.into(),
-                ))
+                let stream = connector.connect(name.clone(), stream).await?;
+                Stream::Tls(Box::new(stream.into()))
             }
             Self::Psk(key) => Stream::Psk(Box::new(Noise::connect(stream, key).await?)),
         })
@@ -113,20 +112,16 @@ impl Acceptor {
         match self {
             Self::Plain => Ok(Stream::Plain(stream)),
             Self::Tls(config) => {
-                let accepting = TlsAcceptor::from(Arc::clone(config))
-                    .accept(stream)
-                    .into_fallible();
-                let stream = accepting
-                    .await
-                    .map_err(|(error, stream)| (error, Some(stream)))?;
-                Ok(Stream::Tls(Box::new(stream.into())))
+                let accepting = TlsAcceptor::from(Arc::clone(config)).accept(stream);
+                match accepting.into_fallible().await {
+                    Ok(stream) => Ok(Stream::Tls(Box::new(stream.into()))),
+                    Err((error, stream)) => Err((error, Some(stream))),
+                }
             }
-            Self::Psk(key) => {
-                let stream = Noise::accept(stream, key)
-                    .await
-                    .map_err(|error| (error, None))?;
-                Ok(Stream::Psk(Box::new(stream)))
-            }
+            Self::Psk(key) => match Noise::accept(stream, key).await {
+                Ok(stream) => Ok(Stream::Psk(Box::new(stream))),
+                Err(error) => Err((error, None)),
+            },
         }
     }
 }
@@ -139,8 +134,8 @@ pub fn is_security_error(error: &io::Error) -> bool {
 }
 
 macro_rules! delegate {
-    ($self:ident, $stream:ident => $call:expr) => {
-        match $self.get_mut() {
+    ($self:expr, $stream:ident => $call:expr) => {
+        match $self {
             Stream::Plain($stream) => $call,
             Stream::Tls($stream) => $call,
             Stream::Psk($stream) => $call,
@@ -154,7 +149,7 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        delegate!(self, stream => Pin::new(stream).poll_read(cx, buf))
+        delegate!(self.get_mut(), stream => Pin::new(stream).poll_read(cx, buf))
     }
 }
 
@@ -164,7 +159,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        delegate!(self, stream => Pin::new(stream).poll_write(cx, data))
+        delegate!(self.get_mut(), stream => Pin::new(stream).poll_write(cx, data))
     }
 
     fn poll_write_vectored(
@@ -172,22 +167,18 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        delegate!(self, stream => Pin::new(stream).poll_write_vectored(cx, data))
+        delegate!(self.get_mut(), stream => Pin::new(stream).poll_write_vectored(cx, data))
     }
 
     fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Plain(stream) => stream.is_write_vectored(),
-            Self::Tls(stream) => stream.is_write_vectored(),
-            Self::Psk(stream) => stream.is_write_vectored(),
-        }
+        delegate!(self, stream => stream.is_write_vectored())
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, stream => Pin::new(stream).poll_flush(cx))
+        delegate!(self.get_mut(), stream => Pin::new(stream).poll_flush(cx))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, stream => Pin::new(stream).poll_shutdown(cx))
+        delegate!(self.get_mut(), stream => Pin::new(stream).poll_shutdown(cx))
     }
 }

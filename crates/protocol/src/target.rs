@@ -19,48 +19,15 @@ pub struct Target {
     pub path: String,
 }
 
-/// The text is not a target.
+/// The text is not a target. The error says why, and how a target looks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TargetError {
-    /// It is not a URL.
-    #[error(
-        "'{text}' is not a URL ({reason}); a target looks like tcp://HOST:PORT or grpc://HOST:PORT"
-    )]
-    Url {
-        /// The text.
-        text: String,
-        /// The parser's reason.
-        reason: String,
-    },
-    /// netping does not speak its scheme.
-    #[error("'{text}': unknown scheme '{scheme}'; the schemes are {}", schemes())]
-    Scheme {
-        /// The text.
-        text: String,
-        /// Its scheme.
-        scheme: String,
-    },
-    /// It has a part that targets of its scheme do not have.
-    #[error("'{text}': a {scheme}:// target is only {form}, without {part}")]
-    Extra {
-        /// The text.
-        text: String,
-        /// Its scheme.
-        scheme: &'static str,
-        /// Parts of such a target.
-        form: &'static str,
-        /// The superfluous part.
-        part: &'static str,
-    },
-    /// It has no host.
-    #[error("'{text}' names no host; a target looks like tcp://HOST:PORT")]
-    NoHost {
-        /// The text.
-        text: String,
-    },
+#[error("'{text}'{reason}")]
+pub struct TargetError {
+    text: String,
+    reason: String,
 }
 
-fn schemes() -> String {
+fn scheme_list() -> String {
     let names: Vec<_> = Scheme::ALL
         .iter()
         .map(|scheme| format!("{}://", scheme.as_str()))
@@ -90,14 +57,8 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}://{}:{}{}",
-            self.scheme.as_str(),
-            self.host,
-            self.port,
-            self.path
-        )
+        let (scheme, authority) = (self.scheme.as_str(), self.authority());
+        write!(f, "{scheme}://{authority}{}", self.path)
     }
 }
 
@@ -105,34 +66,32 @@ impl FromStr for Target {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
-        let owned = || text.to_owned();
-        let url = Url::parse(text).map_err(|error| TargetError::Url {
-            text: owned(),
-            reason: error.to_string(),
-        })?;
-        let scheme = Scheme::ALL
-            .iter()
-            .copied()
-            .find(|scheme| scheme.as_str() == url.scheme())
-            .ok_or_else(|| TargetError::Scheme {
-                text: owned(),
-                scheme: url.scheme().to_owned(),
-            })?;
-        let name = url
-            .host_str()
-            .filter(|host| !host.is_empty())
-            .ok_or_else(|| TargetError::NoHost { text: owned() })?;
+        let wrong = |reason| TargetError {
+            text: text.to_owned(),
+            reason,
+        };
+        let no_url = |error: url::ParseError| {
+            wrong(format!(
+                " is not a URL ({error}); a target looks like tcp://HOST:PORT or grpc://HOST:PORT"
+            ))
+        };
+        let url = Url::parse(text).map_err(no_url)?;
+        let mut schemes = Scheme::ALL.iter().copied();
+        let Some(scheme) = schemes.find(|scheme| scheme.as_str() == url.scheme()) else {
+            let (scheme, known) = (url.scheme(), scheme_list());
+            let reason = format!(": unknown scheme '{scheme}'; the schemes are {known}");
+            return Err(wrong(reason));
+        };
+        let Some(name) = url.host_str().filter(|host| !host.is_empty()) else {
+            let reason = " names no host; a target looks like tcp://HOST:PORT";
+            return Err(wrong(reason.to_owned()));
+        };
         // The URL standard keeps hosts of unknown schemes opaque: `127.0.0.1` would stay a name.
-        let host = Host::parse(name).map_err(|error| TargetError::Url {
-            text: owned(),
-            reason: error.to_string(),
-        })?;
+        let host = Host::parse(name).map_err(no_url)?;
         let http = scheme.is_http();
+        let user = !url.username().is_empty() || url.password().is_some();
         let extra = [
-            (
-                !url.username().is_empty() || url.password().is_some(),
-                "a user name",
-            ),
+            (user, "a user name"),
             (!http && !matches!(url.path(), "" | "/"), "a path"),
             (!http && url.query().is_some(), "a query"),
             (url.fragment().is_some(), "a fragment"),
@@ -143,12 +102,9 @@ impl FromStr for Target {
             } else {
                 "HOST:PORT"
             };
-            return Err(TargetError::Extra {
-                text: owned(),
-                scheme: scheme.as_str(),
-                form,
-                part,
-            });
+            let scheme = scheme.as_str();
+            let reason = format!(": a {scheme}:// target is only {form}, without {part}");
+            return Err(wrong(reason));
         }
         let path = if http {
             url[Position::BeforePath..Position::AfterQuery].to_owned()

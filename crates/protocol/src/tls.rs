@@ -140,12 +140,11 @@ impl Identity {
         let issued =
             pki::self_signed(&names).map_err(|error| TlsError::Config(error.to_string()))?;
         let broken = |error: pem::Error| TlsError::Config(error.to_string());
+        let (certificate, key) = (issued.cert_pem.as_bytes(), issued.key_pem.as_bytes());
         Ok(Self {
             path: PathBuf::from("the self-signed certificate"),
-            chain: vec![
-                CertificateDer::from_pem_slice(issued.cert_pem.as_bytes()).map_err(broken)?,
-            ],
-            key: PrivateKeyDer::from_pem_slice(issued.key_pem.as_bytes()).map_err(broken)?,
+            chain: vec![CertificateDer::from_pem_slice(certificate).map_err(broken)?],
+            key: PrivateKeyDer::from_pem_slice(key).map_err(broken)?,
         })
     }
 }
@@ -195,13 +194,11 @@ pub fn server(
     let builder = match client_ca {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots(path)?), provider);
-            builder.with_client_cert_verifier(
-                verifier
-                    .build()
-                    .map_err(|error| TlsError::Config(error.to_string()))?,
-            )
+            let roots = Arc::new(roots(path)?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
+                .build()
+                .map_err(|error| TlsError::Config(error.to_string()))?;
+            builder.with_client_cert_verifier(verifier)
         }
     };
     let Identity { path, chain, key } = identity;
@@ -307,17 +304,16 @@ impl Negotiated {
             other => format!("{other:?}"),
         };
         let unknown = || "unknown".to_owned();
+        let (suite, group) = (
+            state.negotiated_cipher_suite(),
+            state.negotiated_key_exchange_group(),
+        );
+        let kind = state.handshake_kind();
         Self {
             protocol,
-            cipher_suite: state
-                .negotiated_cipher_suite()
-                .map_or_else(unknown, |suite| format!("{:?}", suite.suite())),
-            key_exchange: state
-                .negotiated_key_exchange_group()
-                .map_or_else(unknown, |group| format!("{:?}", group.name())),
-            resumed: state
-                .handshake_kind()
-                .map(|kind| kind == HandshakeKind::Resumed),
+            cipher_suite: suite.map_or_else(unknown, |suite| format!("{:?}", suite.suite())),
+            key_exchange: group.map_or_else(unknown, |group| format!("{:?}", group.name())),
+            resumed: kind.map(|kind| kind == HandshakeKind::Resumed),
         }
     }
 }
@@ -331,26 +327,23 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErr
         path: path.to_owned(),
         reason,
     })?;
-    let empty = || TlsError::Empty {
-        path: path.to_owned(),
-        what: "certificate",
-    };
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    chain
-        .ok()
-        .filter(|chain| !chain.is_empty())
-        .ok_or_else(empty)
+    match CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>() {
+        Ok(chain) if !chain.is_empty() => Ok(chain),
+        _ => Err(TlsError::Empty {
+            path: path.to_owned(),
+            what: "certificate",
+        }),
+    }
 }
 
 fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in read_certificates(path)? {
-        roots
-            .add(certificate)
-            .map_err(|reason| TlsError::Unusable {
-                path: path.to_owned(),
-                reason,
-            })?;
+        let added = roots.add(certificate);
+        added.map_err(|reason| TlsError::Unusable {
+            path: path.to_owned(),
+            reason,
+        })?;
     }
     Ok(roots)
 }
@@ -389,9 +382,8 @@ impl ServerCertVerifier for AnyCertificate {
         _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         // Only TLS 1.3 is offered.
-        Err(rustls::Error::General(
-            "TLS 1.2 is not supported".to_owned(),
-        ))
+        let reason = "TLS 1.2 is not supported";
+        Err(rustls::Error::General(reason.to_owned()))
     }
 
     fn verify_tls13_signature(
@@ -400,12 +392,8 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -80,9 +80,8 @@ fn serve(
 ) -> Result<(), StartError> {
     let ServerArgs { common, own } = args;
     if !common.load.work.is_zero() || !common.load.delay.is_zero() {
-        return Err(StartError::Flags(
-            "--work and --delay apply to requests, and a relay sees none".to_owned(),
-        ));
+        let reason = "--work and --delay apply to requests, and a relay sees none";
+        return Err(StartError::Flags(reason));
     }
     let upstream = Upstream::resolve(&own.to, own.connect_timeout, common)?;
     // No first bytes are due from a client: the upstream may speak first. No drain by EOF: an EOF
@@ -102,7 +101,7 @@ fn serve(
     let worker = |mut accepts: Accepts| {
         let relay = Arc::clone(&relay);
         async move {
-            while let Some(Ok(accepted)) = accepts.next().await {
+            while let Some(accepted) = accepts.next().await {
                 // Encryption is between the client and the upstream: the relay itself is plain.
                 let (Stream::Plain(client), guard) = accepted.into_parts() else {
                     continue;

@@ -30,17 +30,13 @@ impl Upstream {
         connect_timeout: Duration,
         common: &CommonArgs,
     ) -> io::Result<Self> {
-        let addresses: Vec<SocketAddr> = to
-            .to_socket_addrs()
-            .map_err(|error| {
-                io::Error::new(error.kind(), format!("--to {to} does not resolve: {error}"))
-            })?
-            .collect();
+        let unresolved = |error: io::Error| {
+            io::Error::new(error.kind(), format!("--to {to} does not resolve: {error}"))
+        };
+        let addresses: Vec<_> = to.to_socket_addrs().map_err(unresolved)?.collect();
         if addresses.is_empty() {
-            return Err(io::Error::new(
-                io::ErrorKind::NotFound,
-                format!("--to {to} has no address"),
-            ));
+            let reason = format!("--to {to} has no address");
+            return Err(io::Error::new(io::ErrorKind::NotFound, reason));
         }
         let size = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         Ok(Self {

@@ -333,7 +333,7 @@ fn a_drain_resets_what_does_not_finish() {
 fn wrong_flags_are_rejected_at_the_start() {
     let start = |to: &str, flags: &[&str]| {
         let args = parse(to, flags).unwrap();
-        let shutdown = Shutdown::new();
+        let shutdown = Shutdown::default();
         // Whatever starts after all, ends.
         shutdown.trigger();
         (SERVICE.serve)(

@@ -14,19 +14,10 @@ use tonic::transport::server::Connected;
 
 /// A stream whose requests carry its [`Connection`], which counts them.
 pub(crate) struct ConnectedStream {
-    stream: Accepted,
+    pub stream: Accepted,
     /// `Some` until the first bytes have come, to count a client that speaks TLS to a clear-text
     /// port.
-    fresh: Option<Chassis>,
-}
-
-impl ConnectedStream {
-    pub fn new(stream: Accepted, chassis: Chassis) -> Self {
-        Self {
-            stream,
-            fresh: Some(chassis),
-        }
-    }
+    pub fresh: Option<Chassis>,
 }
 
 impl Connected for ConnectedStream {
@@ -49,10 +40,8 @@ impl AsyncRead for ConnectedStream {
             && buf.filled().get(before) == Some(&tls::HANDSHAKE)
         {
             chassis.count_error("tls");
-            return Poll::Ready(Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the peer speaks TLS",
-            )));
+            let error = io::Error::new(io::ErrorKind::InvalidData, "the peer speaks TLS");
+            return Poll::Ready(Err(error));
         }
         Poll::Ready(Ok(()))
     }

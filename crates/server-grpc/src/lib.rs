@@ -4,7 +4,7 @@
 mod connected;
 mod services;
 
-use std::sync::Arc;
+use std::io;
 
 use clap::Args;
 use netping_protocol::{
@@ -13,7 +13,6 @@ use netping_protocol::{
     grpc_bench::data_service_server::DataServiceServer,
     hello::hello_server::HelloServer,
     scheme::{Scheme, port},
-    secure::Acceptor,
 };
 use netping_serving::{
     args::{RuntimeArgs, ServerArgs, TlsArgs},
@@ -27,10 +26,7 @@ use netping_serving::{
 use tokio_stream::StreamExt;
 use tonic::{service::Routes, transport::Server};
 
-use crate::{
-    connected::ConnectedStream,
-    services::{BulkDefaults, Services},
-};
+use crate::{connected::ConnectedStream, services::Services};
 
 /// Flags of this server.
 #[derive(Debug, Clone, Args)]
@@ -111,13 +107,12 @@ fn serve(
     shutdown: &Shutdown,
 ) -> Result<(), StartError> {
     let ServerArgs { common, own } = args;
-    let tls = own.tls.config(Scheme::GrpcTls.alpn())?;
-    let acceptor = tls.map_or(Acceptor::Plain, |config| Acceptor::Tls(Arc::new(config)));
+    let acceptor = own.tls.acceptor(Scheme::GrpcTls.alpn())?;
     // GOAWAY is HTTP/2's goodbye: connections are not cut for the drain.
     let profile = Profile {
         first_bytes: PREFACE,
         drain_by_eof: false,
-        files_per_connection: 1,
+        ..Profile::ECHO
     };
     let chassis = Chassis::start(&mut listening, common, profile)?;
     let routes = routes(&chassis, own)?;
@@ -130,8 +125,11 @@ fn serve(
     };
     tcp.serve(|accepts: Accepts| {
         let (chassis, shutdown) = (chassis.clone(), shutdown.clone());
-        let streams = accepts.map(move |accepted| {
-            accepted.map(|stream| ConnectedStream::new(stream, chassis.clone()))
+        let streams = accepts.map(move |stream| {
+            io::Result::Ok(ConnectedStream {
+                stream,
+                fresh: Some(chassis.clone()),
+            })
         });
         let serving =
             server(own).serve_with_incoming_shutdown(routes.clone(), streams, async move {
@@ -155,29 +153,29 @@ fn server(args: &GrpcArgs) -> Server {
 }
 
 fn routes(chassis: &Chassis, args: &GrpcArgs) -> Result<Routes, StartError> {
-    let defaults = BulkDefaults {
-        total: args.bulk_total,
-        chunk: args.bulk_chunk,
+    let limit = args.max_message;
+    let services = Services {
+        chassis: chassis.clone(),
+        max_message: limit,
+        bulk_total: args.bulk_total,
+        bulk_chunk: args.bulk_chunk,
     };
-    let services = Services::new(chassis.clone(), args.max_message, defaults);
+    let echo = EchoServer::new(services.clone()).max_decoding_message_size(limit);
+    let hello = HelloServer::new(services.clone()).max_decoding_message_size(limit);
+    let data = DataServiceServer::new(services).max_decoding_message_size(limit);
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    let broken = |error| StartError::System(std::io::Error::other(error));
+    let broken = |error| StartError::System(io::Error::other(error));
     // The empty name stands for the whole server, which is serving from the start.
     let (_, health) = tonic_health::server::health_reporter();
-    let routes =
-        Routes::new(EchoServer::new(services.clone()).max_decoding_message_size(args.max_message))
-            .add_service(
-                HelloServer::new(services.clone()).max_decoding_message_size(args.max_message),
-            )
-            .add_service(
-                DataServiceServer::new(services).max_decoding_message_size(args.max_message),
-            )
-            .add_service(health)
-            .add_service(reflection().build_v1().map_err(broken)?)
-            .add_service(reflection().build_v1alpha().map_err(broken)?);
+    let routes = Routes::new(echo)
+        .add_service(hello)
+        .add_service(data)
+        .add_service(health)
+        .add_service(reflection().build_v1().map_err(broken)?)
+        .add_service(reflection().build_v1alpha().map_err(broken)?);
     Ok(routes.prepare())
 }

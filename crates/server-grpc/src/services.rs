@@ -7,20 +7,11 @@ use netping_protocol::{
     echopb::{EchoRequest, EchoResponse, echo_server::Echo},
     grpc_bench::{DataReceived, DataRequest, DataResponse, data_service_server::DataService},
     hello::{BenchmarkMessage, hello_server::Hello},
-    payload,
+    message, payload,
 };
 use netping_serving::{chassis::Chassis, connection::Connection};
 use tokio_stream::Stream;
 use tonic::{Code, Request, Response, Status, Streaming};
-
-/// Defaults for the request of a bulk stream.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BulkDefaults {
-    /// Length of the stream, in bytes.
-    pub total: u64,
-    /// Length of each message, in bytes.
-    pub chunk: u32,
-}
 
 /// Offset of a bulk stream's chunk within a page, in bytes. tonic copies the chunk to a few bytes
 /// after the beginning of a page. glibc copies with `rep movsb`, which on AMD's Zen 3 and 4 is
@@ -31,20 +22,16 @@ const PAGE_OFFSET: usize = 128;
 /// The state of all RPCs.
 #[derive(Debug, Clone)]
 pub(crate) struct Services {
-    chassis: Chassis,
-    max_message: usize,
-    bulk: BulkDefaults,
+    pub chassis: Chassis,
+    /// Longest reply or chunk, in bytes.
+    pub max_message: usize,
+    /// Default length of a bulk stream, in bytes.
+    pub bulk_total: u64,
+    /// Default length of the messages of a bulk stream, in bytes.
+    pub bulk_chunk: u32,
 }
 
 impl Services {
-    pub fn new(chassis: Chassis, max_message: usize, bulk: BulkDefaults) -> Self {
-        Self {
-            chassis,
-            max_message,
-            bulk,
-        }
-    }
-
     /// Applies the synthetic load to a request and counts it on its connection.
     async fn begin<T>(&self, request: &Request<T>) {
         self.chassis.load().apply().await;
@@ -87,16 +74,17 @@ impl Echo for Services {
             input,
             response_bytes,
         } = request.into_inner();
-        if response_bytes == 0 {
+        let length = response_bytes as usize;
+        if length == 0 {
             return Ok(Response::new(EchoResponse { output: input }));
         }
-        self.check_length("a reply", response_bytes as usize)?;
+        self.check_length("a reply", length)?;
         // It is cut anywhere, and must still be UTF-8.
         if !input.is_ascii() {
             return Err(self.invalid("with response_bytes, the input must be ASCII".to_owned()));
         }
-        let mut output = Vec::with_capacity(response_bytes as usize);
-        payload::repeat_into(input.as_bytes(), response_bytes as usize, &mut output);
+        let mut output = Vec::with_capacity(length);
+        payload::repeat_into(input.as_bytes(), length, &mut output);
         let output =
             String::from_utf8(output).map_err(|_| Status::internal("ASCII that is not UTF-8"))?;
         Ok(Response::new(EchoResponse { output }))
@@ -110,9 +98,7 @@ impl Hello for Services {
         request: Request<BenchmarkMessage>,
     ) -> Result<Response<BenchmarkMessage>, Status> {
         self.begin(&request).await;
-        Ok(Response::new(netping_protocol::message::say(
-            request.into_inner(),
-        )))
+        Ok(Response::new(message::say(request.into_inner())))
     }
 }
 
@@ -125,19 +111,14 @@ impl DataService for Services {
         request: Request<DataRequest>,
     ) -> Result<Response<Self::GiveMeDataStream>, Status> {
         self.begin(&request).await;
-        let DataRequest {
-            total_bytes,
-            chunk_bytes,
-        } = request.into_inner();
-        let mut left = if total_bytes == 0 {
-            self.bulk.total
-        } else {
-            total_bytes
+        let request = request.into_inner();
+        let mut left = match request.total_bytes {
+            0 => self.bulk_total,
+            total => total,
         };
-        let chunk = if chunk_bytes == 0 {
-            self.bulk.chunk
-        } else {
-            chunk_bytes
+        let chunk = match request.chunk_bytes {
+            0 => self.bulk_chunk,
+            chunk => chunk,
         } as usize;
         self.check_length("a chunk", chunk)?;
         // All messages of the stream share one chunk. A short stream needs no more than its length.
@@ -149,11 +130,8 @@ impl DataService for Services {
         let messages = std::iter::from_fn(move || {
             let length = left.min(chunk as u64);
             left -= length;
-            (length > 0).then(|| {
-                Ok(DataResponse {
-                    data: pattern.slice(..length as usize),
-                })
-            })
+            let data = pattern.slice(..length as usize);
+            (length > 0).then_some(Ok(DataResponse { data }))
         });
         Ok(Response::new(Box::pin(tokio_stream::iter(messages))))
     }
@@ -165,11 +143,8 @@ impl DataService for Services {
         self.begin(&request).await;
         let mut messages = request.into_inner();
         let mut received = DataReceived::default();
-        while let Some(message) = messages
-            .message()
-            .await
-            .map_err(|status| self.name_limit(status))?
-        {
+        let named = |status| self.name_limit(status);
+        while let Some(message) = messages.message().await.map_err(named)? {
             received.total_bytes += message.data.len() as u64;
             received.chunks += 1;
         }

@@ -72,13 +72,9 @@ fn serve(
     let ServerArgs { common, own } = args;
     let config = config(common, own)?;
     // Streams end after the requests they have received, and then the connection closes.
-    let profile = Profile {
-        first_bytes: 1,
-        drain_by_eof: true,
-        files_per_connection: 1,
-    };
+    let chassis = Chassis::start(&mut listening, common, Profile::ECHO)?;
     let acceptor = Acceptor {
-        chassis: Chassis::start(&mut listening, common, profile)?,
+        chassis,
         shutdown: shutdown.clone(),
         limits: Limits {
             max_frame: own.max_frame,
@@ -112,15 +108,16 @@ fn serve(
 fn config(common: &CommonArgs, args: &QuicArgs) -> Result<ServerConfig, StartError> {
     let Some(tls) = args.tls.config(Scheme::Quic.alpn())? else {
         let reason = "QUIC is always encrypted: give --tls-cert and --tls-key, or --tls-self-signed for a quick try";
-        return Err(StartError::Flags(reason.to_owned()));
+        return Err(StartError::Flags(reason));
     };
     let tls = QuicServerConfig::try_from(tls)
         .map_err(|error| StartError::System(io::Error::other(error)))?;
     let idle_timeout = match common.idle_timeout {
         timeout if timeout.is_zero() => None,
-        timeout => Some(IdleTimeout::try_from(timeout).map_err(|_| {
-            StartError::Flags("--idle-timeout is longer than QUIC can express".to_owned())
-        })?),
+        timeout => Some(
+            IdleTimeout::try_from(timeout)
+                .map_err(|_| StartError::Flags("--idle-timeout is longer than QUIC can express"))?,
+        ),
     };
     let mut transport = TransportConfig::default();
     // quinn leaves a connection's window unlimited: a peer could fill the memory.
@@ -183,17 +180,11 @@ impl Acceptor {
         };
         let (acceptor, handshake) = (self.clone(), Arc::clone(handshake));
         tokio::spawn(async move {
-            let Self {
-                chassis,
-                shutdown,
-                limits,
-                ..
-            } = acceptor;
             let connection = tokio::select! {
                 connection = connecting => connection,
                 // The reaper has counted it.
                 () = guard.closed() => return,
-                () = shutdown.triggered() => return,
+                () = acceptor.shutdown.triggered() => return,
             };
             drop(handshake);
             match connection {
@@ -201,12 +192,12 @@ impl Acceptor {
                     let served = ServedConnection {
                         connection,
                         guard,
-                        limits,
-                        chassis,
+                        limits: acceptor.limits,
+                        chassis: acceptor.chassis,
                     };
                     served.serve().await;
                 }
-                Err(error) => refused(&error, &chassis),
+                Err(error) => refused(&error, &acceptor.chassis),
             }
         });
     }

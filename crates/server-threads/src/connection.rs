@@ -8,10 +8,7 @@ use std::{
 };
 
 use bytes::BytesMut;
-use netping_protocol::{
-    codec::{Codec, LINGER, Limits, Violation},
-    secure,
-};
+use netping_protocol::codec::{Codec, LINGER, Limits, Violation};
 use netping_serving::{chassis::Chassis, connection::Connection};
 use rustls::ServerConnection;
 
@@ -53,7 +50,7 @@ impl ConnectionThread {
         }
         match self.echo(&mut codec, &mut input) {
             Ok(()) => {
-                if codec.is_mid_request(&input) {
+                if !input.is_empty() {
                     self.chassis.count_error("eof_in_request");
                 }
                 // Tells a TLS peer that nothing was cut off. It fails only if the peer is gone.
@@ -61,12 +58,7 @@ impl ConnectionThread {
             }
             Err(error) => {
                 tracing::debug!(peer = ?self.address(), "connection: {error}");
-                self.chassis
-                    .count_error(if secure::is_security_error(&error) {
-                        "tls"
-                    } else {
-                        "io"
-                    });
+                self.chassis.count_failure(&error);
             }
         }
     }

@@ -65,12 +65,7 @@ fn serve(
 ) -> Result<(), StartError> {
     let ServerArgs { common, own } = args;
     let tls = own.tls.config(Scheme::TcpTls.alpn())?.map(Arc::new);
-    let profile = Profile {
-        first_bytes: 1,
-        drain_by_eof: true,
-        files_per_connection: 1,
-    };
-    let chassis = Chassis::start(&mut listening, common, profile)?;
+    let chassis = Chassis::start(&mut listening, common, Profile::ECHO)?;
     let limits = own.stream.limits();
     let busy = own.busy_poll;
     let default_stack = if tls.is_some() { TLS_STACK } else { STACK };

@@ -57,12 +57,7 @@ fn serve(
     let ServerArgs { common, own } = args;
     let acceptor = own.secure.acceptor(Scheme::TcpTls.alpn())?;
     let says_goodbye = !acceptor.is_plain();
-    let profile = Profile {
-        first_bytes: 1,
-        drain_by_eof: true,
-        files_per_connection: 1,
-    };
-    let chassis = Chassis::start(&mut listening, common, profile)?;
+    let chassis = Chassis::start(&mut listening, common, Profile::ECHO)?;
     let limits = own.stream.limits();
     let server = TcpServer {
         listener: listening.service,
@@ -74,7 +69,7 @@ fn serve(
     server.serve(|mut accepts: Accepts| {
         let chassis = chassis.clone();
         async move {
-            while let Some(Ok(mut stream)) = accepts.next().await {
+            while let Some(mut stream) = accepts.next().await {
                 let chassis = chassis.clone();
                 let connection = Arc::clone(stream.connection());
                 tokio::spawn(async move {

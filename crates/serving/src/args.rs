@@ -143,15 +143,21 @@ impl TlsArgs {
             _ if self.tls_self_signed => Identity::self_signed()?,
             _ if self.tls_client_ca.is_some() => {
                 let reason = "--tls-client-ca needs the server's own --tls-cert and --tls-key (or --tls-self-signed)";
-                return Err(StartError::Flags(reason.to_owned()));
+                return Err(StartError::Flags(reason));
             }
             _ => return Ok(None),
         };
-        Ok(Some(tls::server(
-            identity,
-            self.tls_client_ca.as_deref(),
-            alpn,
-        )?))
+        let client_ca = self.tls_client_ca.as_deref();
+        Ok(Some(tls::server(identity, client_ca, alpn)?))
+    }
+
+    /// Returns the server's side of the handshake.
+    ///
+    /// # Errors
+    /// Fails as [`TlsArgs::config`].
+    pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor, StartError> {
+        let config = self.config(alpn)?.map(Arc::new);
+        Ok(config.map_or(Acceptor::Plain, Acceptor::Tls))
     }
 }
 
@@ -171,13 +177,10 @@ impl SecureArgs {
     /// # Errors
     /// Fails as [`TlsArgs::config`], or if the key file cannot be used.
     pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor, StartError> {
-        if let Some(path) = &self.psk_file {
-            return Ok(Acceptor::Psk(Arc::new(Key::read(path)?)));
+        match &self.psk_file {
+            Some(path) => Ok(Acceptor::Psk(Arc::new(Key::read(path)?))),
+            None => self.tls.acceptor(alpn),
         }
-        Ok(self
-            .tls
-            .config(alpn)?
-            .map_or(Acceptor::Plain, |config| Acceptor::Tls(Arc::new(config))))
     }
 }
 

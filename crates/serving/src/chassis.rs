@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use netping_protocol::secure;
 use netping_system::limits;
 use nix::libc;
 use socket2::SockRef;
@@ -46,6 +47,15 @@ pub struct Profile {
     pub drain_by_eof: bool,
     /// File descriptors that each connection takes.
     pub files_per_connection: u64,
+}
+
+impl Profile {
+    /// The properties of a server whose connections end after a whole request.
+    pub const ECHO: Self = Self {
+        first_bytes: 1,
+        drain_by_eof: true,
+        files_per_connection: 1,
+    };
 }
 
 /// The shared part of a running server. Clones are the same chassis.
@@ -116,6 +126,12 @@ impl Chassis {
         self.state.count_error(kind);
     }
 
+    /// Counts the failure of a connection.
+    pub fn count_failure(&self, error: &io::Error) {
+        let security = secure::is_security_error(error);
+        self.count_error(if security { "tls" } else { "io" });
+    }
+
     /// Admits a connection that a task will serve. Returns `None` if too many are open: close it.
     pub fn admit_task(&self) -> Option<Guard> {
         let state = &self.state;
@@ -125,10 +141,8 @@ impl Chassis {
     /// Admits a connection that a thread will serve. Returns `None` if too many are open: close it.
     pub fn admit_socket(&self, socket: &Arc<TcpStream>) -> Option<Connection> {
         let state = &self.state;
-        let connection = state
-            .connections
-            .admit_socket(socket, state.max_connections);
-        state.note_admission(connection)
+        let limit = state.max_connections;
+        state.note_admission(state.connections.admit_socket(socket, limit))
     }
 
     /// Counts a failed accept and returns the time to wait before the next one.
@@ -136,17 +150,14 @@ impl Chassis {
         // ECONNABORTED and the like concern one peer. A lack of descriptors or memory lasts, and a
         // loop that retries at once would spin.
         let scarce = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
-        let exhausted = error
-            .raw_os_error()
-            .is_some_and(|code| scarce.contains(&code));
-        self.count_error(if exhausted {
-            "accept_exhausted"
-        } else {
-            "accept"
-        });
+        let (kind, pause) = match error.raw_os_error() {
+            Some(code) if scarce.contains(&code) => ("accept_exhausted", BACK_OFF),
+            _ => ("accept", Duration::ZERO),
+        };
+        self.count_error(kind);
         self.state
             .log_rarely(|| tracing::warn!("accept failed: {error}"));
-        if exhausted { BACK_OFF } else { Duration::ZERO }
+        pause
     }
 
     /// Counts a thread that the system refused for a connection.
@@ -162,10 +173,8 @@ impl Chassis {
         if self.profile.drain_by_eof {
             connections.end_all(Ending::Drain);
         }
-        if time::timeout(self.drain_timeout, connections.empty())
-            .await
-            .is_ok()
-        {
+        let drained = time::timeout(self.drain_timeout, connections.empty()).await;
+        if drained.is_ok() {
             return;
         }
         let (open, ..) = connections.totals();

@@ -1,7 +1,6 @@
 //! The open connections of a server: their counters and deadlines, and how each is told to end.
 
 use std::{
-    fmt,
     future::poll_fn,
     net::{Shutdown as Direction, TcpStream},
     sync::{
@@ -42,20 +41,12 @@ pub enum Ending {
 }
 
 /// The means to tell a connection to end.
+#[derive(Debug)]
 enum Handle {
     /// A connection in a runtime checks the flag whenever it would wait.
     Task(Arc<Signal>),
     /// A connection's thread blocks in the kernel: shutting the socket down wakes it.
     Socket(Arc<TcpStream>),
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Task(_) => "Task",
-            Self::Socket(_) => "Socket",
-        })
-    }
 }
 
 #[derive(Debug)]
@@ -82,10 +73,9 @@ impl Handle {
                 signal.waker.wake();
             }
             Self::Socket(stream) => {
-                let direction = if ending == Ending::Close {
-                    Direction::Both
-                } else {
-                    Direction::Read
+                let direction = match ending {
+                    Ending::Close => Direction::Both,
+                    Ending::Drain | Ending::None => Direction::Read,
                 };
                 // It fails only on a connection that is gone already.
                 let _ = stream.shutdown(direction);
@@ -188,12 +178,11 @@ impl Connections {
     /// Returns the numbers of open connections, of all admitted connections, and of requests.
     pub fn totals(&self) -> (usize, u64, u64) {
         let open = self.lock();
-        let live: u64 = open
-            .entries
-            .iter()
-            .map(|(_, entry)| entry.tally.requests.load(Ordering::Relaxed))
-            .sum();
-        (open.entries.len(), open.admitted, open.retired + live)
+        let mut requests = open.retired;
+        for (_, entry) in &open.entries {
+            requests += entry.tally.requests.load(Ordering::Relaxed);
+        }
+        (open.entries.len(), open.admitted, requests)
     }
 
     /// Asks every open connection to end.
@@ -268,9 +257,8 @@ impl Connection {
 
     /// Adds to the number of received bytes.
     pub fn count_bytes(&self, bytes: usize) {
-        self.tally
-            .bytes_in
-            .fetch_add(bytes as u64, Ordering::Relaxed);
+        let bytes = bytes as u64;
+        self.tally.bytes_in.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 

@@ -3,10 +3,7 @@
 use std::io;
 
 use bytes::BytesMut;
-use netping_protocol::{
-    codec::{Codec, LINGER, Violation},
-    secure,
-};
+use netping_protocol::codec::{Codec, LINGER, Violation};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     time,
@@ -34,17 +31,13 @@ where
         output: BytesMut::with_capacity(BUFFER),
     };
     match echo.run().await {
-        Ok(()) if echo.codec.is_mid_request(&echo.input) => chassis.count_error("eof_in_request"),
+        Ok(()) if !echo.input.is_empty() => chassis.count_error("eof_in_request"),
         Ok(()) => {}
         // The reaper has counted it.
         Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
         Err(error) => {
             tracing::debug!("connection: {error}");
-            chassis.count_error(if secure::is_security_error(&error) {
-                "tls"
-            } else {
-                "io"
-            });
+            chassis.count_failure(&error);
         }
     }
 }

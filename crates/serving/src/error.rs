@@ -20,7 +20,7 @@ pub enum StartError {
     System(#[from] io::Error),
     /// The flags contradict each other.
     #[error("{0}")]
-    Flags(String),
+    Flags(&'static str),
     /// Certificates or keys cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),

@@ -109,12 +109,9 @@ impl<L: Bind> Listening<L> {
 /// Binds the metrics' listener at its default address, [`port::METRICS_OFFSET`] above the
 /// service's.
 fn default_metrics(service: SocketAddr) -> Option<TcpListener> {
-    let Some(port) = service.port().checked_add(port::METRICS_OFFSET) else {
-        tracing::warn!(
-            "no metrics: {} + {} is not a port; give --metrics",
-            service.port(),
-            port::METRICS_OFFSET
-        );
+    let (own, offset) = (service.port(), port::METRICS_OFFSET);
+    let Some(port) = own.checked_add(offset) else {
+        tracing::warn!("no metrics: {own} + {offset} is not a port; give --metrics");
         return None;
     };
     let address = SocketAddr::new(service.ip(), port);

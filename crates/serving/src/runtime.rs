@@ -76,11 +76,8 @@ impl Handshakes {
         let Some(done) = self.done.clone() else {
             return;
         };
-        let (acceptor, shutdown, chassis) = (
-            self.acceptor.clone(),
-            self.shutdown.clone(),
-            chassis.clone(),
-        );
+        let (acceptor, shutdown) = (self.acceptor.clone(), self.shutdown.clone());
+        let chassis = chassis.clone();
         tokio::spawn(async move {
             let accepted = tokio::select! {
                 accepted = acceptor.accept(stream) => accepted,
@@ -105,7 +102,7 @@ impl Handshakes {
 }
 
 impl Stream for Accepts {
-    type Item = io::Result<Accepted>;
+    type Item = Accepted;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
@@ -124,19 +121,14 @@ impl Stream for Accepts {
             match (stream, &this.handshakes) {
                 (Ok(stream), Some(handshakes)) => handshakes.start(stream, guard, &this.chassis),
                 (Ok(stream), None) => {
-                    return Poll::Ready(Some(Ok(Guarded::new(
-                        secure::Stream::Plain(stream),
-                        guard,
-                    ))));
+                    let stream = secure::Stream::Plain(stream);
+                    return Poll::Ready(Some(Guarded::new(stream, guard)));
                 }
                 (Err(error), _) => drop(this.chassis.accept_failed(&error)),
             }
         }
         match &mut this.handshakes {
-            Some(handshakes) => handshakes
-                .ready
-                .poll_recv(cx)
-                .map(|accepted| accepted.map(Ok)),
+            Some(handshakes) => handshakes.ready.poll_recv(cx),
             None => Poll::Pending,
         }
     }
@@ -168,19 +160,14 @@ impl TcpServer<'_> {
         W: Fn(Accepts) -> F,
         F: Future<Output = ()> + Send + 'static,
     {
-        let Self {
-            listener,
-            chassis,
-            runtime,
-            acceptor,
-            shutdown,
-        } = self;
-        listener.set_nonblocking(true)?;
+        let (chassis, shutdown) = (self.chassis, self.shutdown);
+        self.listener.set_nonblocking(true)?;
         let mut queues = Vec::new();
         let mut workers = Vec::new();
-        for _ in 0..runtime.runtime_count() {
+        for _ in 0..self.runtime.runtime_count() {
             let (queue, receiver) = mpsc::unbounded_channel();
-            let handshakes = (!acceptor.is_plain()).then(|| Handshakes::new(acceptor, shutdown));
+            let encrypted = !self.acceptor.is_plain();
+            let handshakes = encrypted.then(|| Handshakes::new(self.acceptor, shutdown));
             queues.push(queue);
             workers.push(worker(Accepts {
                 queue: receiver,
@@ -188,8 +175,8 @@ impl TcpServer<'_> {
                 handshakes,
             }));
         }
-        run_on_runtimes(runtime, workers, async {
-            accept(listener, chassis, &queues, shutdown).await?;
+        run_on_runtimes(self.runtime, workers, async {
+            accept(self.listener, chassis, &queues, shutdown).await?;
             // Ends the workers' streams of connections.
             queues.clear();
             chassis.drain().await;
@@ -215,9 +202,7 @@ where
     let finished = watch::Sender::new(false);
     let runtime = match args.runtime {
         RuntimeKind::MultiThread if args.busy_poll => {
-            return Err(StartError::Flags(
-                "--busy-poll needs --runtime per-core".to_owned(),
-            ));
+            return Err(StartError::Flags("--busy-poll needs --runtime per-core"));
         }
         RuntimeKind::MultiThread => Builder::new_multi_thread()
             .worker_threads(args.worker_count())

@@ -79,11 +79,8 @@ where
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            ExitCode::from(if matches!(error, StartError::Flags(_)) {
-                2
-            } else {
-                3
-            })
+            let wrong_usage = matches!(error, StartError::Flags(_));
+            ExitCode::from(if wrong_usage { 2 } else { 3 })
         }
     }
 }

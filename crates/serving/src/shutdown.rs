@@ -6,23 +6,18 @@ use netping_system::signals;
 use tokio::sync::watch;
 
 /// Tells every part of a server to stop accepting and to finish requests in flight. Clones are the
-/// same switch.
-#[derive(Debug, Clone)]
+/// same switch, which is off at first.
+#[derive(Debug, Clone, Default)]
 pub struct Shutdown(watch::Sender<bool>);
 
 impl Shutdown {
-    /// Creates a switch that is off.
-    pub fn new() -> Self {
-        Self(watch::Sender::new(false))
-    }
-
     /// Creates a switch that the first SIGTERM or SIGINT turns on. The second ends the process at
     /// once, with exit code 1.
     ///
     /// # Errors
     /// Fails if the handlers cannot be installed.
     pub fn on_signals() -> io::Result<Self> {
-        let shutdown = Self::new();
+        let shutdown = Self::default();
         let switch = shutdown.clone();
         signals::on_stop(1, move |signal| {
             tracing::info!(
@@ -43,11 +38,5 @@ impl Shutdown {
     pub async fn triggered(&self) {
         // The sender lives in `self`, so the wait cannot fail.
         let _ = self.0.subscribe().wait_for(|on| *on).await;
-    }
-}
-
-impl Default for Shutdown {
-    fn default() -> Self {
-        Self::new()
     }
 }

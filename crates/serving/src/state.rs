@@ -47,12 +47,8 @@ impl State {
     pub fn note_admission<T>(&self, admitted: Option<T>) -> Option<T> {
         if admitted.is_none() {
             self.count_error("max_connections");
-            self.log_rarely(|| {
-                tracing::warn!(
-                    "{} connections are open: refusing new ones",
-                    self.max_connections
-                );
-            });
+            let open = self.max_connections;
+            self.log_rarely(|| tracing::warn!("{open} connections are open: refusing new ones"));
         }
         admitted
     }

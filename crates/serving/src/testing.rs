@@ -49,7 +49,7 @@ impl TestServer {
             Listening::<L>::bind(&args.common, 0, (service.sockets)(&args.own)).unwrap();
         let address = listening.service.address().unwrap();
         let metrics = listening.metrics.as_ref().unwrap().local_addr().unwrap();
-        let shutdown = Shutdown::new();
+        let shutdown = Shutdown::default();
         let (serve, switch) = (service.serve, shutdown.clone());
         let thread = thread::spawn(move || serve(listening, &args, &switch).unwrap());
         Self {
