@@ -1,4 +1,4 @@
-//! Files with keys, which are read only if nobody but their owner can read them.
+//! Files with keys, which are read only if no one but their owner has access.
 
 use std::{
     fs::File,

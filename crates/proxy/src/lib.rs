@@ -1,4 +1,5 @@
-//! A plain TCP relay with tokio, a task per connection: the least that any proxy costs.
+//! A plain TCP relay with tokio, a task per connection: the lower bound of what a proxy
+//! costs.
 
 mod relay;
 mod upstream;

@@ -1,4 +1,4 @@
-//! The open connections of a server: their counters and deadlines, and how each is told to end.
+//! The open connections of a server: their counters and deadlines, and the signal that ends each.
 
 use std::{
     future::poll_fn,

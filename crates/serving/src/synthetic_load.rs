@@ -9,7 +9,7 @@ use crate::{
     clock,
 };
 
-/// Waits and burns CPU time once per request, as the flags say.
+/// Waits and burns CPU time once per request, as the flags ask.
 #[derive(Debug, Clone, Copy)]
 pub struct SyntheticLoad {
     work: Duration,

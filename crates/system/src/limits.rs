@@ -2,7 +2,7 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Assumed where the system does not tell: the usual default.
+/// Limit assumed if the system reports none: the usual default.
 const USUAL_OPEN_FILES: u64 = 1024;
 
 /// Returns the limit that is in force.

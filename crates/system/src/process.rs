@@ -64,7 +64,7 @@ impl Usage {
     }
 }
 
-/// Counters of this process, each `None` where `/proc` does not tell.
+/// Counters of this process, each `None` if `/proc` does not show it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnCounts {
     /// Resident memory, in bytes.

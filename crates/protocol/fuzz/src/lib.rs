@@ -32,8 +32,8 @@ pub fn serve<'a>(mut codec: Codec, chunks: impl IntoIterator<Item = &'a [u8]>) -
     (output.to_vec(), Ok(input.len()))
 }
 
-/// Asserts that a stream is served alike in one chunk and in chunks of the given lengths, which repeat.
-/// A length of 0 stands for 256.
+/// Asserts that a stream gets the same replies in one chunk and in chunks of the given lengths,
+/// which repeat. A length of 0 stands for 256.
 pub fn assert_chunks_do_not_matter(codec: impl Fn() -> Codec, lengths: &[u8], bytes: &[u8]) {
     let mut chunks = Vec::new();
     let mut rest = bytes;

@@ -9,8 +9,8 @@
 //! transport message has at most 65535 bytes of ciphertext, the last 16 of which are the tag. Its
 //! nonce is a counter, so a replayed message does not decrypt.
 //!
-//! Noise has no closing message: an end between two messages is accepted, whoever caused it. Lines
-//! and frames show whether they are whole.
+//! Noise has no closing message: an end between two messages is accepted, even if an attacker
+//! caused it. Lines and frames show whether they are whole.
 
 mod error;
 mod handshake;
