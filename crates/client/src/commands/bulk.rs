@@ -8,11 +8,12 @@ use netping_measure::{
 };
 use netping_report::table::{Column, Table};
 use netping_results::{
-    bulk::{BulkSettings, BulkStep},
+    bulk::BulkStep,
     format::{self, nanos_as_micros},
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
+use super::{columns, percent};
 use crate::{
     args::BulkArgs,
     environment,
@@ -46,18 +47,9 @@ const SETTINGS: [Setting; 5] = [
     }),
 ];
 
-const RESULTS: [Column; 8] = [
-    Column::number("GiB/s", 0),
-    Column::number("+-95%", 0),
-    Column::number("sd", 0),
-    Column::number("cli s/GiB", 0),
-    Column::number("srv s/GiB", 0),
-    Column::number("first byte us", 0),
-    Column::number("runs", 0),
-    Column::number("failed", 0),
-];
+const RESULTS: &str = "GiB/s|+-95%|sd|cli s/GiB|srv s/GiB|first byte us|runs|failed";
 
-const COMPARED: [Column; 2] = [Column::number("to first", 0), Column::text("shown", 0)];
+const COMPARED: &str = "to first|<shown";
 
 pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
     let plans = args.plans()?;
@@ -67,10 +59,8 @@ pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
         runner.say(&table(&steps));
         for (step, bulk) in steps.iter().zip(&streams) {
             if let Some(note) = bulk.server_note() {
-                runner.remark(&format!(
-                    "  {}: server CPU time unknown: {note}",
-                    step.target
-                ));
+                let target = &step.target;
+                runner.remark(&format!("  {target}: server CPU time unknown: {note}"));
             }
         }
         runner.judge_bulk();
@@ -135,6 +125,7 @@ fn measure(
 
 /// Returns a measurement without a run.
 fn step(plan: &BulkPlan, bulk: &Bulk) -> BulkStep {
+    let negotiated = bulk.negotiated().cloned();
     BulkStep {
         target: plan.target.url.to_string(),
         status: Status::Partial,
@@ -142,26 +133,15 @@ fn step(plan: &BulkPlan, bulk: &Bulk) -> BulkStep {
         runs: Vec::new(),
         summary: None,
         errors: BTreeMap::new(),
-        security: bulk
-            .negotiated()
-            .cloned()
-            .map(|negotiated| plan.target.trust.security(negotiated)),
+        security: negotiated.map(|negotiated| plan.target.trust.security(negotiated)),
         warnings: Vec::new(),
     }
 }
 
 fn name(step: &BulkStep) -> String {
-    let BulkSettings {
-        size_bytes,
-        chunk_bytes,
-        ..
-    } = step.settings;
-    format!(
-        "{} {} in {}",
-        step.target,
-        format::bytes(size_bytes),
-        format::bytes(chunk_bytes)
-    )
+    let size = format::bytes(step.settings.size_bytes);
+    let chunk = format::bytes(step.settings.chunk_bytes);
+    format!("{} {size} in {chunk}", step.target)
 }
 
 fn optional_bytes(bytes: Option<u64>) -> String {
@@ -185,13 +165,13 @@ fn table(steps: &[BulkStep]) -> String {
         title.push("verified".to_owned());
     }
     let compared = steps.len() > 1;
-    let mut columns: Vec<Column> = varied
+    let mut all: Vec<Column> = varied
         .iter()
         .map(|(column, _)| *column)
-        .chain(RESULTS)
+        .chain(columns(RESULTS))
         .collect();
     if compared {
-        columns.extend(COMPARED);
+        all.extend(columns(COMPARED));
     }
     let row = |step: &BulkStep| {
         let mut cells: Vec<String> = varied.iter().map(|(_, value)| value(step)).collect();
@@ -202,7 +182,7 @@ fn table(steps: &[BulkStep]) -> String {
         cells
     };
     let rows: Vec<_> = steps.iter().map(row).collect();
-    let mut lines = vec![title.join(", "), Table::whole(&columns, &rows)];
+    let mut lines = vec![title.join(", "), Table::whole(&all, &rows)];
     if varied.len() > 1 {
         lines.push("mean GiB/s over all other settings:".to_owned());
         lines.extend(varied.iter().map(|setting| alone(setting, steps)));
@@ -219,21 +199,23 @@ fn table(steps: &[BulkStep]) -> String {
 
 fn results(step: &BulkStep) -> Vec<String> {
     let summary = step.summary;
-    let number =
-        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
     let rate = summary.map(|summary| summary.gib_per_second);
     let first_byte = summary.map(|summary| (summary.first_byte_seconds * 1e9) as u64);
     let (made, failed) = step.attempts();
     vec![
-        number(rate.map(|rate| rate.mean)),
-        number(rate.and_then(|rate| rate.half_width)),
-        number(summary.and_then(|summary| summary.sd)),
-        number(summary.and_then(|summary| summary.client_cpu_seconds_per_gib)),
-        number(summary.and_then(|summary| summary.server_cpu_seconds_per_gib)),
+        three_decimals(rate.map(|rate| rate.mean)),
+        three_decimals(rate.and_then(|rate| rate.half_width)),
+        three_decimals(summary.and_then(|summary| summary.sd)),
+        three_decimals(summary.and_then(|summary| summary.client_cpu_seconds_per_gib)),
+        three_decimals(summary.and_then(|summary| summary.server_cpu_seconds_per_gib)),
         nanos_as_micros(first_byte),
         made.to_string(),
         failed.to_string(),
     ]
+}
+
+fn three_decimals(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
 }
 
 /// Returns the difference to the first combination, one of `comparisons`.
@@ -242,10 +224,7 @@ fn comparison(first: &BulkStep, step: &BulkStep, comparisons: usize) -> [String;
         return Default::default();
     }
     match Difference::of_means(&rates(first), &rates(step), comparisons) {
-        Some(difference) => [
-            format!("{:+.1}%", difference.relative * 100.0),
-            shown(difference, true),
-        ],
+        Some(difference) => [percent(difference.relative), shown(difference, true)],
         None => ["-".to_owned(), "too few runs".to_owned()],
     }
 }
@@ -268,20 +247,11 @@ fn alone((column, value): &Setting, steps: &[BulkStep]) -> String {
     }
     let shown = values.into_iter().map(|(name, means)| {
         let means: Option<Vec<f64>> = means.into_iter().collect();
-        let mean = means.and_then(|means| Estimate::of(&means));
-        format!(
-            "{name} {}",
-            mean.map_or_else(
-                || "-".to_owned(),
-                |estimate| format!("{:.3}", estimate.mean)
-            )
-        )
+        let mean = means.and_then(|means| Some(Estimate::of(&means)?.mean));
+        format!("{name} {}", three_decimals(mean))
     });
-    format!(
-        "  {}: {}",
-        column.title,
-        shown.collect::<Vec<_>>().join(", ")
-    )
+    let shown: Vec<_> = shown.collect();
+    format!("  {}: {}", column.title, shown.join(", "))
 }
 
 #[cfg(test)]
@@ -305,7 +275,7 @@ mod tests {
         BulkStep {
             target: "tcp://127.0.0.1:8004".to_owned(),
             status: Status::Complete,
-            settings: BulkSettings {
+            settings: netping_results::bulk::BulkSettings {
                 direction: Direction::Down,
                 size_bytes: 1 << 30,
                 chunk_bytes,

@@ -20,20 +20,13 @@ use netping_results::{
     run::Run,
 };
 
+use super::{columns, probability};
 use crate::{
     args::CompareArgs,
     error::{Failed, Verdict},
 };
 
-const COLUMNS: [Column; 7] = [
-    Column::text("", 0),
-    Column::number("base", 0),
-    Column::number("new", 0),
-    Column::number("change", 0),
-    Column::number("95% interval", 0),
-    Column::number("p", 0),
-    Column::text("shown", 0),
-];
+const COLUMNS: &str = "<|base|new|change|95% interval|p|<shown";
 
 pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
     let mut runs = Vec::new();
@@ -50,12 +43,8 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
     for (name, new) in &runs[1..] {
         let comparison = legible(compare_runs(base, new, &asked));
         let broken = broken(&args.fail_if, &comparison);
-        let text = |table| {
-            format!(
-                "{name} against {base_name}\n{}",
-                describe(&comparison, table)
-            )
-        };
+        let title = format!("{name} against {base_name}\n");
+        let text = |table| title.clone() + &describe(&comparison, table);
         // Whoever closed it has read enough; the exit code tells the rest.
         let _ = writeln!(io::stdout(), "{}", text(Table::whole));
         for line in &broken {
@@ -76,7 +65,7 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
     })
 }
 
-/// A comparison whose texts, which are the files', may go to a terminal.
+/// Makes the texts of a comparison, which come from files, safe for a terminal.
 fn legible(mut comparison: Comparison) -> Comparison {
     let diffs = comparison
         .diffs
@@ -93,18 +82,13 @@ fn legible(mut comparison: Comparison) -> Comparison {
     comparison
 }
 
-/// All of a comparison: first what may be why the numbers differ.
+/// Describes a comparison: first the environment, which may explain differences.
 fn describe(comparison: &Comparison, table: fn(&[Column], &[Vec<String>]) -> String) -> String {
     let mut text = differences(&comparison.diffs);
     for pair in &comparison.pairs {
         let rows: Vec<_> = pair.changes.iter().map(row).collect();
-        let _ = write!(
-            text,
-            "\n{}\n{}\n{}\n",
-            pair.name,
-            trials(pair),
-            table(&COLUMNS, &rows)
-        );
+        let (name, trials, table) = (&pair.name, trials(pair), table(&columns(COLUMNS), &rows));
+        let _ = write!(text, "\n{name}\n{trials}\n{table}\n");
     }
     for (which, names) in [
         ("the base", &comparison.only_base),
@@ -121,26 +105,23 @@ fn differences(all: &[EnvironmentDiff]) -> String {
     if all.is_empty() {
         return "same machine, same settings\n".to_owned();
     }
-    let mut text =
-        "different environments or settings, which may explain a difference:\n".to_owned();
-    for EnvironmentDiff {
-        what,
-        base,
-        new,
-        steps,
-    } in all
-    {
-        let steps = match steps {
+    let mut text = "These differ and may explain a difference:\n".to_owned();
+    for diff in all {
+        let steps = match diff.steps {
             0 => String::new(),
             1 => " (1 step)".to_owned(),
             steps => format!(" ({steps} steps)"),
         };
-        let _ = writeln!(text, "  {what}: {base} -> {new}{steps}");
+        let _ = writeln!(
+            text,
+            "  {}: {} -> {}{steps}",
+            diff.what, diff.base, diff.new
+        );
     }
     text
 }
 
-/// How often each side was measured, and what that means for the error bars.
+/// Returns the number of trials on each side, and their effect on the error bars.
 fn trials(pair: &Pair) -> String {
     let what = if pair.is_bulk {
         "measurements"
@@ -154,8 +135,8 @@ fn trials(pair: &Pair) -> String {
             "one run each: no error bar; use --trials, or -d 5s and longer".to_owned()
         }
         (1, 1) => "one run each: error bars from within the runs; --trials tell more".to_owned(),
-        (base, 1) => format!("{base} {what} and one: their spread stands for both"),
-        (1, new) => format!("one and {new} {what}: their spread stands for both"),
+        (base, 1) => format!("{base} {what} and one: their spread is used for both sides"),
+        (1, new) => format!("one and {new} {what}: their spread is used for both sides"),
         (base, new) => format!("{base} and {new} {what}"),
     }
 }
@@ -165,14 +146,13 @@ fn row(change: &Change) -> Vec<String> {
     let value =
         |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| metric.show(value));
     let share = |difference: f64| percent(metric, difference);
+    let unit = if metric.is_relative() { "%" } else { "pp" };
+    let difference = change.difference.map(|difference| share(difference) + unit);
     vec![
         metric.title.to_owned(),
         value(change.base),
         value(change.new),
-        change.difference.map_or_else(
-            || "-".to_owned(),
-            |difference| share(difference) + unit(metric),
-        ),
+        difference.unwrap_or_else(|| "-".to_owned()),
         change
             .interval
             .map(|[low, high]| format!("{}..{}", share(low), share(high)))
@@ -189,10 +169,6 @@ fn row(change: &Change) -> Vec<String> {
     ]
 }
 
-fn unit(metric: &Metric) -> &'static str {
-    if metric.is_relative() { "%" } else { "pp" }
-}
-
 /// A difference in per cent, or in percentage points.
 fn percent(metric: &Metric, difference: f64) -> String {
     let percent = difference * 100.0;
@@ -200,14 +176,6 @@ fn percent(metric: &Metric, difference: f64) -> String {
         _ if !metric.is_relative() => format!("{percent:+.3}"),
         ..9.95 => format!("{percent:+.1}"),
         _ => format!("{percent:+.0}"),
-    }
-}
-
-fn probability(p: f64) -> String {
-    if p < 0.001 {
-        "<0.001".to_owned()
-    } else {
-        format!("{p:.3}")
     }
 }
 
@@ -241,19 +209,18 @@ fn conclusion(comparison: &Comparison) -> String {
     )
 }
 
-/// Which conditions hold, or cannot be told, each as a line. What the base measured and the new run did not is not passed
-/// over either.
+/// Returns a line for each condition that holds or cannot be decided, and for each measurement that
+/// only the base has.
 fn broken(gates: &[Gate], comparison: &Comparison) -> Vec<String> {
-    let missing: &[String] = if gates.is_empty() {
-        &[]
-    } else {
-        &comparison.only_base
-    };
+    if gates.is_empty() {
+        return Vec::new();
+    }
+    let missing = comparison.only_base.iter();
     let mut lines: Vec<String> = missing
-        .iter()
         .map(|name| format!("failed by --fail-if: {name}: the new run has no such measurement"))
         .collect();
     for gate in gates {
+        let metric = gate.metric().name;
         let mut asked = false;
         for pair in &comparison.pairs {
             let Some(answer) = gate.check(pair) else {
@@ -263,22 +230,14 @@ fn broken(gates: &[Gate], comparison: &Comparison) -> Vec<String> {
             let why = match answer {
                 Answer::Fails(_) => continue,
                 Answer::Holds(difference) => gate.describe(difference),
-                Answer::Unknown => {
-                    format!(
-                        "{} cannot be told: a side has too few samples or none",
-                        gate.metric().name
-                    )
-                }
+                Answer::Unknown => format!("{metric} cannot be decided: too few samples"),
             };
-            lines.push(format!(
-                "failed by --fail-if '{gate}': {}: {why}",
-                pair.name
-            ));
+            let name = &pair.name;
+            lines.push(format!("failed by --fail-if '{gate}': {name}: {why}"));
         }
         if !asked {
             lines.push(format!(
-                "failed by --fail-if '{gate}': nothing was compared that has {}",
-                gate.metric().name
+                "failed by --fail-if '{gate}': nothing was compared that has {metric}"
             ));
         }
     }
@@ -307,7 +266,7 @@ mod tests {
             .map(change)
             .map(|c| row(&c))
             .collect();
-        let table = Table::whole(&COLUMNS, &rows);
+        let table = Table::whole(&columns(COLUMNS), &rows);
         assert!(
             table.lines().all(|line| line.chars().count() <= 80),
             "{table}"

@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 
 use anyhow::Context;
-use netping_report::table::{Column, Table};
+use netping_report::table::Table;
 use netping_results::{
     format::{nanos_as_micros, on_one_line, optional, thousands},
     merge::merge,
     run::{Run, Step},
 };
 
+use super::columns;
 use crate::{
     args::MergeArgs,
     error::{Failed, Verdict},
@@ -20,16 +21,7 @@ use crate::{
     },
 };
 
-const COLUMNS: [Column; 8] = [
-    Column::number("callers", 0),
-    Column::number("conns", 0),
-    Column::number("req/s", 0),
-    Column::number("p50 us", 0),
-    Column::number("p99 us", 0),
-    Column::number("cli us", 0),
-    Column::number("srv us", 0),
-    Column::number("failed", 0),
-];
+const COLUMNS: &str = "callers|conns|req/s|p50 us|p99 us|cli us|srv us|failed";
 
 pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
     let mut clients = Vec::new();
@@ -83,7 +75,7 @@ fn describe(run: &Run) -> String {
             run.parts.len()
         ));
     }
-    lines.push(Table::whole(&COLUMNS, &rows));
+    lines.push(Table::whole(&columns(COLUMNS), &rows));
     lines.push(validity::describe(&run.steps, &run.bulk));
     lines.join("\n")
 }

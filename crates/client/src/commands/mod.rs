@@ -14,6 +14,8 @@ mod throughput;
 
 use std::process::ExitCode;
 
+use netping_report::table::Column;
+
 use crate::{args::Command, error::exit_code};
 
 /// Runs a command and returns its exit code.
@@ -31,4 +33,27 @@ pub fn run(command: Command) -> ExitCode {
         Command::Certs(args) => certs::run(&args),
         Command::Serve(args) => return serve::run(args),
     })
+}
+
+/// Returns the columns with these titles, separated by `|`. A title after `<` is that of a column
+/// of words; the others hold numbers.
+fn columns(titles: &'static str) -> Vec<Column> {
+    let column = |title: &'static str| match title.strip_prefix('<') {
+        Some(words) => Column::text(words, 0),
+        None => Column::number(title, 0),
+    };
+    titles.split('|').map(column).collect()
+}
+
+/// Returns a share in per cent, with its sign.
+fn percent(share: f64) -> String {
+    format!("{:+.1}%", share * 100.0)
+}
+
+/// Returns a p-value with three decimals.
+fn probability(p: f64) -> String {
+    if p < 0.001 {
+        return "<0.001".to_owned();
+    }
+    format!("{p:.3}")
 }

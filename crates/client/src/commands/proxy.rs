@@ -7,7 +7,7 @@ use netping_measure::{
     cost::ServerDemand,
     statistics::{difference::Difference, estimate::Estimate},
 };
-use netping_report::table::{Column, Table};
+use netping_report::table::Table;
 use netping_results::{
     format::{micros, optional, signed, thousands},
     metric,
@@ -16,46 +16,22 @@ use netping_results::{
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
+use super::{columns, percent, probability};
 use crate::{
     args::{ProxyArgs, ProxyPlans},
     error::{Failed, StartError, Verdict},
     plan::Plan,
     run::{
         self, Runner,
-        trials::{self, Trials},
+        trials::{self, Trials, interval},
     },
 };
 
-const PATHS: [Column; 6] = [
-    Column::text("path", 0),
-    Column::number("req/s", 0),
-    Column::number("failed", 0),
-    Column::number("cpu us", 0),
-    Column::number("core %", 0),
-    Column::number("RSS MiB", 0),
-];
+const PATHS: &str = "<path|req/s|failed|cpu us|core %|RSS MiB";
 
-const ADDED: [Column; 8] = [
-    Column::text("via", 0),
-    Column::text("measure", 0),
-    Column::number("direct us", 0),
-    Column::number("via us", 0),
-    Column::number("+us", 0),
-    Column::number("95% interval", 0),
-    Column::number("+%", 0),
-    Column::number("p", 0),
-];
+const ADDED: &str = "<via|<measure|direct us|via us|+us|95% interval|+%|p";
 
-const MAXIMUM: [Column; 8] = [
-    Column::text("path", 0),
-    Column::number("callers", 0),
-    Column::number("req/s", 0),
-    Column::number("+-95%", 0),
-    Column::number("to direct", 0),
-    Column::number("95% interval", 0),
-    Column::number("p", 0),
-    Column::number("failed", 0),
-];
+const MAXIMUM: &str = "<path|callers|req/s|+-95%|to direct|95% interval|p|failed";
 
 const MIB: f64 = 1_048_576.0;
 
@@ -85,26 +61,14 @@ fn named(plan: &Plan, error: StartError) -> Failed {
 
 /// Returns the number of steps and the least time they take.
 fn outlook<'a>(trials: u32, plans: impl Iterator<Item = &'a Plan>) -> String {
-    let length = |plan: &Plan| -> Duration {
-        [
-            plan.execution.warmup.duration(),
-            plan.execution.extent.duration(),
-        ]
-        .into_iter()
-        .flatten()
-        .sum()
-    };
-    let lengths: Vec<Duration> = plans.map(length).collect();
-    let seconds = lengths
-        .iter()
-        .sum::<Duration>()
-        .saturating_mul(trials)
-        .as_secs();
-    format!(
-        "{} steps, {} at least",
-        lengths.len() * trials as usize,
-        format_duration(Duration::from_secs(seconds))
-    )
+    let (mut steps, mut length) = (0, Duration::ZERO);
+    for Plan { execution, .. } in plans {
+        steps += trials;
+        length += execution.warmup.duration().unwrap_or_default();
+        length += execution.extent.duration().unwrap_or_default();
+    }
+    let length = Duration::from_secs(length.saturating_mul(trials).as_secs());
+    format!("{steps} steps, {} at least", format_duration(length))
 }
 
 fn measure(
@@ -123,11 +87,10 @@ fn measure(
             break;
         };
         match group.first().and_then(|plan| plan.load.arrival.rate()) {
-            Some(rate) => show(
-                runner,
-                &format!("open loop, {} req/s planned", thousands(rate)),
-                &paths,
-            ),
+            Some(rate) => {
+                let title = format!("open loop, {} req/s planned", thousands(rate));
+                show(runner, &title, &paths);
+            }
             None => sweep.push(paths),
         }
     }
@@ -166,21 +129,18 @@ fn show(runner: &mut Runner, title: &str, paths: &[Vec<Step>]) {
             .map_or(failed(direct) + failed(proxy), |overhead| overhead.failed)
             > 0;
         for metric in metric::OVERHEAD {
-            let overhead = overheads
-                .iter()
-                .find(|overhead| overhead.measure == metric.name);
-            rows.push(overhead_row(
-                marked(proxy, doubtful),
-                metric.name.to_owned(),
-                overhead,
-            ));
+            let mut all = overheads.iter();
+            let overhead = all.find(|overhead| overhead.measure == metric.name);
+            let mut row = vec![marked(proxy, doubtful), metric.name.to_owned()];
+            row.extend(overhead_cells(overhead));
+            rows.push(row);
         }
         runner.add_overheads(&overheads);
     }
     runner.say(&format!(
         "{title}\n{}\n{}",
-        Table::whole(&PATHS, &used),
-        Table::whole(&ADDED, &rows)
+        Table::whole(&columns(PATHS), &used),
+        Table::whole(&columns(ADDED), &rows)
     ));
     if paths.iter().any(|path| failed(path) > 0) {
         runner.say(
@@ -214,21 +174,15 @@ fn path_row(path: &[Step]) -> Vec<String> {
     ]
 }
 
-fn overhead_row(via: String, measure: String, overhead: Option<&Overhead>) -> Vec<String> {
+fn overhead_cells(overhead: Option<&Overhead>) -> [String; 6] {
     let cell = |of: fn(&Overhead) -> Option<String>| {
         overhead.and_then(of).unwrap_or_else(|| "-".to_owned())
     };
-    vec![
-        via,
-        measure,
+    [
         cell(|overhead| Some(micros(overhead.direct_us))),
         cell(|overhead| Some(micros(overhead.via_us))),
         cell(|overhead| Some(signed(overhead.added_us))),
-        cell(|overhead| {
-            overhead
-                .interval_us
-                .map(|[low, high]| format!("{}..{}", signed(low), signed(high)))
-        }),
+        cell(|overhead| Some(interval(overhead.interval_us?, signed))),
         cell(|overhead| overhead.relative().map(percent)),
         cell(|overhead| overhead.p_value.map(probability)),
     ]
@@ -254,7 +208,7 @@ fn show_maximum(runner: &mut Runner, sweep: &[Vec<Vec<Step>>]) {
         .collect();
     runner.say(&format!(
         "maximum throughput: closed loops, the number of callers with the highest mean rate\n{}",
-        Table::whole(&MAXIMUM, &rows)
+        Table::whole(&columns(MAXIMUM), &rows)
     ));
     let callers = fullest[0].first().map_or(0, |step| step.settings.callers);
     show(
@@ -281,13 +235,7 @@ fn maximum_row(direct: &[Step], path: &[Step]) -> Vec<String> {
         thousands(rate(path)),
         half_width.map_or_else(|| "-".to_owned(), thousands),
         times.unwrap_or_default(),
-        cell(|difference| {
-            format!(
-                "{}..{}",
-                percent(difference.interval[0]),
-                percent(difference.interval[1])
-            )
-        }),
+        cell(|difference| interval(difference.interval, percent)),
         cell(|difference| probability(difference.p_value)),
         thousands(failed(path) as f64),
     ]
@@ -333,16 +281,4 @@ fn rate(path: &[Step]) -> f64 {
 /// Returns the number of requests without a verified reply.
 fn failed(path: &[Step]) -> u64 {
     path.iter().map(|step| step.summary.unserved()).sum()
-}
-
-fn percent(share: f64) -> String {
-    format!("{:+.1}%", share * 100.0)
-}
-
-fn probability(p: f64) -> String {
-    if p < 0.001 {
-        "<0.001".to_owned()
-    } else {
-        format!("{p:.3}")
-    }
 }

@@ -120,36 +120,29 @@ fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
             } else {
                 metric.difference(&steps[0], own, metric::TRIALS.len())
             };
-            let show = |value: Option<f64>| metric.cell(value);
             let percent = |share: f64| format!("{:+.1}%", share * 100.0);
+            let cell = |of: &dyn Fn(Difference) -> String| difference.map(of).unwrap_or_default();
             rows.push(vec![
                 format!("{}{}", plan.target.url, if failed { " *" } else { "" }),
                 plan.load.callers.to_string(),
                 metric.title.to_owned(),
-                show(estimate.map(|estimate| estimate.mean)),
-                show(estimate.and_then(|estimate| estimate.half_width)),
-                difference
-                    .map(|difference| percent(difference.relative))
-                    .unwrap_or_default(),
-                difference
-                    .map(|difference| {
-                        format!(
-                            "{}..{}",
-                            percent(difference.interval[0]),
-                            percent(difference.interval[1])
-                        )
-                    })
-                    .unwrap_or_default(),
-                difference
-                    .map(|difference| shown(difference, metric.more_is_better))
-                    .unwrap_or_default(),
+                metric.cell(estimate.map(|estimate| estimate.mean)),
+                metric.cell(estimate.and_then(|estimate| estimate.half_width)),
+                cell(&|difference| percent(difference.relative)),
+                cell(&|difference| interval(difference.interval, percent)),
+                cell(&|difference| shown(difference, metric.more_is_better)),
             ]);
         }
     }
     rows
 }
 
-/// What a difference shows, in words.
+/// Returns the ends of an interval, each as `show` has it.
+pub(crate) fn interval([low, high]: [f64; 2], show: fn(f64) -> String) -> String {
+    format!("{}..{}", show(low), show(high))
+}
+
+/// Returns the finding of a comparison and its p-value.
 pub(crate) fn shown(difference: Difference, more_is_better: bool) -> String {
     let word = match difference.finding(more_is_better) {
         Finding::Better => "better",

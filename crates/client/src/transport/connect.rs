@@ -9,33 +9,19 @@ use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use super::{Endpoint, Failure, Milestones};
 
 /// Connects to the first address that answers, secures the connection, and sets TCP_NODELAY.
-pub(super) async fn open(
-    endpoint: &Endpoint,
-    milestones: &mut Milestones<'_>,
-) -> Result<Stream, Failure> {
-    open_buffered(endpoint, None, milestones).await
-}
-
-/// Like [`open`], with socket buffers of so many bytes in either direction; `None`: the kernel's
-/// default.
-pub(crate) async fn open_buffered(
+/// `buffers` is the size of the socket's buffers in bytes; `None`: the kernel's default.
+pub(crate) async fn open(
     endpoint: &Endpoint,
     buffers: Option<u32>,
     milestones: &mut Milestones<'_>,
 ) -> Result<Stream, Failure> {
     let mut last = no_address();
     for address in addresses(endpoint, milestones).await? {
-        match connect(address, buffers)
-            .await
-            .and_then(|stream| stream.set_nodelay(true).map(|()| stream))
-        {
+        match connect(address, buffers).await {
             Ok(stream) => {
                 milestones.reached(ConnectPhase::Tcp);
-                let secured = endpoint
-                    .connector
-                    .connect(stream)
-                    .await
-                    .map_err(|error| handshake_failure(&error))?;
+                let secured = endpoint.connector.connect(stream).await;
+                let secured = secured.map_err(|error| handshake_failure(&error))?;
                 if secured.is_secure() {
                     milestones.reached(ConnectPhase::Handshake);
                 }
@@ -45,22 +31,22 @@ pub(crate) async fn open_buffered(
         }
         milestones.tried_in_vain();
     }
-    Err(io_failure(&last))
+    Err(last.into())
 }
 
 async fn connect(address: SocketAddr, buffers: Option<u32>) -> io::Result<TcpStream> {
-    let Some(bytes) = buffers else {
-        return TcpStream::connect(address).await;
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    let socket = if address.is_ipv4() {
-        TcpSocket::new_v4()?
-    } else {
-        TcpSocket::new_v6()?
-    };
-    // They determine the window scale, so they are set before connecting.
-    socket.set_recv_buffer_size(bytes)?;
-    socket.set_send_buffer_size(bytes)?;
-    socket.connect(address).await
+    if let Some(bytes) = buffers {
+        // They determine the window scale, so they are set before connecting.
+        socket.set_recv_buffer_size(bytes)?;
+        socket.set_send_buffer_size(bytes)?;
+    }
+    let stream = socket.connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 /// Returns the endpoint's known addresses, or resolves its name again.
@@ -72,9 +58,7 @@ pub(super) async fn addresses(
         return Ok(endpoint.addresses.clone());
     }
     let target = &endpoint.target;
-    let found = lookup_host((target.host.to_string(), target.port))
-        .await
-        .map_err(|error| io_failure(&error))?;
+    let found = lookup_host((target.host.to_string(), target.port)).await?;
     milestones.reached(ConnectPhase::Resolve);
     Ok(found.collect())
 }
@@ -111,4 +95,10 @@ pub(crate) fn io_failure(error: &io::Error) -> Failure {
         _ => ErrorKind::Other,
     };
     Failure::lost(kind, error)
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        io_failure(&error)
+    }
 }

@@ -7,7 +7,7 @@ use netping_protocol::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{Failure, connect};
+use super::Failure;
 
 /// Room beyond the expected reply, in bytes: it shows a reply that is too long, and a read that
 /// does not fill the buffer spares the runtime a second one to learn that nothing is left.
@@ -61,15 +61,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
             (Framing::Frames, None) => exchange.frame(),
             (Framing::Lines, _) => exchange.line(),
         };
-        self.stream
-            .write_all(request)
-            .await
-            .map_err(|error| connect::io_failure(&error))?;
+        self.stream.write_all(request).await?;
         // TLS may have buffered some of it.
-        self.stream
-            .flush()
-            .await
-            .map_err(|error| connect::io_failure(&error))?;
+        self.stream.flush().await?;
 
         let expected = exchange.reply_length();
         let room = expected + frame::REPLY_HEADER + MARGIN;
@@ -81,22 +75,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
             if filled == self.input.len() {
                 return Err(self.wrong(filled, "is longer than expected"));
             }
-            match self.stream.read(&mut self.input[filled..]).await {
-                Ok(0) if filled == 0 => {
-                    return Err(Failure::lost(
-                        ErrorKind::Eof,
-                        "the server closed the connection",
-                    ));
-                }
-                Ok(0) => {
-                    return Err(Failure::lost(
-                        ErrorKind::Eof,
-                        "the server closed the connection within a reply",
-                    ));
-                }
-                Ok(read) => filled += read,
-                Err(error) => return Err(connect::io_failure(&error)),
+            let read = self.stream.read(&mut self.input[filled..]).await?;
+            if read == 0 {
+                let place = if filled == 0 { "" } else { " within a reply" };
+                let detail = format!("the server closed the connection{place}");
+                return Err(Failure::lost(ErrorKind::Eof, detail));
             }
+            filled += read;
             if let Some(reply) = self.whole_reply(filled, expected)? {
                 break reply;
             }
@@ -145,9 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
     /// Returns the failure of a wrong reply: whatever follows on the connection cannot be trusted.
     fn wrong(&self, filled: usize, what: &str) -> Failure {
         let shown = self.input[..filled.min(80)].escape_ascii();
-        Failure::lost(
-            ErrorKind::Mismatch,
-            format!("the reply {what}: \"{shown}\""),
-        )
+        let detail = format!("the reply {what}: \"{shown}\"");
+        Failure::lost(ErrorKind::Mismatch, detail)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Messages and trailers follow "gRPC over HTTP2" (the gRPC project's PROTOCOL-HTTP2 document).
 
-use std::rc::Rc;
+use std::{future::poll_fn, rc::Rc};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::{RecvStream, client::SendRequest};
@@ -22,10 +22,7 @@ use prost::{
     encoding::{encode_key, encode_varint, encoded_len_varint, key_len},
 };
 
-use super::{
-    Connection, Endpoint, Failure, Milestones, Transport, connect,
-    http2::{self, failure},
-};
+use super::{Connection, Endpoint, Failure, Milestones, Transport, connect, http2};
 
 /// Length of a gRPC message's prefix: a flag byte and a length of four bytes.
 pub(crate) const PREFIX: usize = 5;
@@ -59,10 +56,9 @@ impl GrpcH2 {
 /// Returns the head of a request that calls `method`.
 pub(crate) fn head(endpoint: &Endpoint, method: &'static str) -> Request<()> {
     let mut head = Request::new(());
-    let scheme = if matches!(endpoint.connector, Connector::Plain) {
-        "http"
-    } else {
-        "https"
+    let scheme = match endpoint.connector {
+        Connector::Plain => "http",
+        Connector::Tls(..) | Connector::Psk(_) => "https",
     };
     let uri = format!("{scheme}://{}{method}", endpoint.target.authority());
     *head.method_mut() = Method::POST;
@@ -80,7 +76,7 @@ impl Transport for GrpcH2 {
     type Connection = H2Handle;
 
     async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<H2Handle, Failure> {
-        let stream = connect::open(&self.endpoint, milestones).await?;
+        let stream = connect::open(&self.endpoint, None, milestones).await?;
         let negotiated = stream.negotiated();
         let send = http2::handshake(stream, milestones).await?;
         Ok(H2Handle {
@@ -115,21 +111,12 @@ impl Connection for H2Handle {
     }
 
     async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
-        std::future::poll_fn(|cx| self.send.poll_ready(cx))
-            .await
-            .map_err(failure)?;
-        let head = if exchange.message().is_some() {
-            &self.say
-        } else {
-            &self.echo
-        };
-        let (response, mut stream) = self
-            .send
-            .send_request(head.clone(), false)
-            .map_err(failure)?;
-        stream.send_data(encode(exchange), true).map_err(failure)?;
+        poll_fn(|cx| self.send.poll_ready(cx)).await?;
+        let head = exchange.message().map_or(&self.echo, |_| &self.say);
+        let (response, mut stream) = self.send.send_request(head.clone(), false)?;
+        stream.send_data(encode(exchange), true)?;
 
-        let response = response.await.map_err(failure)?;
+        let response = response.await?;
         if response.status() != StatusCode::OK {
             return Err(http2::status_failure(response.status()));
         }
@@ -146,17 +133,8 @@ fn encode(exchange: &Exchange) -> Bytes {
         return prefixed(message);
     }
     let payload = exchange.payload();
-    let response_bytes = if let Reply::Bytes(length) = exchange.reply() {
-        length
-    } else {
-        0
-    };
-    if response_bytes > 0 || payload.is_empty() {
-        let input = String::from_utf8_lossy(payload).into_owned();
-        return prefixed(&EchoRequest {
-            input,
-            response_bytes,
-        });
+    if matches!(exchange.reply(), Reply::Bytes(1..)) || payload.is_empty() {
+        return prefixed(&echo_request(exchange));
     }
     // The plain echo is the hot path: its only field is written without an intermediate string.
     let length = key_len(1) + encoded_len_varint(payload.len() as u64) + payload.len();
@@ -166,6 +144,17 @@ fn encode(exchange: &Exchange) -> Bytes {
     encode_varint(payload.len() as u64, &mut bytes);
     bytes.put_slice(payload);
     bytes.freeze()
+}
+
+/// Returns the request for an echo, or for a reply of so many bytes.
+pub(super) fn echo_request(exchange: &Exchange) -> EchoRequest {
+    EchoRequest {
+        input: String::from_utf8_lossy(exchange.payload()).into_owned(),
+        response_bytes: match exchange.reply() {
+            Reply::Bytes(length) => length,
+            Reply::Echo | Reply::Message => 0,
+        },
+    }
 }
 
 /// Encodes a message with its prefix.
@@ -188,14 +177,12 @@ pub(crate) async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, F
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     while let Some(chunk) = body.data().await {
-        let chunk = chunk.map_err(failure)?;
+        let chunk = chunk?;
         // It fails only on a closed stream, which the next read reports.
         let _ = body.flow_control().release_capacity(chunk.len());
         if first.len().max(whole.len()) + chunk.len() > limit {
-            return Err(Failure::request(
-                ErrorKind::Mismatch,
-                "the reply is longer than expected",
-            ));
+            let detail = "the reply is longer than expected";
+            return Err(Failure::request(ErrorKind::Mismatch, detail));
         }
         if first.is_empty() {
             first = chunk;
@@ -206,16 +193,13 @@ pub(crate) async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, F
         }
         whole.extend_from_slice(&chunk);
     }
-    Ok(if whole.is_empty() {
-        first
-    } else {
-        whole.freeze()
-    })
+    let one_chunk = whole.is_empty();
+    Ok(if one_chunk { first } else { whole.freeze() })
 }
 
 /// Checks the status at a reply's end. An error without a message has it in the headers.
 pub(crate) async fn check_end(headers: &HeaderMap, body: &mut RecvStream) -> Result<(), Failure> {
-    match body.trailers().await.map_err(failure)? {
+    match body.trailers().await? {
         Some(trailers) => check_status(&trailers),
         None => check_status(headers),
     }
@@ -223,28 +207,20 @@ pub(crate) async fn check_end(headers: &HeaderMap, body: &mut RecvStream) -> Res
 
 /// Checks the call's status: in the trailers, or in the headers if there is no message.
 pub(crate) fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
+    let malformed = |detail: &str| Err(Failure::request(ErrorKind::Protocol, detail));
     let Some(status) = headers.get("grpc-status") else {
-        return Err(Failure::request(
-            ErrorKind::Protocol,
-            "the reply has no grpc-status",
-        ));
+        return malformed("the reply has no grpc-status");
     };
     match status.to_str().ok().and_then(|status| status.parse().ok()) {
         Some(0) => Ok(()),
         Some(code) => {
-            let message = headers
-                .get("grpc-message")
-                .map_or(&[][..], HeaderValue::as_bytes);
+            let message = headers.get("grpc-message");
+            let message = message.map_or(&[][..], HeaderValue::as_bytes);
             let message = percent_decode(message).decode_utf8_lossy();
-            Err(Failure::request(
-                ErrorKind::Grpc(code),
-                format!("gRPC status {code}: {message}"),
-            ))
+            let detail = format!("gRPC status {code}: {message}");
+            Err(Failure::request(ErrorKind::Grpc(code), detail))
         }
-        None => Err(Failure::request(
-            ErrorKind::Protocol,
-            "the reply's grpc-status is not a number",
-        )),
+        None => malformed("the reply's grpc-status is not a number"),
     }
 }
 

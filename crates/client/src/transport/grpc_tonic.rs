@@ -5,10 +5,7 @@ use std::error::Error;
 use hyper_util::rt::TokioIo;
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::{
-    echopb::{EchoRequest, echo_client::EchoClient},
-    frame::Reply,
-    hello::hello_client::HelloClient,
-    payload::Exchange,
+    echopb::echo_client::EchoClient, hello::hello_client::HelloClient, payload::Exchange,
     tls::Negotiated,
 };
 use tonic::{
@@ -16,42 +13,30 @@ use tonic::{
     transport::{Channel, Endpoint as TonicEndpoint},
 };
 
-use super::{Connection, Endpoint, Failure, Milestones, Transport, connect, http2};
+use super::{
+    Connection, Endpoint, Failure, Milestones, Transport, connect, grpc_h2::echo_request, http2,
+};
 
-/// Opens channels of one connection each.
+/// Opens channels of one connection each, for calls of `echopb.Echo/Echo`, or of `pb.Hello/Say`
+/// with messages.
 #[derive(Debug, Clone)]
 pub struct GrpcTonic {
-    endpoint: Endpoint,
-}
-
-impl GrpcTonic {
-    /// Returns a transport that calls `echopb.Echo/Echo`, or `pb.Hello/Say` with messages.
-    pub fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint }
-    }
+    pub(super) endpoint: Endpoint,
 }
 
 impl Transport for GrpcTonic {
     type Connection = TonicHandle;
 
     async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<TonicHandle, Failure> {
-        let stream = connect::open(&self.endpoint, milestones).await?;
+        let stream = connect::open(&self.endpoint, None, milestones).await?;
         let negotiated = stream.negotiated();
         // The channel gets this one connection: one that it opened itself would not be counted.
         let mut stream = Some(TokioIo::new(stream));
-        let connector = tower::service_fn(move |_| {
-            std::future::ready(
-                stream
-                    .take()
-                    .ok_or_else(|| Failure::lost(ErrorKind::Goaway, "the connection is gone")),
-            )
-        });
+        let gone = || Failure::lost(ErrorKind::Goaway, "the connection is gone");
+        let connector =
+            tower::service_fn(move |_| std::future::ready(stream.take().ok_or_else(gone)));
         let authority = self.endpoint.target.authority();
-        let scheme = if negotiated.is_some() {
-            "https"
-        } else {
-            "http"
-        };
+        let scheme = negotiated.as_ref().map_or("http", |_| "https");
         let connecting = async {
             let origin = format!("{scheme}://{authority}").parse()?;
             // The channel would refuse an https:// URI: it does not know that the connection is
@@ -59,21 +44,15 @@ impl Transport for GrpcTonic {
             let channel = TonicEndpoint::from_shared(format!("http://{authority}"))?.origin(origin);
             Ok::<_, Box<dyn Error + Send + Sync>>(channel.connect_with_connector(connector).await?)
         };
-        match connecting.await {
-            Ok(channel) => {
-                milestones.reached(ConnectPhase::Http2);
-                let hello = HelloClient::new(channel.clone());
-                let echo = EchoClient::new(channel).max_decoding_message_size(usize::MAX);
-                Ok(TonicHandle {
-                    echo,
-                    hello,
-                    negotiated,
-                })
-            }
-            Err(error) => {
-                Err(cause(&*error).unwrap_or_else(|| Failure::lost(ErrorKind::Other, &error)))
-            }
-        }
+        let channel = connecting.await.map_err(|error| {
+            cause(&*error).unwrap_or_else(|| Failure::lost(ErrorKind::Other, &error))
+        })?;
+        milestones.reached(ConnectPhase::Http2);
+        Ok(TonicHandle {
+            hello: HelloClient::new(channel.clone()),
+            echo: EchoClient::new(channel).max_decoding_message_size(usize::MAX),
+            negotiated,
+        })
     }
 }
 
@@ -96,56 +75,34 @@ impl Connection for TonicHandle {
 
     async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
         if let Some(message) = exchange.message() {
-            let reply = self
-                .hello
-                .say(message.clone())
-                .await
-                .map_err(|status| failure(&status))?;
+            let reply = self.hello.say(message.clone()).await?;
             return verified(exchange.verify_message(reply.get_ref()));
         }
-        let response_bytes = if let Reply::Bytes(length) = exchange.reply() {
-            length
-        } else {
-            0
-        };
-        let input = String::from_utf8_lossy(exchange.payload()).into_owned();
-        let reply = self
-            .echo
-            .echo(EchoRequest {
-                input,
-                response_bytes,
-            })
-            .await
-            .map_err(|status| failure(&status))?;
+        let reply = self.echo.echo(echo_request(exchange)).await?;
         verified(exchange.verify(reply.get_ref().output.as_bytes()))
     }
 }
 
 fn verified(right: bool) -> Result<(), Failure> {
-    if right {
-        Ok(())
-    } else {
-        Err(Failure::request(
-            ErrorKind::Mismatch,
-            "the reply is not what was asked for",
-        ))
-    }
+    let wrong = || Failure::request(ErrorKind::Mismatch, "the reply is not what was asked for");
+    right.then_some(()).ok_or_else(wrong)
 }
 
-/// Classifies a status: the server's own, or a broken connection that tonic reports as one.
-fn failure(status: &Status) -> Failure {
-    if let Some(failure) = cause(status) {
-        return failure;
-    }
-    let kind = ErrorKind::Grpc(status.code() as u16);
-    // tonic reports `Unavailable` and `Unknown` for broken connections too; the next request then
-    // opens a new one.
-    let lost =
-        matches!(status.code(), Code::Unavailable | Code::Unknown) && status.source().is_some();
-    Failure {
-        kind,
-        detail: format!("gRPC status {}: {}", status.code() as u16, status.message()),
-        lost,
+impl From<Status> for Failure {
+    /// Classifies a status: the server's own, or a broken connection that tonic reports as one.
+    fn from(status: Status) -> Self {
+        if let Some(failure) = cause(&status) {
+            return failure;
+        }
+        let code = status.code() as u16;
+        // tonic reports `Unavailable` and `Unknown` for broken connections too; the next request
+        // then opens a new one.
+        let broken = matches!(status.code(), Code::Unavailable | Code::Unknown);
+        Self {
+            kind: ErrorKind::Grpc(code),
+            detail: format!("gRPC status {code}: {}", status.message()),
+            lost: broken && status.source().is_some(),
+        }
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Http {
 
 /// A version of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
+pub(super) enum Version {
     /// HTTP/1.1.
     One,
     /// HTTP/2; in clear text without negotiation.
@@ -43,28 +43,13 @@ enum Version {
 }
 
 impl Http {
-    /// Returns a transport that speaks HTTP/1.1.
-    pub fn one(endpoint: Endpoint) -> Self {
-        Self::new(endpoint, Version::One)
-    }
-
-    /// Returns a transport that speaks HTTP/2.
-    pub fn two(endpoint: Endpoint) -> Self {
-        Self::new(endpoint, Version::Two)
-    }
-
-    /// Returns a transport that speaks the version that the server chooses.
-    pub fn chosen(endpoint: Endpoint) -> Self {
-        Self::new(endpoint, Version::Chosen)
-    }
-
-    fn new(endpoint: Endpoint, version: Version) -> Self {
-        let (get1, get2) = (http1::get(&endpoint.target), http2::get(&endpoint.target));
+    /// Returns a transport that speaks `version`.
+    pub(super) fn new(endpoint: Endpoint, version: Version) -> Self {
         Self {
+            get1: http1::get(&endpoint.target),
+            get2: http2::get(&endpoint.target),
             endpoint,
             version,
-            get1,
-            get2,
         }
     }
 }
@@ -73,15 +58,13 @@ impl Transport for Http {
     type Connection = HttpHandle;
 
     async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<HttpHandle, Failure> {
-        let stream = connect::open(&self.endpoint, milestones).await?;
+        let stream = connect::open(&self.endpoint, None, milestones).await?;
         let agreed_on_two = stream.alpn() == Some(ALPN_H2);
         let two = match self.version {
             Version::One => false,
             Version::Two if stream.is_secure() && !agreed_on_two => {
-                return Err(Failure::lost(
-                    ErrorKind::Tls,
-                    "the server has no HTTP/2: it did not choose h2 (ALPN)",
-                ));
+                let detail = "the server has no HTTP/2: it did not choose h2 (ALPN)";
+                return Err(Failure::lost(ErrorKind::Tls, detail));
             }
             Version::Two => true,
             Version::Chosen => agreed_on_two,

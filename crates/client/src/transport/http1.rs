@@ -22,7 +22,7 @@ use netping_protocol::{
     target::Target,
 };
 
-use super::{Failure, connect};
+use super::{Failure, connect, http2::closed};
 
 /// A request without a body.
 pub(super) type Get = Request<Empty<Bytes>>;
@@ -52,17 +52,11 @@ pub(super) struct Http1 {
 impl Http1 {
     /// Opens HTTP/1.1 on a stream, for requests that are all `get`.
     pub(super) async fn new(stream: Stream, get: Get) -> Result<Self, Failure> {
-        let (send, connection) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| failure(&error))?;
-        Ok(Self {
-            send,
-            driver: Driver {
-                connection,
-                end: None,
-            },
-            get,
-        })
+        let opened = http1::handshake(TokioIo::new(stream)).await;
+        let (send, connection) = opened.map_err(|error| failure(&error))?;
+        let end = None;
+        let driver = Driver { connection, end };
+        Ok(Self { send, driver, get })
     }
 
     /// Returns true if the server has closed the connection after a whole reply, or wants it
@@ -158,19 +152,10 @@ fn failure(error: &hyper::Error) -> Failure {
 
 /// Classifies an I/O error of the connection or of the body's encoding.
 fn io_failure(error: &io::Error) -> Failure {
-    let malformed = matches!(
-        error.kind(),
-        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
-    );
+    use io::ErrorKind::{InvalidData, InvalidInput};
+    let malformed = matches!(error.kind(), InvalidData | InvalidInput);
     if malformed && !is_security_error(error) {
         return Failure::lost(ErrorKind::Protocol, error);
     }
     connect::io_failure(error)
-}
-
-fn closed() -> Failure {
-    Failure::lost(
-        ErrorKind::Eof,
-        "the server closed the connection before the reply was whole",
-    )
 }

@@ -38,7 +38,7 @@ pub(super) async fn handshake(
 
 /// Opens HTTP/2 on a stream; a task of its own drives the connection.
 pub(crate) async fn open(builder: &Builder, stream: Stream) -> Result<SendRequest<Bytes>, Failure> {
-    let (send, connection) = builder.handshake(stream).await.map_err(failure)?;
+    let (send, connection) = builder.handshake(stream).await?;
     tokio::task::spawn_local(async move {
         // Every request on the connection learns of its end by itself.
         let _ = connection.await;
@@ -48,43 +48,43 @@ pub(crate) async fn open(builder: &Builder, stream: Stream) -> Result<SendReques
 
 /// Returns the failure of a request that was answered with this HTTP status.
 pub(crate) fn status_failure(status: StatusCode) -> Failure {
-    Failure::request(
-        ErrorKind::Http(status.as_u16()),
-        format!("HTTP status {status}"),
-    )
+    let kind = ErrorKind::Http(status.as_u16());
+    Failure::request(kind, format!("HTTP status {status}"))
 }
 
-/// Classifies an HTTP/2 error.
-pub(crate) fn failure(error: h2::Error) -> Failure {
-    if let Some(io) = error.get_io() {
-        return io_failure(io);
+impl From<h2::Error> for Failure {
+    fn from(error: h2::Error) -> Self {
+        if let Some(io) = error.get_io() {
+            return io_failure(io);
+        }
+        if is_goodbye(&error) {
+            return Self::lost(ErrorKind::Goaway, error);
+        }
+        if error.is_reset() && error.is_remote() {
+            return Self::request(ErrorKind::Reset, error);
+        }
+        Self::lost(ErrorKind::Protocol, error)
     }
-    if is_goodbye(&error) {
-        return Failure::lost(ErrorKind::Goaway, error);
-    }
-    if error.is_reset() && error.is_remote() {
-        return Failure::request(ErrorKind::Reset, error);
-    }
-    Failure::lost(ErrorKind::Protocol, error)
 }
 
 /// Classifies an I/O error of the library, which calls a connection that has ended a broken pipe.
 /// One that is really broken had been closed by the server before.
 pub(super) fn io_failure(error: &io::Error) -> Failure {
     if is_end(error) {
-        return Failure::lost(
-            ErrorKind::Eof,
-            "the server closed the connection before the reply was whole",
-        );
+        return closed();
     }
     connect::io_failure(error)
 }
 
+/// Returns the failure of a request whose connection the server has closed.
+pub(super) fn closed() -> Failure {
+    let detail = "the server closed the connection before the reply was whole";
+    Failure::lost(ErrorKind::Eof, detail)
+}
+
 fn is_end(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
-    )
+    use io::ErrorKind::{BrokenPipe, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | UnexpectedEof)
 }
 
 /// Returns true if the server has sent GOAWAY or closed the connection. Asked between requests.
@@ -107,12 +107,8 @@ pub(super) type Get = Request<()>;
 
 /// Returns the request for the resource that `target` names.
 pub(super) fn get(target: &Target) -> Get {
-    let uri = format!(
-        "{}://{}{}",
-        target.scheme.as_str(),
-        target.authority(),
-        target.path
-    );
+    let (scheme, authority) = (target.scheme.as_str(), target.authority());
+    let uri = format!("{scheme}://{authority}{}", target.path);
     let mut get = Request::new(());
     *get.version_mut() = Version::HTTP_2;
     // A target's parts are always valid in a URI.
@@ -150,25 +146,20 @@ impl Http2 {
     /// Sends the request and reads the whole reply; returns its status and the length of its body
     /// in bytes.
     pub(super) async fn call(&mut self) -> Result<(StatusCode, u64), Failure> {
-        poll_fn(|cx| self.send.poll_ready(cx))
-            .await
-            .map_err(failure)?;
-        let (response, _) = self
-            .send
-            .send_request(Get::clone(&self.get), true)
-            .map_err(failure)?;
-        let response = response.await.map_err(failure)?;
+        poll_fn(|cx| self.send.poll_ready(cx)).await?;
+        let (response, _) = self.send.send_request(Get::clone(&self.get), true)?;
+        let response = response.await?;
         let status = response.status();
         let mut body = response.into_body();
         let mut length = 0;
         while let Some(chunk) = body.data().await {
-            let chunk = chunk.map_err(failure)?;
+            let chunk = chunk?;
             length += chunk.len() as u64;
             // It fails only on a closed stream, which the next read reports.
             let _ = body.flow_control().release_capacity(chunk.len());
         }
         // The reply is whole once these have come, or are known to be absent.
-        body.trailers().await.map_err(failure)?;
+        body.trailers().await?;
         Ok((status, length))
     }
 }
@@ -189,7 +180,7 @@ mod tests {
         let _ = connection.await;
         assert!(is_spent(&mut send));
         let error = poll_fn(|cx| send.poll_ready(cx)).await.unwrap_err();
-        assert_eq!(failure(error).kind, ErrorKind::Eof);
+        assert_eq!(Failure::from(error).kind, ErrorKind::Eof);
     }
 
     #[test]

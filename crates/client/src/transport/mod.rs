@@ -63,14 +63,6 @@ pub struct Milestones<'a> {
     spent: [Option<u64>; ConnectPhase::ALL.len()],
 }
 
-impl fmt::Debug for Milestones<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Milestones")
-            .field("spent", &self.spent)
-            .finish_non_exhaustive()
-    }
-}
-
 impl<'a> Milestones<'a> {
     /// Begins to open a connection.
     pub fn start(now: &'a dyn Fn() -> u64) -> Self {
@@ -126,10 +118,10 @@ pub struct Failure {
 impl Failure {
     /// Returns a failure that ends the connection.
     pub fn lost(kind: ErrorKind, detail: impl fmt::Display) -> Self {
+        let lost = true;
         Self {
-            kind,
-            detail: detail.to_string(),
-            lost: true,
+            lost,
+            ..Self::request(kind, detail)
         }
     }
 
@@ -191,7 +183,7 @@ macro_rules! transports {
 
             /// Calls `visitor` with the transport, whose type it then knows.
             pub fn visit<V: Visitor>(self, endpoint: Endpoint, visitor: V) -> V::Output {
-                match self { $(Self::$kind => visitor.visit($make(endpoint)),)* }
+                match self { $(Self::$kind => visitor.visit(($make)(endpoint)),)* }
             }
         }
     };
@@ -199,20 +191,20 @@ macro_rules! transports {
 
 transports! {
     /// Lines over TCP.
-    Line = "line", multiplexes: false => tcp::Tcp::lines;
+    Line = "line", multiplexes: false => |endpoint| tcp::Tcp { endpoint, framing: framed::Framing::Lines };
     /// Frames over TCP.
-    Frame = "frame", multiplexes: false => tcp::Tcp::frames;
+    Frame = "frame", multiplexes: false => |endpoint| tcp::Tcp { endpoint, framing: framed::Framing::Frames };
     /// Frames on the streams of a QUIC connection.
     Quic = "quic", multiplexes: true => quic::Quic::new;
     /// gRPC by driving HTTP/2 directly.
     GrpcH2 = "h2", multiplexes: true => grpc_h2::GrpcH2::new;
     /// gRPC by a tonic channel, as an application would.
-    GrpcTonic = "tonic", multiplexes: true => grpc_tonic::GrpcTonic::new;
+    GrpcTonic = "tonic", multiplexes: true => |endpoint| grpc_tonic::GrpcTonic { endpoint };
     /// `GET` over HTTP/1.1.
-    Http1 = "http/1.1", multiplexes: false => http::Http::one;
+    Http1 = "http/1.1", multiplexes: false => |endpoint| http::Http::new(endpoint, http::Version::One);
     /// `GET` over HTTP/2.
-    Http2 = "http/2", multiplexes: true => http::Http::two;
+    Http2 = "http/2", multiplexes: true => |endpoint| http::Http::new(endpoint, http::Version::Two);
     /// `GET` over one of the two, as the server chooses: with a connection for each caller, which
     /// suits both.
-    HttpChosen = "http/2 or http/1.1", multiplexes: false => http::Http::chosen;
+    HttpChosen = "http/2 or http/1.1", multiplexes: false => |endpoint| http::Http::new(endpoint, http::Version::Chosen);
 }

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -89,24 +89,15 @@ impl Quic {
     /// Returns the socket from which `address` can be reached.
     fn socket(&self, address: SocketAddr) -> io::Result<QuicEndpoint> {
         let (socket, any) = match address {
-            SocketAddr::V4(_) => (
-                &self.sockets[0],
-                SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            ),
-            SocketAddr::V6(_) => (
-                &self.sockets[1],
-                SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-            ),
+            SocketAddr::V4(_) => (&self.sockets[0], IpAddr::from(Ipv4Addr::UNSPECIFIED)),
+            SocketAddr::V6(_) => (&self.sockets[1], Ipv6Addr::UNSPECIFIED.into()),
         };
         if let Some(socket) = socket.get() {
             return Ok(socket.clone());
         }
-        let new = QuicEndpoint::client(any)?;
+        let new = QuicEndpoint::client((any, 0).into())?;
         Ok(socket.get_or_init(|| new).clone())
     }
-}
-
-impl Quic {
     async fn connect_to(
         &self,
         address: SocketAddr,
@@ -114,9 +105,7 @@ impl Quic {
         name: &str,
         patience: Option<Duration>,
     ) -> Result<quinn::Connection, Failure> {
-        let socket = self
-            .socket(address)
-            .map_err(|error| connect::io_failure(&error))?;
+        let socket = self.socket(address)?;
         let connecting = socket
             .connect_with(config.clone(), address, name)
             .map_err(|error| Failure::lost(ErrorKind::Other, error))?;
@@ -153,25 +142,19 @@ impl Transport for Quic {
 
     async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<QuicHandle, Failure> {
         let Some((config, name)) = &self.config else {
-            return Err(Failure::lost(
-                ErrorKind::Tls,
-                "the TLS configuration does not fit QUIC",
-            ));
+            let detail = "the TLS configuration does not fit QUIC";
+            return Err(Failure::lost(ErrorKind::Tls, detail));
         };
-        let mut last = connect::io_failure(&connect::no_address());
-        let mut addresses = connect::addresses(&self.endpoint, milestones)
-            .await?
-            .into_iter()
-            .peekable();
+        let mut last = connect::no_address().into();
+        let addresses = connect::addresses(&self.endpoint, milestones).await?;
+        let mut addresses = addresses.into_iter().peekable();
         while let Some(address) = addresses.next() {
             let patience = addresses.peek().map(|_| EACH_ADDRESS);
             match self.connect_to(address, config, name, patience).await {
                 Ok(connection) => {
                     milestones.reached(ConnectPhase::Handshake);
-                    return Ok(QuicHandle {
-                        connection,
-                        stream: None,
-                    });
+                    let stream = None;
+                    return Ok(QuicHandle { connection, stream });
                 }
                 Err(failure) => last = failure,
             }
@@ -217,13 +200,9 @@ impl Connection for QuicHandle {
         let stream = if let Some(stream) = &mut self.stream {
             stream
         } else {
-            let (send, recv) = self
-                .connection
-                .open_bi()
-                .await
-                .map_err(|error| failure(&error, false))?;
-            self.stream
-                .insert(Framed::new(join(recv, send), Framing::Frames))
+            let (send, recv) = self.connection.open_bi().await?;
+            let framed = Framed::new(join(recv, send), Framing::Frames);
+            self.stream.insert(framed)
         };
         let result = stream.request(exchange).await;
         explained(result, &self.connection)
@@ -237,13 +216,19 @@ pub(crate) fn explained(
     connection: &quinn::Connection,
 ) -> Result<(), Failure> {
     match (result, connection.close_reason()) {
-        (Err(_), Some(reason)) => Err(failure(&reason, false)),
+        (Err(_), Some(reason)) => Err(reason.into()),
         (result, _) => result,
     }
 }
 
+impl From<ConnectionError> for Failure {
+    fn from(error: ConnectionError) -> Self {
+        failure(&error, false)
+    }
+}
+
 /// Classifies the end of a connection.
-pub(crate) fn failure(error: &ConnectionError, in_handshake: bool) -> Failure {
+fn failure(error: &ConnectionError, in_handshake: bool) -> Failure {
     let kind = match error {
         // TLS's alerts are among the transport's error codes: RFC 9001, section 4.8.
         ConnectionError::TransportError(reason) if is_crypto(reason.code) => ErrorKind::Tls,

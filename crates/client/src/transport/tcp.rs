@@ -11,38 +11,17 @@ use super::{
 /// Opens TCP connections.
 #[derive(Debug, Clone)]
 pub struct Tcp {
-    endpoint: Endpoint,
-    framing: Framing,
-}
-
-impl Tcp {
-    /// Returns a transport of lines.
-    pub fn lines(endpoint: Endpoint) -> Self {
-        Self {
-            endpoint,
-            framing: Framing::Lines,
-        }
-    }
-
-    /// Returns a transport of frames.
-    pub fn frames(endpoint: Endpoint) -> Self {
-        Self {
-            endpoint,
-            framing: Framing::Frames,
-        }
-    }
+    pub(super) endpoint: Endpoint,
+    pub(super) framing: Framing,
 }
 
 impl Transport for Tcp {
     type Connection = Framed<Stream>;
 
     async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<Framed<Stream>, Failure> {
-        let mut stream = connect::open(&self.endpoint, milestones).await?;
+        let mut stream = connect::open(&self.endpoint, None, milestones).await?;
         if self.framing == Framing::Frames {
-            stream
-                .write_all(&frame::MAGIC)
-                .await
-                .map_err(|error| connect::io_failure(&error))?;
+            stream.write_all(&frame::MAGIC).await?;
         }
         Ok(Framed::new(stream, self.framing))
     }

@@ -61,10 +61,8 @@ impl Check {
         if self.received == self.expected {
             return Ok(());
         }
-        let detail = format!(
-            "received {} bytes instead of {}",
-            self.received, self.expected
-        );
+        let (received, expected) = (self.received, self.expected);
+        let detail = format!("received {received} bytes instead of {expected}");
         Err(Failure::lost(ErrorKind::Mismatch, detail))
     }
 

@@ -7,7 +7,6 @@
 
 use std::{cell::Cell, io, rc::Rc};
 
-use futures_util::future::LocalBoxFuture;
 use netping_measure::{bulk::Direction, error_kind::ErrorKind};
 use netping_protocol::{
     frame::{Reply, RequestHeader},
@@ -22,9 +21,9 @@ use super::{
     cut::Cut,
     meter::Meter,
     replies::{Replies, Wrong},
-    stream::{Batch, BulkStream, Shape},
+    stream::{Batch, BulkStream, Shape, Transfer},
 };
-use crate::transport::{Failure, connect::io_failure};
+use crate::transport::Failure;
 
 /// Bytes of replies requested ahead, unless the window is large: as many as a connection of 10
 /// Gbit/s holds in 3 ms.
@@ -82,14 +81,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
         });
         let replies = match shape.direction {
             Direction::Down => Replies::new(cut, shape.check(bytes)),
-            Direction::Up => Replies::new(
-                Cut {
-                    full: cut.messages(),
-                    chunk: 0,
-                    rest: 0,
-                },
-                shape.check(0),
-            ),
+            Direction::Up => {
+                let (full, chunk, rest) = (cut.messages(), 0, 0);
+                Replies::new(Cut { full, chunk, rest }, shape.check(0))
+            }
         };
         let writing = write_all(send, shape, cut, batch, &room, meter);
         let reading = read_all(recv, buffer, replies, &room, meter);
@@ -106,11 +101,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> BulkStream for Frames<R, W> {
-    fn transfer<'a>(
-        &'a mut self,
-        bytes: u64,
-        meter: &'a Meter,
-    ) -> LocalBoxFuture<'a, Result<(), Failure>> {
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transfer<'a> {
         Box::pin(self.carry(bytes, meter))
     }
 }
@@ -127,15 +118,11 @@ fn request(shape: &Shape, length: usize) -> Vec<u8> {
         Direction::Down => (BULK_PATTERN, Reply::Bytes(length as u32)),
         Direction::Up => (shape.message(length), Reply::Bytes(0)),
     };
-    [
-        &RequestHeader {
-            payload: payload.len() as u32,
-            reply,
-        }
-        .encode(),
-        payload,
-    ]
-    .concat()
+    let header = RequestHeader {
+        payload: payload.len() as u32,
+        reply,
+    };
+    [&header.encode(), payload].concat()
 }
 
 /// The number of requests that may be sent before a reply comes.
@@ -197,18 +184,15 @@ async fn write<W: AsyncWrite + Unpin>(
     meter: &Meter,
 ) -> Result<(), Failure> {
     while !bytes.is_empty() {
-        let written = send
-            .write(bytes)
-            .await
-            .map_err(|error| io_failure(&error))?;
+        let written = send.write(bytes).await?;
         if written == 0 {
-            return Err(io_failure(&io::ErrorKind::WriteZero.into()));
+            return Err(io::Error::from(io::ErrorKind::WriteZero).into());
         }
         meter.count(written);
         bytes = &bytes[written..];
     }
     // TLS may have buffered some of it.
-    send.flush().await.map_err(|error| io_failure(&error))
+    Ok(send.flush().await?)
 }
 
 /// Reads every reply of a run.
@@ -220,15 +204,10 @@ async fn read_all<R: AsyncRead + Unpin>(
     meter: &Meter,
 ) -> Result<(), Failure> {
     while !replies.are_complete() {
-        let read = recv
-            .read(buffer)
-            .await
-            .map_err(|error| io_failure(&error))?;
+        let read = recv.read(buffer).await?;
         if read == 0 {
-            return Err(Failure::lost(
-                ErrorKind::Eof,
-                "the server closed the connection in mid-run",
-            ));
+            let detail = "the server closed the connection in mid-run";
+            return Err(Failure::lost(ErrorKind::Eof, detail));
         }
         meter.answered();
         meter.count(read);
@@ -259,10 +238,8 @@ async fn words<R: AsyncRead + Unpin>(
     begun.truncate(length);
     if length <= LONGEST_WORDS && begun.starts_with(b"error: ") {
         let words = String::from_utf8_lossy(&begun);
-        return Failure::lost(
-            ErrorKind::Protocol,
-            format!("the server says: {}", words.trim_end()),
-        );
+        let detail = format!("the server says: {}", words.trim_end());
+        return Failure::lost(ErrorKind::Protocol, detail);
     }
     let detail = format!("a reply of {length} bytes where {expected} were asked for");
     Failure::lost(ErrorKind::Protocol, detail)

@@ -19,12 +19,12 @@ use super::{
     cut::Cut,
     messages::{self, Messages},
     meter::Meter,
-    stream::{Batch, BulkStream, Opened, Shape, Spec},
+    stream::{Batch, BulkStream, Opened, Shape, Spec, Transfer},
 };
 use crate::transport::{
     Failure, Milestones, connect,
     grpc_h2::{PREFIX, check_end, check_status, head, prefixed, read},
-    http2::{self, STREAM_WINDOW, failure, status_failure},
+    http2::{self, STREAM_WINDOW, status_failure},
 };
 
 /// Largest frame accepted by default, in bytes: room for the usual messages whole. HTTP/2's default
@@ -47,35 +47,17 @@ struct Calls {
     send: SendRequest<Bytes>,
     head: Request<()>,
     shape: Rc<Shape>,
+    /// Full messages, for uploads.
+    batch: Option<Batch>,
 }
 
-/// Downloads.
-struct Down(Calls);
-
-/// Uploads.
-struct Up {
-    calls: Calls,
-    /// Full messages.
-    batch: Batch,
-}
-
-impl BulkStream for Down {
-    fn transfer<'a>(
-        &'a mut self,
-        bytes: u64,
-        meter: &'a Meter,
-    ) -> LocalBoxFuture<'a, Result<(), Failure>> {
-        Box::pin(self.0.down(bytes, meter))
-    }
-}
-
-impl BulkStream for Up {
-    fn transfer<'a>(
-        &'a mut self,
-        bytes: u64,
-        meter: &'a Meter,
-    ) -> LocalBoxFuture<'a, Result<(), Failure>> {
-        Box::pin(self.calls.up(bytes, &self.batch, meter))
+impl BulkStream for Calls {
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transfer<'a> {
+        // A batch is made once, and cheap to clone.
+        match self.batch.clone() {
+            None => Box::pin(self.down(bytes, meter)),
+            Some(batch) => Box::pin(self.up(bytes, batch, meter)),
+        }
     }
 }
 
@@ -83,43 +65,38 @@ impl BulkStream for Up {
 pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>> {
     Box::pin(async move {
         // The time of opening is not measured here.
-        let now = || 0_u64;
-        let stream =
-            connect::open_buffered(&spec.endpoint, None, &mut Milestones::start(&now)).await?;
+        let mut milestones = Milestones::start(&|| 0);
+        let stream = connect::open(&spec.endpoint, None, &mut milestones).await?;
         spec.meter.opened();
         let negotiated = stream.negotiated();
         let window = spec.window().unwrap_or(STREAM_WINDOW).min(LARGEST_WINDOW);
         let together = window.saturating_mul(spec.settings.streams as u32);
-        let frame = spec
-            .settings
-            .frame_bytes
-            .map_or(FRAME, |bytes| bytes as u32);
+        let frame = spec.settings.frame_bytes;
         let mut builder = Builder::new();
         builder
             .initial_window_size(window)
             .initial_connection_window_size(
                 together.clamp(SMALLEST_CONNECTION_WINDOW, LARGEST_WINDOW),
             )
-            .max_frame_size(frame)
+            .max_frame_size(frame.map_or(FRAME, |bytes| bytes as u32))
             .max_send_buffer_size(SEND_BUFFER);
         let send = http2::open(&builder, stream).await?;
         let shape = &spec.shape;
-        let calls = |method| Calls {
-            send: send.clone(),
-            head: head(&spec.endpoint, method),
-            shape: Rc::clone(shape),
+        let full = || messages::message(shape.message(shape.chunk));
+        let (method, batch) = match shape.direction {
+            Direction::Down => ("/grpc_bench.DataService/GiveMeData", None),
+            Direction::Up => (
+                "/grpc_bench.DataService/TakeMyData",
+                Some(Batch::new(full(), shape.messages)),
+            ),
         };
         let stream = |_| -> Box<dyn BulkStream> {
-            match shape.direction {
-                Direction::Down => Box::new(Down(calls("/grpc_bench.DataService/GiveMeData"))),
-                Direction::Up => Box::new(Up {
-                    calls: calls("/grpc_bench.DataService/TakeMyData"),
-                    batch: Batch::new(
-                        messages::message(shape.message(shape.chunk)),
-                        shape.messages,
-                    ),
-                }),
-            }
+            Box::new(Calls {
+                send: send.clone(),
+                head: head(&spec.endpoint, method),
+                shape: Rc::clone(shape),
+                batch: batch.clone(),
+            })
         };
         Ok(Opened {
             streams: (0..spec.settings.streams).map(stream).collect(),
@@ -130,30 +107,21 @@ pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure
 
 impl Calls {
     async fn call(&mut self) -> Result<(ResponseFuture, SendStream<Bytes>), Failure> {
-        poll_fn(|cx| self.send.poll_ready(cx))
-            .await
-            .map_err(failure)?;
-        self.send
-            .send_request(self.head.clone(), false)
-            .map_err(failure)
+        poll_fn(|cx| self.send.poll_ready(cx)).await?;
+        Ok(self.send.send_request(self.head.clone(), false)?)
     }
 
     async fn down(&mut self, bytes: u64, meter: &Meter) -> Result<(), Failure> {
         let (response, mut request) = self.call().await?;
-        let chunk_bytes = self.shape.chunk as u32;
-        request
-            .send_data(
-                prefixed(&DataRequest {
-                    total_bytes: bytes,
-                    chunk_bytes,
-                }),
-                true,
-            )
-            .map_err(failure)?;
+        let wanted = DataRequest {
+            total_bytes: bytes,
+            chunk_bytes: self.shape.chunk as u32,
+        };
+        request.send_data(prefixed(&wanted), true)?;
         let (headers, mut body) = answer(response).await?;
         let mut messages = Messages::new(self.shape.cut(bytes), self.shape.check(bytes));
         while let Some(data) = body.data().await {
-            let data = data.map_err(failure)?;
+            let data = data?;
             meter.answered();
             meter.count(data.len());
             messages.feed(&data)?;
@@ -164,10 +132,10 @@ impl Calls {
         messages.finish()
     }
 
-    async fn up(&mut self, bytes: u64, batch: &Batch, meter: &Meter) -> Result<(), Failure> {
+    async fn up(&mut self, bytes: u64, batch: Batch, meter: &Meter) -> Result<(), Failure> {
         let (response, mut request) = self.call().await?;
         let cut = self.shape.cut(bytes);
-        let sending = send_all(&mut request, &self.shape, cut, batch, meter);
+        let sending = send_all(&mut request, &self.shape, cut, &batch, meter);
         let answering = async {
             let (headers, mut body) = answer(response).await?;
             meter.answered();
@@ -185,13 +153,11 @@ impl Calls {
                 Err(failure) => Err(answering.await.err().unwrap_or(failure)),
             },
         }?;
-        let received =
-            DataReceived::decode(message.get(PREFIX..).unwrap_or_default()).map_err(|error| {
-                Failure::request(
-                    ErrorKind::Protocol,
-                    format!("the answer is not a valid message: {error}"),
-                )
-            })?;
+        let received = DataReceived::decode(message.get(PREFIX..).unwrap_or_default());
+        let received = received.map_err(|error| {
+            let detail = format!("the answer is not a valid message: {error}");
+            Failure::request(ErrorKind::Protocol, detail)
+        })?;
         if (received.total_bytes, received.chunks) == (bytes, cut.messages()) {
             return Ok(());
         }
@@ -207,7 +173,7 @@ impl Calls {
 
 /// Returns the headers of an answer, and its body to be read.
 async fn answer(response: ResponseFuture) -> Result<(HeaderMap, RecvStream), Failure> {
-    let (head, body) = response.await.map_err(failure)?.into_parts();
+    let (head, body) = response.await?.into_parts();
     if head.status != StatusCode::OK {
         return Err(status_failure(head.status));
     }
@@ -233,14 +199,10 @@ async fn send_all(
         left -= messages;
     }
     if cut.rest > 0 {
-        send(
-            request,
-            messages::message(shape.message(cut.rest)).into(),
-            meter,
-        )
-        .await?;
+        let last = messages::message(shape.message(cut.rest));
+        send(request, last.into(), meter).await?;
     }
-    request.send_data(Bytes::new(), true).map_err(failure)
+    Ok(request.send_data(Bytes::new(), true)?)
 }
 
 async fn send(
@@ -253,20 +215,15 @@ async fn send(
         // and no further piece is sent before.
         request.reserve_capacity(1);
         while request.capacity() == 0 {
-            match poll_fn(|cx| request.poll_capacity(cx)).await {
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Err(failure(error)),
-                None => {
-                    return Err(Failure::request(
-                        ErrorKind::Reset,
-                        "the server ended the call in mid-run",
-                    ));
-                }
-            }
+            let Some(capacity) = poll_fn(|cx| request.poll_capacity(cx)).await else {
+                let detail = "the server ended the call in mid-run";
+                return Err(Failure::request(ErrorKind::Reset, detail));
+            };
+            capacity?;
         }
         let piece = bytes.split_to(bytes.len().min(PIECE));
         meter.count(piece.len());
-        request.send_data(piece, false).map_err(failure)?;
+        request.send_data(piece, false)?;
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ use tokio::{
 
 use self::{
     meter::Meter,
-    stream::{Open, Opened, Spec},
+    stream::{Open, Opened, Shape, Spec},
 };
 use crate::{
     clock::{Clock, Monotonic},
@@ -198,23 +198,18 @@ impl Bulk {
     async fn open(&mut self, interrupt: &Interrupt) -> Result<(), Ended> {
         let clock = self.driver.clock;
         let meter = Rc::new(Meter::new(clock));
-        let spec = Spec::new(
-            self.endpoint.clone(),
-            self.plan.settings.clone(),
-            Rc::clone(&meter),
-        );
+        let spec = Spec {
+            endpoint: self.endpoint.clone(),
+            settings: self.plan.settings.clone(),
+            shape: Rc::new(Shape::new(&self.plan.settings)),
+            meter: Rc::clone(&meter),
+        };
         let overdue = || match meter.lack() {
             Some(lack) => Failure::lost(ErrorKind::Other, lack),
             None => Failure::lost(ErrorKind::ConnectTimeout, "no connection within --timeout"),
         };
-        let opened = watched(
-            (self.carrier)(spec),
-            &meter,
-            self.plan.timeout,
-            overdue,
-            interrupt,
-        )
-        .await?;
+        let (opening, patience) = ((self.carrier)(spec), self.plan.timeout);
+        let opened = watched(opening, &meter, patience, overdue, interrupt).await?;
         self.negotiated.clone_from(&opened.negotiated);
         self.opened = Some(opened);
         (self.warm, self.used) = (false, clock.now());
@@ -240,10 +235,8 @@ impl Bulk {
         let times = runtime.block_on(self.transfer(size, interrupt))?;
         let cpu = cpu::process_time().saturating_sub(cpu);
         let server = before.and_then(|before| {
-            before
-                .demand_until(&self.read_counters()?, 0)
-                .ok()
-                .flatten()
+            let demand = before.demand_until(&self.read_counters()?, 0);
+            demand.ok().flatten()
         });
         let gib = size as f64 / GIB;
         Ok(BulkRun {
@@ -262,28 +255,16 @@ impl Bulk {
     async fn transfer(&mut self, bytes: u64, interrupt: &Interrupt) -> Result<Times, Ended> {
         let clock = self.driver.clock;
         let Some(opened) = &mut self.opened else {
-            return Err(Ended::Failed(Failure::lost(
-                ErrorKind::Other,
-                "no stream is open",
-            )));
+            let failure = Failure::lost(ErrorKind::Other, "no stream is open");
+            return Err(Ended::Failed(failure));
         };
         let meter = Meter::new(clock);
         let shares = cut::shares(bytes, opened.streams.len());
         let overdue = || Failure::lost(ErrorKind::Timeout, "no byte came or went within --timeout");
         let start = clock.now();
-        let streams = opened
-            .streams
-            .iter_mut()
-            .zip(shares)
-            .map(|(stream, share)| stream.transfer(share, &meter));
-        watched(
-            try_join_all(streams),
-            &meter,
-            self.plan.timeout,
-            overdue,
-            interrupt,
-        )
-        .await?;
+        let streams = opened.streams.iter_mut().zip(shares);
+        let streams = try_join_all(streams.map(|(stream, share)| stream.transfer(share, &meter)));
+        watched(streams, &meter, self.plan.timeout, overdue, interrupt).await?;
         let end = clock.now();
         self.used = end;
         let seconds = |time: u64| time.saturating_sub(start).max(1) as f64 / 1e9;

@@ -6,11 +6,11 @@ use quinn::{RecvStream, SendStream};
 use super::{
     frames::Frames,
     meter::Meter,
-    stream::{BulkStream, Opened, Spec},
+    stream::{BulkStream, Opened, Spec, Transfer},
 };
 use crate::transport::{
     Connection, Failure, Milestones, Transport,
-    quic::{Quic, STREAM_WINDOW, explained, failure},
+    quic::{Quic, STREAM_WINDOW, explained},
 };
 
 /// The reason for the lack of a stream on an open connection.
@@ -24,11 +24,7 @@ struct Stream {
 }
 
 impl BulkStream for Stream {
-    fn transfer<'a>(
-        &'a mut self,
-        bytes: u64,
-        meter: &'a Meter,
-    ) -> LocalBoxFuture<'a, Result<(), Failure>> {
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transfer<'a> {
         Box::pin(async move {
             let result = self.frames.carry(bytes, meter).await;
             explained(result, &self.connection)
@@ -43,8 +39,7 @@ pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure
         let together = window.saturating_mul(spec.settings.streams as u32);
         let transport = Quic::with_windows(spec.endpoint.clone(), window, together);
         // The time of opening is not measured here.
-        let now = || 0_u64;
-        let handle = transport.connect(&mut Milestones::start(&now)).await?;
+        let handle = transport.connect(&mut Milestones::start(&|| 0)).await?;
         spec.meter.opened();
         spec.meter.wait(NO_STREAM);
         let mut opened = Opened {
@@ -53,10 +48,7 @@ pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure
         };
         for _ in 0..spec.settings.streams {
             let connection = handle.connection().clone();
-            let (send, recv) = connection
-                .open_bi()
-                .await
-                .map_err(|error| failure(&error, false))?;
+            let (send, recv) = connection.open_bi().await?;
             opened.streams.push(Box::new(Stream {
                 connection,
                 frames: Frames::new(recv, send, &spec.shape),

@@ -21,15 +21,14 @@ const BATCH: usize = 64 << 10;
 /// Opens the streams of a plan.
 pub(super) type Open = fn(Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>>;
 
+/// The transfer of a run's bytes over a stream.
+pub(super) type Transfer<'a> = LocalBoxFuture<'a, Result<(), Failure>>;
+
 /// A stream of a plan. It is called once per run; all types on the bytes' way are static.
 pub(super) trait BulkStream {
     /// Carries `bytes` over the stream. Afterwards all of them have arrived, and are right as far
     /// as that is checked.
-    fn transfer<'a>(
-        &'a mut self,
-        bytes: u64,
-        meter: &'a Meter,
-    ) -> LocalBoxFuture<'a, Result<(), Failure>>;
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transfer<'a>;
 }
 
 /// The open streams of a plan.
@@ -58,16 +57,6 @@ pub(super) struct Spec {
 }
 
 impl Spec {
-    pub fn new(endpoint: Endpoint, settings: BulkSettings, meter: Rc<Meter>) -> Self {
-        let shape = Rc::new(Shape::new(&settings));
-        Self {
-            endpoint,
-            settings,
-            shape,
-            meter,
-        }
-    }
-
     /// Returns the requested window, of at most 31 bits.
     pub fn window(&self) -> Option<u32> {
         self.settings
@@ -134,7 +123,7 @@ impl Shape {
 
 /// A message as it goes over the wire, repeated if it is short: made once, and handed over in large
 /// pieces.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Batch {
     bytes: Bytes,
     /// Bytes of one message on the wire.
