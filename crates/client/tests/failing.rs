@@ -64,10 +64,13 @@ fn kinds(summary: &Value) -> Vec<&str> {
 fn usage_errors_suggest_a_correction() {
     assert_usage(&[
         ("throughput udp://127.0.0.1:1 -c 1", "unknown scheme 'udp'"),
-        ("throughput tcp://127.0.0.1:1 -c 0", "use at least 1"),
+        (
+            "throughput tcp://127.0.0.1:1 -c 0",
+            "values must be at least 1",
+        ),
         (
             "throughput tcp://127.0.0.1:1 -c 10..1",
-            "ends before it begins",
+            "the range is empty: 10 is larger than 1",
         ),
         ("throughput tcp://127.0.0.1:1 -c x", "a range looks like"),
         ("throughput tcp://127.0.0.1:1", "--callers"),

@@ -32,11 +32,11 @@ pub struct BulkArgs {
     /// Bytes of each message; a stream's last message has the rest
     #[arg(long, default_value = "256KiB", value_name = "RANGE")]
     chunk: ByteRange,
-    /// Runs of each combination; each round measures all combinations once, in random order
+    /// Rounds; each measures every combination once, in random order
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Direction of the bytes: from the server, or to it
-    #[arg(long, default_value = "down", value_name = "WAY")]
+    /// Direction of the data: from the server, or to it
+    #[arg(long, default_value = "down", value_name = "DIRECTION")]
     direction: Way,
     /// Parallel streams: over TCP each has a connection, over gRPC and QUIC they share one
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

@@ -7,16 +7,16 @@ use clap::Args;
 /// Flags of `netping certs`.
 #[derive(Debug, Clone, Args)]
 pub struct CertsArgs {
-    /// Folder for the files; created if missing, accessible only to its owner
+    /// Folder for the files; created if missing, readable by its owner only
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// A name or address of the server for its certificate; may be given several times
+    /// A name or address of the server, for its certificate; may be repeated
     #[arg(long = "host", value_name = "NAME|IP", default_values = ["localhost", "127.0.0.1", "::1"])]
     pub hosts: Vec<String>,
     /// Create a pre-shared key, psk.key, and no certificates
     #[arg(long, conflicts_with = "hosts")]
     pub psk: bool,
-    /// Replace existing files; the new certificates do not work together with the old ones
+    /// Replace existing files; new certificates do not work with old ones
     #[arg(long)]
     pub force: bool,
 }

@@ -29,7 +29,7 @@ pub struct ConnectArgs {
     /// Callers, each with one connection at a time
     #[arg(short = 'c', long, default_value = "1", value_name = "N")]
     callers: u32,
-    /// Time before the measurement, in which connections do not count
+    /// Warm up for this long; these connections do not count
     #[arg(long, default_value = "200ms", value_parser = warmup, value_name = "TIME|auto")]
     warmup: Warmup,
     #[command(flatten)]

@@ -6,7 +6,7 @@ use clap::Args;
 use netping_protocol::{scheme::Protocol, target::Target};
 use netping_system::cores;
 
-use super::{output::OutputArgs, range::Range, secure::SecureArgs};
+use super::{load::callers_in_range, output::OutputArgs, range::Range, secure::SecureArgs};
 use crate::{
     error::{PlanError, UsageError},
     plan::{Destination, Extent, Plan, Warmup},
@@ -87,9 +87,7 @@ impl LadderArgs {
         base.execution.warmup = Warmup::Time(lengths.warmup);
         let cores = cores::own().len().max(1);
         let plan = |callers: u64, length: Duration| -> Result<Plan, PlanError> {
-            let callers = u32::try_from(callers)
-                .map_err(|_| UsageError(format!("{callers} callers are too many")))?;
-            let callers = callers as usize;
+            let callers = callers_in_range(callers)?;
             let connections = if target.scheme.shares_connections() {
                 callers.min(MOST_SHARED_CONNECTIONS)
             } else {

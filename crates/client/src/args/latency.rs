@@ -28,7 +28,7 @@ pub struct LatencyArgs {
     /// Measure for this long instead
     #[arg(short, long, value_parser = positive, value_name = "TIME", conflicts_with = "samples")]
     duration: Option<Duration>,
-    /// Time before the measurement, in which round trips do not count
+    /// Warm up for this long; these round trips do not count
     #[arg(long, default_value = "200ms", value_parser = warmup, value_name = "TIME|auto")]
     warmup: Warmup,
     /// Repeat the measurement N times, or 'forever'

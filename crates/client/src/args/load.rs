@@ -16,7 +16,7 @@ use crate::{
 /// Flags about load. A command with these flags has a group `open`, the flags that make an open loop.
 #[derive(Debug, Clone, Args)]
 pub struct LoadArgs {
-    /// Open loop: distribution of the times between requests
+    /// Open loop: gaps between requests
     #[arg(
         long,
         default_value = "constant",
@@ -24,10 +24,10 @@ pub struct LoadArgs {
         requires = "open"
     )]
     arrivals: Arrivals,
-    /// Open loop: seed of poisson arrivals
+    /// Seed of the Poisson arrivals
     #[arg(long, default_value_t = 1, value_name = "N", requires = "open")]
     seed: u64,
-    /// Open loop: most requests that may wait for a free caller; those beyond count as not sent
+    /// Open loop: limit on requests waiting for a caller; more count as not sent
     #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "open")]
     max_backlog: usize,
     /// Worker threads of the client [default: the number of cores]
@@ -36,7 +36,7 @@ pub struct LoadArgs {
     /// Pin each worker to a core of its own
     #[arg(long)]
     pin: bool,
-    /// Time before the measurement, in which requests do not count; 'auto': until the rate is steady
+    /// Warm up for this long; these requests do not count. 'auto': until the rate is steady
     #[arg(long, default_value = "2s", value_parser = warmup, value_name = "TIME|auto")]
     warmup: Warmup,
     /// Measured time of each step
@@ -58,6 +58,17 @@ enum Arrivals {
     Constant,
     /// Exponentially distributed times, as from many independent users
     Poisson,
+}
+
+/// Checks a number of callers.
+pub(super) fn callers_in_range(callers: u64) -> Result<usize, UsageError> {
+    let fits = u32::try_from(callers).map(|callers| callers as usize);
+    fits.map_err(|_| {
+        UsageError(format!(
+            "{callers} callers are too many; the maximum is {}",
+            u32::MAX
+        ))
+    })
 }
 
 impl LoadArgs {
@@ -94,11 +105,7 @@ impl LoadArgs {
         connections: Option<u64>,
         arrival: Arrival,
     ) -> Result<Plan, UsageError> {
-        let callers = u32::try_from(callers).map_err(|_| {
-            UsageError(format!(
-                "{callers} callers are too many; use at most 4294967295"
-            ))
-        })? as usize;
+        let callers = callers_in_range(callers)?;
         let workers = self
             .workers
             .map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);

@@ -50,7 +50,7 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure every server on this machine, from the plainest up, and show the cost of each step
+    /// Measure every server on this machine, from plain TCP to gRPC over TLS
     Ladder(LadderArgs),
     /// Measure sequential round trips on one connection
     Latency(LatencyArgs),
@@ -60,9 +60,9 @@ pub enum Command {
     Connect(ConnectArgs),
     /// Measure the throughput of bulk data on a few streams
     Bulk(BulkArgs),
-    /// Measure what proxies add to the direct path at given rates, and their maximum throughput
+    /// Measure what proxies add to the direct path, and the maximum throughput through them
     Proxy(ProxyArgs),
-    /// Compare result files with a base: different environments, and differences beyond chance
+    /// Compare result files with a base
     Compare(CompareArgs),
     /// Add up the result files of several clients that loaded one server at the same time
     Merge(MergeArgs),

@@ -18,10 +18,10 @@ use crate::{
 /// Flags about repetition.
 #[derive(Debug, Clone, Args)]
 pub struct TrialArgs {
-    /// Trials: everything is measured N times, the targets in random order, and the targets are compared
+    /// Measure everything N times, the targets in random order each time, and compare the targets
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     trials: u32,
-    /// Seed of that random order
+    /// Seed of the random order
     #[arg(long, default_value_t = 1, value_name = "N")]
     order_seed: u64,
 }
@@ -47,7 +47,7 @@ pub struct ResultArgs<const REQUESTS: bool> {
     /// Exit with 1 if a larger share of requests fails, from 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
     max_error_rate: f64,
-    /// Exit with 1 if there is any warning about a step
+    /// Exit with 1 if there is any warning
     #[arg(long)]
     strict: bool,
 }
@@ -87,7 +87,7 @@ pub struct OutputArgs {
     /// Push live numbers to a Prometheus Pushgateway once a second; without a path: to /metrics/job/netping
     #[arg(long, value_name = "URL", value_parser = gateway)]
     prometheus_push: Option<String>,
-    /// Exit with 1 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; may be given several times
+    /// Exit with 1 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; may be repeated
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Condition>,
 }
@@ -111,7 +111,7 @@ pub struct ServerArgs {
     /// URL of the server's metrics, or 'off' [default: http://HOST:PORT+1000/metrics]
     #[arg(long, value_name = "URL|off", conflicts_with = "server_pid")]
     server_metrics: Option<String>,
-    /// Take the server's CPU time from the system: from this process and its descendants, on this host
+    /// Take the server's CPU time from the operating system: this process and its descendants
     #[arg(long, value_name = "PID")]
     server_pid: Option<u32>,
 }

@@ -5,39 +5,24 @@ use std::{num::NonZeroU64, str::FromStr};
 /// Most values of a range: more are a slip of the finger.
 const MOST_VALUES: usize = 1000;
 
-/// One or more values from 1 on, in the order given.
+/// One or more values from 1 on, in the order given; with `BYTES`, in units such as KiB or MB.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Range(Vec<u64>);
+pub struct Range<const BYTES: bool = false>(Vec<u64>);
 
-impl Range {
+/// One or more numbers of bytes.
+pub type ByteRange = Range<true>;
+
+impl<const BYTES: bool> Range<BYTES> {
     pub fn values(&self) -> &[u64] {
         &self.0
     }
 }
 
-impl FromStr for Range {
+impl<const BYTES: bool> FromStr for Range<BYTES> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        values(text, number).map(Self)
-    }
-}
-
-/// One or more numbers of bytes from 1 on, with units such as KiB or MB, in the order given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ByteRange(Vec<u64>);
-
-impl ByteRange {
-    pub fn values(&self) -> &[u64] {
-        &self.0
-    }
-}
-
-impl FromStr for ByteRange {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        values(text, bytes).map(Self)
+        values(text, if BYTES { bytes } else { number }).map(Self)
     }
 }
 
@@ -69,12 +54,10 @@ fn span(first: u64, rest: &str, read: Read, values: &mut Vec<u64>) -> Result<(),
         (read(rest)?, 2, 0)
     };
     if last < first {
-        return Err(format!(
-            "{first}..{rest} ends before it begins; write the smaller number first"
-        ));
+        return Err(format!("the range is empty: {first} is larger than {last}"));
     }
     if factor == 1 && step == 0 {
-        return Err("a factor of 1 never gets there".to_owned());
+        return Err("a factor of 1 never reaches the end".to_owned());
     }
     let mut value = first;
     while value < last && values.len() <= MOST_VALUES {
@@ -87,17 +70,20 @@ fn span(first: u64, rest: &str, read: Read, values: &mut Vec<u64>) -> Result<(),
 
 /// Reads a whole number from 1 on; `k`, `M` and `G` stand for thousands, millions and billions.
 fn number(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.char_indices().last() {
-        Some((at, 'k')) => (&text[..at], 1_000),
-        Some((at, 'M')) => (&text[..at], 1_000_000),
-        Some((at, 'G')) => (&text[..at], 1_000_000_000),
-        _ => (text, 1),
-    };
-    let number: u64 = digits.parse().map_err(|_| {
-        format!("'{text}' is not a number; a range looks like 64, 1,8,64, 1..4096, 1..4096x4 or 10k..25k+1k")
-    })?;
+    let hint = "number; a range looks like 64, 1,8,64, 1..4096, 1..4096x4 or 10k..25k+1k";
+    with_unit(text, &UNITS, hint)
+}
+
+/// Reads a whole number from 1 on that one of `units` may follow.
+fn with_unit(text: &str, units: &[(&str, u64)], hint: &str) -> Result<u64, String> {
+    let mut units = units.iter();
+    let unit = units.find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
+    let (digits, unit) = unit.unwrap_or((text, 1));
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| format!("'{text}' is not a {hint}"))?;
     match number.checked_mul(unit) {
-        Some(0) => Err("0 is too few; use at least 1".to_owned()),
+        Some(0) => Err("values must be at least 1".to_owned()),
         Some(number) => Ok(number),
         None => Err(format!("'{text}' is too large")),
     }
@@ -109,8 +95,11 @@ pub fn count(text: &str) -> Result<NonZeroU64, String> {
     count.ok_or_else(|| format!("'{text}' is not a whole number from 1 on, such as 500, 10k or 2M"))
 }
 
+/// Units of numbers.
+const UNITS: [(&str, u64); 3] = [("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
+
 /// Units of bytes. A unit that is the end of another one comes after it.
-const UNITS: [(&str, u64); 9] = [
+const BYTE_UNITS: [(&str, u64); 9] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
     ("GiB", 1 << 30),
@@ -124,18 +113,8 @@ const UNITS: [(&str, u64); 9] = [
 
 /// Reads a whole number of bytes from 1 on, with or without a unit.
 fn bytes(text: &str) -> Result<u64, String> {
-    let unit = UNITS
-        .iter()
-        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
-    let (digits, unit) = unit.unwrap_or((text, 1));
-    let number: u64 = digits.parse().map_err(|_| {
-        format!("'{text}' is not a number of bytes, such as 65536, 256KiB, 1MB, 64KiB,1MiB or 16KiB..1MiB")
-    })?;
-    match number.checked_mul(unit) {
-        Some(0) => Err("0 bytes are too few; use at least 1".to_owned()),
-        Some(number) => Ok(number),
-        None => Err(format!("'{text}' is too large")),
-    }
+    let hint = "number of bytes, such as 65536, 256KiB, 1MB, 64KiB,1MiB or 16KiB..1MiB";
+    with_unit(text, &BYTE_UNITS, hint)
 }
 
 #[cfg(test)]
@@ -219,9 +198,9 @@ mod tests {
     #[test]
     fn invalid_ranges_are_explained() {
         assert!(error("0").contains("use at least 1"));
-        assert!(error("10..1").contains("ends before it begins"));
+        assert!(error("10..1").contains("10 is larger than 1"));
         assert!(error("").contains("is not a number"));
-        assert!(error("1..4x1").contains("never gets there"));
+        assert!(error("1..4x1").contains("never reaches the end"));
         assert!(error("1..1000000+1").contains("more than"));
         assert!(error("99999999999999999999").contains("is not a number"));
         assert!(error("-3").contains("is not a number"));

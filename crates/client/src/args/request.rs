@@ -36,7 +36,7 @@ pub struct RequestArgs {
     /// Send a message instead, serialized and parsed on both sides: by Hello/Say over gRPC, in a frame elsewhere
     #[arg(long, value_name = "MESSAGE", conflicts_with = "response")]
     message: Option<Message>,
-    /// Longest time for a request, and for opening a connection
+    /// Limit on the time of a request, and of opening a connection
     #[arg(long, default_value = "5s", value_parser = positive, value_name = "TIME")]
     timeout: Duration,
     /// Framing of tcp:// requests [default: line; frame with --response, --message or a payload

@@ -25,7 +25,7 @@ pub struct SecureArgs {
     /// Authorities that servers' certificates must come from (PEM) [default: the system's]
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Accept any certificate: anybody could then be the server
+    /// Accept any certificate; the server is not authenticated
     #[arg(long, conflicts_with = "tls_ca")]
     tls_insecure: bool,
     /// The client's certificate chain, for servers that ask for one (PEM)
@@ -34,8 +34,8 @@ pub struct SecureArgs {
     /// The private key of that certificate (PEM), readable only by its owner
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Resume the TLS session of an earlier connection; 0-RTT data is never sent
-    #[arg(long, default_value = "off", value_name = "SWITCH")]
+    /// Resume TLS sessions of earlier connections; 0-RTT data is never sent
+    #[arg(long, default_value = "off", value_name = "ON|OFF")]
     tls_resume: Resume,
     /// Preferred cipher suite; the result names the one that the server chose [default: aes256]
     #[arg(long, value_name = "CIPHER")]

@@ -24,18 +24,18 @@ pub struct ThroughputArgs {
     #[arg(required = true, value_name = "URL")]
     targets: Vec<Target>,
     /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or 10..100+10; with
-    /// --rate or --find, at most so many requests are outstanding [default with --rate or --find: 64]
+    /// --rate or --find, the limit on outstanding requests [default with --rate or --find: 64]
     #[arg(short = 'c', long, value_name = "RANGE", required_unless_present_any = ["rate", "find"])]
     callers: Option<Range>,
     /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or 10k..25k+1k
     #[arg(long, value_name = "RANGE", group = "open")]
     rate: Option<Range>,
-    /// Find the highest rate of an open loop that meets a condition, such as 'p99<1ms'
+    /// Search for the highest rate at which a condition holds, such as 'p99<1ms'
     #[arg(long, value_name = "CONDITION", group = "open", conflicts_with_all = ["rate", "trials"])]
     pub find: Option<Condition>,
     #[command(flatten)]
     load: LoadArgs,
-    /// Measure N requests in each step instead
+    /// Number of requests to measure in each step, instead of a duration
     #[arg(long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     requests: Option<NonZeroU64>,
     /// Connections that gRPC, QUIC and --http2 callers share [default: one per worker, over QUIC and --http2 at least

@@ -7,7 +7,7 @@ use netping_results::{
     warning::Warning,
 };
 
-/// Where the search begins, in requests/s.
+/// First rate of a search, in requests/s.
 const FIRST: f64 = 1000.0;
 
 /// The search ends when the rates that were kept and not kept are this close, as a share.
@@ -19,7 +19,7 @@ const MOST_STEPS: usize = 40;
 /// Windows that must agree about a rate, once the search is between two rates: one hiccup decides nothing.
 const AGREEING: usize = 2;
 
-/// What a window at a rate that kept the condition gave.
+/// The result of a window in which the condition held.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// Requests/s.
@@ -37,7 +37,7 @@ pub struct Search {
     kept: Option<(f64, Measured)>,
     /// Rates that did not, falling: the lowest is the last.
     broken: Vec<f64>,
-    /// Whether the lowest of those was tried again.
+    /// The lowest of those was tried again.
     confirmed: bool,
     /// Windows at the current rate that kept the condition, and that did not.
     votes: (usize, usize),
@@ -45,7 +45,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Nothing tried yet. It begins at `first` requests/s, or at its own rate if that is more.
+    /// Returns a search without a step. It begins at `first` requests/s, or at its own rate if that is more.
     pub fn new(first: f64) -> Self {
         Self {
             first: first.max(FIRST),
@@ -57,7 +57,7 @@ impl Search {
         }
     }
 
-    /// The next rate to try, which may be the last one again; `None` when the search is over.
+    /// Returns the next rate to try, which may be the last one again; `None` when the search is over.
     pub fn next(&self) -> Option<f64> {
         if self.steps >= MOST_STEPS {
             return None;
@@ -74,7 +74,7 @@ impl Search {
         }
     }
 
-    /// Notes how the rate that [`Search::next`] gave went: what it gave, if it kept the condition.
+    /// Notes the outcome at the rate that [`Search::next`] returned; `None` if the condition failed.
     pub fn tried(&mut self, rate: f64, outcome: Option<Measured>) {
         self.steps += 1;
         if outcome.is_some() {
@@ -99,7 +99,7 @@ impl Search {
         self.votes = (0, 0);
     }
 
-    /// What was found, as a sentence.
+    /// Returns the result as a sentence.
     pub fn result(&self, condition: &Condition) -> String {
         let measured =
             self.kept.map_or_else(
@@ -136,8 +136,8 @@ impl Search {
     }
 }
 
-/// Whether a step kept the condition: it holds, no more requests failed than allowed, and the rate was really there. `None`:
-/// there are too few samples to tell.
+/// Returns true if the condition held in a step, no more requests failed than allowed, and the
+/// planned rate was reached; `None` if there are too few samples to decide.
 pub fn is_kept(step: &Step, condition: &Condition, max_error_rate: f64) -> Option<bool> {
     let failed = step.summary.accounting.error_rate() > max_error_rate;
     if failed

@@ -24,7 +24,7 @@ const COLUMNS: [Column; 8] = [
     Column::text("shown", 0),
 ];
 
-/// How often to measure, and in which order.
+/// The number of trials, and the seed of their order.
 #[derive(Debug, Clone, Copy)]
 pub struct Trials {
     /// Trials of each target.
@@ -108,7 +108,7 @@ pub fn whole(mut steps: Vec<Vec<Step>>) -> Option<Vec<Vec<Step>>> {
     (trials > 0).then_some(steps)
 }
 
-/// The rows of one group: each target, by each measure.
+/// Returns the rows of one group: each metric of each target.
 fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (number, (plan, own)) in group.iter().zip(steps).enumerate() {
@@ -152,7 +152,7 @@ pub(crate) fn shown(difference: Difference, more_is_better: bool) -> String {
     format!("{word} (p = {:.3})", difference.p_value)
 }
 
-/// The numbers below `count` in a random order (Fisher and Yates).
+/// Returns the numbers below `count` in a random order (Fisher and Yates).
 pub(crate) fn shuffled(count: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     for last in (1..count).rev() {

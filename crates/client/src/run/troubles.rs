@@ -10,46 +10,48 @@ use netping_results::{format::thousands, run::Step};
 pub fn troubles(step: &Step, scheme: Scheme, details: &BTreeMap<ErrorKind, String>) -> Vec<String> {
     let summary = &step.summary;
     let accounting = &summary.accounting;
-    let mut lines: Vec<String> = accounting
-        .errors
-        .iter()
-        .map(|(kind, &count)| {
-            let detail = details.get(kind).map_or("", String::as_str);
-            format!("{} requests failed: {kind} ({detail})", number(count))
-        })
-        .collect();
-    let mut tell = |count: u64, what: &str| {
-        if count > 0 {
-            lines.push(format!("{} {what}", number(count)));
-        }
-    };
-    tell(
-        accounting.in_flight,
-        "requests got no reply before the drain ended",
-    );
-    tell(
-        accounting.not_sent,
-        "requests were due but never sent: no caller was free, or --max-backlog was full",
-    );
+    let mut lines = Vec::new();
+    for (kind, &count) in &accounting.errors {
+        let detail = details.get(kind).map_or("", String::as_str);
+        let requests = counted(count, ["request", "requests"]);
+        lines.push(format!("{requests} failed: {kind} ({detail})"));
+    }
     // A few at the end are the ordinary course of an open loop.
-    let late = summary.late * 100 > accounting.ok;
-    tell(
-        if late { summary.late } else { 0 },
-        "replies came after the window: they count as latency samples, but not for the rate",
-    );
-    tell(
-        summary.outside_errors,
-        "requests failed outside the window (not counted)",
-    );
-    tell(
-        step.reconnects,
-        "connections were opened in place of lost ones",
-    );
-    tell(
-        step.ended_by_server,
-        "connections were opened because the server had ended the one before; opening is part of the next request's \
-         time",
-    );
+    let many_late = summary.late * 100 > accounting.ok;
+    let others = [
+        (
+            accounting.in_flight,
+            ["request", "requests"],
+            "got no reply before the drain ended",
+        ),
+        (
+            accounting.not_sent,
+            ["request was", "requests were"],
+            "due but never sent: no caller was free, or --max-backlog was full",
+        ),
+        (
+            if many_late { summary.late } else { 0 },
+            ["reply", "replies"],
+            "came after the window: counted as latency samples, but not for the rate",
+        ),
+        (
+            summary.outside_errors,
+            ["request", "requests"],
+            "failed outside the window (not counted)",
+        ),
+        (
+            step.reconnects,
+            ["connection was", "connections were"],
+            "opened in place of lost ones",
+        ),
+        (
+            step.ended_by_server,
+            ["connection was", "connections were"],
+            "opened because the server had ended the one before; opening is part of the next request's time",
+        ),
+    ];
+    let others = others.into_iter().filter(|(count, ..)| *count > 0);
+    lines.extend(others.map(|(count, nouns, what)| format!("{} {what}", counted(count, nouns))));
     if accounting.ok == 0
         && accounting.failed() > 0
         && accounting.errors.keys().copied().all(is_strange)
@@ -62,8 +64,10 @@ pub fn troubles(step: &Step, scheme: Scheme, details: &BTreeMap<ErrorKind, Strin
     lines.iter().map(|line| format!("  {line}")).collect()
 }
 
-fn number(count: u64) -> String {
-    thousands(count as f64)
+/// Returns a number of things, whose name is given for one and for several.
+fn counted(count: u64, [one, several]: [&str; 2]) -> String {
+    let noun = if count == 1 { one } else { several };
+    format!("{} {noun}", thousands(count as f64))
 }
 
 /// Returns true for failures that are typical of two sides with different protocols.

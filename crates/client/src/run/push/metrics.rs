@@ -1,4 +1,4 @@
-//! What is pushed: for each target, the numbers of the step that runs or was the last to run.
+//! The numbers that are pushed: for each target, those of the current or last step.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ pub struct Metrics {
 #[derive(Debug, Clone, Default)]
 pub struct Series {
     target: String,
-    /// Empty where it has none.
+    /// Empty if there is none.
     label: String,
     callers: usize,
     planned_rate: Option<f64>,
@@ -66,14 +66,14 @@ pub struct Series {
 /// A histogram as Prometheus has it.
 #[derive(Debug, Clone, Default)]
 struct Buckets {
-    /// How many lie in each of [`BOUNDS`], and beyond.
+    /// Number of times up to each of [`BOUNDS`], and beyond the last.
     counts: [u64; BOUNDS.len() + 1],
     /// In seconds.
     sum: f64,
 }
 
 impl Metrics {
-    /// A step begins: its numbers take the place of those of an earlier one of its target.
+    /// Begins a step, which replaces an earlier one of the same target.
     pub fn begin(&mut self, series: Series) {
         let same =
             |other: &Series| (&other.target, &other.label) == (&series.target, &series.label);
@@ -85,7 +85,7 @@ impl Metrics {
         }
     }
 
-    /// The numbers of the step that runs.
+    /// Returns the numbers of the current step.
     pub fn current(&mut self) -> &mut Series {
         if self.series.is_empty() {
             self.series.push(Series::default());
@@ -93,10 +93,10 @@ impl Metrics {
         &mut self.series[self.current]
     }
 
-    /// Prometheus' text format.
+    /// Encodes the numbers in Prometheus' text format.
     ///
     /// # Errors
-    /// Only what writing to memory reports, which is nothing.
+    /// None in practice: the text is written to memory.
     pub fn into_text(self) -> Result<String, fmt::Error> {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self));
@@ -119,7 +119,7 @@ impl Series {
         }
     }
 
-    /// Adds what a worker recorded in a second.
+    /// Adds an interval of a worker.
     pub fn add(&mut self, interval: &Interval) {
         self.ok += interval.service.len();
         self.errors += interval.errors.values().sum::<u64>();
@@ -132,7 +132,7 @@ impl Series {
         self.response_time.add(&times.into());
     }
 
-    /// The step is done.
+    /// Takes the final numbers of a step.
     pub fn end(&mut self, step: &Step) {
         let summary = &step.summary;
         self.running = false;
@@ -148,7 +148,7 @@ impl Series {
         self.costs = COSTS.map(|metric| Some(metric.of_step(step)? / 1e6));
     }
 
-    /// The step did not come about.
+    /// Ends a step that failed to start.
     pub fn abandon(&mut self) {
         self.running = false;
     }
