@@ -388,9 +388,11 @@ mod tests {
         assert_eq!(totals.accounting.in_flight, 1);
         assert_eq!(totals.accounting.scheduled(), 3);
         assert_eq!((totals.lag.max(), totals.service.max()), (3001, 1000));
-        // One of them came after the window: it counts, but the server did not keep up with the rate.
+        // One of them came after the window: it counts, but the server did not keep up with the
+        // rate.
         assert_eq!(totals.late, 1);
-        // One that was due before came within: the server's work of the window, though not the window's request.
+        // One that was due before came within: the server's work of the window, though not the
+        // window's request.
         assert_eq!(totals.early, 1);
         assert!((Summary::of(&totals).rate - 2e6).abs() < 1.0);
         assert_eq!(totals.intervals[0].ok, 3);
@@ -442,7 +444,8 @@ mod tests {
             start: 0,
             end: 10 * SECOND,
         };
-        // A hundred each second take 1 ms; the last twenty wait for half a second, and one has no reply at all.
+        // A hundred each second take 1 ms; the last twenty wait for half a second, and one has no
+        // reply at all.
         let due = |number: u64| number * SECOND / 100;
         let slow = |number| if number < 980 { 1_000_000 } else { SECOND / 2 };
         let requests = (0..1000)
@@ -455,7 +458,8 @@ mod tests {
     }
 
     proptest! {
-        /// However requests are spread over workers and seconds, sums and seconds agree with the plain samples.
+        /// However requests are spread over workers and seconds, sums and seconds agree with the
+        /// plain samples.
         #[test]
         fn nothing_is_lost_between_workers_and_intervals(
             requests in prop::collection::vec((0_usize..3, 0_u64..5_000_000_000, 1_u64..900_000_000), 1..200),

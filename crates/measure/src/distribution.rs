@@ -9,8 +9,8 @@ use crate::histogram::Histogram;
 /// The quantiles that every summary has, in per cent.
 pub const QUANTILES: [f64; 10] = [1.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
 
-/// Samples that must lie beyond a quantile before it is shown: with q the distance to the nearer end of the
-/// distribution, at least `10 / q` samples in all.
+/// Samples that must lie beyond a quantile before it is shown: with q the distance to the nearer
+/// end of the distribution, at least `10 / q` samples in all.
 const BEYOND: f64 = 10.0;
 
 /// The share of samples that the trimmed mean leaves out at each end.
@@ -61,7 +61,8 @@ impl Distribution {
         }
     }
 
-    /// Returns a quantile, given in per cent; `None` where it is not among [`QUANTILES`] or there are too few samples.
+    /// Returns a quantile, given in per cent; `None` where it is not among [`QUANTILES`] or there
+    /// are too few samples.
     pub fn quantile(&self, percent: f64) -> Option<u64> {
         self.quantiles.get(&name(percent)).copied().flatten()
     }
@@ -84,7 +85,8 @@ pub fn samples_for(percent: f64) -> u64 {
     (BEYOND / (percent.min(100.0 - percent) / 100.0) * (1.0 - 1e-9)).ceil() as u64
 }
 
-/// Returns the mean of the samples between the quantiles [`TRIM`] and 1 - [`TRIM`]; a value at the border counts in part.
+/// Returns the mean of the samples between the quantiles [`TRIM`] and 1 - [`TRIM`]; a value at the
+/// border counts in part.
 fn trimmed_mean(histogram: &Histogram) -> f64 {
     let total = histogram.len() as f64;
     let (low, high) = (total * TRIM, total * (1.0 - TRIM));

@@ -27,7 +27,8 @@ pub enum ErrorKind {
     Grpc(u16),
     /// An HTTP status that is no success.
     Http(u16),
-    /// A reply that is not, byte for byte, the right one; over plain HTTP, one of another length than the first.
+    /// A reply that is not, byte for byte, the right one; over plain HTTP, one of another length
+    /// than the first.
     Mismatch,
     /// Bytes that are not of the protocol.
     Protocol,

@@ -25,8 +25,9 @@ pub struct Fairness {
     pub median: u64,
     /// Of the connection with the most.
     pub max: u64,
-    /// Jain's index: 1 where all have the same, 1/n where one has all (Jain, Chiu and Hawe, "A quantitative measure of
-    /// fairness and discrimination for resource allocation in shared computer systems", 1984).
+    /// Jain's index: 1 where all have the same, 1/n where one has all (Jain, Chiu and Hawe, "A
+    /// quantitative measure of fairness and discrimination for resource allocation in shared
+    /// computer systems", 1984).
     pub jain: f64,
     /// Each connection; empty where there are more than 1024.
     pub connections: Vec<PerConnection>,

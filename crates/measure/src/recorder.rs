@@ -26,8 +26,8 @@ pub struct Interval {
     pub errors: BTreeMap<ErrorKind, u64>,
     /// Successes that came after the window's end, in an open loop's drain.
     pub late: u64,
-    /// Successes within the window that had been due before it: what an open loop's warm-up left over. They count for the
-    /// rate alone.
+    /// Successes within the window that had been due before it: what an open loop's warm-up left
+    /// over. They count for the rate alone.
     pub early: u64,
 }
 
@@ -73,7 +73,8 @@ pub struct Outside {
     pub errors: u64,
 }
 
-/// Where a recorder's finished intervals go, and where it gets empty ones: nothing is allocated in between.
+/// Where a recorder's finished intervals go, and where it gets empty ones: nothing is allocated in
+/// between.
 pub trait Sink {
     /// Takes a finished interval.
     fn hand_on(&mut self, interval: Interval);
@@ -107,8 +108,8 @@ impl<S: Sink> Recorder<S> {
 
     /// Takes one request and how it went; says whether it counts.
     ///
-    /// A failure of a closed loop that began in the window but ended after it counts too: a server that stops
-    /// answering just before the end must show.
+    /// A failure of a closed loop that began in the window but ended after it counts too: a server
+    /// that stops answering just before the end must show.
     pub fn record(
         &mut self,
         window: Window,
@@ -153,8 +154,8 @@ impl<S: Sink> Recorder<S> {
         true
     }
 
-    /// Hands the last interval on, and gives what belongs to none: the requests outside, and the successes in each
-    /// 100 ms.
+    /// Hands the last interval on, and gives what belongs to none: the requests outside, and the
+    /// successes in each 100 ms.
     pub fn finish(mut self) -> (Outside, Vec<u32>) {
         self.sink.hand_on(self.current);
         (self.outside, self.slots)

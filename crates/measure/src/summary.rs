@@ -51,7 +51,8 @@ impl Summary {
         arrived(self.accounting.ok, self.late, self.early)
     }
 
-    /// Returns the mean number of requests in the system by Little's law: rate times mean service time (X * R).
+    /// Returns the mean number of requests in the system by Little's law: rate times mean service
+    /// time (X * R).
     pub fn in_system(&self) -> Option<f64> {
         self.service_time.mean.map(|mean| self.rate * mean / 1e9)
     }

@@ -6,7 +6,8 @@ pub const INTERVAL: u64 = 1_000_000_000;
 /// The length of a slot, in nanoseconds: 100 ms.
 pub const SLOT: u64 = 100_000_000;
 
-/// The span in which requests count, on the run's clock in nanoseconds: `start` is in it, `end` is not.
+/// The span in which requests count, on the run's clock in nanoseconds: `start` is in it, `end` is
+/// not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// Its start.

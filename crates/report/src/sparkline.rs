@@ -5,7 +5,8 @@ use netping_measure::{counts::Counts, distribution::is_backed};
 /// Length in characters.
 const LENGTH: usize = 8;
 
-/// The levels, from the median up; each stands for twice the time of the one before, the last also for more.
+/// The levels, from the median up; each stands for twice the time of the one before, the last also
+/// for more.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Draws the tail from the median to the 99.9th percentile, at eight quantiles whose distances to 1

@@ -59,7 +59,8 @@ impl Column {
 /// Spaces between two columns.
 const GAP: u16 = 2;
 
-/// A table whose rows can be shown one by one, as they come about, and still stand under each other.
+/// A table whose rows can be shown one by one, as they come about, and still stand under each
+/// other.
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<Column>,
@@ -69,8 +70,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table for standard output: where that is a terminal, its titles are bold, unless `NO_COLOR` is set, and columns
-    /// that can be spared are left out until it fits.
+    /// A table for standard output: where that is a terminal, its titles are bold, unless
+    /// `NO_COLOR` is set, and columns that can be spared are left out until it fits.
     pub fn new(columns: Vec<Column>) -> Self {
         let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let styled = io::stdout().is_terminal() && !no_color;
@@ -211,7 +212,8 @@ fn fitting(columns: &[Column], width: Option<usize>) -> Vec<bool> {
     shown
 }
 
-/// The width of the terminal that standard output is, in characters; `None` where it is none, or unknown.
+/// The width of the terminal that standard output is, in characters; `None` where it is none, or
+/// unknown.
 fn terminal_width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;

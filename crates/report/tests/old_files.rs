@@ -27,7 +27,7 @@ fn run(name: &str) -> Run {
 }
 
 #[test]
-fn what_is_read_is_written_as_it_was() {
+fn a_file_is_written_as_it_was_read() {
     for name in FILES {
         let before: Value = serde_json::from_str(&text(name)).unwrap();
         let after: Value = serde_json::from_str(&run(name).to_json().unwrap()).unwrap();

@@ -91,9 +91,11 @@ pub struct BulkSettings {
     pub chunk_bytes: u64,
     /// Streams side by side.
     pub streams: usize,
-    /// The flow-control window of each stream, in bytes; absent where the transport has none, or its own is kept.
+    /// The flow-control window of each stream, in bytes; absent where the transport has none, or
+    /// its own is kept.
     pub window_bytes: Option<u64>,
-    /// The largest HTTP/2 frame that is taken, in bytes; absent where the transport has none, or its own is kept.
+    /// The largest HTTP/2 frame that is taken, in bytes; absent where the transport has none, or
+    /// its own is kept.
     pub frame_bytes: Option<u64>,
     /// True where every byte was compared.
     pub verify: bool,
@@ -116,7 +118,8 @@ pub struct BulkSummary {
 }
 
 impl BulkSummary {
-    /// Summarizes `runs`; `None` without any. A cost that only some of them have is the mean of those.
+    /// Summarizes `runs`; `None` without any. A cost that only some of them have is the mean of
+    /// those.
     pub fn of(runs: &[BulkRun]) -> Option<Self> {
         let rates: Vec<f64> = runs.iter().map(|run| run.gib_per_second).collect();
         let first_bytes = runs.iter().map(|run| run.first_byte_seconds).collect();
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn doubtful_runs_have_warnings() {
+    fn runs_that_may_mislead_have_warnings() {
         let names = |step: &BulkStep| step.warnings.iter().map(Warning::name).collect::<Vec<_>>();
         let mut good = step(vec![run(2.0, 0.001, Some(0.25)); 3]);
         good.settle(false);

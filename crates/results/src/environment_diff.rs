@@ -86,7 +86,7 @@ mod tests {
     use crate::fixtures::run;
 
     #[test]
-    fn what_differs_is_named_at_any_depth() {
+    fn differences_are_named_at_any_depth() {
         let (base, mut new) = (run(Vec::new()).environment, run(Vec::new()).environment);
         assert!(diff(&base, &new, 0).is_empty());
         new.cpus = 4;
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_of_several_steps_is_told_once() {
+    fn the_same_difference_of_several_steps_is_listed_once() {
         let mut found = Vec::new();
         for _ in 0..3 {
             EnvironmentDiff {

@@ -54,7 +54,8 @@ pub fn optional(microseconds: Option<f64>) -> String {
     microseconds.map_or_else(|| "-".to_owned(), micros)
 }
 
-/// A number of bytes in the largest unit of which it is a whole multiple, as flags take it: `256KiB`, `1GiB`, `65535B`.
+/// A number of bytes in the largest unit of which it is a whole multiple, as flags take it:
+/// `256KiB`, `1GiB`, `65535B`.
 pub fn bytes(bytes: u64) -> String {
     let units: [(u64, &str); 4] = [
         (1 << 40, "TiB"),
@@ -69,13 +70,14 @@ pub fn bytes(bytes: u64) -> String {
     format!("{}{name}", bytes / unit)
 }
 
-/// Text of somebody else's, on one line of a terminal: control characters, with which it could hide what is around it, are
-/// replaced.
+/// Text of somebody else's, on one line of a terminal: control characters, with which it could hide
+/// what is around it, are replaced.
 pub fn on_one_line(text: &str) -> String {
     text.replace(char::is_control, "\u{fffd}")
 }
 
-/// Text of somebody else's on a terminal, of one line or more: control characters but newlines are replaced.
+/// Text of somebody else's on a terminal, of one line or more: control characters but newlines are
+/// replaced.
 pub fn on_lines(text: &str) -> String {
     text.replace(
         |character: char| character.is_control() && character != '\n',

@@ -1,5 +1,6 @@
-//! A run as data: its steps, the metrics of a step, result files, warnings, comparisons and merging.
-//! A [`Run`](run::Run) holds steps; [`metric`] is the registry that everything shown is read from.
+//! A run as data: its steps, the metrics of a step, result files, warnings, comparisons and
+//! merging. A [`Run`](run::Run) holds steps; [`metric`] is the registry that everything shown is
+//! read from.
 
 #![warn(missing_docs)]
 

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_slower_path_adds_is_positive_and_lies_in_its_interval() {
+    fn a_slower_path_adds_time_within_its_interval() {
         let overheads =
             Overhead::between("relay", &trials([100, 102, 98]), &trials([150, 149, 152]));
         let names: Vec<_> = overheads
@@ -170,7 +170,8 @@ mod tests {
                 "{overhead:?}"
             );
         }
-        // All trials together: half of the samples of the three are at most the highest second level.
+        // All trials together: half of the samples of the three are at most the highest second
+        // level.
         let p50 = &overheads[0];
         assert!(
             (p50.direct_us - 122.0).abs() < 0.2 && (p50.via_us - 172.0).abs() < 0.2,
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_faster_path_adds_is_negative() {
+    fn a_faster_path_has_negative_overhead() {
         let overheads =
             Overhead::between("cache", &trials([150, 149, 152]), &trials([100, 102, 98]));
         assert!(
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_some_trial_has_too_few_samples_for_is_left_out() {
+    fn a_metric_without_enough_samples_in_every_trial_is_left_out() {
         let names = |direct: &[Step], by_way: &[Step]| -> Vec<String> {
             Overhead::between("relay", direct, by_way)
                 .into_iter()

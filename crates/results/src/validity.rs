@@ -136,7 +136,8 @@ fn errors(facts: &Facts<'_>) -> Option<Warning> {
     (share > 0.0).then_some(Warning::Errors { share })
 }
 
-/// Little's law: the mean number in a system is the rate of arrivals times the mean time there (Little 1961).
+/// Little's law: the mean number in a system is the rate of arrivals times the mean time there
+/// (Little 1961).
 fn littles_law(facts: &Facts<'_>) -> Option<Warning> {
     // With failures, callers also pause; in an open loop N is not given but follows.
     if facts.settings.planned_rate.is_some() || facts.summary.accounting.failed() > 0 {

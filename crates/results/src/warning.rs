@@ -48,10 +48,12 @@ pub enum Warning {
     },
     /// Requests, or runs of a bulk stream, failed.
     Errors {
-        /// The share of requests without a verified reply, or of runs in which not every byte arrived.
+        /// The share of requests without a verified reply, or of runs in which not every byte
+        /// arrived.
         share: f64,
     },
-    /// The callers were not all in the server's hands all the time: N differs from X * R (Little's law).
+    /// The callers were not all in the server's hands all the time: N differs from X * R (Little's
+    /// law).
     LittlesLaw {
         /// Callers (N).
         callers: f64,
@@ -60,7 +62,8 @@ pub enum Warning {
     },
     /// Client and server share a machine, and so its cores.
     SharedHost,
-    /// The time of day was set while the step ran, so that timestamps from other sources do not fit.
+    /// The time of day was set while the step ran, so that timestamps from other sources do not
+    /// fit.
     ClockStep {
         /// The change, in nanoseconds.
         nanoseconds: i64,

@@ -90,7 +90,8 @@ mod tests {
         assert_eq!(Estimate::of(&[]), None);
     }
 
-    /// The values of a textbook example of Welch's test: t = -2.46, 24.99 degrees of freedom, p = 0.021.
+    /// The values of a textbook example of Welch's test: t = -2.46, 24.99 degrees of freedom, p =
+    /// 0.021.
     #[test]
     fn a_difference_has_welchs_p_value() {
         let a = [
@@ -156,7 +157,8 @@ mod tests {
         Difference::between(side(first)?, side(second)?, comparisons)
     }
 
-    /// The chance of a false alarm, on trials whose levels are drawn from one distribution, is not above what is said.
+    /// The chance of a false alarm, on trials whose levels are drawn from one distribution, is not
+    /// above what is said.
     #[test]
     fn bootstrapped_differences_of_equals_are_rare() {
         let mut random = ChaCha8Rng::seed_from_u64(7);

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_rises_is_not_steady() {
+    fn a_rising_rate_is_not_steady() {
         let rising: Vec<f64> = (0..100).map(f64::from).collect();
         assert_eq!(mser5(&rising), None);
         assert_eq!(mser5(&[1.0; 29]), None);

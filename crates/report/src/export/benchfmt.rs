@@ -1,5 +1,6 @@
-//! Go's benchmark format (golang.org/design/14313-benchmark-format), for benchstat: a line for each step. Repeated
-//! trials have the same name, and so have the same steps of two runs, wherever the servers listened.
+//! Go's benchmark format (golang.org/design/14313-benchmark-format), for benchstat: a line for each
+//! step. Repeated trials have the same name, and so have the same steps of two runs, wherever the
+//! servers listened.
 
 use std::collections::BTreeMap;
 

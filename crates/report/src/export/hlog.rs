@@ -1,6 +1,6 @@
-//! A log of HdrHistogram, as `HistogramLogProcessor`, HistogramLogAnalyzer and Python's hdrh read it: for each step a
-//! line for each kind of time, over the whole step. Histograms are of nanoseconds, longest times are shown in
-//! milliseconds.
+//! A log of HdrHistogram, as `HistogramLogProcessor`, HistogramLogAnalyzer and Python's hdrh read
+//! it: for each step a line for each kind of time, over the whole step. Histograms are of
+//! nanoseconds, longest times are shown in milliseconds.
 
 use std::{
     fmt::Display,
@@ -17,7 +17,8 @@ use netping_results::run::{Run, Step};
 
 use super::{ExportError, Rendered};
 
-/// Longest times are divided by this, as the format has it unless told otherwise: nanoseconds become milliseconds.
+/// Longest times are divided by this, as the format has it unless told otherwise: nanoseconds
+/// become milliseconds.
 const DIVISOR: f64 = 1e6;
 
 /// One file: steps lie on the log's time one after the other, each from its warm-up on.
@@ -64,7 +65,8 @@ fn failed(error: impl Display) -> ExportError {
     }
 }
 
-/// The histograms of a step. A closed loop's response time is its service time, and its lag is 0 and left out.
+/// The histograms of a step. A closed loop's response time is its service time, and its lag is 0
+/// and left out.
 fn kinds(step: &Step) -> Vec<(&'static str, &Counts)> {
     let all = &step.histograms;
     let mut kinds = vec![

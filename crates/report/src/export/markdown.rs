@@ -1,4 +1,5 @@
-//! Tables in Markdown, as a README has them: steps, bulk streams, and what proxies add, as far as there are any.
+//! Tables in Markdown, as a README has them: steps, bulk streams, and what proxies add, as far as
+//! there are any.
 
 use std::borrow::Cow;
 
@@ -72,7 +73,8 @@ fn table<T>(columns: &[Column<T>], rows: &[&T]) -> Option<String> {
     Some([titles, rule].into_iter().chain(rows).collect())
 }
 
-/// Text as a cell shows it: on one line, and with nothing in it that Markdown would take for its own.
+/// Text as a cell shows it: on one line, and with nothing in it that Markdown would take for its
+/// own.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays_until_there_are_results() {
+    fn an_existing_file_stays_until_there_are_results() {
         let folder = tempfile::tempdir().unwrap();
         for format in &FORMATS {
             let path = folder.path().join(format.name);

@@ -27,7 +27,8 @@ use netping_results::{
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
-/// The page: verdict, charts, settings and environment. Where there are several runs, their series share the charts.
+/// The page: verdict, charts, settings and environment. Where there are several runs, their series
+/// share the charts.
 pub fn html(runs: &[Run]) -> String {
     with(runs, None)
 }
@@ -84,8 +85,8 @@ pub fn charts(runs: &[Run]) -> Vec<Chart> {
     charts::ALL.iter().flat_map(|maker| maker(runs)).collect()
 }
 
-/// Writes each of the [`charts()`] to a file of its own in `folder`, which is made if it is not there, and says how many
-/// there are.
+/// Writes each of the [`charts()`] to a file of its own in `folder`, which is made if it is not
+/// there, and says how many there are.
 ///
 /// # Errors
 /// [`SaveError`]; charts before the one that failed are there.

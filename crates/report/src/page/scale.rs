@@ -7,8 +7,8 @@ pub enum Scale {
     Linear,
     /// By their logarithm.
     Log,
-    /// Quantiles in per cent, by the logarithm of 1 / (1 - q), as HdrHistogram plots them: each nine is as wide as the
-    /// one before it.
+    /// Quantiles in per cent, by the logarithm of 1 / (1 - q), as HdrHistogram plots them: each
+    /// nine is as wide as the one before it.
     Nines,
 }
 
@@ -35,7 +35,8 @@ pub struct Span {
 }
 
 impl Span {
-    /// An axis with room for all `values`, drawn from the first to the second of `places`, with about `most` ticks.
+    /// An axis with room for all `values`, drawn from the first to the second of `places`, with
+    /// about `most` ticks.
     pub fn new(
         scale: Scale,
         values: impl Iterator<Item = f64>,
@@ -127,7 +128,8 @@ fn nice(rough: f64) -> f64 {
         .unwrap_or(power * 10.0)
 }
 
-/// The powers of ten; where there are few, 1, 2 and 5 times them; where even those are few, what is nice.
+/// The powers of ten; where there are few, 1, 2 and 5 times them; where even those are few, what is
+/// nice.
 fn logarithmic(low: f64, high: f64, most: usize) -> ([f64; 2], Vec<f64>) {
     let ends = [low, high];
     let inside = |tick: &f64| (low..=high).contains(tick);

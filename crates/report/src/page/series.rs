@@ -9,7 +9,8 @@ use netping_results::{
 
 use crate::page::unit::counted;
 
-/// The steps of one target, or of one label, in one run. Those of one load have the same settings: they are trials.
+/// The steps of one target, or of one label, in one run. Those of one load have the same settings:
+/// they are trials.
 #[derive(Debug)]
 pub(super) struct StepSeries<'a> {
     /// Its name in legends.
@@ -52,7 +53,8 @@ fn subject(step: &Step) -> Subject<'_> {
     (&step.target, step.label.as_deref())
 }
 
-/// Callers and connections of a series, where others of its target and label have other ones under the same load.
+/// Callers and connections of a series, where others of its target and label have other ones under
+/// the same load.
 type Variant = (Option<usize>, Option<usize>);
 
 /// Which settings vary under one load.

@@ -1,4 +1,5 @@
-//! Pages of every kind of report. They are left in `target/tmp/page` for the test that opens them in a browser.
+//! Pages of every kind of report. They are left in `target/tmp/page` for the test that opens them
+//! in a browser.
 
 mod fixture;
 
@@ -114,7 +115,7 @@ fn points_hold_the_numbers_of_the_file() {
 }
 
 #[test]
-fn what_shares_few_connections_is_not_averaged_with_what_shares_many() {
+fn steps_with_different_connections_are_not_averaged() {
     let charts = page::charts(&[fixture::shared()]);
     let rates = &charts
         .iter()

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gate_says_what_one_looks_like() {
+    fn an_invalid_gate_is_rejected_with_an_example() {
         for text in [
             "",
             "p99",

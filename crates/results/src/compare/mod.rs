@@ -1,4 +1,5 @@
-//! Two result files side by side: what differs between their environments, and between their numbers.
+//! Two result files side by side: what differs between their environments, and between their
+//! numbers.
 
 mod change;
 mod gate;
@@ -44,9 +45,9 @@ pub struct Pair {
     pub changes: Vec<Change>,
 }
 
-/// Compares a run with a base. Steps go together by label, by what was asked for and by their order; the server's address
-/// may be another one. Steps of the same target and settings are trials of one measurement. Metrics of `asked` are
-/// compared beside those always shown.
+/// Compares a run with a base. Steps go together by label, by what was asked for and by their
+/// order; the server's address may be another one. Steps of the same target and settings are trials
+/// of one measurement. Metrics of `asked` are compared beside those always shown.
 pub fn compare_runs(base: &Run, new: &Run, asked: &[&'static Metric]) -> Comparison {
     let mut comparison = Comparison {
         diffs: diff_runs(base, new),
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_diff_is_named() {
+    fn differences_are_named() {
         let base = run(vec![around(10_000)]);
         let mut new = base.clone();
         new.environment.kernel = "6.2".to_owned();

@@ -53,7 +53,8 @@ pub enum Unreadable {
     Newer {
         /// The file's `schema_version`.
         version: u64,
-        /// The version of the netping that wrote it, in brackets; empty where the file does not tell.
+        /// The version of the netping that wrote it, in brackets; empty where the file does not
+        /// tell.
         tool: String,
     },
     /// Something in it is not of the form that it says it has.
@@ -82,8 +83,8 @@ struct WriterTool {
 }
 
 impl Run {
-    /// Reads a result file; `-` is standard input. Files of this form and of older ones are read. Of a larger file than
-    /// [`LARGEST`] no more than that is read.
+    /// Reads a result file; `-` is standard input. Files of this form and of older ones are read.
+    /// Of a larger file than [`LARGEST`] no more than that is read.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_results_are_told_apart() {
+    fn each_kind_of_unreadable_file_has_its_own_reason() {
         let error = |text: &str| Run::from_json(text.as_bytes()).unwrap_err().to_string();
         assert!(
             error(&JSON[..JSON.len() / 2]).contains("cut off (EOF"),

@@ -19,9 +19,10 @@ pub struct SaveError {
     pub reason: io::Error,
 }
 
-/// Writes a file anew: to a temporary file in its folder, synced, then renamed. Whoever reads the path finds the old
-/// file or the new one, whole. A symbolic link stays one, and it is what it leads to that is replaced. What is no file, such
-/// as a pipe, or stands in /dev or /proc, is written to.
+/// Writes a file anew: to a temporary file in its folder, synced, then renamed. Whoever reads the
+/// path finds the old file or the new one, whole. A symbolic link stays one, and it is what it
+/// leads to that is replaced. What is no file, such as a pipe, or stands in /dev or /proc, is
+/// written to.
 ///
 /// # Errors
 /// [`SaveError`], and then the old file is as it was.
@@ -42,7 +43,8 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), SaveError> {
     })
 }
 
-/// Sees that [`write_atomically`] can write a file: one that is there is left as it is, one that is not is written.
+/// Sees that [`write_atomically`] can write a file: one that is there is left as it is, one that is
+/// not is written.
 ///
 /// # Errors
 /// [`SaveError`].
@@ -70,7 +72,8 @@ enum Place {
 
 fn place(path: &Path) -> Place {
     let is_stream = fs::metadata(path).is_ok_and(|there| !there.is_file());
-    // Standard output may be a file, and a new one in its place would not be what the shell has open.
+    // Standard output may be a file, and a new one in its place would not be what the shell has
+    // open.
     let is_open =
         path.starts_with("/proc") || (path.starts_with("/dev") && !path.starts_with("/dev/shm"));
     if is_stream || is_open {

@@ -7,11 +7,12 @@ use netping_measure::{
 
 use crate::run::Step;
 
-/// Readings of one server's CPU time that differ by more than this share are not of one server, or not of one time.
+/// Readings of one server's CPU time that differ by more than this share are not of one server, or
+/// not of one time.
 const AGREE: f64 = 0.1;
 
-/// The cost of the sum: the clients' CPU time is added; the server's is one process', read by each of them over nearly the
-/// same window, and so is taken once.
+/// The cost of the sum: the clients' CPU time is added; the server's is one process', read by each
+/// of them over nearly the same window, and so is taken once.
 pub(super) fn cost(steps: &[&Step], summary: &Summary) -> Cost {
     let cpu: Vec<f64> = steps
         .iter()
@@ -26,9 +27,9 @@ pub(super) fn cost(steps: &[&Step], summary: &Summary) -> Cost {
     }
 }
 
-/// The server's demand: the mean of the clients' readings, each per second of its own window. For each request it is that
-/// over the rate of all clients together, whether or not the server counts requests itself. Absent where the readings do
-/// not agree.
+/// The server's demand: the mean of the clients' readings, each per second of its own window. For
+/// each request it is that over the rate of all clients together, whether or not the server counts
+/// requests itself. Absent where the readings do not agree.
 fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
     let read: Vec<(&ServerDemand, f64)> = steps
         .iter()
@@ -61,7 +62,8 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
     })
 }
 
-/// All context switches of a reading: it tells those of each request, and with its CPU times how many requests those were.
+/// All context switches of a reading: it tells those of each request, and with its CPU times how
+/// many requests those were.
 fn switches(server: &ServerDemand) -> Option<f64> {
     let each = server.cpu_us_per_request.filter(|each| *each > 0.0)?;
     Some(server.context_switches_per_request? * server.cpu_seconds * 1e6 / each)

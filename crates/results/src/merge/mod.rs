@@ -14,8 +14,8 @@ use crate::run::{Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool};
 /// Adds up what several clients measured of one server at the same time. Each comes with the name of its file; `tool` and
 /// `command_line` are those of the merging itself.
 ///
-/// Counts and histograms are added, never averaged, and quantiles are those of the sum. The rate is that of the time that
-/// all windows have in common.
+/// Counts and histograms are added, never averaged, and quantiles are those of the sum. The rate is
+/// that of the time that all windows have in common.
 ///
 /// # Errors
 /// [`MergeError`].
@@ -125,7 +125,8 @@ fn part(run: &Run) -> Part {
     }
 }
 
-/// The clients' machines as one: names side by side, cores added, and of the rest what they have in common.
+/// The clients' machines as one: names side by side, cores added, and of the rest what they have in
+/// common.
 fn environment(clients: &[(String, Run)]) -> Environment {
     let all: Vec<&Environment> = clients.iter().map(|(_, run)| &run.environment).collect();
     let names = |of: fn(&Environment) -> &String| {
@@ -174,7 +175,8 @@ mod tests {
         (format!("{host}.json"), run)
     }
 
-    /// Ten seconds with `each` replies of about `time` nanoseconds in each, begun `late` nanoseconds after the others.
+    /// Ten seconds with `each` replies of about `time` nanoseconds in each, begun `late`
+    /// nanoseconds after the others.
     fn clients(late: u64) -> [(String, Run); 2] {
         let one = |host, each, time: u64, late| {
             let step = step(10, |second| {
@@ -280,7 +282,7 @@ mod tests {
 
     /// A saturated server gives each second to whoever is there: halves to two, all of it to one.
     #[test]
-    fn what_a_client_had_to_itself_does_not_count() {
+    fn seconds_outside_the_common_window_do_not_count() {
         let late = SECOND * 45 / 100;
         // The first is alone for 0.45 s at its begin, and the second for as long at its end.
         let before = step(10, |second| {
@@ -323,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_belong_together_is_refused() {
+    fn results_that_do_not_belong_together_are_rejected() {
         let [a, b] = clients(0);
         assert_eq!(
             merged(std::slice::from_ref(&a)).unwrap_err(),
@@ -386,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_may_decide_for_themselves_is_no_difference() {
+    fn settings_of_each_client_may_differ() {
         let [a, mut b] = clients(0);
         b.1.steps[0].settings.workers = 30;
         b.1.steps[0].settings.warmup_seconds = 1.5;
@@ -426,7 +428,8 @@ mod tests {
     }
 
     proptest! {
-        /// However samples are spread over clients, the histogram of the sum is that of all samples.
+        /// However samples are spread over clients, the histogram of the sum is that of all
+        /// samples.
         #[test]
         fn merging_parts_of_samples_gives_the_histogram_of_the_whole(
             samples in prop::collection::vec((0_usize..4, 1_u64..60_000_000_000), 1..300),

@@ -120,7 +120,8 @@ fn security(steps: &[&Step]) -> Option<ChannelSecurity> {
     })
 }
 
-/// The settings of all clients together: callers, connections, workers, requests and planned rates are added.
+/// The settings of all clients together: callers, connections, workers, requests and planned rates
+/// are added.
 fn settings(steps: &[&Step]) -> StepSettings {
     let first = &steps[0].settings;
     let all = || steps.iter().map(|step| &step.settings);

@@ -13,7 +13,8 @@ const LEAST_COMMON: f64 = 0.9;
 /// Windows that have this share of the longest in common are the same, for all that rates tell.
 const SAME: f64 = 0.99;
 
-/// So much of a client's second, a hundredth, may lie outside the common time: clocks never agree to the nanosecond.
+/// So much of a client's second, a hundredth, may lie outside the common time: clocks never agree
+/// to the nanosecond.
 const TOLERANCE: u64 = INTERVAL / 100;
 
 /// The time that all clients' windows have in common.
@@ -27,16 +28,18 @@ pub(super) struct Common {
     pub rate: f64,
     /// The seconds that the rate is taken from.
     pub intervals: Vec<IntervalSummary>,
-    /// The precision of the rate; that of quantiles is unknown, as files lack the seconds' histograms.
+    /// The precision of the rate; that of quantiles is unknown, as files lack the seconds'
+    /// histograms.
     pub precision: Precision,
 }
 
 impl Common {
     /// Of the `number`th step, whose clients are given with the names of their files.
     ///
-    /// Where the windows are the same but for a hundredth, the rate is the sum of the clients' rates. Otherwise it is taken
-    /// from the whole seconds in common: of each client's seconds, which begin with its own window, those that lie wholly
-    /// within the common time, the first with the first. What one client had while another was not there counts for nothing.
+    /// Where the windows are the same but for a hundredth, the rate is the sum of the clients'
+    /// rates. Otherwise it is taken from the whole seconds in common: of each client's seconds,
+    /// which begin with its own window, those that lie wholly within the common time, the first
+    /// with the first. What one client had while another was not there counts for nothing.
     pub fn of(number: usize, parts: &[(&str, &Step)]) -> Result<Self, MergeError> {
         let mut windows = Vec::new();
         for (name, step) in parts {
@@ -102,8 +105,8 @@ impl Common {
     }
 }
 
-/// The clients' first `whole` seconds, added: those of each begin so many seconds after its window as `shifts` say. A
-/// second in which nothing ended is one too.
+/// The clients' first `whole` seconds, added: those of each begin so many seconds after its window
+/// as `shifts` say. A second in which nothing ended is one too.
 fn add_seconds(steps: &[&Step], shifts: &[u64], whole: u64) -> Vec<IntervalSummary> {
     let mut seconds: Vec<IntervalSummary> = (0..whole)
         .map(|at| IntervalSummary::idle(at * INTERVAL))

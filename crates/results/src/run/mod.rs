@@ -17,10 +17,12 @@ use crate::{
     overhead::Overhead,
 };
 
-/// The version of the result file's form. It rises when a reader of the old form could misread the new one.
+/// The version of the result file's form. It rises when a reader of the old form could misread the
+/// new one.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// One invocation of a command, as it stands in a result file. The schema is in `schema/run.schema.json`.
+/// One invocation of a command, as it stands in a result file. The schema is in
+/// `schema/run.schema.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {

@@ -37,7 +37,8 @@ pub struct Step {
     pub cost: Cost,
     /// Connections that were opened anew after they had been lost.
     pub reconnects: u64,
-    /// Connections that were opened because the server had ended the one before, without a request on it being lost.
+    /// Connections that were opened because the server had ended the one before, without a request
+    /// on it being lost.
     #[serde(default)]
     pub ended_by_server: u64,
     /// The security of its connections; absent in the clear.
@@ -59,7 +60,8 @@ pub struct Step {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepSettings {
-    /// The arrivals: `closed` for a closed loop, `constant` or `poisson` for the arrivals of an open one.
+    /// The arrivals: `closed` for a closed loop, `constant` or `poisson` for the arrivals of an
+    /// open one.
     pub arrivals: String,
     /// The planned rate of an open loop, in requests per second.
     pub planned_rate: Option<f64>,

@@ -10,7 +10,8 @@ use crate::page::{
     unit::Unit,
 };
 
-/// Where points lie within each nine, as 1 / (1 - q): as far apart on the scale as round quantiles permit.
+/// Where points lie within each nine, as 1 / (1 - q): as far apart on the scale as round quantiles
+/// permit.
 const WITHIN_A_NINE: [f64; 10] = [1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.25, 8.0];
 
 /// More nines than any run has samples for.

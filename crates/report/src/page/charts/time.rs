@@ -97,7 +97,8 @@ fn within(step: &Step) -> impl Iterator<Item = &IntervalSummary> {
 }
 
 /// Returns the intervals of the window, with the first and the last second of each period in which
-/// nothing ended: older files leave such seconds out. The time after their last interval is unknown.
+/// nothing ended: older files leave such seconds out. The time after their last interval is
+/// unknown.
 fn gapless(step: &Step) -> Vec<IntervalSummary> {
     let mut all: Vec<IntervalSummary> = Vec::new();
     let mut next: u64 = 0;

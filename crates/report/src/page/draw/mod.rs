@@ -1,7 +1,8 @@
 //! Charts as SVG.
 //!
-//! Drawn with the templates of the page, not by a chart library: those for Rust write fixed colours and anonymous
-//! shapes, and here every point is an element with the file's numbers, and colours are the reader's theme.
+//! Drawn with the templates of the page, not by a chart library: those for Rust write fixed colours
+//! and anonymous shapes, and here every point is an element with the file's numbers, and colours
+//! are the reader's theme.
 
 mod pen;
 mod plane;

@@ -11,8 +11,9 @@ pub(super) const WIDTH: f64 = 400.0;
 /// The height of a line of text.
 pub(super) const LINE: f64 = 13.0;
 
-/// Near the colours of Okabe and Ito ("Color Universal Design", 2008), which people who see few colours tell apart; the
-/// bright ones are darker, to show on white. The style sheet has them for both themes.
+/// Near the colours of Okabe and Ito ("Color Universal Design", 2008), which people who see few
+/// colours tell apart; the bright ones are darker, to show on white. The style sheet has them for
+/// both themes.
 pub(super) const PALETTE: [&str; 8] = [
     "#005f9e", "#cc5200", "#00805e", "#a8488a", "#d18b00", "#3fa0d8", "#4a4f57", "#857c00",
 ];
@@ -44,7 +45,8 @@ pub(super) fn class(colour: usize) -> String {
     format!("c{}", colour % PALETTE.len())
 }
 
-/// A point: the shape at `path`, with the file's numbers, and what a reader sees when pointing at it.
+/// A point: the shape at `path`, with the file's numbers, and what a reader sees when pointing at
+/// it.
 pub(super) fn point(panel: &Panel, series: &str, x: &str, point: &Point, path: &str) -> Markup {
     html! {
         path."pt" d=(path) data-series=(series) data-x=(maud::display(&point.x)) data-y=(maud::display(&point.y)) {
