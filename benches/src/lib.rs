@@ -47,7 +47,7 @@ where
         .expect("a server's own URL");
     let serve = service.serve;
     thread::spawn(move || {
-        serve(listening, &args, &Shutdown::default()).expect("a server that starts")
+        serve(listening, &args, &Shutdown::default()).expect("a server that starts");
     });
     target
 }

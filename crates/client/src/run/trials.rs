@@ -5,7 +5,10 @@ use netping_measure::{
     status::Status,
 };
 use netping_report::table::{Column, Table};
-use netping_results::{metric, run::Step};
+use netping_results::{
+    metric::{self, Better},
+    run::Step,
+};
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
@@ -130,7 +133,7 @@ fn compare(group: &[Plan], steps: &[Vec<Step>]) -> Vec<Vec<String>> {
                 metric.cell(estimate.and_then(|estimate| estimate.half_width)),
                 cell(&|difference| percent(difference.relative)),
                 cell(&|difference| interval(difference.interval, percent)),
-                cell(&|difference| shown(difference, metric.more_is_better)),
+                cell(&|difference| shown(difference, metric.better == Better::Higher)),
             ]);
         }
     }
