@@ -1,8 +1,7 @@
 //! TLS 1.3 by rustls, with one configuration for all servers and clients.
 //!
-//! The provider is aws-lc-rs, so that the hybrid post-quantum key exchange (X25519MLKEM768) is
-//! offered first. Its ciphers give way to ring's where those are faster: AES-GCM is most of what an
-//! encrypted stream costs.
+//! The provider is aws-lc-rs as applications get it. The hybrid post-quantum key exchange
+//! (X25519MLKEM768) is offered first.
 
 use std::{
     fmt, io,
@@ -20,7 +19,7 @@ use rustls::{
     crypto::{
         CryptoProvider,
         aws_lc_rs::{self, Ticketer},
-        ring, verify_tls13_signature,
+        verify_tls13_signature,
     },
     pki_types::{
         CertificateDer, PrivateKeyDer, ServerName, UnixTime,
@@ -51,13 +50,6 @@ pub const HANDSHAKE: u8 = 0x16;
 
 /// Limit on the size of a private key file, in bytes.
 const MAX_KEY_FILE: usize = 1 << 20;
-
-/// The longest record that is sent, in bytes with its header. TLS allows 16 KiB; but where records
-/// hold whole pages, those of a long write all begin at one place within a page, and the TLS
-/// library copies each to a place that is always the same too. Where that is just above, `rep
-/// movsb`, with which the C library copies, does not pass 3 GB/s on AMD's Zen 3 and 4, instead of
-/// 60 (glibc's bug 30994).
-const LONGEST_RECORD: usize = 16_000;
 
 /// TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -149,34 +141,6 @@ impl Identity {
     }
 }
 
-/// What does the cryptography.
-fn provider() -> CryptoProvider {
-    let provider = aws_lc_rs::default_provider();
-    if !ring_is_faster() {
-        return provider;
-    }
-    CryptoProvider {
-        cipher_suites: ring::DEFAULT_CIPHER_SUITES.to_vec(),
-        ..provider
-    }
-}
-
-/// Whether ring's AES-GCM is faster than that of aws-lc-rs: it has code for CPUs with vector AES
-/// and AVX2 (AMD's Zen 3, most of Intel's for desktops), aws-lc-rs only for those that have AVX-512
-/// too.
-#[cfg(target_arch = "x86_64")]
-fn ring_is_faster() -> bool {
-    is_x86_feature_detected!("vaes")
-        && is_x86_feature_detected!("vpclmulqdq")
-        && is_x86_feature_detected!("avx2")
-        && !is_x86_feature_detected!("avx512f")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn ring_is_faster() -> bool {
-    false
-}
-
 /// Returns the configuration of a server. With `client_ca`, each client needs a certificate from
 /// one of these authorities.
 ///
@@ -187,7 +151,7 @@ pub fn server(
     client_ca: Option<&Path>,
     alpn: &[&[u8]],
 ) -> Result<ServerConfig, TlsError> {
-    let provider = Arc::new(provider());
+    let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| TlsError::Config(error.to_string()))?;
@@ -206,7 +170,6 @@ pub fn server(
         .with_single_cert(chain, key)
         .map_err(|reason| TlsError::Unusable { path, reason })?;
     config.alpn_protocols = owned(alpn);
-    config.max_fragment_size = Some(LONGEST_RECORD);
     config.ticketer = Ticketer::new().map_err(|error| TlsError::Config(error.to_string()))?;
     Ok(config)
 }
@@ -231,7 +194,7 @@ pub struct ClientOptions {
 /// # Errors
 /// Fails with a [`TlsError`].
 pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, TlsError> {
-    let mut provider = provider();
+    let mut provider = aws_lc_rs::default_provider();
     if let Some(first) = options.cipher {
         provider
             .cipher_suites
@@ -262,7 +225,6 @@ pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, T
         }
     };
     config.alpn_protocols = owned(alpn);
-    config.max_fragment_size = Some(LONGEST_RECORD);
     if !options.resume {
         config.resumption = Resumption::disabled();
     }
@@ -406,23 +368,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_libraries_offer_the_same_suites_in_the_same_order() {
-        let names = |suites: &[rustls::SupportedCipherSuite]| -> Vec<_> {
-            suites
-                .iter()
-                .map(rustls::SupportedCipherSuite::suite)
-                .collect()
-        };
-        assert_eq!(
-            names(ring::DEFAULT_CIPHER_SUITES),
-            names(aws_lc_rs::DEFAULT_CIPHER_SUITES)
-        );
-    }
-
-    #[test]
     fn the_hybrid_key_exchange_comes_first() {
         assert_eq!(
-            provider().kx_groups.first().map(|group| group.name()),
+            aws_lc_rs::default_provider()
+                .kx_groups
+                .first()
+                .map(|group| group.name()),
             Some(rustls::NamedGroup::X25519MLKEM768)
         );
     }
