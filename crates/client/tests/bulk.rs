@@ -535,8 +535,8 @@ fn ctrl_c_keeps_finished_runs() {
 #[test]
 fn usage_errors_suggest_a_correction() {
     assert_usage(&[
-        ("bulk tcp://127.0.0.1:1 --size 0", "too few"),
-        ("bulk tcp://127.0.0.1:1 --chunk 0KiB", "too few"),
+        ("bulk tcp://127.0.0.1:1 --size 0", "must be at least 1"),
+        ("bulk tcp://127.0.0.1:1 --chunk 0KiB", "must be at least 1"),
         ("bulk tcp://127.0.0.1:1 --size 1X", "such as 65536, 256KiB"),
         ("bulk tcp://127.0.0.1:1 --runs 0", "--runs"),
         ("bulk tcp://127.0.0.1:1 --streams 0", "--streams"),

@@ -91,7 +91,10 @@ fn usage_errors_suggest_a_correction() {
             "latency tcp://127.0.0.1:1 --payload 99999999",
             "at most 16777216 bytes",
         ),
-        ("throughput tcp://127.0.0.1:1 --rate 0", "use at least 1"),
+        (
+            "throughput tcp://127.0.0.1:1 --rate 0",
+            "values must be at least 1",
+        ),
         (
             "throughput tcp://127.0.0.1:1 -c 1 -d 1s --warmup 2s",
             "shorter than the warm-up",
