@@ -1,4 +1,4 @@
-//! `netping`: measures what a small request costs over TCP and gRPC.
+//! `netping`: measures what a small request costs over TCP, gRPC and QUIC.
 
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@
 /// Times in nanoseconds.
 pub type Histogram = hdrhistogram::Histogram<u64>;
 
-/// The longest time told apart, in nanoseconds: 60 s. A longer one counts as this.
+/// The longest time that is recorded exactly, in nanoseconds: 60 s. A longer one counts as 60 s.
 pub const LONGEST: u64 = 60_000_000_000;
 
 /// Values are kept to this many significant digits: a relative error of at most 0.1 %.

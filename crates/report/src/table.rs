@@ -212,16 +212,16 @@ fn fitting(columns: &[Column], width: Option<usize>) -> Vec<bool> {
     shown
 }
 
-/// The width of the terminal that standard output is, in characters; `None` where it is none, or
-/// unknown.
+/// Returns the width of the terminal on standard output, in characters; `None` if it is not a
+/// terminal, or its width is unknown.
 fn terminal_width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;
     }
-    let told = env::var("COLUMNS")
+    let given = env::var("COLUMNS")
         .ok()
         .and_then(|columns| columns.parse().ok());
-    let width = told.or_else(|| comfy_table::Table::new().width().map(usize::from));
+    let width = given.or_else(|| comfy_table::Table::new().width().map(usize::from));
     width.filter(|&width| width > 0)
 }
 

@@ -1,4 +1,4 @@
-//! A connection's stream, which counts received bytes and ends when it is told to.
+//! A connection's stream, which counts received bytes and ends on request.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::{Connection, Ending, Guard};
 
-/// A stream that counts the bytes it reads and ends when its connection is told to: during a drain
+/// A stream that counts the bytes it reads and ends when its connection has to: during a drain
 /// it reads as closed once the received bytes are read; after a close every wait fails.
 #[derive(Debug)]
 pub struct Guarded<S> {

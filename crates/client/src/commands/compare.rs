@@ -45,7 +45,7 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
         let broken = broken(&args.fail_if, &comparison);
         let title = format!("{name} against {base_name}\n");
         let text = |table| title.clone() + &describe(&comparison, table);
-        // Whoever closed it has read enough; the exit code tells the rest.
+        // The reader closed the pipe; the exit code says the rest.
         let _ = writeln!(io::stdout(), "{}", text(Table::whole));
         for line in &broken {
             eprintln!("{name}: {line}");

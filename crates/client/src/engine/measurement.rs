@@ -10,7 +10,7 @@ use netping_protocol::tls::Negotiated;
 
 use crate::{engine::worker::WorkerReport, probe::metrics::Reading};
 
-/// Shortest window, in seconds, whose cost can be told: ten looks of the engine.
+/// Shortest window, in seconds, whose cost is reported: ten looks of the engine.
 const SHORTEST_FOR_COST: f64 = 0.2;
 
 /// The data of a finished step.

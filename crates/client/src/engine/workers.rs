@@ -157,7 +157,7 @@ impl Workers {
     /// # Errors
     /// [`StartError::Broken`] if one has panicked.
     pub fn join(self) -> Result<(), StartError> {
-        // A worker that waits to be started is told that it will not be.
+        // A worker that waits for its start learns that none will come.
         drop((self.go, self.spares, self.inbox));
         for thread in self.threads {
             thread.join().map_err(|_| StartError::Broken)?;

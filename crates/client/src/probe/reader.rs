@@ -1,4 +1,4 @@
-//! Reads a server's counters beside a measurement.
+//! Reads a server's counters on a thread of its own, while a measurement runs.
 
 use std::{
     io,

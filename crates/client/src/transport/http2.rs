@@ -176,7 +176,7 @@ mod tests {
         let (mut send, connection) = h2::client::handshake(near).await.unwrap();
         assert!(!is_spent(&mut send));
         far.shutdown().await.unwrap();
-        // The next request is told how it ended.
+        // The next request learns how it ended.
         let _ = connection.await;
         assert!(is_spent(&mut send));
         let error = poll_fn(|cx| send.poll_ready(cx)).await.unwrap_err();

@@ -17,7 +17,7 @@ use netping_results::run::{Run, Step};
 
 use super::{ExportError, Rendered};
 
-/// Longest times are divided by this, as the format has it unless told otherwise: nanoseconds
+/// Longest times are divided by this, as the format does by default: nanoseconds
 /// become milliseconds.
 const DIVISOR: f64 = 1e6;
 

@@ -1,4 +1,4 @@
-//! A run, or several, as one HTML page that needs nothing else: no network, no files beside it.
+//! A run, or several, as one HTML page that needs no network and no other file.
 
 mod chart;
 mod charts;

@@ -16,7 +16,7 @@ impl Scale {
     fn transform(self, value: f64) -> f64 {
         match self {
             Self::Linear => value,
-            // A time of 0 is less than the clock tells.
+            // A time of 0 is below the resolution of the clock.
             Self::Log => value.max(f64::MIN_POSITIVE).log10(),
             Self::Nines => 2.0 - (100.0 - value).max(f64::MIN_POSITIVE).log10(),
         }

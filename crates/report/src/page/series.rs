@@ -221,7 +221,7 @@ mod tests {
         for (rate, callers) in [(1000.0, 16), (1000.0, 64), (2000.0, 16), (2000.0, 64)] {
             steps.push(step(callers, callers, Some(rate), rate + callers as f64));
         }
-        // A closed loop beside them has nothing to be told apart from.
+        // A single closed loop needs no such name.
         steps.push(step(16, 16, None, 5.0));
         let expected = [
             ("t, 16 callers".to_owned(), vec![1016, 2016]),

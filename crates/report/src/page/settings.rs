@@ -184,7 +184,7 @@ fn security(security: Option<&ChannelSecurity>) -> Settings {
         .collect()
 }
 
-/// Returns all fields of a part of the file; those of a nested object stand beside them.
+/// Returns all fields of a part of the file; those of a nested object are listed with them.
 fn fields(part: &impl Serialize) -> Settings {
     let mut found = Settings::new();
     let Ok(Value::Object(fields)) = serde_json::to_value(part) else {

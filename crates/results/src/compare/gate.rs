@@ -34,8 +34,8 @@ impl Gate {
         else {
             return Some(Answer::Unknown);
         };
-        let told = change.p_value.is_none() || change.is_shown();
-        let holds = told && self.comparison.holds(difference, self.limit);
+        let supported = change.p_value.is_none() || change.is_shown();
+        let holds = supported && self.comparison.holds(difference, self.limit);
         Some(if holds {
             Answer::Holds(difference)
         } else {

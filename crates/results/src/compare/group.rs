@@ -237,7 +237,7 @@ mod tests {
             pairs(&base, &["tcp://b:3", "tcp://b:4"]),
             owned(&[("tcp://a:1", "tcp://b:3"), ("tcp://a:2", "tcp://b:4")])
         );
-        // Nothing tells which of the two this is.
+        // Either of the two would match.
         assert!(pairs(&base, &["tcp://b:3"]).is_empty());
         assert!(pairs(&base, &["grpc://a:1", "grpc://a:2"]).is_empty());
     }

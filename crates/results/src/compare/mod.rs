@@ -47,7 +47,7 @@ pub struct Pair {
 
 /// Compares a run with a base. Steps go together by label, by what was asked for and by their
 /// order; the server's address may be another one. Steps of the same target and settings are trials
-/// of one measurement. Metrics of `asked` are compared beside those always shown.
+/// of one measurement. Metrics of `asked` are compared in addition to those always shown.
 pub fn compare_runs(base: &Run, new: &Run, asked: &[&'static Metric]) -> Comparison {
     let mut comparison = Comparison {
         diffs: diff_runs(base, new),
@@ -180,7 +180,7 @@ mod tests {
         let comparison = compare_runs(&run(vec![around(10_000)]), &run(vec![around(13_000)]), &[]);
         assert_eq!(finding(&comparison, 0, "p50"), Some(Finding::Worse));
         assert_eq!(finding(&comparison, 0, "rate"), Some(Finding::NoDifference));
-        // A run tells nothing of how much its mean would differ in another.
+        // One run does not show how much its mean varies between runs.
         assert_eq!(finding(&comparison, 0, "mean"), None);
         let p50 = comparison.pairs[0]
             .changes

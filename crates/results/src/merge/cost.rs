@@ -62,8 +62,8 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
     })
 }
 
-/// All context switches of a reading: it tells those of each request, and with its CPU times how
-/// many requests those were.
+/// Returns all context switches of a reading: those per request, times the number of requests that
+/// its CPU times imply.
 fn switches(server: &ServerDemand) -> Option<f64> {
     let each = server.cpu_us_per_request.filter(|each| *each > 0.0)?;
     Some(server.context_switches_per_request? * server.cpu_seconds * 1e6 / each)

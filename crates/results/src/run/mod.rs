@@ -79,7 +79,7 @@ pub struct Environment {
     pub cpus: usize,
     /// The limit on open files.
     pub open_files: u64,
-    /// Everything else that bears on the numbers and that the system tells: setting and value.
+    /// Other properties of the system that may affect the numbers: setting and value.
     pub system: BTreeMap<String, String>,
 }
 

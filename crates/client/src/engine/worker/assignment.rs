@@ -21,7 +21,7 @@ pub struct Assignment {
     pub replies: Arc<ReplyCounter>,
 }
 
-/// The results of a worker, beside the intervals that its recorder has handed on.
+/// The results of a worker, besides the intervals that its recorder has handed on.
 #[derive(Debug, Default)]
 pub struct WorkerReport {
     /// Requests outside the window.

@@ -77,7 +77,7 @@ impl Push {
     /// Ends after the last push. Returns the first failure of a push, unless it was returned before.
     pub fn end(self) -> Option<String> {
         drop(self.pushes);
-        // A panic there breaks no invariant here, and its failures are told already.
+        // A panic there breaks no invariant here, and its failures have been reported.
         let _ = self.thread.join();
         self.troubles.try_recv().ok()
     }

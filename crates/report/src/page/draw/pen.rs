@@ -55,7 +55,7 @@ pub(super) fn point(panel: &Panel, series: &str, x: &str, point: &Point, path: &
     }
 }
 
-/// The outline of a marker: which one tells series apart for those who see no colours.
+/// The outline of a marker: it distinguishes series without colours.
 pub(super) fn shape(colour: usize, hollow: bool, x: f64, y: f64, radius: f64) -> String {
     let [x, y, r, d] = [x, y, radius, radius * 2.0].map(number);
     let ring = format!("m-{r} 0a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0-{d} 0");

@@ -20,7 +20,7 @@ const BAR: f64 = 11.0;
 /// The height of a row: its name, its bar and what keeps it from the next.
 const ROW: f64 = LINE + BAR + 8.0;
 
-/// The longest name that leaves room for a value beside it.
+/// The longest name that leaves room for a value next to it.
 const LONGEST: usize = 44;
 
 pub(super) fn draw(panel: &Panel, pen: &mut Pen) -> Markup {
