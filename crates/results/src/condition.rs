@@ -115,17 +115,7 @@ impl FromStr for Condition {
         };
         let (name, comparison, limit) =
             Relation::split(text).ok_or_else(|| wrong("no comparison"))?;
-        let found: Vec<&Metric> = metric::of_steps()
-            .filter(|metric| metric.name == name)
-            .collect();
-        if found.is_empty() {
-            let mut names: Vec<_> = metric::of_steps().map(|metric| metric.name).collect();
-            names.dedup();
-            return Err(wrong(&format!(
-                "'{name}' is not one of {}",
-                names.join(", ")
-            )));
-        }
+        let found = metric::named(name, metric::of_steps()).map_err(|error| wrong(&error))?;
         // Errors have two units, a share and a number.
         let (metric, limit) = found
             .into_iter()

@@ -81,12 +81,8 @@ impl FromStr for Gate {
         };
         let (name, comparison, limit) =
             Relation::split(text).ok_or_else(|| wrong("no comparison"))?;
-        let all = || metric::of_steps().chain(metric::BULK.iter().copied());
-        let metric = all().find(|metric| metric.name == name).ok_or_else(|| {
-            let mut names: Vec<_> = all().map(|metric| metric.name).collect();
-            names.dedup();
-            wrong(&format!("'{name}' is not one of {}", names.join(", ")))
-        })?;
+        let all = metric::of_steps().chain(metric::BULK.iter().copied());
+        let metric = metric::named(name, all).map_err(|error| wrong(&error))?[0];
         // Without a sign it would look like a limit of the value itself.
         let signed = limit.starts_with(['+', '-']);
         let percent = limit

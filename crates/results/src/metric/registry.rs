@@ -1,0 +1,132 @@
+//! Every metric, and the lists of those that each output shows.
+
+use super::{Better, Metric, Source, Unit};
+
+/// Declares metrics, each with its name, title, label and key, its unit and better direction, and
+/// its definition and source.
+macro_rules! metrics {
+    ($($(#[$doc:meta])* $id:ident: $name:literal, $title:literal, $label:literal, $key:literal,
+        $unit:ident, $better:ident, $about:expr, $source:ident($($of:expr),*);)*) => {$(
+        $(#[$doc])*
+        pub static $id: Metric = Metric {
+            name: $name,
+            title: $title,
+            label: $label,
+            about: $about,
+            key: $key,
+            unit: Unit::$unit,
+            better: Better::$better,
+            source: Source::$source($($of),*),
+        };
+    )*};
+}
+
+const QUANTILE: &str = "Quantile of the response time";
+
+metrics! {
+    /// Verified replies per second.
+    RATE: "rate", "req/s", "rate", "rate_per_second", PerSecond, Higher,
+        "Verified replies per second", Step(|step| Some(step.summary.rate));
+    /// The shortest time.
+    MIN: "min", "min us", "min", "min", Nanos, Lower,
+        "Shortest response time", Time(|time| time.min.map(|time| time as f64));
+    /// The arithmetic mean of the times.
+    MEAN: "mean", "mean us", "mean", "mean", Nanos, Lower,
+        "Mean response time", Time(|time| time.mean);
+    /// The mean without the lowest and the highest 0.1 % of the samples.
+    TRIMMED_MEAN: "tm99.9", "tm99.9 us", "tm99.9", "trimmed_mean", Nanos, Lower,
+        "Mean response time without the lowest and the highest 0.1 %", Time(|time| time.trimmed_mean);
+    /// The standard deviation of the times.
+    SD: "sd", "sd us", "sd", "sd", Nanos, Lower,
+        "Standard deviation of the response time", Time(|time| time.sd);
+    /// The interquartile range: the spread of the middle half, which a few slow requests do not
+    /// widen.
+    IQR: "iqr", "iqr us", "iqr", "iqr", Nanos, Lower,
+        "Interquartile range of the response time", Range(25.0, 75.0);
+    /// The 1st percentile.
+    P1: "p1", "p1 us", "p1", "p1", Nanos, Lower, QUANTILE, Quantile(1.0);
+    /// The lower quartile.
+    P25: "p25", "p25 us", "p25", "p25", Nanos, Lower, QUANTILE, Quantile(25.0);
+    /// The median.
+    P50: "p50", "p50 us", "p50", "p50", Nanos, Lower, QUANTILE, Quantile(50.0);
+    /// The upper quartile.
+    P75: "p75", "p75 us", "p75", "p75", Nanos, Lower, QUANTILE, Quantile(75.0);
+    /// The 90th percentile.
+    P90: "p90", "p90 us", "p90", "p90", Nanos, Lower, QUANTILE, Quantile(90.0);
+    /// The 95th percentile.
+    P95: "p95", "p95 us", "p95", "p95", Nanos, Lower, QUANTILE, Quantile(95.0);
+    /// The 99th percentile.
+    P99: "p99", "p99 us", "p99", "p99", Nanos, Lower, QUANTILE, Quantile(99.0);
+    /// The 99.9th percentile.
+    P999: "p99.9", "p99.9 us", "p99.9", "p99.9", Nanos, Lower, QUANTILE, Quantile(99.9);
+    /// The 99.99th percentile.
+    P9999: "p99.99", "p99.99 us", "p99.99", "p99.99", Nanos, Lower, QUANTILE, Quantile(99.99);
+    /// The 99.999th percentile.
+    P99999: "p99.999", "p99.999 us", "p99.999", "p99.999", Nanos, Lower, QUANTILE, Quantile(99.999);
+    /// The longest time.
+    MAX: "max", "max us", "max", "max", Nanos, Lower,
+        "Longest response time", Time(|time| time.max.map(|time| time as f64));
+    /// CPU time of the client per request.
+    CLIENT_CPU: "client-cpu", "cli us", "client CPU", "client_cpu_us_per_request", CpuMicros, Lower,
+        "CPU time of the client for each request", Step(|step| step.cost.client_cpu_us_per_request);
+    /// CPU time of the server per request.
+    SERVER_CPU: "server-cpu", "srv us", "server CPU", "server_cpu_us_per_request", CpuMicros, Lower,
+        "CPU time of the server for each request", Step(|step| step.cost.server_cpu_us_per_request());
+    /// The share of requests without a verified reply.
+    ERROR_SHARE: "errors", "failed", "failed", "error_rate", Share, Lower,
+        "Share of requests without a verified reply",
+        Step(|step| Some(step.summary.accounting.error_rate()));
+    /// The number of requests without a verified reply.
+    ERRORS: "errors", "failed", "failed", "errors", Count, Lower,
+        "Requests without a verified reply", Step(|step| Some(step.summary.unserved() as f64));
+    /// GiB per second of a bulk stream.
+    BULK_RATE: "bulk-rate", "GiB/s", "bulk rate", "gib_per_second", GibPerSecond, Higher,
+        "GiB per second of a bulk stream", Bulk(|run| Some(run.gib_per_second));
+    /// CPU time of the client per GiB.
+    BULK_CLIENT_CPU: "bulk-client-cpu", "cli s/GiB", "client CPU", "client_cpu_seconds_per_gib",
+        CpuPerGib, Lower,
+        "CPU time of the client for each GiB", Bulk(|run| run.client_cpu_seconds_per_gib);
+    /// CPU time of the server per GiB.
+    BULK_SERVER_CPU: "bulk-server-cpu", "srv s/GiB", "server CPU", "server_cpu_seconds_per_gib",
+        CpuPerGib, Lower,
+        "CPU time of the server for each GiB", Bulk(|run| run.server_cpu_seconds_per_gib);
+}
+
+/// Some metrics, in the order of an output.
+pub type List = &'static [&'static Metric];
+
+/// Declares lists of metrics.
+macro_rules! lists {
+    ($($(#[$doc:meta])* $id:ident: $($metric:ident)*;)*) => {$(
+        $(#[$doc])*
+        pub static $id: List = &[$(&$metric),*];
+    )*};
+}
+
+lists! {
+    /// The description of a distribution of times: the columns of CSV.
+    TIMES: MIN MEAN TRIMMED_MEAN SD IQR P1 P25 P50 P75 P90 P95 P99 P999 P9999 P99999 MAX;
+    /// The metrics of a step that are not times.
+    OTHERS: RATE CLIENT_CPU SERVER_CPU ERROR_SHARE ERRORS;
+    /// The columns of a table in Markdown.
+    MARKDOWN: RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU ERRORS;
+    /// The table of steps in a page.
+    PAGE: RATE P50 P99 P999 MAX TRIMMED_MEAN SD IQR CLIENT_CPU SERVER_CPU;
+    /// The panels of a page's charts of throughput.
+    THROUGHPUT_CHARTS: RATE CLIENT_CPU SERVER_CPU;
+    /// The panels of a page's charts of latency.
+    LATENCY_CHARTS: P50 P99 P999;
+    /// The units of a line in Go's benchmark format.
+    BENCHMARK: MEAN RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU;
+    /// The metrics that trials of several targets are compared by.
+    TRIALS: RATE P50 P99;
+    /// The metrics of a proxy's overhead.
+    OVERHEAD: P50 P90 P95 P99 P999 P9999 MAX TRIMMED_MEAN SD;
+    /// The metrics that steps of two runs are compared by. The longest time is not one of them: it
+    /// is that of a single request.
+    COMPARED: RATE MEAN P50 P99 P999 CLIENT_CPU SERVER_CPU ERROR_SHARE;
+    /// The metrics of bulk streams.
+    BULK: BULK_RATE BULK_CLIENT_CPU BULK_SERVER_CPU;
+    /// The quantiles that are pushed to Prometheus.
+    PUSHED_QUANTILES: P50 P90 P99 P999 P9999;
+}
