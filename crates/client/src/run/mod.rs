@@ -27,7 +27,7 @@ use crate::{
     error::{Failed, StartError, Verdict},
     interrupt::Interrupt,
     plan::{Plan, Warmup},
-    probe::metrics::Probe,
+    probe::metrics::{Probe, ServerSource},
     run::{
         console::{Console, stdout_failure},
         options::{Limits, Options},
@@ -68,6 +68,8 @@ pub struct Runner {
     pub interrupt: Interrupt,
     limits: Limits,
     push: Option<Push>,
+    /// The limit on connections of each server asked so far.
+    server_limits: Vec<(ServerSource, Option<u64>)>,
     /// The current trial, from 1 on.
     trial: u32,
     /// A limit was broken.
@@ -91,6 +93,7 @@ impl Runner {
             interrupt: Interrupt::on_signals().context("cannot handle Ctrl-C")?,
             limits: options.limits,
             push: push.context("cannot start a thread")?,
+            server_limits: Vec::new(),
             trial: 1,
             failed: false,
             unsaved: false,
@@ -161,7 +164,7 @@ impl Runner {
         outcome.map(drop)
     }
 
-    /// Runs a step of a search, in which a broken limit is part of the search and no failure.
+    /// Runs a step of a search, which may break limits.
     ///
     /// # Errors
     /// [`StartError`]; earlier steps are saved.
@@ -170,10 +173,9 @@ impl Runner {
         plan: &Plan,
         describe: impl FnOnce(&Step) -> Option<String>,
     ) -> Result<(), StartError> {
-        let failed = self.failed;
-        let result = self.measure(plan, describe).map(drop);
-        self.failed = failed;
-        result
+        let step = self.take(plan, describe)?;
+        self.keep(step);
+        Ok(())
     }
 
     /// Runs a step, prints its description and its failures, and saves it.
@@ -185,6 +187,17 @@ impl Runner {
         plan: &Plan,
         describe: impl FnOnce(&Step) -> Option<String>,
     ) -> Result<&Step, StartError> {
+        let step = self.take(plan, describe)?;
+        self.judge(&step);
+        Ok(self.keep(step))
+    }
+
+    /// Runs a step, and prints its description and its failures.
+    fn take(
+        &mut self,
+        plan: &Plan,
+        describe: impl FnOnce(&Step) -> Option<String>,
+    ) -> Result<Step, StartError> {
         self.warn_of_limits(plan);
         let outcome = self.execute(plan)?;
         let step = step(plan, &outcome, self.trial);
@@ -192,13 +205,17 @@ impl Runner {
             self.say(&text);
         }
         self.explain(&step, plan, &outcome);
-        self.judge(&step);
+        Ok(step)
+    }
+
+    /// Pushes and saves a step.
+    fn keep(&mut self, step: Step) -> &Step {
         if let Some(trouble) = self.push.as_ref().and_then(|push| push.end_step(&step)) {
             self.remark(&trouble);
         }
         self.store.run.steps.push(step);
         self.save();
-        Ok(&self.steps()[self.steps().len() - 1])
+        &self.steps()[self.steps().len() - 1]
     }
 
     /// Returns what a workload watches: the interrupt, and the progress bar.
@@ -219,13 +236,24 @@ impl Runner {
         self.save();
     }
 
-    /// Warns if the system or the server cannot have as many connections as planned.
-    fn warn_of_limits(&self, plan: &Plan) {
-        let reading = Probe::new(plan.target.server.clone()).read().ok();
-        let limit = reading.and_then(|reading| reading.max_connections());
+    /// Warns if the system or the server cannot have as many connections as planned. A server is
+    /// asked for its limit once.
+    fn warn_of_limits(&mut self, plan: &Plan) {
+        let limit = self.server_limit(&plan.target.server);
         for objection in environment::objections(plan.load.connections as u64, limit) {
             self.remark(&format!("warning: {}: {objection}", plan.target.url));
         }
+    }
+
+    fn server_limit(&mut self, source: &ServerSource) -> Option<u64> {
+        let mut known = self.server_limits.iter();
+        if let Some((_, limit)) = known.find(|(of, _)| of == source) {
+            return *limit;
+        }
+        let reading = Probe::new(source.clone()).read().ok();
+        let limit = reading.and_then(|reading| reading.max_connections());
+        self.server_limits.push((source.clone(), limit));
+        limit
     }
 
     fn execute(&self, plan: &Plan) -> Result<Measurement, StartError> {
