@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use netping_measure::bulk::{BulkRun, Direction};
 use netping_measure::{
+    bulk::{BulkRun, Direction},
     error_kind::ErrorKind,
     statistics::estimate::{Estimate, Moments},
     status::Status,
@@ -148,39 +148,20 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures;
 
     fn run(gib_per_second: f64, first_byte_seconds: f64, cost: Option<f64>) -> BulkRun {
         BulkRun {
-            seconds: 1.0 / gib_per_second,
             first_byte_seconds,
-            bytes: 1 << 30,
-            gib_per_second,
             client_cpu_seconds_per_gib: cost,
-            server_cpu_seconds_per_gib: None,
-            client_resident_bytes: None,
-            server_resident_bytes: None,
+            ..fixtures::bulk_run(1.0 / gib_per_second)
         }
     }
 
     fn step(runs: Vec<BulkRun>) -> BulkStep {
-        let settings = BulkSettings {
-            direction: Direction::Down,
-            size_bytes: 1 << 30,
-            chunk_bytes: 1 << 18,
-            streams: 1,
-            window_bytes: None,
-            frame_bytes: None,
-            verify: false,
-        };
         BulkStep {
-            target: "tcp://127.0.0.1:8004".to_owned(),
-            status: Status::Complete,
-            settings,
             runs,
-            summary: None,
-            errors: BTreeMap::new(),
-            security: None,
-            warnings: Vec::new(),
+            ..fixtures::bulk()
         }
     }
 

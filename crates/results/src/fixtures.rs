@@ -155,9 +155,9 @@ pub fn tool() -> Tool {
     }
 }
 
-/// Returns a bulk measurement of two runs.
-pub fn bulk() -> BulkStep {
-    let run = |seconds: f64| BulkRun {
+/// Returns a run of a bulk stream of 1 GiB that took this many seconds.
+pub fn bulk_run(seconds: f64) -> BulkRun {
+    BulkRun {
         seconds,
         first_byte_seconds: 0.001,
         bytes: 1 << 30,
@@ -166,7 +166,11 @@ pub fn bulk() -> BulkStep {
         server_cpu_seconds_per_gib: None,
         client_resident_bytes: None,
         server_resident_bytes: None,
-    };
+    }
+}
+
+/// Returns a bulk measurement of two runs.
+pub fn bulk() -> BulkStep {
     BulkStep {
         target: "grpc://h:3".to_owned(),
         status: Status::Complete,
@@ -179,7 +183,7 @@ pub fn bulk() -> BulkStep {
             frame_bytes: None,
             verify: true,
         },
-        runs: vec![run(0.5), run(0.25)],
+        runs: vec![bulk_run(0.5), bulk_run(0.25)],
         summary: Some(BulkSummary {
             gib_per_second: Estimate {
                 mean: 3.0,

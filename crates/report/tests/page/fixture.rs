@@ -19,6 +19,7 @@ use netping_measure::{
 use netping_results::{
     bulk::{BulkSettings, BulkStep, BulkSummary},
     connect::PhaseSummary,
+    fixtures,
     overhead::Overhead,
     run::{Environment, Histograms, Run, SCHEMA_VERSION, Step, StepSettings, Tool},
     warning::Warning,
@@ -221,49 +222,44 @@ pub fn connect() -> Run {
 
 /// Bulk streams of two directions and chunk sizes; one whose every run failed.
 pub fn bulk() -> Run {
-    let step = |direction, chunk_bytes, speeds: &[f64]| BulkStep {
-        target: "grpc://server-1:8005".to_owned(),
-        status: Status::Complete,
-        settings: BulkSettings {
-            direction,
-            size_bytes: 1 << 30,
-            chunk_bytes,
-            streams: 1,
-            window_bytes: Some(16 << 20),
-            frame_bytes: None,
-            verify: false,
-        },
-        runs: speeds
-            .iter()
-            .map(|&gib_per_second| BulkRun {
-                seconds: 1.0 / gib_per_second,
-                first_byte_seconds: 0.000_2,
-                bytes: 1 << 30,
+    let step = |direction, chunk_bytes, speeds: &[f64]| {
+        let plain = fixtures::bulk();
+        BulkStep {
+            target: "grpc://server-1:8005".to_owned(),
+            settings: BulkSettings {
+                direction,
+                chunk_bytes,
+                window_bytes: Some(16 << 20),
+                ..plain.settings
+            },
+            runs: speeds
+                .iter()
+                .map(|speed| BulkRun {
+                    client_cpu_seconds_per_gib: Some(0.28),
+                    server_cpu_seconds_per_gib: Some(0.31),
+                    client_resident_bytes: Some(30 << 20),
+                    ..fixtures::bulk_run(1.0 / speed)
+                })
+                .collect(),
+            summary: Estimate::of(speeds).map(|gib_per_second| BulkSummary {
                 gib_per_second,
+                sd: None,
+                first_byte_seconds: 0.000_2,
                 client_cpu_seconds_per_gib: Some(0.28),
                 server_cpu_seconds_per_gib: Some(0.31),
-                client_resident_bytes: Some(30 << 20),
-                server_resident_bytes: None,
-            })
-            .collect(),
-        summary: Estimate::of(speeds).map(|gib_per_second| BulkSummary {
-            gib_per_second,
-            sd: None,
-            first_byte_seconds: 0.000_2,
-            client_cpu_seconds_per_gib: Some(0.28),
-            server_cpu_seconds_per_gib: Some(0.31),
-        }),
-        errors: if speeds.is_empty() {
-            BTreeMap::from([(ErrorKind::Reset, 3)])
-        } else {
-            BTreeMap::new()
-        },
-        security: None,
-        warnings: if speeds.is_empty() {
-            vec![Warning::Errors { share: 1.0 }]
-        } else {
-            Vec::new()
-        },
+            }),
+            errors: speeds
+                .is_empty()
+                .then_some((ErrorKind::Reset, 3))
+                .into_iter()
+                .collect(),
+            warnings: speeds
+                .is_empty()
+                .then_some(Warning::Errors { share: 1.0 })
+                .into_iter()
+                .collect(),
+            ..plain
+        }
     };
     let mut run = run(
         &[

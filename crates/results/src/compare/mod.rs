@@ -127,17 +127,10 @@ fn diff_targets(base: &str, new: &str) -> Vec<EnvironmentDiff> {
 
 #[cfg(test)]
 mod tests {
-    use netping_measure::{
-        bulk::{BulkRun, Direction},
-        statistics::difference::Finding,
-        status::Status,
-    };
+    use netping_measure::{bulk::BulkRun, statistics::difference::Finding};
 
     use super::*;
-    use crate::{
-        bulk::BulkSettings,
-        fixtures::{run, step},
-    };
+    use crate::fixtures::{self, run, step};
 
     /// Replies around `level` nanoseconds, a little different in each second.
     fn around(level: u64) -> Step {
@@ -273,33 +266,16 @@ mod tests {
     }
 
     fn bulk(target: &str, speeds: &[f64]) -> BulkStep {
-        let one = |&gib_per_second: &f64| BulkRun {
-            seconds: 1.0 / gib_per_second,
-            first_byte_seconds: 0.001,
-            bytes: 1 << 30,
-            gib_per_second,
-            client_cpu_seconds_per_gib: Some(0.3),
-            server_cpu_seconds_per_gib: None,
-            client_resident_bytes: None,
-            server_resident_bytes: None,
-        };
         BulkStep {
             target: target.to_owned(),
-            status: Status::Complete,
-            settings: BulkSettings {
-                direction: Direction::Down,
-                size_bytes: 1 << 30,
-                chunk_bytes: 65_536,
-                streams: 1,
-                window_bytes: None,
-                frame_bytes: None,
-                verify: true,
-            },
-            runs: speeds.iter().map(one).collect(),
-            summary: None,
-            errors: std::collections::BTreeMap::new(),
-            security: None,
-            warnings: Vec::new(),
+            runs: speeds
+                .iter()
+                .map(|speed| BulkRun {
+                    client_cpu_seconds_per_gib: Some(0.3),
+                    ..fixtures::bulk_run(1.0 / speed)
+                })
+                .collect(),
+            ..fixtures::bulk()
         }
     }
 
