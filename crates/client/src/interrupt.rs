@@ -15,7 +15,8 @@ use netping_system::signals;
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Returns a flag that the first SIGINT or SIGTERM sets; the second ends the process at once, with exit code 130.
+    /// Returns a flag that the first SIGINT or SIGTERM sets; the second ends the process at once,
+    /// with exit code 130.
     ///
     /// # Errors
     /// When the handlers cannot be installed.

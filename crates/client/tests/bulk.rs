@@ -1,4 +1,5 @@
-//! `netping bulk`: every byte arrives, over every transport and both ways, and what does not arrive is told.
+//! `netping bulk`: every byte arrives, over every transport and both ways,
+//! and losses are reported.
 
 mod common;
 
@@ -265,7 +266,8 @@ fn memory_does_not_grow_with_the_size() {
     }
 }
 
-/// A relay to `upstream` that flips a bit in byte number `at` of what comes back on each connection.
+/// A relay to `upstream` that flips a bit in byte number `at` of what comes back on each
+/// connection.
 fn flipping(upstream: &str, at: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -520,7 +522,7 @@ fn ctrl_c_keeps_finished_runs() {
         (&"partial".into(), &"partial".into())
     );
     assert_eq!(run["bulk"][0]["errors"], serde_json::json!({}));
-    // None was made, and nobody is told that it may be believed.
+    // There is no run, so it is not called valid.
     assert_eq!(
         run["bulk"][0]["doubts"][0],
         serde_json::json!({ "kind": "FEW_RUNS", "runs": 0 })

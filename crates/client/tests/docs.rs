@@ -409,8 +409,8 @@ fn parse<A: Parser>(name: &str, arguments: &[String]) -> Result<Option<A>, Strin
     }
 }
 
-/// Checks what clap leaves to later: combinations of flags, by making their plan, and the flags of a
-/// server. Files that the flags name, such as certificates, need not exist here.
+/// Checks what clap leaves to later: combinations of flags, by making their plan, and the flags of
+/// a server. Files that the flags name, such as certificates, need not exist here.
 fn check_further(cli: &Cli) -> Result<(), String> {
     let result = match &cli.command {
         Subcommand::Latency(args) => args.plans(&args.targets).map(drop),

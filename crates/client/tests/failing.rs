@@ -1,4 +1,5 @@
-//! The `netping` binary when something is wrong: a clear error, the documented exit code, and accounts that add up.
+//! The `netping` binary when something is wrong: a clear error, the documented exit code, and
+//! accounts that add up.
 
 mod common;
 
@@ -28,7 +29,8 @@ fn misbehaving(scheme: &str, behave: impl Fn(TcpStream) + Send + Copy + 'static)
     url
 }
 
-/// A short run that must end with exit code 1; its first step's summary, and what stands on standard error.
+/// A short run that must end with exit code 1; its first step's summary, and what stands on
+/// standard error.
 fn failing(url: &str, flags: &[&str]) -> (Value, String) {
     let fixed = [
         "throughput",
@@ -195,7 +197,7 @@ fn an_earlier_result_is_kept_until_it_can_be_replaced() {
         [&json, &csv].map(|file| fs::read_to_string(file).unwrap()),
         ["earlier"; 2]
     );
-    // Where nothing was, a file tells that something was begun.
+    // A file that did not exist shows that a run was begun.
     fs::remove_file(&json).unwrap();
     assert_eq!(
         run(&[&["latency", "tcp://no-such-host.invalid"], &files[..]].concat())
@@ -336,7 +338,8 @@ fn a_server_killed_in_mid_run_leaves_exact_accounts() {
             summary["errors"]["refused"].as_u64().unwrap() > 0,
             "{kind} {flags:?}: {summary}"
         );
-        // Refused callers pause: 8 of them come to some tens of tries in a second, not to thousands.
+        // Refused callers pause: 8 of them come to some tens of tries in a second, not to
+        // thousands.
         assert!(
             summary["errors"]["refused"].as_u64().unwrap() < 500,
             "{summary}"

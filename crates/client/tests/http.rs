@@ -20,7 +20,8 @@ use netping_protocol::{
 use serde_json::{Value, json};
 use web::{Site, close, keep, ok, read_head, read_until_request, serve_either, serve_grpc};
 
-/// A short run of one caller, or of as many as the flags say: its only step, its exit code, and its standard error.
+/// A short run of one caller, or of as many as the flags say: its only step, its exit code, and its
+/// standard error.
 fn measure(url: &str, flags: &[&str]) -> (Value, i32, String) {
     let callers: &[&str] = if flags.contains(&"-c") {
         &[]
@@ -39,8 +40,8 @@ fn measure(url: &str, flags: &[&str]) -> (Value, i32, String) {
     (run["steps"][0].take(), output.status.code().unwrap(), text)
 }
 
-/// `requests` fail, all with this kind. Gives the number of connections opened in place of lost ones, and what was
-/// said.
+/// `requests` fail, all with this kind. Gives the number of connections opened in place of lost
+/// ones, and what was said.
 fn assert_all_fail(url: &str, flags: &[&str], requests: usize, kind: &str) -> (u64, String) {
     let count = requests.to_string();
     let (step, code, text) = measure(url, &[flags, &["--requests", &count]].concat());
@@ -330,7 +331,8 @@ fn goaway_is_an_error_only_within_a_request() {
     );
     assert_eq!(site.finish(), [5; 4]);
 
-    // SETTINGS; then GOAWAY before any stream, with ENHANCE_YOUR_CALM (RFC 9113, sections 6.5 and 6.8).
+    // SETTINGS; then GOAWAY before any stream, with ENHANCE_YOUR_CALM (RFC 9113, sections 6.5 and
+    // 6.8).
     let site = Site::saying(&[
         0, 0, 0, 4, 0, 0, 0, 0, 0, //
         0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11,

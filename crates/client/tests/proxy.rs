@@ -48,8 +48,8 @@ impl Relay {
         format!("{name}=tcp://{}", self.address)
     }
 
-    /// The connections that came before this call. They are accepted in the order they came in, so that the reply on
-    /// one more shows that all have been.
+    /// The connections that came before this call. They are accepted in the order they came in, so
+    /// that the reply on one more shows that all have been.
     fn connections(&self) -> u64 {
         let mut last = TcpStream::connect(self.address).unwrap();
         last.write_all(b"last\n").unwrap();
@@ -108,7 +108,8 @@ const MEASURES: [&str; 9] = [
     "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "tm99.9", "sd",
 ];
 
-/// Checks that the overheads are those of the steps: every measure that all steps have, once for each proxy and rate.
+/// Checks that the overheads are those of the steps: every measure that all steps have, once for
+/// each proxy and rate.
 fn check_overheads(run: &Value, proxies: &[&str], rates: &[Value]) {
     let mut overheads = run["overheads"].as_array().unwrap().iter();
     for rate in rates {

@@ -109,16 +109,16 @@ fn a_broken_gate_says_by_how_much_and_environment_differences_come_first() {
             && error.contains("rate by -50.00%, 47.00 beyond"),
         "{error}"
     );
-    assert!(error.contains("1 callers"), "{error}");
+    assert!(error.contains("1 caller, 1 connection"), "{error}");
     let better = command("compare", &[&slower, &base], &["--fail-if", "rate<-3%"]);
     assert_eq!(better.status.code(), Some(0), "{}", stderr(&better));
-    // What cannot be told is not passed over.
-    let untold = command("compare", &[&base, &base], &["--fail-if", "p99.9>+1%"]);
-    assert_eq!(untold.status.code(), Some(1));
+    // A condition that cannot be decided fails.
+    let undecided = command("compare", &[&base, &base], &["--fail-if", "p99.9>+1%"]);
+    assert_eq!(undecided.status.code(), Some(1));
     assert!(
-        stderr(&untold).contains("too few samples"),
+        stderr(&undecided).contains("too few samples"),
         "{}",
-        stderr(&untold)
+        stderr(&undecided)
     );
     let wrong = command("compare", &[&base, &base], &["--fail-if", "p99>5%"]);
     assert_eq!(wrong.status.code(), Some(2));

@@ -409,7 +409,7 @@ fn the_requested_cipher_suite_is_used() {
             assert_eq!(load(&file)["steps"][0]["security"]["cipher_suite"], suite);
         }
     }
-    // QUIC tells of no suite, but any of them must do.
+    // QUIC does not report its suite, but must work with every one.
     let server = start("quic", &pki.serving("server", false));
     assert_served(
         "quic",
@@ -445,7 +445,8 @@ fn half_open_quic(address: &str, count: usize) -> Vec<UdpSocket> {
                 .connect_with(config.clone(), between.local_addr().unwrap(), "localhost")
                 .unwrap();
             let mut datagram = [0; 2000];
-            // A hello with a post-quantum key takes two datagrams; the server cannot answer one of them.
+            // A hello with a post-quantum key takes two datagrams; the server cannot answer one of
+            // them.
             let length = between.recv(&mut datagram).await.unwrap();
             between.send_to(&datagram[..length], address).await.unwrap();
             sockets.push(between.into_std().unwrap());

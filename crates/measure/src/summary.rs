@@ -27,8 +27,8 @@ pub struct Summary {
     pub seconds: f64,
     /// Of the verified replies, those that came after the window's end, in an open loop's drain.
     pub late: u64,
-    /// Verified replies within the window to requests that had been due before it, in an open loop's warm-up. They are of
-    /// `outside_ok`, and enter nothing but the rate.
+    /// Verified replies within the window to requests that had been due before it, in an open
+    /// loop's warm-up. They are of `outside_ok`, and enter nothing but the rate.
     #[serde(default)]
     pub early: u64,
     /// Verified replies that came within the window, per second of it.

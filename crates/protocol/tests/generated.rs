@@ -1,7 +1,8 @@
 //! Holds the committed gRPC code to the schemas of `proto/`.
 //!
 //! The code is committed so that a first build compiles no schema compiler and needs no protoc.
-//! After a change of a schema: `UPDATE_GENERATED=1 cargo test -p netping-protocol --test generated`.
+//! After a change of a schema: `UPDATE_GENERATED=1 cargo test -p netping-protocol --test
+//! generated`.
 
 use std::{env, fs, path::Path};
 

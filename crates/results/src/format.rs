@@ -17,6 +17,11 @@ pub fn thousands(number: f64) -> String {
     }
 }
 
+/// A number of things, in the plural where it is not one: `1 caller`, `16 callers`.
+pub fn plural(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Microseconds, to three digits or more: `7.52`, `18.3`, `1,234`.
 pub fn micros(microseconds: f64) -> String {
     match microseconds.abs() {

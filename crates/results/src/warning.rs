@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::format;
 
-/// Upper bound of a reported drift: a rate that begins at 0 has no share to tell.
+/// Upper bound of a reported drift: the drift of a rate that begins at 0 has no finite share.
 pub(crate) const MOST_DRIFT: f64 = 10.0;
 
 /// A reason why a number may mislead.
@@ -41,7 +41,7 @@ pub enum Warning {
         /// Their number.
         samples: u64,
     },
-    /// There are too few runs of a bulk stream to tell how much they vary.
+    /// A bulk stream has too few runs to estimate their variation.
     FewRuns {
         /// Their number.
         runs: u64,
@@ -159,7 +159,7 @@ impl fmt::Display for Warning {
             }
             Self::TooFewSamples { samples } => write!(f, "{samples} samples are too few for p99"),
             Self::FewRuns { runs } => {
-                write!(f, "{runs} runs are too few to tell how much they vary")
+                write!(f, "{runs} runs are too few to estimate how much they vary")
             }
             Self::Errors { share } => write!(
                 f,

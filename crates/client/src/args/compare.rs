@@ -26,9 +26,10 @@ pub struct CompareArgs {
     /// Result files, each compared with the base
     #[arg(required = true, value_name = "NEW.json")]
     new: Vec<PathBuf>,
-    /// Exit with 1 if a metric changed like this: 'p99>+5%', 'rate<-3%' of the base's value, 'errors>+0.1%' in
-    /// percentage points; may be repeated. It holds if the change is beyond the limit and a difference is
-    /// shown; without an error bar, the change alone decides. A measurement that only the base has fails too
+    /// Exit with 1 if a metric changed like this: 'p99>+5%', 'rate<-3%' of the base's value,
+    /// 'errors>+0.1%' in percentage points; may be repeated. It holds if the change is beyond the
+    /// limit and a difference is shown; without an error bar, the change alone decides. A
+    /// measurement that only the base has fails too
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<Gate>,
     /// Also write the comparison as a page, with the charts of all files

@@ -20,7 +20,8 @@ pub struct LadderArgs {
     /// Shorter steps: about 15 s in all instead of about 40 s
     #[arg(long)]
     quick: bool,
-    /// Callers of the sweep, of which the best step is shown; one caller is always measured, apart from the sweep
+    /// Callers of the sweep, of which the best step is shown; one caller is always measured, apart
+    /// from the sweep
     #[arg(short = 'c', long, default_value = "16,64,256", value_name = "RANGE")]
     callers: Range,
     #[command(flatten)]

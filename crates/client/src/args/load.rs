@@ -13,7 +13,8 @@ use crate::{
     transport::Kind,
 };
 
-/// Flags about load. A command with these flags has a group `open`, the flags that make an open loop.
+/// Flags about load. A command with these flags has a group `open`, the flags that make an open
+/// loop.
 #[derive(Debug, Clone, Args)]
 pub struct LoadArgs {
     /// Open loop: gaps between requests

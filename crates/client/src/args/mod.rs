@@ -1,4 +1,5 @@
-//! The command line. Flag types stay in this folder: a [`Plan`](crate::plan::Plan) or a plain value leaves it.
+//! The command line. Flag types stay in this folder: a [`Plan`](crate::plan::Plan) or a plain value
+//! leaves it.
 
 mod bulk;
 mod certs;

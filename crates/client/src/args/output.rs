@@ -39,7 +39,8 @@ impl TrialArgs {
 /// Flags about result files and exit codes. Without `REQUESTS`, those that bulk streams have.
 #[derive(Debug, Clone, Args)]
 pub struct ResultArgs<const REQUESTS: bool> {
-    /// Write the results as JSON after every step; '-': to standard output at the end, with tables on stderr
+    /// Write the results as JSON after every step; '-': to standard output at the end, with tables
+    /// on stderr
     #[arg(long, value_name = "FILE", value_parser = json_to)]
     json: Option<JsonTo>,
     #[command(flatten)]
@@ -84,7 +85,8 @@ impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
 pub struct OutputArgs {
     #[command(flatten)]
     results: ResultArgs<true>,
-    /// Push live numbers to a Prometheus Pushgateway once a second; without a path: to /metrics/job/netping
+    /// Push live numbers to a Prometheus Pushgateway once a second; without a path: to
+    /// /metrics/job/netping
     #[arg(long, value_name = "URL", value_parser = gateway)]
     prometheus_push: Option<String>,
     /// Exit with 1 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; may be repeated

@@ -7,7 +7,8 @@ use std::{
 
 use crate::error::UsageError;
 
-/// Checks that the files `written`, given with their flags, differ from each other and from those `read`.
+/// Checks that the files `written`, given with their flags, differ from each other and from those
+/// `read`.
 pub(super) fn apart<'a>(
     read: &[&Path],
     written: impl IntoIterator<Item = (&'static str, &'a Path)>,
@@ -33,8 +34,8 @@ pub(super) fn apart<'a>(
     Ok(())
 }
 
-/// Returns the file that a path leads to, even if it does not exist yet. `None` for standard input and for pipes or
-/// devices such as `/dev/null`, which may be given several times.
+/// Returns the file that a path leads to, even if it does not exist yet. `None` for standard input
+/// and for pipes or devices such as `/dev/null`, which may be given several times.
 fn file(path: &Path) -> Option<PathBuf> {
     if path.as_os_str() == "-" || fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return None;

@@ -33,7 +33,8 @@ pub struct ProxyArgs {
     /// A proxy in front of it, with a name of your choice: haproxy=tcp://HOST:8011; may be repeated
     #[arg(long = "via", required = true, value_name = "NAME=URL")]
     proxies: Vec<Named<Target>>,
-    /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or 10k..25k+1k
+    /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or
+    /// 10k..25k+1k
     #[arg(
         long,
         value_name = "RANGE",
@@ -45,8 +46,8 @@ pub struct ProxyArgs {
     #[arg(short = 'c', long, default_value_t = OPEN_LOOP_CALLERS as u32, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..))]
     callers: u32,
-    /// Also measure the maximum throughput of each path, in closed loops of these numbers of callers
-    /// [default without a value: 16,64,256]
+    /// Also measure the maximum throughput of each path, in closed loops of these numbers of
+    /// callers [default without a value: 16,64,256]
     #[arg(long, value_name = "RANGE", num_args = 0..=1, require_equals = true, default_missing_value = "16,64,256")]
     max: Option<Range>,
     #[command(flatten)]
@@ -56,12 +57,12 @@ pub struct ProxyArgs {
     requests_per_connection: Reuse,
     #[command(flatten)]
     pub shared: SharedArgs,
-    /// Take a proxy's CPU time and memory from this process and its descendants on this host; may be
-    /// repeated
+    /// Take a proxy's CPU time and memory from this process and its descendants on this host; may
+    /// be repeated
     #[arg(long = "proxy-pid", value_name = "NAME=PID")]
     pids: Vec<Named<NonZeroU32>>,
-    /// URL of a proxy's Prometheus metrics [default: http://HOST:PORT+1000/metrics, as of netping-proxy; none for
-    /// http://]
+    /// URL of a proxy's Prometheus metrics [default: http://HOST:PORT+1000/metrics, as of
+    /// netping-proxy; none for http://]
     #[arg(long = "proxy-metrics", value_name = "NAME=URL")]
     metrics: Vec<Named<String>>,
 }

@@ -1,4 +1,5 @@
-//! Ranges of values: `64`, `1,8,64`, `1..4096`, `1..4096x4`, `10k..25k+1k`; and of bytes: `16KiB..1MiB`.
+//! Ranges of values: `64`, `1,8,64`, `1..4096`, `1..4096x4`, `10k..25k+1k`; and of bytes:
+//! `16KiB..1MiB`.
 
 use std::{num::NonZeroU64, str::FromStr};
 
@@ -43,8 +44,8 @@ fn values(text: &str, read: Read) -> Result<Vec<u64>, String> {
     Ok(values)
 }
 
-/// Adds the values from `first` to the last one in `rest`: `LAST`, `LASTxFACTOR` or `LAST+STEP`. The
-/// last value is always among them.
+/// Adds the values from `first` to the last one in `rest`: `LAST`, `LASTxFACTOR` or `LAST+STEP`.
+/// The last value is always among them.
 fn span(first: u64, rest: &str, read: Read, values: &mut Vec<u64>) -> Result<(), String> {
     let (last, factor, step) = if let Some((last, factor)) = rest.split_once('x') {
         (read(last)?, number(factor)?, 0)

@@ -33,7 +33,8 @@ pub struct RequestArgs {
     /// Length of each reply, in bytes [default: the payload is echoed]
     #[arg(long, value_name = "BYTES")]
     response: Option<u32>,
-    /// Send a message instead, serialized and parsed on both sides: by Hello/Say over gRPC, in a frame elsewhere
+    /// Send a message instead, serialized and parsed on both sides: by Hello/Say over gRPC, in a
+    /// frame elsewhere
     #[arg(long, value_name = "MESSAGE", conflicts_with = "response")]
     message: Option<Message>,
     /// Limit on the time of a request, and of opening a connection

@@ -91,7 +91,8 @@ impl SecureArgs {
         }
     }
 
-    /// Rejects flags that concern none of these targets: their user believes in an encryption that does not exist.
+    /// Rejects flags that concern none of these targets: their user believes in an encryption that
+    /// does not exist.
     pub fn check(&self, targets: &[Target]) -> Result<(), UsageError> {
         let given = [
             ("--tls-ca", self.tls_ca.is_some(), Encryption::Tls),

@@ -23,11 +23,13 @@ pub struct ThroughputArgs {
     /// Servers, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
     #[arg(required = true, value_name = "URL")]
     targets: Vec<Target>,
-    /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or 10..100+10; with
-    /// --rate or --find, the limit on outstanding requests [default with --rate or --find: 64]
+    /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or
+    /// 10..100+10; with --rate or --find, the limit on outstanding requests [default with --rate or
+    /// --find: 64]
     #[arg(short = 'c', long, value_name = "RANGE", required_unless_present_any = ["rate", "find"])]
     callers: Option<Range>,
-    /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or 10k..25k+1k
+    /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or
+    /// 10k..25k+1k
     #[arg(long, value_name = "RANGE", group = "open")]
     rate: Option<Range>,
     /// Search for the highest rate at which a condition holds, such as 'p99<1ms'
@@ -38,8 +40,8 @@ pub struct ThroughputArgs {
     /// Number of requests to measure in each step, instead of a duration
     #[arg(long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     requests: Option<NonZeroU64>,
-    /// Connections that gRPC, QUIC and --http2 callers share [default: one per worker, over QUIC and --http2 at least
-    /// one per 100 callers; TCP, and HTTP without --http2, has one per caller]
+    /// Connections that gRPC, QUIC and --http2 callers share [default: one per worker, over QUIC
+    /// and --http2 at least one per 100 callers; TCP, and HTTP without --http2, has one per caller]
     #[arg(long, value_name = "RANGE")]
     connections: Option<Range>,
     /// Open a connection for each request, as a part of the request
@@ -53,8 +55,8 @@ pub struct ThroughputArgs {
 }
 
 impl ThroughputArgs {
-    /// Returns the steps: a group for each combination of callers, connections and rate, in which only the target
-    /// differs.
+    /// Returns the steps: a group for each combination of callers, connections and rate, in which
+    /// only the target differs.
     pub fn groups(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
         self.check()?;
         let default = [OPEN_LOOP_CALLERS];
@@ -103,7 +105,8 @@ impl ThroughputArgs {
         }
     }
 
-    /// Returns the numbers of shared connections that so many callers can use; `None`: one for each worker.
+    /// Returns the numbers of shared connections that so many callers can use; `None`: one for each
+    /// worker.
     fn connection_counts(&self, callers: u64) -> Vec<Option<u64>> {
         match &self.connections {
             None => vec![None],

@@ -148,7 +148,8 @@ fn optional_bytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "default".to_owned(), format::bytes)
 }
 
-/// Returns the settings that all share, a table of the others, and the mean for each value of a setting.
+/// Returns the settings that all share, a table of the others, and the mean for each value of a
+/// setting.
 fn table(steps: &[BulkStep]) -> String {
     let differs =
         |value: fn(&BulkStep) -> String| steps.iter().any(|step| value(step) != value(&steps[0]));
@@ -233,8 +234,9 @@ fn rates(step: &BulkStep) -> Vec<f64> {
     step.runs.iter().map(|run| run.gib_per_second).collect()
 }
 
-/// Returns the rate for each value of one setting over all other settings: the mean of the combinations' means, so that
-/// failed runs change no weight. A value with a combination without runs has no comparable mean.
+/// Returns the rate for each value of one setting over all other settings: the mean of the
+/// combinations' means, so that failed runs change no weight. A value with a combination without
+/// runs has no comparable mean.
 fn alone((column, value): &Setting, steps: &[BulkStep]) -> String {
     let mut values: Vec<(String, Vec<Option<f64>>)> = Vec::new();
     for step in steps {

@@ -100,7 +100,8 @@ fn measure(
     Ok(())
 }
 
-/// Returns the line printed right after a step: only its failures, since its numbers are shown with the other trials.
+/// Returns the line printed right after a step: only its failures, since its numbers are shown with
+/// the other trials.
 fn failures(step: &Step) -> Option<String> {
     let failed = step.summary.unserved();
     (failed > 0).then(|| {
@@ -114,7 +115,8 @@ fn failures(step: &Step) -> Option<String> {
     })
 }
 
-/// Prints and stores the overhead of each proxy in one setting. Each path has its trials; the direct path is the first.
+/// Prints and stores the overhead of each proxy in one setting. Each path has its trials; the
+/// direct path is the first.
 fn show(runner: &mut Runner, title: &str, paths: &[Vec<Step>]) {
     let Some((direct, proxies)) = paths.split_first() else {
         return;
@@ -188,8 +190,9 @@ fn overhead_cells(overhead: Option<&Overhead>) -> [String; 6] {
     ]
 }
 
-/// Prints the maximum throughput of each path, and the overhead of proxies with the number of callers at which the direct
-/// path has its maximum. The sweep has a group of paths for each number of callers.
+/// Prints the maximum throughput of each path, and the overhead of proxies with the number of
+/// callers at which the direct path has its maximum. The sweep has a group of paths for each number
+/// of callers.
 fn show_maximum(runner: &mut Runner, sweep: &[Vec<Vec<Step>>]) {
     let by_rate = |a: &[Step], b: &[Step]| -> Ordering { rate(a).total_cmp(&rate(b)) };
     let Some(fullest) = sweep.iter().max_by(|a, b| by_rate(&a[0], &b[0])) else {

@@ -1,5 +1,5 @@
-//! `netping serve`: a server from the client's binary. The ladder starts its servers this way, so that client and server
-//! are separate processes, as in real use.
+//! `netping serve`: a server from the client's binary. The ladder starts its servers this way, so
+//! that client and server are separate processes, as in real use.
 
 use std::{ffi::OsString, process::ExitCode};
 

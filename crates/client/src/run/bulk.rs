@@ -11,7 +11,8 @@ impl Runner {
         self.save();
     }
 
-    /// Fails the command if more of the runs failed than allowed, and reports how they were secured.
+    /// Fails the command if more of the runs failed than allowed, and reports how they were
+    /// secured.
     pub fn judge_bulk(&mut self) {
         let steps = &self.store.run.bulk;
         let mut before = None;

@@ -16,7 +16,8 @@ const CLOSE: f64 = 0.02;
 /// The most steps of a search: enough for every rate that a machine can have.
 const MOST_STEPS: usize = 40;
 
-/// Windows that must agree about a rate, once the search is between two rates: one hiccup decides nothing.
+/// Windows that must agree about a rate, once the search is between two rates: one hiccup decides
+/// nothing.
 const AGREEING: usize = 2;
 
 /// The result of a window in which the condition held.
@@ -28,8 +29,9 @@ pub struct Measured {
     pub half_width: Option<f64>,
 }
 
-/// A search by doubling, then by bisection. Every step is a whole window at one rate. Before it ends, the lowest rate that
-/// did not keep the condition is tried again: when that was the doing of a bad moment, the search goes on above it.
+/// A search by doubling, then by bisection. Every step is a whole window at one rate. Before it
+/// ends, the lowest rate that did not keep the condition is tried again: when that was the doing of
+/// a bad moment, the search goes on above it.
 #[derive(Debug, Clone)]
 pub struct Search {
     first: f64,
@@ -45,7 +47,8 @@ pub struct Search {
 }
 
 impl Search {
-    /// Returns a search without a step. It begins at `first` requests/s, or at its own rate if that is more.
+    /// Returns a search without a step. It begins at `first` requests/s, or at its own rate if that
+    /// is more.
     pub fn new(first: f64) -> Self {
         Self {
             first: first.max(FIRST),
@@ -57,7 +60,8 @@ impl Search {
         }
     }
 
-    /// Returns the next rate to try, which may be the last one again; `None` when the search is over.
+    /// Returns the next rate to try, which may be the last one again; `None` when the search is
+    /// over.
     pub fn next(&self) -> Option<f64> {
         if self.steps >= MOST_STEPS {
             return None;
@@ -74,7 +78,8 @@ impl Search {
         }
     }
 
-    /// Notes the outcome at the rate that [`Search::next`] returned; `None` if the condition failed.
+    /// Notes the outcome at the rate that [`Search::next`] returned; `None` if the condition
+    /// failed.
     pub fn tried(&mut self, rate: f64, outcome: Option<Measured>) {
         self.steps += 1;
         if outcome.is_some() {
@@ -82,7 +87,8 @@ impl Search {
         } else {
             self.votes.1 += 1;
         }
-        // While it only doubles, a rate that is kept is passed by quickly: the bisection comes back to its like.
+        // While it only doubles, a rate that is kept is passed by quickly: the bisection comes back
+        // to its like.
         let enough = if self.broken.is_empty() { 1 } else { AGREEING };
         if let Some(measured) = outcome.filter(|_| self.votes.0 >= enough) {
             self.kept = Some((rate, measured));
@@ -167,7 +173,8 @@ mod tests {
         }
     }
 
-    /// Searches against a server that keeps its condition up to `limit`, but for the steps that are `hiccups`.
+    /// Searches against a server that keeps its condition up to `limit`, but for the steps that are
+    /// `hiccups`.
     fn search(limit: f64, hiccups: &[usize]) -> (Search, usize) {
         let mut search = Search::new(0.0);
         let mut steps = 0;

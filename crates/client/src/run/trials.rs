@@ -36,7 +36,8 @@ pub struct Trials {
     pub order_seed: u64,
 }
 
-/// Runs each group of plans, which differ only in their targets, with [`interleave`], and prints how the targets compare.
+/// Runs each group of plans, which differ only in their targets, with [`interleave`], and prints
+/// how the targets compare.
 ///
 /// # Errors
 /// [`StartError`]; earlier steps are saved and printed.
@@ -70,9 +71,9 @@ pub fn run(runner: &mut Runner, trials: Trials, groups: &[Vec<Plan>]) -> Result<
     Ok(())
 }
 
-/// Runs each plan of a group once per trial, and returns the steps of each plan. Each trial has a random order of its own,
-/// so that drift of the machines favours no plan. It ends early at an interrupt. `describe` returns the text to print
-/// right after a step.
+/// Runs each plan of a group once per trial, and returns the steps of each plan. Each trial has a
+/// random order of its own, so that drift of the machines favours no plan. It ends early at an
+/// interrupt. `describe` returns the text to print right after a step.
 ///
 /// # Errors
 /// [`StartError`]; earlier steps are saved.
@@ -96,8 +97,8 @@ pub fn interleave(
     Ok(steps)
 }
 
-/// The trials in which every target was measured to its end: an interruption may have cut the last one short. `None`: there
-/// is no such trial.
+/// The trials in which every target was measured to its end: an interruption may have cut the last
+/// one short. `None`: there is no such trial.
 pub fn whole(mut steps: Vec<Vec<Step>>) -> Option<Vec<Vec<Step>>> {
     let complete = |own: &Vec<Step>| {
         own.iter()

@@ -187,7 +187,7 @@ impl Connection for QuicHandle {
     }
 
     fn negotiated(&self) -> Option<Negotiated> {
-        let unknown = || "not told by quinn".to_owned();
+        let unknown = || "unknown".to_owned();
         Some(Negotiated {
             protocol: "QUIC v1, TLS 1.3".to_owned(),
             cipher_suite: unknown(),

@@ -27,8 +27,8 @@ pub fn netping() -> Command {
 /// Runs the binary to its end.
 pub fn run(args: &[&str]) -> Output {
     let measures = args.first().is_some_and(|command| *command != "ladder");
-    let told = args.iter().any(|arg| arg.starts_with("--server-"));
-    let metrics: &[&str] = if measures && !told { &NO_METRICS } else { &[] };
+    let given = args.iter().any(|arg| arg.starts_with("--server-"));
+    let metrics: &[&str] = if measures && !given { &NO_METRICS } else { &[] };
     netping().args(args).args(metrics).output().unwrap()
 }
 

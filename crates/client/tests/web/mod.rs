@@ -26,7 +26,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// Starts a server that does `serve` with each connection; it returns the number of requests on it.
+    /// Starts a server that does `serve` with each connection; it returns the number of requests on
+    /// it.
     pub fn start(serve: impl Fn(TcpStream) -> usize + Clone + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -90,7 +91,8 @@ impl Site {
         format!("http://{}/10k.bin?x=1", self.address)
     }
 
-    /// Ends the server, when no client has a connection any more; returns the number of requests on each connection.
+    /// Ends the server, when no client has a connection any more; returns the number of requests on
+    /// each connection.
     pub fn finish(self) -> Vec<usize> {
         // Comes after all connections of clients.
         let last = TcpStream::connect(self.address)
@@ -155,8 +157,8 @@ fn on_runtime(stream: TcpStream, serve: impl AsyncFnOnce(tokio::net::TcpStream) 
     runtime.block_on(async { serve(tokio::net::TcpStream::from_std(stream).unwrap()).await })
 }
 
-/// Serves HTTP/2, or HTTP/1.1 where that was agreed on, from a connection. Over HTTP/2 it says goodbye with request
-/// number `last`.
+/// Serves HTTP/2, or HTTP/1.1 where that was agreed on, from a connection. Over HTTP/2 it says
+/// goodbye with request number `last`.
 pub fn serve_either(stream: TcpStream, acceptor: &Acceptor, last: usize) -> usize {
     on_runtime(stream, async |stream| {
         let Ok(stream) = acceptor.accept(stream).await else {
@@ -192,8 +194,8 @@ pub fn serve_either(stream: TcpStream, acceptor: &Acceptor, last: usize) -> usiz
     })
 }
 
-/// Serves gRPC from a connection: each reply is the request's message, which is what an echo is. It says goodbye with the
-/// request number `last`.
+/// Serves gRPC from a connection: each reply is the request's message, which is what an echo is. It
+/// says goodbye with the request number `last`.
 pub fn serve_grpc(stream: TcpStream, last: usize) -> usize {
     on_runtime(stream, async |stream| {
         let Ok(mut connection) = h2::server::handshake(stream).await else {

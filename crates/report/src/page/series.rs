@@ -64,7 +64,7 @@ struct Split {
     connections: bool,
 }
 
-/// Returns the settings that tell a target's series apart, for closed loops and for open ones.
+/// Returns the settings that distinguish a target's series, for closed loops and for open ones.
 fn splits(run: &Run) -> BTreeMap<(Subject<'_>, bool), Split> {
     let mut callers: BTreeMap<(Subject<'_>, Option<u64>), BTreeSet<usize>> = BTreeMap::new();
     let mut connections: BTreeMap<(Subject<'_>, Option<u64>, usize), BTreeSet<usize>> =

@@ -2,7 +2,7 @@
 
 use netping_measure::status::Status;
 
-use crate::{bulk::BulkStep, run::Step};
+use crate::{bulk::BulkStep, format::plural, run::Step};
 
 /// A measurement in a result file.
 pub(super) trait Entry {
@@ -33,9 +33,9 @@ impl Entry for Step {
         };
         let mut parts = vec![
             arrivals,
-            format!("{} callers", of.callers),
-            format!("{} connections", of.connections),
-            format!("{} bytes", of.payload_bytes),
+            plural(of.callers as u64, "caller"),
+            plural(of.connections as u64, "connection"),
+            plural(of.payload_bytes as u64, "byte"),
             of.client.clone(),
         ];
         let (message, response) = (of.message.as_ref(), of.response_bytes);
@@ -64,9 +64,9 @@ impl Entry for BulkStep {
         let of = &self.settings;
         let mut parts = vec![
             format!("bulk {}", of.direction.name()),
-            format!("{} bytes", of.size_bytes),
+            plural(of.size_bytes, "byte"),
             format!("chunks of {} bytes", of.chunk_bytes),
-            format!("{} streams", of.streams),
+            plural(of.streams as u64, "stream"),
         ];
         let (window, frame) = (of.window_bytes, of.frame_bytes);
         parts.extend(window.map(|bytes| format!("window of {bytes} bytes")));

@@ -1,7 +1,7 @@
 //! Standard errors of a single run's numbers, from the error bars that it found within itself.
 //!
-//! They tell how much a number would vary from minute to minute under the same conditions, but not
-//! how it varies from run to run, as with the placement of threads: only trials show that.
+//! They describe how much a number varies within a run. They do not cover what varies from run to
+//! run, such as the placement of threads: only trials show that.
 
 use netping_measure::statistics::{estimate::t_quantile, side::Side};
 

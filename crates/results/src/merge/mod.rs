@@ -11,8 +11,8 @@ use netping_measure::{counts::Counts, status::Status};
 
 use crate::run::{Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool};
 
-/// Adds up what several clients measured of one server at the same time. Each comes with the name of its file; `tool` and
-/// `command_line` are those of the merging itself.
+/// Adds up what several clients measured of one server at the same time. Each comes with the name
+/// of its file; `tool` and `command_line` are those of the merging itself.
 ///
 /// Counts and histograms are added, never averaged, and quantiles are those of the sum. The rate is
 /// that of the time that all windows have in common.

@@ -10,7 +10,7 @@ use crate::run::Step;
 /// Windows that have less than this share of the shortest in common are not of one run.
 const LEAST_COMMON: f64 = 0.9;
 
-/// Windows that have this share of the longest in common are the same, for all that rates tell.
+/// Windows that share at least this much of the longest one count as the same window.
 const SAME: f64 = 0.99;
 
 /// So much of a client's second, a hundredth, may lie outside the common time: clocks never agree

@@ -1,8 +1,8 @@
 //! Live numbers for Prometheus, through a Pushgateway.
 //!
-//! The intervals of the workers are added up where the engine collects them, off the path of requests. A thread of its
-//! own encodes and sends the sums, one push at a time: a slow gateway gets fewer pushes, a missing one none, and the run
-//! goes on.
+//! The intervals of the workers are added up where the engine collects them, off the path of
+//! requests. A thread of its own encodes and sends the sums, one push at a time: a slow gateway
+//! gets fewer pushes, a missing one none, and the run goes on.
 
 mod metrics;
 
@@ -74,7 +74,8 @@ impl Push {
         self.push();
     }
 
-    /// Ends after the last push. Returns the first failure of a push, unless it was returned before.
+    /// Ends after the last push. Returns the first failure of a push, unless it was returned
+    /// before.
     pub fn end(self) -> Option<String> {
         drop(self.pushes);
         // A panic there breaks no invariant here, and its failures have been reported.
@@ -106,7 +107,8 @@ impl Observer for Push {
     }
 }
 
-/// Pushes until the sender is gone. Every push has all numbers, so only the newest one in the queue is sent.
+/// Pushes until the sender is gone. Every push has all numbers, so only the newest one in the queue
+/// is sent.
 fn run(url: &str, pushes: &Receiver<Metrics>, trouble: &Sender<String>) {
     // A proxy of the environment is meant for other traffic.
     let config = ureq::Agent::config_builder()

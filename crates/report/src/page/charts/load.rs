@@ -95,7 +95,8 @@ impl Load {
     }
 }
 
-/// `loads` are those of all steps; of a single one, a line has nothing to show, and rows compare better.
+/// `loads` are those of all steps; of a single one, a line has nothing to show, and rows compare
+/// better.
 fn panel(
     groups: &[StepSeries<'_>],
     against: &Against,
