@@ -92,7 +92,7 @@ impl Aggregate {
         self.add_in_flight(in_flight);
         let (response, lag) = match self.kind {
             LoopKind::Open => (self.total.response, self.total.lag),
-            LoopKind::Closed | LoopKind::Counted => {
+            LoopKind::Closed => {
                 let mut lag = histogram();
                 lag.saturating_record_n(0, self.total.service.len());
                 (self.total.service.clone(), lag)
@@ -233,11 +233,9 @@ fn precision(
     // Requests of the window whose replies came after it, or never, are in the quantiles: so the
     // bootstrap must draw them too.
     let mut last = times.pop().cloned();
-    if let Some(last) = &mut last
-        && kind == LoopKind::Open
-    {
+    if let Some(last) = &mut last {
         for (_, second) in intervals.range(whole..) {
-            last.add(&second.response);
+            last.add(second.times(kind));
         }
         let mut ages = histogram();
         for &age in in_flight {
@@ -322,17 +320,19 @@ mod tests {
     };
 
     #[test]
-    fn a_closed_loop_counts_what_ends_in_the_window() {
-        let requests = vec![ok(990, 999), ok(990, 1000), ok(1500, 1999), ok(1500, 2000)];
+    fn times_are_of_requests_due_in_the_window_and_the_rate_is_of_replies_in_it() {
+        let requests = vec![ok(990, 999), ok(990, 1000), ok(1500, 1999), ok(1999, 9000)];
         let totals = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
         assert_eq!(totals.accounting.ok, 2);
         assert_eq!(totals.outside, Outside { ok: 2, errors: 0 });
+        assert_eq!((totals.early, totals.late, totals.arrived()), (1, 1, 2));
         assert_eq!((totals.lag.len(), totals.lag.max()), (2, 0));
         assert_eq!(totals.response, totals.service);
+        assert!(totals.service.max() >= 7001);
     }
 
     #[test]
-    fn a_closed_loop_counts_failures_that_began_in_the_window() {
+    fn failures_count_where_they_were_due() {
         let failed = |start, end| {
             (
                 Sample {
@@ -345,23 +345,16 @@ mod tests {
         };
         let requests = vec![
             failed(10, 999),
-            failed(10, 1000),
+            failed(999, 1000),
             failed(1999, 9000),
             failed(2000, 9000),
         ];
         let totals = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
         assert_eq!(
             totals.accounting.errors,
-            BTreeMap::from([(ErrorKind::Timeout, 2)])
+            BTreeMap::from([(ErrorKind::Timeout, 1)])
         );
-        assert_eq!(totals.outside, Outside { ok: 0, errors: 2 });
-    }
-
-    #[test]
-    fn a_counted_loop_counts_what_starts_in_the_window() {
-        let requests = vec![ok(999, 1001), ok(1000, 1001), ok(1999, 5000)];
-        let totals = collect(LoopKind::Counted, WINDOW, &[requests], &[]);
-        assert_eq!((totals.accounting.ok, totals.outside.ok), (2, 1));
+        assert_eq!(totals.outside, Outside { ok: 0, errors: 3 });
     }
 
     #[test]
@@ -466,18 +459,21 @@ mod tests {
         ) {
             let window = Window { start: 1_000_000_000, end: 4_500_000_000 };
             let mut workers = vec![Vec::new(); 3];
-            let (mut exact, mut whole) = (0, histogram());
+            let (mut exact, mut arrived, mut whole) = (0, 0, histogram());
             for &(worker, start, length) in &requests {
                 workers[worker].push(ok(start, start + length));
-                if window.contains(start + length) {
+                if window.contains(start) {
                     exact += 1;
                     record(&mut whole, length);
                 }
+                arrived += u64::from(window.contains(start + length));
             }
             let totals = collect(LoopKind::Closed, window, &workers, &[]);
             prop_assert_eq!(totals.accounting.ok, exact);
             prop_assert_eq!(&totals.service, &whole);
-            prop_assert_eq!(totals.intervals.iter().map(|second| second.ok).sum::<u64>(), exact);
+            prop_assert_eq!(totals.arrived(), arrived);
+            let seconds = totals.intervals.iter().map(|second| second.ok).sum::<u64>();
+            prop_assert_eq!(seconds, arrived + totals.late);
             prop_assert_eq!(totals.slots.iter().sum::<u64>(), requests.len() as u64);
         }
     }

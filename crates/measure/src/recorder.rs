@@ -24,10 +24,10 @@ pub struct Interval {
     pub failed: Histogram,
     /// Failures by kind.
     pub errors: BTreeMap<ErrorKind, u64>,
-    /// Successes that came after the window's end, in an open loop's drain.
+    /// Successes that came after the window's end, in the drain. They do not count for the rate.
     pub late: u64,
-    /// Successes within the window that had been due before it: what an open loop's warm-up left
-    /// over. They count for the rate alone.
+    /// Successes within the window that had been due before it, in the warm-up. They count for the
+    /// rate alone.
     pub early: u64,
 }
 
@@ -64,7 +64,7 @@ impl Interval {
     }
 }
 
-/// Requests that ended outside the window: they enter no statistic.
+/// Requests that were due outside the window. They enter no statistic of times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outside {
     /// Successes.
@@ -106,10 +106,8 @@ impl<S: Sink> Recorder<S> {
         }
     }
 
-    /// Takes one request and how it went; says whether it counts.
-    ///
-    /// A failure of a closed loop that began in the window but ended after it counts too: a server
-    /// that stops answering just before the end must show.
+    /// Records a request and its outcome; returns true if it counts, because it was due in the
+    /// window.
     pub fn record(
         &mut self,
         window: Window,
@@ -119,23 +117,8 @@ impl<S: Sink> Recorder<S> {
         if outcome.is_ok() {
             self.count_slot(sample.end);
         }
-        let counts = match self.kind {
-            LoopKind::Closed if outcome.is_err() => {
-                sample.end >= window.start && sample.start < window.end
-            }
-            LoopKind::Closed => window.contains(sample.end),
-            LoopKind::Counted => window.contains(sample.start),
-            LoopKind::Open => window.contains(sample.intended),
-        };
-        if !counts {
-            if self.kind == LoopKind::Open && outcome.is_ok() && window.contains(sample.end) {
-                self.turn_to(window, sample.end);
-                self.current.early += 1;
-            }
-            match outcome {
-                Ok(()) => self.outside.ok += 1,
-                Err(_) => self.outside.errors += 1,
-            }
+        if !window.contains(sample.intended) {
+            self.record_outside(window, sample.end, outcome.is_ok());
             return false;
         }
         self.turn_to(window, sample.end);
@@ -159,6 +142,19 @@ impl<S: Sink> Recorder<S> {
     pub fn finish(mut self) -> (Outside, Vec<u32>) {
         self.sink.hand_on(self.current);
         (self.outside, self.slots)
+    }
+
+    /// Counts a request that was due outside the window.
+    fn record_outside(&mut self, window: Window, end: u64, is_ok: bool) {
+        if !is_ok {
+            self.outside.errors += 1;
+            return;
+        }
+        self.outside.ok += 1;
+        if window.contains(end) {
+            self.turn_to(window, end);
+            self.current.early += 1;
+        }
     }
 
     /// Makes the interval that `end` lies in the current one.

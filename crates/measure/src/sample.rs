@@ -1,13 +1,11 @@
 //! The times of one request, and the kinds of loop that send requests.
 
-/// The kind of loop that sends requests, which decides the requests that count.
+/// The kind of loop that sends requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopKind {
-    /// A caller sends when its last reply is there: a request counts where its end lies.
+    /// A caller sends its next request when the last one is done: each is due when it starts.
     Closed,
-    /// A closed loop of a given number of requests: a request counts where its start lies.
-    Counted,
-    /// Requests are due at times of their own: a request counts where its intended start lies.
+    /// Requests are due at times of their own.
     Open,
 }
 

@@ -19,16 +19,16 @@ pub struct Summary {
     /// Their outcomes.
     #[serde(flatten)]
     pub accounting: Accounting,
-    /// Successes outside the window, which enter nothing else.
+    /// Successes due outside the window.
     pub outside_ok: u64,
-    /// Failures outside the window.
+    /// Failures due outside the window.
     pub outside_errors: u64,
     /// The window's length, in seconds.
     pub seconds: f64,
-    /// Of the verified replies, those that came after the window's end, in an open loop's drain.
+    /// Of the verified replies, those that came after the window's end, in the drain.
     pub late: u64,
-    /// Verified replies within the window to requests that had been due before it, in an open
-    /// loop's warm-up. They are of `outside_ok`, and enter nothing but the rate.
+    /// Verified replies within the window to requests that had been due before it, in the warm-up.
+    /// They are of `outside_ok`, and enter nothing but the rate.
     #[serde(default)]
     pub early: u64,
     /// Verified replies that came within the window, per second of it.

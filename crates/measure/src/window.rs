@@ -8,6 +8,9 @@ pub const SLOT: u64 = 100_000_000;
 
 /// The span in which requests count, on the run's clock in nanoseconds: `start` is in it, `end` is
 /// not.
+///
+/// Times are those of the requests that were due in it, however long they took: a server that stops
+/// just before its end shows in them. The rate is that of the replies that came in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// Its start.

@@ -54,7 +54,8 @@ pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
             recorder.record(
                 window,
                 Sample {
-                    intended: start,
+                    // However long it took, it counts.
+                    intended: start.max(window.start),
                     start,
                     end,
                 },

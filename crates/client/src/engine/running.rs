@@ -186,7 +186,7 @@ impl<'a> Running<'a> {
 
     fn finish(self) -> Measurement {
         let clock_step = self.time_of_day.step();
-        let window = self.window();
+        let window = self.workers.timeline.window();
         let warmup = Duration::from_nanos(window.start - self.begun);
         let mut reports = self.reports;
         let in_flight: Vec<u64> = reports
@@ -220,16 +220,6 @@ impl<'a> Running<'a> {
                 .find_map(|report| report.negotiated.take()),
             details: failures(reports),
         }
-    }
-
-    /// Returns the window; where requests were counted, it ended with the last of them.
-    fn window(&self) -> Window {
-        let mut window = self.workers.timeline.window();
-        if window.end == u64::MAX {
-            let ends = self.reports.iter().map(|report| report.last_end);
-            window.end = ends.max().unwrap_or(0).max(window.start);
-        }
-        window
     }
 }
 

@@ -13,8 +13,6 @@ pub struct Share {
     pub callers: usize,
     /// Connection slots.
     pub connections: usize,
-    /// Requests to send within the window, where they are counted.
-    pub requests: u64,
     /// Limit on the requests that are due and wait for a caller.
     pub max_backlog: usize,
 }
@@ -24,13 +22,11 @@ impl Share {
     pub fn of(plan: &Plan, worker: usize) -> Self {
         let share = |whole| part(whole, plan.execution.workers, worker);
         let callers_of = |worker| part(plan.load.callers, plan.execution.workers, worker);
-        let requests = plan.execution.extent.requests().unwrap_or(0);
         Self {
             worker,
             first_caller: (0..worker).map(callers_of).sum::<usize>() as u32,
             callers: callers_of(worker),
             connections: share(plan.load.connections),
-            requests: share(requests as usize) as u64,
             max_backlog: share(plan.load.max_backlog),
         }
     }

@@ -1,6 +1,7 @@
-//! The phases' times: the only state that workers share while requests run.
+//! The phases' times: with the requests of an open loop, the only state that workers share while
+//! requests run.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use netping_measure::window::Window;
 
@@ -12,17 +13,24 @@ pub struct Timeline {
     start: AtomicU64,
     end: AtomicU64,
     drain_until: AtomicU64,
+    /// Time after the window in which replies are awaited.
+    drain: AtomicU64,
+    /// Requests of the window left to issue, where they are counted.
+    left: AtomicI64,
 }
 
 impl Timeline {
-    /// Returns a timeline whose window is not known yet: no request counts.
-    pub fn new() -> Self {
+    /// Returns a timeline whose window is not known yet: no request counts. Where requests are
+    /// counted, it ends after so many.
+    pub fn new(requests: Option<u64>) -> Self {
         let unknown = || AtomicU64::new(u64::MAX);
         Self {
             begin: unknown(),
             start: unknown(),
             end: unknown(),
             drain_until: unknown(),
+            drain: unknown(),
+            left: AtomicI64::new(requests.map_or(i64::MAX, |requests| requests.min(1 << 62) as i64)),
         }
     }
 
@@ -32,8 +40,23 @@ impl Timeline {
         self.begin.store(begin, Ordering::Relaxed);
         self.start.store(window.start, Ordering::Relaxed);
         self.end.store(window.end, Ordering::Relaxed);
+        self.drain.store(drain, Ordering::Relaxed);
         self.drain_until
             .store(window.end.saturating_add(drain), Ordering::Relaxed);
+    }
+
+    /// Takes one of the requests that are counted; returns false if none is left. The window ends
+    /// just after the last of them.
+    pub fn issue(&self, now: impl Fn() -> u64) -> bool {
+        // Every earlier request has read its start from the clock before it came here.
+        match self.left.fetch_sub(1, Ordering::AcqRel) {
+            ..=0 => false,
+            1 => {
+                self.cut(now() + 1, self.drain.load(Ordering::Relaxed));
+                true
+            }
+            _ => true,
+        }
     }
 
     /// Ends the window at `now`, if it has not ended yet.

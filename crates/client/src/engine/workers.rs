@@ -63,7 +63,7 @@ impl Visitor for Launch {
         };
         let mut workers = Workers {
             clock: Monotonic::start(),
-            timeline: Arc::new(Timeline::new()),
+            timeline: Arc::new(Timeline::new(execution.extent.requests())),
             replies: Vec::new(),
             inbox,
             go,

@@ -31,7 +31,7 @@ pub enum Warmup {
 pub enum Extent {
     /// This long.
     Time(Duration),
-    /// Until so many requests are done.
+    /// Until so many requests are issued.
     Requests(u64),
 }
 

@@ -43,10 +43,9 @@ impl Plan {
 
     /// Returns the way in which requests follow each other.
     pub fn loop_kind(&self) -> LoopKind {
-        match self.execution.extent {
-            _ if self.load.arrival != Arrival::Closed => LoopKind::Open,
-            Extent::Time(_) => LoopKind::Closed,
-            Extent::Requests(_) => LoopKind::Counted,
+        match self.load.arrival {
+            Arrival::Closed => LoopKind::Closed,
+            _ => LoopKind::Open,
         }
     }
 }

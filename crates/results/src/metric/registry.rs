@@ -26,7 +26,7 @@ const QUANTILE: &str = "Quantile of the response time";
 metrics! {
     /// Verified replies per second.
     RATE: "rate", "req/s", "rate", "rate_per_second", PerSecond, Higher,
-        "Verified replies per second", Step(|step| Some(step.summary.rate));
+        "Verified replies per second", Step(|step| step.rate());
     /// The shortest time.
     MIN: "min", "min us", "min", "min", Nanos, Lower,
         "Shortest response time", Time(|time| time.min.map(|time| time as f64));

@@ -56,6 +56,20 @@ pub struct Step {
     pub histograms: Histograms,
 }
 
+/// Requests of each caller below which a counted step has no rate: too much of it is the callers'
+/// start.
+const FEWEST_FOR_RATE: u64 = 10;
+
+impl Step {
+    /// Returns the verified replies per second; `None` for a counted step of fewer than ten
+    /// requests for each caller.
+    pub fn rate(&self) -> Option<f64> {
+        let fewest = FEWEST_FOR_RATE * self.settings.callers as u64;
+        let is_short = self.settings.requests.is_some_and(|count| count < fewest);
+        (!is_short).then_some(self.summary.rate)
+    }
+}
+
 /// The settings of one step.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

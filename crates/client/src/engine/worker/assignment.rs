@@ -47,6 +47,4 @@ pub struct WorkerReport {
     pub details: BTreeMap<ErrorKind, String>,
     /// CPU time of this thread over the window.
     pub cpu: Duration,
-    /// End of the last request that counts, on the run's clock.
-    pub last_end: u64,
 }

@@ -11,7 +11,7 @@ use netping_measure::{
     error_kind::ErrorKind,
     fairness::PerConnection,
     recorder::{Outside, Recorder, Sink},
-    sample::{LoopKind, Sample},
+    sample::Sample,
     window::Window,
 };
 
@@ -39,14 +39,12 @@ pub(super) struct Shared<C, S> {
     pub callers: Vec<CallerState>,
     /// Callers that have not finished.
     pub active: Cell<usize>,
-    kind: LoopKind,
     replies: Arc<ReplyCounter>,
     recorder: RefCell<Recorder<S>>,
-    /// Requests left to send, where they are counted.
-    left: Cell<u64>,
+    /// Requests are counted.
+    counted: bool,
     details: RefCell<BTreeMap<ErrorKind, String>>,
     phases: RefCell<PhaseTimes>,
-    last_end: Cell<u64>,
 }
 
 /// The state of one caller.
@@ -80,17 +78,15 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         let schedule = Schedule::new(plan.load.arrival, share.worker, plan.execution.workers);
         Self {
             recorder: RefCell::new(Recorder::new(kind, expected, sink)),
-            left: Cell::new(share.requests),
+            counted: plan.execution.extent.requests().is_some(),
             dispatch: schedule
                 .map(|schedule| Dispatch::new(schedule, timeline.begin(), share.max_backlog)),
             callers: (0..share.callers).map(|_| CallerState::default()).collect(),
             details: RefCell::default(),
             phases: RefCell::default(),
-            last_end: Cell::new(0),
             active: Cell::new(share.callers),
             plan,
             share,
-            kind,
             clock,
             timeline,
             replies,
@@ -110,9 +106,8 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         if now >= window.end {
             return None;
         }
-        if self.kind == LoopKind::Counted && now >= window.start {
-            let left = self.left.get();
-            self.left.set(left.checked_sub(1)?);
+        if self.counted && now >= window.start && !self.timeline.issue(|| self.clock.now()) {
+            return None;
         }
         Some((now, now))
     }
@@ -132,9 +127,6 @@ impl<C: Clock, S: Sink> Shared<C, S> {
                 caller.done.set((requests + 1, sum + service_time));
             }
             self.replies.increment();
-        }
-        if self.kind == LoopKind::Counted && counts {
-            self.last_end.set(sample.end);
         }
         counts
     }
@@ -163,7 +155,7 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         let in_flight = self
             .callers
             .iter()
-            .filter_map(|caller| caller.in_flight(now, window, self.kind));
+            .filter_map(|caller| caller.in_flight(now, window));
         WorkerReport {
             in_flight: in_flight.collect(),
             not_sent: self
@@ -173,7 +165,6 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             connections: self.per_connection(slots),
             phases: self.phases.take(),
             details: self.details.take(),
-            last_end: self.last_end.get(),
             ..WorkerReport::default()
         }
     }
@@ -219,11 +210,10 @@ impl CallerState {
     }
 
     /// Returns the age of its request since it was due, if one is out and belongs to the window.
-    fn in_flight(&self, now: u64, window: Window, kind: LoopKind) -> Option<u64> {
+    fn in_flight(&self, now: u64, window: Window) -> Option<u64> {
         let intended = self.intended.get();
-        let counts = intended < window.end && (kind != LoopKind::Open || intended >= window.start);
         self.age(now)
-            .filter(|_| counts)
+            .filter(|_| window.contains(intended))
             .map(|_| now.saturating_sub(intended))
     }
 }

@@ -70,8 +70,9 @@ fn closed_loop() -> Plan {
 fn measure(plan: Plan, window: Window, behaviour: Behaviour) -> (Totals, WorkerReport, u64) {
     let clock = Manual::default();
     let mock = Mock::new(clock.clone(), behaviour);
-    let timeline = Arc::new(Timeline::new());
+    let timeline = Arc::new(Timeline::new(plan.execution.extent.requests()));
     timeline.set(0, window, 10 * MS);
+    let ended = Arc::clone(&timeline);
     let kept = Kept::default();
     let mut aggregate = Aggregate::new(plan.loop_kind());
     let slots: Vec<_> = (0..plan.load.connections)
@@ -105,14 +106,7 @@ fn measure(plan: Plan, window: Window, behaviour: Behaviour) -> (Totals, WorkerR
     for interval in kept.0.take() {
         aggregate.add(interval);
     }
-    let window = if window.end == u64::MAX {
-        Window {
-            end: report.last_end,
-            ..window
-        }
-    } else {
-        window
-    };
+    let window = ended.window();
     (
         aggregate.finish(window, &report.in_flight, report.not_sent),
         report,
@@ -128,7 +122,7 @@ fn neither_connecting_nor_warm_up_counts() {
         ..Behaviour::default()
     };
     let (totals, _, calls) = measure(closed_loop(), WINDOW, behaviour);
-    // Connected at 500 ms; requests end at 510, 520, ... 3000 ms, of which 1000 to 2990 ms lie in
+    // Connected at 500 ms; requests begin at 500, 510, ... 2990 ms, of which 1000 to 2990 ms lie in
     // the window.
     assert_eq!(totals.accounting.ok, 200);
     assert_eq!(totals.outside.ok, 50);
@@ -147,9 +141,10 @@ fn a_count_of_requests_is_kept_exactly() {
         start: 0,
         end: u64::MAX,
     };
-    let (totals, report, calls) = measure(one_caller(Extent::Requests(37)), window, behaviour);
+    let (totals, _, calls) = measure(one_caller(Extent::Requests(37)), window, behaviour);
     assert_eq!((totals.accounting.ok, calls), (37, 37));
-    assert_eq!(report.last_end, 370 * MS);
+    // The window ends as the last of them begins, and its reply counts for the times alone.
+    assert_eq!((totals.window.end, totals.late), (360 * MS + 1, 1));
 }
 
 #[test]
