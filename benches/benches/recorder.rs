@@ -40,6 +40,7 @@ fn record(c: &mut Criterion) {
                 step = (step + 7919) % 65_536;
                 let sample = Sample {
                     intended: step,
+                    free: step + 20,
                     start: step + 50,
                     end: step + 10_000,
                 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     accounting::{Accounting, arrived},
     counts::Counts,
-    histogram::{Histogram, histogram, record},
+    histogram::{Histogram, histogram},
     interval::IntervalSummary,
     recorder::{Interval, Outside},
     sample::LoopKind,
@@ -49,10 +49,17 @@ impl Aggregate {
         add(&mut self.total.service, &interval.service);
         add(&mut self.total.response, &interval.response);
         add(&mut self.total.lag, &interval.lag);
+        add(&mut self.total.no_caller, &interval.no_caller);
+        add(&mut self.total.client_late, &interval.client_late);
+        add(&mut self.total.censored, &interval.censored);
         add(&mut self.total.failed, &interval.failed);
         let second = self.intervals.entry(interval.index).or_default();
         second.service.add_histogram(&interval.service);
-        second.response.add_histogram(&interval.response);
+        second.response.add_histogram(match self.kind {
+            LoopKind::Open => &interval.response,
+            LoopKind::Closed => &interval.service,
+        });
+        second.response.add_histogram(&interval.censored);
         self.total.late += interval.late;
         self.total.early += interval.early;
         second.early += interval.early;
@@ -76,21 +83,12 @@ impl Aggregate {
         }
     }
 
-    /// Adds requests without a reply at the end of the drain, by their age in nanoseconds: they
-    /// enter the response time as at least that.
-    fn add_in_flight(&mut self, ages: &[u64]) {
-        if self.kind == LoopKind::Open {
-            for &age in ages {
-                record(&mut self.total.response, age);
-            }
-        }
-    }
-
     /// Returns the sums over `window`, which has ended. `in_flight` holds the age of every request
-    /// without a reply; `not_sent` counts those that were due but never handed to the transport.
-    pub fn finish(mut self, window: Window, in_flight: &[u64], not_sent: u64) -> Totals {
-        self.add_in_flight(in_flight);
-        let (response, lag) = match self.kind {
+    /// without a reply; `not_sent` that of those that were due but never handed to the transport.
+    pub fn finish(mut self, window: Window, in_flight: &Histogram, not_sent: &Histogram) -> Totals {
+        add(&mut self.total.censored, in_flight);
+        add(&mut self.total.censored, not_sent);
+        let (mut response, lag) = match self.kind {
             LoopKind::Open => (self.total.response, self.total.lag),
             LoopKind::Closed => {
                 let mut lag = histogram();
@@ -98,11 +96,12 @@ impl Aggregate {
                 (self.total.service.clone(), lag)
             }
         };
+        add(&mut response, &self.total.censored);
         let accounting = Accounting {
             ok: self.total.service.len(),
             errors: self.total.errors,
-            in_flight: in_flight.len() as u64,
-            not_sent,
+            in_flight: in_flight.len(),
+            not_sent: not_sent.len(),
         };
         // A second in which nothing ended is one too.
         let length = window.end.saturating_sub(window.start);
@@ -112,11 +111,11 @@ impl Aggregate {
         // The same goes for slots: a server that dies leaves them empty to the end.
         let slots = self.slots.len().max((window.end / SLOT) as usize);
         self.slots.resize(slots, 0);
-        let precision = precision(&self.intervals, self.kind, length / INTERVAL, in_flight);
+        let precision = precision(&self.intervals, length / INTERVAL, [in_flight, not_sent]);
         let intervals = self
             .intervals
             .iter()
-            .map(|(&index, second)| second.summary(index, self.kind, window))
+            .map(|(&index, second)| second.summary(index, window))
             .collect();
         Totals {
             window,
@@ -125,7 +124,10 @@ impl Aggregate {
             early: self.total.early,
             service: self.total.service,
             response,
+            censored: Counts::from(&self.total.censored),
             lag,
+            no_caller: self.total.no_caller,
+            client_late: self.total.client_late,
             failed: self.total.failed,
             intervals,
             precision,
@@ -148,10 +150,17 @@ pub struct Totals {
     pub early: u64,
     /// `end - start` of successes.
     pub service: Histogram,
-    /// `end - intended` of successes, and at least the age of what is in flight.
+    /// `end - intended` of successes, and what is in `censored`.
     pub response: Histogram,
+    /// Response times that are at least this: of requests that timed out, were in flight at the
+    /// end, or were never sent.
+    pub censored: Counts,
     /// `start - intended` of successes.
     pub lag: Histogram,
+    /// The part of an open loop's lag in which no caller was free.
+    pub no_caller: Histogram,
+    /// The part of an open loop's lag in which a caller was free.
+    pub client_late: Histogram,
     /// `end - start` of failures.
     pub failed: Histogram,
     /// Second by second: all of the window, and what came after it.
@@ -184,22 +193,13 @@ impl Second {
         self.early + self.service.len()
     }
 
-    /// Returns its response times.
-    fn times(&self, kind: LoopKind) -> &Counts {
-        if kind == LoopKind::Open {
-            &self.response
-        } else {
-            &self.service
-        }
-    }
-
-    fn summary(&self, index: u64, kind: LoopKind, window: Window) -> IntervalSummary {
+    fn summary(&self, index: u64, window: Window) -> IntervalSummary {
         let start = index * INTERVAL;
         let length = (start + INTERVAL)
             .min(window.end.saturating_sub(window.start))
             .saturating_sub(start);
         let ok = self.arrived();
-        let response = self.times(kind);
+        let response = &self.response;
         IntervalSummary {
             start_ns: start,
             length_ns: length,
@@ -215,12 +215,12 @@ impl Second {
     }
 }
 
-/// Estimates the run's precision from its first `whole` seconds.
+/// Estimates the run's precision from its first `whole` seconds, and from the ages of the requests
+/// that got no reply.
 fn precision(
     intervals: &BTreeMap<u64, Second>,
-    kind: LoopKind,
     whole: u64,
-    in_flight: &[u64],
+    unanswered: [&Histogram; 2],
 ) -> Precision {
     let rates: Vec<f64> = intervals
         .range(..whole)
@@ -228,20 +228,18 @@ fn precision(
         .collect();
     let mut times: Vec<&Counts> = intervals
         .range(..whole)
-        .map(|(_, second)| second.times(kind))
+        .map(|(_, second)| &second.response)
         .collect();
     // Requests of the window whose replies came after it, or never, are in the quantiles: so the
     // bootstrap must draw them too.
     let mut last = times.pop().cloned();
     if let Some(last) = &mut last {
         for (_, second) in intervals.range(whole..) {
-            last.add(second.times(kind));
+            last.add(&second.response);
         }
-        let mut ages = histogram();
-        for &age in in_flight {
-            record(&mut ages, age);
+        for ages in unanswered {
+            last.add_histogram(ages);
         }
-        last.add_histogram(&ages);
     }
     times.extend(&last);
     Precision::of(&rates, &times)
@@ -261,6 +259,7 @@ mod tests {
     use super::*;
     use crate::{
         error_kind::ErrorKind,
+        histogram::record,
         recorder::{Recorder, Sink},
         sample::Sample,
         summary::Summary,
@@ -300,13 +299,18 @@ mod tests {
                 aggregate.add(interval);
             }
         }
-        aggregate.finish(window, in_flight, 0)
+        let mut ages = histogram();
+        for age in in_flight {
+            record(&mut ages, *age);
+        }
+        aggregate.finish(window, &ages, &histogram())
     }
 
     fn ok(start: u64, end: u64) -> Request {
         (
             Sample {
                 intended: start,
+                free: start,
                 start,
                 end,
             },
@@ -337,6 +341,7 @@ mod tests {
             (
                 Sample {
                     intended: start,
+                    free: start,
                     start,
                     end,
                 },
@@ -363,6 +368,8 @@ mod tests {
             (
                 Sample {
                     intended,
+                    // The last tenth of a lag is the client's.
+                    free: start - (start - intended) / 10,
                     start,
                     end,
                 },
@@ -381,6 +388,10 @@ mod tests {
         assert_eq!(totals.accounting.in_flight, 1);
         assert_eq!(totals.accounting.scheduled(), 3);
         assert_eq!((totals.lag.max(), totals.service.max()), (3001, 1000));
+        assert_eq!(
+            (totals.no_caller.max(), totals.client_late.max()),
+            (2701, 300)
+        );
         // One of them came after the window: it counts, but the server did not keep up with the
         // rate.
         assert_eq!(totals.late, 1);

@@ -49,6 +49,13 @@ const NAMES: [(ErrorKind, &str); 10] = [
     (ErrorKind::Other, "other"),
 ];
 
+impl ErrorKind {
+    /// Returns true if the client gave up, so that the request's time is at least what it waited.
+    pub fn is_timeout(self) -> bool {
+        matches!(self, Self::Timeout | Self::ConnectTimeout)
+    }
+}
+
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -18,8 +18,14 @@ pub struct Interval {
     pub service: Histogram,
     /// `end - intended` of successes; in a closed loop it is empty, being the same as `service`.
     pub response: Histogram,
-    /// `start - intended` of successes; in a closed loop it is empty, being 0.
+    /// `start - intended` of successes; in a closed loop it is empty, being 0, like both its parts.
     pub lag: Histogram,
+    /// The part of the lag in which no caller was free.
+    pub no_caller: Histogram,
+    /// The part of the lag in which a caller was free: the client was late.
+    pub client_late: Histogram,
+    /// `end - intended` of requests that timed out: their response times are at least that.
+    pub censored: Histogram,
     /// `end - start` of failures.
     pub failed: Histogram,
     /// Failures by kind.
@@ -39,6 +45,9 @@ impl Interval {
             service: histogram(),
             response: histogram(),
             lag: histogram(),
+            no_caller: histogram(),
+            client_late: histogram(),
+            censored: histogram(),
             failed: histogram(),
             errors: BTreeMap::new(),
             late: 0,
@@ -52,6 +61,9 @@ impl Interval {
             &mut self.service,
             &mut self.response,
             &mut self.lag,
+            &mut self.no_caller,
+            &mut self.client_late,
+            &mut self.censored,
             &mut self.failed,
         ] {
             if !histogram.is_empty() {
@@ -123,16 +135,22 @@ impl<S: Sink> Recorder<S> {
         }
         self.turn_to(window, sample.end);
         let service = sample.end - sample.start;
+        let response = sample.end - sample.intended;
         if let Err(kind) = outcome {
             *self.current.errors.entry(kind).or_default() += 1;
             record(&mut self.current.failed, service);
+            if kind.is_timeout() {
+                record(&mut self.current.censored, response);
+            }
             return true;
         }
         record(&mut self.current.service, service);
         self.current.late += u64::from(sample.end >= window.end);
         if self.kind == LoopKind::Open {
-            record(&mut self.current.response, sample.end - sample.intended);
+            record(&mut self.current.response, response);
             record(&mut self.current.lag, sample.start - sample.intended);
+            record(&mut self.current.no_caller, sample.free - sample.intended);
+            record(&mut self.current.client_late, sample.start - sample.free);
         }
         true
     }

@@ -14,6 +14,8 @@ pub enum LoopKind {
 pub struct Sample {
     /// When it was due.
     pub intended: u64,
+    /// When a caller was free for it: from then on it was late by the client's doing.
+    pub free: u64,
     /// When it was handed to the transport.
     pub start: u64,
     /// When its whole reply was verified, or it had failed.

@@ -37,10 +37,17 @@ pub struct Summary {
     pub precision: Precision,
     /// `end - start` of successes.
     pub service_time: Distribution,
-    /// `end - intended` of successes, and at least the age of what is in flight.
+    /// `end - intended` of successes, and at least the age of requests that timed out, were in
+    /// flight at the end, or were never sent.
     pub response_time: Distribution,
     /// `start - intended` of successes.
     pub lag: Distribution,
+    /// The part of an open loop's lag in which no caller was free.
+    #[serde(default)]
+    pub no_caller_free: Distribution,
+    /// The part of an open loop's lag in which a caller was free, but the client was late.
+    #[serde(default)]
+    pub client_late: Distribution,
     /// `end - start` of failures.
     pub failed_time: Distribution,
 }
@@ -82,8 +89,10 @@ impl Summary {
             accounting,
             precision: totals.precision.clone(),
             service_time: Distribution::of(&totals.service),
-            response_time: Distribution::of(&totals.response),
+            response_time: Distribution::censored(&totals.response, &totals.censored),
             lag: Distribution::of(&totals.lag),
+            no_caller_free: Distribution::of(&totals.no_caller),
+            client_late: Distribution::of(&totals.client_late),
             failed_time: Distribution::of(&totals.failed),
         }
     }

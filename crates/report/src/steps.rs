@@ -127,8 +127,8 @@ impl Cell {
     fn of(self, step: &Step) -> String {
         match self {
             Self::Text(text) => text(step),
-            Self::Of(metric) => metric.cell(metric.of_step(step)),
-            Self::Time(metric, of) => metric.cell(metric.of_times(of(step))),
+            Self::Of(metric) => metric.cell_of_step(step),
+            Self::Time(metric, of) => metric.cell_of_times(of(step)),
         }
     }
 }

@@ -47,6 +47,11 @@ impl Relation {
         Some((name, comparison, limit.trim()))
     }
 
+    /// Returns true for `<` and `<=`, which set an upper limit.
+    fn is_upper(self) -> bool {
+        matches!(self, Self::Less | Self::LessOrEqual)
+    }
+
     /// Compares `value` with `limit`.
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {
@@ -72,10 +77,16 @@ pub enum Answer {
 impl Condition {
     /// Checks a step.
     pub fn check(&self, step: &Step) -> Answer {
-        match self.metric.of_step(step) {
-            None => Answer::Unknown,
-            Some(value) if self.comparison.holds(value, self.limit) => Answer::Holds(value),
-            Some(value) => Answer::Fails(value),
+        let Some(value) = self.metric.of_step(step) else {
+            return Answer::Unknown;
+        };
+        let holds = self.comparison.holds(value, self.limit);
+        let is_bound = self.metric.is_bound(&step.summary.response_time);
+        match (holds, is_bound, self.comparison.is_upper()) {
+            // The value is at least this: it may lie on either side of the limit.
+            (true, true, true) | (false, true, false) => Answer::Unknown,
+            (true, ..) => Answer::Holds(value),
+            (false, ..) => Answer::Fails(value),
         }
     }
 
@@ -135,6 +146,7 @@ mod tests {
     use netping_measure::{
         aggregate::Aggregate,
         error_kind::ErrorKind,
+        histogram::histogram,
         recorder::{Interval, Recorder, Sink},
         sample::{LoopKind, Sample},
         window::Window,
@@ -173,6 +185,7 @@ mod tests {
                 window,
                 Sample {
                     intended: 0,
+                    free: 0,
                     start: 0,
                     end: 1_000_000,
                 },
@@ -180,7 +193,7 @@ mod tests {
             );
         }
         recorder.finish();
-        fixtures::of(&aggregate.finish(window, &[], 0))
+        fixtures::of(&aggregate.finish(window, &histogram(), &histogram()))
     }
 
     #[test]

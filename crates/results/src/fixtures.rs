@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use netping_measure::{
     aggregate::{Aggregate, Totals},
     cost::Cost,
+    histogram::histogram,
     recorder::{Interval, Recorder, Sink},
     sample::{LoopKind, Sample},
     status::Status,
@@ -56,6 +57,7 @@ pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
                 Sample {
                     // However long it took, it counts.
                     intended: start.max(window.start),
+                    free: start,
                     start,
                     end,
                 },
@@ -64,7 +66,7 @@ pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
         }
     }
     recorder.finish();
-    let step = of(&aggregate.finish(window, &[], 0));
+    let step = of(&aggregate.finish(window, &histogram(), &histogram()));
     let settings = StepSettings {
         callers: 8,
         connections: 8,

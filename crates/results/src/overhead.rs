@@ -94,7 +94,8 @@ mod tests {
     use std::slice;
 
     use netping_measure::{
-        aggregate::Aggregate, recorder::Interval, sample::LoopKind, window::Window,
+        aggregate::Aggregate, histogram::histogram, recorder::Interval, sample::LoopKind,
+        window::Window,
     };
 
     use super::*;
@@ -114,8 +115,8 @@ mod tests {
                 start: 0,
                 end: 1_000_000_000,
             },
-            &[],
-            0,
+            &histogram(),
+            &histogram(),
         ));
         let settings = StepSettings {
             arrivals: "constant".to_owned(),

@@ -48,7 +48,7 @@ fn describe(step: &Step) -> String {
         .connect
         .get(&ConnectPhase::Total)
         .map_or(0, |total| total.time.count);
-    let cpu = |metric: &Metric| metric.cell(metric.of_step(step));
+    let cpu = |metric: &Metric| metric.cell_of_step(step);
     let numbers = SHOWN.map(|(metric, spare)| Column::number(metric.name, 0).spare(spare));
     let columns: Vec<Column> = [Column::text("us", 0)].into_iter().chain(numbers).collect();
     format!(
@@ -64,7 +64,7 @@ fn describe(step: &Step) -> String {
 }
 
 fn row(phase: ConnectPhase, time: &Distribution) -> Vec<String> {
-    let values = SHOWN.map(|(metric, _)| metric.cell(metric.of_times(time)));
+    let values = SHOWN.map(|(metric, _)| metric.cell_of_times(time));
     [phase.name().to_owned()]
         .into_iter()
         .chain(values)

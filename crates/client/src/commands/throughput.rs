@@ -188,7 +188,7 @@ fn message_line(step: &Step) -> String {
     if step.settings.message.is_none() {
         return String::new();
     }
-    let time = |metric: &Metric| metric.cell(metric.of_times(&step.summary.service_time));
+    let time = |metric: &Metric| metric.cell_of_times(&step.summary.service_time);
     format!(
         "\n  TPS {}; in us: mean {}, median {}, max {}, min {}, p99.9 {}",
         metric::RATE.show(step.summary.rate),

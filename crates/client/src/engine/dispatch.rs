@@ -1,72 +1,103 @@
-//! Distributes the requests of an open loop: each has its due time, and a free caller takes the
-//! oldest.
+//! Hands the requests of an open loop to callers as they become due.
 
 use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
+    pin::pin,
+    sync::Arc,
 };
 
-use netping_measure::window::Window;
+use futures_util::future;
+use netping_measure::{
+    histogram::{Histogram, histogram, record},
+    window::Window,
+};
 use tokio::sync::Notify;
 
 use crate::{
     clock::Clock,
-    engine::{pacer::Pacer, schedule::Schedule},
+    engine::{backlog::Backlog, pacer::Pacer, schedule::Schedule},
 };
 
-/// The requests of one worker that are due and not taken yet.
+/// Time between looks at the clock while all callers of a worker are busy, in nanoseconds.
+const LOOK: u64 = 100_000;
+
+/// One worker's requests: each is due at a time of its schedule, and goes to an idle caller of this
+/// worker, or else to the [`Backlog`] of all workers.
 #[derive(Debug)]
 pub struct Dispatch {
     schedule: RefCell<Schedule>,
     /// Start of the schedule, on the run's clock.
     origin: u64,
-    due: RefCell<VecDeque<u64>>,
-    /// Limit on the requests that wait.
-    limit: usize,
-    /// Requests of the window over that limit.
-    dropped: Cell<u64>,
-    /// Callers that wait for a request.
+    /// Requests for which a caller of this worker has been woken.
+    ready: RefCell<VecDeque<u64>>,
+    backlog: Arc<Backlog>,
+    worker: usize,
+    /// Ages at the window's end of the requests that found the backlog full.
+    dropped: RefCell<Histogram>,
+    /// Idle callers.
     waiting: Cell<usize>,
-    changed: Notify,
-    /// Wakes the pacer when there is a caller to wake.
-    wanted: Notify,
+    /// Wakes the pacer when a caller becomes idle.
+    idle: Notify,
     ended: Cell<bool>,
 }
 
+/// A request that a caller has taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// The time at which it was due.
+    pub intended: u64,
+    /// The time from which a caller was free for it.
+    pub free: u64,
+}
+
 impl Dispatch {
-    /// Returns a dispatch in which nothing is due before `origin` and at most `limit` requests
-    /// wait.
-    pub fn new(schedule: Schedule, origin: u64, limit: usize) -> Self {
+    /// Returns the dispatch of a worker, in which nothing is due before `origin`.
+    pub fn new(schedule: Schedule, origin: u64, backlog: Arc<Backlog>, worker: usize) -> Self {
         Self {
             schedule: RefCell::new(schedule),
             origin,
-            due: RefCell::default(),
-            limit,
-            dropped: Cell::new(0),
+            ready: RefCell::default(),
+            backlog,
+            worker,
+            dropped: RefCell::new(histogram()),
             waiting: Cell::new(0),
-            changed: Notify::new(),
-            wanted: Notify::new(),
+            idle: Notify::new(),
             ended: Cell::new(false),
         }
     }
 
-    /// Waits for a request and returns the due time of the oldest; `None` when there will be no
-    /// more.
-    pub async fn take<C: Clock>(&self, clock: &C, window: impl Fn() -> Window) -> Option<u64> {
+    /// Waits for a request and takes the oldest; `None` when there will be no more.
+    pub async fn take<C: Clock>(&self, clock: &C, window: impl Fn() -> Window) -> Option<Due> {
+        // While another caller is idle, a request that waits is not for want of callers.
+        let free_since = if self.waiting.get() > 0 {
+            0
+        } else {
+            clock.now()
+        };
         loop {
             // A caller that becomes free may be earlier than the pacer if the runtime is busy.
-            self.collect(clock.now(), window());
-            if let Some(intended) = self.due.borrow_mut().pop_front() {
-                return Some(intended);
+            if let Some(intended) = self.oldest(clock.now(), window()) {
+                let free = free_since.max(intended);
+                return Some(Due { intended, free });
             }
             if self.ended.get() {
                 return None;
             }
-            self.waiting.set(self.waiting.get() + 1);
-            self.wanted.notify_one();
-            self.changed.notified().await;
-            self.waiting.set(self.waiting.get() - 1);
+            self.wait().await;
         }
+    }
+
+    /// Waits until there may be a request for an idle caller.
+    async fn wait(&self) {
+        let woken = self.backlog.wake(self.worker).notified();
+        self.set_waiting(self.waiting.get() + 1);
+        self.idle.notify_one();
+        // Another worker that has added a request before it saw this caller idle wakes nobody.
+        if self.backlog.oldest() == u64::MAX {
+            woken.await;
+        }
+        self.set_waiting(self.waiting.get() - 1);
     }
 
     /// Wakes callers as requests become due, until the window ends.
@@ -76,60 +107,92 @@ impl Dispatch {
         clock: &C,
         window: impl Fn() -> Window,
     ) {
-        loop {
-            let next = self.next();
-            if next >= window().end {
-                break;
+        while self.next() < window().end {
+            if self.waiting.get() > 0 {
+                pacer.wait_until(self.next()).await;
+            } else {
+                // Callers that become free take what is due themselves; this is for the idle ones
+                // of other workers.
+                let look = self.next().max(clock.now() + LOOK);
+                let (look, idle) = (pin!(pacer.wait_until(look)), pin!(self.idle.notified()));
+                future::select(look, idle).await;
             }
-            if self.waiting.get() == 0 {
-                // Busy callers look for due requests themselves when they become free.
-                self.wanted.notified().await;
-                continue;
-            }
-            pacer.wait_until(next).await;
-            let due = self.collect(clock.now(), window());
-            // At most as many as wait: behind a server that is too slow, far more requests are due.
-            for _ in 0..due.min(self.waiting.get()) {
-                self.changed.notify_one();
-            }
+            self.hand_out(clock.now(), window());
             // Callers get their turn before the next look at the clock, even if much is due at
             // once.
             tokio::task::yield_now().await;
         }
+        // Other workers may still need this one's callers.
+        while clock.now() < window().end && window().end < u64::MAX {
+            pacer
+                .wait_until(window().end.min(clock.now() + LOOK * 100))
+                .await;
+        }
         self.ended.set(true);
-        self.changed.notify_waiters();
+        self.backlog.wake(self.worker).notify_waiters();
     }
 
-    /// Returns the number of requests of `window`, which is over, that were due but not taken.
-    pub fn not_sent(&self, window: Window) -> u64 {
-        if window.end < u64::MAX {
-            self.collect(window.end, window);
-        }
-        let waiting = self
-            .due
-            .borrow()
-            .iter()
-            .filter(|&&intended| window.contains(intended))
-            .count();
-        self.dropped.get() + waiting as u64
-    }
-
-    /// Moves the requests due by `now` from the schedule to those that wait; returns how many wait.
-    fn collect(&self, now: u64, window: Window) -> usize {
-        let mut due = self.due.borrow_mut();
-        let mut schedule = self.schedule.borrow_mut();
-        loop {
-            let intended = self.origin + schedule.peek();
-            if intended > now || intended >= window.end {
-                return due.len();
-            }
-            schedule.advance();
-            if due.len() < self.limit {
-                due.push_back(intended);
+    /// Hands the requests due by `now` to idle callers, and the others to the backlog.
+    fn hand_out(&self, now: u64, window: Window) {
+        let mut ready = self.ready.borrow_mut();
+        let mut shared = 0;
+        while let Some(intended) = self.due(now, window) {
+            if ready.len() < self.waiting.get() {
+                ready.push_back(intended);
+                self.backlog.wake(self.worker).notify_one();
+            } else if self.backlog.add(intended) {
+                shared += 1;
             } else if window.contains(intended) {
-                self.dropped.set(self.dropped.get() + 1);
+                record(&mut self.dropped.borrow_mut(), window.end - intended);
             }
         }
+        if shared > 0 {
+            self.backlog.wake_others(self.worker, shared);
+        }
+    }
+
+    /// Takes the oldest request that is due by `now`.
+    fn oldest(&self, now: u64, window: Window) -> Option<u64> {
+        let mut ready = self.ready.borrow_mut();
+        let own = ready.front().copied().unwrap_or_else(|| self.next());
+        if let Some(older) = self.backlog.take(own) {
+            return Some(older);
+        }
+        ready.pop_front().or_else(|| self.due(now, window))
+    }
+
+    /// Takes the next request of the schedule if it is due by `now`.
+    fn due(&self, now: u64, window: Window) -> Option<u64> {
+        let next = self.next();
+        let is_due = next <= now && next < window.end;
+        is_due.then(|| {
+            self.schedule.borrow_mut().advance();
+            next
+        })
+    }
+
+    /// Returns the ages at the end of `window`, which is over, of this worker's requests that were
+    /// due in it but not taken; those in the backlog are not among them.
+    pub fn not_sent(&self, window: Window) -> Histogram {
+        let mut ages = self.dropped.borrow().clone();
+        let mut ready = self.ready.borrow_mut();
+        if window.end < u64::MAX {
+            while let Some(intended) = self.due(window.end, window) {
+                ready.push_back(intended);
+            }
+        }
+        for intended in ready
+            .drain(..)
+            .filter(|intended| window.contains(*intended))
+        {
+            record(&mut ages, window.end - intended);
+        }
+        ages
+    }
+
+    fn set_waiting(&self, waiting: usize) {
+        self.waiting.set(waiting);
+        self.backlog.set_idle(self.worker, waiting);
     }
 
     fn next(&self) -> u64 {

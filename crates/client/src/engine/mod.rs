@@ -2,8 +2,10 @@
 //!
 //! Each worker is an OS thread with its own single-threaded runtime, its own connections and its
 //! own recorder. Workers send finished intervals to the engine over a channel; on the way of a
-//! request they share only the [`Timeline`](timeline::Timeline).
+//! request they share only the [`Timeline`](timeline::Timeline) and, in an open loop, the requests
+//! that found no caller: the [`Backlog`](backlog::Backlog).
 
+mod backlog;
 mod connection_slot;
 mod dispatch;
 mod measurement;

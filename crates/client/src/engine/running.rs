@@ -2,7 +2,13 @@
 
 use std::{cmp, sync::mpsc::RecvTimeoutError, time::Duration};
 
-use netping_measure::{aggregate::Aggregate, fairness::Fairness, status::Status, window::Window};
+use netping_measure::{
+    aggregate::Aggregate,
+    fairness::Fairness,
+    histogram::{Histogram, histogram, record},
+    status::Status,
+    window::Window,
+};
 
 use crate::{
     clock::{Clock, TimeOfDay},
@@ -189,18 +195,20 @@ impl<'a> Running<'a> {
         let window = self.workers.timeline.window();
         let warmup = Duration::from_nanos(window.start - self.begun);
         let mut reports = self.reports;
-        let in_flight: Vec<u64> = reports
-            .iter()
-            .flat_map(|report| report.in_flight.iter().copied())
-            .collect();
+        let in_flight = ages(reports.iter().flat_map(|report| report.in_flight.clone()));
+        let backlog = self.workers.backlog.drain();
+        let backlog = backlog.into_iter().filter(|due| window.contains(*due));
+        let mut not_sent = ages(backlog.map(|intended| window.end - intended));
+        for own in reports.iter().filter_map(|report| report.not_sent.as_ref()) {
+            // All histograms have the same bounds.
+            let _ = not_sent.add(own);
+        }
         let connections = reports
             .iter()
             .flat_map(|report| report.connections.iter().copied())
             .collect();
         let sum = |of: fn(&WorkerReport) -> u64| reports.iter().map(of).sum();
-        let totals = self
-            .aggregate
-            .finish(window, &in_flight, sum(|report| report.not_sent));
+        let totals = self.aggregate.finish(window, &in_flight, &not_sent);
         let (cost, server_note) = cost(&reports, &totals, self.counters.finish());
         Measurement {
             totals,
@@ -221,6 +229,12 @@ impl<'a> Running<'a> {
             details: failures(reports),
         }
     }
+}
+
+fn ages(times: impl Iterator<Item = u64>) -> Histogram {
+    let mut ages = histogram();
+    times.for_each(|age| record(&mut ages, age));
+    ages
 }
 
 fn nanos(duration: Duration) -> u64 {

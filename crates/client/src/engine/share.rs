@@ -13,8 +13,6 @@ pub struct Share {
     pub callers: usize,
     /// Connection slots.
     pub connections: usize,
-    /// Limit on the requests that are due and wait for a caller.
-    pub max_backlog: usize,
 }
 
 impl Share {
@@ -27,7 +25,6 @@ impl Share {
             first_caller: (0..worker).map(callers_of).sum::<usize>() as u32,
             callers: callers_of(worker),
             connections: share(plan.load.connections),
-            max_backlog: share(plan.load.max_backlog),
         }
     }
 }

@@ -30,7 +30,9 @@ impl Timeline {
             end: unknown(),
             drain_until: unknown(),
             drain: unknown(),
-            left: AtomicI64::new(requests.map_or(i64::MAX, |requests| requests.min(1 << 62) as i64)),
+            left: AtomicI64::new(
+                requests.map_or(i64::MAX, |requests| requests.min(1 << 62) as i64),
+            ),
         }
     }
 

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use crate::{
     clock::Monotonic,
     engine::{
+        backlog::Backlog,
         rate_meter::ReplyCounter,
         share::Share,
         timeline::Timeline,
@@ -39,6 +40,7 @@ pub struct Workers {
     pub clock: Monotonic,
     pub timeline: Arc<Timeline>,
     pub replies: Vec<Arc<ReplyCounter>>,
+    pub backlog: Arc<Backlog>,
     pub inbox: Receiver<Event>,
     go: watch::Sender<bool>,
     spares: Vec<Sender<Interval>>,
@@ -65,6 +67,7 @@ impl Visitor for Launch {
             clock: Monotonic::start(),
             timeline: Arc::new(Timeline::new(execution.extent.requests())),
             replies: Vec::new(),
+            backlog: Arc::new(Backlog::new(execution.workers, plan.load.max_backlog)),
             inbox,
             go,
             spares: Vec::new(),
@@ -80,6 +83,7 @@ impl Visitor for Launch {
                     share: Share::of(&plan, worker),
                     timeline: Arc::clone(&workers.timeline),
                     replies: Arc::clone(&replies),
+                    backlog: Arc::clone(&workers.backlog),
                 },
                 core: (!cores.is_empty()).then(|| cores[worker % cores.len()]),
                 clock: workers.clock,

@@ -1,7 +1,11 @@
 //! Results for the tests of the formats.
 
 use netping_measure::{
-    aggregate::Aggregate, cost::Cost, histogram::record, recorder::Interval, sample::LoopKind,
+    aggregate::Aggregate,
+    cost::Cost,
+    histogram::{histogram, record},
+    recorder::Interval,
+    sample::LoopKind,
     window::Window,
 };
 use netping_results::{
@@ -25,8 +29,8 @@ pub fn step(target: &str, callers: usize, times: &[u64]) -> Step {
             start: 0,
             end: 1_000_000_000,
         },
-        &[],
-        0,
+        &histogram(),
+        &histogram(),
     ));
     let settings = StepSettings {
         callers,

@@ -118,7 +118,7 @@ fn step_columns(steps: &[&Step]) -> Vec<Column<Step>> {
             _ => metric.title.into(),
         },
         words: false,
-        cell: Box::new(move |step: &Step| metric.cell(metric.of_step(step))),
+        cell: Box::new(move |step: &Step| metric.cell_of_step(step)),
     }));
     columns
 }

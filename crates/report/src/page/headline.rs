@@ -123,7 +123,7 @@ fn of_peak(step: &Step) -> Markup {
         }
         div { dt { "at" } dd { (load(step)) } }
         @for metric in [&metric::P50, &metric::P99] {
-            div { dt { "its " (metric.name) } dd { (metric.cell(metric.of_step(step))) small { " µs" } } }
+            div { dt { "its " (metric.name) } dd { (metric.cell_of_step(step)) small { " µs" } } }
         }
         div { dt { "failed" } dd { (format!("{:.3}", step.summary.accounting.error_rate() * 100.0)) small { " %" } } }
     }

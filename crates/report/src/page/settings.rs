@@ -111,7 +111,7 @@ fn step(step: &Step) -> Row {
             _ => None,
         };
         let half = half.map_or(String::new(), |half| format!(" ± {}", metric.show(half)));
-        (heading(metric), metric.cell(metric.of_step(step)) + &half)
+        (heading(metric), metric.cell_of_step(step) + &half)
     };
     let failures = if failures.is_empty() {
         "0".to_owned()

@@ -579,6 +579,8 @@ pub fn step(
             service_time: service.time,
             response_time: response.time.clone(),
             lag: none.time.clone(),
+            no_caller_free: none.time.clone(),
+            client_late: none.time.clone(),
             failed_time: none.time,
         },
         cost: Cost {
@@ -608,7 +610,10 @@ pub fn step(
         histograms: Histograms {
             service_time: service.histogram,
             response_time: response.histogram,
+            censored: none.histogram.clone(),
             lag: none.histogram.clone(),
+            no_caller_free: none.histogram.clone(),
+            client_late: none.histogram.clone(),
             failed_time: none.histogram,
         },
     }

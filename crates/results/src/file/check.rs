@@ -134,6 +134,15 @@ fn check_times(step: &Step) -> Result<(), String> {
     check_time("service_time", &own.service_time, &summary.service_time)?;
     check_time("response_time", &own.response_time, &summary.response_time)?;
     check_time("lag", &own.lag, &summary.lag)?;
+    check_time(
+        "no_caller_free",
+        &own.no_caller_free,
+        &summary.no_caller_free,
+    )?;
+    check_time("client_late", &own.client_late, &summary.client_late)?;
+    if own.censored.len() > own.response_time.len() {
+        return Err("censored has more samples than response_time".to_owned());
+    }
     check_time("failed_time", &own.failed_time, &summary.failed_time)?;
     if summary.service_time.count != summary.accounting.ok
         || summary.failed_time.count != summary.accounting.failed()

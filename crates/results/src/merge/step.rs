@@ -33,7 +33,10 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
     let histograms = Histograms {
         service_time: add(|own| &own.service_time),
         response_time: add(|own| &own.response_time),
+        censored: add(|own| &own.censored),
         lag: add(|own| &own.lag),
+        no_caller_free: add(|own| &own.no_caller_free),
+        client_late: add(|own| &own.client_late),
         failed_time: add(|own| &own.failed_time),
     };
     let describe = |times: &Counts| Distribution::of(&times.to_histogram());
@@ -50,8 +53,13 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
         rate: common.rate,
         precision: common.precision,
         service_time: describe(&histograms.service_time),
-        response_time: describe(&histograms.response_time),
+        response_time: Distribution::censored(
+            &histograms.response_time.to_histogram(),
+            &histograms.censored,
+        ),
         lag: describe(&histograms.lag),
+        no_caller_free: describe(&histograms.no_caller_free),
+        client_late: describe(&histograms.client_late),
         failed_time: describe(&histograms.failed_time),
     };
     Ok(Step {

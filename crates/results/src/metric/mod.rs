@@ -118,6 +118,35 @@ impl Metric {
         }
     }
 
+    /// Returns true if a distribution's value is a lower bound, because some requests got no reply.
+    pub fn is_bound(&self, times: &Distribution) -> bool {
+        match self.source {
+            Source::Quantile(percent) | Source::Range(_, percent) => {
+                times.is_bound(&format!("p{percent}"))
+            }
+            Source::Time(_) => times.is_bound(self.name),
+            Source::Step(_) | Source::Bulk(_) => false,
+        }
+    }
+
+    /// Returns a distribution's value as people read it: `>1,234` for a lower bound, `-` where
+    /// there is none.
+    pub fn cell_of_times(&self, times: &Distribution) -> String {
+        let sign = if self.is_bound(times) { ">" } else { "" };
+        self.of_times(times).map_or_else(
+            || "-".to_owned(),
+            |value| sign.to_owned() + &self.show(value),
+        )
+    }
+
+    /// Returns a step's value as people read it, as [`Metric::cell_of_times`] does.
+    pub fn cell_of_step(&self, step: &Step) -> String {
+        match self.source {
+            Source::Step(of) => self.cell(of(step)),
+            _ => self.cell_of_times(&step.summary.response_time),
+        }
+    }
+
     /// Returns the value of a run of a bulk stream.
     pub fn of_bulk(&self, run: &BulkRun) -> Option<f64> {
         match self.source {

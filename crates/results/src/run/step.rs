@@ -120,14 +120,26 @@ pub struct Histograms {
     #[serde(with = "histogram")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub service_time: Counts,
-    /// Response time of successes, and at least the age of what is in flight.
+    /// Response time of successes, and what is in `censored`.
     #[serde(with = "histogram")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub response_time: Counts,
+    /// Response times that are at least this, of requests that got no reply.
+    #[serde(with = "histogram", default)]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub censored: Counts,
     /// Lag of successes.
     #[serde(with = "histogram")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub lag: Counts,
+    /// The part of an open loop's lag in which no caller was free.
+    #[serde(with = "histogram", default)]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub no_caller_free: Counts,
+    /// The part of an open loop's lag in which a caller was free.
+    #[serde(with = "histogram", default)]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub client_late: Counts,
     /// Service time of failures.
     #[serde(with = "histogram")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
@@ -140,7 +152,10 @@ impl Histograms {
         Self {
             service_time: (&totals.service).into(),
             response_time: (&totals.response).into(),
+            censored: totals.censored.clone(),
             lag: (&totals.lag).into(),
+            no_caller_free: (&totals.no_caller).into(),
+            client_late: (&totals.client_late).into(),
             failed_time: (&totals.failed).into(),
         }
     }

@@ -3,12 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use netping_measure::{
-    connect::PhaseTimes, error_kind::ErrorKind, fairness::PerConnection, recorder::Outside,
+    connect::PhaseTimes, error_kind::ErrorKind, fairness::PerConnection, histogram::Histogram,
+    recorder::Outside,
 };
 use netping_protocol::tls::Negotiated;
 
 use crate::{
-    engine::{rate_meter::ReplyCounter, share::Share, timeline::Timeline},
+    engine::{backlog::Backlog, rate_meter::ReplyCounter, share::Share, timeline::Timeline},
     plan::Plan,
 };
 
@@ -19,6 +20,7 @@ pub struct Assignment {
     pub share: Share,
     pub timeline: Arc<Timeline>,
     pub replies: Arc<ReplyCounter>,
+    pub backlog: Arc<Backlog>,
 }
 
 /// The results of a worker, besides the intervals that its recorder has handed on.
@@ -30,8 +32,9 @@ pub struct WorkerReport {
     pub successes: Vec<u32>,
     /// Age of each request without a reply, in nanoseconds since it was due.
     pub in_flight: Vec<u64>,
-    /// Requests that were due but never handed to the transport.
-    pub not_sent: u64,
+    /// Age at the window's end of each request that was due but never handed to the transport;
+    /// those in the backlog are not among them.
+    pub not_sent: Option<Histogram>,
     /// Requests of each connection slot.
     pub connections: Vec<PerConnection>,
     /// Connections opened in place of lost ones.

@@ -31,12 +31,12 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
     let mut held = None;
     let mut pause = Duration::ZERO;
     loop {
-        let Some((intended, start)) = shared.next().await else {
+        let Some((due, start)) = shared.next().await else {
             shared.active.set(shared.active.get() - 1);
             return;
         };
         state.start.set(start);
-        state.intended.set(intended);
+        state.due.set(due);
         let mut opened = None;
         let now = || shared.clock.now();
         let answer = match slot
@@ -47,7 +47,8 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
             Err(failure) => Err(failure),
         };
         let sample = Sample {
-            intended,
+            intended: due.intended,
+            free: due.free,
             start,
             end: shared.clock.now(),
         };

@@ -7,7 +7,7 @@ use netping_system::cpu;
 use tokio::{task::JoinHandle, time};
 
 use super::state::Shared;
-use crate::clock::Clock;
+use crate::{clock::Clock, engine::dispatch::Due};
 
 /// Time between looks at whether the callers are done.
 const LOOK: Duration = Duration::from_millis(5);
@@ -64,8 +64,10 @@ fn record_timeout<C: Clock, S: Sink>(shared: &Shared<C, S>, number: usize, now: 
     } else {
         (ErrorKind::ConnectTimeout, "no connection within --timeout")
     };
+    let Due { intended, free } = caller.due.get();
     let sample = Sample {
-        intended: caller.intended.get(),
+        intended,
+        free,
         start: caller.start.get(),
         end: now,
     };

@@ -19,7 +19,10 @@ use super::assignment::{Assignment, WorkerReport};
 use crate::{
     clock::Clock,
     engine::{
-        dispatch::Dispatch, rate_meter::ReplyCounter, schedule::Schedule, share::Share,
+        dispatch::{Dispatch, Due},
+        rate_meter::ReplyCounter,
+        schedule::Schedule,
+        share::Share,
         timeline::Timeline,
     },
     plan::Plan,
@@ -52,8 +55,8 @@ pub(super) struct Shared<C, S> {
 pub(super) struct CallerState {
     /// Start of its request; [`IDLE`] while none is out.
     pub start: Cell<u64>,
-    /// Due time of that request.
-    pub intended: Cell<u64>,
+    /// That request.
+    pub due: Cell<Due>,
     /// It has a connection.
     pub connected: Cell<bool>,
     /// Its successes that count, and the sum of their service times in nanoseconds.
@@ -67,6 +70,7 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             share,
             timeline,
             replies,
+            backlog,
         } = assignment;
         let window = timeline.window();
         let expected = if window.end == u64::MAX {
@@ -80,7 +84,7 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             recorder: RefCell::new(Recorder::new(kind, expected, sink)),
             counted: plan.execution.extent.requests().is_some(),
             dispatch: schedule
-                .map(|schedule| Dispatch::new(schedule, timeline.begin(), share.max_backlog)),
+                .map(|schedule| Dispatch::new(schedule, timeline.begin(), backlog, share.worker)),
             callers: (0..share.callers).map(|_| CallerState::default()).collect(),
             details: RefCell::default(),
             phases: RefCell::default(),
@@ -93,13 +97,13 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         }
     }
 
-    /// Returns the due time and the start of the next request; `None` when there will be no more.
-    pub async fn next(&self) -> Option<(u64, u64)> {
+    /// Returns the next request and its start; `None` when there will be no more.
+    pub async fn next(&self) -> Option<(Due, u64)> {
         if let Some(dispatch) = &self.dispatch {
-            let intended = dispatch
+            let due = dispatch
                 .take(&self.clock, || self.timeline.window())
                 .await?;
-            return Some((intended, self.clock.now()));
+            return Some((due, self.clock.now()));
         }
         let now = self.clock.now();
         let window = self.timeline.window();
@@ -109,7 +113,11 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         if self.counted && now >= window.start && !self.timeline.issue(|| self.clock.now()) {
             return None;
         }
-        Some((now, now))
+        let due = Due {
+            intended: now,
+            free: now,
+        };
+        Some((due, now))
     }
 
     /// Records a request; returns true if it counts.
@@ -161,7 +169,7 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             not_sent: self
                 .dispatch
                 .as_ref()
-                .map_or(0, |dispatch| dispatch.not_sent(window)),
+                .map(|dispatch| dispatch.not_sent(window)),
             connections: self.per_connection(slots),
             phases: self.phases.take(),
             details: self.details.take(),
@@ -195,7 +203,10 @@ impl Default for CallerState {
     fn default() -> Self {
         Self {
             start: Cell::new(IDLE),
-            intended: Cell::new(IDLE),
+            due: Cell::new(Due {
+                intended: IDLE,
+                free: IDLE,
+            }),
             connected: Cell::new(false),
             done: Cell::new((0, 0)),
         }
@@ -211,7 +222,7 @@ impl CallerState {
 
     /// Returns the age of its request since it was due, if one is out and belongs to the window.
     fn in_flight(&self, now: u64, window: Window) -> Option<u64> {
-        let intended = self.intended.get();
+        let Due { intended, .. } = self.due.get();
         self.age(now)
             .filter(|_| window.contains(intended))
             .map(|_| now.saturating_sub(intended))

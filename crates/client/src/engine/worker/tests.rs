@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duratio
 use netping_measure::{
     aggregate::{Aggregate, Totals},
     error_kind::ErrorKind,
-    histogram::Histogram,
+    histogram::{Histogram, histogram, record},
     recorder::{Interval, Sink},
     summary::Summary,
     window::Window,
@@ -15,7 +15,7 @@ use netping_protocol::secure::Connector;
 use super::*;
 use crate::{
     clock::Manual,
-    engine::{share::Share, timeline::Timeline},
+    engine::{backlog::Backlog, share::Share, timeline::Timeline},
     plan::{Arrival, Destination, Extent, Plan, Trust},
     probe::metrics::ServerSource,
     transport::{
@@ -73,6 +73,7 @@ fn measure(plan: Plan, window: Window, behaviour: Behaviour) -> (Totals, WorkerR
     let timeline = Arc::new(Timeline::new(plan.execution.extent.requests()));
     timeline.set(0, window, 10 * MS);
     let ended = Arc::clone(&timeline);
+    let max_backlog = plan.load.max_backlog;
     let kept = Kept::default();
     let mut aggregate = Aggregate::new(plan.loop_kind());
     let slots: Vec<_> = (0..plan.load.connections)
@@ -83,6 +84,7 @@ fn measure(plan: Plan, window: Window, behaviour: Behaviour) -> (Totals, WorkerR
         plan: Arc::new(plan),
         timeline,
         replies: Arc::default(),
+        backlog: Arc::new(Backlog::new(1, max_backlog)),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -107,8 +109,13 @@ fn measure(plan: Plan, window: Window, behaviour: Behaviour) -> (Totals, WorkerR
         aggregate.add(interval);
     }
     let window = ended.window();
+    let mut in_flight = histogram();
+    for age in &report.in_flight {
+        record(&mut in_flight, *age);
+    }
+    let not_sent = report.not_sent.clone().unwrap_or_else(histogram);
     (
-        aggregate.finish(window, &report.in_flight, report.not_sent),
+        aggregate.finish(window, &in_flight, &not_sent),
         report,
         mock.calls(),
     )
@@ -196,7 +203,7 @@ fn requests_due_while_the_server_stands_still_are_in_the_response_times() {
             summary.accounting.ok,
             calls,
             report.in_flight.len(),
-            report.not_sent
+            summary.accounting.not_sent
         ),
         (10_000, 10_000, 0, 0)
     );

@@ -1,0 +1,137 @@
+//! The requests of an open loop that are due and found no caller, shared by all workers.
+
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use tokio::sync::Notify;
+
+/// The time of the oldest request in an empty backlog.
+const NONE: u64 = u64::MAX;
+
+/// Requests that are due and have no caller yet, oldest first. A worker puts those here for which
+/// none of its own callers is idle, and whichever caller becomes free takes the oldest: requests are
+/// served in the order in which they were due, by any worker. While callers are idle, no request
+/// comes here, and its lock is not taken.
+#[derive(Debug)]
+pub struct Backlog {
+    due: Mutex<BinaryHeap<Reverse<u64>>>,
+    /// The oldest of them, or [`NONE`].
+    oldest: AtomicU64,
+    /// The most that wait.
+    limit: usize,
+    workers: Box<[IdleCallers]>,
+}
+
+/// The idle callers of one worker.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct IdleCallers {
+    count: AtomicUsize,
+    wake: Notify,
+}
+
+impl Backlog {
+    /// Returns an empty backlog of so many workers, in which at most `limit` requests wait.
+    pub fn new(workers: usize, limit: usize) -> Self {
+        Self {
+            due: Mutex::default(),
+            oldest: AtomicU64::new(NONE),
+            limit,
+            workers: (0..workers).map(|_| IdleCallers::default()).collect(),
+        }
+    }
+
+    /// Returns the time at which the oldest request was due, or a time that never comes.
+    pub fn oldest(&self) -> u64 {
+        self.oldest.load(Ordering::SeqCst)
+    }
+
+    /// Takes the oldest request if it was due before `before`.
+    pub fn take(&self, before: u64) -> Option<u64> {
+        if self.oldest() >= before {
+            return None;
+        }
+        let mut due = self.lock();
+        let is_older = due.peek().is_some_and(|Reverse(oldest)| *oldest < before);
+        let Reverse(taken) = is_older.then(|| due.pop()).flatten()?;
+        self.publish(&due);
+        Some(taken)
+    }
+
+    /// Adds a request; returns false if too many wait already.
+    pub fn add(&self, intended: u64) -> bool {
+        let mut due = self.lock();
+        let has_room = due.len() < self.limit;
+        if has_room {
+            due.push(Reverse(intended));
+            self.publish(&due);
+        }
+        has_room
+    }
+
+    /// Removes and returns all requests.
+    pub fn drain(&self) -> Vec<u64> {
+        let mut due = self.lock();
+        let all = due.drain().map(|Reverse(intended)| intended).collect();
+        self.publish(&due);
+        all
+    }
+
+    /// Sets the number of a worker's idle callers.
+    pub fn set_idle(&self, worker: usize, count: usize) {
+        self.workers[worker].count.store(count, Ordering::SeqCst);
+    }
+
+    /// Returns the signal that wakes a worker's idle callers.
+    pub fn wake(&self, worker: usize) -> &Notify {
+        &self.workers[worker].wake
+    }
+
+    /// Wakes up to `count` idle callers of other workers than `own`.
+    pub fn wake_others(&self, own: usize, mut count: usize) {
+        let workers = self.workers.len();
+        for worker in (1..workers).map(|step| &self.workers[(own + step) % workers]) {
+            let woken = worker.count.load(Ordering::SeqCst).min(count);
+            for _ in 0..woken {
+                worker.wake.notify_one();
+            }
+            count -= woken;
+            if count == 0 {
+                return;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BinaryHeap<Reverse<u64>>> {
+        // No code that holds the lock can panic half-way through a change.
+        self.due.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, due: &BinaryHeap<Reverse<u64>>) {
+        let oldest = due.peek().map_or(NONE, |Reverse(oldest)| *oldest);
+        self.oldest.store(oldest, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_is_taken_first_and_the_limit_is_kept() {
+        let backlog = Backlog::new(2, 3);
+        assert!(backlog.add(30) && backlog.add(10) && backlog.add(20));
+        assert!(!backlog.add(40));
+        assert_eq!(backlog.take(10), None);
+        assert_eq!(backlog.take(NONE), Some(10));
+        assert_eq!(backlog.oldest(), 20);
+        assert_eq!(backlog.drain().len(), 2);
+        assert_eq!((backlog.oldest(), backlog.take(NONE)), (NONE, None));
+    }
+}
