@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
+    hash::{BuildHasher, RandomState},
     net::{SocketAddr, UdpSocket},
     path::Path,
 };
@@ -144,6 +145,11 @@ pub fn is_own(target: &Target) -> bool {
     // Only an own address can be bound; port 0 disturbs no service.
     let bound = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
     resolve(target).is_ok_and(|addresses| addresses.iter().any(bound))
+}
+
+/// Returns a seed that no other run has, short enough to type.
+pub fn random_seed() -> u64 {
+    RandomState::new().hash_one(0) & u64::from(u32::MAX)
 }
 
 /// Returns the limits that `connections` to one server exceed, with remedies.

@@ -190,6 +190,8 @@ fn paths_are_interleaved_and_every_request_is_accounted_for() {
         "0s",
         "--trials",
         "2",
+        "--order-seed",
+        "1",
         "-c",
         "1",
         "--requests-per-connection",

@@ -111,7 +111,12 @@ impl Aggregate {
         // The same goes for slots: a server that dies leaves them empty to the end.
         let slots = self.slots.len().max((window.end / SLOT) as usize);
         self.slots.resize(slots, 0);
-        let precision = precision(&self.intervals, length / INTERVAL, [in_flight, not_sent]);
+        let precision = precision(
+            window_slots(&self.slots, window),
+            &self.intervals,
+            length / INTERVAL,
+            [in_flight, not_sent],
+        );
         let intervals = self
             .intervals
             .iter()
@@ -176,9 +181,13 @@ pub struct Totals {
 impl Totals {
     /// Returns the successes in each 100 ms that lies wholly in the window.
     pub fn window_slots(&self) -> &[u64] {
-        let first = self.window.start.div_ceil(SLOT) as usize;
-        let last = ((self.window.end / SLOT) as usize).min(self.slots.len());
-        self.slots.get(first..last).unwrap_or_default()
+        window_slots(&self.slots, self.window)
+    }
+
+    /// Returns the successes in each 100 ms after the window, up to the last of them.
+    pub fn drain_slots(&self) -> &[u64] {
+        let end = (self.window.end / SLOT) as usize;
+        self.slots.get(end..).unwrap_or_default()
     }
 
     /// Returns the successes that came within the window.
@@ -215,16 +224,24 @@ impl Second {
     }
 }
 
-/// Estimates the run's precision from its first `whole` seconds, and from the ages of the requests
+/// Returns those slots that lie wholly in the window.
+fn window_slots(slots: &[u64], window: Window) -> &[u64] {
+    let first = window.start.div_ceil(SLOT) as usize;
+    let last = ((window.end / SLOT) as usize).min(slots.len());
+    slots.get(first..last).unwrap_or_default()
+}
+
+/// Estimates the run's precision from its slots, its first `whole` seconds, and from the ages of the requests
 /// that got no reply.
 fn precision(
+    slots: &[u64],
     intervals: &BTreeMap<u64, Second>,
     whole: u64,
     unanswered: [&Histogram; 2],
 ) -> Precision {
-    let rates: Vec<f64> = intervals
-        .range(..whole)
-        .map(|(_, second)| second.arrived() as f64 * 1e9 / INTERVAL as f64)
+    let rates: Vec<f64> = slots
+        .iter()
+        .map(|&count| count as f64 * 1e9 / SLOT as f64)
         .collect();
     let mut times: Vec<&Counts> = intervals
         .range(..whole)

@@ -15,10 +15,28 @@ impl Cost {
 pub struct Cost {
     /// CPU time of each of the client's workers over the window, in seconds.
     pub client_worker_cpu_seconds: Vec<f64>,
+    /// Time over the window for which each of the client's workers was ready to run but another
+    /// thread had its CPU, in seconds.
+    #[serde(default)]
+    pub client_worker_run_delay_seconds: Vec<f64>,
+    /// Lateness of a client thread that sleeps for 1 ms at a time: what the machine adds to any
+    /// wake-up.
+    #[serde(default)]
+    pub client_hiccups: Option<Hiccups>,
     /// CPU time of all workers for each request that counts, in microseconds.
     pub client_cpu_us_per_request: Option<f64>,
     /// The server's demand; absent where its counters could not be read.
     pub server: Option<ServerDemand>,
+}
+
+/// The lateness of a thread that only sleeps and wakes up, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Hiccups {
+    /// The 99.9th percentile; absent with fewer than 10,000 wake-ups.
+    pub p999_ns: Option<u64>,
+    /// The longest.
+    pub max_ns: u64,
 }
 
 /// The service demand: resources that the server's process used during the window.

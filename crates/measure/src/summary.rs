@@ -64,6 +64,23 @@ impl Summary {
         self.service_time.mean.map(|mean| self.rate * mean / 1e9)
     }
 
+    /// Returns the share of the callers' time that went to failed requests, between 0 and 1. A
+    /// caller that waits long for a failure sends few requests: their share alone would hide it.
+    pub fn time_lost(&self) -> f64 {
+        let sum = |times: &Distribution| times.mean.unwrap_or(0.0) * times.count as f64;
+        let lost = sum(&self.failed_time);
+        if lost > 0.0 {
+            lost / (lost + sum(&self.service_time))
+        } else {
+            0.0
+        }
+    }
+
+    /// Returns the larger of the shares of requests and of the callers' time that failures took.
+    pub fn failure_share(&self) -> f64 {
+        self.accounting.error_rate().max(self.time_lost())
+    }
+
     /// Returns the requests without a verified reply: failed, still in flight, or never sent.
     pub fn unserved(&self) -> u64 {
         self.scheduled.saturating_sub(self.accounting.ok)

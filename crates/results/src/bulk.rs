@@ -72,6 +72,7 @@ impl BulkStep {
             }),
             (failed > 0).then(|| Warning::Errors {
                 share: failed as f64 / made as f64,
+                time_share: 0.0,
             }),
             shared_host.then_some(Warning::SharedHost),
         ];

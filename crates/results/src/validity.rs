@@ -1,15 +1,40 @@
 //! The checks that warn about a step's numbers.
 
-use netping_measure::{cost::Cost, statistics::estimate::Moments, summary::Summary};
+use std::iter;
+
+use netping_measure::{
+    cost::Cost,
+    distribution::Distribution,
+    statistics::change_point::{Change, change},
+    summary::Summary,
+    window::SLOT,
+};
 
 use crate::{
     bulk::BulkStep,
     run::step::{Step, StepSettings},
-    warning::{MOST_DRIFT, Warning},
+    warning::{MOST_DRIFT, Severity, Warning},
 };
 
-/// A worker that uses this share of its core has none to spare.
-const FULL_CORE: f64 = 0.95;
+/// A worker that uses this share of what it could get of its core is worth a note.
+const BUSY: f64 = 0.7;
+
+/// A 99th percentile of a part of the response time matters from this many nanoseconds, and from
+/// this share of that of the response time.
+const LATENESS: u64 = 500_000;
+const LATENESS_SHARE: f64 = 0.1;
+
+/// Replies that a stretch without any would have had: fewer may be chance.
+const MISSED: f64 = 20.0;
+
+/// A stall is longer than this many median response times.
+const STALL: f64 = 10.0;
+
+/// A server without a reply for this long at the end is gone, in slots.
+const GONE: usize = 5;
+
+/// A rate known to no more than this share is noisy.
+const NOISE: f64 = 0.1;
 
 /// A median lag beyond this many nanoseconds is more than the timer's.
 const LATE: u64 = 1_000_000;
@@ -34,10 +59,14 @@ pub struct Facts<'a> {
     pub cost: &'a Cost,
     /// Successes in each 100 ms of the window.
     pub slots: &'a [u64],
+    /// Successes in each 100 ms after the window, up to the last of them.
+    pub drain_slots: &'a [u64],
     /// True where an automatic warm-up found no steady rate in its time.
     pub warmup_failed: bool,
     /// True where the server is on the client's host.
     pub shared_host: bool,
+    /// True where the server's process was started anew meanwhile.
+    pub server_restarted: bool,
     /// By how much the time of day was set meanwhile, in nanoseconds.
     pub clock_step: i64,
 }
@@ -47,8 +76,14 @@ impl Facts<'_> {
     pub fn warnings(&self) -> Vec<Warning> {
         let checks = [
             client_bound,
+            client_starved,
+            no_caller_free,
             behind_schedule,
             not_steady,
+            stalled,
+            server_gone,
+            server_restarted,
+            noisy,
             too_few_samples,
             errors,
             littles_law,
@@ -68,10 +103,40 @@ fn client_bound(facts: &Facts<'_>) -> Option<Warning> {
     if facts.summary.seconds <= 0.0 {
         return None;
     }
-    let workers = facts.cost.client_worker_cpu_seconds.iter();
-    let busiest = workers.copied().fold(0.0, f64::max);
-    let busiest_worker = busiest / facts.summary.seconds;
-    (busiest_worker >= FULL_CORE).then_some(Warning::ClientBound { busiest_worker })
+    let cost = facts.cost;
+    // A thread that waits for its CPU cannot get all of it.
+    let delays = cost.client_worker_run_delay_seconds.iter().copied();
+    let delays = delays.chain(iter::repeat(0.0));
+    let workers = cost.client_worker_cpu_seconds.iter().zip(delays);
+    let share = |(cpu, delay): (&f64, f64)| cpu / (facts.summary.seconds - delay).max(*cpu);
+    let busiest_worker = workers.map(share).fold(0.0, f64::max);
+    (busiest_worker >= BUSY).then_some(Warning::ClientBound { busiest_worker })
+}
+
+fn client_starved(facts: &Facts<'_>) -> Option<Warning> {
+    let (late_p99, response_p99) = part(facts, &facts.summary.client_late)?;
+    Some(Warning::ClientStarved {
+        late_p99,
+        response_p99,
+    })
+}
+
+fn no_caller_free(facts: &Facts<'_>) -> Option<Warning> {
+    let (wait_p99, response_p99) = part(facts, &facts.summary.no_caller_free)?;
+    Some(Warning::NoCallerFree {
+        wait_p99,
+        response_p99,
+    })
+}
+
+/// Returns the 99th percentiles of a part of the response time and of the whole, where the part
+/// matters.
+fn part(facts: &Facts<'_>, part: &Distribution) -> Option<(u64, u64)> {
+    let (part, whole) = (
+        part.quantile(99.0)?,
+        facts.summary.response_time.quantile(99.0)?,
+    );
+    (part > LATENESS && part as f64 > whole as f64 * LATENESS_SHARE).then_some((part, whole))
 }
 
 fn behind_schedule(facts: &Facts<'_>) -> Option<Warning> {
@@ -97,29 +162,88 @@ fn not_steady(facts: &Facts<'_>) -> Option<Warning> {
     let warmup_failed = facts.warmup_failed;
     let drift = drift(facts.slots);
     (drift.is_some() || warmup_failed).then(|| Warning::NotSteady {
-        drift: drift.unwrap_or(0.0),
+        drift: drift.map_or(0.0, |(drift, _)| drift),
+        from: drift.map(|(_, change)| seconds(change.from)),
+        to: drift.map(|(_, change)| seconds(change.to)),
         warmup_failed,
     })
 }
 
-/// Returns the difference of the last third of the slots from the first, if it is more than chance
-/// explains.
-fn drift(slots: &[u64]) -> Option<f64> {
-    let third = slots.len() / 3;
-    if third < 3 {
+/// Returns the stretch whose rate differs from the rest by more than chance explains, and by how
+/// much.
+fn drift(slots: &[u64]) -> Option<(f64, Change)> {
+    let counts: Vec<f64> = slots.iter().map(|&count| count as f64).collect();
+    let change = change(&counts)?;
+    let difference = change.inside - change.outside;
+    let drift = (difference / change.outside.max(f64::MIN_POSITIVE)).min(MOST_DRIFT);
+    (drift.abs() > DRIFT).then_some((drift, change))
+}
+
+/// Looks for the longest stretch without a reply in which many were to be expected. One that
+/// reaches into the drain counts if at least half of the callers had to wait for its end; one that
+/// never ends is not a stall.
+fn stalled(facts: &Facts<'_>) -> Option<Warning> {
+    let (window, drain) = (facts.slots, facts.drain_slots);
+    let all = [window, drain].concat();
+    let (from, to) = longest_gap(&all)?;
+    let waited: u64 = all[to..].iter().sum();
+    if waited == 0 || from >= window.len() {
         return None;
     }
-    let moments = |slots: &[u64]| {
-        let counts: Vec<f64> = slots.iter().map(|&count| count as f64).collect();
-        let moments = Moments::of(&counts)?;
-        Some((moments.mean, moments.variance?))
-    };
-    let first = moments(&slots[..third])?;
-    let last = moments(&slots[slots.len() - third..])?;
-    let difference = last.0 - first.0;
-    let chance = 3.0 * ((first.1 + last.1) / third as f64).sqrt();
-    let drift = (difference / first.0.max(f64::MIN_POSITIVE)).min(MOST_DRIFT);
-    (difference.abs() > chance && drift.abs() > DRIFT).then_some(drift)
+    if to > window.len() && waited * 2 < facts.settings.callers as u64 {
+        return None;
+    }
+    is_long(facts, window, to - from).then(|| Warning::Stalled {
+        at: seconds(from),
+        seconds: seconds(to - from),
+    })
+}
+
+fn server_gone(facts: &Facts<'_>) -> Option<Warning> {
+    if facts.drain_slots.iter().any(|&count| count > 0) {
+        return None;
+    }
+    let since = facts.slots.iter().rposition(|&count| count > 0)? + 1;
+    let length = facts.slots.len() - since;
+    (length >= GONE && is_long(facts, facts.slots, length)).then(|| Warning::ServerGone {
+        since: seconds(since),
+    })
+}
+
+/// Returns true if so many slots without a reply are more than chance and response times explain.
+fn is_long(facts: &Facts<'_>, window: &[u64], slots: usize) -> bool {
+    let served = window.iter().filter(|count| **count > 0).count();
+    let replies: u64 = window.iter().sum();
+    let missed = replies as f64 / served.max(1) as f64 * slots as f64;
+    let typical = facts.summary.service_time.quantile(50.0).unwrap_or(0) as f64 / 1e9;
+    missed >= MISSED && seconds(slots) > STALL * typical
+}
+
+/// Returns the longest run of zeros.
+fn longest_gap(slots: &[u64]) -> Option<(usize, usize)> {
+    let (mut longest, mut from) = ((0, 0), 0);
+    for (at, count) in slots.iter().enumerate() {
+        if *count > 0 {
+            from = at + 1;
+        } else if at + 1 - from > longest.1 - longest.0 {
+            longest = (from, at + 1);
+        }
+    }
+    (longest.1 > longest.0).then_some(longest)
+}
+
+/// Returns the length of so many slots, in seconds.
+fn seconds(slots: usize) -> f64 {
+    slots as f64 * SLOT as f64 / 1e9
+}
+
+fn server_restarted(facts: &Facts<'_>) -> Option<Warning> {
+    facts.server_restarted.then_some(Warning::ServerRestarted)
+}
+
+fn noisy(facts: &Facts<'_>) -> Option<Warning> {
+    let half_width = facts.summary.precision.rate_half_width? / facts.summary.rate;
+    (half_width > NOISE).then_some(Warning::Noisy { half_width })
 }
 
 fn too_few_samples(facts: &Facts<'_>) -> Option<Warning> {
@@ -133,7 +257,8 @@ fn too_few_samples(facts: &Facts<'_>) -> Option<Warning> {
 
 fn errors(facts: &Facts<'_>) -> Option<Warning> {
     let share = facts.summary.accounting.error_rate();
-    (share > 0.0).then_some(Warning::Errors { share })
+    let time_share = facts.summary.time_lost();
+    (share > 0.0).then_some(Warning::Errors { share, time_share })
 }
 
 /// Little's law: the mean number in a system is the rate of arrivals times the mean time there
@@ -194,9 +319,11 @@ impl<'a> Warnings<'a> {
         }
     }
 
-    /// Returns true if there are results and no warnings.
+    /// Returns true if there are results and no warning that invalidates them.
     pub fn is_valid(&self) -> bool {
-        self.results > 0 && self.kinds.is_empty()
+        let invalidates =
+            |(warning, _): &(&Warning, usize)| warning.severity() == Severity::Invalid;
+        self.results > 0 && !self.kinds.iter().any(invalidates)
     }
 }
 
@@ -205,14 +332,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drift_is_more_than_chance_and_never_beyond_telling() {
+    fn a_drift_is_more_than_chance_and_has_a_bound() {
+        let drift = |slots: &[u64]| drift(slots).map(|(drift, _)| drift);
         assert_eq!(drift(&[100; 30]), None);
         assert_eq!(drift(&[100; 8]), None);
-        let rising: Vec<u64> = (0..30)
-            .map(|slot| if slot < 15 { 100 } else { 150 })
+        let steps = |low: u64, high: u64| -> Vec<u64> {
+            (0..30)
+                .map(|slot| if slot < 15 { low } else { high } + slot % 3)
+                .collect()
+        };
+        assert!((drift(&steps(100, 150)).unwrap() + 0.33).abs() < 0.02);
+        assert_eq!(drift(&steps(100, 105)), None);
+        let burst: Vec<u64> = (0..40)
+            .map(|slot| u64::from((10..20).contains(&slot)) * (900 + slot))
             .collect();
-        assert!((drift(&rising).unwrap() - 0.5).abs() < 1e-9);
-        let from_nothing: Vec<u64> = (0..30).map(|slot| if slot < 15 { 0 } else { 50 }).collect();
-        assert_eq!(drift(&from_nothing), Some(MOST_DRIFT));
+        assert_eq!(drift(&burst), Some(MOST_DRIFT));
+    }
+
+    #[test]
+    fn the_longest_gap_is_found_wherever_it_is() {
+        assert_eq!(longest_gap(&[1, 0, 2, 0, 0]), Some((3, 5)));
+        assert_eq!(longest_gap(&[0, 0, 3]), Some((0, 2)));
+        assert_eq!(longest_gap(&[1, 2]), None);
+        assert_eq!(longest_gap(&[]), None);
     }
 }

@@ -19,6 +19,21 @@ pub enum Warning {
         /// The CPU time of the busiest worker, as a share of the window.
         busiest_worker: f64,
     },
+    /// The client was late to send requests of an open loop though a caller was free: other
+    /// programs, or the hypervisor, had its cores.
+    ClientStarved {
+        /// The 99th percentile of that lateness, in nanoseconds.
+        late_p99: u64,
+        /// The 99th percentile of the response time, in nanoseconds.
+        response_p99: u64,
+    },
+    /// Requests of an open loop waited because every caller was busy.
+    NoCallerFree {
+        /// The 99th percentile of that wait, in nanoseconds.
+        wait_p99: u64,
+        /// The 99th percentile of the response time, in nanoseconds.
+        response_p99: u64,
+    },
     /// Requests of an open loop started later than they were due.
     BehindSchedule {
         /// The median lag, in nanoseconds.
@@ -30,11 +45,36 @@ pub enum Warning {
     },
     /// The rate was not level over the window.
     NotSteady {
-        /// The rate of the window's last third against that of its first, less 1; at most 10.
+        /// The rate of a stretch of the window against that of the rest, less 1; at most 10.
         drift: f64,
+        /// The stretch's start, in seconds of the window.
+        #[serde(default)]
+        from: Option<f64>,
+        /// Its end.
+        #[serde(default)]
+        to: Option<f64>,
         /// True where an automatic warm-up found no steady rate in its time.
         #[serde(default)]
         warmup_failed: bool,
+    },
+    /// For a while no reply came, though there were requests and replies come quickly otherwise.
+    Stalled {
+        /// When that began, in seconds of the window.
+        at: f64,
+        /// Its length, in seconds.
+        seconds: f64,
+    },
+    /// From some time on no reply came.
+    ServerGone {
+        /// That time, in seconds of the window.
+        since: f64,
+    },
+    /// The server was restarted during the step.
+    ServerRestarted,
+    /// The rate varied so much that it is known only roughly.
+    Noisy {
+        /// Half the width of its 95 % interval, as a share of it.
+        half_width: f64,
     },
     /// There are too few samples for the 99th percentile.
     TooFewSamples {
@@ -51,6 +91,9 @@ pub enum Warning {
         /// The share of requests without a verified reply, or of runs in which not every byte
         /// arrived.
         share: f64,
+        /// The share of the callers' time that they took.
+        #[serde(default)]
+        time_share: f64,
     },
     /// The callers were not all in the server's hands all the time: N differs from X * R (Little's
     /// law).
@@ -70,13 +113,57 @@ pub enum Warning {
     },
 }
 
+/// The weight of a warning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The numbers hold; read them with this in mind.
+    Note,
+    /// The numbers do not describe the server under the planned load.
+    Invalid,
+}
+
+/// A client worker that uses this share of what it could get of its core decides the numbers.
+const CLIENT_BOUND: f64 = 0.9;
+
 impl Warning {
+    /// Returns its severity.
+    pub fn severity(&self) -> Severity {
+        let is_note = match self {
+            Self::ClientBound { busiest_worker } => *busiest_worker < CLIENT_BOUND,
+            // Without any, nothing was measured.
+            Self::TooFewSamples { samples: count } | Self::FewRuns { runs: count } => *count > 0,
+            Self::NoCallerFree { .. }
+            | Self::Stalled { .. }
+            | Self::Noisy { .. }
+            | Self::SharedHost
+            | Self::ClockStep { .. } => true,
+            Self::ClientStarved { .. }
+            | Self::BehindSchedule { .. }
+            | Self::NotSteady { .. }
+            | Self::ServerGone { .. }
+            | Self::ServerRestarted
+            | Self::Errors { .. }
+            | Self::LittlesLaw { .. } => false,
+        };
+        if is_note {
+            Severity::Note
+        } else {
+            Severity::Invalid
+        }
+    }
+
     /// Returns its name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::ClientBound { .. } => "CLIENT_BOUND",
+            Self::ClientStarved { .. } => "CLIENT_STARVED",
+            Self::NoCallerFree { .. } => "NO_CALLER_FREE",
             Self::BehindSchedule { .. } => "BEHIND_SCHEDULE",
             Self::NotSteady { .. } => "NOT_STEADY",
+            Self::Stalled { .. } => "STALLED",
+            Self::ServerGone { .. } => "SERVER_GONE",
+            Self::ServerRestarted => "SERVER_RESTARTED",
+            Self::Noisy { .. } => "NOISY",
             Self::TooFewSamples { .. } => "TOO_FEW_SAMPLES",
             Self::FewRuns { .. } => "FEW_RUNS",
             Self::Errors { .. } => "ERRORS",
@@ -92,12 +179,24 @@ impl Warning {
             Self::ClientBound { .. } => {
                 "give the client more --workers (a bulk stream has one) or faster cores, or use several clients"
             }
+            Self::ClientStarved { .. } => {
+                "stop other programs on the client's host, or use a host with cores of its own"
+            }
+            Self::NoCallerFree { .. } => {
+                "give more callers (-c), unless users wait in the same way"
+            }
             Self::BehindSchedule { .. } => {
                 "if the server is not full, give more callers (-c) or --workers; otherwise this rate is too high for it"
             }
             Self::NotSteady { .. } => {
                 "warm up longer (--warmup), measure longer (-d), and look for other load"
             }
+            Self::Stalled { .. } => {
+                "look for pauses of the server, its host or the network; the numbers have the stall in them"
+            }
+            Self::ServerGone { .. } => "start the server again, and find out why it stopped",
+            Self::ServerRestarted => "measure again without restarting the server",
+            Self::Noisy { .. } => "measure longer (-d), repeat (--trials), and look for other load",
             Self::TooFewSamples { .. } => "measure longer (-d, --requests or --samples)",
             Self::FewRuns { .. } => "measure more often (--runs)",
             Self::Errors { .. } => {
@@ -127,10 +226,28 @@ impl fmt::Display for Warning {
             Self::ClientBound { busiest_worker } => {
                 write!(
                     f,
-                    "the busiest client worker used {:.0}% of its core",
+                    "the busiest client worker used {:.0}% of the CPU time it could get",
                     busiest_worker * 100.0
                 )
             }
+            Self::ClientStarved {
+                late_p99,
+                response_p99,
+            } => write!(
+                f,
+                "the client was late by {} us at p99, in response times of {} us",
+                format::nanos_as_micros(Some(*late_p99)),
+                format::nanos_as_micros(Some(*response_p99))
+            ),
+            Self::NoCallerFree {
+                wait_p99,
+                response_p99,
+            } => write!(
+                f,
+                "requests waited {} us at p99 for a free caller, in response times of {} us",
+                format::nanos_as_micros(Some(*wait_p99)),
+                format::nanos_as_micros(Some(*response_p99))
+            ),
             Self::BehindSchedule {
                 lag_p50,
                 not_sent,
@@ -145,27 +262,53 @@ impl fmt::Display for Warning {
             }
             Self::NotSteady {
                 drift,
+                from,
+                to,
                 warmup_failed,
             } => {
                 if *warmup_failed {
-                    f.write_str("the warm-up found no steady rate; ")?;
+                    f.write_str("the warm-up found no steady rate")?;
+                    if *drift == 0.0 {
+                        return Ok(());
+                    }
+                    f.write_str("; ")?;
                 }
                 let more = if *drift >= MOST_DRIFT { " or more" } else { "" };
-                write!(
-                    f,
-                    "the last third of the window was {:+.1}%{more} in rate against the first",
-                    drift * 100.0
-                )
+                let drift = drift * 100.0;
+                match (from, to) {
+                    (Some(from), Some(to)) => write!(
+                        f,
+                        "from {from:.1} s to {to:.1} s the rate was {drift:+.1}%{more} against the rest"
+                    ),
+                    _ => write!(
+                        f,
+                        "the last third of the window was {drift:+.1}%{more} in rate against the first"
+                    ),
+                }
+            }
+            Self::Stalled { at, seconds } => {
+                write!(f, "no reply for {seconds:.1} s, from {at:.1} s on")
+            }
+            Self::ServerGone { since } => write!(f, "no reply since {since:.1} s"),
+            Self::ServerRestarted => f.write_str("the server's process was started anew"),
+            Self::Noisy { half_width } => {
+                write!(f, "the rate is known to +-{:.0}% only", half_width * 100.0)
             }
             Self::TooFewSamples { samples } => write!(f, "{samples} samples are too few for p99"),
             Self::FewRuns { runs } => {
                 write!(f, "{runs} runs are too few to estimate how much they vary")
             }
-            Self::Errors { share } => write!(
-                f,
-                "{} of the requests or runs failed",
-                format::share(*share)
-            ),
+            Self::Errors { share, time_share } => {
+                write!(
+                    f,
+                    "{} of the requests or runs failed",
+                    format::share(*share)
+                )?;
+                if time_share > share {
+                    write!(f, ", {} of the callers' time", format::share(*time_share))?;
+                }
+                Ok(())
+            }
             Self::LittlesLaw { callers, in_system } => {
                 write!(f, "N = {callers} callers, but X * R = {in_system:.2}")
             }

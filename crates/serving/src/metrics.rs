@@ -18,7 +18,8 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use netping_system::{
     cpu,
-    process::{OwnCounts, own_context_switches},
+    host::boot_id,
+    process::{OwnCounts, own_context_switches, own_start_time},
 };
 use prometheus_client::{
     collector::Collector,
@@ -202,6 +203,21 @@ impl Collector for ProcessCollector {
             if let Some(value) = value {
                 gauge(&mut encoder, name, help, value)?;
             }
+        }
+        if let Some(seconds) = own_start_time() {
+            let help = "Start of the process, in seconds since 1970";
+            ConstGauge::new(seconds).encode(encoder.encode_descriptor(
+                "process_start_time_seconds",
+                help,
+                None,
+                MetricType::Gauge,
+            )?)?;
+        }
+        if let Some(id) = boot_id() {
+            let help = "The kernel's boot id: the same for all processes of a machine";
+            let mut metric =
+                encoder.encode_descriptor("netping_boot_info", help, None, MetricType::Gauge)?;
+            ConstGauge::new(1_u64).encode(metric.encode_family(&[("boot_id", id.as_str())])?)?;
         }
         Ok(())
     }

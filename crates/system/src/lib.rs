@@ -5,6 +5,7 @@
 
 pub mod cores;
 pub mod cpu;
+pub mod host;
 pub mod limits;
 pub mod process;
 pub mod signals;

@@ -27,6 +27,13 @@ pub struct ContextSwitches {
     pub involuntary: u64,
 }
 
+/// Returns the time at which this process was started, in seconds since 1970, UTC.
+pub fn own_start_time() -> Option<f64> {
+    let ticks = Process::myself().ok()?.stat().ok()?.starttime;
+    let booted = procfs::boot_time_secs().ok()?;
+    Some(booted as f64 + ticks as f64 / ticks_per_second() as f64)
+}
+
 impl Usage {
     /// Reads the counters of process `pid`.
     ///

@@ -14,6 +14,7 @@ use super::{
     secure::SecureArgs,
 };
 use crate::{
+    environment,
     error::{PlanError, UsageError},
     plan::Destination,
     run::{options::Options, trials::Trials},
@@ -54,9 +55,9 @@ pub struct BulkArgs {
     /// Longest time without any byte, and longest time to open a connection or stream
     #[arg(long, default_value = "5s", value_parser = positive, value_name = "TIME")]
     timeout: Duration,
-    /// Seed of the random order
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    order_seed: u64,
+    /// Seed of the random order, to have the same one again [default: random; in the JSON]
+    #[arg(long, value_name = "N")]
+    order_seed: Option<u64>,
     #[command(flatten)]
     secure: SecureArgs,
     #[command(flatten)]
@@ -96,7 +97,7 @@ impl BulkArgs {
     pub fn trials(&self) -> Trials {
         Trials {
             count: self.runs,
-            order_seed: self.order_seed,
+            order_seed: self.order_seed.unwrap_or_else(environment::random_seed),
         }
     }
 

@@ -13,9 +13,9 @@ use crate::error::UsageError;
 #[command(
     after_help = "Steps are compared if label, protocol, arrivals, rate, callers, connections and sizes are the same; \
                   the server's address may differ. Steps of the same target and settings (--trials) are trials of one \
-                  measurement. A difference is shown where p < 0.05, adjusted for the measures compared with it: by \
-                  Welch's t-test over trials, and a bootstrap of whole trials for quantiles; with one trial on each \
-                  side, by the error bars within the runs, which rate, p50 and p99 have from five seconds on.\n\n\
+                  measurement. A difference is shown where its interval leaves out 0; the intervals are simultaneous. They \
+                  come from Welch's t-test over trials, and a bootstrap of whole trials for quantiles; with one trial \
+                  on each side, from the error bars within the runs, which p50 and p99 have from ten seconds on.\n\n\
                   Exit codes: 0 ok, 1 a --fail-if condition holds or nothing could be compared, 2 wrong usage, 3 a file \
                   could not be read."
 )]

@@ -8,6 +8,7 @@ use netping_system::cores;
 
 use super::request::{positive, warmup};
 use crate::{
+    environment,
     error::UsageError,
     plan::{Arrival, Extent, Plan, Warmup},
     transport::Kind,
@@ -25,9 +26,9 @@ pub struct LoadArgs {
         requires = "open"
     )]
     arrivals: Arrivals,
-    /// Seed of the Poisson arrivals
-    #[arg(long, default_value_t = 1, value_name = "N", requires = "open")]
-    seed: u64,
+    /// Seed of the Poisson arrivals, to have the same ones again [default: random; in the JSON]
+    #[arg(long, value_name = "N", requires = "open")]
+    seed: Option<u64>,
     /// Open loop: limit on requests waiting for a caller; more count as not sent
     #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "open")]
     max_backlog: usize,
@@ -92,7 +93,8 @@ impl LoadArgs {
             Arrivals::Constant => Arrival::Constant(rate),
             Arrivals::Poisson => Arrival::Poisson {
                 rate,
-                seed: self.seed,
+                // Clients and trials must not send at the same times.
+                seed: self.seed.unwrap_or_else(environment::random_seed),
             },
         }
     }

@@ -7,6 +7,7 @@ use url::Url;
 
 use super::{export::ExportArgs, paths::apart};
 use crate::{
+    environment,
     error::UsageError,
     probe::metrics::ServerSource,
     run::{
@@ -21,9 +22,9 @@ pub struct TrialArgs {
     /// Measure everything N times, the targets in random order each time, and compare the targets
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     trials: u32,
-    /// Seed of the random order
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    order_seed: u64,
+    /// Seed of the random order, to have the same one again [default: random; in the JSON]
+    #[arg(long, value_name = "N")]
+    order_seed: Option<u64>,
 }
 
 impl TrialArgs {
@@ -31,7 +32,7 @@ impl TrialArgs {
     pub fn trials(&self) -> Trials {
         Trials {
             count: self.trials,
-            order_seed: self.order_seed,
+            order_seed: self.order_seed.unwrap_or_else(environment::random_seed),
         }
     }
 }

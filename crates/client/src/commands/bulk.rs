@@ -191,7 +191,7 @@ fn table(steps: &[BulkStep]) -> String {
     if compared {
         lines.push(
             "Every combination was measured in each round, in random order. A difference to the first row is shown \
-             where p < 0.05 (Welch's test), adjusted for the number of rows."
+             where its interval, one of as many as there are rows, leaves out 0 (Welch's test on logarithms)."
                 .to_owned(),
         );
     }

@@ -131,8 +131,8 @@ fn trials(pair: &Pair) -> String {
     match (pair.base_trials, pair.new_trials) {
         // Each of their runs counts by itself.
         (1, 1) if pair.is_bulk => "one measurement each, compared by its runs".to_owned(),
-        (1, 1) if pair.changes.iter().all(|change| change.p_value.is_none()) => {
-            "one run each: no error bar; use --trials, or -d 5s and longer".to_owned()
+        (1, 1) if pair.changes.iter().all(|change| change.interval.is_none()) => {
+            "one run each: no error bar; use --trials, or -d 10s and longer".to_owned()
         }
         (1, 1) => "one run each: error bars from within the runs; --trials tell more".to_owned(),
         (base, 1) => format!("{base} {what} and one: their spread is used for both sides"),
@@ -162,7 +162,7 @@ fn row(change: &Change) -> Vec<String> {
             Some(Finding::Better) => "better",
             Some(Finding::Worse) => "worse",
             Some(Finding::NoDifference) => "no difference",
-            None if change.difference.is_some() => "no error bar",
+            None if change.difference.is_some() && metric.is_claimed() => "no error bar",
             None => "",
         }
         .to_owned(),
@@ -188,6 +188,7 @@ fn conclusion(comparison: &Comparison) -> String {
         .pairs
         .iter()
         .flat_map(|pair| &pair.changes)
+        .filter(|change| change.metric.is_claimed())
         .map(Change::finding)
         .collect();
     let count = |finding: Option<Finding>| match found.iter().filter(|one| **one == finding).count()
@@ -201,7 +202,8 @@ fn conclusion(comparison: &Comparison) -> String {
     };
     format!(
         "{measurements}: {} better, {} worse, {} without a difference, {} without an error bar\n\
-         A difference is shown where p < 0.05, adjusted for the metrics of its table. pp: percentage points.",
+         A difference is shown where its interval leaves out 0; with 95 % probability, the intervals of all of these\n\
+         claims hold. Metrics without a claim are there to explain. pp: percentage points.",
         count(Some(Finding::Better)),
         count(Some(Finding::Worse)),
         count(Some(Finding::NoDifference)),

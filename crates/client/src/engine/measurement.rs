@@ -32,6 +32,10 @@ pub struct Measurement {
     pub cost: Cost,
     /// The reason why expected counters of the server could not be read.
     pub server_note: Option<String>,
+    /// The server's process was not the same at the window's start and end.
+    pub server_restarted: bool,
+    /// The server's metrics are those of a process on this machine.
+    pub server_shares_host: bool,
     /// Spread of requests over connections; `None` with fewer than two.
     pub fairness: Option<Fairness>,
     /// Connections opened in place of lost ones.
@@ -69,9 +73,12 @@ pub fn phase_times(reports: &[WorkerReport]) -> PhaseTimes {
 pub fn cost(
     reports: &[WorkerReport],
     totals: &Totals,
-    counters: Result<(Reading, Reading), String>,
+    counters: &Result<(Reading, Reading), String>,
 ) -> (Cost, Option<String>) {
-    let server = counters.and_then(|(start, end)| start.demand_until(&end, totals.arrived()));
+    let server = match counters {
+        Ok((start, end)) => start.demand_until(end, totals.arrived()),
+        Err(note) => Err(note.clone()),
+    };
     let note = server
         .as_ref()
         .err()
@@ -90,6 +97,11 @@ pub fn cost(
             .then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
         server: server.ok().flatten(),
         client_worker_cpu_seconds: cpu,
+        client_worker_run_delay_seconds: reports
+            .iter()
+            .map(|report| report.run_delay.as_secs_f64())
+            .collect(),
+        client_hiccups: None,
     };
     (cost, note)
 }

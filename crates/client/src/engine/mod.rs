@@ -8,6 +8,7 @@
 mod backlog;
 mod connection_slot;
 mod dispatch;
+mod hiccups;
 mod measurement;
 mod observer;
 mod pacer;

@@ -4,15 +4,18 @@ use std::{cmp, sync::mpsc::RecvTimeoutError, time::Duration};
 
 use netping_measure::{
     aggregate::Aggregate,
+    cost::{Cost, Hiccups},
     fairness::Fairness,
     histogram::{Histogram, histogram, record},
     status::Status,
     window::Window,
 };
+use netping_system::host;
 
 use crate::{
     clock::{Clock, TimeOfDay},
     engine::{
+        hiccups::HiccupMeter,
         measurement::{Measurement, cost, failures, phase_times},
         observer::{Observer, Phase},
         rate_meter::{AutoWarmup, RateMeter},
@@ -36,6 +39,9 @@ pub struct Running<'a> {
     observer: &'a dyn Observer,
     workers: &'a Workers,
     counters: CounterReader,
+    /// Runs from the window's start to its end.
+    hiccups: Option<HiccupMeter>,
+    seen_hiccups: Option<Hiccups>,
     /// Start of the warm-up, on the run's clock.
     begun: u64,
     time_of_day: TimeOfDay,
@@ -68,6 +74,8 @@ impl<'a> Running<'a> {
             observer,
             workers,
             counters,
+            hiccups: None,
+            seen_hiccups: None,
             begun,
             time_of_day: TimeOfDay::start(),
             phase: Phase::Connect,
@@ -121,7 +129,7 @@ impl<'a> Running<'a> {
             }
             Ok(Event::Done(report)) => {
                 self.aggregate.add_rest(report.outside, &report.successes);
-                self.reports.push(report);
+                self.reports.push(*report);
             }
             Ok(Event::Ready(_) | Event::Failed(_)) | Err(RecvTimeoutError::Disconnected) => {
                 return Err(StartError::Broken);
@@ -182,8 +190,13 @@ impl<'a> Running<'a> {
         if phase != Phase::Warmup && self.phase != Phase::Measure {
             self.counters.read();
         }
+        if phase == Phase::Measure {
+            // Without a thread for it, the step has no such number.
+            self.hiccups = HiccupMeter::start(self.workers.clock).ok();
+        }
         if phase == Phase::Drain {
             self.counters.read();
+            self.seen_hiccups = self.hiccups.take().and_then(HiccupMeter::finish);
         }
         self.phase = phase;
         self.observer.phase(phase, planned);
@@ -209,7 +222,13 @@ impl<'a> Running<'a> {
             .collect();
         let sum = |of: fn(&WorkerReport) -> u64| reports.iter().map(of).sum();
         let totals = self.aggregate.finish(window, &in_flight, &not_sent);
-        let (cost, server_note) = cost(&reports, &totals, self.counters.finish());
+        let counters = self.counters.finish();
+        let (cost, server_note) = cost(&reports, &totals, &counters);
+        let readings = counters.ok();
+        let cost = Cost {
+            client_hiccups: self.seen_hiccups.or_else(|| self.hiccups?.finish()),
+            ..cost
+        };
         Measurement {
             totals,
             status: self.status,
@@ -219,6 +238,13 @@ impl<'a> Running<'a> {
             clock_step,
             cost,
             server_note,
+            server_restarted: readings
+                .as_ref()
+                .is_some_and(|(start, end)| start.is_restarted_by(end)),
+            server_shares_host: readings.is_some_and(|(_, end)| {
+                end.boot_id()
+                    .is_some_and(|id| host::boot_id().as_deref() == Some(id))
+            }),
             fairness: Fairness::of(connections),
             reconnects: sum(|report| report.reconnects),
             ended_by_server: sum(|report| report.ended_by_server),

@@ -31,7 +31,7 @@ impl Timeline {
             drain_until: unknown(),
             drain: unknown(),
             left: AtomicI64::new(
-                requests.map_or(i64::MAX, |requests| requests.min(1 << 62) as i64),
+                requests.map_or(i64::MAX, |requests| requests.min(1 << 62).cast_signed()),
             ),
         }
     }

@@ -42,7 +42,7 @@ pub enum Event {
         interval: Box<Interval>,
     },
     /// The worker is done.
-    Done(WorkerReport),
+    Done(Box<WorkerReport>),
     /// The worker has no runtime.
     Failed(io::Error),
 }
@@ -116,7 +116,7 @@ impl<T: Transport> WorkerThread<T> {
             return;
         }
         let report = worker::run(self.assignment, &slots, self.clock, self.channels).await;
-        let _ = events.send(Event::Done(report));
+        let _ = events.send(Event::Done(Box::new(report)));
     }
 
     /// Opens this worker's connections. With a limited number of requests on each, only the first

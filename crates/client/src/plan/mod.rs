@@ -41,6 +41,16 @@ impl Plan {
         }
     }
 
+    /// Returns the plan of a trial, numbered from 1: random arrivals are not those of the others.
+    #[must_use]
+    pub fn of_trial(&self, trial: u32) -> Self {
+        let mut plan = self.clone();
+        if let Arrival::Poisson { seed, .. } = &mut plan.load.arrival {
+            *seed = seed.wrapping_add(u64::from(trial) - 1);
+        }
+        plan
+    }
+
     /// Returns the way in which requests follow each other.
     pub fn loop_kind(&self) -> LoopKind {
         match self.load.arrival {

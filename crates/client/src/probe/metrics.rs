@@ -24,7 +24,8 @@ pub enum ServerSource {
     Url {
         /// The URL.
         url: String,
-        /// The user named it; otherwise it is a guess, and a failure is not reported.
+        /// The user named it; otherwise it is a guess: only netping's own counters are believed,
+        /// and their absence is not reported.
         asked: bool,
     },
     /// The system's accounts of these processes of this host, and of all that they have started.
@@ -65,6 +66,12 @@ const MEMORY: &str = "process_resident_memory_bytes";
 const VOLUNTARY: &str = "process_context_switches_total{kind=\"voluntary\"}";
 const INVOLUNTARY: &str = "process_context_switches_total{kind=\"involuntary\"}";
 const REQUESTS: &str = "netping_requests_total";
+const START: &str = "process_start_time_seconds";
+/// Start times of one process may differ by this many seconds: they are counted from the machine's
+/// boot, whose own time follows the clock.
+const SAME_START: f64 = 1.5;
+
+const BOOT: &str = "netping_boot_info{boot_id=\"";
 
 impl Probe {
     /// Returns a probe of `source`.
@@ -88,9 +95,12 @@ impl Probe {
         match &self.source {
             ServerSource::Nowhere => Err(String::new()),
             ServerSource::Processes(pids) => Reading::of_processes(pids),
-            ServerSource::Url { url, asked } => self
-                .fetch(url)
-                .map_err(|error| if *asked { error } else { String::new() }),
+            ServerSource::Url { url, asked: true } => self.fetch(url),
+            // Anybody may listen there.
+            ServerSource::Url { url, asked: false } => match self.fetch(url) {
+                Ok(reading) if reading.0.contains_key(REQUESTS) => Ok(reading),
+                _ => Err(String::new()),
+            },
         }
     }
 
@@ -171,6 +181,21 @@ impl Reading {
             context_switches_per_request: switches.and_then(each),
             resident_bytes: later.0.get(MEMORY).map(|&bytes| bytes as u64),
         }))
+    }
+
+    /// Returns the boot id of the server's machine.
+    pub fn boot_id(&self) -> Option<&str> {
+        let names = self.0.keys().map(String::as_str);
+        let mut ids = names.filter_map(|name| name.strip_prefix(BOOT)?.strip_suffix("\"}"));
+        ids.next()
+    }
+
+    /// Returns true if the server's process is not the one of a `later` reading.
+    pub fn is_restarted_by(&self, later: &Self) -> bool {
+        let started = |reading: &Self| reading.0.get(START).copied();
+        started(self)
+            .zip(started(later))
+            .is_some_and(|(before, after)| (after - before).abs() > SAME_START)
     }
 
     /// Returns the server's limit on connections.

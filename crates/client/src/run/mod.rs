@@ -299,7 +299,7 @@ impl Runner {
             self.fail(&line);
         }
         self.failed |= self.limits.strict && !step.warnings.is_empty();
-        self.failed |= step.summary.accounting.error_rate() > self.limits.max_error_rate;
+        self.failed |= step.summary.failure_share() > self.limits.max_error_rate;
         if step.summary.scheduled == 0 && step.status == Status::Complete {
             self.fail(
                 "warning: no request ended within the window; use a longer -d, or a shorter --timeout",

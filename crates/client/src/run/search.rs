@@ -145,7 +145,7 @@ impl Search {
 /// Returns true if the condition held in a step, no more requests failed than allowed, and the
 /// planned rate was reached; `None` if there are too few samples to decide.
 pub fn is_kept(step: &Step, condition: &Condition, max_error_rate: f64) -> Option<bool> {
-    let failed = step.summary.accounting.error_rate() > max_error_rate;
+    let failed = step.summary.failure_share() > max_error_rate;
     if failed
         || step
             .warnings

@@ -18,8 +18,10 @@ pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
         summary: &summary,
         cost: &measurement.cost,
         slots: measurement.totals.window_slots(),
+        drain_slots: measurement.totals.drain_slots(),
         warmup_failed: measurement.warmup_failed,
-        shared_host: environment::is_own(&plan.target.url),
+        shared_host: measurement.server_shares_host || environment::is_own(&plan.target.url),
+        server_restarted: measurement.server_restarted,
         clock_step: measurement.clock_step,
     }
     .warnings();

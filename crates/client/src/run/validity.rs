@@ -25,7 +25,12 @@ pub fn describe(steps: &[Step], bulk: &[BulkStep]) -> String {
         ));
     }
     if warnings.is_valid() {
-        lines.push("VALID: no warnings".to_owned());
+        let notes = if warnings.kinds.is_empty() {
+            "no warnings"
+        } else {
+            "the warnings above are notes"
+        };
+        lines.push(format!("VALID: {notes}"));
     }
     let peak = steps
         .iter()

@@ -4,9 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::statistics::{side::Side, welch::Welch};
 
-/// Significance level: differences less likely by chance than this are called differences.
-pub const SIGNIFICANT: f64 = 0.05;
-
 /// The outcome of comparing two targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -26,8 +23,11 @@ pub enum Finding {
 pub struct Difference {
     /// The second value less the first, as a share of the first.
     pub relative: f64,
-    /// The 95 % confidence interval of `relative`.
+    /// The interval of `relative`: with a probability of 95 %, those of all comparisons made
+    /// together hold their differences. It is made on logarithms, and alone decides.
     pub interval: [f64; 2],
+    /// The smallest difference that such measurements show with a probability of 80 %.
+    pub detectable: f64,
     /// The probability of a difference at least as large by chance alone, times the number of
     /// comparisons made together (Bonferroni), at most 1.
     pub p_value: f64,
@@ -38,31 +38,34 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Compares two values by Welch's t-test, as one of `comparisons` made together. `None` where
-    /// the first value is 0.
+    /// Compares two values by Welch's t-test of their logarithms, as one of `comparisons` made
+    /// together. `None` where one of them is 0.
     pub fn between(first: Side, second: Side, comparisons: usize) -> Option<Self> {
         let welch = Welch::compare(first, second)?;
-        (welch.first != 0.0).then(|| Self {
-            relative: (welch.second - welch.first) / welch.first,
-            interval: welch.interval().map(|end| end / welch.first),
-            p_value: (welch.p_value * comparisons as f64).min(1.0),
+        let ratio = welch.ratio?;
+        Some(Self {
+            relative: ratio.log.exp_m1(),
+            interval: ratio.interval(comparisons)?,
+            detectable: ratio.detectable(comparisons)?,
+            p_value: ratio.p_value(comparisons)?,
             values: [welch.first, welch.second],
             half_width: welch.half_width,
         })
     }
 
     /// Compares the means of two sets of values. `None` with fewer than two values on either side,
-    /// or where the first mean is 0.
+    /// or where a mean is 0.
     pub fn of_means(first: &[f64], second: &[f64], comparisons: usize) -> Option<Self> {
         Self::between(Side::of_mean(first)?, Side::of_mean(second)?, comparisons)
     }
 
     /// Returns the verdict on the second target.
     pub fn finding(self, more_is_better: bool) -> Finding {
-        match self.p_value < SIGNIFICANT {
-            false => Finding::NoDifference,
-            true if (self.relative > 0.0) == more_is_better => Finding::Better,
-            true => Finding::Worse,
+        let [low, high] = self.interval;
+        match (low > 0.0, high < 0.0) {
+            (false, false) => Finding::NoDifference,
+            (more, _) if more == more_is_better => Finding::Better,
+            _ => Finding::Worse,
         }
     }
 }
@@ -103,11 +106,10 @@ mod tests {
             24.4,
         ];
         let difference = Difference::of_means(&a, &b, 1).unwrap();
-        assert!(
-            (difference.p_value - 0.021).abs() < 5e-4,
-            "{}",
-            difference.p_value
-        );
+        let welch = Welch::compare(Side::of_mean(&a).unwrap(), Side::of_mean(&b).unwrap()).unwrap();
+        assert!((welch.p_value - 0.021).abs() < 5e-4, "{welch:?}");
+        // On logarithms nearly the same.
+        assert!((difference.p_value - 0.021).abs() < 5e-3, "{difference:?}");
         assert_eq!(difference.finding(true), Finding::Better);
         assert_eq!(difference.finding(false), Finding::Worse);
         assert!(difference.interval[0] > 0.0 && difference.interval[0] < difference.relative);
@@ -116,15 +118,10 @@ mod tests {
             near(first, 20.82) && near(second, 22.9867),
             "{first} {second}"
         );
-        assert!(near(
-            (second - first - difference.half_width) / first,
-            difference.interval[0]
-        ));
-        let same = Difference::of_means(&a, &a, 1).unwrap();
-        assert_eq!(
-            (same.relative, same.p_value, same.finding(true)),
-            (0.0, 1.0, Finding::NoDifference)
-        );
+        // As one of twenty, the same difference is not shown, and a larger one would be needed.
+        let among = Difference::of_means(&a, &b, 20).unwrap();
+        assert_eq!(among.finding(true), Finding::NoDifference);
+        assert!(among.detectable > difference.detectable);
         assert_eq!(Difference::of_means(&a, &[1.0], 1), None);
     }
 
@@ -141,11 +138,6 @@ mod tests {
         assert!(
             difference.interval[0] > 0.1 && difference.interval[1] < 0.35,
             "{difference:?}"
-        );
-        let same = of_quantiles(&a, &a, 3).unwrap();
-        assert_eq!(
-            (same.relative, same.p_value, same.finding(false)),
-            (0.0, 1.0, Finding::NoDifference)
         );
         let near = of_quantiles(&a, &trials([102, 99, 105, 100, 98, 101]), 3).unwrap();
         assert_eq!(near.finding(false), Finding::NoDifference, "{near:?}");
@@ -177,5 +169,39 @@ mod tests {
             })
             .count();
         assert!(alarms <= 16, "{alarms} of 200");
+    }
+
+    /// Of 2,000 simulated pairs of trials that differ by the smallest detectable difference, 70..90 %
+    /// show it; of as many equal ones about 5 % do.
+    #[test]
+    fn power_and_false_alarms_are_as_promised() {
+        let mut random = ChaCha8Rng::seed_from_u64(3);
+        let mut trials = |level: f64| -> Vec<f64> {
+            let mut one = || {
+                let sum: f64 = (0..12)
+                    .map(|_| f64::from(random.next_u32()) / 2f64.powi(32))
+                    .sum();
+                level * (1.0 + 0.04 * (sum - 6.0))
+            };
+            (0..10).map(|_| one()).collect()
+        };
+        // The true error is known here: 0.04 * sqrt(2 / 10), with 18 degrees of freedom.
+        let truth = crate::statistics::welch::Ratio {
+            log: 0.0,
+            error: 0.04 * 0.2_f64.sqrt(),
+            freedom: 18.0,
+        };
+        let level = 1.0 + truth.detectable(1).unwrap();
+        let shown = |difference: Difference| difference.finding(true) != Finding::NoDifference;
+        let mut count = |level: f64| {
+            (0..2000)
+                .filter(|_| {
+                    shown(Difference::of_means(&trials(100.0), &trials(100.0 * level), 1).unwrap())
+                })
+                .count()
+        };
+        let (alarms, found) = (count(1.0), count(level));
+        assert!((60..=140).contains(&alarms), "{alarms} of 2000");
+        assert!((1400..=1800).contains(&found), "{found} of 2000");
     }
 }

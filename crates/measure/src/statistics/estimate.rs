@@ -65,7 +65,18 @@ impl Moments {
 
 /// Returns the factor that makes a standard error half a 95 % interval.
 pub fn t_quantile(freedom: f64) -> Option<f64> {
+    t_quantile_among(freedom, 1)
+}
+
+/// Returns the factor that makes a standard error half an interval, so that 95 % of sets of so many
+/// intervals hold all their values (Bonferroni).
+pub fn t_quantile_among(freedom: f64, intervals: usize) -> Option<f64> {
+    t_at(freedom, 1.0 - 0.025 / intervals.max(1) as f64)
+}
+
+/// Returns the quantile `q`, from 0 to 1, of Student's t.
+pub(super) fn t_at(freedom: f64, q: f64) -> Option<f64> {
     StudentsT::new(0.0, 1.0, freedom)
         .ok()
-        .map(|t| t.inverse_cdf(0.975))
+        .map(|t| t.inverse_cdf(q))
 }

@@ -1,6 +1,7 @@
 //! Estimates, intervals and comparisons.
 
 pub mod bootstrap;
+pub mod change_point;
 pub mod difference;
 pub mod estimate;
 pub mod knee;

@@ -3,7 +3,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::statistics::{
-    estimate::{Moments, t_quantile},
+    estimate::{Moments, t_at, t_quantile, t_quantile_among},
     side::Side,
 };
 
@@ -22,6 +22,47 @@ pub struct Welch {
     pub half_width: f64,
     /// The probability of a difference at least as large by chance alone, without any adjustment.
     pub p_value: f64,
+    /// The ratio of the second to the first; absent unless both are positive.
+    pub ratio: Option<Ratio>,
+}
+
+/// The ratio of two values, on a logarithmic scale: there it is a difference, whose error is that of
+/// both values, and no interval reaches below a ratio of 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    /// The natural logarithm of the ratio.
+    pub log: f64,
+    /// Its standard error, by the delta method: from the relative errors of both values.
+    pub error: f64,
+    /// Its degrees of freedom, by Welch and Satterthwaite.
+    pub freedom: f64,
+}
+
+/// The power with which a test should find a difference: 80 %.
+const POWER: f64 = 0.8;
+
+impl Ratio {
+    /// Returns the interval of the ratio less 1 as one of `comparisons`, all of which hold their
+    /// ratios with a probability of 95 %.
+    pub fn interval(self, comparisons: usize) -> Option<[f64; 2]> {
+        let half = t_quantile_among(self.freedom, comparisons)? * self.error;
+        Some([self.log - half, self.log + half].map(f64::exp_m1))
+    }
+
+    /// Returns the probability of a ratio at least as far from 1 by chance alone, times the number
+    /// of comparisons made together (Bonferroni), at most 1.
+    pub fn p_value(self, comparisons: usize) -> Option<f64> {
+        let t = StudentsT::new(0.0, 1.0, self.freedom).ok()?;
+        let tails = 2.0 * t.sf((self.log / self.error).abs());
+        Some((tails * comparisons as f64).min(1.0))
+    }
+
+    /// Returns the smallest ratio less 1 that such measurements show with a probability of 80 %, as
+    /// one of `comparisons` made together.
+    pub fn detectable(self, comparisons: usize) -> Option<f64> {
+        let factor = t_quantile_among(self.freedom, comparisons)? + t_at(self.freedom, POWER)?;
+        Some((factor * self.error).exp_m1())
+    }
 }
 
 impl Welch {
@@ -35,7 +76,9 @@ impl Welch {
         } else {
             a.n + b.n - 2.0
         };
-        Self::student(a.value, b.value, (ea + eb).sqrt(), freedom)
+        let welch = Self::student(a.value, b.value, (ea + eb).sqrt(), freedom)?;
+        let ratio = (a.value > 0.0 && b.value > 0.0).then(|| ratio(a, b));
+        Some(Self { ratio, ..welch })
     }
 
     /// Compares the means of trials. Where one side has a single trial, the spread of the other
@@ -45,7 +88,13 @@ impl Welch {
         let (a, b) = (Moments::of(first)?, Moments::of(second)?);
         let against_one = |many: &Moments| {
             let error = (many.variance? * (1.0 + 1.0 / many.n)).sqrt();
-            Self::student(a.mean, b.mean, error, many.n - 1.0)
+            let welch = Self::student(a.mean, b.mean, error, many.n - 1.0)?;
+            let ratio = (a.mean > 0.0 && b.mean > 0.0 && many.mean > 0.0).then(|| Ratio {
+                log: (b.mean / a.mean).ln(),
+                error: (error / many.mean).max(RESOLUTION),
+                freedom: many.n - 1.0,
+            });
+            Some(Self { ratio, ..welch })
         };
         match (Side::of_mean(first), Side::of_mean(second)) {
             (Some(first), Some(second)) => Self::compare(first, second),
@@ -78,7 +127,22 @@ impl Welch {
             second,
             half_width,
             p_value,
+            ratio: None,
         })
+    }
+}
+
+fn ratio(a: Side, b: Side) -> Ratio {
+    let (ra, rb) = ((a.error / a.value).powi(2), (b.error / b.value).powi(2));
+    let freedom = if ra + rb > 0.0 {
+        (ra + rb).powi(2) / (ra.powi(2) / (a.n - 1.0) + rb.powi(2) / (b.n - 1.0))
+    } else {
+        a.n + b.n - 2.0
+    };
+    Ratio {
+        log: (b.value / a.value).ln(),
+        error: (ra + rb).sqrt().max(RESOLUTION),
+        freedom,
     }
 }
 

@@ -255,7 +255,10 @@ pub fn bulk() -> Run {
                 .collect(),
             warnings: speeds
                 .is_empty()
-                .then_some(Warning::Errors { share: 1.0 })
+                .then_some(Warning::Errors {
+                    share: 1.0,
+                    time_share: 0.0,
+                })
                 .into_iter()
                 .collect(),
             ..plain
@@ -398,10 +401,13 @@ pub fn warnings() -> Run {
         },
         Warning::NotSteady {
             drift: -0.21,
+            from: None,
+            to: None,
             warmup_failed: false,
         },
         Warning::Errors {
             share: failing.summary.accounting.error_rate(),
+            time_share: 0.0,
         },
         Warning::SharedHost,
     ];
@@ -573,6 +579,8 @@ pub fn step(
             rate,
             precision: Precision {
                 rate_half_width: enough.then_some(rate / 60.0),
+                rate_batches: enough.then_some(30),
+                blocks: enough.then_some(30),
                 p50: near(50.0),
                 p99: near(99.0),
             },
@@ -585,6 +593,8 @@ pub fn step(
         },
         cost: Cost {
             client_worker_cpu_seconds: vec![0.8, 0.7],
+            client_worker_run_delay_seconds: Vec::new(),
+            client_hiccups: None,
             client_cpu_us_per_request: (rate > 0.0).then_some(9.0 + callers as f64 / 300.0),
             server: (rate > 0.0).then(|| ServerDemand {
                 cpu_seconds: 1.1,

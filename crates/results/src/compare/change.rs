@@ -1,10 +1,6 @@
 //! The change of one metric.
 
-use netping_measure::statistics::{
-    difference::{Finding, SIGNIFICANT},
-    estimate::Moments,
-    welch::Welch,
-};
+use netping_measure::statistics::{difference::Finding, estimate::Moments, welch::Welch};
 
 use super::within;
 use crate::{
@@ -29,32 +25,34 @@ pub struct Change {
     pub new: Option<f64>,
     /// The new value less the base's: as a share of the base's, or, for a share, as a difference.
     pub difference: Option<f64>,
-    /// The 95 % confidence interval of `difference`; absent where there is no error bar.
+    /// The interval of `difference`: with a probability of 95 %, those of all claims of the command
+    /// hold their differences. Absent where there is no error bar.
     pub interval: Option<[f64; 2]>,
     /// The probability of a difference at least as large by chance alone, times the number of
-    /// metrics compared with it (Bonferroni), at most 1; absent where there is no error bar.
+    /// claims (Bonferroni), at most 1; absent where there is no error bar.
     pub p_value: Option<f64>,
 }
 
 impl Change {
     /// Returns the verdict; `None` where there is a difference but no error bar, or a value is
-    /// missing.
+    /// missing, and for metrics on which no claim is made.
     pub fn finding(&self) -> Option<Finding> {
-        let difference = self.difference?;
-        match self.p_value {
-            Some(p) if p >= SIGNIFICANT => Some(Finding::NoDifference),
-            None if difference != 0.0 => None,
-            _ if difference == 0.0 => Some(Finding::NoDifference),
-            _ if (difference > 0.0) == (self.metric.better == Better::Higher) => {
-                Some(Finding::Better)
-            }
-            _ => Some(Finding::Worse),
-        }
+        let difference = self.difference.filter(|_| self.metric.is_claimed())?;
+        Some(match (self.is_shown()?, difference > 0.0) {
+            (false, _) => Finding::NoDifference,
+            (true, more) if more == (self.metric.better == Better::Higher) => Finding::Better,
+            (true, _) => Finding::Worse,
+        })
     }
 
-    /// Returns true where it shows a difference.
-    pub(super) fn is_shown(&self) -> bool {
-        matches!(self.finding(), Some(Finding::Better | Finding::Worse))
+    /// Returns true where its interval shows a difference; `None` where there is a difference but no
+    /// interval.
+    pub(super) fn is_shown(&self) -> Option<bool> {
+        match self.interval {
+            Some([low, high]) => Some(low > 0.0 || high < 0.0),
+            None if self.difference? != 0.0 => None,
+            None => Some(false),
+        }
     }
 
     /// Compares the trials of both sides; `None` where neither side has a value.
@@ -62,10 +60,11 @@ impl Change {
         metric: &'static Metric,
         [base, new]: [Option<Vec<f64>>; 2],
         welch: Option<Welch>,
+        claims: usize,
     ) -> Option<Self> {
         let mean = |values: Option<Vec<f64>>| Some(Moments::of(&values?)?.mean);
         let (base, new) = (mean(base), mean(new));
-        (base.is_some() || new.is_some()).then(|| Self::of(metric, base, new, welch))
+        (base.is_some() || new.is_some()).then(|| Self::of(metric, base, new, welch, claims))
     }
 
     fn of(
@@ -73,30 +72,28 @@ impl Change {
         base: Option<f64>,
         new: Option<f64>,
         welch: Option<Welch>,
+        claims: usize,
     ) -> Self {
         let (base, new) = (
             welch.map(|welch| welch.first).or(base),
             welch.map(|welch| welch.second).or(new),
         );
         let difference = base.zip(new).map(|(base, new)| new - base);
-        let p_value = welch.map(|welch| welch.p_value);
-        let interval = welch.map(Welch::interval);
-        let unit = if metric.is_relative() {
-            base
-        } else {
-            Some(1.0)
-        };
-        let (difference, interval, p_value) = match unit {
-            None => (None, None, None),
-            Some(0.0) => {
-                // 0 / 0 counts as no change.
-                let same = difference.filter(|difference| *difference == 0.0);
-                (same, None, p_value.and(same.map(|_| 1.0)))
-            }
-            Some(unit) => (
-                difference.map(|difference| difference / unit),
-                interval.map(|ends| ends.map(|end| end / unit)),
-                p_value,
+        let adjusted = |welch: Welch| (welch.p_value * claims as f64).min(1.0);
+        let ratio = welch.and_then(|welch| welch.ratio);
+        let (difference, interval, p_value) = match (metric.is_relative(), base) {
+            (false, _) => (difference, welch.map(Welch::interval), welch.map(adjusted)),
+            (true, None) => (None, None, None),
+            // 0 / 0 counts as no change.
+            (true, Some(0.0)) => (
+                difference.filter(|difference| *difference == 0.0),
+                None,
+                None,
+            ),
+            (true, Some(base)) => (
+                difference.map(|difference| difference / base),
+                ratio.and_then(|ratio| ratio.interval(claims)),
+                ratio.and_then(|ratio| ratio.p_value(claims)),
             ),
         };
         Self {
@@ -111,7 +108,12 @@ impl Change {
 }
 
 /// Compares each metric of a step over the trials of both sides: those shown, and those asked for.
-pub(super) fn of_steps(base: &[&Step], new: &[&Step], asked: &[&'static Metric]) -> Vec<Change> {
+pub(super) fn of_steps(
+    base: &[&Step],
+    new: &[&Step],
+    asked: &[&'static Metric],
+    claims: usize,
+) -> Vec<Change> {
     let change = |metric: &'static Metric| {
         let values = [base, new].map(|steps| metric.of_trials(steps));
         let welch = match (base, new) {
@@ -121,14 +123,14 @@ pub(super) fn of_steps(base: &[&Step], new: &[&Step], asked: &[&'static Metric])
             _ => pooled(metric, base, new)
                 .or_else(|| Welch::of_trials(values[0].as_deref()?, values[1].as_deref()?)),
         };
-        Change::over(metric, values, welch)
+        Change::over(metric, values, welch, claims)
     };
     let asked = asked.iter().filter(|metric| !metric.is_bulk());
-    adjusted(listed(metric::COMPARED, asked).filter_map(change).collect())
+    listed(metric::COMPARED, asked).filter_map(change).collect()
 }
 
 /// Compares each metric of a bulk stream over its runs on both sides.
-pub(super) fn of_bulk(base: &[&BulkStep], new: &[&BulkStep]) -> Vec<Change> {
+pub(super) fn of_bulk(base: &[&BulkStep], new: &[&BulkStep], claims: usize) -> Vec<Change> {
     let change = |metric: &'static Metric| {
         let values = [base, new].map(|steps| -> Option<Vec<f64>> {
             let runs = steps.iter().flat_map(|step| &step.runs);
@@ -140,9 +142,9 @@ pub(super) fn of_bulk(base: &[&BulkStep], new: &[&BulkStep]) -> Vec<Change> {
             .as_deref()
             .zip(second.as_deref())
             .and_then(|(first, second)| Welch::of_trials(first, second));
-        Change::over(metric, values, welch)
+        Change::over(metric, values, welch, claims)
     };
-    adjusted(metric::BULK.iter().copied().filter_map(change).collect())
+    metric::BULK.iter().copied().filter_map(change).collect()
 }
 
 /// Returns the metrics that are shown, and those of `asked` that are not among them.
@@ -171,25 +173,13 @@ fn pooled(metric: &Metric, base: &[&Step], new: &[&Step]) -> Option<Welch> {
     Welch::compare(metric.side(base)?, metric.side(new)?)
 }
 
-/// Adjusts the p-values for the number of metrics compared at once.
-fn adjusted(mut changes: Vec<Change>) -> Vec<Change> {
-    let compared = changes
-        .iter()
-        .filter(|change| change.p_value.is_some())
-        .count() as f64;
-    for change in &mut changes {
-        change.p_value = change.p_value.map(|p| (p * compared).min(1.0));
-    }
-    changes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_change_from_0_has_no_share() {
-        let of = |metric, base, new| Change::of(metric, Some(base), Some(new), None);
+        let of = |metric, base, new| Change::of(metric, Some(base), Some(new), None, 1);
         assert_eq!(of(&metric::SERVER_CPU, 0.0, 2.0).difference, None);
         assert_eq!(
             of(&metric::SERVER_CPU, 0.0, 0.0).finding(),
@@ -199,7 +189,7 @@ mod tests {
         // Errors differ in percentage points.
         assert_eq!(of(&metric::ERROR_SHARE, 0.0, 0.25).difference, Some(0.25));
         assert_eq!(
-            Change::of(&metric::RATE, None, Some(1.0), None).finding(),
+            Change::of(&metric::RATE, None, Some(1.0), None, 1).finding(),
             None
         );
     }

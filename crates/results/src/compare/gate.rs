@@ -34,7 +34,7 @@ impl Gate {
         else {
             return Some(Answer::Unknown);
         };
-        let supported = change.p_value.is_none() || change.is_shown();
+        let supported = change.is_shown().unwrap_or(true);
         let holds = supported && self.comparison.holds(difference, self.limit);
         Some(if holds {
             Answer::Holds(difference)
@@ -111,7 +111,10 @@ mod tests {
             base: Some(1.0),
             new: Some(2.0),
             difference: Some(difference),
-            interval: None,
+            interval: p_value.map(|p| match p {
+                ..0.05 => [difference - 0.01, difference + 0.01],
+                _ => [difference - 1.0, difference + 1.0],
+            }),
             p_value,
         };
         Pair {

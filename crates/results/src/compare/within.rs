@@ -10,37 +10,40 @@ use crate::{
     run::Step,
 };
 
-/// Half the width of a 95 % interval of a normal distribution, in standard errors.
-const NORMAL: f64 = 1.96;
-
 /// Relative resolution of a quantile: that of a histogram's slot.
 const RESOLUTION: f64 = 1e-3;
 
 /// Returns a step's value of a metric with its standard error; `None` where the step has no error
 /// bar of it.
 ///
-/// - The rate's bar is the interval of batch means over `n` whole seconds (Law and Kelton,
-///   "Simulation Modeling and Analysis", chapter 9), half of which is `t(0.975, n - 1)` standard
-///   errors.
-/// - A quantile's bar is the interval of a bootstrap of `n` seconds, taken for normal: 2 * 1.96
-///   standard errors (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13).
-///   Draws from `n` seconds vary by a factor of `(n - 1) / n` less than seconds do. A value is
-///   rounded to its slot, which adds the variance of a uniform distribution.
+/// - Half of the rate's bar is `t(0.975, n - 1)` standard errors of `n` batches.
+/// - A quantile's bar is symmetric on a logarithmic scale, and half of it is as many standard errors
+///   of `n` seconds. A value is rounded to its slot, which adds the variance of a uniform
+///   distribution.
+///
+/// Files of older versions do not say `n`; it is the number of seconds.
 pub(super) fn side(metric: &Metric, step: &Step) -> Option<Side> {
-    // The intervals are of the whole seconds of the window.
-    let n = step.summary.seconds.floor();
+    let precision = &step.summary.precision;
+    let seconds = step.summary.seconds.floor();
+    let known = |count: Option<u64>| count.map_or(seconds, |count| count as f64);
+    let is_quantile = matches!(metric.source, Source::Quantile(_));
+    let n = known(if is_quantile {
+        precision.blocks
+    } else {
+        precision.rate_batches
+    });
     if n < 2.0 {
         return None;
     }
     let value = metric.of_step(step)?;
     let [low, high] = metric.interval(step)?;
-    let width = high - low;
-    let error = if let Source::Quantile(_) = metric.source {
-        let drawn = (width / (2.0 * NORMAL)).powi(2) * n / (n - 1.0);
+    let factor = t_quantile(n - 1.0)?;
+    let error = if is_quantile && low > 0.0 {
+        let drawn = value * (high / low).ln() / 2.0 / factor;
         let rounded = (value * RESOLUTION).powi(2) / 12.0;
-        (drawn + rounded).sqrt()
+        (drawn.powi(2) + rounded).sqrt()
     } else {
-        width / 2.0 / t_quantile(n - 1.0)?
+        (high - low) / 2.0 / factor
     };
     Some(Side { n, value, error })
 }

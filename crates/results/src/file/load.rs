@@ -243,12 +243,12 @@ mod tests {
     #[test]
     fn a_later_form_says_what_reads_it() {
         let error = changed(|run| {
-            run["schema_version"] = json!(2);
+            run["schema_version"] = json!(3);
             run["tool"]["version"] = json!("9.1.0");
             run["steps"] = json!("of another kind");
         });
         assert!(
-            error.contains("version 2") && error.contains("the netping that wrote it (9.1.0)"),
+            error.contains("version 3") && error.contains("the netping that wrote it (9.1.0)"),
             "{error}"
         );
         let error = Run::from_json(b"{\"schema_version\": 3}")

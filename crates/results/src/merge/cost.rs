@@ -24,6 +24,14 @@ pub(super) fn cost(steps: &[&Step], summary: &Summary) -> Cost {
             .then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
         server: server(steps, summary),
         client_worker_cpu_seconds: cpu,
+        client_worker_run_delay_seconds: steps
+            .iter()
+            .flat_map(|step| step.cost.client_worker_run_delay_seconds.iter().copied())
+            .collect(),
+        client_hiccups: steps
+            .iter()
+            .filter_map(|step| step.cost.client_hiccups)
+            .max_by_key(|hiccups| hiccups.max_ns),
     }
 }
 

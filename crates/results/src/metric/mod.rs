@@ -223,6 +223,11 @@ impl Metric {
         }
     }
 
+    /// Returns true if a difference of it may be called better or worse.
+    pub fn is_claimed(&self) -> bool {
+        self.is_bulk() || CLAIMED.contains(&self)
+    }
+
     /// Returns true where differences are shares of the first value. Those of errors are not: the
     /// first value is 0, mostly.
     pub fn is_relative(&self) -> bool {

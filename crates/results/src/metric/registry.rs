@@ -1,6 +1,7 @@
 //! Every metric, and the lists of those that each output shows.
 
 use super::{Better, Metric, Source, Unit};
+use crate::run::Step;
 
 /// Declares metrics, each with its name, title, label and key, its unit and better direction, and
 /// its definition and source.
@@ -26,7 +27,7 @@ const QUANTILE: &str = "Quantile of the response time";
 metrics! {
     /// Verified replies per second.
     RATE: "rate", "req/s", "rate", "rate_per_second", PerSecond, Higher,
-        "Verified replies per second", Step(|step| step.rate());
+        "Verified replies per second", Step(Step::rate);
     /// The shortest time.
     MIN: "min", "min us", "min", "min", Nanos, Lower,
         "Shortest response time", Time(|time| time.min.map(|time| time as f64));
@@ -76,6 +77,10 @@ metrics! {
     ERROR_SHARE: "errors", "failed", "failed", "error_rate", Share, Lower,
         "Share of requests without a verified reply",
         Step(|step| Some(step.summary.accounting.error_rate()));
+    /// The share of the callers' time that failed requests took.
+    TIME_LOST: "time-lost", "time lost", "caller time lost", "caller_time_lost", Share, Lower,
+        "Share of the callers' time that failed requests took",
+        Step(|step| Some(step.summary.time_lost()));
     /// The number of requests without a verified reply.
     ERRORS: "errors", "failed", "failed", "errors", Count, Lower,
         "Requests without a verified reply", Step(|step| Some(step.summary.unserved() as f64));
@@ -107,7 +112,7 @@ lists! {
     /// The description of a distribution of times: the columns of CSV.
     TIMES: MIN MEAN TRIMMED_MEAN SD IQR P1 P25 P50 P75 P90 P95 P99 P999 P9999 P99999 MAX;
     /// The metrics of a step that are not times.
-    OTHERS: RATE CLIENT_CPU SERVER_CPU ERROR_SHARE ERRORS;
+    OTHERS: RATE CLIENT_CPU SERVER_CPU TIME_LOST ERROR_SHARE ERRORS;
     /// The columns of a table in Markdown.
     MARKDOWN: RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU ERRORS;
     /// The table of steps in a page.
@@ -119,7 +124,10 @@ lists! {
     /// The units of a line in Go's benchmark format.
     BENCHMARK: MEAN RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU;
     /// The metrics that trials of several targets are compared by.
-    TRIALS: RATE P50 P99;
+    TRIALS: RATE P50 P99 SERVER_CPU;
+    /// The metrics of which it may be said that they are better or worse; all others are shown
+    /// without a claim. With those of bulk streams.
+    CLAIMED: RATE P50 P99 SERVER_CPU;
     /// The metrics of a proxy's overhead.
     OVERHEAD: P50 P90 P95 P99 P999 P9999 MAX TRIMMED_MEAN SD;
     /// The metrics that steps of two runs are compared by. The longest time is not one of them: it

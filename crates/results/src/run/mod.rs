@@ -19,7 +19,7 @@ use crate::{
 
 /// The version of the result file's form. It rises when a reader of the old form could misread the
 /// new one.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One invocation of a command, as it stands in a result file. The schema is in
 /// `schema/run.schema.json`.

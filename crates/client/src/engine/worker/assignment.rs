@@ -50,4 +50,6 @@ pub struct WorkerReport {
     pub details: BTreeMap<ErrorKind, String>,
     /// CPU time of this thread over the window.
     pub cpu: Duration,
+    /// Time over the window for which this thread was ready to run but did not.
+    pub run_delay: Duration,
 }

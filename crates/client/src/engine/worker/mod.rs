@@ -43,7 +43,7 @@ where
     let mut callers: Vec<_> = (0..callers).map(start).collect();
     let pacer = task::spawn_local(pace(Rc::clone(&shared)));
 
-    let cpu = reaper::watch(&shared, &mut callers, start).await;
+    let [cpu, run_delay] = reaper::watch(&shared, &mut callers, start).await;
     pacer.abort();
     let _ = pacer.await;
     stop(callers).await;
@@ -53,6 +53,7 @@ where
         ended_by_server: slots.iter().map(|slot| slot.ended_by_server()).sum(),
         negotiated: slots.iter().find_map(|slot| slot.negotiated()),
         cpu,
+        run_delay,
         ..shared.report(slots.len())
     };
     // Every caller is gone, and with it every other owner.

@@ -16,13 +16,14 @@ const LOOK: Duration = Duration::from_millis(5);
 const LOOKS_PER_TIMEOUT: u64 = 50;
 
 /// Waits until all callers are done or the drain is over, and meanwhile replaces each caller whose
-/// request takes too long: so no request pays for a timer. Returns the thread's CPU time over the
-/// window.
+/// request takes too long: so no request pays for a timer. Returns the thread's CPU time and run
+/// delay over the window.
 pub(super) async fn watch<C: Clock, S: Sink>(
     shared: &Shared<C, S>,
     callers: &mut [JoinHandle<()>],
     start: impl Fn(usize) -> JoinHandle<()>,
-) -> Duration {
+) -> [Duration; 2] {
+    let spent = || [cpu::thread_time(), cpu::thread_run_delay()];
     let mut tick = time::interval(LOOK);
     let timeout = shared.plan.load.timeout.as_nanos() as u64;
     let mut next_look = 0;
@@ -33,14 +34,15 @@ pub(super) async fn watch<C: Clock, S: Sink>(
         let window = shared.timeline.window();
         let done = shared.active.get() == 0;
         if now >= window.start {
-            at_start.get_or_insert_with(cpu::thread_time);
+            at_start.get_or_insert_with(spent);
         }
         if done || now >= window.end {
-            at_end.get_or_insert_with(cpu::thread_time);
+            at_end.get_or_insert_with(spent);
         }
         if done || now >= shared.timeline.drain_until() {
-            let at_end = at_end.unwrap_or_else(cpu::thread_time);
-            return at_end.saturating_sub(at_start.unwrap_or(at_end));
+            let at_end = at_end.unwrap_or_else(spent);
+            let at_start = at_start.unwrap_or(at_end);
+            return [0, 1].map(|at| at_end[at].saturating_sub(at_start[at]));
         }
         if now < next_look {
             continue;
