@@ -41,6 +41,9 @@ pub struct LoadArgs {
     /// Warm up for this long; these requests do not count. 'auto': until the rate is steady
     #[arg(long, default_value = "2s", value_parser = warmup, value_name = "TIME|auto")]
     warmup: Warmup,
+    /// Longest warm-up with '--warmup auto'; after it, the step is measured with a warning
+    #[arg(long, default_value = "60s", value_parser = positive, value_name = "TIME")]
+    warmup_max: Duration,
     /// Measured time of each step
     #[arg(short, long, default_value = "10s", value_parser = positive, value_name = "TIME")]
     pub duration: Duration,
@@ -127,6 +130,7 @@ impl LoadArgs {
         plan.execution.workers = workers.min(connections);
         plan.execution.pin = self.pin;
         plan.execution.warmup = self.warmup;
+        plan.execution.warmup_max = self.warmup_max;
         plan.execution.extent = Extent::Time(self.duration);
         Ok(plan)
     }

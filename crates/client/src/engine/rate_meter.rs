@@ -1,6 +1,7 @@
 //! The rate of a running step, for observers and for the automatic warm-up.
 
 use std::{
+    mem,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -8,30 +9,37 @@ use std::{
     time::Duration,
 };
 
-use netping_measure::statistics::warm_up::mser5;
+use netping_measure::{sample::LoopKind, statistics::warm_up::WarmUpDetector};
 
 use crate::engine::observer::Observer;
 
 /// Time between two looks at the rate, in nanoseconds: 100 ms.
 const LOOK: u64 = 100_000_000;
 
-/// Longest automatic warm-up, in nanoseconds: 30 s. After it, the step is measured all the same,
-/// with a warning.
-const LONGEST_WARMUP: u64 = 30_000_000_000;
-
-/// A worker's count of replies, warm-up included. Only the worker writes it.
+/// A worker's count of replies and the sum of their response times, warm-up included. Only the worker
+/// writes it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct ReplyCounter(AtomicU64);
+pub struct ReplyCounter {
+    count: AtomicU64,
+    nanoseconds: AtomicU64,
+}
 
 impl ReplyCounter {
-    /// Counts a reply.
-    pub fn increment(&self) {
-        self.0.store(self.count() + 1, Ordering::Relaxed);
+    /// Counts a reply that took this long since it was due.
+    pub fn add(&self, nanoseconds: u64) {
+        let spent = self.nanoseconds.load(Ordering::Relaxed);
+        let spent = spent.wrapping_add(nanoseconds);
+        self.nanoseconds.store(spent, Ordering::Relaxed);
+        self.count.store(self.count() + 1, Ordering::Relaxed);
     }
 
     fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.count.load(Ordering::Relaxed)
+    }
+
+    fn nanoseconds(&self) -> u64 {
+        self.nanoseconds.load(Ordering::Relaxed)
     }
 }
 
@@ -57,33 +65,51 @@ impl Looks {
     }
 }
 
-/// Looks for the end of the transient at a run's beginning.
+/// Looks for the end of the transient at a run's beginning: in a closed loop in the rate, and in an
+/// open one, whose rate is given, in the mean response time.
 #[derive(Debug)]
 pub struct AutoWarmup {
     begun: u64,
+    /// Longest warm-up, in nanoseconds.
+    longest: u64,
+    kind: LoopKind,
     looks: Looks,
-    rates: Vec<f64>,
+    /// Sum of the response times at the last look.
+    nanoseconds: u64,
+    detector: WarmUpDetector,
 }
 
 impl AutoWarmup {
     /// Begins at `begun` on the run's clock.
-    pub fn new(begun: u64) -> Self {
+    pub fn new(begun: u64, longest: Duration, kind: LoopKind) -> Self {
         Self {
             begun,
+            longest: longest.as_nanos() as u64,
+            kind,
             looks: Looks {
                 last: begun,
                 replies: 0,
             },
-            rates: Vec::new(),
+            nanoseconds: 0,
+            detector: WarmUpDetector::default(),
         }
     }
 
-    /// Returns `Some(true)` once the rate is steady, and `Some(false)` if that takes too long.
+    /// Returns `Some(true)` once the server is steady, and `Some(false)` if that takes too long.
     pub fn ended(&mut self, now: u64, counters: &[Arc<ReplyCounter>]) -> Option<bool> {
+        let before = self.looks.replies;
         let (_, rate) = self.looks.rate(now, counters)?;
-        self.rates.push(rate);
-        let steady = mser5(&self.rates).is_some();
-        (steady || now - self.begun >= LONGEST_WARMUP).then_some(steady)
+        let value = match self.kind {
+            LoopKind::Closed => rate,
+            LoopKind::Open => {
+                let sums = counters.iter().map(|counter| counter.nanoseconds());
+                let sum = sums.fold(0, u64::wrapping_add);
+                let spent = sum.wrapping_sub(mem::replace(&mut self.nanoseconds, sum));
+                spent as f64 / (self.looks.replies - before).max(1) as f64
+            }
+        };
+        let steady = self.detector.add(value).is_some();
+        (steady || now - self.begun >= self.longest).then_some(steady)
     }
 }
 

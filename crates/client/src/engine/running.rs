@@ -115,7 +115,11 @@ impl<'a> Running<'a> {
                     end: u64::MAX,
                 };
                 self.workers.timeline.set(self.begun, unknown, 0);
-                self.warmup = Some(AutoWarmup::new(self.begun));
+                self.warmup = Some(AutoWarmup::new(
+                    self.begun,
+                    self.plan.execution.warmup_max,
+                    self.plan.loop_kind(),
+                ));
             }
         }
     }

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Execution {
     /// The phase before the window, whose requests do not count.
     pub warmup: Warmup,
+    /// The longest automatic warm-up.
+    pub warmup_max: Duration,
     /// The length of the window.
     pub extent: Extent,
     /// Worker threads; never more than connections.
@@ -22,7 +24,7 @@ pub struct Execution {
 pub enum Warmup {
     /// This long.
     Time(Duration),
-    /// Until the rate is steady by the rule MSER-5.
+    /// Until the server is steady by the rule MSER-5.
     Auto,
 }
 
@@ -40,6 +42,7 @@ impl Default for Execution {
     fn default() -> Self {
         Self {
             warmup: Warmup::Time(Duration::from_millis(200)),
+            warmup_max: Duration::from_mins(1),
             extent: Extent::Requests(u64::MAX),
             workers: 1,
             pin: false,

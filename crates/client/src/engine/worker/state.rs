@@ -134,7 +134,7 @@ impl<C: Clock, S: Sink> Shared<C, S> {
                 let service_time = sample.end - sample.start;
                 caller.done.set((requests + 1, sum + service_time));
             }
-            self.replies.increment();
+            self.replies.add(sample.end - sample.intended);
         }
         counts
     }
