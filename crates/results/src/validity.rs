@@ -160,7 +160,9 @@ fn behind_schedule(facts: &Facts<'_>) -> Option<Warning> {
 
 fn not_steady(facts: &Facts<'_>) -> Option<Warning> {
     let warmup_failed = facts.warmup_failed;
-    let drift = drift(facts.slots);
+    // A stretch without any reply has a warning of its own.
+    let is_gap = stalled(facts).or_else(|| server_gone(facts)).is_some();
+    let drift = drift(facts.slots).filter(|_| !is_gap);
     (drift.is_some() || warmup_failed).then(|| Warning::NotSteady {
         drift: drift.map_or(0.0, |(drift, _)| drift),
         from: drift.map(|(_, change)| seconds(change.from)),
@@ -187,7 +189,7 @@ fn stalled(facts: &Facts<'_>) -> Option<Warning> {
     let all = [window, drain].concat();
     let (from, to) = longest_gap(&all)?;
     let waited: u64 = all[to..].iter().sum();
-    if waited == 0 || from >= window.len() {
+    if waited == 0 || from > window.len() + 1 {
         return None;
     }
     if to > window.len() && waited * 2 < facts.settings.callers as u64 {
