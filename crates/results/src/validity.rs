@@ -332,6 +332,53 @@ impl<'a> Warnings<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures;
+
+    /// Returns the names of the warnings about 100 replies in each of these slots, of 1 ms each.
+    fn warned(slots: &[u64], drain_slots: &[u64]) -> Vec<&'static str> {
+        let step = fixtures::step(3, |_| vec![1_000_000; 1000]);
+        let facts = Facts {
+            settings: &step.settings,
+            summary: &step.summary,
+            cost: &step.cost,
+            slots,
+            drain_slots,
+            warmup_failed: false,
+            shared_host: false,
+            server_restarted: false,
+            clock_step: 0,
+        };
+        let checks = [not_steady, stalled, server_gone];
+        let found = checks.iter().filter_map(|check| check(&facts));
+        found.map(|warning| warning.name()).collect()
+    }
+
+    #[test]
+    fn a_stall_is_seen_wherever_it_is() {
+        let with = |from: usize, to: usize| -> Vec<u64> {
+            (0..30)
+                .map(|at| {
+                    if (from..to).contains(&at) {
+                        0
+                    } else {
+                        99 + at as u64 % 3
+                    }
+                })
+                .collect()
+        };
+        let steady = with(0, 0);
+        assert_eq!(warned(&steady, &[]), [""; 0]);
+        assert_eq!(warned(&steady, &[8]), [""; 0]);
+        for (from, to) in [(0, 2), (14, 16), (14, 15), (10, 25)] {
+            assert_eq!(warned(&with(from, to), &[8]), ["STALLED"], "{from}..{to}");
+        }
+        // From the end of the window on: all eight callers wait.
+        assert_eq!(warned(&steady, &[0, 0, 0, 8]), ["STALLED"]);
+        assert_eq!(warned(&with(28, 30), &[0, 0, 0, 8]), ["STALLED"]);
+        // One caller's reply was lost.
+        assert_eq!(warned(&steady, &[7, 0, 0, 1]), [""; 0]);
+        assert_eq!(warned(&with(15, 30), &[]), ["SERVER_GONE"]);
+    }
 
     #[test]
     fn a_drift_is_more_than_chance_and_has_a_bound() {

@@ -248,8 +248,9 @@ fn maximum_row(direct: &[Step], path: &[Step]) -> Vec<String> {
 fn legend(trials: u32) -> String {
     let trust = if trials > 1 {
         format!(
-            "{trials} trials of each path, in random order. p: the probability of such a difference by chance, adjusted\n\
-             for the metrics compared; Welch's test over the trials, for quantiles a bootstrap of whole trials.\n"
+            "{trials} trials of each path, in random order, paired: differences are taken within each trial. With 95 %\n\
+             probability, the intervals of a proxy's nine measures all hold. p: the probability of such a difference by\n\
+             chance, adjusted for the nine (Student's t-test).\n"
         )
     } else {
         "One trial cannot tell differences from chance: for intervals and p-values, give --trials 3 or more.\n"

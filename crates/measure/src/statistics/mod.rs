@@ -5,6 +5,7 @@ pub mod change_point;
 pub mod difference;
 pub mod estimate;
 pub mod knee;
+pub mod paired;
 pub mod precision;
 pub mod side;
 pub mod warm_up;
