@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use netping_measure::bulk::BulkRun;
+use netping_measure::{bulk::BulkRun, status::Status};
 use netping_results::{
     bulk::BulkStep,
     metric::{self, Better, Metric, Unit},
@@ -47,7 +47,12 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
                 .get(&key)
                 .map_or_else(|| "unknown".to_owned(), String::clone)
         };
-        for step in &run.steps {
+        // An interrupted step is no trial like the others, and the format has no way to say so.
+        let whole = run
+            .steps
+            .iter()
+            .filter(|step| step.status == Status::Complete);
+        for step in whole {
             lines.extend(step_line(step, &name(Key::of(step)), cpus));
         }
         for step in &run.bulk {

@@ -21,7 +21,8 @@ use super::{ExportError, Rendered};
 /// become milliseconds.
 const DIVISOR: f64 = 1e6;
 
-/// One file: steps lie on the log's time one after the other, each from its warm-up on.
+/// One file: each step lies where its window was. Where a file does not say when that began, it lies
+/// after the step before it and its own warm-up.
 pub(super) fn render(runs: &[Run]) -> Rendered {
     let starts: Vec<SystemTime> = runs.iter().map(started).collect();
     let first = starts.iter().min().copied();
@@ -43,6 +44,13 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
         let mut at = start.duration_since(base).unwrap_or_default();
         for step in &run.steps {
             at += seconds(step.settings.warmup_seconds);
+            let began = step
+                .window_started_at
+                .map(|began| SystemTime::UNIX_EPOCH + Duration::from_nanos(began));
+            // Where the clock was set back meanwhile, the order counts.
+            if let Some(began) = began.and_then(|began| began.duration_since(base).ok()) {
+                at = at.max(began);
+            }
             let length = seconds(step.summary.seconds);
             for (kind, times) in kinds(step) {
                 if times.is_empty() {
@@ -163,6 +171,15 @@ mod tests {
             "{}",
             second.0
         );
+    }
+
+    #[test]
+    fn a_step_lies_where_it_was_measured() {
+        let mut step = fixture::step("tcp://h:1", 1, &[5]);
+        step.window_started_at = Some(1_767_323_052_000_000_000);
+        let (headers, lines) = read(&render(&[fixture::run(vec![step])]).unwrap());
+        // Seven seconds after the run's beginning, not after half a second of warm-up.
+        assert_eq!((headers[0].as_secs(), lines[0].1), (1_767_323_045, 7000));
     }
 
     #[test]
