@@ -231,8 +231,8 @@ fn window_slots(slots: &[u64], window: Window) -> &[u64] {
     slots.get(first..last).unwrap_or_default()
 }
 
-/// Estimates the run's precision from its slots, its first `whole` seconds, and from the ages of the requests
-/// that got no reply.
+/// Estimates the run's precision from its slots, its first `whole` seconds, and from the ages of
+/// the requests that got no reply.
 fn precision(
     slots: &[u64],
     intervals: &BTreeMap<u64, Second>,

@@ -40,9 +40,9 @@ pub struct Overhead {
 
 impl Overhead {
     /// Compares the path through the proxy `via` with the direct one, by each metric of which every
-    /// trial of both sides has a value: Student's t-test of the differences within each trial, since
-    /// the trials of all paths are interleaved. The steps are the trials of one setting, which both
-    /// sides share.
+    /// trial of both sides has a value: Student's t-test of the differences within each trial,
+    /// since the trials of all paths are interleaved. The steps are the trials of one setting,
+    /// which both sides share.
     pub fn between(via: &str, direct: &[Step], by_way: &[Step]) -> Vec<Self> {
         metric::OVERHEAD
             .iter()

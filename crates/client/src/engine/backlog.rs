@@ -15,9 +15,9 @@ use tokio::sync::Notify;
 const NONE: u64 = u64::MAX;
 
 /// Requests that are due and have no caller yet, oldest first. A worker puts those here for which
-/// none of its own callers is idle, and whichever caller becomes free takes the oldest: requests are
-/// served in the order in which they were due, by any worker. While callers are idle, no request
-/// comes here, and its lock is not taken.
+/// none of its own callers is idle, and whichever caller becomes free takes the oldest: requests
+/// are served in the order in which they were due, by any worker. While callers are idle, no
+/// request comes here, and its lock is not taken.
 #[derive(Debug)]
 pub struct Backlog {
     due: Mutex<BinaryHeap<Reverse<u64>>>,

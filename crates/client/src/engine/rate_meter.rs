@@ -16,8 +16,8 @@ use crate::engine::observer::Observer;
 /// Time between two looks at the rate, in nanoseconds: 100 ms.
 const LOOK: u64 = 100_000_000;
 
-/// A worker's count of replies and the sum of their response times, warm-up included. Only the worker
-/// writes it.
+/// A worker's count of replies and the sum of their response times, warm-up included. Only the
+/// worker writes it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct ReplyCounter {

@@ -40,9 +40,9 @@ pub struct Measured {
     pub half_width: Option<f64>,
 }
 
-/// A search by doubling, then by bisection, then a confirmation by fresh windows. Every step is a whole window at one rate. Before it
-/// ends, the lowest rate that did not keep the condition is tried again: when that was the doing of
-/// a bad moment, the search goes on above it.
+/// A search by doubling, then by bisection, then a confirmation by fresh windows. Every step is a
+/// whole window at one rate. Before it ends, the lowest rate that did not keep the condition is
+/// tried again: when that was the doing of a bad moment, the search goes on above it.
 #[derive(Debug, Clone)]
 pub struct Search {
     first: f64,
@@ -65,7 +65,7 @@ struct Fresh {
     rate: f64,
     kept: usize,
     broken: usize,
-    /// What the windows that kept the condition gave, summed up.
+    /// Sum of the rates measured in the windows that kept the condition, in requests/s.
     sum: f64,
     /// Number of rates tried, this one included.
     rates: usize,

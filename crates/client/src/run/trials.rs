@@ -153,8 +153,8 @@ pub(crate) fn interval([low, high]: [f64; 2], show: fn(f64) -> String) -> String
     format!("{}..{}", show(low), show(high))
 }
 
-/// Returns the finding of a comparison; where none is shown, the smallest difference that could have
-/// been.
+/// Returns the finding of a comparison; where none is shown, the smallest difference that could
+/// have been.
 pub(crate) fn shown(difference: Difference, more_is_better: bool) -> String {
     match difference.finding(more_is_better) {
         Finding::Better => "better".to_owned(),

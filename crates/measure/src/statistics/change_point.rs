@@ -91,23 +91,17 @@ fn long_run_deviation(series: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use rand_chacha::{
-        ChaCha8Rng,
-        rand_core::{Rng, SeedableRng},
-    };
+    use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
     use super::*;
+    use crate::statistics::simulation::normal;
 
     /// A series with a correlation of `lag1` between neighbours around 100, deviating by 10.
     fn noise(random: &mut ChaCha8Rng, n: usize, lag1: f64) -> Vec<f64> {
         let mut last = 0.0;
         (0..n)
             .map(|_| {
-                // The sum of twelve uniform numbers has a variance of 1.
-                let sum: f64 = (0..12)
-                    .map(|_| f64::from(random.next_u32()) / 2f64.powi(32))
-                    .sum();
-                last = lag1 * last + (1.0 - lag1 * lag1).sqrt() * (sum - 6.0);
+                last = lag1 * last + (1.0 - lag1 * lag1).sqrt() * normal(random);
                 100.0 + 10.0 * last
             })
             .collect()

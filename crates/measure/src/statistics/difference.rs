@@ -78,7 +78,10 @@ mod tests {
     };
 
     use super::*;
-    use crate::{counts::Counts, statistics::estimate::Estimate};
+    use crate::{
+        counts::Counts,
+        statistics::{estimate::Estimate, simulation::normal},
+    };
 
     fn near(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-3
@@ -171,18 +174,13 @@ mod tests {
         assert!(alarms <= 16, "{alarms} of 200");
     }
 
-    /// Of 2,000 simulated pairs of trials that differ by the smallest detectable difference, 70..90 %
-    /// show it; of as many equal ones about 5 % do.
+    /// Of 2,000 simulated pairs of trials that differ by the smallest detectable difference, 70..90
+    /// % show it; of as many equal ones about 5 % do.
     #[test]
     fn power_and_false_alarms_are_as_promised() {
         let mut random = ChaCha8Rng::seed_from_u64(3);
         let mut trials = |level: f64| -> Vec<f64> {
-            let mut one = || {
-                let sum: f64 = (0..12)
-                    .map(|_| f64::from(random.next_u32()) / 2f64.powi(32))
-                    .sum();
-                level * (1.0 + 0.04 * (sum - 6.0))
-            };
+            let mut one = || level * (1.0 + 0.04 * normal(&mut random));
             (0..10).map(|_| one()).collect()
         };
         // The true error is known here: 0.04 * sqrt(2 / 10), with 18 degrees of freedom.

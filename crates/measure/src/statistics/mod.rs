@@ -8,5 +8,7 @@ pub mod knee;
 pub mod paired;
 pub mod precision;
 pub mod side;
+#[cfg(test)]
+mod simulation;
 pub mod warm_up;
 pub mod welch;

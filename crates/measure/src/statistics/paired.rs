@@ -55,27 +55,19 @@ impl Paired {
 
 #[cfg(test)]
 mod tests {
-    use rand_chacha::{
-        ChaCha8Rng,
-        rand_core::{Rng, SeedableRng},
-    };
+    use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
     use super::*;
+    use crate::statistics::simulation::normal;
 
     /// Eight trials of a machine that drifts by 20 %; the second value is `added` higher, both vary
     /// by 1.
     fn trials(random: &mut ChaCha8Rng, added: f64) -> [Vec<f64>; 2] {
-        let mut normal = || -> f64 {
-            let sum: f64 = (0..12)
-                .map(|_| f64::from(random.next_u32()) / 2f64.powi(32))
-                .sum();
-            sum - 6.0
-        };
-        let levels: Vec<f64> = (0..8).map(|_| 100.0 + 20.0 * normal()).collect();
+        let levels: Vec<f64> = (0..8).map(|_| 100.0 + 20.0 * normal(random)).collect();
         [0.0, added].map(|added| {
             levels
                 .iter()
-                .map(|level| level + added + normal())
+                .map(|level| level + added + normal(random))
                 .collect()
         })
     }

@@ -152,7 +152,8 @@ mod tests {
             (2.0 * self.exponential()).sqrt() * angle.cos()
         }
 
-        /// A series of 300 with this correlation of neighbours, a mean of 100 and a deviation of 10.
+        /// A series of 300 with this correlation of neighbours, a mean of 100 and a deviation of
+        /// 10.
         fn series(&mut self, correlation: f64) -> Vec<f64> {
             let mut last = self.normal();
             (0..300)
@@ -215,10 +216,10 @@ mod tests {
         }
     }
 
-    /// The same of quantiles: those of a queue at 80 % load, and of a long tail. Thirty seconds hold
-    /// too few independent times beyond the queue's p99, which mostly has no interval. The true ones are
-    /// known: 2.3026 and 4.6052 mean times of an M/M/1 queue of 10 ms mean (Kleinrock, "Queueing
-    /// Systems", volume 1, section 3.2), and exp(0) and exp(1.5 * 2.3263).
+    /// The same of quantiles: those of a queue at 80 % load, and of a long tail. Thirty seconds
+    /// hold too few independent times beyond the queue's p99, which mostly has no interval. The
+    /// true ones are known: 2.3026 and 4.6052 mean times of an M/M/1 queue of 10 ms mean
+    /// (Kleinrock, "Queueing Systems", volume 1, section 3.2), and exp(0) and exp(1.5 * 2.3263).
     #[test]
     fn the_intervals_of_quantiles_cover_them() {
         let mut random = Random(ChaCha8Rng::seed_from_u64(2));

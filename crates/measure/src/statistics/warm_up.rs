@@ -16,9 +16,9 @@ const SAME: usize = 2 * BATCH;
 
 /// Finds the end of the transient in a series as it grows.
 ///
-/// After each batch, MSER-5 looks at the whole series. The transient has ended when its end has lain
-/// in the first half, at the same place, several times in a row, and nothing after it is a change of
-/// level: a series that still rises moves the end along.
+/// After each batch, MSER-5 looks at the whole series. The transient has ended when its end has
+/// lain in the first half, at the same place, several times in a row, and nothing after it is a
+/// change of level: a series that still rises moves the end along.
 #[derive(Debug, Clone, Default)]
 pub struct WarmUpDetector {
     series: Vec<f64>,
@@ -72,25 +72,23 @@ pub fn mser5(observations: &[f64]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use rand_chacha::{
-        ChaCha8Rng,
-        rand_core::{Rng, SeedableRng},
-    };
+    use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
     use super::*;
+    use crate::statistics::simulation::normal;
 
-    /// Feeds rates of 100 ms, which rise for `ramp` of them to 1,000 and vary by 5 %; returns the end
-    /// that was found, and when.
+    /// Feeds rates of 100 ms, which rise for `ramp` of them to 1,000 and vary by 5 %; returns the
+    /// end that was found, and when.
     fn detect(seed: u64, ramp: usize) -> Option<(usize, usize)> {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut detector = WarmUpDetector::default();
         (0..600).find_map(|at| {
-            let sum: f64 = (0..12)
-                .map(|_| f64::from(random.next_u32()) / 2f64.powi(32))
-                .sum();
             let level = 1000.0 * (at as f64 / ramp.max(1) as f64).min(1.0);
             let level = if ramp == 0 { 1000.0 } else { level };
-            Some((detector.add(level * (1.0 + 0.05 * (sum - 6.0)))?, at))
+            Some((
+                detector.add(level * (1.0 + 0.05 * normal(&mut random)))?,
+                at,
+            ))
         })
     }
 

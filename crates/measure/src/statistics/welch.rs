@@ -26,8 +26,8 @@ pub struct Welch {
     pub ratio: Option<Ratio>,
 }
 
-/// The ratio of two values, on a logarithmic scale: there it is a difference, whose error is that of
-/// both values, and no interval reaches below a ratio of 0.
+/// The ratio of two values, on a logarithmic scale: there it is a difference, whose error is that
+/// of both values, and no interval reaches below a ratio of 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
     /// The natural logarithm of the ratio.

@@ -21,8 +21,8 @@ use super::{ExportError, Rendered};
 /// become milliseconds.
 const DIVISOR: f64 = 1e6;
 
-/// One file: each step lies where its window was. Where a file does not say when that began, it lies
-/// after the step before it and its own warm-up.
+/// One file: each step lies where its window was. Where a file does not say when that began, it
+/// lies after the step before it and its own warm-up.
 pub(super) fn render(runs: &[Run]) -> Rendered {
     let starts: Vec<SystemTime> = runs.iter().map(started).collect();
     let first = starts.iter().min().copied();

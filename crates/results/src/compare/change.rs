@@ -45,8 +45,8 @@ impl Change {
         })
     }
 
-    /// Returns true where its interval shows a difference; `None` where there is a difference but no
-    /// interval.
+    /// Returns true where its interval shows a difference; `None` where there is a difference but
+    /// no interval.
     pub(super) fn is_shown(&self) -> Option<bool> {
         match self.interval {
             Some([low, high]) => Some(low > 0.0 || high < 0.0),

@@ -17,7 +17,8 @@ const RESOLUTION: f64 = 1e-3;
 /// bar of it.
 ///
 /// - Half of the rate's bar is `t(0.975, n - 1)` standard errors of `n` batches.
-/// - A quantile's bar is symmetric on a logarithmic scale, and half of it is as many standard errors
+/// - A quantile's bar is symmetric on a logarithmic scale, and half of it is as many standard
+///   errors
 ///   of `n` seconds. A value is rounded to its slot, which adds the variance of a uniform
 ///   distribution.
 ///

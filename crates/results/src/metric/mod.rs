@@ -1,9 +1,9 @@
 //! The registry of metrics.
 //!
-//! A metric is one entry in `registry.rs`: its name, how its values read, which direction is better,
-//! and its value of a step or of a bulk run. The lists below the entries say which metrics an output
-//! shows, in its order. Tables, pages, exports, conditions, comparisons and the Prometheus push read
-//! them.
+//! A metric is one entry in `registry.rs`: its name, how its values read, which direction is
+//! better, and its value of a step or of a bulk run. The lists below the entries say which metrics
+//! an output shows, in its order. Tables, pages, exports, conditions, comparisons and the
+//! Prometheus push read them.
 
 mod registry;
 mod unit;
