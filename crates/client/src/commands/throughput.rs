@@ -15,7 +15,7 @@ use crate::{
     plan::Plan,
     run::{
         self, Runner,
-        search::{self, Measured, Search},
+        search::{self, Search},
         trials,
     },
 };
@@ -147,10 +147,7 @@ fn find(
         runner.explore(&at_rate(rate), |step| {
             let whole = step.status == Status::Complete;
             kept = Some(search::is_kept(step, condition, goal.max_error_rate)).filter(|_| whole);
-            measured = Some(Measured {
-                rate: step.summary.rate,
-                half_width: step.summary.precision.rate_half_width,
-            });
+            measured = Some(step.summary.rate);
             let word = match kept {
                 None => "interrupted",
                 Some(None) => "too few samples to tell",

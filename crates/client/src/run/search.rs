@@ -31,23 +31,14 @@ const MOST_CONFIRMED: usize = 12;
 /// nothing.
 const AGREEING: usize = 2;
 
-/// The result of a window in which the condition held.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
-    /// Requests/s.
-    pub rate: f64,
-    /// Half the width of its 95 % interval, in requests/s, where it is known.
-    pub half_width: Option<f64>,
-}
-
 /// A search by doubling, then by bisection, then a confirmation by fresh windows. Every step is a
 /// whole window at one rate. Before it ends, the lowest rate that did not keep the condition is
 /// tried again: when that was the doing of a bad moment, the search goes on above it.
 #[derive(Debug, Clone)]
 pub struct Search {
     first: f64,
-    /// The highest rate that kept the condition, and what it gave.
-    kept: Option<(f64, Measured)>,
+    /// The highest rate that kept the condition.
+    kept: Option<f64>,
     /// Rates that did not, falling: the lowest is the last.
     broken: Vec<f64>,
     /// The lowest of those was tried again.
@@ -113,7 +104,7 @@ impl Search {
             return Some(rate);
         }
         let fresh = match self.fresh {
-            None => Fresh::at(self.kept?.0, 1),
+            None => Fresh::at(self.kept?, 1),
             Some(fresh) if fresh.is_confirmed() => return None,
             Some(fresh) if fresh.is_rejected() => {
                 Fresh::at(fresh.rate * (1.0 - LOWERED), fresh.rates + 1)
@@ -130,19 +121,19 @@ impl Search {
         }
         match (self.kept, self.broken.last()) {
             (None, None) => Some(self.first),
-            (Some((kept, _)), None) => Some(kept * 2.0),
+            (Some(kept), None) => Some(kept * 2.0),
             // Below one request a second there is nothing to find.
             (None, Some(broken)) => (*broken > 2.0).then_some(broken / 2.0),
-            (Some((kept, _)), Some(broken)) if broken / kept > 1.0 + CLOSE => {
+            (Some(kept), Some(broken)) if broken / kept > 1.0 + CLOSE => {
                 Some(f64::midpoint(kept, *broken))
             }
             (Some(_), Some(broken)) => (!self.confirmed).then_some(*broken),
         }
     }
 
-    /// Notes the outcome at the rate that [`Search::next`] returned; `None` if the condition
-    /// failed.
-    pub fn tried(&mut self, rate: f64, outcome: Option<Measured>) {
+    /// Notes the outcome at the rate that [`Search::next`] returned: the rate measured, in
+    /// requests/s, or `None` if the condition failed.
+    pub fn tried(&mut self, rate: f64, outcome: Option<f64>) {
         if self.seek().is_none() {
             self.confirm(rate, outcome);
             return;
@@ -156,8 +147,8 @@ impl Search {
         // While it only doubles, a rate that is kept is passed by quickly: the bisection comes back
         // to its like.
         let enough = if self.broken.is_empty() { 1 } else { AGREEING };
-        if let Some(measured) = outcome.filter(|_| self.votes.0 >= enough) {
-            self.kept = Some((rate, measured));
+        if outcome.is_some() && self.votes.0 >= enough {
+            self.kept = Some(rate);
             self.broken.retain(|broken| *broken > rate);
             self.confirmed = false;
         } else if self.votes.1 >= AGREEING {
@@ -172,14 +163,14 @@ impl Search {
     }
 
     /// Notes the outcome of a fresh window.
-    fn confirm(&mut self, rate: f64, outcome: Option<Measured>) {
+    fn confirm(&mut self, rate: f64, outcome: Option<f64>) {
         let rates = self.fresh.map_or(0, |fresh| fresh.rates);
         let same = self.fresh.filter(|fresh| !fresh.is_rejected());
         let mut fresh = same.unwrap_or_else(|| Fresh::at(rate, rates + 1));
         match outcome {
             Some(measured) => {
                 fresh.kept += 1;
-                fresh.sum += measured.rate;
+                fresh.sum += measured;
             }
             None => fresh.broken += 1,
         }
@@ -251,14 +242,6 @@ mod tests {
 
     use super::*;
 
-    /// A window that kept the condition at `rate`.
-    fn window(rate: f64) -> Measured {
-        Measured {
-            rate,
-            half_width: None,
-        }
-    }
-
     /// Searches against a server that keeps its condition up to `limit`, but for the steps that are
     /// `hiccups`.
     fn search(limit: f64, hiccups: &[usize]) -> (Search, usize) {
@@ -267,7 +250,7 @@ mod tests {
         while let Some(rate) = search.next() {
             search.tried(
                 rate,
-                (rate <= limit && !hiccups.contains(&steps)).then(|| window(rate)),
+                (rate <= limit && !hiccups.contains(&steps)).then_some(rate),
             );
             steps += 1;
         }
@@ -289,7 +272,7 @@ mod tests {
                 .sum();
             let free = (1.0 - rate / 12_000.0).max(1e-9);
             let p99 = (1.0 - 10_000.0 / 12_000.0) / free * (sigma * (sum - 6.0)).exp();
-            search.tried(rate, (p99 < 1.0).then(|| window(rate)));
+            search.tried(rate, (p99 < 1.0).then_some(rate));
         }
         search.fresh.unwrap().rate
     }
@@ -334,12 +317,12 @@ mod tests {
             (false, 3000.0),
         ] {
             let rate = search.next().unwrap();
-            search.tried(rate, kept.then(|| window(rate)));
+            search.tried(rate, kept.then_some(rate));
             assert_eq!(search.next(), Some(next));
         }
         for (kept, next) in [(false, 3000.0), (true, 3000.0), (true, 3500.0)] {
             let rate = search.next().unwrap();
-            search.tried(rate, kept.then(|| window(rate)));
+            search.tried(rate, kept.then_some(rate));
             assert_eq!(search.next(), Some(next));
         }
     }
