@@ -5,19 +5,59 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use netping_protocol::tls;
 use netping_serving::{chassis::Chassis, connection::Connection, runtime::Accepted};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Sleep, sleep},
+};
 use tonic::transport::server::Connected;
+
+/// Longest wait for the peer to close its side of a connection that has been shut down.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// A stream whose requests carry its [`Connection`], which counts them.
 pub(crate) struct ConnectedStream {
-    pub stream: Accepted,
+    stream: Accepted,
     /// `Some` until the first bytes have come, to count a client that speaks TLS to a clear-text
     /// port.
-    pub fresh: Option<Chassis>,
+    fresh: Option<Chassis>,
+    /// `Some` once the stream is shut down: the end of the wait for the peer.
+    lingering: Option<Pin<Box<Sleep>>>,
+}
+
+impl ConnectedStream {
+    pub(crate) fn new(stream: Accepted, chassis: Chassis) -> Self {
+        Self {
+            stream,
+            fresh: Some(chassis),
+            lingering: None,
+        }
+    }
+
+    /// Reads until the peer closes its side or the wait is over.
+    ///
+    /// A socket that is closed with unread bytes answers with a reset, at which the peer loses
+    /// the end of what was sent: after a drain, the last messages of its stream.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let lingering = self
+            .lingering
+            .get_or_insert_with(|| Box::pin(sleep(LINGER)));
+        if lingering.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        let mut unread = [0; 4096];
+        loop {
+            let mut buf = ReadBuf::new(&mut unread);
+            let read = ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf));
+            if read.is_err() || buf.filled().is_empty() {
+                return Poll::Ready(());
+            }
+        }
+    }
 }
 
 impl Connected for ConnectedStream {
@@ -73,6 +113,9 @@ impl AsyncWrite for ConnectedStream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        if self.lingering.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+        }
+        self.poll_linger(cx).map(Ok)
     }
 }

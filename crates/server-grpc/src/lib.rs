@@ -125,12 +125,8 @@ fn serve(
     };
     tcp.serve(|accepts: Accepts| {
         let (chassis, shutdown) = (chassis.clone(), shutdown.clone());
-        let streams = accepts.map(move |stream| {
-            io::Result::Ok(ConnectedStream {
-                stream,
-                fresh: Some(chassis.clone()),
-            })
-        });
+        let streams = accepts
+            .map(move |stream| io::Result::Ok(ConnectedStream::new(stream, chassis.clone())));
         let serving =
             server(own).serve_with_incoming_shutdown(routes.clone(), streams, async move {
                 shutdown.triggered().await;
