@@ -23,10 +23,42 @@ pub struct Cost {
     /// wake-up.
     #[serde(default)]
     pub client_hiccups: Option<Hiccups>,
+    /// Time of all callers of a closed loop between a reply and the next request, in seconds: the
+    /// client's own doing.
+    #[serde(default)]
+    pub client_between_requests_seconds: Option<f64>,
+    /// The cores on which each of the client's workers was seen.
+    #[serde(default)]
+    pub client_worker_cores: Vec<Vec<usize>>,
+    /// How often each of the client's workers was seen to have moved to another core.
+    #[serde(default)]
+    pub client_worker_moves: Vec<u64>,
+    /// Events on the client's machine over the window.
+    #[serde(default)]
+    pub client_host: HostEvents,
     /// CPU time of all workers for each request that counts, in microseconds.
     pub client_cpu_us_per_request: Option<f64>,
     /// The server's demand; absent where its counters could not be read.
     pub server: Option<ServerDemand>,
+}
+
+/// Events on a machine over the window; each absent where it is unknown. They are of everything
+/// that runs there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct HostEvents {
+    /// CPU time that the hypervisor gave to others while a core wanted to run, in seconds.
+    pub steal_seconds: Option<f64>,
+    /// Time for which the limit on its cgroup's CPU time stopped the process, over all cores, in
+    /// seconds.
+    pub throttled_seconds: Option<f64>,
+    /// TCP segments that were sent again.
+    pub tcp_retransmits: Option<u64>,
+    /// Incoming TCP connections that were dropped.
+    pub listen_drops: Option<u64>,
+    /// Datagrams that found a UDP receive buffer full.
+    pub udp_drops: Option<u64>,
 }
 
 /// The lateness of a thread that only sleeps and wakes up, in nanoseconds.
@@ -40,7 +72,7 @@ pub struct Hiccups {
 }
 
 /// The service demand: resources that the server's process used during the window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerDemand {
     /// CPU time, in seconds.
@@ -51,4 +83,10 @@ pub struct ServerDemand {
     pub context_switches_per_request: Option<f64>,
     /// Resident memory at the end, in bytes.
     pub resident_bytes: Option<u64>,
+    /// The number of cores that the server may run on.
+    #[serde(default)]
+    pub cores: Option<u64>,
+    /// Events on the server's machine.
+    #[serde(default)]
+    pub host: HostEvents,
 }

@@ -59,9 +59,13 @@ impl Summary {
     }
 
     /// Returns the mean number of requests in the system by Little's law: rate times mean service
-    /// time (X * R).
+    /// time (X * R), with that of the requests that failed.
     pub fn in_system(&self) -> Option<f64> {
-        self.service_time.mean.map(|mean| self.rate * mean / 1e9)
+        let failed = &self.failed_time;
+        let failed = failed.mean.unwrap_or(0.0) * failed.count as f64 / self.seconds;
+        self.service_time
+            .mean
+            .map(|mean| (self.rate * mean + failed) / 1e9)
     }
 
     /// Returns the share of the callers' time that went to failed requests, between 0 and 1. A

@@ -92,6 +92,7 @@ fn serve(
         first_bytes: 0,
         drain_by_eof: false,
         files_per_connection: 2,
+        ..own.runtime.profile()
     };
     let chassis = Chassis::start(&mut listening, common, profile)?;
     let relay = Arc::new(Relay {

@@ -75,10 +75,8 @@ pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
     };
     let cost = Cost {
         client_worker_cpu_seconds: vec![0.5, 0.5],
-        client_worker_run_delay_seconds: Vec::new(),
-        client_hiccups: None,
         client_cpu_us_per_request: Some(10.0),
-        server: None,
+        ..Cost::default()
     };
     Step {
         settings,

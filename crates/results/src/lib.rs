@@ -13,6 +13,7 @@ pub mod file;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 pub mod format;
+pub mod limit;
 pub mod merge;
 pub mod metric;
 pub mod overhead;

@@ -5,7 +5,10 @@ use std::iter;
 use netping_measure::{
     cost::Cost,
     distribution::Distribution,
-    statistics::change_point::{Change, change},
+    statistics::{
+        change_point::{Change, change},
+        modes::Modes,
+    },
     summary::Summary,
     window::SLOT,
 };
@@ -23,6 +26,9 @@ const BUSY: f64 = 0.7;
 /// this share of that of the response time.
 const LATENESS: u64 = 500_000;
 const LATENESS_SHARE: f64 = 0.1;
+
+/// A cgroup's limit on CPU time matters from this share of the window on.
+const THROTTLED: f64 = 0.01;
 
 /// Replies that a stretch without any would have had: fewer may be chance.
 const MISSED: f64 = 20.0;
@@ -61,6 +67,8 @@ pub struct Facts<'a> {
     pub slots: &'a [u64],
     /// Successes in each 100 ms after the window, up to the last of them.
     pub drain_slots: &'a [u64],
+    /// The levels of the service times, where there are two.
+    pub modes: Option<Modes>,
     /// True where an automatic warm-up found no steady rate in its time.
     pub warmup_failed: bool,
     /// True where the server is on the client's host.
@@ -77,6 +85,7 @@ impl Facts<'_> {
         let checks = [
             client_bound,
             client_starved,
+            client_throttled,
             no_caller_free,
             behind_schedule,
             not_steady,
@@ -87,6 +96,7 @@ impl Facts<'_> {
             too_few_samples,
             errors,
             littles_law,
+            bimodal,
             shared_host,
             clock_step,
         ];
@@ -103,14 +113,19 @@ fn client_bound(facts: &Facts<'_>) -> Option<Warning> {
     if facts.summary.seconds <= 0.0 {
         return None;
     }
-    let cost = facts.cost;
+    let busiest_worker = busiest_worker(facts.cost, facts.summary.seconds);
+    (busiest_worker >= BUSY).then_some(Warning::ClientBound { busiest_worker })
+}
+
+/// Returns the CPU time of the busiest client worker over a window of so many seconds, as a share of
+/// what it could get.
+pub(crate) fn busiest_worker(cost: &Cost, seconds: f64) -> f64 {
     // A thread that waits for its CPU cannot get all of it.
     let delays = cost.client_worker_run_delay_seconds.iter().copied();
     let delays = delays.chain(iter::repeat(0.0));
     let workers = cost.client_worker_cpu_seconds.iter().zip(delays);
-    let share = |(cpu, delay): (&f64, f64)| cpu / (facts.summary.seconds - delay).max(*cpu);
-    let busiest_worker = workers.map(share).fold(0.0, f64::max);
-    (busiest_worker >= BUSY).then_some(Warning::ClientBound { busiest_worker })
+    let share = |(cpu, delay): (&f64, f64)| cpu / (seconds - delay).max(*cpu);
+    workers.map(share).fold(0.0, f64::max)
 }
 
 fn client_starved(facts: &Facts<'_>) -> Option<Warning> {
@@ -119,6 +134,11 @@ fn client_starved(facts: &Facts<'_>) -> Option<Warning> {
         late_p99,
         response_p99,
     })
+}
+
+fn client_throttled(facts: &Facts<'_>) -> Option<Warning> {
+    let seconds = facts.cost.client_host.throttled_seconds?;
+    (seconds > facts.summary.seconds * THROTTLED).then_some(Warning::ClientThrottled { seconds })
 }
 
 fn no_caller_free(facts: &Facts<'_>) -> Option<Warning> {
@@ -266,8 +286,8 @@ fn errors(facts: &Facts<'_>) -> Option<Warning> {
 /// Little's law: the mean number in a system is the rate of arrivals times the mean time there
 /// (Little 1961).
 fn littles_law(facts: &Facts<'_>) -> Option<Warning> {
-    // With failures, callers also pause; in an open loop N is not given but follows.
-    if facts.settings.planned_rate.is_some() || facts.summary.accounting.failed() > 0 {
+    // In an open loop N is not given but follows.
+    if facts.settings.planned_rate.is_some() {
         return None;
     }
     // Between two connections a caller closes the first, which belongs to no request.
@@ -276,8 +296,33 @@ fn littles_law(facts: &Facts<'_>) -> Option<Warning> {
     }
     let callers = facts.settings.callers as f64;
     let in_system = facts.summary.in_system()?;
-    ((in_system / callers - 1.0).abs() > LITTLE)
-        .then_some(Warning::LittlesLaw { callers, in_system })
+    let seconds = facts.summary.seconds;
+    let between = facts.cost.client_between_requests_seconds;
+    let between = between.map(|between| between / seconds);
+    // Callers whose connection was lost also pause, and that is not the client's doing.
+    let has_failures = facts.summary.accounting.failed() > 0;
+    let is_missing = if has_failures {
+        between? > callers * LITTLE
+    } else {
+        (in_system / callers - 1.0).abs() > LITTLE
+    };
+    is_missing.then_some(Warning::LittlesLaw {
+        callers,
+        in_system,
+        between,
+    })
+}
+
+/// One caller's requests wait for nobody else's: two levels are of the machine, not of the load.
+fn bimodal(facts: &Facts<'_>) -> Option<Warning> {
+    let modes = facts.modes.filter(|_| {
+        facts.shared_host && facts.settings.callers == 1 && facts.settings.planned_rate.is_none()
+    })?;
+    Some(Warning::Bimodal {
+        low_p50: modes.low,
+        high_p50: modes.high,
+        high_share: modes.high_share,
+    })
 }
 
 fn shared_host(facts: &Facts<'_>) -> Option<Warning> {
@@ -343,6 +388,7 @@ mod tests {
             cost: &step.cost,
             slots,
             drain_slots,
+            modes: None,
             warmup_failed: false,
             shared_host: false,
             server_restarted: false,

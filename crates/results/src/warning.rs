@@ -27,6 +27,11 @@ pub enum Warning {
         /// The 99th percentile of the response time, in nanoseconds.
         response_p99: u64,
     },
+    /// The limit on the CPU time of the client's cgroup stopped it.
+    ClientThrottled {
+        /// The time for which it did, over all cores, in seconds.
+        seconds: f64,
+    },
     /// Requests of an open loop waited because every caller was busy.
     NoCallerFree {
         /// The 99th percentile of that wait, in nanoseconds.
@@ -100,8 +105,21 @@ pub enum Warning {
     LittlesLaw {
         /// Callers (N).
         callers: f64,
-        /// Rate times mean time (X * R).
+        /// Rate times mean time (X * R), failed requests included.
         in_system: f64,
+        /// The mean number of callers between a reply and their next request, by the client's own
+        /// clock; absent where it was not measured.
+        #[serde(default)]
+        between: Option<f64>,
+    },
+    /// The times have two levels, as where client and server share a core at times.
+    Bimodal {
+        /// The median of the times at the lower level, in nanoseconds.
+        low_p50: u64,
+        /// The median of the times at the higher level, in nanoseconds.
+        high_p50: u64,
+        /// The share of requests at the higher level.
+        high_share: f64,
     },
     /// Client and server share a machine, and so its cores.
     SharedHost,
@@ -135,9 +153,11 @@ impl Warning {
             Self::NoCallerFree { .. }
             | Self::Stalled { .. }
             | Self::Noisy { .. }
+            | Self::Bimodal { .. }
             | Self::SharedHost
             | Self::ClockStep { .. } => true,
             Self::ClientStarved { .. }
+            | Self::ClientThrottled { .. }
             | Self::BehindSchedule { .. }
             | Self::NotSteady { .. }
             | Self::ServerGone { .. }
@@ -157,6 +177,7 @@ impl Warning {
         match self {
             Self::ClientBound { .. } => "CLIENT_BOUND",
             Self::ClientStarved { .. } => "CLIENT_STARVED",
+            Self::ClientThrottled { .. } => "CLIENT_THROTTLED",
             Self::NoCallerFree { .. } => "NO_CALLER_FREE",
             Self::BehindSchedule { .. } => "BEHIND_SCHEDULE",
             Self::NotSteady { .. } => "NOT_STEADY",
@@ -168,6 +189,7 @@ impl Warning {
             Self::FewRuns { .. } => "FEW_RUNS",
             Self::Errors { .. } => "ERRORS",
             Self::LittlesLaw { .. } => "LITTLES_LAW",
+            Self::Bimodal { .. } => "BIMODAL",
             Self::SharedHost => "SHARED_HOST",
             Self::ClockStep { .. } => "CLOCK_STEP",
         }
@@ -181,6 +203,9 @@ impl Warning {
             }
             Self::ClientStarved { .. } => {
                 "stop other programs on the client's host, or use a host with cores of its own"
+            }
+            Self::ClientThrottled { .. } => {
+                "raise the limit on the CPU time of the client's cgroup, or give it fewer --workers"
             }
             Self::NoCallerFree { .. } => {
                 "give more callers (-c), unless users wait in the same way"
@@ -202,13 +227,22 @@ impl Warning {
             Self::Errors { .. } => {
                 "fix the failures first: failed requests cost less than served ones"
             }
-            // More than there are: requests from before the window weigh in it.
-            Self::LittlesLaw { callers, in_system } if in_system > callers => {
-                "the server stalled at the window's edge, and the window is too short for that: measure longer (-d)"
+            Self::LittlesLaw {
+                callers,
+                in_system,
+                between,
+            } => {
+                // Files of version 1 do not say what callers did between requests.
+                let missing = callers - in_system;
+                if missing > 0.0 && between.is_none_or(|between| between * 2.0 > missing) {
+                    "the client spent time of its own between requests: many callers need more --workers and more requests, a \
+                     single one a quieter machine"
+                } else {
+                    "requests from before or after the window weigh in it: the server stalled at its edge; measure longer (-d)"
+                }
             }
-            Self::LittlesLaw { .. } => {
-                "the client spent time of its own between requests: many callers need more --workers and more requests, a \
-                 single one a quieter machine"
+            Self::Bimodal { .. } => {
+                "give client and server cores of their own (taskset, --pin), or quote both levels"
             }
             Self::SharedHost => {
                 "compare targets with each other; for absolute numbers, put the client on another host"
@@ -239,6 +273,12 @@ impl fmt::Display for Warning {
                 format::nanos_as_micros(Some(*late_p99)),
                 format::nanos_as_micros(Some(*response_p99))
             ),
+            Self::ClientThrottled { seconds } => {
+                write!(
+                    f,
+                    "a limit on CPU time stopped the client for {seconds:.2} s"
+                )
+            }
             Self::NoCallerFree {
                 wait_p99,
                 response_p99,
@@ -309,9 +349,28 @@ impl fmt::Display for Warning {
                 }
                 Ok(())
             }
-            Self::LittlesLaw { callers, in_system } => {
-                write!(f, "N = {callers} callers, but X * R = {in_system:.2}")
+            Self::LittlesLaw {
+                callers,
+                in_system,
+                between,
+            } => {
+                write!(f, "N = {callers} callers, but X * R = {in_system:.2}")?;
+                match between {
+                    Some(between) => write!(f, ", and {between:.2} between requests"),
+                    None => Ok(()),
+                }
             }
+            Self::Bimodal {
+                low_p50,
+                high_p50,
+                high_share,
+            } => write!(
+                f,
+                "two levels: {} us, and for {:.0}% of the requests {} us",
+                format::nanos_as_micros(Some(*low_p50)),
+                high_share * 100.0,
+                format::nanos_as_micros(Some(*high_p50))
+            ),
             Self::SharedHost => f.write_str("client and server share this machine's cores"),
             Self::ClockStep { nanoseconds } => {
                 write!(

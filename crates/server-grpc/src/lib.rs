@@ -112,7 +112,7 @@ fn serve(
     let profile = Profile {
         first_bytes: PREFACE,
         drain_by_eof: false,
-        ..Profile::ECHO
+        ..own.runtime.profile()
     };
     let chassis = Chassis::start(&mut listening, common, profile)?;
     let routes = routes(&chassis, own)?;

@@ -12,7 +12,7 @@ use netping_protocol::{
 };
 use netping_serving::{
     args::{CommonArgs, RuntimeArgs, ServerArgs, TlsArgs},
-    chassis::{Chassis, Profile},
+    chassis::Chassis,
     error::StartError,
     listen::Listening,
     runtime::run_on_runtimes,
@@ -72,7 +72,7 @@ fn serve(
     let ServerArgs { common, own } = args;
     let config = config(common, own)?;
     // Streams end after the requests they have received, and then the connection closes.
-    let chassis = Chassis::start(&mut listening, common, Profile::ECHO)?;
+    let chassis = Chassis::start(&mut listening, common, own.runtime.profile())?;
     let acceptor = Acceptor {
         chassis,
         shutdown: shutdown.clone(),

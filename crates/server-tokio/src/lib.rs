@@ -9,7 +9,7 @@ use netping_protocol::{
 };
 use netping_serving::{
     args::{RuntimeArgs, SecureArgs, ServerArgs, StreamArgs},
-    chassis::{Chassis, Profile},
+    chassis::Chassis,
     echo::echo,
     error::StartError,
     listen::Listening,
@@ -57,7 +57,7 @@ fn serve(
     let ServerArgs { common, own } = args;
     let acceptor = own.secure.acceptor(Scheme::TcpTls.alpn())?;
     let says_goodbye = !acceptor.is_plain();
-    let chassis = Chassis::start(&mut listening, common, Profile::ECHO)?;
+    let chassis = Chassis::start(&mut listening, common, own.runtime.profile())?;
     let limits = own.stream.limits();
     let server = TcpServer {
         listener: listening.service,

@@ -14,7 +14,7 @@ use netping_protocol::{
     tls::{self, Identity, ServerConfig},
 };
 
-use crate::error::StartError;
+use crate::{chassis::Profile, error::StartError};
 
 /// Flags of a server: those of every server, then its own.
 #[derive(Debug, Clone, Parser)]
@@ -74,9 +74,42 @@ pub struct LoadArgs {
     /// Threads that burn the --work
     #[arg(long, default_value = "inline", value_name = "WHERE")]
     pub work_on: WorkOn,
-    /// Time to wait before each reply, without using CPU
-    #[arg(long, default_value = "0s", value_parser = parse_duration, value_name = "TIME")]
-    pub delay: Duration,
+    /// Time to wait before each reply, without using CPU; 'exp:5ms': exponentially distributed, with
+    /// this mean
+    #[arg(long, default_value = "0s", value_name = "TIME|exp:TIME")]
+    pub delay: Delay,
+}
+
+/// The time to wait before each reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delay {
+    /// This long.
+    Constant(Duration),
+    /// Exponentially distributed, with this mean.
+    Exponential(Duration),
+}
+
+impl Delay {
+    /// Returns true if there is nothing to wait for.
+    pub fn is_zero(self) -> bool {
+        let (Self::Constant(mean) | Self::Exponential(mean)) = self;
+        mean.is_zero()
+    }
+}
+
+impl FromStr for Delay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let duration = |text| {
+            let wrong = |error| format!("{error}; a delay looks like 5ms or exp:5ms");
+            parse_duration(text).map_err(wrong)
+        };
+        match text.strip_prefix("exp:") {
+            Some(mean) => duration(mean).map(Self::Exponential),
+            None => duration(text).map(Self::Constant),
+        }
+    }
 }
 
 /// Threads that burn `--work`.
@@ -206,6 +239,14 @@ impl RuntimeArgs {
         match self.runtime {
             RuntimeKind::PerCore => self.worker_count(),
             RuntimeKind::MultiThread => 1,
+        }
+    }
+
+    /// Returns the properties of an echo server on these threads.
+    pub fn profile(&self) -> Profile {
+        Profile {
+            workers: Some(self.worker_count()),
+            ..Profile::ECHO
         }
     }
 

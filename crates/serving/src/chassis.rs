@@ -11,7 +11,7 @@ use std::{
 };
 
 use netping_protocol::secure;
-use netping_system::limits;
+use netping_system::{cores, limits};
 use nix::libc;
 use socket2::SockRef;
 use tokio::{runtime::Builder, time};
@@ -47,6 +47,8 @@ pub struct Profile {
     pub drain_by_eof: bool,
     /// File descriptors that each connection takes.
     pub files_per_connection: u64,
+    /// Threads that serve requests; `None`: one for each connection.
+    pub workers: Option<usize>,
 }
 
 impl Profile {
@@ -55,6 +57,7 @@ impl Profile {
         first_bytes: 1,
         drain_by_eof: true,
         files_per_connection: 1,
+        workers: None,
     };
 }
 
@@ -82,7 +85,9 @@ impl Chassis {
         let spare = files - RESERVED_FILES.min(files / 2);
         let affordable = (spare / profile.files_per_connection) as usize;
         let max_connections = args.max_connections.map_or(affordable, NonZeroUsize::get);
-        let state = Arc::new(State::new(max_connections));
+        let cores = cores::own().len();
+        let cores = profile.workers.map_or(cores, |workers| workers.min(cores));
+        let state = Arc::new(State::new(max_connections, cores));
         let deadlines = Deadlines {
             first_byte: args.first_byte_timeout,
             first_bytes: profile.first_bytes,

@@ -17,6 +17,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use netping_system::{
+    counters::HostCounters,
     cpu,
     host::boot_id,
     process::{OwnCounts, own_context_switches, own_start_time},
@@ -152,6 +153,13 @@ impl Collector for ServerCollector {
             "netping_max_connections",
             "Maximum number of open connections",
             limit,
+        )?;
+        let cores = server.cores as u64;
+        gauge(
+            &mut encoder,
+            "netping_cores",
+            "Cores that requests can be served on",
+            cores,
         )
     }
 }
@@ -204,6 +212,7 @@ impl Collector for ProcessCollector {
                 gauge(&mut encoder, name, help, value)?;
             }
         }
+        encode_host(&mut encoder)?;
         if let Some(seconds) = own_start_time() {
             let help = "Start of the process, in seconds since 1970";
             ConstGauge::new(seconds).encode(encoder.encode_descriptor(
@@ -221,6 +230,51 @@ impl Collector for ProcessCollector {
         }
         Ok(())
     }
+}
+
+/// Encodes the counters of the machine that explain slow requests.
+fn encode_host(encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let host = HostCounters::read();
+    let times = [
+        (
+            "netping_host_steal_seconds",
+            "CPU time that the hypervisor gave to others while a core wanted to run",
+            host.steal,
+        ),
+        (
+            "netping_host_throttled_seconds",
+            "Time for which the limit on this cgroup's CPU time stopped its threads",
+            host.throttled,
+        ),
+    ];
+    for (name, help, value) in times {
+        if let Some(value) = value {
+            counter(encoder, name, help, value.as_secs_f64())?;
+        }
+    }
+    let counts = [
+        (
+            "netping_host_tcp_retransmits",
+            "TCP segments sent again",
+            host.tcp_retransmits,
+        ),
+        (
+            "netping_host_listen_drops",
+            "Incoming TCP connections dropped",
+            host.listen_drops,
+        ),
+        (
+            "netping_host_udp_drops",
+            "Datagrams that found a UDP receive buffer full",
+            host.udp_drops,
+        ),
+    ];
+    for (name, help, value) in counts {
+        if let Some(value) = value {
+            counter(encoder, name, help, value)?;
+        }
+    }
+    Ok(())
 }
 
 fn counter<N>(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: N) -> fmt::Result

@@ -25,15 +25,18 @@ pub struct State {
     pub connections: Arc<Connections>,
     pub errors: Family<ErrorLabels, Counter>,
     pub max_connections: usize,
+    /// Cores that requests can be served on.
+    pub cores: usize,
     last_log: Mutex<Option<Instant>>,
 }
 
 impl State {
-    pub fn new(max_connections: usize) -> Self {
+    pub fn new(max_connections: usize, cores: usize) -> Self {
         Self {
             connections: Arc::default(),
             errors: Family::default(),
             max_connections,
+            cores,
             last_log: Mutex::new(None),
         }
     }

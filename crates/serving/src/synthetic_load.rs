@@ -1,20 +1,34 @@
 //! Load that each request causes beyond its reply: `--delay` and `--work`.
 
-use std::{thread, time::Duration};
+use std::{
+    cell::RefCell,
+    hash::{BuildHasher, RandomState},
+    thread,
+    time::Duration,
+};
 
 use netping_system::cpu;
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{Rng, SeedableRng},
+};
 
 use crate::{
-    args::{LoadArgs, WorkOn},
+    args::{Delay, LoadArgs, WorkOn},
     clock,
 };
+
+thread_local! {
+    static RANDOM: RefCell<ChaCha8Rng> =
+        RefCell::new(ChaCha8Rng::seed_from_u64(RandomState::new().hash_one(0)));
+}
 
 /// Waits and burns CPU time once per request, as the flags ask.
 #[derive(Debug, Clone, Copy)]
 pub struct SyntheticLoad {
     work: Duration,
     on_pool: bool,
-    delay: Duration,
+    delay: Delay,
 }
 
 impl SyntheticLoad {
@@ -30,7 +44,7 @@ impl SyntheticLoad {
     /// Applies the load to a task.
     pub async fn apply(self) {
         if !self.delay.is_zero() {
-            async_io::Timer::after(self.delay).await;
+            async_io::Timer::after(self.delay.draw()).await;
         }
         if self.work.is_zero() {
             return;
@@ -46,10 +60,25 @@ impl SyntheticLoad {
     /// Applies the load to the calling thread.
     pub fn apply_blocking(self) {
         if !self.delay.is_zero() {
-            thread::sleep(self.delay);
+            thread::sleep(self.delay.draw());
         }
         if !self.work.is_zero() {
             burn(self.work);
+        }
+    }
+}
+
+impl Delay {
+    /// Returns the time to wait before one reply.
+    fn draw(self) -> Duration {
+        match self {
+            Self::Constant(delay) => delay,
+            Self::Exponential(mean) => {
+                let random = RANDOM.with_borrow_mut(ChaCha8Rng::next_u32);
+                // Neither 0 nor 1.
+                let uniform = (f64::from(random) + 0.5) / 2f64.powi(32);
+                mean.mul_f64(-uniform.ln())
+            }
         }
     }
 }
@@ -73,5 +102,25 @@ fn burn(work: Duration) {
             return;
         }
         until = clock::now() + left;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponential_delays_have_their_mean_and_spread() {
+        RANDOM.set(ChaCha8Rng::seed_from_u64(1));
+        let delay: Delay = "exp:5ms".parse().unwrap();
+        let drawn: Vec<f64> = (0..20_000)
+            .map(|_| delay.draw().as_secs_f64() * 1e3)
+            .collect();
+        let mean = drawn.iter().sum::<f64>() / 20_000.0;
+        let variance = drawn.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / 20_000.0;
+        assert!((mean - 5.0).abs() < 0.15, "{mean}");
+        assert!((variance.sqrt() - 5.0).abs() < 0.3, "{variance}");
+        assert_eq!("5ms".parse(), Ok(Delay::Constant(Duration::from_millis(5))));
+        assert!("exp:".parse::<Delay>().is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! CPU cores and thread pinning.
 
 use nix::{
-    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
+    sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity},
     unistd::Pid,
 };
 
@@ -13,10 +13,21 @@ pub fn own() -> Vec<usize> {
         .collect()
 }
 
+/// Returns the core that the calling thread runs on now.
+pub fn current() -> Option<usize> {
+    sched_getcpu().ok()
+}
+
 /// Pins the calling thread to one core. If the system refuses, the thread stays unpinned.
 pub fn pin(core: usize) {
+    confine(&[core]);
+}
+
+/// Confines the calling thread, and those that it starts later, to these cores. If the system
+/// refuses, it may run where it did.
+pub fn confine(cores: &[usize]) {
     let mut set = CpuSet::new();
-    if set.set(core).is_ok() {
+    if cores.iter().all(|core| set.set(*core).is_ok()) {
         let _ = sched_setaffinity(Pid::from_raw(0), &set);
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     run::{
         options::{JsonTo, Limits, Options},
         trials::Trials,
+        until::Until,
     },
 };
 
@@ -30,10 +31,58 @@ pub struct TrialArgs {
 impl TrialArgs {
     /// Returns the trials that the flags ask for.
     pub fn trials(&self) -> Trials {
-        Trials {
-            count: self.trials,
-            order_seed: self.order_seed.unwrap_or_else(environment::random_seed),
+        let order_seed = self.order_seed.unwrap_or_else(environment::random_seed);
+        Trials::new(self.trials, order_seed)
+    }
+}
+
+/// Flags about the comparison of targets.
+#[derive(Debug, Clone, Args)]
+pub struct ComparisonArgs {
+    /// Measure the first target twice, as if it were two: a difference that is no larger than theirs
+    /// is not shown
+    #[arg(long)]
+    aa: bool,
+    /// Say where targets are equivalent: the same to within this share (two one-sided tests)
+    #[arg(long, value_name = "SHARE%", value_parser = margin)]
+    equivalent: Option<f64>,
+    /// Repeat until the interval of a metric is this narrow for every target: 'p99 +-5%'
+    #[arg(long, value_name = "METRIC +-SHARE%", conflicts_with = "trials")]
+    until: Option<Until>,
+    /// Most trials with --until
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(3..), requires = "until")]
+    max_trials: u32,
+}
+
+impl ComparisonArgs {
+    /// Returns `trials` with what these flags ask for.
+    ///
+    /// # Errors
+    /// [`UsageError`] if there is nothing to compare.
+    pub fn of(&self, trials: Trials, targets: usize) -> Result<Trials, UsageError> {
+        let trials = Trials {
+            count: if self.until.is_some() {
+                self.max_trials
+            } else {
+                trials.count
+            },
+            until: self.until,
+            aa: self.aa,
+            equivalent: self.equivalent,
+            ..trials
+        };
+        if (self.aa || self.equivalent.is_some()) && trials.count < 2 {
+            return Err(UsageError(
+                "--aa and --equivalent compare trials: give --trials 3 or more, or --until"
+                    .to_owned(),
+            ));
         }
+        if self.equivalent.is_some() && targets < 2 && !self.aa {
+            return Err(UsageError(
+                "--equivalent compares targets: give a second one".to_owned(),
+            ));
+        }
+        Ok(trials)
     }
 }
 
@@ -124,13 +173,18 @@ impl ServerArgs {
     pub fn source(&self, target: &Target) -> ServerSource {
         match (&self.server_metrics, self.server_pid) {
             (_, Some(pid)) => ServerSource::Processes(vec![pid]),
-            (Some(url), None) if url == "off" => ServerSource::Nowhere,
+            (Some(_), None) if self.is_off() => ServerSource::Nowhere,
             (Some(url), None) => ServerSource::Url {
                 url: url.clone(),
                 asked: true,
             },
             (None, None) => ServerSource::default_of(target),
         }
+    }
+
+    /// Returns true if no metrics are to be read.
+    pub fn is_off(&self) -> bool {
+        self.server_metrics.as_deref() == Some("off")
     }
 }
 
@@ -156,6 +210,14 @@ fn gateway(text: &str) -> Result<String, String> {
         url.set_path("/metrics/job/netping");
     }
     Ok(url.into())
+}
+
+/// Reads a margin in per cent, as a share.
+fn margin(text: &str) -> Result<f64, String> {
+    match text.strip_suffix('%').map(str::parse::<f64>) {
+        Some(Ok(percent)) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
+        _ => Err("not a share from 0% to 100%, such as 5%".to_owned()),
+    }
 }
 
 fn share(text: &str) -> Result<f64, String> {

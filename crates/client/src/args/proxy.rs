@@ -61,8 +61,8 @@ pub struct ProxyArgs {
     /// be repeated
     #[arg(long = "proxy-pid", value_name = "NAME=PID")]
     pids: Vec<Named<NonZeroU32>>,
-    /// URL of a proxy's Prometheus metrics [default: http://HOST:PORT+1000/metrics, as of
-    /// netping-proxy; none for http://]
+    /// URL of a proxy's Prometheus metrics [default: http://HOST:PORT+1000/metrics, if
+    /// netping-proxy answers there]
     #[arg(long = "proxy-metrics", value_name = "NAME=URL")]
     metrics: Vec<Named<String>>,
 }
@@ -138,11 +138,9 @@ impl ProxyArgs {
                 asked: true,
             },
             None if !pids.is_empty() => ServerSource::Processes(pids),
-            // `--server-metrics off` is for proxies too; and a proxy for HTTP is not netping's own.
-            None if backend == ServerSource::Nowhere || target.scheme.is_http() => {
-                ServerSource::Nowhere
-            }
-            None => ServerSource::default_of(target),
+            // `--server-metrics off` is for proxies too.
+            None if self.shared.request.without_metrics() => ServerSource::Nowhere,
+            None => ServerSource::default_of_relay(target),
         }
     }
 

@@ -103,6 +103,11 @@ impl RequestArgs {
         self.server.source(target)
     }
 
+    /// Returns true if no metrics are to be read.
+    pub fn without_metrics(&self) -> bool {
+        self.server.is_off()
+    }
+
     /// Rejects flags that concern none of these targets.
     pub fn check(&self, targets: &[Target]) -> Result<(), UsageError> {
         let is_grpc = |target: &Target| target.scheme.protocol() == Protocol::Grpc;

@@ -3,10 +3,16 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use netping_measure::{
-    aggregate::Totals, connect::PhaseTimes, cost::Cost, error_kind::ErrorKind, fairness::Fairness,
+    aggregate::Totals,
+    connect::PhaseTimes,
+    cost::{Cost, HostEvents},
+    error_kind::ErrorKind,
+    fairness::Fairness,
+    sample::Sample,
     status::Status,
 };
 use netping_protocol::tls::Negotiated;
+use netping_system::counters::HostCounters;
 
 use crate::{engine::worker::WorkerReport, probe::metrics::Reading};
 
@@ -46,6 +52,8 @@ pub struct Measurement {
     pub phases: PhaseTimes,
     /// Security of the connections; `None` in the clear.
     pub negotiated: Option<Negotiated>,
+    /// Every success, warm-up included, if the plan asks for them.
+    pub samples: Vec<Sample>,
     /// The first failure of each kind, for people.
     pub details: BTreeMap<ErrorKind, String>,
 }
@@ -68,12 +76,29 @@ pub fn phase_times(reports: &[WorkerReport]) -> PhaseTimes {
     phases
 }
 
+/// Returns what happened on this machine between two readings of its counters.
+pub fn host_events((start, end): (HostCounters, HostCounters)) -> HostEvents {
+    let count = |of: fn(&HostCounters) -> Option<u64>| of(&end)?.checked_sub(of(&start)?);
+    let time = |of: fn(&HostCounters) -> Option<Duration>| {
+        let spent = of(&end)?.checked_sub(of(&start)?)?;
+        Some(spent.as_secs_f64())
+    };
+    HostEvents {
+        steal_seconds: time(|counters| counters.steal),
+        throttled_seconds: time(|counters| counters.throttled),
+        tcp_retransmits: count(|counters| counters.tcp_retransmits),
+        listen_drops: count(|counters| counters.listen_drops),
+        udp_drops: count(|counters| counters.udp_drops),
+    }
+}
+
 /// Returns the cost of a step, given the server's counters at the window's start and end; and the
 /// reason why expected counters are missing.
 pub fn cost(
     reports: &[WorkerReport],
     totals: &Totals,
     counters: &Result<(Reading, Reading), String>,
+    is_closed: bool,
 ) -> (Cost, Option<String>) {
     let server = match counters {
         Ok((start, end)) => start.demand_until(end, totals.arrived()),
@@ -89,7 +114,7 @@ pub fn cost(
     }
     let cpu: Vec<f64> = reports
         .iter()
-        .map(|report| report.cpu.as_secs_f64())
+        .map(|report| report.thread.cpu.as_secs_f64())
         .collect();
     let handled = totals.arrived() + totals.accounting.failed();
     let cost = Cost {
@@ -99,9 +124,18 @@ pub fn cost(
         client_worker_cpu_seconds: cpu,
         client_worker_run_delay_seconds: reports
             .iter()
-            .map(|report| report.run_delay.as_secs_f64())
+            .map(|report| report.thread.run_delay.as_secs_f64())
             .collect(),
-        client_hiccups: None,
+        client_between_requests_seconds: is_closed.then(|| {
+            let between = reports.iter().map(|report| report.between);
+            between.sum::<Duration>().as_secs_f64()
+        }),
+        client_worker_cores: reports
+            .iter()
+            .map(|report| report.thread.cores.iter().copied().collect())
+            .collect(),
+        client_worker_moves: reports.iter().map(|report| report.thread.moves).collect(),
+        ..Cost::default()
     };
     (cost, note)
 }

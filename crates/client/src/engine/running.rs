@@ -1,22 +1,23 @@
 //! Takes a step whose workers are connected through its phases.
 
-use std::{cmp, sync::mpsc::RecvTimeoutError, time::Duration};
+use std::{cmp, mem, sync::mpsc::RecvTimeoutError, time::Duration};
 
 use netping_measure::{
     aggregate::Aggregate,
     cost::{Cost, Hiccups},
     fairness::Fairness,
     histogram::{Histogram, histogram, record},
+    sample::LoopKind,
     status::Status,
     window::Window,
 };
-use netping_system::host;
+use netping_system::{counters::HostCounters, host};
 
 use crate::{
     clock::{Clock, TimeOfDay},
     engine::{
         hiccups::HiccupMeter,
-        measurement::{Measurement, cost, failures, phase_times},
+        measurement::{Measurement, cost, failures, host_events, phase_times},
         observer::{Observer, Phase},
         rate_meter::{AutoWarmup, RateMeter},
         worker::WorkerReport,
@@ -42,6 +43,8 @@ pub struct Running<'a> {
     /// Runs from the window's start to its end.
     hiccups: Option<HiccupMeter>,
     seen_hiccups: Option<Hiccups>,
+    /// The machine's counters at the window's start and end.
+    host: (HostCounters, HostCounters),
     /// Start of the warm-up, on the run's clock.
     begun: u64,
     time_of_day: TimeOfDay,
@@ -76,6 +79,7 @@ impl<'a> Running<'a> {
             counters,
             hiccups: None,
             seen_hiccups: None,
+            host: <(HostCounters, HostCounters)>::default(),
             begun,
             time_of_day: TimeOfDay::start(),
             phase: Phase::Connect,
@@ -197,10 +201,12 @@ impl<'a> Running<'a> {
         if phase == Phase::Measure {
             // Without a thread for it, the step has no such number.
             self.hiccups = HiccupMeter::start(self.workers.clock).ok();
+            self.host.0 = HostCounters::read();
         }
         if phase == Phase::Drain {
             self.counters.read();
             self.seen_hiccups = self.hiccups.take().and_then(HiccupMeter::finish);
+            self.host.1 = HostCounters::read();
         }
         self.phase = phase;
         self.observer.phase(phase, planned);
@@ -227,10 +233,16 @@ impl<'a> Running<'a> {
         let sum = |of: fn(&WorkerReport) -> u64| reports.iter().map(of).sum();
         let totals = self.aggregate.finish(window, &in_flight, &not_sent);
         let counters = self.counters.finish();
-        let (cost, server_note) = cost(&reports, &totals, &counters);
+        let (cost, server_note) = cost(
+            &reports,
+            &totals,
+            &counters,
+            self.plan.loop_kind() == LoopKind::Closed,
+        );
         let readings = counters.ok();
         let cost = Cost {
             client_hiccups: self.seen_hiccups.or_else(|| self.hiccups?.finish()),
+            client_host: host_events(self.host),
             ..cost
         };
         Measurement {
@@ -256,6 +268,10 @@ impl<'a> Running<'a> {
             negotiated: reports
                 .iter_mut()
                 .find_map(|report| report.negotiated.take()),
+            samples: reports
+                .iter_mut()
+                .flat_map(|report| mem::take(&mut report.samples))
+                .collect(),
             details: failures(reports),
         }
     }

@@ -17,6 +17,8 @@ pub struct Execution {
     pub pin: bool,
     /// Workers poll all the time.
     pub busy_poll: bool,
+    /// Every request is kept, to check the statistics against them.
+    pub keep_samples: bool,
 }
 
 /// The phase before the window.
@@ -47,6 +49,7 @@ impl Default for Execution {
             workers: 1,
             pin: false,
             busy_poll: false,
+            keep_samples: false,
         }
     }
 }

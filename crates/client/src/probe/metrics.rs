@@ -5,9 +5,10 @@ use std::{
     time::Duration,
 };
 
-use netping_measure::cost::ServerDemand;
+use netping_measure::cost::{HostEvents, ServerDemand};
 use netping_protocol::{scheme::port, target::Target};
 use netping_system::process::{ProcError, Usage};
+use ureq::Timeout;
 
 /// Time limit of one reading over HTTP.
 pub const TIMEOUT: Duration = Duration::from_secs(1);
@@ -36,11 +37,16 @@ impl ServerSource {
     /// Returns the default address of netping's servers: their host, with the port
     /// [`port::METRICS_OFFSET`] higher. Web servers are not netping's.
     pub fn default_of(target: &Target) -> Self {
-        match target
-            .port
-            .checked_add(port::METRICS_OFFSET)
-            .filter(|_| !target.scheme.is_http())
-        {
+        if target.scheme.is_http() {
+            Self::Nowhere
+        } else {
+            Self::default_of_relay(target)
+        }
+    }
+
+    /// Returns the default address of netping-proxy, which relays any protocol.
+    pub fn default_of_relay(target: &Target) -> Self {
+        match target.port.checked_add(port::METRICS_OFFSET) {
             Some(port) => Self::Url {
                 url: format!("http://{}:{port}/metrics", target.host),
                 asked: false,
@@ -79,6 +85,8 @@ impl Probe {
         // Proxies set in the environment are meant for other traffic.
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(TIMEOUT))
+            // Shorter, so that a timeout tells whether anybody listens.
+            .timeout_connect(Some(TIMEOUT / 2))
             .proxy(None)
             .build();
         Self {
@@ -97,24 +105,26 @@ impl Probe {
             ServerSource::Processes(pids) => Reading::of_processes(pids),
             ServerSource::Url { url, asked: true } => self.fetch(url),
             // Anybody may listen there.
-            ServerSource::Url { url, asked: false } => match self.fetch(url) {
+            ServerSource::Url { url, asked: false } => match self.get(url) {
                 Ok(reading) if reading.0.contains_key(REQUESTS) => Ok(reading),
+                Err(ureq::Error::Timeout(Timeout::Global)) => Err(format!(
+                    "{url} accepts connections but does not answer; name the server's metrics or 'off' with --server-metrics"
+                )),
                 _ => Err(String::new()),
             },
         }
     }
 
+    fn get(&self, url: &str) -> Result<Reading, ureq::Error> {
+        let mut response = self.agent.get(url).call()?;
+        let body = response.body_mut().with_config().limit(LONGEST);
+        Ok(Reading::parse(&body.read_to_string()?))
+    }
+
     fn fetch(&self, url: &str) -> Result<Reading, String> {
-        let failed =
-            |error: ureq::Error| format!("cannot read the server's metrics at {url}: {error}");
-        let mut response = self.agent.get(url).call().map_err(failed)?;
-        let text = response
-            .body_mut()
-            .with_config()
-            .limit(LONGEST)
-            .read_to_string()
-            .map_err(failed)?;
-        let reading = Reading::parse(&text);
+        let reading = self
+            .get(url)
+            .map_err(|error| format!("cannot read the server's metrics at {url}: {error}"))?;
         if reading.0.contains_key(CPU) {
             Ok(reading)
         } else {
@@ -170,6 +180,7 @@ impl Reading {
                 "its CPU time went back: it, or one of its processes, ended or was restarted meanwhile".to_owned()
             );
         }
+        let count = |name: &str| gained(name).map(|gained| gained as u64);
         let requests = gained(REQUESTS).unwrap_or(answered as f64);
         let switches = gained(VOLUNTARY)
             .zip(gained(INVOLUNTARY))
@@ -180,6 +191,14 @@ impl Reading {
             cpu_us_per_request: each(cpu_seconds * 1e6),
             context_switches_per_request: switches.and_then(each),
             resident_bytes: later.0.get(MEMORY).map(|&bytes| bytes as u64),
+            cores: later.count("netping_cores"),
+            host: HostEvents {
+                steal_seconds: gained("netping_host_steal_seconds_total"),
+                throttled_seconds: gained("netping_host_throttled_seconds_total"),
+                tcp_retransmits: count("netping_host_tcp_retransmits_total"),
+                listen_drops: count("netping_host_listen_drops_total"),
+                udp_drops: count("netping_host_udp_drops_total"),
+            },
         }))
     }
 

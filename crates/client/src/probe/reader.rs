@@ -4,6 +4,7 @@ use std::{
     io,
     sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
     thread,
+    time::Duration,
 };
 
 use crate::{
@@ -78,6 +79,13 @@ impl CounterReader {
         };
         Ok((receive()?, receive()?))
     }
+}
+
+/// Reads a server's counters if they come within `patience`.
+pub fn read_within(source: &ServerSource, patience: Duration) -> Option<Reading> {
+    let mut reader = CounterReader::start(source).ok()?;
+    reader.read();
+    reader.readings.recv_timeout(patience).ok()?.ok()
 }
 
 #[cfg(test)]

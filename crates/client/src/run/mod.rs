@@ -7,6 +7,7 @@ pub(crate) mod push;
 pub(crate) mod search;
 pub(crate) mod store;
 pub(crate) mod trials;
+pub(crate) mod until;
 pub(crate) mod validity;
 
 mod bulk;
@@ -27,7 +28,7 @@ use crate::{
     error::{Failed, StartError, Verdict},
     interrupt::Interrupt,
     plan::{Plan, Warmup},
-    probe::metrics::{Probe, ServerSource},
+    probe::{metrics::ServerSource, reader::read_within},
     run::{
         console::{Console, stdout_failure},
         options::{Limits, Options},
@@ -38,6 +39,9 @@ use crate::{
     },
     workload::{Watch, Workload, requests::Requests},
 };
+
+/// The time that a server has to tell its limit on connections, before a step begins.
+const LIMIT_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Runs the body of a measuring command; what it measured is kept, whether it succeeds or not.
 ///
@@ -70,6 +74,8 @@ pub struct Runner {
     push: Option<Push>,
     /// The limit on connections of each server asked so far.
     server_limits: Vec<(ServerSource, Option<u64>)>,
+    /// Guessed sources of counters that did not answer.
+    silent: Vec<ServerSource>,
     /// The current trial, from 1 on.
     trial: u32,
     /// A limit was broken.
@@ -94,6 +100,7 @@ impl Runner {
             limits: options.limits,
             push: push.context("cannot start a thread")?,
             server_limits: Vec::new(),
+            silent: Vec::new(),
             trial: 1,
             failed: false,
             unsaved: false,
@@ -199,7 +206,18 @@ impl Runner {
         describe: impl FnOnce(&Step) -> Option<String>,
     ) -> Result<Step, StartError> {
         self.warn_of_limits(plan);
+        let mut plan = plan.clone();
+        let source = &mut plan.target.server;
+        if self.silent.contains(source) {
+            *source = ServerSource::Nowhere;
+        }
+        let plan = &plan;
         let outcome = self.execute(plan)?;
+        if outcome.server_note.is_some()
+            && let ServerSource::Url { asked: false, .. } = plan.target.server
+        {
+            self.silent.push(plan.target.server.clone());
+        }
         let step = step(plan, &outcome, self.trial);
         if let Some(text) = describe(&step) {
             self.say(&text);
@@ -250,7 +268,7 @@ impl Runner {
         if let Some((_, limit)) = known.find(|(of, _)| of == source) {
             return *limit;
         }
-        let reading = Probe::new(source.clone()).read().ok();
+        let reading = read_within(source, LIMIT_PATIENCE);
         let limit = reading.and_then(|reading| reading.max_connections());
         self.server_limits.push((source.clone(), limit));
         limit

@@ -1,6 +1,6 @@
 //! From a plan and what the engine measured to a step of the result.
 
-use netping_measure::summary::Summary;
+use netping_measure::{statistics::modes::modes, summary::Summary};
 use netping_results::{
     connect::PhaseSummary,
     run::{Histograms, Step},
@@ -19,6 +19,7 @@ pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
         cost: &measurement.cost,
         slots: measurement.totals.window_slots(),
         drain_slots: measurement.totals.drain_slots(),
+        modes: modes(&(&measurement.totals.service).into()),
         warmup_failed: measurement.warmup_failed,
         shared_host: measurement.server_shares_host || environment::is_own(&plan.target.url),
         server_restarted: measurement.server_restarted,

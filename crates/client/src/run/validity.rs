@@ -3,12 +3,13 @@
 use netping_results::{
     bulk::BulkStep,
     format::{micros, thousands},
+    limit::Limit,
     run::Step,
     validity::Warnings,
 };
 
 /// Returns each warning about the steps and the bulk streams once, with its remedy, or `VALID`;
-/// then Little's law and the fairness of the step with the highest rate.
+/// then the limit, Little's law and the fairness of the step with the highest rate.
 pub fn describe(steps: &[Step], bulk: &[BulkStep]) -> String {
     let warnings = Warnings::of(steps, bulk);
     let mut lines = Vec::new();
@@ -35,9 +36,15 @@ pub fn describe(steps: &[Step], bulk: &[BulkStep]) -> String {
     let peak = steps
         .iter()
         .max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
+    lines.extend(peak.and_then(limit));
     lines.extend(peak.and_then(littles_law));
     lines.extend(peak.and_then(fairness));
     lines.join("\n")
+}
+
+fn limit(step: &Step) -> Option<String> {
+    let rate = thousands(step.summary.rate);
+    Limit::of(step).map(|limit| format!("limit at the highest rate, {rate} req/s: {limit}"))
 }
 
 fn littles_law(step: &Step) -> Option<String> {

@@ -5,8 +5,10 @@ pub mod change_point;
 pub mod difference;
 pub mod estimate;
 pub mod knee;
+pub mod modes;
 pub mod paired;
 pub mod precision;
+pub mod queue;
 pub mod side;
 #[cfg(test)]
 mod simulation;

@@ -593,15 +593,15 @@ pub fn step(
         },
         cost: Cost {
             client_worker_cpu_seconds: vec![0.8, 0.7],
-            client_worker_run_delay_seconds: Vec::new(),
-            client_hiccups: None,
             client_cpu_us_per_request: (rate > 0.0).then_some(9.0 + callers as f64 / 300.0),
             server: (rate > 0.0).then(|| ServerDemand {
                 cpu_seconds: 1.1,
                 cpu_us_per_request: Some(11.0 - callers as f64 / 500.0),
                 context_switches_per_request: Some(0.01),
                 resident_bytes: Some(13_070_336),
+                ..ServerDemand::default()
             }),
+            ..Cost::default()
         },
         reconnects: 0,
         ended_by_server: 0,

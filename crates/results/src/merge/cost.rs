@@ -1,7 +1,7 @@
 //! The resources that a run with several clients used.
 
 use netping_measure::{
-    cost::{Cost, ServerDemand},
+    cost::{Cost, HostEvents, ServerDemand},
     summary::Summary,
 };
 
@@ -18,20 +18,30 @@ pub(super) fn cost(steps: &[&Step], summary: &Summary) -> Cost {
         .iter()
         .flat_map(|step| step.cost.client_worker_cpu_seconds.iter().copied())
         .collect();
+    let costs = || steps.iter().map(|step| &step.cost);
     let handled = summary.arrived() + summary.accounting.failed();
     Cost {
         client_cpu_us_per_request: (handled > 0)
             .then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
         server: server(steps, summary),
         client_worker_cpu_seconds: cpu,
-        client_worker_run_delay_seconds: steps
-            .iter()
-            .flat_map(|step| step.cost.client_worker_run_delay_seconds.iter().copied())
+        client_worker_run_delay_seconds: costs()
+            .flat_map(|cost| cost.client_worker_run_delay_seconds.iter().copied())
             .collect(),
-        client_hiccups: steps
-            .iter()
-            .filter_map(|step| step.cost.client_hiccups)
+        client_hiccups: costs()
+            .filter_map(|cost| cost.client_hiccups)
             .max_by_key(|hiccups| hiccups.max_ns),
+        client_between_requests_seconds: costs()
+            .map(|cost| cost.client_between_requests_seconds)
+            .sum(),
+        client_worker_cores: costs()
+            .flat_map(|cost| cost.client_worker_cores.iter().cloned())
+            .collect(),
+        client_worker_moves: costs()
+            .flat_map(|cost| cost.client_worker_moves.iter().copied())
+            .collect(),
+        // Several clients may share a machine, whose events would count twice.
+        client_host: HostEvents::default(),
     }
 }
 
@@ -67,6 +77,9 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
             .iter()
             .filter_map(|(server, _)| server.resident_bytes)
             .max(),
+        cores: read.iter().find_map(|(server, _)| server.cores),
+        // Each client has seen the same events.
+        host: read.first()?.0.host,
     })
 }
 

@@ -410,6 +410,7 @@ mod tests {
             cpu_us_per_request: Some(1250.0),
             context_switches_per_request: None,
             resident_bytes: Some(7),
+            ..Default::default()
         };
         let [mut a, mut b] = clients(0);
         a.1.steps[0].cost.server = Some(server(5.0));

@@ -1,10 +1,14 @@
 //! One worker's part of a step: its assignment and its results.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use netping_measure::{
     connect::PhaseTimes, error_kind::ErrorKind, fairness::PerConnection, histogram::Histogram,
-    recorder::Outside,
+    recorder::Outside, sample::Sample,
 };
 use netping_protocol::tls::Negotiated;
 
@@ -21,6 +25,19 @@ pub struct Assignment {
     pub timeline: Arc<Timeline>,
     pub replies: Arc<ReplyCounter>,
     pub backlog: Arc<Backlog>,
+}
+
+/// A thread's use of CPU cores over the window.
+#[derive(Debug, Default)]
+pub struct ThreadUse {
+    /// CPU time.
+    pub cpu: Duration,
+    /// Time for which it was ready to run but did not.
+    pub run_delay: Duration,
+    /// The cores on which it was seen.
+    pub cores: BTreeSet<usize>,
+    /// The number of times it was seen to have moved to another core.
+    pub moves: u64,
 }
 
 /// The results of a worker, besides the intervals that its recorder has handed on.
@@ -48,8 +65,10 @@ pub struct WorkerReport {
     pub negotiated: Option<Negotiated>,
     /// The first failure of each kind, for people.
     pub details: BTreeMap<ErrorKind, String>,
-    /// CPU time of this thread over the window.
-    pub cpu: Duration,
-    /// Time over the window for which this thread was ready to run but did not.
-    pub run_delay: Duration,
+    /// Every success, if the plan asks for them.
+    pub samples: Vec<Sample>,
+    /// Time of the callers of a closed loop between a reply and the next request.
+    pub between: Duration,
+    /// The thread's use of CPU cores over the window.
+    pub thread: ThreadUse,
 }

@@ -31,7 +31,7 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
     let mut held = None;
     let mut pause = Duration::ZERO;
     loop {
-        let Some((due, start)) = shared.next().await else {
+        let Some((due, start)) = shared.next(number).await else {
             shared.active.set(shared.active.get() - 1);
             return;
         };

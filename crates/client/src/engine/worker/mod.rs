@@ -43,7 +43,7 @@ where
     let mut callers: Vec<_> = (0..callers).map(start).collect();
     let pacer = task::spawn_local(pace(Rc::clone(&shared)));
 
-    let [cpu, run_delay] = reaper::watch(&shared, &mut callers, start).await;
+    let thread = reaper::watch(&shared, &mut callers, start).await;
     pacer.abort();
     let _ = pacer.await;
     stop(callers).await;
@@ -52,8 +52,7 @@ where
         reconnects: slots.iter().map(|slot| slot.reconnects()).sum(),
         ended_by_server: slots.iter().map(|slot| slot.ended_by_server()).sum(),
         negotiated: slots.iter().find_map(|slot| slot.negotiated()),
-        cpu,
-        run_delay,
+        thread,
         ..shared.report(slots.len())
     };
     // Every caller is gone, and with it every other owner.

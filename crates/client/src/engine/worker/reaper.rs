@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use netping_measure::{error_kind::ErrorKind, recorder::Sink, sample::Sample};
-use netping_system::cpu;
+use netping_system::{cores, cpu};
 use tokio::{task::JoinHandle, time};
 
-use super::state::Shared;
+use super::{assignment::ThreadUse, state::Shared};
 use crate::{clock::Clock, engine::dispatch::Due};
 
 /// Time between looks at whether the callers are done.
@@ -16,14 +16,16 @@ const LOOK: Duration = Duration::from_millis(5);
 const LOOKS_PER_TIMEOUT: u64 = 50;
 
 /// Waits until all callers are done or the drain is over, and meanwhile replaces each caller whose
-/// request takes too long: so no request pays for a timer. Returns the thread's CPU time and run
-/// delay over the window.
+/// request takes too long: so no request pays for a timer. Returns the thread's use of CPU cores over
+/// the window.
 pub(super) async fn watch<C: Clock, S: Sink>(
     shared: &Shared<C, S>,
     callers: &mut [JoinHandle<()>],
     start: impl Fn(usize) -> JoinHandle<()>,
-) -> [Duration; 2] {
+) -> ThreadUse {
     let spent = || [cpu::thread_time(), cpu::thread_run_delay()];
+    let mut thread = ThreadUse::default();
+    let mut core = None;
     let mut tick = time::interval(LOOK);
     let timeout = shared.plan.load.timeout.as_nanos() as u64;
     let mut next_look = 0;
@@ -36,13 +38,24 @@ pub(super) async fn watch<C: Clock, S: Sink>(
         if now >= window.start {
             at_start.get_or_insert_with(spent);
         }
+        if window.contains(now) {
+            let before = core;
+            core = cores::current();
+            thread.cores.extend(core);
+            thread.moves += u64::from(before.is_some() && before != core);
+        }
         if done || now >= window.end {
             at_end.get_or_insert_with(spent);
         }
         if done || now >= shared.timeline.drain_until() {
             let at_end = at_end.unwrap_or_else(spent);
             let at_start = at_start.unwrap_or(at_end);
-            return [0, 1].map(|at| at_end[at].saturating_sub(at_start[at]));
+            let [cpu, run_delay] = [0, 1].map(|at| at_end[at].saturating_sub(at_start[at]));
+            return ThreadUse {
+                cpu,
+                run_delay,
+                ..thread
+            };
         }
         if now < next_look {
             continue;

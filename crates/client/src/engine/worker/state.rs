@@ -4,6 +4,7 @@ use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
     sync::Arc,
+    time::Duration,
 };
 
 use netping_measure::{
@@ -44,6 +45,10 @@ pub(super) struct Shared<C, S> {
     pub active: Cell<usize>,
     replies: Arc<ReplyCounter>,
     recorder: RefCell<Recorder<S>>,
+    /// Every success, if they are to be kept.
+    samples: Option<RefCell<Vec<Sample>>>,
+    /// Time of the callers between a reply and the next request, within the window.
+    between: Cell<u64>,
     /// Requests are counted.
     counted: bool,
     details: RefCell<BTreeMap<ErrorKind, String>>,
@@ -59,6 +64,8 @@ pub(super) struct CallerState {
     pub due: Cell<Due>,
     /// It has a connection.
     pub connected: Cell<bool>,
+    /// End of its last request, if that succeeded; 0 otherwise.
+    ended: Cell<u64>,
     /// Its successes that count, and the sum of their service times in nanoseconds.
     done: Cell<(u64, u64)>,
 }
@@ -82,6 +89,8 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         let schedule = Schedule::new(plan.load.arrival, share.worker, plan.execution.workers);
         Self {
             recorder: RefCell::new(Recorder::new(kind, expected, sink)),
+            between: Cell::new(0),
+            samples: plan.execution.keep_samples.then(RefCell::default),
             counted: plan.execution.extent.requests().is_some(),
             dispatch: schedule
                 .map(|schedule| Dispatch::new(schedule, timeline.begin(), backlog, share.worker)),
@@ -97,8 +106,8 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         }
     }
 
-    /// Returns the next request and its start; `None` when there will be no more.
-    pub async fn next(&self) -> Option<(Due, u64)> {
+    /// Returns a caller's next request and its start; `None` when there will be no more.
+    pub async fn next(&self, number: usize) -> Option<(Due, u64)> {
         if let Some(dispatch) = &self.dispatch {
             let due = dispatch
                 .take(&self.clock, || self.timeline.window())
@@ -113,6 +122,10 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         if self.counted && now >= window.start && !self.timeline.issue(|| self.clock.now()) {
             return None;
         }
+        let ended = self.callers[number].ended.get();
+        if ended >= window.start {
+            self.between.set(self.between.get() + (now - ended));
+        }
         let due = Due {
             intended: now,
             free: now,
@@ -124,6 +137,9 @@ impl<C: Clock, S: Sink> Shared<C, S> {
     pub fn record(&self, number: usize, sample: Sample, outcome: Result<(), ErrorKind>) -> bool {
         let caller = &self.callers[number];
         caller.start.set(IDLE);
+        caller
+            .ended
+            .set(if outcome.is_ok() { sample.end } else { 0 });
         let counts = self
             .recorder
             .borrow_mut()
@@ -135,6 +151,9 @@ impl<C: Clock, S: Sink> Shared<C, S> {
                 caller.done.set((requests + 1, sum + service_time));
             }
             self.replies.add(sample.end - sample.intended);
+            if let Some(samples) = &self.samples {
+                samples.borrow_mut().push(sample);
+            }
         }
         counts
     }
@@ -173,6 +192,8 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             connections: self.per_connection(slots),
             phases: self.phases.take(),
             details: self.details.take(),
+            samples: self.samples.as_ref().map(RefCell::take).unwrap_or_default(),
+            between: Duration::from_nanos(self.between.get()),
             ..WorkerReport::default()
         }
     }
@@ -208,6 +229,7 @@ impl Default for CallerState {
                 free: IDLE,
             }),
             connected: Cell::new(false),
+            ended: Cell::new(0),
             done: Cell::new((0, 0)),
         }
     }
