@@ -138,23 +138,15 @@ fn check_overheads(run: &Value, proxies: &[&str], rates: &[Value]) {
                 };
                 assert_eq!(overhead["failed"], failed("direct") + failed(proxy));
                 let number = |name: &str| overhead[name].as_f64().unwrap();
-                let (added, p) = (number("added_us"), number("p_value"));
+                let added = number("added_us");
+                let difference = by_way.iter().sum::<f64>() - direct.iter().sum::<f64>();
                 assert!(
-                    (added - (number("via_us") - number("direct_us"))).abs() < 1e-6,
+                    (added - difference / by_way.len() as f64).abs() < 1e-6,
                     "{overhead}"
                 );
                 for (side, values) in [("direct_us", direct), ("via_us", by_way)] {
-                    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-                    let most = values.iter().copied().fold(0.0, f64::max);
                     let mean = values.iter().sum::<f64>() / values.len() as f64;
-                    if measure.starts_with('p') {
-                        assert!(
-                            least - 1e-6 <= number(side) && number(side) <= most + 1e-6,
-                            "{overhead}: {values:?}"
-                        );
-                    } else {
-                        assert!((number(side) - mean).abs() < 1e-6, "{overhead}: {values:?}");
-                    }
+                    assert!((number(side) - mean).abs() < 1e-6, "{overhead}: {values:?}");
                 }
                 let interval =
                     [0_usize, 1].map(|end| overhead["interval_us"][end].as_f64().unwrap());
@@ -162,7 +154,6 @@ fn check_overheads(run: &Value, proxies: &[&str], rates: &[Value]) {
                     interval[0] - 1e-6 <= added && added <= interval[1] + 1e-6,
                     "{overhead}"
                 );
-                assert!((0.0..=1.0).contains(&p), "{overhead}");
             }
         }
     }
@@ -249,12 +240,12 @@ fn paths_are_interleaved_and_every_request_is_accounted_for() {
     // A few hundred samples do not tell it.
     let tail: Vec<&str> = table
         .lines()
-        .filter(|line| line.starts_with("first") && line.contains("p99.99"))
+        .filter(|line| line.starts_with("p99.99"))
         .collect();
     assert_eq!(tail.len(), 2, "{table}");
     assert!(
         tail.iter()
-            .all(|line| line.split_whitespace().skip(2).all(|cell| cell == "-")),
+            .all(|line| line.split_whitespace().skip(1).all(|cell| cell == "-")),
         "{table}"
     );
 }
@@ -303,17 +294,8 @@ fn maximum_throughput_is_measured_with_each_number_of_callers() {
     // Kept: one for each caller in each step; and one before all steps.
     assert_eq!(relay.connections(), 1 + 2 * (1 + 3));
 
-    let overheads = run["overheads"].as_array().unwrap();
-    assert!(
-        overheads
-            .iter()
-            .any(|overhead| overhead["measure"] == "p50")
-    );
-    assert!(
-        overheads
-            .iter()
-            .all(|overhead| overhead["planned_rate"].is_null() && overhead["via"] == "relay")
-    );
+    // With a fixed number of callers, times say nothing that the rate does not.
+    assert!(run["overheads"].is_null());
     let table = String::from_utf8(output.stdout).unwrap();
     let rows = table
         .lines()
@@ -451,14 +433,8 @@ fn a_proxy_without_its_backend_fails_the_run() {
         table.contains("requests failed") && table.contains("do not describe the proxy"),
         "{table}"
     );
-    assert!(
-        table
-            .lines()
-            .filter(|line| line.starts_with("relay*"))
-            .count()
-            > 1,
-        "{table}"
-    );
+    let marked = table.lines().filter(|line| line.contains("relay*"));
+    assert_eq!(marked.count(), 2, "{table}");
     assert!(!table.contains("direct*"), "{table}");
 }
 

@@ -1,6 +1,7 @@
 //! Tables for a terminal or a file.
 
 use std::{
+    borrow::Cow,
     env,
     io::{self, IsTerminal},
 };
@@ -10,10 +11,10 @@ use comfy_table::{
 };
 
 /// A column: its title, with the unit, and its least width.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Column {
     /// Its title.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// Minimum width, in characters.
     pub width: u16,
     /// True where values are aligned left, as words are.
@@ -27,7 +28,7 @@ impl Column {
     /// A column of numbers.
     pub const fn number(title: &'static str, width: u16) -> Self {
         Self {
-            title,
+            title: Cow::Borrowed(title),
             width,
             left: false,
             spare: 0,
@@ -37,17 +38,26 @@ impl Column {
     /// A column of words.
     pub const fn text(title: &'static str, width: u16) -> Self {
         Self {
-            title,
+            title: Cow::Borrowed(title),
             width,
             left: true,
             spare: 0,
         }
     }
 
+    /// A column of words with a title made at run time.
+    pub fn named(title: String) -> Self {
+        Self {
+            title: Cow::Owned(title),
+            ..Self::text("", 0)
+        }
+    }
+
     /// The column, left out of a narrow terminal after those with a higher number.
     #[must_use]
-    pub const fn spare(self, spare: u8) -> Self {
-        Self { spare, ..self }
+    pub const fn spare(mut self, spare: u8) -> Self {
+        self.spare = spare;
+        self
     }
 
     /// Characters that it takes, with the gap at its right.
@@ -88,7 +98,7 @@ impl Table {
             &[self
                 .columns
                 .iter()
-                .map(|column| column.title.to_owned())
+                .map(|column| column.title.to_string())
                 .collect()],
             self.styled,
         );
@@ -97,7 +107,7 @@ impl Table {
             .iter()
             .zip(&self.shown)
             .filter(|(_, shown)| !**shown);
-        let left_out: Vec<&str> = left_out.map(|(column, _)| column.title).collect();
+        let left_out: Vec<&str> = left_out.map(|(column, _)| &*column.title).collect();
         if left_out.is_empty() {
             return titles;
         }
@@ -184,7 +194,10 @@ fn as_wide_as(columns: &[Column], rows: &[Vec<String>]) -> Vec<Column> {
             .map(|cell| cell.chars().count())
             .max();
         let width = longest.unwrap_or(0).max(column.title.chars().count()) as u16;
-        Column { width, ..*column }
+        Column {
+            width,
+            ..column.clone()
+        }
     };
     columns.iter().enumerate().map(fitted).collect()
 }

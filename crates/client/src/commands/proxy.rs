@@ -7,10 +7,10 @@ use netping_measure::{
     cost::ServerDemand,
     statistics::{difference::Difference, estimate::Estimate},
 };
-use netping_report::table::Table;
+use netping_report::table::{Column, Table};
 use netping_results::{
     format::{micros, optional, signed, thousands},
-    metric,
+    metric::{self, Metric},
     overhead::Overhead,
     run::Step,
 };
@@ -29,7 +29,8 @@ use crate::{
 
 const PATHS: &str = "<path|req/s|failed|cpu us|core %|RSS MiB";
 
-const ADDED: &str = "<via|<measure|direct us|via us|+us|95% interval|+%|p";
+/// Columns of the overheads; a column for each proxy follows.
+const ADDED: &str = "<difference of|direct us";
 
 const MAXIMUM: &str = "<path|callers|req/s|+-95%|to direct|95% interval|p|failed";
 
@@ -121,35 +122,45 @@ fn show(runner: &mut Runner, title: &str, paths: &[Vec<Step>]) {
     let Some((direct, proxies)) = paths.split_first() else {
         return;
     };
-    let used: Vec<_> = paths.iter().map(|path| path_row(path)).collect();
-    let mut rows = Vec::new();
-    for proxy in proxies {
-        let overheads = Overhead::between(name(proxy), direct, proxy);
-        // Without replies there is no overhead.
-        let doubtful = overheads
-            .first()
-            .map_or(failed(direct) + failed(proxy), |overhead| overhead.failed)
-            > 0;
-        for metric in metric::OVERHEAD {
-            let mut all = overheads.iter();
-            let overhead = all.find(|overhead| overhead.measure == metric.name);
-            let mut row = vec![marked(proxy, doubtful), metric.name.to_owned()];
-            row.extend(overhead_cells(overhead));
-            rows.push(row);
-        }
-        runner.add_overheads(&overheads);
+    show_resources(runner, title, paths);
+    let overheads: Vec<Vec<Overhead>> = proxies
+        .iter()
+        .map(|proxy| Overhead::between(name(proxy), direct, proxy))
+        .collect();
+    let mut titles = columns(ADDED);
+    titles.extend(proxies.iter().map(|proxy| {
+        let doubtful = failed(direct) + failed(proxy) > 0;
+        Column::named(format!("{} us", marked(proxy, doubtful)))
+    }));
+    let row = |metric: &&Metric| {
+        let of = |own: &&Overhead| own.measure == metric.name;
+        let found: Vec<_> = overheads.iter().map(|own| own.iter().find(of)).collect();
+        let direct = found.iter().flatten().next();
+        let direct = direct.map_or_else(|| "-".to_owned(), |any| micros(any.direct_us));
+        let mut row = vec![metric.name.to_owned(), direct];
+        row.extend(found.into_iter().map(added));
+        row
+    };
+    let rows: Vec<_> = metric::OVERHEAD.iter().map(row).collect();
+    runner.say(&Table::whole(&titles, &rows));
+    for overheads in &overheads {
+        runner.add_overheads(overheads);
     }
-    runner.say(&format!(
-        "{title}\n{}\n{}",
-        Table::whole(&columns(PATHS), &used),
-        Table::whole(&columns(ADDED), &rows)
-    ));
     if paths.iter().any(|path| failed(path) > 0) {
         runner.say(
             "* requests failed on this path or on the direct one: the times are those of the successful requests and do \
              not describe the proxy",
         );
     }
+}
+
+/// Prints the rate and the resources of each path in one setting.
+fn show_resources(runner: &Runner, title: &str, paths: &[Vec<Step>]) {
+    let rows: Vec<_> = paths.iter().map(|path| path_row(path)).collect();
+    runner.say(&format!(
+        "{title}\n{}",
+        Table::whole(&columns(PATHS), &rows)
+    ));
 }
 
 /// Returns the rate and failures of a path, and the resources of its proxy or server.
@@ -176,23 +187,26 @@ fn path_row(path: &[Step]) -> Vec<String> {
     ]
 }
 
-fn overhead_cells(overhead: Option<&Overhead>) -> [String; 6] {
-    let cell = |of: fn(&Overhead) -> Option<String>| {
-        overhead.and_then(of).unwrap_or_else(|| "-".to_owned())
+/// Returns an overhead with its interval, after `~` where no difference is shown.
+fn added(overhead: Option<&Overhead>) -> String {
+    let Some(overhead) = overhead else {
+        return "-".to_owned();
     };
-    [
-        cell(|overhead| Some(micros(overhead.direct_us))),
-        cell(|overhead| Some(micros(overhead.via_us))),
-        cell(|overhead| Some(signed(overhead.added_us))),
-        cell(|overhead| Some(interval(overhead.interval_us?, signed))),
-        cell(|overhead| overhead.relative().map(percent)),
-        cell(|overhead| overhead.p_value.map(probability)),
-    ]
+    let added = signed(overhead.added_us);
+    match overhead.interval_us {
+        None => added,
+        Some(ends @ [low, high]) => {
+            let mark = if low <= 0.0 && 0.0 <= high { "~ " } else { "" };
+            format!("{mark}{added} ({})", interval(ends, signed))
+        }
+    }
 }
 
-/// Prints the maximum throughput of each path, and the overhead of proxies with the number of
-/// callers at which the direct path has its maximum. The sweep has a group of paths for each number
-/// of callers.
+/// Prints the maximum throughput of each path, and the resources with the number of callers at which
+/// the direct path has its maximum. The sweep has a group of paths for each number of callers.
+///
+/// There is no overhead: with a fixed number of callers, a response time is that number over the
+/// rate (Little's law), and says nothing that the rate does not.
 fn show_maximum(runner: &mut Runner, sweep: &[Vec<Vec<Step>>]) {
     let by_rate = |a: &[Step], b: &[Step]| -> Ordering { rate(a).total_cmp(&rate(b)) };
     let Some(fullest) = sweep.iter().max_by(|a, b| by_rate(&a[0], &b[0])) else {
@@ -214,7 +228,7 @@ fn show_maximum(runner: &mut Runner, sweep: &[Vec<Vec<Step>>]) {
         Table::whole(&columns(MAXIMUM), &rows)
     ));
     let callers = fullest[0].first().map_or(0, |step| step.settings.callers);
-    show(
+    show_resources(
         runner,
         &format!(
             "closed loop, {callers} callers, with which the direct path had its maximum throughput"
@@ -248,16 +262,16 @@ fn maximum_row(direct: &[Step], path: &[Step]) -> Vec<String> {
 fn legend(trials: u32) -> String {
     let trust = if trials > 1 {
         format!(
-            "{trials} trials of each path, in random order, paired: differences are taken within each trial. With 95 %\n\
-             probability, the intervals of a proxy's nine measures all hold. p: the probability of such a difference by\n\
-             chance, adjusted for the nine (Student's t-test).\n"
+            "{trials} trials of each path, in random order, paired: differences are taken within each trial (Student's\n\
+             t-test). With 95 % probability, the intervals of a proxy's nine rows all hold. ~: no difference shown.\n"
         )
     } else {
-        "One trial cannot tell differences from chance: for intervals and p-values, give --trials 3 or more.\n"
+        "One trial cannot tell differences from chance: for intervals, give --trials 3 or more.\n"
             .to_owned()
     };
     format!(
-        "+us: added by the proxy to the response time of the direct path, measured from when a request was due.\n{trust}\
+        "Under each proxy: the time that it adds. A row is the difference of the two paths' quantiles (or of another\n\
+         measure), not a quantile of differences. Response times begin when a request was due.\n{trust}\
          cpu us: per request; core %: over the window; RSS: at its end (the maximum of all trials); of the server on the\n\
          direct path and of the proxy on the others; '-': unknown (--server-pid, --proxy-pid, --proxy-metrics)."
     )
