@@ -95,10 +95,8 @@ impl BulkArgs {
 
     /// Returns the runs of each combination, and the seed of their order.
     pub fn trials(&self) -> Trials {
-        Trials {
-            count: self.runs,
-            order_seed: self.order_seed.unwrap_or_else(environment::random_seed),
-        }
+        let order_seed = self.order_seed.unwrap_or_else(environment::random_seed);
+        Trials::new(self.runs, order_seed)
     }
 
     /// Returns a plan for each combination of targets and settings.

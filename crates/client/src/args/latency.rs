@@ -8,12 +8,14 @@ use netping_protocol::target::Target;
 
 use super::{
     SharedArgs,
+    output::ComparisonArgs,
     range::count,
     request::{positive, warmup},
 };
 use crate::{
-    error::PlanError,
+    error::{PlanError, UsageError},
     plan::{Extent, Plan, Warmup},
+    run::trials::Trials,
 };
 
 /// Flags of `netping latency`.
@@ -36,7 +38,7 @@ pub struct LatencyArgs {
         long,
         default_value = "1",
         value_name = "N|forever",
-        conflicts_with = "trials"
+        conflicts_with_all = ["trials", "until"]
     )]
     pub repeat: Repeat,
     /// Time from the start of one measurement to the start of the next
@@ -46,6 +48,8 @@ pub struct LatencyArgs {
     #[arg(long)]
     pub all_addresses: bool,
     #[command(flatten)]
+    comparison: ComparisonArgs,
+    #[command(flatten)]
     pub shared: SharedArgs,
 }
 
@@ -54,6 +58,11 @@ impl LatencyArgs {
     pub fn plans(&self, targets: &[Target]) -> Result<Vec<Plan>, PlanError> {
         self.shared.request.check(targets)?;
         targets.iter().map(|target| self.plan(target)).collect()
+    }
+
+    /// Returns the trials of so many targets.
+    pub fn trials(&self, targets: usize) -> Result<Trials, UsageError> {
+        self.comparison.of(self.shared.trials.trials(), targets)
     }
 
     fn plan(&self, target: &Target) -> Result<Plan, PlanError> {

@@ -9,11 +9,13 @@ use netping_results::condition::Condition;
 use super::{
     SharedArgs,
     load::{LoadArgs, OPEN_LOOP_CALLERS},
+    output::ComparisonArgs,
     range::{Range, count},
 };
 use crate::{
     error::{PlanError, UsageError},
     plan::{Arrival, Extent, Plan},
+    run::trials::Trials,
     transport::Kind,
 };
 
@@ -24,17 +26,20 @@ pub struct ThroughputArgs {
     #[arg(required = true, value_name = "URL")]
     targets: Vec<Target>,
     /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or
-    /// 10..100+10; with --rate or --find, the limit on outstanding requests [default with --rate or
-    /// --find: 64]
-    #[arg(short = 'c', long, value_name = "RANGE", required_unless_present_any = ["rate", "find"])]
+    /// 10..100+10; in an open loop, the limit on outstanding requests [default in an open loop: 64]
+    #[arg(short = 'c', long, value_name = "RANGE", required_unless_present_any = ["rate", "find", "utilisation"])]
     callers: Option<Range>,
     /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or
     /// 10k..25k+1k
     #[arg(long, value_name = "RANGE", group = "open")]
     rate: Option<Range>,
     /// Search for the highest rate at which a condition holds, such as 'p99<1ms'
-    #[arg(long, value_name = "CONDITION", group = "open", conflicts_with_all = ["rate", "trials"])]
+    #[arg(long, value_name = "CONDITION", group = "open", conflicts_with_all = ["rate", "trials", "until"])]
     pub find: Option<Condition>,
+    /// Open loop: measure the capacity of each target in a closed loop, then its response times at
+    /// these shares of it, in per cent: 50,70,90
+    #[arg(long, value_name = "RANGE", group = "open", value_parser = shares)]
+    utilisation: Option<Range>,
     #[command(flatten)]
     load: LoadArgs,
     /// Number of requests to measure in each step, instead of a duration
@@ -50,6 +55,8 @@ pub struct ThroughputArgs {
     /// Reopen a connection after N requests, as a part of the first of them
     #[arg(long, value_parser = count, value_name = "N")]
     requests_per_connection: Option<NonZeroU64>,
+    #[command(flatten)]
+    comparison: ComparisonArgs,
     #[command(flatten)]
     pub shared: SharedArgs,
 }
@@ -83,6 +90,12 @@ impl ThroughputArgs {
             .into());
         }
         Ok(groups)
+    }
+
+    /// Returns the trials of each step.
+    pub fn trials(&self) -> Result<Trials, UsageError> {
+        self.comparison
+            .of(self.shared.trials.trials(), self.targets.len())
     }
 
     fn check(&self) -> Result<(), UsageError> {
@@ -127,6 +140,12 @@ impl ThroughputArgs {
         plan
     }
 
+    /// Returns the shares of each target's capacity at which it is to be measured.
+    pub fn utilisations(&self) -> Option<impl Iterator<Item = f64>> {
+        let shares = self.utilisation.as_ref()?.values();
+        Some(shares.iter().map(|&percent| percent as f64 / 100.0))
+    }
+
     /// Returns an open loop for each rate, or a closed loop.
     fn arrivals(&self) -> Vec<Arrival> {
         let rates = self.rate.as_ref().map(|rates| {
@@ -166,5 +185,14 @@ impl ThroughputArgs {
         plan.load.requests_per_connection = requests_per_connection;
         plan.execution.extent = self.extent(arrival);
         Ok(plan)
+    }
+}
+
+/// Reads shares in per cent.
+fn shares(text: &str) -> Result<Range, String> {
+    let range: Range = text.parse()?;
+    match range.values().iter().find(|share| **share > 100) {
+        None => Ok(range),
+        Some(share) => Err(format!("{share} is more than 100 per cent of the capacity")),
     }
 }

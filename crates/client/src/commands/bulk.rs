@@ -20,7 +20,7 @@ use crate::{
     error::{Failed, Verdict},
     run::{
         self, Runner,
-        trials::{Trials, shown, shuffled},
+        trials::{Scale, Trials, shown, shuffled},
     },
     workload::{
         Workload,
@@ -168,7 +168,7 @@ fn table(steps: &[BulkStep]) -> String {
     let compared = steps.len() > 1;
     let mut all: Vec<Column> = varied
         .iter()
-        .map(|(column, _)| *column)
+        .map(|(column, _)| column.clone())
         .chain(columns(RESULTS))
         .collect();
     if compared {
@@ -225,7 +225,10 @@ fn comparison(first: &BulkStep, step: &BulkStep, comparisons: usize) -> [String;
         return Default::default();
     }
     match Difference::of_means(&rates(first), &rates(step), comparisons) {
-        Some(difference) => [percent(difference.relative), shown(difference, true)],
+        Some(difference) => [
+            percent(difference.relative),
+            shown(difference, true, Scale::default()),
+        ],
         None => ["-".to_owned(), "too few runs".to_owned()],
     }
 }

@@ -22,7 +22,7 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
         args.targets.clone()
     };
     let plans = args.plans(&targets)?;
-    let trials = args.shared.trials.trials();
+    let trials = args.trials(plans.len())?;
     run::run(args.shared.output.options()?, |runner| {
         runner.reach_all(&plans)?;
         if trials.count > 1 {

@@ -22,17 +22,21 @@ use crate::{
 
 pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
     let groups = args.groups()?;
-    let trials = args.shared.trials.trials();
+    let trials = args.trials()?;
     let options = args.shared.output.options()?;
     let max_error_rate = options.limits.max_error_rate;
     run::run(options, |runner| {
         runner.reach_all(&groups[0])?;
+        let mut rows = Rows::new();
+        let groups = match args.utilisations() {
+            Some(shares) => at_shares(runner, args, &groups, shares, &mut rows)?,
+            None => groups,
+        };
         if trials.count > 1 {
             return Ok(trials::run(runner, trials, &groups)?);
         }
-        let mut rows = Rows::new();
         // Target by target, so that the rows of each are together.
-        for target in 0..groups[0].len() {
+        for target in 0..groups.first().map_or(0, Vec::len) {
             for plan in groups.iter().map(|group| &group[target]) {
                 match &args.find {
                     Some(condition) => {
@@ -57,11 +61,46 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
     })
 }
 
+/// Measures the capacity of each target in a closed loop; returns the groups of open loops at these
+/// shares of it. Targets are then equally full, though their rates differ.
+fn at_shares(
+    runner: &mut Runner,
+    args: &ThroughputArgs,
+    groups: &[Vec<Plan>],
+    shares: impl Iterator<Item = f64>,
+    rows: &mut Rows,
+) -> Result<Vec<Vec<Plan>>, StartError> {
+    let mut capacities = Vec::new();
+    for group in groups {
+        for plan in group {
+            if runner.is_interrupted() {
+                return Ok(Vec::new());
+            }
+            let step = runner.measure(plan, |step| Some(rows.show(step) + "  capacity"))?;
+            capacities.push((plan, step.summary.rate));
+        }
+    }
+    let shares: Vec<f64> = shares.collect();
+    let at = |share: f64, own: &[(&Plan, f64)]| -> Vec<Plan> {
+        let plans = own.iter().filter(|(_, capacity)| *capacity > 0.0);
+        plans
+            .map(|(plan, capacity)| args.at_rate(plan, capacity * share))
+            .collect()
+    };
+    let targets = groups[0].len();
+    Ok(capacities
+        .chunks(targets)
+        .flat_map(|own| shares.iter().map(move |share| at(*share, own)))
+        .filter(|group| group.len() == targets)
+        .collect())
+}
+
 /// The rows of all steps, under a heading for each target.
 struct Rows {
     closed: StepTable,
     open: StepTable,
-    heading: Option<String>,
+    /// The target and the arrivals of the rows above.
+    heading: Option<(String, String)>,
 }
 
 impl Rows {
@@ -82,10 +121,11 @@ impl Rows {
             ),
         };
         let row = table.row(step) + &message_line(step);
-        if self.heading.as_ref() == Some(&step.target) {
+        let heading = Some((step.target.clone(), arrivals.clone()));
+        if self.heading == heading {
             return row;
         }
-        self.heading = Some(step.target.clone());
+        self.heading = heading;
         let what = match step.settings.payload_bytes {
             0 => String::new(),
             bytes => format!("{bytes} bytes, "),

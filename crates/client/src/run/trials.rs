@@ -14,7 +14,14 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
-use crate::{error::StartError, plan::Plan, run::Runner};
+use crate::{
+    error::StartError,
+    plan::Plan,
+    run::{
+        Runner,
+        until::{self, Until},
+    },
+};
 
 const COLUMNS: [Column; 8] = [
     Column::text("target", 0),
@@ -27,13 +34,51 @@ const COLUMNS: [Column; 8] = [
     Column::text("shown", 0),
 ];
 
-/// The number of trials, and the seed of their order.
+/// The label of the second measurement of the first target.
+const AGAIN: &str = "A/A";
+
+/// The trials of each target, and what their comparison is to show.
 #[derive(Debug, Clone, Copy)]
 pub struct Trials {
-    /// Trials of each target.
+    /// Trials of each target; the most, with `until`.
     pub count: u32,
     /// Seed of the order of targets within a trial.
     pub order_seed: u64,
+    /// The precision at which they end.
+    pub until: Option<Until>,
+    /// The first target is measured twice, as if it were two.
+    pub aa: bool,
+    /// The margin within which targets are to be called equivalent, as a share.
+    pub equivalent: Option<f64>,
+}
+
+impl Trials {
+    /// Returns so many trials, whose comparison shows no more than differences.
+    pub fn new(count: u32, order_seed: u64) -> Self {
+        Self {
+            count,
+            order_seed,
+            until: None,
+            aa: false,
+            equivalent: None,
+        }
+    }
+
+    /// Returns the number of times that the trials may end.
+    fn looks(&self) -> usize {
+        self.until.map_or(1, |_| Until::looks(self.count))
+    }
+
+    /// Returns the group with its first plan twice, if that is wanted.
+    fn group(&self, group: &[Plan]) -> Vec<Plan> {
+        let mut group = group.to_vec();
+        if self.aa {
+            let mut again = group[0].clone();
+            again.target.label = Some(AGAIN.to_owned());
+            group.insert(1, again);
+        }
+        group
+    }
 }
 
 /// Runs each group of plans, which differ only in their targets, with [`interleave`], and prints
@@ -42,20 +87,22 @@ pub struct Trials {
 /// # Errors
 /// [`StartError`]; earlier steps are saved and printed.
 pub fn run(runner: &mut Runner, trials: Trials, groups: &[Vec<Plan>]) -> Result<(), StartError> {
+    let groups: Vec<_> = groups.iter().map(|group| trials.group(group)).collect();
     let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);
-    let pairs: usize = groups.iter().map(|group| group.len().max(1) - 1).sum();
+    let pairs: usize = groups.iter().map(|group| group.len() - 1).sum();
     let comparisons = pairs * metric::TRIALS.len();
     let mut rows = Vec::new();
-    for group in groups {
+    for group in &groups {
         if runner.is_interrupted() {
             break;
         }
         match interleave(runner, trials, group, &mut random, |_| None) {
-            Ok(steps) => rows.extend(
-                whole(steps)
-                    .iter()
-                    .flat_map(|steps| compare(group, steps, comparisons)),
-            ),
+            Ok(steps) => {
+                if let Some(steps) = whole(steps) {
+                    tell_precision(runner, trials, &steps);
+                    rows.extend(compare(group, &steps, trials, comparisons));
+                }
+            }
             Err(error) => {
                 runner.say(&Table::whole(&COLUMNS, &rows));
                 return Err(error);
@@ -66,20 +113,62 @@ pub fn run(runner: &mut Runner, trials: Trials, groups: &[Vec<Plan>]) -> Result<
     if rows.iter().any(|row| row[0].ends_with('*')) {
         runner.say("* requests failed on this target: its times are of those that did not");
     }
-    runner.say(&format!(
-        "{}{} trials of each, in random order; p50 and p99 of all of them together. A difference to the first target is \
-         shown where its interval leaves out 0; with 95 % probability, all {} intervals hold: Welch's test on \
-         logarithms, whole trials drawn anew for quantiles. 'could have seen': found in 80 % of such trials.",
-        if runner.is_interrupted() { "fewer than " } else { "" },
-        trials.count,
-        comparisons
-    ));
+    runner.say(&legend(trials, comparisons, runner.is_interrupted()));
     Ok(())
+}
+
+/// Prints whether the trials ended with the precision that was asked for.
+fn tell_precision(runner: &mut Runner, trials: Trials, steps: &[Vec<Step>]) {
+    let Some(until) = trials.until else {
+        return;
+    };
+    let count = steps[0].len();
+    if until.is_met(steps, trials.count) {
+        runner.say(&format!("{until} after {count} trials"));
+    } else if !runner.is_interrupted() {
+        runner.fail(&format!(
+            "{until} was not reached in {count} trials: measure longer (-d), or allow more (--max-trials)"
+        ));
+    }
+}
+
+fn legend(trials: Trials, comparisons: usize, is_interrupted: bool) -> String {
+    let number = match (is_interrupted, trials.until) {
+        (true, _) => format!("Fewer than {} trials", trials.count),
+        (false, Some(_)) => format!("Up to {} trials", trials.count),
+        (false, None) => format!("{} trials", trials.count),
+    };
+    let mut legend =
+        format!("{number} of each, in random order; p50 and p99 of all of them together.");
+    if comparisons > 0 {
+        legend += &format!(
+            " A difference to the first target is shown where its interval leaves out 0; with 95 % probability, all \
+             {comparisons} intervals hold: Welch's test on logarithms, whole trials drawn anew for quantiles. 'could have \
+             seen': found in 80 % of such trials."
+        );
+    }
+    if trials.until.is_some() {
+        legend += &format!(
+            " The intervals are widened for the {} times at which the trials could end.",
+            trials.looks()
+        );
+    }
+    if trials.aa {
+        legend +=
+            " A/A: the first target again; no difference that is smaller than theirs is shown.";
+    }
+    if let Some(margin) = trials.equivalent {
+        legend += &format!(
+            " 'equivalent': the same to within {}%, by two one-sided tests.",
+            margin * 100.0
+        );
+    }
+    legend
 }
 
 /// Runs each plan of a group once per trial, and returns the steps of each plan. Each trial has a
 /// random order of its own, so that drift of the machines favours no plan. It ends early at an
-/// interrupt. `describe` returns the text to print right after a step.
+/// interrupt, and where the values are known as well as was asked. `describe` returns the text to print right after a step.
 ///
 /// # Errors
 /// [`StartError`]; earlier steps are saved.
@@ -92,6 +181,10 @@ pub fn interleave(
 ) -> Result<Vec<Vec<Step>>, StartError> {
     let mut steps: Vec<Vec<Step>> = vec![Vec::new(); group.len()];
     for trial in 1..=trials.count {
+        let is_met = |until: Until| trial > until::FEWEST && until.is_met(&steps, trials.count);
+        if trials.until.is_some_and(is_met) {
+            break;
+        }
         runner.begin_trial(trial, trials.order_seed);
         for place in shuffled(group.len(), random) {
             if runner.is_interrupted() {
@@ -120,32 +213,62 @@ pub fn whole(mut steps: Vec<Vec<Step>>) -> Option<Vec<Vec<Step>>> {
 }
 
 /// Returns the rows of one group: each metric of each target.
-fn compare(group: &[Plan], steps: &[Vec<Step>], comparisons: usize) -> Vec<Vec<String>> {
+fn compare(
+    group: &[Plan],
+    steps: &[Vec<Step>],
+    trials: Trials,
+    comparisons: usize,
+) -> Vec<Vec<String>> {
+    let among = comparisons * trials.looks();
     let mut rows = Vec::new();
     for (number, (plan, own)) in group.iter().zip(steps).enumerate() {
         let failed = own.iter().any(|step| step.summary.unserved() > 0);
+        let is_again = trials.aa && number == 1;
         for metric in metric::TRIALS {
-            let estimate = metric.estimate(own);
-            let difference = if number == 0 {
-                None
-            } else {
-                metric.difference(&steps[0], own, comparisons)
+            let differs = |own: &[Step]| metric.difference(&steps[0], own, among);
+            let difference = if number == 0 { None } else { differs(own) };
+            let scale = Scale {
+                margin: trials.equivalent,
+                floor: (trials.aa && !is_again)
+                    .then(|| differs(&steps[1]))
+                    .flatten()
+                    .map(|again| again.relative.abs()),
+            };
+            let half_width = match &own[..] {
+                [_] => None,
+                _ => metric
+                    .side(own)
+                    .and_then(|side| side.half_width(trials.looks())),
             };
             let percent = |share: f64| format!("{:+.1}%", share * 100.0);
             let cell = |of: &dyn Fn(Difference) -> String| difference.map(of).unwrap_or_default();
             rows.push(vec![
-                format!("{}{}", plan.target.url, if failed { " *" } else { "" }),
+                format!(
+                    "{}{}{}",
+                    plan.target.url,
+                    if is_again { " A/A" } else { "" },
+                    if failed { " *" } else { "" }
+                ),
                 plan.load.callers.to_string(),
                 metric.title.to_owned(),
-                metric.cell(estimate.map(|estimate| estimate.mean)),
-                metric.cell(estimate.and_then(|estimate| estimate.half_width)),
+                metric.cell(metric.estimate(own).map(|estimate| estimate.mean)),
+                metric.cell(half_width),
                 cell(&|difference| percent(difference.relative)),
                 cell(&|difference| interval(difference.interval, percent)),
-                cell(&|difference| shown(difference, metric.better == Better::Higher)),
+                cell(&|difference| shown(difference, metric.better == Better::Higher, scale)),
             ]);
         }
     }
     rows
+}
+
+/// What differences are measured by.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Scale {
+    /// The margin within which values are called equivalent, as a share.
+    pub margin: Option<f64>,
+    /// The difference of the first target from itself, as a share: no smaller one is shown.
+    pub floor: Option<f64>,
 }
 
 /// Returns the ends of an interval, each as `show` has it.
@@ -155,15 +278,31 @@ pub(crate) fn interval([low, high]: [f64; 2], show: fn(f64) -> String) -> String
 
 /// Returns the finding of a comparison; where none is shown, the smallest difference that could
 /// have been.
-pub(crate) fn shown(difference: Difference, more_is_better: bool) -> String {
-    match difference.finding(more_is_better) {
-        Finding::Better => "better".to_owned(),
-        Finding::Worse => "worse".to_owned(),
-        Finding::NoDifference => format!(
-            "no difference shown (could have seen {:.1}%)",
-            difference.detectable * 100.0
-        ),
-    }
+pub(crate) fn shown(difference: Difference, more_is_better: bool, scale: Scale) -> String {
+    let is_equivalent = scale
+        .margin
+        .is_some_and(|margin| difference.equivalence < margin);
+    let is_noise = scale
+        .floor
+        .is_some_and(|floor| difference.relative.abs() <= floor);
+    let word = match difference.finding(more_is_better) {
+        Finding::NoDifference if is_equivalent => return "equivalent".to_owned(),
+        Finding::NoDifference => {
+            return format!(
+                "no difference shown (could have seen {:.1}%)",
+                difference.detectable * 100.0
+            );
+        }
+        _ if is_noise => return "no difference shown (no more than A/A)".to_owned(),
+        Finding::Better => "better",
+        Finding::Worse => "worse",
+    };
+    let equivalent = if is_equivalent {
+        ", but equivalent"
+    } else {
+        ""
+    };
+    format!("{word}{equivalent}")
 }
 
 /// Returns the numbers below `count` in a random order (Fisher and Yates).
@@ -178,6 +317,31 @@ pub(crate) fn shuffled(count: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_differences_are_equivalent_or_noise_where_that_is_asked() {
+        let difference =
+            |first: [f64; 3], second: [f64; 3]| Difference::of_means(&first, &second, 1).unwrap();
+        let small = difference([100.0, 100.2, 99.8], [102.0, 102.2, 101.8]);
+        let scale = |margin, floor| Scale { margin, floor };
+        assert_eq!(shown(small, true, Scale::default()), "better");
+        assert_eq!(
+            shown(small, false, scale(Some(0.05), None)),
+            "worse, but equivalent"
+        );
+        assert_eq!(
+            shown(small, true, scale(None, Some(0.03))),
+            "no difference shown (no more than A/A)"
+        );
+        assert_eq!(shown(small, true, scale(None, Some(0.01))), "better");
+        let none = difference([100.0, 100.2, 99.8], [100.1, 100.0, 99.9]);
+        assert_eq!(shown(none, true, scale(Some(0.05), None)), "equivalent");
+        let text = shown(none, true, scale(Some(0.0001), None));
+        assert!(
+            text.starts_with("no difference shown (could have seen"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn every_target_comes_once_and_in_every_order() {

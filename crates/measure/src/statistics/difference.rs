@@ -28,6 +28,11 @@ pub struct Difference {
     pub interval: [f64; 2],
     /// The smallest difference that such measurements show with a probability of 80 %.
     pub detectable: f64,
+    /// The smallest margin within which the two values are shown to be the same: two one-sided
+    /// tests on logarithms, at 5 % for all comparisons together (Schuirmann, "A comparison of the
+    /// two one-sided tests procedure and the power approach for assessing the equivalence of average
+    /// bioavailability", 1987). A share; 0.05 stands for ratios from 1 / 1.05 to 1.05.
+    pub equivalence: f64,
     /// The probability of a difference at least as large by chance alone, times the number of
     /// comparisons made together (Bonferroni), at most 1.
     pub p_value: f64,
@@ -47,6 +52,7 @@ impl Difference {
             relative: ratio.log.exp_m1(),
             interval: ratio.interval(comparisons)?,
             detectable: ratio.detectable(comparisons)?,
+            equivalence: ratio.equivalence(comparisons)?,
             p_value: ratio.p_value(comparisons)?,
             values: [welch.first, welch.second],
             half_width: welch.half_width,
@@ -174,6 +180,43 @@ mod tests {
         assert!(alarms <= 16, "{alarms} of 200");
     }
 
+    /// A command of twenty comparisons of equals, of means and of quantiles, claims a difference in
+    /// 5 % of 200 simulated commands at most, within what chance allows.
+    #[test]
+    fn whole_commands_raise_few_false_alarms() {
+        const COMPARISONS: usize = 20;
+        let mut random = ChaCha8Rng::seed_from_u64(9);
+        let mut trial = |_: usize| -> (f64, Counts) {
+            let level = 1e6 * (0.05 * normal(&mut random)).exp();
+            let times = (0..20).map(|_| (level * (0.5 * normal(&mut random)).exp()) as u64);
+            let mut all = crate::histogram::histogram();
+            times.for_each(|time| crate::histogram::record(&mut all, time));
+            (1e9 / level, Counts::from(&all))
+        };
+        for trials in [3, 5] {
+            let alarms = (0..200)
+                .filter(|_| {
+                    (0..COMPARISONS).any(|number| {
+                        let mut side = || (0..trials).map(&mut trial).unzip();
+                        let (a, b): ((Vec<f64>, Vec<Counts>), (Vec<f64>, Vec<Counts>)) =
+                            (side(), side());
+                        let quantile = |times: &[Counts], percent| {
+                            Side::of_quantile(&times.iter().collect::<Vec<_>>(), percent)
+                        };
+                        let difference = match [0.0, 50.0, 99.0][number % 3] {
+                            0.0 => Difference::of_means(&a.0, &b.0, COMPARISONS),
+                            q => quantile(&a.1, q)
+                                .zip(quantile(&b.1, q))
+                                .and_then(|(a, b)| Difference::between(a, b, COMPARISONS)),
+                        };
+                        difference.unwrap().finding(true) != Finding::NoDifference
+                    })
+                })
+                .count();
+            assert!(alarms <= 17, "{trials} trials: {alarms} of 200");
+        }
+    }
+
     /// Of 2,000 simulated pairs of trials that differ by the smallest detectable difference, 70..90
     /// % show it; of as many equal ones about 5 % do.
     #[test]
@@ -198,6 +241,21 @@ mod tests {
                 })
                 .count()
         };
+        // Values that differ by the margin itself are taken for equivalent in 5 % at most.
+        let margin = 0.05_f64;
+        let taken = |level: f64, random: &mut ChaCha8Rng| {
+            let mut trials = |level: f64| -> Vec<f64> {
+                let mut one = || level * (1.0 + 0.02 * normal(random));
+                (0..10).map(|_| one()).collect()
+            };
+            let mut one =
+                || Difference::of_means(&trials(100.0), &trials(100.0 * level), 1).unwrap();
+            (0..2000).filter(|_| one().equivalence < margin).count()
+        };
+        let mut other = ChaCha8Rng::seed_from_u64(4);
+        let (wrong, right) = (taken(1.0 + margin, &mut other), taken(1.0, &mut other));
+        assert!((40..=140).contains(&wrong), "{wrong} of 2000");
+        assert!(right >= 1900, "{right} of 2000");
         let (alarms, found) = (count(1.0), count(level));
         assert!((60..=140).contains(&alarms), "{alarms} of 2000");
         assert!((1400..=1800).contains(&found), "{found} of 2000");

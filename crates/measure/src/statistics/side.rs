@@ -4,7 +4,7 @@ use crate::{
     counts::Counts,
     statistics::{
         bootstrap::Blocks,
-        estimate::{Estimate, Moments, t_quantile},
+        estimate::{Estimate, Moments, t_quantile_among},
     },
 };
 
@@ -59,7 +59,13 @@ impl Side {
     pub fn estimate(self) -> Estimate {
         Estimate {
             mean: self.value,
-            half_width: t_quantile(self.n - 1.0).map(|factor| factor * self.error),
+            half_width: self.half_width(1),
         }
+    }
+
+    /// Returns half the width of an interval that is one of `intervals`, all of which hold their
+    /// values with a probability of 95 %.
+    pub fn half_width(self, intervals: usize) -> Option<f64> {
+        t_quantile_among(self.n - 1.0, intervals).map(|factor| factor * self.error)
     }
 }

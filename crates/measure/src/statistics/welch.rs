@@ -57,6 +57,13 @@ impl Ratio {
         Some((tails * comparisons as f64).min(1.0))
     }
 
+    /// Returns the smallest margin within which the two values are equivalent, as one of
+    /// `comparisons` made together: a ratio less 1.
+    pub fn equivalence(self, comparisons: usize) -> Option<f64> {
+        let factor = t_at(self.freedom, 1.0 - 0.05 / comparisons.max(1) as f64)?;
+        Some((self.log.abs() + factor * self.error).exp_m1())
+    }
+
     /// Returns the smallest ratio less 1 that such measurements show with a probability of 80 %, as
     /// one of `comparisons` made together.
     pub fn detectable(self, comparisons: usize) -> Option<f64> {
