@@ -1,0 +1,83 @@
+//! A suite of ground truths: situations whose right answer is known, and what netping says of them.
+//!
+//! `cargo run --release -p netping-benches --example truth` runs all parts in about half an hour and
+//! prints a table; with names of parts as arguments, those alone: `queues`, `stalls`, `warnings`,
+//! `counters`, `simulations`. It needs two cores, which it gives to client and server.
+//!
+//! Commands are run as a user runs them: this program is also `netping` itself.
+
+mod counters;
+mod netping;
+mod queues;
+mod simulations;
+mod stalls;
+mod warnings;
+
+use std::{env, process::ExitCode, time::Instant};
+
+use netping_report::table::{Column, Table};
+
+/// A truth that was checked.
+struct Truth {
+    /// The situation.
+    what: String,
+    /// The answer that is right.
+    expected: String,
+    /// The answer that was given.
+    found: String,
+    /// Whether it was right; `None` if this machine cannot make the situation.
+    passed: Option<bool>,
+}
+
+/// A part: its name, and the function that checks its truths.
+type Part = (&'static str, fn() -> Vec<Truth>);
+
+const PARTS: [Part; 5] = [
+    ("simulations", simulations::check),
+    ("queues", queues::check),
+    ("counters", counters::check),
+    ("stalls", stalls::check),
+    ("warnings", warnings::check),
+];
+
+const COLUMNS: [Column; 5] = [
+    Column::text("part", 0),
+    Column::text("truth", 0),
+    Column::text("right answer", 0),
+    Column::text("answer", 0),
+    Column::text("", 0),
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let is_part = |name: &String| PARTS.iter().any(|(part, _)| part == name);
+    if !args.iter().all(is_part) {
+        return netping::main(&args);
+    }
+    let mut rows = Vec::new();
+    let mut failed = false;
+    for (name, check) in PARTS {
+        if !args.is_empty() && !args.iter().any(|part| part == name) {
+            continue;
+        }
+        let begun = Instant::now();
+        for truth in check() {
+            failed |= truth.passed == Some(false);
+            let verdict = match truth.passed {
+                Some(true) => "pass",
+                Some(false) => "FAIL",
+                None => "not tried",
+            };
+            rows.push(vec![
+                name.to_owned(),
+                truth.what,
+                truth.expected,
+                truth.found,
+                verdict.to_owned(),
+            ]);
+        }
+        eprintln!("{name}: {} s", begun.elapsed().as_secs());
+    }
+    println!("{}", Table::whole(&COLUMNS, &rows));
+    ExitCode::from(u8::from(failed))
+}

@@ -1,0 +1,232 @@
+//! Runs netping's client and servers as processes of their own.
+
+use std::{
+    env,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, ChildStdout, Command, ExitCode, Output, Stdio},
+    time::Duration,
+};
+
+use clap::Parser;
+use netping_client::{args::Cli, commands};
+use netping_system::cores;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::Value;
+
+/// The name under which a command runs on one core: `on CORE COMMAND...`.
+const ON: &str = "on";
+
+/// The name under which a process uses a core all the time.
+const HOG: &str = "hog";
+
+/// The core of the client, and that of the server.
+pub const CLIENT: usize = 0;
+pub const SERVER: usize = 1;
+
+/// Runs one of the commands that this program starts itself as.
+pub fn main(args: &[String]) -> ExitCode {
+    let args = match args {
+        [on, core, rest @ ..] if on == ON => {
+            let own = cores::own();
+            if let (Ok(core), [_, _, ..]) = (core.parse::<usize>(), &own[..]) {
+                cores::confine(&own[core..=core]);
+            }
+            rest
+        }
+        args => args,
+    };
+    if args.first().is_some_and(|name| name == HOG) {
+        netping_system::signals::terminate_with_parent();
+        loop {
+            std::hint::spin_loop();
+        }
+    }
+    let line = ["netping".to_owned()]
+        .into_iter()
+        .chain(args.iter().cloned());
+    match Cli::try_parse_from(line) {
+        Ok(cli) => commands::run(cli.command),
+        Err(error) => error.exit(),
+    }
+}
+
+/// Returns this program as a command on one of its cores.
+fn on(core: usize, args: &[&str]) -> Command {
+    let program = env::current_exe().expect("this program's own path");
+    let mut command = Command::new(program);
+    command
+        .args([ON, &core.to_string()])
+        .args(args)
+        .env("RUST_LOG", "off")
+        .stdin(Stdio::null());
+    command
+}
+
+/// A process that ends when this is dropped.
+pub struct Process(Child);
+
+impl Process {
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        let _ = kill(Pid::from_raw(self.0.id().cast_signed()), signal);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // A stopped process could not end.
+        self.signal(Signal::SIGCONT);
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts processes that use the client's core all the time.
+pub fn hogs(count: usize) -> Vec<Process> {
+    let hog = |_| Process(on(CLIENT, &[HOG]).spawn().expect("a process"));
+    (0..count).map(hog).collect()
+}
+
+/// A server of one worker on its own core.
+pub struct Server {
+    pub process: Process,
+    /// Its URL.
+    pub url: String,
+    metrics: String,
+    /// Keeps its standard output open.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Starts the server that `netping serve` calls `name`.
+    pub fn start(name: &str, flags: &[&str]) -> Self {
+        let listen = ["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"];
+        let serve = ["serve", "--die-with-parent", name];
+        let args = [&serve[..], &listen, flags].concat();
+        let mut child = on(SERVER, &args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let output = child.stdout.take().expect("a pipe");
+        let process = Process(child);
+        let mut output = BufReader::new(output);
+        let mut field = |name: &str| {
+            let mut line = String::new();
+            output.read_line(&mut line).expect("a line");
+            line.trim()
+                .strip_prefix(name)
+                .expect(name)
+                .trim()
+                .to_owned()
+        };
+        let (url, metrics) = (field("listening"), field("metrics"));
+        Self {
+            process,
+            url,
+            metrics,
+            _output: output,
+        }
+    }
+
+    /// Returns its address.
+    pub fn address(&self) -> &str {
+        address(&self.url)
+    }
+
+    /// Returns the flag and the URL with which a client finds its metrics.
+    pub fn metrics(&self) -> [&str; 2] {
+        ["--server-metrics", &self.metrics]
+    }
+
+    /// Returns the number of requests that it has answered by its own count.
+    pub fn requests(&self) -> u64 {
+        let mut stream = TcpStream::connect(address(&self.metrics)).expect("metrics");
+        let request = b"GET /metrics HTTP/1.1\r\nHost: truth\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).expect("a request");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("a reply");
+        let count = text
+            .lines()
+            .find_map(|line| line.strip_prefix("netping_requests_total "));
+        count.expect("a count").trim().parse().expect("a number")
+    }
+}
+
+/// Returns the host and port of a URL.
+fn address(url: &str) -> &str {
+    let (_, rest) = url.split_once("://").expect("a scheme");
+    rest.split('/').next().expect("an address")
+}
+
+/// A client that runs.
+pub struct Client(Child);
+
+/// What a client said.
+pub struct Said {
+    pub output: Output,
+    /// The result file.
+    pub run: Value,
+}
+
+impl Client {
+    /// Starts a command of netping's, whose result file is its standard output.
+    pub fn start(args: &[&str]) -> Self {
+        let child = on(CLIENT, &[args, &["--json", "-"]].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        Self(child.expect("a process"))
+    }
+
+    /// Returns the number of its process.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Waits for its end.
+    pub fn finish(self) -> Said {
+        let output = self.0.wait_with_output().expect("its output");
+        let run = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        Said { output, run }
+    }
+}
+
+/// Runs a command of netping's to its end.
+pub fn netping(args: &[&str]) -> Said {
+    Client::start(args).finish()
+}
+
+impl Said {
+    /// Returns the only step.
+    pub fn step(&self) -> &Value {
+        &self.run["steps"][0]
+    }
+
+    /// Returns the tables and remarks.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    /// Returns the names of the warnings about the step, but for that of the shared machine.
+    pub fn warnings(&self) -> Vec<&str> {
+        let all = self.step()["doubts"].as_array().into_iter().flatten();
+        all.filter_map(|warning| warning["kind"].as_str())
+            .filter(|name| *name != "SHARED_HOST")
+            .collect()
+    }
+
+    /// Returns the longest response time, in seconds.
+    pub fn longest(&self) -> f64 {
+        let max = &self.step()["summary"]["response_time"]["max"];
+        max.as_f64().unwrap_or_default() / 1e9
+    }
+}
+
+/// Waits: these truths are about time itself.
+pub fn wait(time: Duration) {
+    std::thread::sleep(time);
+}

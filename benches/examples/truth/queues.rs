@@ -1,0 +1,106 @@
+//! Queues: the response times that netping measured against those that follow from the same
+//! arrivals and service times.
+
+use std::time::Duration;
+
+use netping_benches::{plan, run, start};
+use netping_client::plan::{Arrival, Extent, Warmup};
+use netping_measure::{
+    counts::Counts, sample::Sample, statistics::queue::response_times, window::Window,
+};
+use netping_protocol::target::Target;
+
+use crate::Truth;
+
+/// The mean time of service, in seconds, without that of the machine.
+const SERVICE: f64 = 0.005;
+
+/// The longest difference that counts as none, in nanoseconds; or 1 %.
+const NEAR: f64 = 200_000.0;
+const SHARE: f64 = 0.01;
+
+/// Checks queues with fixed and with exponential service, one and eight callers, who are the
+/// servers of the queue, at three loads.
+pub fn check() -> Vec<Truth> {
+    let fixed = start(&netping_server_tokio::SERVICE, &["--delay", "5ms"]);
+    let exponential = start(&netping_server_tokio::SERVICE, &["--delay", "exp:5ms"]);
+    let mut truths = Vec::new();
+    for (name, target, callers, workers) in [
+        ("M/D/1", &fixed, 1, 1),
+        ("M/D/8", &fixed, 8, 1),
+        ("M/D/8", &fixed, 8, 8),
+        ("M/M/8", &exponential, 8, 1),
+        ("M/M/8", &exponential, 8, 8),
+    ] {
+        for load in [0.5, 0.8, 0.9] {
+            let seed = truths.len() as u64;
+            truths.push(compare(name, target, callers, workers, load, seed));
+        }
+    }
+    truths
+}
+
+fn compare(
+    name: &str,
+    target: &Target,
+    callers: usize,
+    workers: usize,
+    load: f64,
+    seed: u64,
+) -> Truth {
+    let rate = load * callers as f64 / (SERVICE + 0.000_2);
+    let mut plan = plan(target, Extent::Time(Duration::from_secs(8)));
+    plan.load.arrival = Arrival::Poisson { rate, seed };
+    plan.load.callers = callers;
+    plan.load.connections = callers;
+    plan.execution.workers = workers;
+    plan.execution.warmup = Warmup::Time(Duration::from_secs(1));
+    plan.execution.keep_samples = true;
+    let measurement = run(&plan);
+    let window = measurement.totals.window;
+    let measured = Counts::from(&measurement.totals.response);
+    let replayed = replay(measurement.samples, callers, window);
+    let (mean, p99) = (
+        [mean(&measured), mean(&replayed)],
+        [quantile(&measured), quantile(&replayed)],
+    );
+    let near = |[a, b]: [f64; 2]| (a - b).abs() <= NEAR.max(b * SHARE);
+    let text = |which: usize| format!("{:.2} and {:.2} ms", mean[which] / 1e6, p99[which] / 1e6);
+    Truth {
+        what: format!(
+            "{name} at {:.0} %, {workers} workers: mean and p99",
+            load * 100.0
+        ),
+        expected: text(1),
+        found: text(0),
+        passed: Some(near(mean) && near(p99)),
+    }
+}
+
+/// Returns the response times in the window of these requests, served as they came.
+fn replay(mut samples: Vec<Sample>, servers: usize, window: Window) -> Counts {
+    samples.sort_unstable_by_key(|sample| sample.intended);
+    let requests: Vec<(u64, u64)> = samples
+        .iter()
+        .map(|sample| (sample.intended, sample.end - sample.start))
+        .collect();
+    let mut times = netping_measure::histogram::histogram();
+    for ((arrival, _), time) in requests.iter().zip(response_times(&requests, servers)) {
+        if window.contains(*arrival) {
+            netping_measure::histogram::record(&mut times, time);
+        }
+    }
+    Counts::from(&times)
+}
+
+fn mean(times: &Counts) -> f64 {
+    let sum: f64 = times
+        .iter()
+        .map(|(time, count)| time as f64 * count as f64)
+        .sum();
+    sum / times.len() as f64
+}
+
+fn quantile(times: &Counts) -> f64 {
+    times.quantile(0.99).unwrap_or_default() as f64
+}

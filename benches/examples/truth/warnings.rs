@@ -1,0 +1,268 @@
+//! Warnings: troubles that are made, and the warnings that they must raise, and no other.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use nix::sys::signal::Signal;
+
+use crate::{
+    Truth,
+    netping::{Client, Said, Server, hogs, netping, wait},
+};
+
+/// Runs of each trouble.
+const RUNS: usize = 20;
+
+/// A trouble: its name, the run with it, the warnings that it must raise, and those that may come
+/// with it.
+struct Trouble {
+    what: &'static str,
+    run: fn() -> Option<Said>,
+    must: &'static [&'static str],
+    may: &'static [&'static str],
+}
+
+const TROUBLES: [Trouble; 8] = [
+    Trouble {
+        what: "no trouble",
+        run: quiet,
+        must: &[],
+        may: &[],
+    },
+    Trouble {
+        what: "client bound",
+        run: client_bound,
+        must: &["CLIENT_BOUND"],
+        may: &[],
+    },
+    Trouble {
+        what: "client starved by three hogs",
+        run: starved,
+        must: &["CLIENT_STARVED"],
+        may: &["NO_CALLER_FREE"],
+    },
+    Trouble {
+        what: "client throttled by its cgroup",
+        run: throttled,
+        must: &["CLIENT_THROTTLED"],
+        may: &["CLIENT_STARVED", "BEHIND_SCHEDULE", "NO_CALLER_FREE"],
+    },
+    Trouble {
+        what: "server killed",
+        run: killed,
+        must: &["SERVER_GONE"],
+        may: &["ERRORS", "BEHIND_SCHEDULE"],
+    },
+    Trouble {
+        what: "server restarted",
+        run: restarted,
+        must: &["SERVER_RESTARTED"],
+        may: &["ERRORS", "STALLED"],
+    },
+    Trouble {
+        what: "dip in mid-window",
+        run: dip,
+        must: &["NOT_STEADY"],
+        may: &["NOISY"],
+    },
+    Trouble {
+        what: "server bound",
+        run: server_bound,
+        must: &[],
+        may: &[],
+    },
+];
+
+/// Makes each trouble.
+pub fn check() -> Vec<Truth> {
+    let mut truths: Vec<Truth> = TROUBLES.iter().map(make).collect();
+    truths.push(wrong_protocol());
+    truths
+}
+
+fn make(trouble: &Trouble) -> Truth {
+    let (mut right, mut others, mut tried) = (0, Vec::new(), 0);
+    for _ in 0..RUNS {
+        let Some(said) = (trouble.run)() else {
+            break;
+        };
+        tried += 1;
+        let found = said.warnings();
+        let has_all = trouble.must.iter().all(|name| found.contains(name));
+        let is_other = |name: &&str| !trouble.must.contains(name) && !trouble.may.contains(name);
+        right += usize::from(has_all && !said.run.is_null());
+        others.extend(found.into_iter().filter(is_other).map(str::to_owned));
+    }
+    let right_of = format!("{right} of {tried}");
+    let found = match others.len() {
+        0 => right_of,
+        _ => {
+            let count = others.len();
+            others.sort_unstable();
+            others.dedup();
+            format!("{right_of}; {count} others: {}", others.join(", "))
+        }
+    };
+    let names = match trouble.must {
+        [] => "no warning".to_owned(),
+        names => names.join(", "),
+    };
+    Truth {
+        what: trouble.what.to_owned(),
+        expected: format!("{names}, {RUNS} of {RUNS}, no other"),
+        passed: (tried > 0).then_some(right == RUNS && others.is_empty()),
+        found,
+    }
+}
+
+/// Starts a client of a server with these flags, for 3 s.
+fn client(server: &Server, flags: &[&str]) -> Client {
+    let fixed = ["throughput", &server.url, "-d", "3s", "--warmup", "500ms"];
+    let metrics = server.metrics();
+    Client::start(&[&fixed[..], &metrics, flags].concat())
+}
+
+/// Waits until a client has measured for so many seconds.
+fn wait_into_window(seconds: f64) {
+    wait(Duration::from_secs_f64(0.55 + seconds));
+}
+
+fn tokio() -> Server {
+    Server::start("tokio", &["--workers", "1"])
+}
+
+fn quiet() -> Option<Said> {
+    Some(client(&tokio(), &["-c", "16", "--rate", "1k"]).finish())
+}
+
+/// The client has to check 64 KiB of each reply.
+fn client_bound() -> Option<Said> {
+    let heavy = ["-c", "64", "--response", "65536", "--workers", "1"];
+    Some(client(&tokio(), &heavy).finish())
+}
+
+fn starved() -> Option<Said> {
+    let server = tokio();
+    let _hogs = hogs(3);
+    Some(client(&server, &["-c", "64", "--rate", "5k"]).finish())
+}
+
+/// Where the folder of a cgroup's CPU limit can be made: in version 1 and 2 of cgroups.
+const CGROUPS: [(&str, &str, &str); 2] = [
+    (
+        "/sys/fs/cgroup/cpu/netping-truth",
+        "cpu.cfs_quota_us",
+        "20000",
+    ),
+    ("/sys/fs/cgroup/netping-truth", "cpu.max", "20000 100000"),
+];
+
+/// A cgroup that has a fifth of a core; it is removed when this is dropped.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    fn make() -> Option<Self> {
+        CGROUPS.iter().find_map(|(folder, file, limit)| {
+            let folder = PathBuf::from(folder);
+            // Without a controller for CPU time, the folder has no such file.
+            fs::create_dir(&folder).ok()?;
+            let cgroup = Self(folder);
+            let file = cgroup.0.join(file);
+            (file.exists() && fs::write(file, limit).is_ok()).then_some(cgroup)
+        })
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+fn throttled() -> Option<Said> {
+    let cgroup = Cgroup::make()?;
+    let server = tokio();
+    let client = client(&server, &["-c", "64", "--rate", "10k"]);
+    fs::write(cgroup.0.join("cgroup.procs"), client.id().to_string()).ok()?;
+    Some(client.finish())
+}
+
+fn killed() -> Option<Said> {
+    let server = tokio();
+    let client = client(&server, &["-c", "16", "--server-metrics", "off"]);
+    wait_into_window(1.0);
+    server.process.signal(Signal::SIGKILL);
+    Some(client.finish())
+}
+
+fn restarted() -> Option<Said> {
+    let server = tokio();
+    let [_, metrics] = server.metrics();
+    let address = |url: &str| {
+        let (_, rest) = url.split_once("://")?;
+        rest.split('/').next().map(str::to_owned)
+    };
+    let (listen, metrics) = (server.address().to_owned(), address(metrics)?);
+    // So that the start times differ by more than their resolution.
+    wait(Duration::from_secs(1));
+    let client = client(&server, &["-c", "16"]);
+    wait_into_window(1.0);
+    drop(server);
+    let again = ["--workers", "1", "--listen", &listen, "--metrics", &metrics];
+    let _server = Server::start("tokio", &again);
+    Some(client.finish())
+}
+
+fn dip() -> Option<Said> {
+    let server = tokio();
+    let client = client(&server, &["-c", "16"]);
+    wait_into_window(1.0);
+    // Stopped for half of the time, for a second.
+    for _ in 0..50 {
+        server.process.signal(Signal::SIGSTOP);
+        wait(Duration::from_millis(10));
+        server.process.signal(Signal::SIGCONT);
+        wait(Duration::from_millis(10));
+    }
+    Some(client.finish())
+}
+
+/// Counts as right only if the limit is told.
+fn server_bound() -> Option<Said> {
+    let server = Server::start("tokio", &["--workers", "1", "--work", "200us"]);
+    let said = client(&server, &["-c", "16"]).finish();
+    let is_told = said.text().contains("server CPU: it used");
+    Some(Said {
+        run: if is_told {
+            said.run
+        } else {
+            Default::default()
+        },
+        ..said
+    })
+}
+
+fn wrong_protocol() -> Truth {
+    let server = Server::start("grpc", &[]);
+    let url = format!("tcp://{}", server.address());
+    let right = (0..RUNS)
+        .filter(|_| {
+            let said = netping(&[
+                "throughput",
+                &url,
+                "-c",
+                "4",
+                "-d",
+                "300ms",
+                "--warmup",
+                "0s",
+            ]);
+            !said.output.status.success() && said.text().contains("grpc://")
+        })
+        .count();
+    Truth {
+        what: "wrong protocol: tcp:// to a gRPC server".to_owned(),
+        expected: format!("a failure that names grpc://, {RUNS} of {RUNS}"),
+        found: format!("{right} of {RUNS}"),
+        passed: Some(right == RUNS),
+    }
+}
