@@ -13,7 +13,7 @@ mod simulations;
 mod stalls;
 mod warnings;
 
-use std::{env, process::ExitCode, time::Instant};
+use std::{env, process::ExitCode};
 
 use netping_report::table::{Column, Table};
 
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         if !args.is_empty() && !args.iter().any(|part| part == name) {
             continue;
         }
-        let begun = Instant::now();
+        let begun = netping::time_of_day();
         for truth in check() {
             failed |= truth.passed == Some(false);
             let verdict = match truth.passed {
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
                 verdict.to_owned(),
             ]);
         }
-        eprintln!("{name}: {} s", begun.elapsed().as_secs());
+        eprintln!("{name}: {:.0} s", netping::time_of_day() - begun);
     }
     println!("{}", Table::whole(&COLUMNS, &rows));
     ExitCode::from(u8::from(failed))

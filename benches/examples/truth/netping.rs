@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     process::{Child, ChildStdout, Command, ExitCode, Output, Stdio},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use clap::Parser;
@@ -157,7 +157,7 @@ impl Server {
 }
 
 /// Returns the host and port of a URL.
-fn address(url: &str) -> &str {
+pub fn address(url: &str) -> &str {
     let (_, rest) = url.split_once("://").expect("a scheme");
     rest.split('/').next().expect("an address")
 }
@@ -229,4 +229,14 @@ impl Said {
 /// Waits: these truths are about time itself.
 pub fn wait(time: Duration) {
     std::thread::sleep(time);
+}
+
+/// Returns the time of day, in seconds since 1970.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is compared with that of results"
+)]
+pub fn time_of_day() -> f64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.expect("a time after 1970").as_secs_f64()
 }

@@ -87,8 +87,8 @@ fn run((what, expected, package, test): &Simulation) -> Truth {
         .args(["test", "--quiet", "--package", package, "--lib", "--", test])
         .output();
     let passed = output.is_ok_and(|output| {
-        let text = String::from_utf8_lossy(&output.stdout);
-        output.status.success() && text.contains("1 passed")
+        let said = String::from_utf8_lossy(&output.stdout);
+        output.status.success() && said.contains("1 passed")
     });
     Truth {
         what: (*what).to_owned(),

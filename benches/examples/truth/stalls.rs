@@ -1,6 +1,6 @@
 //! Stalls: a server that is stopped for a while, anywhere in the window.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use rand_chacha::{
@@ -10,7 +10,7 @@ use rand_chacha::{
 
 use crate::{
     Truth,
-    netping::{Client, Server, wait},
+    netping::{Client, Server, time_of_day, wait},
 };
 
 /// Stalls of each kind of loop.
@@ -74,10 +74,10 @@ fn stall(
     let client = Client::start(&args);
     wait(Duration::from_secs_f64(CONNECT + WARMUP + into_window));
     server.process.signal(Signal::SIGSTOP);
-    let stopped = since_1970();
+    let stopped = time_of_day();
     wait(Duration::from_secs_f64(length));
     server.process.signal(Signal::SIGCONT);
-    let continued = since_1970();
+    let continued = time_of_day();
     let said = client.finish();
     let start = said.step()["window_started_at"]
         .as_f64()
@@ -98,9 +98,4 @@ fn stall(
         );
     }
     seen
-}
-
-fn since_1970() -> f64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.expect("a time after 1970").as_secs_f64()
 }

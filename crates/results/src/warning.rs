@@ -267,12 +267,13 @@ impl fmt::Display for Warning {
             Self::ClientStarved {
                 late_p99,
                 response_p99,
-            } => write!(
-                f,
-                "the client was late by {} us at p99, in response times of {} us",
-                format::nanos_as_micros(Some(*late_p99)),
-                format::nanos_as_micros(Some(*response_p99))
-            ),
+            } => {
+                let (late, response) = (us(*late_p99), us(*response_p99));
+                write!(
+                    f,
+                    "the client was late by {late} at p99, in response times of {response}"
+                )
+            }
             Self::ClientThrottled { seconds } => {
                 write!(
                     f,
@@ -282,50 +283,24 @@ impl fmt::Display for Warning {
             Self::NoCallerFree {
                 wait_p99,
                 response_p99,
-            } => write!(
-                f,
-                "requests waited {} us at p99 for a free caller, in response times of {} us",
-                format::nanos_as_micros(Some(*wait_p99)),
-                format::nanos_as_micros(Some(*response_p99))
-            ),
+            } => {
+                let (wait, response) = (us(*wait_p99), us(*response_p99));
+                write!(
+                    f,
+                    "requests waited {wait} at p99 for a free caller, in response times of {response}"
+                )
+            }
             Self::BehindSchedule {
                 lag_p50,
                 not_sent,
                 achieved,
-            } => {
-                let lag = format::nanos_as_micros(*lag_p50);
-                let achieved = achieved * 100.0;
-                write!(
-                    f,
-                    "{achieved:.1}% of the planned rate, median lag {lag} us, {not_sent} requests not sent"
-                )
-            }
+            } => behind_schedule(f, *lag_p50, *not_sent, *achieved),
             Self::NotSteady {
                 drift,
                 from,
                 to,
                 warmup_failed,
-            } => {
-                if *warmup_failed {
-                    f.write_str("the warm-up found no steady rate")?;
-                    if *drift == 0.0 {
-                        return Ok(());
-                    }
-                    f.write_str("; ")?;
-                }
-                let more = if *drift >= MOST_DRIFT { " or more" } else { "" };
-                let drift = drift * 100.0;
-                match (from, to) {
-                    (Some(from), Some(to)) => write!(
-                        f,
-                        "from {from:.1} s to {to:.1} s the rate was {drift:+.1}%{more} against the rest"
-                    ),
-                    _ => write!(
-                        f,
-                        "the last third of the window was {drift:+.1}%{more} in rate against the first"
-                    ),
-                }
-            }
+            } => not_steady(f, *drift, from.zip(*to), *warmup_failed),
             Self::Stalled { at, seconds } => {
                 write!(f, "no reply for {seconds:.1} s, from {at:.1} s on")
             }
@@ -354,23 +329,24 @@ impl fmt::Display for Warning {
                 in_system,
                 between,
             } => {
-                write!(f, "N = {callers} callers, but X * R = {in_system:.2}")?;
-                match between {
-                    Some(between) => write!(f, ", and {between:.2} between requests"),
-                    None => Ok(()),
-                }
+                let between = between.map(|between| format!(", and {between:.2} between requests"));
+                let between = between.unwrap_or_default();
+                write!(
+                    f,
+                    "N = {callers} callers, but X * R = {in_system:.2}{between}"
+                )
             }
             Self::Bimodal {
                 low_p50,
                 high_p50,
                 high_share,
-            } => write!(
-                f,
-                "two levels: {} us, and for {:.0}% of the requests {} us",
-                format::nanos_as_micros(Some(*low_p50)),
-                high_share * 100.0,
-                format::nanos_as_micros(Some(*high_p50))
-            ),
+            } => {
+                let (low, high, share) = (us(*low_p50), us(*high_p50), high_share * 100.0);
+                write!(
+                    f,
+                    "two levels: {low}, and for {share:.0}% of the requests {high}"
+                )
+            }
             Self::SharedHost => f.write_str("client and server share this machine's cores"),
             Self::ClockStep { nanoseconds } => {
                 write!(
@@ -381,4 +357,49 @@ impl fmt::Display for Warning {
             }
         }
     }
+}
+
+fn behind_schedule(
+    f: &mut fmt::Formatter<'_>,
+    lag_p50: Option<u64>,
+    not_sent: u64,
+    achieved: f64,
+) -> fmt::Result {
+    let (achieved, lag) = (achieved * 100.0, format::nanos_as_micros(lag_p50));
+    write!(
+        f,
+        "{achieved:.1}% of the planned rate, median lag {lag} us, {not_sent} requests not sent"
+    )
+}
+
+fn not_steady(
+    f: &mut fmt::Formatter<'_>,
+    drift: f64,
+    stretch: Option<(f64, f64)>,
+    warmup_failed: bool,
+) -> fmt::Result {
+    if warmup_failed {
+        f.write_str("the warm-up found no steady rate")?;
+        if drift == 0.0 {
+            return Ok(());
+        }
+        f.write_str("; ")?;
+    }
+    let more = if drift >= MOST_DRIFT { " or more" } else { "" };
+    let drift = drift * 100.0;
+    match stretch {
+        Some((from, to)) => write!(
+            f,
+            "from {from:.1} s to {to:.1} s the rate was {drift:+.1}%{more} against the rest"
+        ),
+        None => write!(
+            f,
+            "the last third of the window was {drift:+.1}%{more} in rate against the first"
+        ),
+    }
+}
+
+/// Returns a time of so many nanoseconds in microseconds.
+fn us(nanoseconds: u64) -> String {
+    format::nanos_as_micros(Some(nanoseconds)) + " us"
 }

@@ -138,32 +138,33 @@ fn legend(trials: Trials, comparisons: usize, is_interrupted: bool) -> String {
         (false, Some(_)) => format!("Up to {} trials", trials.count),
         (false, None) => format!("{} trials", trials.count),
     };
-    let mut legend =
-        format!("{number} of each, in random order; p50 and p99 of all of them together.");
+    let mut sentences = vec![format!(
+        "{number} of each, in random order; p50 and p99 of all of them together."
+    )];
     if comparisons > 0 {
-        legend += &format!(
-            " A difference to the first target is shown where its interval leaves out 0; with 95 % probability, all \
+        sentences.push(format!(
+            "A difference to the first target is shown where its interval leaves out 0; with 95 % probability, all \
              {comparisons} intervals hold: Welch's test on logarithms, whole trials drawn anew for quantiles. 'could have \
              seen': found in 80 % of such trials."
-        );
+        ));
     }
     if trials.until.is_some() {
-        legend += &format!(
-            " The intervals are widened for the {} times at which the trials could end.",
-            trials.looks()
-        );
+        let looks = trials.looks();
+        sentences.push(format!(
+            "The intervals are widened for the {looks} times at which the trials could end."
+        ));
     }
     if trials.aa {
-        legend +=
-            " A/A: the first target again; no difference that is smaller than theirs is shown.";
+        let aa = "A/A: the first target again; no difference that is smaller than theirs is shown.";
+        sentences.push(aa.to_owned());
     }
     if let Some(margin) = trials.equivalent {
-        legend += &format!(
-            " 'equivalent': the same to within {}%, by two one-sided tests.",
-            margin * 100.0
-        );
+        let percent = margin * 100.0;
+        sentences.push(format!(
+            "'equivalent': the same to within {percent}%, by two one-sided tests."
+        ));
     }
-    legend
+    sentences.join(" ")
 }
 
 /// Runs each plan of a group once per trial, and returns the steps of each plan. Each trial has a

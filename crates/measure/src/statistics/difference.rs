@@ -197,9 +197,9 @@ mod tests {
             let alarms = (0..200)
                 .filter(|_| {
                     (0..COMPARISONS).any(|number| {
-                        let mut side = || (0..trials).map(&mut trial).unzip();
-                        let (a, b): ((Vec<f64>, Vec<Counts>), (Vec<f64>, Vec<Counts>)) =
-                            (side(), side());
+                        let mut side =
+                            || -> (Vec<f64>, Vec<Counts>) { (0..trials).map(&mut trial).unzip() };
+                        let (a, b) = (side(), side());
                         let quantile = |times: &[Counts], percent| {
                             Side::of_quantile(&times.iter().collect::<Vec<_>>(), percent)
                         };
