@@ -5,6 +5,7 @@ mod common;
 use std::{thread, time::Duration};
 
 use common::{Server, load, parse, run, signal, spawn, stderr};
+use netping_results::format::{optional, thousands};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -257,11 +258,14 @@ fn the_ladder_climbs_every_server() {
     assert_eq!(labels, [&rungs.repeat(3)[..], &rungs].concat());
     let table = String::from_utf8(output.stdout).unwrap();
     for (rung, place) in rungs.iter().zip(24..) {
-        assert!(
-            run["steps"][place]["cost"]["server"]["cpu_us_per_request"].is_number(),
-            "{rung}"
-        );
-        assert!(table.contains(rung), "{table}");
+        let step = &run["steps"][place];
+        let row = table.lines().find(|line| line.contains(rung)).unwrap();
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        let rate = step["summary"]["rate"].as_f64().unwrap();
+        assert!(rate > 0.0 && cells.contains(&&*thousands(rate)), "{row}");
+        let cpu = step["cost"]["server"]["cpu_us_per_request"].as_f64();
+        assert!(cpu.is_some_and(|cpu| cpu > 0.0), "{rung}: {cpu:?}");
+        assert!(cells.contains(&&*optional(cpu)), "{row}");
     }
     assert!(table.contains(&format!("charts: {}", page.display())));
     assert!(

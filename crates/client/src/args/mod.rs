@@ -92,6 +92,9 @@ pub struct ServeArgs {
     /// End when the process that started this one ends.
     #[arg(long, hide = true)]
     pub die_with_parent: bool,
+    /// Cores to stay on.
+    #[arg(long, hide = true, value_delimiter = ',')]
+    pub cores: Vec<usize>,
     #[command(subcommand)]
     pub server: ServerCommand,
 }

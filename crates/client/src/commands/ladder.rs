@@ -12,6 +12,7 @@ use netping_results::{
     format::{nanos_as_micros, optional, signed, thousands},
     run::Step,
 };
+use netping_system::cores;
 
 use crate::{
     args::LadderArgs,
@@ -115,10 +116,14 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
         let folder = tempfile::tempdir().context("cannot create a folder for certificates")?;
         let folder = folder.path();
         make_credentials(folder)?;
+        let [own, others] = sides(&cores::own());
         let servers = RUNGS
             .iter()
-            .map(|rung| ServerProcess::start(rung.server, &rung.flags(folder)))
+            .map(|rung| ServerProcess::start(rung.server, &rung.flags(folder), &others))
             .collect::<Result<Vec<_>, _>>()?;
+        if !own.is_empty() {
+            cores::confine(&own);
+        }
         let plans = RUNGS
             .iter()
             .zip(&servers)
@@ -132,12 +137,21 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
         runner.say(
             "p50: one caller, the median of three rounds over all rungs; +-: half their range. peak: the best step of\n\
              the sweep, with its p99 and the CPU time of client and server per request. +us, x, +cli, +srv: compared with\n\
-             the rung in the column 'over'. Client and servers share this machine and its loopback: compare rungs, not\n\
-             machines.",
+             the rung in the column 'over'. Client and servers share this machine and its loopback, each on its own half\n\
+             of the cores: compare rungs, not machines.",
         );
         runner.say(&format!("charts: {}", page.display()));
         Ok(())
     })
+}
+
+/// Returns the cores of the client and those of the servers: half of these each, so that times do not
+/// depend on whether the two meet on a core. Both are empty if there is one core.
+fn sides(cores: &[usize]) -> [Vec<usize>; 2] {
+    match cores.split_at(cores.len() / 2) {
+        ([], _) => Default::default(),
+        (own, others) => [own.to_vec(), others.to_vec()],
+    }
 }
 
 /// Measures every rung: one caller, in rounds over all rungs, and the sweep.

@@ -3,7 +3,7 @@
 
 use std::{ffi::OsString, process::ExitCode};
 
-use netping_system::signals;
+use netping_system::{cores, signals};
 
 use crate::args::{ServeArgs, ServerCommand, ServerFlags};
 
@@ -11,6 +11,9 @@ use crate::args::{ServeArgs, ServerCommand, ServerFlags};
 pub fn run(args: ServeArgs) -> ExitCode {
     if args.die_with_parent {
         signals::terminate_with_parent();
+    }
+    if !args.cores.is_empty() {
+        cores::confine(&args.cores);
     }
     let flags =
         |name: &str, flags: ServerFlags| std::iter::once(OsString::from(name)).chain(flags.flags);

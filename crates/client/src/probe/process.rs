@@ -23,23 +23,18 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts the server that `netping serve` calls `name`, with more `flags`, and waits until it
-    /// listens.
+    /// Starts the server that `netping serve` calls `name`, with more `flags`, on these cores or, if
+    /// there are none, on any; and waits until it listens.
     ///
     /// # Errors
     /// If it does not.
-    pub fn start(name: &str, flags: &[OsString]) -> anyhow::Result<Self> {
+    pub fn start(name: &str, flags: &[OsString], cores: &[usize]) -> anyhow::Result<Self> {
         let program = env::current_exe().context("cannot find netping's own binary")?;
+        let confine = cores.iter().map(|core| format!("--cores={core}"));
         let mut child = Command::new(program)
-            .args([
-                "serve",
-                "--die-with-parent",
-                name,
-                "--listen",
-                "127.0.0.1:0",
-                "--metrics",
-                "127.0.0.1:0",
-            ])
+            .args(["serve", "--die-with-parent"])
+            .args(confine)
+            .args([name, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"])
             .args(flags)
             // Its start and end are not worth a log line here; its warnings are.
             .env("RUST_LOG", "warn")

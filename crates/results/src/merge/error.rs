@@ -68,8 +68,8 @@ pub enum MergeError {
     },
     /// The clients did not load the server together.
     #[error(
-        "step {step}: the windows of {first} and {second} overlap by only {percent} % of the shortest, and 90 % are \
-         needed: start the clients together, with the same -d and --warmup, on hosts whose clocks agree"
+        "step {step}: the windows of {first} and {second} overlap by only {percent} % of the longest, and 99 % are needed: \
+         start the clients together, with the same -d (a longer one forgives more) and --warmup, on hosts whose clocks agree"
     )]
     Apart {
         /// Which step, from 1 on.
@@ -78,15 +78,7 @@ pub enum MergeError {
         first: String,
         /// The file whose window began last.
         second: String,
-        /// Their overlap, in per cent of the shortest window.
+        /// Their overlap, in per cent of the longest window.
         percent: u64,
-    },
-    /// There is no whole second to take the rate from.
-    #[error(
-        "step {step}: the windows are not the same, and too short to tell the rate of what they have in common: use a longer -d"
-    )]
-    TooShort {
-        /// Which step, from 1 on.
-        step: usize,
     },
 }

@@ -244,71 +244,28 @@ mod tests {
         assert_eq!(again.unwrap_err(), MergeError::Merged("m".to_owned()));
     }
 
-    #[test]
-    fn the_rate_is_that_of_the_common_time() {
-        // Two seconds before its end this client had no more replies.
-        let idle = step(20, |second| {
-            if second < 18 {
-                vec![1000; 100]
-            } else {
-                Vec::new()
-            }
-        });
-        let steady = Step {
-            window_started_at: Some(STARTED_AT + SECOND),
-            ..step(20, |_| vec![2000; 50])
-        };
-        let run = merged(&[client("a", idle), client("b", steady)]).unwrap();
-        let summary = &run.steps[0].summary;
-        // Seconds 1 to 19 of the first, of which 17 had replies.
-        assert!(
-            (summary.rate - (1700.0 / 19.0 + 50.0)).abs() < 1e-9,
-            "{}",
-            summary.rate
-        );
-        assert!((summary.seconds - 19.0).abs() < 1e-9);
-        // A second without a reply of any client would be one too: the other one's are there.
-        let seconds: Vec<u64> = run.steps[0]
-            .intervals
-            .iter()
-            .map(|second| second.ok)
-            .collect();
-        assert_eq!(seconds, [&[150; 17][..], &[50, 50]].concat());
-        assert_eq!(
-            (summary.scheduled, run.steps[0].window_started_at),
-            (2800, Some(STARTED_AT + SECOND))
-        );
-    }
-
     /// A saturated server gives each second to whoever is there: halves to two, all of it to one.
+    /// So the seconds that only one client saw must not be in the sum.
     #[test]
-    fn seconds_outside_the_common_window_do_not_count() {
-        let late = SECOND * 45 / 100;
-        // The first is alone for 0.45 s at its begin, and the second for as long at its end.
-        let before = step(10, |second| {
-            (0..if second == 0 { 725 } else { 500 }).collect()
-        });
-        let after = step(10, |second| {
-            (9000..if second == 9 { 9725 } else { 9500 }).collect()
-        });
-        let after = Step {
-            window_started_at: Some(STARTED_AT + late),
-            ..after
+    fn windows_that_are_not_the_same_are_rejected() {
+        let shifted = |shift: u64| {
+            let other = Step {
+                window_started_at: Some(STARTED_AT + shift),
+                ..step(200, |_| vec![2000; 50])
+            };
+            let steady = step(200, |_| vec![1000; 100]);
+            merged(&[client("a", steady), client("b", other)])
         };
-        let run = merged(&[client("a", before), client("b", after)]).unwrap();
-        let step = &run.steps[0];
-        assert!(
-            (step.summary.rate - 1000.0).abs() < 1e-9,
-            "{}",
-            step.summary.rate
-        );
-        assert!((step.summary.seconds - 9.55).abs() < 1e-9);
-        assert_eq!(step.intervals.len(), 9);
-        assert!(
-            step.intervals.iter().all(|second| second.ok == 1000),
-            "{:?}",
-            step.intervals
-        );
+        let step = &shifted(SECOND * 3 / 2).unwrap().steps[0];
+        assert!((step.summary.rate - 150.0).abs() < 1e-9);
+        assert!((step.summary.seconds - 198.5).abs() < 1e-9);
+        // Of the first client's seconds, two begin before the second's first.
+        let seconds = step.intervals.iter().map(|second| second.ok);
+        assert_eq!(seconds.collect::<Vec<_>>(), [150; 198]);
+        assert!(matches!(
+            shifted(SECOND * 3),
+            Err(MergeError::Apart { percent: 98, .. })
+        ));
     }
 
     #[test]

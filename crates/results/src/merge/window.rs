@@ -7,11 +7,10 @@ use netping_measure::{
 use super::MergeError;
 use crate::run::Step;
 
-/// Windows that have less than this share of the shortest in common are not of one run.
-const LEAST_COMMON: f64 = 0.9;
-
-/// Windows that share at least this much of the longest one count as the same window.
-const SAME: f64 = 0.99;
+/// Windows that have less than this share of the longest in common are not the same. Files have the
+/// times of whole windows, and of these only: what one client had while another was not there cannot
+/// be taken out of them.
+const LEAST_COMMON: f64 = 0.99;
 
 /// So much of a client's second, a hundredth, may lie outside the common time: clocks never agree
 /// to the nanosecond.
@@ -24,9 +23,9 @@ pub(super) struct Common {
     pub start: u64,
     /// Length, in seconds.
     pub seconds: f64,
-    /// Verified replies per second of it.
+    /// Verified replies per second: the sum of the clients' rates.
     pub rate: f64,
-    /// The seconds that the rate is taken from.
+    /// Its whole seconds.
     pub intervals: Vec<IntervalSummary>,
     /// The precision of the rate; that of quantiles is unknown, as files lack the seconds'
     /// histograms.
@@ -35,11 +34,6 @@ pub(super) struct Common {
 
 impl Common {
     /// Of the `number`th step, whose clients are given with the names of their files.
-    ///
-    /// Where the windows are the same but for a hundredth, the rate is the sum of the clients'
-    /// rates. Otherwise it is taken from the whole seconds in common: of each client's seconds,
-    /// which begin with its own window, those that lie wholly within the common time, the first
-    /// with the first. What one client had while another was not there counts for nothing.
     pub fn of(number: usize, parts: &[(&str, &Step)]) -> Result<Self, MergeError> {
         let mut windows = Vec::new();
         for (name, step) in parts {
@@ -50,8 +44,8 @@ impl Common {
             let length = (step.summary.seconds * 1e9).round() as u64;
             windows.push((*name, start, start.saturating_add(length)));
         }
-        let lengths = || windows.iter().map(|(_, start, end)| end - start);
-        let (shortest, longest) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
+        let lengths = windows.iter().map(|(_, start, end)| end - start);
+        let longest = lengths.max().unwrap_or(0);
         let last = windows
             .iter()
             .max_by_key(|(_, start, _)| *start)
@@ -64,12 +58,12 @@ impl Common {
             .unwrap_or_default();
         let start = last.1;
         let common = first.2.saturating_sub(start);
-        if common == 0 || (common as f64) < LEAST_COMMON * shortest as f64 {
+        if common == 0 || (common as f64) < LEAST_COMMON * longest as f64 {
             return Err(MergeError::Apart {
                 step: number,
                 first: first.0.to_owned(),
                 second: last.0.to_owned(),
-                percent: (common as f64 / shortest.max(1) as f64 * 100.0) as u64,
+                percent: (common as f64 / longest.max(1) as f64 * 100.0) as u64,
             });
         }
         let steps: Vec<&Step> = parts.iter().map(|(_, step)| *step).collect();
@@ -88,17 +82,10 @@ impl Common {
             .unwrap_or(0);
         let seconds = add_seconds(&steps, &shifts, whole);
         let rates: Vec<f64> = seconds.iter().map(|second| second.ok as f64).collect();
-        let rate = if common as f64 >= SAME * longest as f64 {
-            steps.iter().map(|step| step.summary.rate).sum()
-        } else if rates.is_empty() {
-            return Err(MergeError::TooShort { step: number });
-        } else {
-            rates.iter().sum::<f64>() / rates.len() as f64
-        };
         Ok(Self {
             start,
             seconds: common as f64 / 1e9,
-            rate,
+            rate: steps.iter().map(|step| step.summary.rate).sum(),
             intervals: seconds,
             precision: Precision::of(&rates, &[]),
         })
