@@ -97,10 +97,9 @@ impl TimeOfDay {
 }
 
 /// Returns the time of day in UTC, as RFC 3339 has it.
+#[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn timestamp() -> String {
-    jiff::Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .to_string()
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
 /// A clock that stands still until it is moved, for tests.

@@ -6,9 +6,7 @@ use std::{
     io::{self, IsTerminal},
 };
 
-use comfy_table::{
-    Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Width, presets,
-};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
 
 /// A column: its title, with the unit, and its least width.
 #[derive(Debug, Clone)]
@@ -66,6 +64,10 @@ impl Column {
     }
 }
 
+/// A terminal's sequences for bold text and for plain text (ECMA-48, "select graphic rendition").
+const BOLD: &str = "\x1b[1m";
+const PLAIN: &str = "\x1b[0m";
+
 /// Spaces between two columns.
 const GAP: u16 = 2;
 
@@ -94,14 +96,13 @@ impl Table {
 
     /// The line of titles; above it one with those that are left out, if any are.
     pub fn header(&self) -> String {
-        let titles = self.lines(
-            &[self
-                .columns
-                .iter()
-                .map(|column| column.title.to_string())
-                .collect()],
-            self.styled,
-        );
+        let titles = self.columns.iter().map(|column| column.title.to_string());
+        let titles = self.lines(&[titles.collect()]);
+        let titles = if self.styled {
+            format!("{BOLD}{titles}{PLAIN}")
+        } else {
+            titles
+        };
         let left_out = self
             .columns
             .iter()
@@ -119,7 +120,7 @@ impl Table {
 
     /// One row.
     pub fn row(&self, cells: &[String]) -> String {
-        self.lines(&[cells.to_vec()], false)
+        self.lines(&[cells.to_vec()])
     }
 
     /// Titles and rows together, each column as wide as it needs.
@@ -139,26 +140,17 @@ impl Table {
     }
 
     fn with(&self, rows: &[Vec<String>]) -> String {
-        format!("{}\n{}", self.header(), self.lines(rows, false))
+        format!("{}\n{}", self.header(), self.lines(rows))
     }
 
-    fn lines(&self, rows: &[Vec<String>], bold: bool) -> String {
+    fn lines(&self, rows: &[Vec<String>]) -> String {
         let mut table = comfy_table::Table::new();
         table
             .load_style(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Disabled);
-        if bold {
-            table.enforce_styling();
-        }
         for row in rows {
             table.add_row(self.kept(row).map(|(text, column)| {
-                let cell = Cell::new(text);
-                let cell = if bold {
-                    cell.add_attribute(Attribute::Bold)
-                } else {
-                    cell
-                };
-                cell.set_alignment(if column.left {
+                Cell::new(text).set_alignment(if column.left {
                     CellAlignment::Left
                 } else {
                     CellAlignment::Right

@@ -11,7 +11,6 @@ use hdrhistogram::serialization::{
     V2DeflateSerializer,
     interval_log::{IntervalLogWriterBuilder, Tag},
 };
-use jiff::Timestamp;
 use netping_measure::counts::Counts;
 use netping_results::run::{Run, Step};
 
@@ -106,9 +105,7 @@ fn tag(step: &Step, kind: &str) -> String {
 
 /// When a run began; the epoch where that cannot be read.
 fn started(run: &Run) -> SystemTime {
-    run.started_at
-        .parse::<Timestamp>()
-        .map_or(SystemTime::UNIX_EPOCH, SystemTime::from)
+    humantime::parse_rfc3339(&run.started_at).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 fn seconds(seconds: f64) -> Duration {
