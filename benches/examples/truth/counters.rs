@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    Truth,
+    Tell, Truth,
     netping::{Server, netping},
 };
 
@@ -20,7 +20,7 @@ use crate::{
 struct Lines([AtomicU64; 2]);
 
 /// Checks that all count the same requests.
-pub fn check() -> Vec<Truth> {
+pub fn check(tell: Tell<'_>) {
     let loads = [
         ("counted requests", vec!["-c", "16", "--requests", "20000"]),
         ("timed", vec!["-c", "16", "-d", "2s"]),
@@ -30,10 +30,9 @@ pub fn check() -> Vec<Truth> {
             vec!["-c", "4", "-d", "2s", "--new-connection-per-request"],
         ),
     ];
-    loads
-        .iter()
-        .map(|(name, flags)| compare(name, flags))
-        .collect()
+    for (name, flags) in loads {
+        tell(compare(name, &flags));
+    }
 }
 
 fn compare(name: &str, flags: &[&str]) -> Truth {

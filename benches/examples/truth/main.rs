@@ -29,8 +29,11 @@ struct Truth {
     passed: Option<bool>,
 }
 
+/// Takes a truth once it is checked.
+type Tell<'a> = &'a mut dyn FnMut(Truth);
+
 /// A part: its name, and the function that checks its truths.
-type Part = (&'static str, fn() -> Vec<Truth>);
+type Part = (&'static str, fn(Tell<'_>));
 
 const PARTS: [Part; 5] = [
     ("simulations", simulations::check),
@@ -61,21 +64,17 @@ fn main() -> ExitCode {
             continue;
         }
         let begun = netping::time_of_day();
-        for truth in check() {
+        check(&mut |truth| {
             failed |= truth.passed == Some(false);
             let verdict = match truth.passed {
                 Some(true) => "pass",
                 Some(false) => "FAIL",
                 None => "not tried",
             };
-            rows.push(vec![
-                name.to_owned(),
-                truth.what,
-                truth.expected,
-                truth.found,
-                verdict.to_owned(),
-            ]);
-        }
+            eprintln!("{name}: {}: {}: {verdict}", truth.what, truth.found);
+            let row = [truth.what, truth.expected, truth.found, verdict.to_owned()];
+            rows.push([&[name.to_owned()], &row[..]].concat());
+        });
         eprintln!("{name}: {:.0} s", netping::time_of_day() - begun);
     }
     println!("{}", Table::whole(&COLUMNS, &rows));

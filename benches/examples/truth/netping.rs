@@ -102,9 +102,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the server that `netping serve` calls `name`.
+    /// Starts the server that `netping serve` calls `name` on free ports.
     pub fn start(name: &str, flags: &[&str]) -> Self {
-        let listen = ["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"];
+        Self::start_at(["127.0.0.1:0"; 2], name, flags)
+    }
+
+    /// Starts it at these addresses, its own and that of its metrics.
+    pub fn start_at([own, metrics]: [&str; 2], name: &str, flags: &[&str]) -> Self {
+        let listen = ["--listen", own, "--metrics", metrics];
         let serve = ["serve", "--die-with-parent", name];
         let args = [&serve[..], &listen, flags].concat();
         let mut child = on(SERVER, &args)

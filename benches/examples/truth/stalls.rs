@@ -9,7 +9,7 @@ use rand_chacha::{
 };
 
 use crate::{
-    Truth,
+    Tell, Truth,
     netping::{Client, Server, time_of_day, wait},
 };
 
@@ -24,28 +24,26 @@ const WARMUP: f64 = 0.5;
 const CONNECT: f64 = 0.03;
 
 /// Checks that the longest time and a warning show each stall.
-pub fn check() -> Vec<Truth> {
+pub fn check(tell: Tell<'_>) {
     let server = Server::start("tokio", &["--workers", "1"]);
     let mut random = ChaCha8Rng::seed_from_u64(1);
-    [
+    for (name, rate) in [
         ("closed loop", None),
         ("open loop, 5,000 req/s", Some("5k")),
-    ]
-    .map(|(name, rate)| {
+    ] {
         let lengths = [0.2, 0.5, 2.0];
         let seen: Vec<Seen> = (0..RUNS)
             .map(|run| stall(&server, rate, lengths[run % 3], run, &mut random))
             .collect();
         let count = |of: fn(&Seen) -> bool| seen.iter().filter(|seen| of(seen)).count();
         let (times, warned) = (count(|seen| seen.in_max), count(|seen| seen.warned));
-        Truth {
+        tell(Truth {
             what: format!("{name}: stalls of 0.2, 0.5 and 2 s at random times and both edges"),
             expected: format!("in max {RUNS} of {RUNS}, warned of {RUNS} of {RUNS}"),
             found: format!("in max {times} of {RUNS}, warned of {warned} of {RUNS}"),
             passed: Some(times == RUNS && warned == RUNS),
-        }
-    })
-    .into()
+        });
+    }
 }
 
 struct Seen {

@@ -42,12 +42,14 @@ pub struct Cost {
     pub server: Option<ServerDemand>,
 }
 
-/// Events on a machine over the window; each absent where it is unknown. They are of everything
+/// A machine and the events on it over the window; each absent where it is unknown. They are of everything
 /// that runs there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HostEvents {
+    /// Cores of the machine.
+    pub cores: Option<u64>,
     /// CPU time that the hypervisor gave to others while a core wanted to run, in seconds.
     pub steal_seconds: Option<f64>,
     /// Time for which the limit on its cgroup's CPU time stopped the process, over all cores, in

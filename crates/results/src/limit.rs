@@ -44,10 +44,11 @@ pub enum Limit {
 
 impl Limit {
     /// Returns the limit of a closed loop; `None` for a single caller, whose rate is one over its
-    /// response time, for an open loop, and without a window.
+    /// response time, for an open loop, and without replies.
     pub fn of(step: &Step) -> Option<Self> {
         let (settings, seconds) = (&step.settings, step.summary.seconds);
-        if settings.planned_rate.is_some() || settings.callers == 1 || seconds <= 0.0 {
+        let is_told = settings.planned_rate.is_none() && settings.callers > 1;
+        if !is_told || step.summary.arrived() == 0 || seconds <= 0.0 {
             return None;
         }
         let cost = &step.cost;
@@ -56,7 +57,7 @@ impl Limit {
         let server = demand.and_then(|demand| Some((demand.cpu_seconds / seconds, demand.cores?)));
         let share = |(used, cores): (f64, u64)| used / cores as f64;
         if step.warnings.contains(&Warning::SharedHost)
-            && let Some((used, cores)) = server
+            && let (Some((used, _)), Some(cores)) = (server, cost.client_host.cores)
         {
             let own: f64 = cost.client_worker_cpu_seconds.iter().sum();
             let share = share((used + own / seconds, cores));
@@ -154,6 +155,7 @@ mod tests {
             },
             ..ServerDemand::default()
         });
+        step.cost.client_host.cores = Some(2);
         step.warnings = warnings;
         Limit::of(&step).unwrap()
     }

@@ -9,6 +9,8 @@ use procfs::{CurrentSI, KernelStats, process::Process};
 /// began; each `None` where the kernel does not show it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostCounters {
+    /// Cores of the machine.
+    pub cores: Option<u64>,
     /// CPU time that the hypervisor gave to others while a core of this machine wanted to run.
     pub steal: Option<Duration>,
     /// Time for which the limit on this cgroup's CPU time stopped its threads, over all cores.
@@ -25,10 +27,10 @@ impl HostCounters {
     /// Reads the counters.
     pub fn read() -> Self {
         let snmp = procfs::net::snmp().ok();
+        let stats = KernelStats::current().ok();
         Self {
-            steal: KernelStats::current()
-                .ok()
-                .and_then(|stats| stats.total.steal_duration()),
+            cores: stats.as_ref().map(|stats| stats.cpu_time.len() as u64),
+            steal: stats.and_then(|stats| stats.total.steal_duration()),
             throttled: throttled(),
             tcp_retransmits: snmp.as_ref().map(|snmp| snmp.tcp_retrans_segs),
             listen_drops: netstat("ListenDrops"),

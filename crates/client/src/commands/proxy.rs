@@ -221,7 +221,7 @@ fn show_maximum(runner: &mut Runner, sweep: &[Vec<Vec<Step>>]) {
     let paths: Vec<&[Step]> = (0..fullest.len()).filter_map(best).collect();
     let rows: Vec<_> = paths
         .iter()
-        .map(|path| maximum_row(paths[0], path))
+        .map(|path| maximum_row(paths[0], path, paths.len() - 1))
         .collect();
     runner.say(&format!(
         "maximum throughput: closed loops, the number of callers with the highest mean rate\n{}",
@@ -237,10 +237,12 @@ fn show_maximum(runner: &mut Runner, sweep: &[Vec<Vec<Step>>]) {
     );
 }
 
-fn maximum_row(direct: &[Step], path: &[Step]) -> Vec<String> {
+/// Returns the row of a path; its difference to the direct one is one of `comparisons`.
+fn maximum_row(direct: &[Step], path: &[Step], comparisons: usize) -> Vec<String> {
     let half_width = Estimate::of(&rates(path)).and_then(|estimate| estimate.half_width);
     let is_direct = name(path) == name(direct);
-    let difference = Difference::of_means(&rates(direct), &rates(path), 1).filter(|_| !is_direct);
+    let difference = Difference::of_means(&rates(direct), &rates(path), comparisons);
+    let difference = difference.filter(|_| !is_direct);
     let cell = |show: fn(Difference) -> String| difference.map(show).unwrap_or_default();
     let times =
         (rate(direct) > 0.0 && !is_direct).then(|| percent(rate(path) / rate(direct) - 1.0));

@@ -84,6 +84,7 @@ pub fn host_events((start, end): (HostCounters, HostCounters)) -> HostEvents {
         Some(spent.as_secs_f64())
     };
     HostEvents {
+        cores: end.cores,
         steal_seconds: time(|counters| counters.steal),
         throttled_seconds: time(|counters| counters.throttled),
         tcp_retransmits: count(|counters| counters.tcp_retransmits),

@@ -193,6 +193,7 @@ impl Reading {
             resident_bytes: later.0.get(MEMORY).map(|&bytes| bytes as u64),
             cores: later.count("netping_cores"),
             host: HostEvents {
+                cores: None,
                 steal_seconds: gained("netping_host_steal_seconds_total"),
                 throttled_seconds: gained("netping_host_throttled_seconds_total"),
                 tcp_retransmits: count("netping_host_tcp_retransmits_total"),
