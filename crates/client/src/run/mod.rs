@@ -213,7 +213,9 @@ impl Runner {
         }
         let plan = &plan;
         let outcome = self.execute(plan)?;
+        // A restarted server has counters, though not of one process.
         if outcome.server_note.is_some()
+            && !outcome.server_restarted
             && let ServerSource::Url { asked: false, .. } = plan.target.server
         {
             self.silent.push(plan.target.server.clone());
