@@ -1,4 +1,4 @@
-//! What limits the rate of a step, by the resources that it used.
+//! The limit of a step's rate: the resource that was full.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::{run::Step, validity::busiest_worker, warning::Warning};
 /// A resource is full from this share of it on.
 const FULL: f64 = 0.9;
 
-/// What limits the rate of a step.
+/// The resource that limits the rate of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
     /// The CPU time of the client's workers.
@@ -37,7 +37,7 @@ pub enum Limit {
         busiest_worker: f64,
         /// The CPU time of the server, as a share of its cores; `None` if unknown.
         server: Option<f64>,
-        /// What happened on both machines.
+        /// The events on both machines, the client's first.
         events: [HostEvents; 2],
     },
 }
@@ -55,12 +55,12 @@ impl Limit {
         let busiest_worker = busiest_worker(cost, seconds);
         let demand = cost.server.as_ref();
         let server = demand.and_then(|demand| Some((demand.cpu_seconds / seconds, demand.cores?)));
-        let share = |(used, cores): (f64, u64)| used / cores as f64;
+        let server_share = server.map(|(used, cores)| used / cores as f64);
         if step.warnings.contains(&Warning::SharedHost)
             && let (Some((used, _)), Some(cores)) = (server, cost.client_host.cores)
         {
             let own: f64 = cost.client_worker_cpu_seconds.iter().sum();
-            let share = share((used + own / seconds, cores));
+            let share = (used + own / seconds) / cores as f64;
             if share >= FULL {
                 return Some(Self::Machine { share, cores });
             }
@@ -68,15 +68,14 @@ impl Limit {
         if busiest_worker >= FULL && !settings.busy_poll {
             return Some(Self::Client { busiest_worker });
         }
-        if let Some((used, cores)) = server
-            && share((used, cores)) >= FULL
+        if let (Some((_, cores)), Some(share)) = (server, server_share)
+            && share >= FULL
         {
-            let share = share((used, cores));
             return Some(Self::Server { share, cores });
         }
         Some(Self::Other {
             busiest_worker,
-            server: server.map(share),
+            server: server_share,
             events: [
                 cost.client_host,
                 demand.map(|demand| demand.host).unwrap_or_default(),

@@ -4,10 +4,11 @@ use std::iter;
 
 use netping_measure::{
     cost::Cost,
+    counts::Counts,
     distribution::Distribution,
     statistics::{
         change_point::{Change, change},
-        modes::Modes,
+        modes::modes,
     },
     summary::Summary,
     window::SLOT,
@@ -67,8 +68,8 @@ pub struct Facts<'a> {
     pub slots: &'a [u64],
     /// Successes in each 100 ms after the window, up to the last of them.
     pub drain_slots: &'a [u64],
-    /// The levels of the service times, where there are two.
-    pub modes: Option<Modes>,
+    /// Service times of successes.
+    pub service_time: &'a Counts,
     /// True where an automatic warm-up found no steady rate in its time.
     pub warmup_failed: bool,
     /// True where the server is on the client's host.
@@ -315,9 +316,11 @@ fn littles_law(facts: &Facts<'_>) -> Option<Warning> {
 
 /// One caller's requests wait for nobody else's: two levels are of the machine, not of the load.
 fn bimodal(facts: &Facts<'_>) -> Option<Warning> {
-    let modes = facts.modes.filter(|_| {
-        facts.shared_host && facts.settings.callers == 1 && facts.settings.planned_rate.is_none()
-    })?;
+    let is_alone = facts.settings.callers == 1 && facts.settings.planned_rate.is_none();
+    if !(facts.shared_host && is_alone) {
+        return None;
+    }
+    let modes = modes(facts.service_time)?;
     Some(Warning::Bimodal {
         low_p50: modes.low,
         high_p50: modes.high,
@@ -388,7 +391,7 @@ mod tests {
             cost: &step.cost,
             slots,
             drain_slots,
-            modes: None,
+            service_time: &step.histograms.service_time,
             warmup_failed: false,
             shared_host: false,
             server_restarted: false,

@@ -1,6 +1,6 @@
 //! From a plan and what the engine measured to a step of the result.
 
-use netping_measure::{statistics::modes::modes, summary::Summary};
+use netping_measure::summary::Summary;
 use netping_results::{
     connect::PhaseSummary,
     run::{Histograms, Step},
@@ -13,13 +13,14 @@ use crate::{engine::Measurement, environment, plan::Plan};
 pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
     let settings = plan.settings(measurement.warmup);
     let summary = Summary::of(&measurement.totals);
+    let histograms = Histograms::of(&measurement.totals);
     let warnings = Facts {
         settings: &settings,
         summary: &summary,
         cost: &measurement.cost,
         slots: measurement.totals.window_slots(),
         drain_slots: measurement.totals.drain_slots(),
-        modes: modes(&(&measurement.totals.service).into()),
+        service_time: &histograms.service_time,
         warmup_failed: measurement.warmup_failed,
         shared_host: measurement.server_shares_host || environment::is_own(&plan.target.url),
         server_restarted: measurement.server_restarted,
@@ -43,6 +44,6 @@ pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
         fairness: measurement.fairness.clone(),
         warnings,
         intervals: measurement.totals.intervals.clone(),
-        histograms: Histograms::of(&measurement.totals),
+        histograms,
     }
 }
