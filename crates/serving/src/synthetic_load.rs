@@ -8,10 +8,8 @@ use std::{
 };
 
 use netping_system::cpu;
-use rand_chacha::{
-    ChaCha8Rng,
-    rand_core::{Rng, SeedableRng},
-};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use rand_distr::{Distribution, Exp1};
 
 use crate::{
     args::{Delay, LoadArgs, WorkOn},
@@ -74,10 +72,7 @@ impl Delay {
         match self {
             Self::Constant(delay) => delay,
             Self::Exponential(mean) => {
-                let random = RANDOM.with_borrow_mut(ChaCha8Rng::next_u32);
-                // Neither 0 nor 1.
-                let uniform = (f64::from(random) + 0.5) / 2f64.powi(32);
-                mean.mul_f64(-uniform.ln())
+                mean.mul_f64(RANDOM.with_borrow_mut(|random| Exp1.sample(random)))
             }
         }
     }

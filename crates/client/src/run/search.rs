@@ -235,10 +235,8 @@ pub fn is_kept(step: &Step, condition: &Condition, max_error_rate: f64) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use rand_chacha::{
-        ChaCha8Rng,
-        rand_core::{Rng, SeedableRng},
-    };
+    use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    use rand_distr::{Distribution, StandardNormal};
 
     use super::*;
 
@@ -264,11 +262,9 @@ mod tests {
     /// Returns the p99 of a window at a server that reaches the limit of 1 at 10,000 requests/s, with
     /// a noise of `sigma`: it is proportional to 1 / (1 - u), with a capacity of 12,000.
     fn p99(rate: f64, sigma: f64, random: &mut ChaCha8Rng) -> f64 {
-        let sum: f64 = (0..12)
-            .map(|_| f64::from(random.next_u32()) / 2f64.powi(32))
-            .sum();
+        let noise: f64 = StandardNormal.sample(random);
         let free = (1.0 - rate / 12_000.0).max(1e-9);
-        (1.0 - 10_000.0 / 12_000.0) / free * (sigma * (sum - 6.0)).exp()
+        (1.0 - 10_000.0 / 12_000.0) / free * (sigma * noise).exp()
     }
 
     /// Searches against such a server.

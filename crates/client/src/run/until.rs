@@ -74,10 +74,8 @@ impl FromStr for Until {
 
 #[cfg(test)]
 mod tests {
-    use rand_chacha::{
-        ChaCha8Rng,
-        rand_core::{Rng, SeedableRng},
-    };
+    use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    use rand_distr::{Distribution, StandardNormal};
 
     use super::*;
 
@@ -104,10 +102,8 @@ mod tests {
         for _ in 0..2000 {
             let mut rates = Vec::new();
             let side = loop {
-                let sum: f64 = (0..12)
-                    .map(|_| f64::from(random.next_u32()) / 2f64.powi(32))
-                    .sum();
-                rates.push(100.0 + 5.0 * (sum - 6.0));
+                let noise: f64 = StandardNormal.sample(&mut random);
+                rates.push(100.0 + 5.0 * noise);
                 let Some(side) = Side::of_mean(&rates) else {
                     continue;
                 };

@@ -222,9 +222,14 @@ mod tests {
     #[test]
     fn power_and_false_alarms_are_as_promised() {
         let mut random = ChaCha8Rng::seed_from_u64(3);
-        let mut trials = |level: f64| -> Vec<f64> {
-            let mut one = || level * (1.0 + 0.04 * normal(&mut random));
-            (0..10).map(|_| one()).collect()
+        let mut count = |level: f64, noise: f64, is_counted: &dyn Fn(Difference) -> bool| {
+            let mut trials = |level: f64| -> Vec<f64> {
+                let mut one = || level * (1.0 + noise * normal(&mut random));
+                (0..10).map(|_| one()).collect()
+            };
+            let mut one =
+                || Difference::of_means(&trials(100.0), &trials(100.0 * level), 1).unwrap();
+            (0..2000).filter(|_| is_counted(one())).count()
         };
         // The true error is known here: 0.04 * sqrt(2 / 10), with 18 degrees of freedom.
         let truth = crate::statistics::welch::Ratio {
@@ -234,30 +239,15 @@ mod tests {
         };
         let level = 1.0 + truth.detectable(1).unwrap();
         let shown = |difference: Difference| difference.finding(true) != Finding::NoDifference;
-        let mut count = |level: f64| {
-            (0..2000)
-                .filter(|_| {
-                    shown(Difference::of_means(&trials(100.0), &trials(100.0 * level), 1).unwrap())
-                })
-                .count()
-        };
-        // Values that differ by the margin itself are taken for equivalent in 5 % at most.
-        let margin = 0.05_f64;
-        let taken = |level: f64, random: &mut ChaCha8Rng| {
-            let mut trials = |level: f64| -> Vec<f64> {
-                let mut one = || level * (1.0 + 0.02 * normal(random));
-                (0..10).map(|_| one()).collect()
-            };
-            let mut one =
-                || Difference::of_means(&trials(100.0), &trials(100.0 * level), 1).unwrap();
-            (0..2000).filter(|_| one().equivalence < margin).count()
-        };
-        let mut other = ChaCha8Rng::seed_from_u64(4);
-        let (wrong, right) = (taken(1.0 + margin, &mut other), taken(1.0, &mut other));
-        assert!((40..=140).contains(&wrong), "{wrong} of 2000");
-        assert!(right >= 1900, "{right} of 2000");
-        let (alarms, found) = (count(1.0), count(level));
+        let (alarms, found) = (count(1.0, 0.04, &shown), count(level, 0.04, &shown));
         assert!((60..=140).contains(&alarms), "{alarms} of 2000");
         assert!((1400..=1800).contains(&found), "{found} of 2000");
+        // Values that differ by the margin itself are taken for equivalent in 5 % at most.
+        let margin = 0.05;
+        let equivalent = |difference: Difference| difference.equivalence < margin;
+        let wrong = count(1.0 + margin, 0.02, &equivalent);
+        let right = count(1.0, 0.02, &equivalent);
+        assert!((40..=140).contains(&wrong), "{wrong} of 2000");
+        assert!(right >= 1900, "{right} of 2000");
     }
 }

@@ -46,9 +46,7 @@ pub fn modes(times: &Counts) -> Option<Modes> {
             near.iter().sum::<f64>() / 3.0
         })
         .collect();
-    let highest =
-        |from: usize, to: usize| (from..to).max_by(|a, b| smooth[*a].total_cmp(&smooth[*b]));
-    let main = highest(0, smooth.len())?;
+    let main = (0..smooth.len()).max_by(|a, b| smooth[*a].total_cmp(&smooth[*b]))?;
     // The second peak is the one that is highest above the valley between it and the first.
     let valley = |peak: usize| {
         let (from, to) = (peak.min(main), peak.max(main));
@@ -79,15 +77,12 @@ pub fn modes(times: &Counts) -> Option<Modes> {
 
 #[cfg(test)]
 mod tests {
-    use rand_chacha::{
-        ChaCha8Rng,
-        rand_core::{Rng, SeedableRng},
-    };
+    use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
     use super::*;
     use crate::{
         histogram::{histogram, record},
-        statistics::simulation::normal,
+        statistics::simulation::{exponential, normal, uniform},
     };
 
     /// Draws 20,000 times.
@@ -105,7 +100,7 @@ mod tests {
         for seed in 0..50 {
             let share = [0.1, 0.5, 0.9][seed as usize % 3];
             let both = times(seed, |random| {
-                let is_high = f64::from(random.next_u32()) / 2f64.powi(32) < share;
+                let is_high = uniform(random) < share;
                 let level = if is_high { 60_000.0 } else { 15_000.0 };
                 level * (0.15 * normal(random)).exp()
             });
@@ -117,8 +112,6 @@ mod tests {
 
     #[test]
     fn one_level_is_one_however_long_its_tail() {
-        let uniform =
-            |random: &mut ChaCha8Rng| (f64::from(random.next_u32()) + 0.5) / 2f64.powi(32);
         for seed in 0..50 {
             for sigma in [0.02, 0.3, 1.5] {
                 let one = times(seed, |random| 50_000.0 * (sigma * normal(random)).exp());
@@ -126,8 +119,8 @@ mod tests {
             }
             let tail = times(seed, |random| 20_000.0 * uniform(random).powf(-0.7));
             assert_eq!(modes(&tail), None);
-            let exponential = times(seed, |random| -5e6 * uniform(random).ln());
-            assert_eq!(modes(&exponential), None);
+            let waits = times(seed, |random| 5e6 * exponential(random));
+            assert_eq!(modes(&waits), None);
         }
         assert_eq!(modes(&Counts::default()), None);
     }

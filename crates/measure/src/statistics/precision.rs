@@ -127,83 +127,60 @@ fn quantile_interval(seconds: &[&Counts], q: f64) -> Option<[u64; 2]> {
 
 #[cfg(test)]
 mod tests {
-    use rand_chacha::{
-        ChaCha8Rng,
-        rand_core::{Rng, SeedableRng},
-    };
+    use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
     use super::*;
+    use crate::{
+        histogram::{histogram, record},
+        statistics::simulation::{exponential, normal},
+    };
 
-    /// Random numbers for simulations.
-    struct Random(ChaCha8Rng);
+    /// A series of 300 with this correlation of neighbours, a mean of 100 and a deviation of 10.
+    fn series(random: &mut ChaCha8Rng, correlation: f64) -> Vec<f64> {
+        let mut last = normal(random);
+        (0..300)
+            .map(|_| {
+                last = correlation * last + (1.0 - correlation.powi(2)).sqrt() * normal(random);
+                100.0 + 10.0 * last
+            })
+            .collect()
+    }
 
-    impl Random {
-        fn uniform(&mut self) -> f64 {
-            (f64::from(self.0.next_u32()) + 0.5) / 2f64.powi(32)
-        }
-
-        fn exponential(&mut self) -> f64 {
-            -self.uniform().ln()
-        }
-
-        /// Box and Muller's method.
-        fn normal(&mut self) -> f64 {
-            let angle = std::f64::consts::TAU * self.uniform();
-            (2.0 * self.exponential()).sqrt() * angle.cos()
-        }
-
-        /// A series of 300 with this correlation of neighbours, a mean of 100 and a deviation of
-        /// 10.
-        fn series(&mut self, correlation: f64) -> Vec<f64> {
-            let mut last = self.normal();
-            (0..300)
-                .map(|_| {
-                    last = correlation * last + (1.0 - correlation.powi(2)).sqrt() * self.normal();
-                    100.0 + 10.0 * last
-                })
-                .collect()
-        }
-
-        /// Thirty seconds of response times, in microseconds, at a server that is busy for 80 % of
-        /// the time: Poisson arrivals of 400/s, exponential service.
-        fn queue(&mut self) -> Vec<Counts> {
-            let (mut now, mut free) = (-2.0, -2.0_f64);
-            let mut seconds = vec![crate::histogram::histogram(); 30];
-            while now < 30.0 {
-                now += self.exponential() / 400.0;
-                free = free.max(now) + self.exponential() / 500.0;
-                if (0.0..30.0).contains(&now) {
-                    crate::histogram::record(
-                        &mut seconds[now as usize],
-                        ((free - now) * 1e6) as u64,
-                    );
-                }
+    /// Thirty seconds of response times, in microseconds, at a server that is busy for 80 % of the
+    /// time: Poisson arrivals of 400/s, exponential service.
+    fn queue_times(random: &mut ChaCha8Rng) -> Vec<Counts> {
+        let (mut now, mut free) = (-2.0, -2.0_f64);
+        let mut seconds = vec![histogram(); 30];
+        while now < 30.0 {
+            now += exponential(random) / 400.0;
+            free = free.max(now) + exponential(random) / 500.0;
+            if (0.0..30.0).contains(&now) {
+                record(&mut seconds[now as usize], ((free - now) * 1e6) as u64);
             }
-            seconds.iter().map(Counts::from).collect()
         }
+        seconds.iter().map(Counts::from).collect()
+    }
 
-        /// Thirty seconds of 300 independent response times each, lognormal with a sigma of 1.5.
-        fn lognormal(&mut self) -> Vec<Counts> {
-            let mut seconds = vec![crate::histogram::histogram(); 30];
-            for second in &mut seconds {
-                for _ in 0..300 {
-                    let time = 1e6 * (1.5 * self.normal()).exp();
-                    crate::histogram::record(second, time as u64);
-                }
+    /// Thirty seconds of 300 independent response times each, lognormal with a sigma of 1.5.
+    fn lognormal_times(random: &mut ChaCha8Rng) -> Vec<Counts> {
+        let mut seconds = vec![histogram(); 30];
+        for second in &mut seconds {
+            for _ in 0..300 {
+                record(second, (1e6 * (1.5 * normal(random)).exp()) as u64);
             }
-            seconds.iter().map(Counts::from).collect()
         }
+        seconds.iter().map(Counts::from).collect()
     }
 
     /// The 95 % interval of a mean holds it in 92..98 % of simulated runs, however neighbours are
     /// correlated; at least 80 % of runs have one.
     #[test]
     fn the_rates_interval_covers_its_mean() {
-        let mut random = Random(ChaCha8Rng::seed_from_u64(1));
+        let mut random = ChaCha8Rng::seed_from_u64(1);
         for correlation in [0.0, 0.3, 0.7] {
             let (mut shown, mut held) = (0, 0);
             for _ in 0..2000 {
-                let series = random.series(correlation);
+                let series = series(&mut random, correlation);
                 let mean = series.iter().sum::<f64>() / 300.0;
                 if let Some((half, _)) = batch_means(&series) {
                     shown += 1;
@@ -222,15 +199,15 @@ mod tests {
     /// (Kleinrock, "Queueing Systems", volume 1, section 3.2), and exp(0) and exp(1.5 * 2.3263).
     #[test]
     fn the_intervals_of_quantiles_cover_them() {
-        let mut random = Random(ChaCha8Rng::seed_from_u64(2));
+        let mut random = ChaCha8Rng::seed_from_u64(2);
         let queue = [10_000.0 * 2f64.ln(), 10_000.0 * 100f64.ln()];
         let tail = [1e6, 1e6 * (1.5_f64 * 2.326_348).exp()];
         for (name, truth) in [("queue", queue), ("tail", tail)] {
             let (mut missed, mut shown) = ([0.0; 2], [0.0; 2]);
             for _ in 0..400 {
                 let seconds = match name {
-                    "queue" => random.queue(),
-                    _ => random.lognormal(),
+                    "queue" => queue_times(&mut random),
+                    _ => lognormal_times(&mut random),
                 };
                 let precision = Precision::of(&[], &seconds.iter().collect::<Vec<_>>());
                 for (at, interval) in [precision.p50, precision.p99].into_iter().enumerate() {

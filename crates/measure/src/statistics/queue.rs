@@ -20,12 +20,10 @@ pub fn response_times(requests: &[(u64, u64)], servers: usize) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use rand_chacha::{
-        ChaCha8Rng,
-        rand_core::{Rng, SeedableRng},
-    };
+    use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
     use super::*;
+    use crate::statistics::simulation::exponential;
 
     #[test]
     fn a_request_waits_for_the_first_free_server() {
@@ -34,12 +32,12 @@ mod tests {
         assert_eq!(response_times(&requests, 2), [10, 10, 18, 5]);
     }
 
-    /// The mean response time, in services, of two million requests at a load of `load`; arrivals
+    /// The mean response time, in services, of four million requests at a load of `load`; arrivals
     /// are Poisson.
     fn simulated(servers: usize, load: f64, is_exponential: bool) -> f64 {
         const SERVICE: f64 = 1e6;
         let mut random = ChaCha8Rng::seed_from_u64(servers as u64);
-        let mut exponential = || -((f64::from(random.next_u32()) + 0.5) / 2f64.powi(32)).ln();
+        let mut exponential = || exponential(&mut random);
         let mut now = 0.0;
         let requests: Vec<(u64, u64)> = (0..4_000_000)
             .map(|_| {
