@@ -25,7 +25,7 @@ struct Truth {
     expected: String,
     /// The answer that was given.
     found: String,
-    /// Whether it was right; `None` if this machine cannot make the situation.
+    /// True if it was right; `None` if this machine cannot make the situation.
     passed: Option<bool>,
 }
 

@@ -170,7 +170,7 @@ pub fn address(url: &str) -> &str {
 /// A client that runs.
 pub struct Client(Child);
 
-/// What a client said.
+/// The output of a client that has ended.
 pub struct Said {
     pub output: Output,
     /// The result file.

@@ -18,7 +18,7 @@ const RUNS: usize = 20;
 struct Trouble {
     what: &'static str,
     run: fn() -> Said,
-    /// Whether this machine lets it be made.
+    /// Returns true if this machine lets it be made.
     possible: fn() -> bool,
     must: &'static [&'static str],
     may: &'static [&'static str],

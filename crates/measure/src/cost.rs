@@ -30,7 +30,7 @@ pub struct Cost {
     /// The cores on which each of the client's workers was seen.
     #[serde(default)]
     pub client_worker_cores: Vec<Vec<usize>>,
-    /// How often each of the client's workers was seen to have moved to another core.
+    /// Number of times that each of the client's workers was seen to have moved to another core.
     #[serde(default)]
     pub client_worker_moves: Vec<u64>,
     /// Events on the client's machine over the window.

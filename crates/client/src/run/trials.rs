@@ -169,7 +169,8 @@ fn legend(trials: Trials, comparisons: usize, is_interrupted: bool) -> String {
 
 /// Runs each plan of a group once per trial, and returns the steps of each plan. Each trial has a
 /// random order of its own, so that drift of the machines favours no plan. It ends early at an
-/// interrupt, and where the values are known as well as was asked. `describe` returns the text to print right after a step.
+/// interrupt, and where the values are known as well as was asked. `describe` returns the text to
+/// print right after a step.
 ///
 /// # Errors
 /// [`StartError`]; earlier steps are saved.
@@ -263,7 +264,7 @@ fn compare(
     rows
 }
 
-/// What differences are measured by.
+/// The thresholds that a difference is held against.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Scale {
     /// The margin within which values are called equivalent, as a share.
