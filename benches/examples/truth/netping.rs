@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    ffi::OsStr,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     process::{Child, ChildStdout, Command, ExitCode, Output, Stdio},
@@ -180,7 +181,13 @@ pub struct Said {
 impl Client {
     /// Starts a command of netping's, whose result file is its standard output.
     pub fn start(args: &[&str]) -> Self {
+        Self::start_in(args, &[])
+    }
+
+    /// Starts it with these variables in its environment.
+    pub fn start_in(args: &[&str], environment: &[(&str, &OsStr)]) -> Self {
         let child = on(CLIENT, &[args, &["--json", "-"]].concat())
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
@@ -198,6 +205,11 @@ impl Client {
         let run = serde_json::from_slice(&output.stdout).unwrap_or_default();
         Said { output, run }
     }
+}
+
+/// Runs a command of netping's that measures nothing.
+pub fn plain(args: &[&str]) -> Output {
+    on(CLIENT, args).output().expect("a process")
 }
 
 /// Runs a command of netping's to its end.

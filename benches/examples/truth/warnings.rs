@@ -1,13 +1,13 @@
 //! Warnings: troubles that are made, and the warnings that they must raise, and no other.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{ffi::OsStr, fs, path::PathBuf, time::Duration};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::{
     Tell, Truth,
-    netping::{Client, Said, Server, address, hogs, netping, wait},
+    netping::{Client, Said, Server, address, hogs, netping, plain, wait},
 };
 
 /// Runs of each trouble.
@@ -24,7 +24,7 @@ struct Trouble {
     may: &'static [&'static str],
 }
 
-const TROUBLES: [Trouble; 8] = [
+const TROUBLES: [Trouble; 9] = [
     Trouble {
         what: "no trouble",
         run: quiet,
@@ -75,6 +75,13 @@ const TROUBLES: [Trouble; 8] = [
         may: &["NOISY", "CLIENT_BOUND"],
     },
     Trouble {
+        what: "clock set in mid-window",
+        run: clock_set,
+        possible: || clock_library().is_some(),
+        must: &["CLOCK_STEP"],
+        may: &["CLIENT_BOUND"],
+    },
+    Trouble {
         what: "server bound",
         run: server_bound,
         possible: || true,
@@ -89,6 +96,7 @@ pub fn check(tell: Tell<'_>) {
         tell(make(trouble));
     }
     tell(wrong_protocol());
+    tell(unlike_trials());
 }
 
 fn make(trouble: &Trouble) -> Truth {
@@ -123,9 +131,14 @@ fn make(trouble: &Trouble) -> Truth {
 
 /// Starts a client of a server with these flags, for 3 s.
 fn client(server: &Server, flags: &[&str]) -> Client {
+    client_in(&[], server, flags)
+}
+
+/// Starts it with these variables in its environment.
+fn client_in(environment: &[(&str, &OsStr)], server: &Server, flags: &[&str]) -> Client {
     let fixed = ["throughput", &server.url, "-d", "3s", "--warmup", "500ms"];
     let metrics = server.metrics();
-    Client::start(&[&fixed[..], &metrics, flags].concat())
+    Client::start_in(&[&fixed[..], &metrics, flags].concat(), environment)
 }
 
 /// Waits until a client has measured for so many seconds.
@@ -228,6 +241,38 @@ fn dip() -> Said {
     client.finish()
 }
 
+/// Returns the library that gives a process a time of day of its own: Debian's package faketime.
+fn clock_library() -> Option<PathBuf> {
+    let name = "faketime/libfaketime.so.1";
+    let folders = [
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64",
+    ];
+    let mut paths = folders
+        .iter()
+        .map(|folder| PathBuf::from(folder).join(name));
+    paths.find(|path| path.exists())
+}
+
+/// The client's time of day goes 10 s forward.
+fn clock_set() -> Said {
+    let server = tokio();
+    let library = clock_library().expect("it was found before");
+    let offset = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(&offset, "+0\n").expect("an offset");
+    let environment = [
+        ("LD_PRELOAD", library.as_os_str()),
+        ("FAKETIME_TIMESTAMP_FILE", offset.path().as_os_str()),
+        ("FAKETIME_NO_CACHE", OsStr::new("1")),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", OsStr::new("1")),
+    ];
+    let client = client_in(&environment, &server, &["-c", "16"]);
+    wait_into_window(1.0);
+    fs::write(&offset, "+10\n").expect("an offset");
+    client.finish()
+}
+
 /// Counts as right only if the limit is told.
 fn server_bound() -> Said {
     let server = Server::start("tokio", &["--workers", "1", "--work", "200us"]);
@@ -261,6 +306,34 @@ fn wrong_protocol() -> Truth {
         expected: format!(
             "a failure, and the question whether the server speaks tcp, {RUNS} of {RUNS}"
         ),
+        found: format!("{right} of {RUNS}"),
+        passed: Some(right == RUNS),
+    }
+}
+
+/// Two runs whose requests differ in size are compared, which must be told.
+fn unlike_trials() -> Truth {
+    let server = tokio();
+    let folder = tempfile::tempdir().expect("a folder");
+    let measure = |payload: &str| {
+        let path = folder.path().join(payload);
+        let fixed = ["throughput", &server.url, "-d", "300ms", "--warmup", "0s"];
+        let flags = ["-c", "4", "--payload", payload];
+        let said = netping(&[&fixed[..], &flags].concat());
+        fs::write(&path, said.run.to_string()).expect("a result");
+        path.to_string_lossy().into_owned()
+    };
+    let right = (0..RUNS)
+        .filter(|_| {
+            let [first, second] = ["16", "1000"].map(measure);
+            let output = plain(&["compare", &first, &second]);
+            let text = [output.stdout, output.stderr].concat();
+            String::from_utf8_lossy(&text).contains("payload")
+        })
+        .count();
+    Truth {
+        what: "comparison of runs with payloads of 16 and 1,000 bytes".to_owned(),
+        expected: format!("the difference is named, {RUNS} of {RUNS}"),
         found: format!("{right} of {RUNS}"),
         passed: Some(right == RUNS),
     }
