@@ -24,7 +24,6 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
     let groups = args.groups()?;
     let trials = args.trials()?;
     let options = args.shared.output.options()?;
-    let max_error_rate = options.limits.max_error_rate;
     run::run(options, |runner| {
         runner.reach_all(&groups[0])?;
         let mut rows = Rows::new();
@@ -44,7 +43,7 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
                         let search = Search::new(least_rate(plan, condition));
                         let goal = Goal {
                             condition,
-                            max_error_rate,
+                            max_error_rate: runner.max_error_rate(),
                         };
                         find(runner, search, goal, at_rate, &mut rows)?;
                     }
@@ -70,14 +69,20 @@ fn at_shares(
     shares: impl Iterator<Item = f64>,
     rows: &mut Rows,
 ) -> Result<Vec<Vec<Plan>>, StartError> {
+    let max_error_rate = runner.max_error_rate();
     let mut capacities = Vec::new();
     for group in groups {
         for plan in group {
             if runner.is_interrupted() {
                 return Ok(Vec::new());
             }
-            let step = runner.measure(plan, |step| Some(rows.show(step) + "  capacity"))?;
-            capacities.push((plan, step.summary.rate));
+            // A full server breaks limits that are meant for its shares.
+            let step = runner.explore(plan, |step| Some(rows.show(step) + "  capacity"))?;
+            let (rate, failed) = (step.summary.rate, step.summary.failure_share());
+            if rate == 0.0 || failed > max_error_rate {
+                runner.fail("  this capacity is not to be relied on, as requests failed");
+            }
+            capacities.push((plan, rate));
         }
     }
     let shares: Vec<f64> = shares.collect();

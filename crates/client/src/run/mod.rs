@@ -128,6 +128,11 @@ impl Runner {
         &self.store.run.steps
     }
 
+    /// Returns the largest share of requests that may fail, from 0 to 1.
+    pub fn max_error_rate(&self) -> f64 {
+        self.limits.max_error_rate
+    }
+
     /// Returns true once the user wants it to end.
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.is_set()
@@ -171,7 +176,7 @@ impl Runner {
         outcome.map(drop)
     }
 
-    /// Runs a step of a search, which may break limits.
+    /// Runs a step that may break limits.
     ///
     /// # Errors
     /// [`StartError`]; earlier steps are saved.
@@ -179,10 +184,9 @@ impl Runner {
         &mut self,
         plan: &Plan,
         describe: impl FnOnce(&Step) -> Option<String>,
-    ) -> Result<(), StartError> {
+    ) -> Result<&Step, StartError> {
         let step = self.take(plan, describe)?;
-        self.keep(step);
-        Ok(())
+        Ok(self.keep(step))
     }
 
     /// Runs a step, prints its description and its failures, and saves it.
