@@ -29,11 +29,23 @@ pub struct Backlog {
 }
 
 /// The idle callers of one worker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(128))]
 struct IdleCallers {
     count: AtomicUsize,
+    /// The time since which there has been one, or [`NONE`].
+    since: AtomicU64,
     wake: Notify,
+}
+
+impl Default for IdleCallers {
+    fn default() -> Self {
+        Self {
+            count: AtomicUsize::new(0),
+            since: AtomicU64::new(NONE),
+            wake: Notify::new(),
+        }
+    }
 }
 
 impl Backlog {
@@ -83,9 +95,37 @@ impl Backlog {
         all
     }
 
-    /// Sets the number of a worker's idle callers.
-    pub fn set_idle(&self, worker: usize, count: usize) {
-        self.workers[worker].count.store(count, Ordering::SeqCst);
+    /// Adds an idle caller of a worker, which has been free since `since`. Only the worker itself
+    /// adds and removes its callers.
+    pub fn add_idle(&self, worker: usize, since: u64) {
+        let count = self.idle(worker);
+        let idle = &self.workers[worker];
+        if count == 0 {
+            idle.since.store(since, Ordering::Relaxed);
+        }
+        idle.count.store(count + 1, Ordering::SeqCst);
+    }
+
+    /// Removes an idle caller of a worker.
+    pub fn remove_idle(&self, worker: usize) {
+        let count = self.idle(worker) - 1;
+        let idle = &self.workers[worker];
+        if count == 0 {
+            idle.since.store(NONE, Ordering::Relaxed);
+        }
+        idle.count.store(count, Ordering::SeqCst);
+    }
+
+    /// Returns the number of a worker's idle callers.
+    pub fn idle(&self, worker: usize) -> usize {
+        self.workers[worker].count.load(Ordering::Relaxed)
+    }
+
+    /// Returns the time since which a caller of any worker has been idle, or a time that never
+    /// comes.
+    pub fn idle_since(&self) -> u64 {
+        let since = |idle: &IdleCallers| idle.since.load(Ordering::Relaxed);
+        self.workers.iter().map(since).min().unwrap_or(NONE)
     }
 
     /// Returns the signal that wakes a worker's idle callers.

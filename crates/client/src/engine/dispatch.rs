@@ -35,8 +35,6 @@ pub struct Dispatch {
     worker: usize,
     /// Ages at the window's end of the requests that found the backlog full.
     dropped: RefCell<Histogram>,
-    /// Idle callers.
-    waiting: Cell<usize>,
     /// Wakes the pacer when a caller becomes idle.
     idle: Notify,
     ended: Cell<bool>,
@@ -61,43 +59,52 @@ impl Dispatch {
             backlog,
             worker,
             dropped: RefCell::new(histogram()),
-            waiting: Cell::new(0),
             idle: Notify::new(),
             ended: Cell::new(false),
         }
     }
 
-    /// Waits for a request and takes the oldest; `None` when there will be no more.
-    pub async fn take<C: Clock>(&self, clock: &C, window: impl Fn() -> Window) -> Option<Due> {
-        // While another caller is idle, a request that waits is not for want of callers.
-        let free_since = if self.waiting.get() > 0 {
-            0
-        } else {
-            clock.now()
-        };
+    /// Waits for a request and takes the oldest, for a caller that has been free since
+    /// `free_since`; `None` when there will be no more.
+    pub async fn take<C: Clock>(
+        &self,
+        free_since: u64,
+        clock: &C,
+        window: impl Fn() -> Window,
+    ) -> Option<Due> {
         loop {
             // A caller that becomes free may be earlier than the pacer if the runtime is busy.
             if let Some(intended) = self.oldest(clock.now(), window()) {
-                let free = free_since.max(intended);
-                return Some(Due { intended, free });
+                return Some(self.taken(intended, free_since));
             }
             if self.ended.get() {
                 return None;
             }
-            self.wait().await;
+            self.wait(free_since).await;
         }
     }
 
-    /// Waits until there may be a request for an idle caller.
-    async fn wait(&self) {
+    /// Returns a request as a caller that has been free since `free_since` takes it. If another
+    /// caller was free earlier, the request did not wait for want of callers.
+    fn taken(&self, intended: u64, free_since: u64) -> Due {
+        let free = if intended >= free_since {
+            intended
+        } else {
+            free_since.min(self.backlog.idle_since()).max(intended)
+        };
+        Due { intended, free }
+    }
+
+    /// Waits until there may be a request for a caller that has been free since `free_since`.
+    async fn wait(&self, free_since: u64) {
         let woken = self.backlog.wake(self.worker).notified();
-        self.set_waiting(self.waiting.get() + 1);
+        self.backlog.add_idle(self.worker, free_since);
         self.idle.notify_one();
         // Another worker that has added a request before it saw this caller idle wakes nobody.
         if self.backlog.oldest() == u64::MAX {
             woken.await;
         }
-        self.set_waiting(self.waiting.get() - 1);
+        self.backlog.remove_idle(self.worker);
     }
 
     /// Wakes callers as requests become due, until the window ends.
@@ -108,7 +115,7 @@ impl Dispatch {
         window: impl Fn() -> Window,
     ) {
         while self.next() < window().end {
-            if self.waiting.get() > 0 {
+            if self.backlog.idle(self.worker) > 0 {
                 pacer.wait_until(self.next()).await;
             } else {
                 // Callers that become free take what is due themselves; this is for the idle ones
@@ -137,7 +144,7 @@ impl Dispatch {
         let mut ready = self.ready.borrow_mut();
         let mut shared = 0;
         while let Some(intended) = self.due(now, window) {
-            if ready.len() < self.waiting.get() {
+            if ready.len() < self.backlog.idle(self.worker) {
                 ready.push_back(intended);
                 self.backlog.wake(self.worker).notify_one();
             } else if self.backlog.add(intended) {
@@ -188,11 +195,6 @@ impl Dispatch {
             record(&mut ages, window.end - intended);
         }
         ages
-    }
-
-    fn set_waiting(&self, waiting: usize) {
-        self.waiting.set(waiting);
-        self.backlog.set_idle(self.worker, waiting);
     }
 
     fn next(&self) -> u64 {

@@ -108,9 +108,11 @@ impl<C: Clock, S: Sink> Shared<C, S> {
 
     /// Returns a caller's next request and its start; `None` when there will be no more.
     pub async fn next(&self, number: usize) -> Option<(Due, u64)> {
+        let ended = self.callers[number].ended.get();
         if let Some(dispatch) = &self.dispatch {
+            let free_since = if ended == 0 { self.clock.now() } else { ended };
             let due = dispatch
-                .take(&self.clock, || self.timeline.window())
+                .take(free_since, &self.clock, || self.timeline.window())
                 .await?;
             return Some((due, self.clock.now()));
         }
@@ -122,7 +124,6 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         if self.counted && now >= window.start && !self.timeline.issue(|| self.clock.now()) {
             return None;
         }
-        let ended = self.callers[number].ended.get();
         if ended >= window.start {
             self.between.set(self.between.get() + (now - ended));
         }
