@@ -12,5 +12,6 @@ pub mod queue;
 pub mod side;
 #[cfg(test)]
 mod simulation;
+pub mod trimmed;
 pub mod warm_up;
 pub mod welch;

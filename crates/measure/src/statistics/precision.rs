@@ -203,8 +203,8 @@ mod tests {
         let queue = [10_000.0 * 2f64.ln(), 10_000.0 * 100f64.ln()];
         let tail = [1e6, 1e6 * (1.5_f64 * 2.326_348).exp()];
         for (name, truth) in [("queue", queue), ("tail", tail)] {
-            let (mut missed, mut shown) = ([0.0; 2], [0.0; 2]);
-            for _ in 0..400 {
+            let (mut missed, mut shown) = ([0_u32; 2], [0_u32; 2]);
+            for _ in 0..2000 {
                 let seconds = match name {
                     "queue" => queue_times(&mut random),
                     _ => lognormal_times(&mut random),
@@ -212,16 +212,16 @@ mod tests {
                 let precision = Precision::of(&[], &seconds.iter().collect::<Vec<_>>());
                 for (at, interval) in [precision.p50, precision.p99].into_iter().enumerate() {
                     if let Some([low, high]) = interval {
-                        shown[at] += 1.0 / 400.0;
+                        shown[at] += 1;
                         let holds = (low as f64..=high as f64).contains(&truth[at]);
-                        missed[at] += f64::from(u8::from(!holds)) / 400.0;
+                        missed[at] += u32::from(!holds);
                     }
                 }
             }
-            assert!(
-                missed.iter().all(|share| *share <= 0.08),
-                "{name}: {missed:?} of {shown:?}"
-            );
+            let few = |at: usize| f64::from(missed[at]) <= 0.08 * f64::from(shown[at]);
+            // A queue's p50, and both quantiles of the long tail, mostly have one.
+            assert!(shown[0] >= 1600 && (name == "queue" || shown[1] >= 1600));
+            assert!(few(0) && few(1), "{name}: {missed:?} of {shown:?}");
         }
     }
 
