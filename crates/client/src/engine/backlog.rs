@@ -148,6 +148,18 @@ impl Backlog {
         }
     }
 
+    /// Wakes an idle caller, one of worker `own` first, if a request waits.
+    pub fn wake_next(&self, own: usize) {
+        if self.oldest() == NONE {
+            return;
+        }
+        if self.idle(own) > 0 {
+            self.wake(own).notify_one();
+        } else {
+            self.wake_others(own, 1);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, BinaryHeap<Reverse<u64>>> {
         // No code that holds the lock can panic half-way through a change.
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
@@ -161,6 +173,10 @@ impl Backlog {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use futures_util::FutureExt;
+
     use super::*;
 
     #[test]
@@ -173,5 +189,20 @@ mod tests {
         assert_eq!(backlog.oldest(), 20);
         assert_eq!(backlog.drain().len(), 2);
         assert_eq!((backlog.oldest(), backlog.take(NONE)), (NONE, None));
+    }
+
+    #[test]
+    fn a_request_that_is_left_wakes_another_caller() {
+        let backlog = Backlog::new(2, 3);
+        let mut woken = pin!(backlog.wake(1).notified());
+        backlog.add_idle(1, 10);
+        assert_eq!(backlog.idle_since(), 10);
+        backlog.wake_next(0);
+        assert!(woken.as_mut().now_or_never().is_none());
+        assert!(backlog.add(20));
+        backlog.wake_next(0);
+        assert!(woken.now_or_never().is_some());
+        backlog.remove_idle(1);
+        assert_eq!((backlog.idle(1), backlog.idle_since()), (0, NONE));
     }
 }

@@ -72,16 +72,33 @@ impl Dispatch {
         clock: &C,
         window: impl Fn() -> Window,
     ) -> Option<Due> {
+        let mut was_woken = false;
         loop {
             // A caller that becomes free may be earlier than the pacer if the runtime is busy.
             if let Some(intended) = self.oldest(clock.now(), window()) {
+                if was_woken {
+                    self.pass_on();
+                }
                 return Some(self.taken(intended, free_since));
             }
             if self.ended.get() {
                 return None;
             }
             self.wait(free_since).await;
+            was_woken = true;
         }
+    }
+
+    /// Wakes a caller for a request that is left: two workers may have woken the one that has just
+    /// taken one. Without another idle caller here, this worker's requests are for all workers.
+    fn pass_on(&self) {
+        if self.backlog.idle(self.worker) == 0 {
+            let mut ready = self.ready.borrow_mut();
+            while ready.front().is_some_and(|&due| self.backlog.add(due)) {
+                ready.pop_front();
+            }
+        }
+        self.backlog.wake_next(self.worker);
     }
 
     /// Returns a request as a caller that has been free since `free_since` takes it. If another
@@ -199,5 +216,33 @@ impl Dispatch {
 
     fn next(&self) -> u64 {
         self.origin + self.schedule.borrow().peek()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::plan::Arrival;
+
+    #[test]
+    fn a_request_whose_caller_was_taken_goes_to_another_worker() {
+        let backlog = Arc::new(Backlog::new(2, 10));
+        let schedule = Schedule::new(Arrival::Constant(1.0), 0, 2).unwrap();
+        let dispatch = Dispatch::new(schedule, 0, Arc::clone(&backlog), 0);
+        let mut other = pin!(backlog.wake(1).notified());
+        backlog.add_idle(1, 0);
+        dispatch.ready.borrow_mut().push_back(5);
+        // While a caller of its own is idle, it stays.
+        backlog.add_idle(0, 0);
+        dispatch.pass_on();
+        assert!(other.as_mut().now_or_never().is_none());
+        backlog.remove_idle(0);
+        dispatch.pass_on();
+        assert!(other.now_or_never().is_some());
+        assert_eq!(backlog.take(u64::MAX), Some(5));
     }
 }
