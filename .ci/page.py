@@ -125,20 +125,27 @@ def over_time(runs):
     return sum(counts)
 
 
+def is_ladder(run):
+    words = (word for word in run["command_line"][1:] if not word.startswith("-"))
+    return next(words, None) == "ladder"
+
+
 def ladder(runs):
-    points = []
-    for run in runs:
-        words = (word for word in run["command_line"][1:] if not word.startswith("-"))
-        if next(words, None) != "ladder":
-            continue
-        for steps in series([run]):
-            alone = [quantile(s, "service_time", "p50") for s in steps if s["settings"]["callers"] == 1]
-            alone = sorted(value for value in alone if value is not None)
-            rates = [(s["settings"]["callers"], s["summary"]["rate"]) for s in steps if s["settings"]["callers"] > 1]
-            points += [(1, value) for value in alone] + rates
-            points += [("median", alone[len(alone) // 2])] if alone else []
-            points += [("highest", max(rate for _, rate in rates))] if rates else []
-    return points
+    rows = collections.defaultdict(list)
+    for at, run in enumerate(runs):
+        for step in run["steps"] if is_ladder(run) else ():
+            settings = step["settings"]
+            callers, connections = settings["callers"], settings["connections"]
+            value = quantile(step, "service_time", "p50") if callers == 1 else step["summary"]["rate"]
+            if value is not None:
+                load = (callers, connections if connections < callers else None, settings.get("message"))
+                rows[at, step["label"], load].append((callers, value))
+    points = [point for row in rows.values() for point in row]
+    return points + [("median", sorted(value for _, value in row)[len(row) // 2]) for row in rows.values()]
+
+
+def ladder_differences(runs):
+    return [(one["base"], one["relative"]) for run in runs for one in run.get("differences", [])]
 
 
 PHASES = {"resolve": "resolve", "tcp": "TCP connect", "handshake": "handshake", "http2": "HTTP/2 setup", "first_call": "first call"}
@@ -177,7 +184,10 @@ def fairness(runs):
 
 def expected(runs):
     """Returns chart -> (number of points, values that must be among them)."""
-    exact = {**against_load(runs), "ladder": ladder(runs), "connect": connect(runs), "bulk": bulk(runs), "overhead": overhead(runs)}
+    exact = {"ladder": ladder(runs), "ladder-differences": ladder_differences(runs)}
+    if all(map(is_ladder, runs)):
+        return {name: (len(points), points) for name, points in exact.items() if points}
+    exact |= {**against_load(runs), "connect": connect(runs), "bulk": bulk(runs), "overhead": overhead(runs)}
     charts = {name: (len(points), points) for name, points in exact.items()}
     charts |= {"quantiles": curves(runs), "time": (over_time(runs), []), "fairness": (fairness(runs), [])}
     return {name: chart for name, chart in charts.items() if chart[0] > 0}

@@ -51,7 +51,14 @@ const TROUBLES: [Trouble; 9] = [
         run: throttled,
         possible: || Cgroup::make().is_some(),
         must: &["CLIENT_THROTTLED"],
-        may: &["CLIENT_STARVED", "BEHIND_SCHEDULE", "NO_CALLER_FREE"],
+        // It uses all that it gets, and gets it by fits and starts.
+        may: &[
+            "CLIENT_STARVED",
+            "BEHIND_SCHEDULE",
+            "NO_CALLER_FREE",
+            "CLIENT_BOUND",
+            "NOISY",
+        ],
     },
     Trouble {
         what: "server killed",
@@ -65,7 +72,8 @@ const TROUBLES: [Trouble; 9] = [
         run: restarted,
         possible: || true,
         must: &["SERVER_RESTARTED"],
-        may: &["ERRORS", "STALLED", "CLIENT_BOUND"],
+        // For a moment there is no server.
+        may: &["ERRORS", "STALLED", "NOT_STEADY", "CLIENT_BOUND"],
     },
     Trouble {
         what: "dip in mid-window",
@@ -264,7 +272,7 @@ fn clock_set() -> Said {
     let environment = [
         ("LD_PRELOAD", library.as_os_str()),
         ("FAKETIME_TIMESTAMP_FILE", offset.path().as_os_str()),
-        ("FAKETIME_NO_CACHE", OsStr::new("1")),
+        ("FAKETIME_CACHE_DURATION", OsStr::new("1")),
         ("FAKETIME_DONT_FAKE_MONOTONIC", OsStr::new("1")),
     ];
     let client = client_in(&environment, &server, &["-c", "16"]);
@@ -311,7 +319,7 @@ fn wrong_protocol() -> Truth {
     }
 }
 
-/// Two runs whose requests differ in size are compared, which must be told.
+/// Two runs whose requests differ in size must not be compared.
 fn unlike_trials() -> Truth {
     let server = tokio();
     let folder = tempfile::tempdir().expect("a folder");
@@ -328,12 +336,12 @@ fn unlike_trials() -> Truth {
             let [first, second] = ["16", "1000"].map(measure);
             let output = plain(&["compare", &first, &second]);
             let text = [output.stdout, output.stderr].concat();
-            String::from_utf8_lossy(&text).contains("payload")
+            String::from_utf8_lossy(&text).contains("nothing to compare")
         })
         .count();
     Truth {
-        what: "comparison of runs with payloads of 16 and 1,000 bytes".to_owned(),
-        expected: format!("the difference is named, {RUNS} of {RUNS}"),
+        what: "compare: payloads of 16 and 1,000 bytes".to_owned(),
+        expected: format!("refused, {RUNS} of {RUNS}"),
         found: format!("{right} of {RUNS}"),
         passed: Some(right == RUNS),
     }

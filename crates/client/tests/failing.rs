@@ -111,7 +111,15 @@ fn usage_errors_suggest_a_correction() {
             "latency tcp://127.0.0.1:1 --max-error-rate 2",
             "from 0 to 1",
         ),
-        ("ladder -c 1", "more than one caller"),
+        ("ladder -c 1", "2..=4096"),
+        ("ladder --connections 64", "give fewer --connections"),
+        ("ladder --no-pin --client-cpus 0", "cannot be used with"),
+        ("ladder --client-cpus 0", "--server-cpus"),
+        (
+            "ladder --client-cpus 0- --server-cpus 1",
+            "looks like 0-3,8",
+        ),
+        ("ladder --quick --budget 1m", "cannot be used with"),
         ("ladder --server-pid 1", "unexpected argument"),
         (
             "latency tcp://127.0.0.1:1 --samples 1x",

@@ -230,6 +230,19 @@ fn terminal_width() -> Option<usize> {
     width.filter(|&width| width > 0)
 }
 
+/// The narrowest and the widest text.
+const NARROWEST: usize = 40;
+const WIDEST: usize = 200;
+
+/// Returns text for standard output whose lines are broken at words to fit the terminal, or `width`
+/// where that is none.
+pub fn wrap(text: &str, width: usize) -> String {
+    let terminal = terminal_width().map(|width| width.clamp(NARROWEST, WIDEST));
+    let options = textwrap::Options::new(terminal.unwrap_or(width)).break_words(false);
+    let lines = text.lines().map(|line| textwrap::fill(line, &options));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Returns true if the locale's character set is UTF-8.
 pub fn is_unicode() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]

@@ -145,6 +145,7 @@ pub fn run(steps: Vec<Step>) -> Run {
         steps,
         bulk: Vec::new(),
         overheads: Vec::new(),
+        differences: Vec::new(),
         parts: Vec::new(),
     }
 }

@@ -17,6 +17,7 @@ pub mod limit;
 pub mod merge;
 pub mod metric;
 pub mod overhead;
+pub mod round_difference;
 pub mod run;
 pub mod validity;
 pub mod warning;

@@ -1,5 +1,7 @@
 //! CPU cores and thread pinning.
 
+use std::fs;
+
 use nix::{
     sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity},
     unistd::Pid,
@@ -29,5 +31,75 @@ pub fn confine(cores: &[usize]) {
     let mut set = CpuSet::new();
     if cores.iter().all(|core| set.set(*core).is_ok()) {
         let _ = sched_setaffinity(Pid::from_raw(0), &set);
+    }
+}
+
+/// Returns these CPUs by core: the threads of one core (SMT siblings) are together.
+pub fn by_core(cpus: &[usize]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for &cpu in cpus {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        let siblings = fs::read_to_string(path).ok();
+        let siblings = siblings
+            .and_then(|list| parse(list.trim()))
+            .unwrap_or_default();
+        let has_sibling =
+            |group: &&mut Vec<usize>| group.iter().any(|other| siblings.contains(other));
+        match groups.iter_mut().find(has_sibling) {
+            Some(group) => group.push(cpu),
+            None => groups.push(vec![cpu]),
+        }
+    }
+    groups
+}
+
+/// Reads a list of CPUs as the kernel writes it: `0-3,8`. `None` if it is not one.
+pub fn parse(list: &str) -> Option<Vec<usize>> {
+    let mut cpus = Vec::new();
+    for range in list.split(',') {
+        let (low, high) = range.split_once('-').unwrap_or((range, range));
+        let (low, high): (usize, usize) = (low.parse().ok()?, high.parse().ok()?);
+        if low > high || high >= CpuSet::count() {
+            return None;
+        }
+        cpus.extend(low..=high);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Some(cpus)
+}
+
+/// Returns a list of CPUs, in ascending order, as the kernel writes it.
+pub fn show(cpus: &[usize]) -> String {
+    let runs = cpus.chunk_by(|a, b| a + 1 == *b);
+    let run = |run: &[usize]| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        [one] => one.to_string(),
+        [] => String::new(),
+    };
+    runs.map(run).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_read_and_written_as_the_kernel_does() {
+        assert_eq!(parse("0-2,8"), Some(vec![0, 1, 2, 8]));
+        assert_eq!(parse("8,0,0-1"), Some(vec![0, 1, 8]));
+        for wrong in ["", "a", "2-1", "1-", "99999"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+        assert_eq!(show(&[0, 1, 2, 8]), "0-2,8");
+        assert_eq!(show(&[]), "");
+    }
+
+    #[test]
+    fn every_cpu_is_of_one_core() {
+        let own = own();
+        let mut all = by_core(&own).concat();
+        all.sort_unstable();
+        assert_eq!(all, own);
     }
 }

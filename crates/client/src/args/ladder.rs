@@ -1,112 +1,135 @@
 //! Flags of `netping ladder`.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use clap::Args;
-use netping_protocol::{scheme::Protocol, target::Target};
 use netping_system::cores;
 
-use super::{load::callers_in_range, output::OutputArgs, range::Range, secure::SecureArgs};
-use crate::{
-    error::{PlanError, UsageError},
-    plan::{Destination, Extent, Plan, Warmup},
-    probe::metrics::ServerSource,
-    transport::Kind,
-};
+use super::{output::OutputArgs, request::positive};
+use crate::error::UsageError;
 
 /// Flags of `netping ladder`.
 #[derive(Debug, Clone, Args)]
 pub struct LadderArgs {
-    /// Shorter steps: about 15 s in all instead of about 40 s
-    #[arg(long)]
+    /// Three rounds, in about 15 s: too few to call anything a difference
+    #[arg(long, conflicts_with = "budget")]
     quick: bool,
-    /// Callers of the sweep, of which the best step is shown; one caller is always measured, apart
-    /// from the sweep
-    #[arg(short = 'c', long, default_value = "16,64,256", value_name = "RANGE")]
-    callers: Range,
+    /// Mutual TLS and messages of 581 bytes too
+    #[arg(long)]
+    pub full: bool,
+    /// Measure rounds for this time [default: 50s, or longer until there are ten rounds]
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    budget: Option<Duration>,
+    /// Callers under load, each on a connection of its own
+    #[arg(short = 'c', long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=4096))]
+    callers: u16,
+    /// Connections that they share in the block about sharing
+    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    connections: u16,
+    /// Let the scheduler choose the CPUs of client and servers
+    #[arg(long, conflicts_with_all = ["server_cpus", "client_cpus"])]
+    no_pin: bool,
+    /// CPUs of the servers, such as 0-3,8 [default: half of those that this process may use]
+    #[arg(long, value_name = "LIST", requires = "client_cpus", value_parser = cpus)]
+    server_cpus: Option<Cpus>,
+    /// CPUs of the client [default: the other half]
+    #[arg(long, value_name = "LIST", requires = "server_cpus", value_parser = cpus)]
+    client_cpus: Option<Cpus>,
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// Durations of a ladder's parts.
-struct Lengths {
-    warmup: Duration,
-    latency: Duration,
-    step: Duration,
+/// A list of CPUs.
+#[derive(Debug, Clone)]
+struct Cpus(Vec<usize>);
+
+/// The CPUs of a ladder's client and servers.
+#[derive(Debug, Clone)]
+pub enum LadderCpus {
+    /// Half of those that this process may use, each.
+    Halves,
+    /// Any, for both.
+    Any,
+    /// These.
+    Given {
+        client: Vec<usize>,
+        servers: Vec<usize>,
+    },
+}
+
+/// The number of a ladder's rounds.
+#[derive(Debug, Clone, Copy)]
+pub struct LadderRounds {
+    /// Rounds, even if they take longer than the budget.
+    pub fewest: usize,
+    /// The time in which more are measured.
+    pub budget: Duration,
 }
 
 impl LadderArgs {
-    /// Rejects an empty sweep.
+    /// Rejects sharing that is none.
+    ///
+    /// # Errors
+    /// [`UsageError`].
     pub fn check(&self) -> Result<(), UsageError> {
-        if self.callers.values().iter().all(|&callers| callers == 1) {
-            return Err(UsageError(
-                "the sweep needs more than one caller, such as -c 16".to_owned(),
-            ));
+        if self.connections >= self.callers {
+            return Err(UsageError(format!(
+                "{} callers do not share {} connections: give fewer --connections than --callers",
+                self.callers, self.connections
+            )));
         }
         Ok(())
     }
 
-    fn lengths(&self) -> Lengths {
-        let ms = Duration::from_millis;
-        if self.quick {
-            Lengths {
-                warmup: ms(100),
-                latency: ms(150),
-                step: ms(300),
-            }
-        } else {
-            Lengths {
-                warmup: ms(200),
-                latency: ms(400),
-                step: ms(800),
-            }
-        }
+    /// Returns the number of callers under load.
+    pub fn callers(&self) -> usize {
+        self.callers.into()
     }
 
-    /// Returns the steps of one rung: one caller, and the sweep. The credentials are in `folder`;
-    /// with `mutual`, the client shows its certificate.
-    pub fn plans(
-        &self,
-        rung: &str,
-        target: &Target,
-        server: &ServerSource,
-        (folder, mutual): (&Path, bool),
-    ) -> Result<(Plan, Vec<Plan>), PlanError> {
-        let kind = match target.scheme.protocol() {
-            Protocol::Tcp => Kind::Line,
-            Protocol::Grpc => Kind::GrpcH2,
-            Protocol::Quic => Kind::Quic,
-            // No rung is a web server.
-            Protocol::Http => Kind::Http1,
+    /// Returns the number of connections that they share.
+    pub fn connections(&self) -> usize {
+        self.connections.into()
+    }
+
+    /// Returns the number of rounds.
+    pub fn rounds(&self) -> LadderRounds {
+        let (fewest, budget) = match self.budget {
+            _ if self.quick => (3, Duration::ZERO),
+            Some(budget) => (3, budget),
+            None => (10, Duration::from_secs(50)),
         };
-        let lengths = self.lengths();
-        let secured = SecureArgs::of(folder, mutual).connector(target)?;
-        let mut destination = Destination::new(target.clone(), server.clone(), secured);
-        destination.label = Some(rung.to_owned());
-        let mut base = Plan::new(destination, kind);
-        base.load.payload = 16;
-        base.execution.warmup = Warmup::Time(lengths.warmup);
-        let cores = cores::own().len().max(1);
-        let plan = |callers: u64, length: Duration| -> Result<Plan, PlanError> {
-            let callers = callers_in_range(callers)?;
-            let connections = if target.scheme.shares_connections() {
-                callers.min(MOST_SHARED_CONNECTIONS)
+        LadderRounds { fewest, budget }
+    }
+
+    /// Returns the CPUs of client and servers.
+    ///
+    /// # Errors
+    /// [`UsageError`] if this process may not use them.
+    pub fn cpus(&self) -> Result<LadderCpus, UsageError> {
+        let (Some(client), Some(servers)) = (&self.client_cpus, &self.server_cpus) else {
+            return Ok(if self.no_pin {
+                LadderCpus::Any
             } else {
-                callers
-            };
-            let mut plan = base.clone();
-            plan.load.callers = callers;
-            plan.load.connections = connections;
-            plan.execution.workers = cores.min(connections);
-            plan.execution.extent = Extent::Time(length);
-            Ok(plan)
+                LadderCpus::Halves
+            });
         };
-        // The rounds measure one caller; in the sweep it would look like another round.
-        let sweep = self.callers.values().iter().filter(|&&callers| callers > 1);
-        let sweep = sweep.map(|&callers| plan(callers, lengths.step));
-        Ok((plan(1, lengths.latency)?, sweep.collect::<Result<_, _>>()?))
+        let own = cores::own();
+        let mut all = client.0.iter().chain(&servers.0);
+        if let Some(other) = all.find(|cpu| !own.contains(cpu)) {
+            return Err(UsageError(format!(
+                "this process may not use CPU {other}, only {}",
+                cores::show(&own)
+            )));
+        }
+        Ok(LadderCpus::Given {
+            client: client.0.clone(),
+            servers: servers.0.clone(),
+        })
     }
 }
 
-/// Most connections that gRPC and QUIC callers share, as in applications.
-const MOST_SHARED_CONNECTIONS: usize = 16;
+fn cpus(list: &str) -> Result<Cpus, String> {
+    cores::parse(list)
+        .map(Cpus)
+        .ok_or_else(|| "a list of CPUs looks like 0-3,8".to_owned())
+}

@@ -23,11 +23,12 @@ pub use bulk::BulkArgs;
 pub use certs::CertsArgs;
 pub use compare::CompareArgs;
 pub use connect::ConnectArgs;
-pub use ladder::LadderArgs;
+pub use ladder::{LadderArgs, LadderCpus, LadderRounds};
 pub use latency::{LatencyArgs, Repeat};
 pub use merge::MergeArgs;
 pub use proxy::{ProxyArgs, ProxyPlans};
 pub use report::ReportArgs;
+pub use secure::SecureArgs;
 pub use throughput::ThroughputArgs;
 
 use std::ffi::OsString;

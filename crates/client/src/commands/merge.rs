@@ -76,7 +76,7 @@ fn describe(run: &Run) -> String {
         ));
     }
     lines.push(Table::whole(&columns(COLUMNS), &rows));
-    lines.push(validity::describe(&run.steps, &run.bulk));
+    lines.push(validity::describe(run));
     lines.join("\n")
 }
 

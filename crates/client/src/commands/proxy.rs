@@ -47,7 +47,7 @@ pub fn run(args: &ProxyArgs) -> Result<Verdict, Failed> {
         }
         runner.remark(&outlook(trials.count, rates.iter().chain(closed).flatten()));
         measure(runner, trials, &plans)?;
-        runner.say(&legend(trials.count));
+        runner.tell(&legend(trials.count));
         Ok(())
     })
 }
@@ -147,7 +147,7 @@ fn show(runner: &mut Runner, title: &str, paths: &[Vec<Step>]) {
         runner.add_overheads(overheads);
     }
     if paths.iter().any(|path| failed(path) > 0) {
-        runner.say(
+        runner.tell(
             "* requests failed on this path or on the direct one: the times are those of the successful requests and do \
              not describe the proxy",
         );

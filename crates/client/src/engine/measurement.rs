@@ -16,8 +16,8 @@ use netping_system::counters::HostCounters;
 
 use crate::{engine::worker::WorkerReport, probe::metrics::Reading};
 
-/// Shortest window, in seconds, whose cost is reported: ten looks of the engine.
-const SHORTEST_FOR_COST: f64 = 0.2;
+/// Shortest window, in seconds, whose cost is reported: twenty looks of a worker at its CPU time.
+const SHORTEST_FOR_COST: f64 = 0.1;
 
 /// The data of a finished step.
 #[derive(Debug)]

@@ -128,9 +128,16 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Takes what a worker has sent, if anything comes before the next look.
+    /// Takes what a worker has sent, if anything comes before the next look, or before the window
+    /// begins or ends: its cost is read there.
     fn receive(&mut self) -> Result<(), StartError> {
-        match self.workers.inbox.recv_timeout(LOOK) {
+        let (now, window) = (self.workers.clock.now(), self.workers.timeline.window());
+        let edges = [window.start, window.end].into_iter();
+        let edge = edges
+            .filter_map(|edge| edge.checked_sub(now))
+            .find(|left| *left > 0);
+        let look = LOOK.min(edge.map_or(LOOK, Duration::from_nanos));
+        match self.workers.inbox.recv_timeout(look) {
             Ok(Event::Interval { worker, interval }) => {
                 self.observer.interval(&interval);
                 self.workers.recycle(worker, self.aggregate.add(*interval));

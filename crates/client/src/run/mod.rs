@@ -14,12 +14,14 @@ mod bulk;
 mod step;
 mod troubles;
 
-use std::{slice, thread, time::Duration};
+use std::{path::PathBuf, slice, thread, time::Duration};
 
 use anyhow::Context;
 use netping_measure::status::Status;
-use netping_results::{overhead::Overhead, run::Step};
+use netping_report::table::wrap;
+use netping_results::{overhead::Overhead, round_difference::RoundDifference, run::Step};
 use netping_system::limits::raise_open_files;
+use rand_chacha::ChaCha8Rng;
 
 use crate::{
     clock,
@@ -110,6 +112,11 @@ impl Runner {
     /// Prints a part of the result.
     pub fn say(&self, line: &str) {
         self.console.say(line);
+    }
+
+    /// Prints sentences, broken to fit the terminal.
+    pub fn tell(&self, text: &str) {
+        self.say(&wrap(text, usize::MAX));
     }
 
     /// Prints a remark to standard error.
@@ -209,6 +216,16 @@ impl Runner {
         plan: &Plan,
         describe: impl FnOnce(&Step) -> Option<String>,
     ) -> Result<Step, StartError> {
+        let (step, outcome) = self.run_step(plan)?;
+        if let Some(text) = describe(&step) {
+            self.say(&text);
+        }
+        self.explain(&step, plan, &outcome);
+        Ok(step)
+    }
+
+    /// Runs a step.
+    fn run_step(&mut self, plan: &Plan) -> Result<(Step, Measurement), StartError> {
         self.warn_of_limits(plan);
         let mut plan = plan.clone();
         let source = &mut plan.target.server;
@@ -224,22 +241,57 @@ impl Runner {
         {
             self.silent.push(plan.target.server.clone());
         }
-        let step = step(plan, &outcome, self.trial);
-        if let Some(text) = describe(&step) {
-            self.say(&text);
-        }
-        self.explain(&step, plan, &outcome);
-        Ok(step)
+        Ok((step(plan, &outcome, self.trial), outcome))
     }
 
-    /// Pushes and saves a step.
+    /// Measures each plan once, in random order, as a round; returns their steps in the order of
+    /// the plans. `None`, and nothing is kept, if the user ends it.
+    ///
+    /// # Errors
+    /// [`StartError`]; earlier rounds are saved.
+    pub fn round(
+        &mut self,
+        plans: &[&Plan],
+        random: &mut ChaCha8Rng,
+    ) -> Result<Option<Vec<Step>>, StartError> {
+        let mut steps = vec![None; plans.len()];
+        for place in trials::shuffled(plans.len(), random) {
+            let plan = plans[place];
+            let (step, outcome) = self.run_step(plan)?;
+            if self.is_interrupted() {
+                return Ok(None);
+            }
+            if step.summary.unserved() > 0 {
+                let name = step.label.as_ref().unwrap_or(&step.target);
+                self.remark(&format!("{name}, {} callers:", plan.load.callers));
+                for line in troubles(&step, plan.target.url.scheme, &outcome.details) {
+                    self.remark(&line);
+                }
+            }
+            steps[place] = Some(step);
+        }
+        let steps: Vec<Step> = steps.into_iter().flatten().collect();
+        for step in &steps {
+            self.judge(step);
+            self.push(step.clone());
+        }
+        self.save();
+        Ok(Some(steps))
+    }
+
+    /// Keeps and saves a step.
     fn keep(&mut self, step: Step) -> &Step {
+        self.push(step);
+        self.save();
+        &self.steps()[self.steps().len() - 1]
+    }
+
+    /// Adds a step to the run, and pushes it to the gateway.
+    fn push(&mut self, step: Step) {
         if let Some(trouble) = self.push.as_ref().and_then(|push| push.end_step(&step)) {
             self.remark(&trouble);
         }
         self.store.run.steps.push(step);
-        self.save();
-        &self.steps()[self.steps().len() - 1]
     }
 
     /// Returns what a workload watches: the interrupt, and the progress bar.
@@ -258,6 +310,17 @@ impl Runner {
     pub fn add_overheads(&mut self, overheads: &[Overhead]) {
         self.store.run.overheads.extend_from_slice(overheads);
         self.save();
+    }
+
+    /// Adds the differences of targets that were measured in rounds.
+    pub fn add_differences(&mut self, differences: Vec<RoundDifference>) {
+        self.store.run.differences = differences;
+    }
+
+    /// Writes a page and a result file with this stem at the end, unless others were asked for;
+    /// returns their paths.
+    pub fn save_as(&mut self, stem: &str) -> Vec<PathBuf> {
+        self.store.add_files(stem)
     }
 
     /// Warns if the system or the server cannot have as many connections as planned. A server is
@@ -344,7 +407,7 @@ impl Runner {
             self.say("interrupted: these are the results up to then");
         }
         let run = &self.store.run;
-        self.say(&validity::describe(&run.steps, &run.bulk));
+        self.tell(&validity::describe(run));
         self.print();
         if self.is_interrupted() {
             Verdict::Interrupted

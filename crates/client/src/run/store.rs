@@ -1,7 +1,10 @@
 //! The results of a run: its steps and the files that hold them.
 
 use std::{
+    env,
     io::{self, Write},
+    iter,
+    path::{Path, PathBuf},
     slice,
 };
 
@@ -40,6 +43,7 @@ impl Store {
             steps: Vec::new(),
             bulk: Vec::new(),
             overheads: Vec::new(),
+            differences: Vec::new(),
             parts: Vec::new(),
         };
         if let Some(JsonTo::File(path)) = &json {
@@ -47,6 +51,23 @@ impl Store {
         }
         exports.prepare(slice::from_ref(&run))?;
         Ok(Self { run, json, exports })
+    }
+
+    /// Adds a page and a result file with this stem to the files that are written from now on,
+    /// unless others were asked for; here, or in a folder where everybody may write. Returns their
+    /// paths.
+    pub fn add_files(&mut self, stem: &str) -> Vec<PathBuf> {
+        let folder = if tempfile::tempfile_in(".").is_ok() {
+            PathBuf::new()
+        } else {
+            env::temp_dir()
+        };
+        let path = |extension: &str| folder.join(stem).with_extension(extension);
+        let page = self.exports.page_or(&path("html"));
+        let json = self.json.get_or_insert_with(|| JsonTo::File(path("json")));
+        iter::once(page)
+            .chain(json.file().map(Path::to_owned))
+            .collect()
     }
 
     /// Returns true if standard output is for the JSON.

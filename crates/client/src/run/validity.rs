@@ -1,45 +1,110 @@
 //! The validity of a run's numbers, as text.
 
 use netping_results::{
-    bulk::BulkStep,
-    format::{micros, thousands},
+    format::{on_one_line, plural, thousands},
     limit::Limit,
-    run::Step,
+    run::{Run, Step},
     validity::Warnings,
+    warning::Warning,
 };
 
-/// Returns each warning about the steps and the bulk streams once, with its remedy, or `VALID`;
-/// then the limit, Little's law and the fairness of the step with the highest rate.
-pub fn describe(steps: &[Step], bulk: &[BulkStep]) -> String {
-    let warnings = Warnings::of(steps, bulk);
+/// Most rows that a warning names.
+const NAMED: usize = 3;
+
+/// Jain's index from which on requests are spread evenly over connections: at 0.98, a caller's rate
+/// has a coefficient of variation of 14 %.
+const EVEN: f64 = 0.98;
+
+/// Returns each warning about the steps and the bulk streams once, with the rows that it is about and
+/// its remedy, or `VALID`; then the limit of the highest rate, and its spread over connections where
+/// that is uneven.
+pub fn describe(run: &Run) -> String {
+    let warnings = Warnings::of(&run.steps, &run.bulk);
+    // A ladder shares the machine by intent, shows no p99, and survives a few disturbed windows.
+    let is_ladder = !run.differences.is_empty();
+    let is_known = |warning: &Warning| {
+        use Warning::{LittlesLaw, NotSteady, SharedHost, TooFewSamples};
+        let known = matches!(
+            warning,
+            SharedHost | TooFewSamples { .. } | LittlesLaw { .. } | NotSteady { .. }
+        );
+        is_ladder && known
+    };
     let mut lines = Vec::new();
     for (warning, concerned) in &warnings.kinds {
-        let steps = if warnings.results == 1 {
+        if is_known(warning) {
+            continue;
+        }
+        let rows = if warnings.results == 1 {
             String::new()
         } else {
-            format!(" ({concerned} of {} steps)", warnings.results)
+            let rows = rows(run, warning);
+            format!(" ({concerned} of {} steps{rows})", warnings.results)
         };
         lines.push(format!(
-            "{}{steps}: {warning}; {}",
+            "{}{rows}: {warning}; {}",
             warning.name(),
             warning.remedy()
         ));
     }
     if warnings.is_valid() {
-        let notes = if warnings.kinds.is_empty() {
+        let notes = if lines.is_empty() {
             "no warnings"
         } else {
             "the warnings above are notes"
         };
         lines.push(format!("VALID: {notes}"));
     }
-    let peak = steps
-        .iter()
-        .max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
+    let steps = run.steps.iter().filter(|_| !is_ladder);
+    let peak = steps.max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
     lines.extend(peak.and_then(limit));
-    lines.extend(peak.and_then(littles_law));
     lines.extend(peak.and_then(fairness));
     lines.join("\n")
+}
+
+/// Returns the rows that a warning is about, the first few of them; nothing where all rows are.
+fn rows(run: &Run, warning: &Warning) -> String {
+    let is_same = |other: &Warning| other.name() == warning.name();
+    let (mut all, mut concerned): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    for step in &run.steps {
+        let row = row(run, step);
+        if step.warnings.iter().any(is_same) && !concerned.contains(&row) {
+            concerned.push(row.clone());
+        }
+        if !all.contains(&row) {
+            all.push(row);
+        }
+    }
+    if concerned.len() == all.len() || concerned.is_empty() {
+        return String::new();
+    }
+    let more = concerned.len().saturating_sub(NAMED);
+    concerned.truncate(NAMED);
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!(": {}{more}", concerned.join(", "))
+}
+
+/// Returns the name of a step's row: its target or label, where there are several, and its load.
+fn row(run: &Run, step: &Step) -> String {
+    let several = run.steps.iter().any(|other| other.target != step.target);
+    let name = on_one_line(step.label.as_ref().unwrap_or(&step.target));
+    let callers = plural(step.settings.callers as u64, "caller");
+    let load = match step.settings.planned_rate {
+        Some(rate) => format!("{} req/s", thousands(rate)),
+        None if step.settings.connections < step.settings.callers => {
+            format!("{callers} on {}", step.settings.connections)
+        }
+        None => callers,
+    };
+    if several {
+        format!("{name} with {load}")
+    } else {
+        load
+    }
 }
 
 fn limit(step: &Step) -> Option<String> {
@@ -47,18 +112,8 @@ fn limit(step: &Step) -> Option<String> {
     Limit::of(step).map(|limit| format!("limit at the highest rate, {rate} req/s: {limit}"))
 }
 
-fn littles_law(step: &Step) -> Option<String> {
-    let (mean, in_system) = (step.summary.service_time.mean?, step.summary.in_system()?);
-    Some(format!(
-        "Little's law at the highest rate: N = {} callers, X = {} req/s, R = {} us, X*R = {in_system:.2}",
-        step.settings.callers,
-        thousands(step.summary.rate),
-        micros(mean / 1e3),
-    ))
-}
-
 fn fairness(step: &Step) -> Option<String> {
-    let fairness = step.fairness.as_ref()?;
+    let fairness = step.fairness.as_ref().filter(|own| own.jain < EVEN)?;
     Some(format!(
         "requests per connection at the highest rate: min {}, median {}, max {}, Jain's index {:.3}",
         thousands(fairness.min as f64),
@@ -66,4 +121,29 @@ fn fairness(step: &Step) -> Option<String> {
         thousands(fairness.max as f64),
         fairness.jain,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_results::fixtures;
+
+    use super::*;
+
+    #[test]
+    fn a_warning_names_the_rows_that_it_is_about() {
+        let mut run = fixtures::run(Vec::new());
+        for callers in [1, 2, 4, 8, 16] {
+            let mut step = fixtures::step(1, |_| vec![1000; 10]);
+            step.settings.callers = callers;
+            step.settings.connections = callers;
+            step.warnings = vec![Warning::SharedHost];
+            run.steps.push(step);
+        }
+        let said = |run: &Run| describe(run).lines().next().unwrap_or_default().to_owned();
+        assert!(said(&run).starts_with("SHARED_HOST (5 of 5 steps): "));
+        run.steps[0].warnings.clear();
+        assert!(said(&run).starts_with(
+            "SHARED_HOST (4 of 5 steps: 2 callers, 4 callers, 8 callers and 1 more): "
+        ));
+    }
 }

@@ -82,7 +82,10 @@ fn with(runs: &[Run], comparison: Option<&str>) -> String {
 
 /// The charts that the runs have data for.
 pub fn charts(runs: &[Run]) -> Vec<Chart> {
-    charts::ALL.iter().flat_map(|maker| maker(runs)).collect()
+    charts::makers(runs)
+        .iter()
+        .flat_map(|maker| maker(runs))
+        .collect()
 }
 
 /// Writes each of the [`charts()`] to a file of its own in `folder`, which is made if it is not

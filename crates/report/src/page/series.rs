@@ -17,8 +17,6 @@ pub(super) struct StepSeries<'a> {
     pub(super) name: String,
     /// Its place in the palette.
     pub(super) colour: usize,
-    /// Which of the runs it is of.
-    pub(super) run: usize,
     pub(super) steps: Vec<&'a Step>,
 }
 
@@ -35,7 +33,6 @@ pub(super) fn step_series(runs: &[Run]) -> Vec<StepSeries<'_>> {
                 groups.push(StepSeries {
                     name,
                     colour: groups.len(),
-                    run: at,
                     steps: Vec::new(),
                 });
                 groups.len() - 1

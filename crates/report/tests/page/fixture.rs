@@ -20,7 +20,9 @@ use netping_results::{
     bulk::{BulkSettings, BulkStep, BulkSummary},
     connect::PhaseSummary,
     fixtures,
+    metric::{self, Metric},
     overhead::Overhead,
+    round_difference::RoundDifference,
     run::{Environment, Histograms, Run, SCHEMA_VERSION, Step, StepSettings, Tool},
     warning::Warning,
 };
@@ -82,6 +84,7 @@ pub fn run(command: &[&str], steps: Vec<Step>) -> Run {
         steps,
         bulk: Vec::new(),
         overheads: Vec::new(),
+        differences: Vec::new(),
     }
 }
 
@@ -140,26 +143,12 @@ pub fn open() -> Run {
     )
 }
 
-/// Rungs: three rounds with one caller, then a sweep.
+/// Rungs in three rounds: one caller, and 64.
 pub fn ladder() -> Run {
-    let rungs = [
-        "TCP, threads",
-        "TCP, tokio",
-        "TCP+PSK",
-        "TCP+TLS",
-        "TCP+mTLS",
-        "QUIC",
-        "gRPC",
-        "gRPC+TLS",
-    ];
+    let rungs = ["TCP tokio", "TCP again", "TCP+TLS", "QUIC"];
     let rung = |at: usize, callers: usize, rate: f64| {
-        let mut step = step(
-            &format!("tcp://127.0.0.1:{}", 40_001 + at),
-            callers,
-            None,
-            rate,
-            1,
-        );
+        let target = format!("tcp://127.0.0.1:{}", 40_001 + at);
+        let mut step = step(&target, callers, None, rate, 1);
         step.label = Some(rungs[at].to_owned());
         step.warnings = vec![Warning::SharedHost];
         step.intervals.truncate(1);
@@ -167,20 +156,29 @@ pub fn ladder() -> Run {
     };
     let mut steps = Vec::new();
     for round in 0..3 {
-        steps.extend(
-            (0..rungs.len()).map(|at| rung(at, 1, (60_000 / (at + 2) + round * 300) as f64)),
-        );
+        for (callers, rate) in [(1, 60_000), (64, 400_000)] {
+            let of = |at: usize| rung(at, callers, (rate / (at + 2) + round * 300) as f64);
+            steps.extend((0..rungs.len()).map(of));
+        }
     }
-    for at in 0..rungs.len() {
-        steps.extend([16, 64, 256].map(|callers| {
-            rung(
-                at,
-                callers,
-                400_000.0 / (at + 2) as f64 * (1.0 - 16.0 / (callers + 20) as f64),
-            )
-        }));
+    let difference = |target: usize, base: usize, metric: &Metric| {
+        let of = |rung: usize| -> Vec<Step> {
+            let callers = if metric == &metric::P50 { 1 } else { 64 };
+            let own = steps.iter().filter(|step| {
+                step.settings.callers == callers && step.label.as_deref() == Some(rungs[rung])
+            });
+            own.cloned().collect()
+        };
+        RoundDifference::between(metric, [&of(base), &of(target)], 6).unwrap()
+    };
+    let differences = [&metric::P50, &metric::RATE]
+        .into_iter()
+        .flat_map(|metric| [(1, 0), (2, 0), (3, 2)].map(|(a, b)| difference(a, b, metric)))
+        .collect();
+    Run {
+        differences,
+        ..run(&["ladder"], steps)
     }
-    run(&["ladder"], steps)
 }
 
 /// Connections over TLS and in the clear.

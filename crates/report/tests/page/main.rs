@@ -42,10 +42,7 @@ fn each_kind_of_run_has_its_charts() {
             "fairness"
         ]
     );
-    assert_eq!(
-        of(fixture::ladder()),
-        ["ladder", "throughput", "latency", "quantiles", "fairness"]
-    );
+    assert_eq!(of(fixture::ladder()), ["ladder-differences", "ladder"]);
     assert_eq!(
         of(fixture::connect()),
         ["connect", "throughput", "latency", "quantiles", "time"]

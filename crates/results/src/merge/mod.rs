@@ -62,6 +62,7 @@ pub fn merge(
         steps,
         bulk: Vec::new(),
         overheads: Vec::new(),
+        differences: Vec::new(),
         parts: clients.iter().map(|(_, run)| part(run)).collect(),
     })
 }

@@ -15,6 +15,7 @@ use crate::{
     bulk::BulkStep,
     file::save::{SaveError, prepare_file, write_atomically},
     overhead::Overhead,
+    round_difference::RoundDifference,
 };
 
 /// The version of the result file's form. It rises when a reader of the old form could misread the
@@ -48,6 +49,9 @@ pub struct Run {
     /// The overhead of proxies, where they were compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overheads: Vec<Overhead>,
+    /// The differences of targets that were measured in rounds, as the command showed them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<RoundDifference>,
     /// The clients whose results were added up; empty: there was one client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,

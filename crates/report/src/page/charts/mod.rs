@@ -18,8 +18,18 @@ use super::chart::{Chart, Mark, Point};
 /// A function that makes charts of runs; it returns none where they lack the data.
 type Maker = fn(&[Run]) -> Vec<Chart>;
 
-/// Every maker, in the order of the page.
-pub(super) const ALL: [Maker; 9] = [
+/// Returns the makers of these runs' charts, in the order of the page. The windows of a ladder are too
+/// short, and too many, for charts of single steps.
+pub(super) fn makers(runs: &[Run]) -> &'static [Maker] {
+    if runs.iter().all(ladder::is_ladder) {
+        &[ladder::charts]
+    } else {
+        &ALL
+    }
+}
+
+/// Every maker.
+const ALL: [Maker; 9] = [
     ladder::charts,
     overhead::charts,
     connect::charts,

@@ -1,0 +1,116 @@
+//! Differences between targets that were measured in the same rounds.
+
+use netping_measure::statistics::trimmed::Trimmed;
+use serde::{Deserialize, Serialize};
+
+use crate::{metric::Metric, run::Step};
+
+/// The difference of two targets in one metric, paired within rounds: what changes from round to
+/// round is in both, and cancels out. All of it is made on logarithms, from means without the
+/// lowest and the highest fifth of the rounds, so that single disturbed windows do not move it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RoundDifference {
+    /// The label of the target.
+    pub target: String,
+    /// The label of the target that it is compared with.
+    pub base: String,
+    /// Callers of both.
+    pub callers: usize,
+    /// Connections of the target, and of the base.
+    pub connections: [usize; 2],
+    /// The message that requests carry; absent where they carry bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The metric's name.
+    pub metric: String,
+    /// Rounds.
+    pub rounds: usize,
+    /// The value of the base, in the metric's unit.
+    pub base_value: f64,
+    /// The target's value less the base's, as a share of the base's.
+    pub relative: f64,
+    /// The interval of `relative`: with a probability of 95 %, those of all the run's differences
+    /// hold. Absent with fewer than six rounds.
+    pub interval: Option<[f64; 2]>,
+    /// The lowest and the highest of the rounds.
+    pub range: [f64; 2],
+    /// The difference of the reference from itself, as a share: no smaller difference is shown.
+    pub noise_floor: f64,
+}
+
+impl RoundDifference {
+    /// Compares two targets by their steps, one for each round, as one of `comparisons` made
+    /// together. `None` without rounds, or where a value is missing or 0.
+    pub fn between(
+        metric: &Metric,
+        [base, target]: [&[Step]; 2],
+        comparisons: usize,
+    ) -> Option<Self> {
+        let ([base_values, values], [first, other]) = (
+            [logs(metric, base)?, logs(metric, target)?],
+            [base.first()?, target.first()?],
+        );
+        let differences: Vec<f64> = base_values
+            .iter()
+            .zip(&values)
+            .map(|(a, b)| b - a)
+            .collect();
+        let trimmed = Trimmed::of(&differences)?;
+        let ends = |pick: fn(f64, f64) -> f64| differences.iter().copied().reduce(pick);
+        let label = |step: &Step| step.label.clone().unwrap_or_else(|| step.target.clone());
+        Some(Self {
+            target: label(other),
+            base: label(first),
+            callers: other.settings.callers,
+            connections: [other.settings.connections, first.settings.connections],
+            message: other.settings.message.clone(),
+            metric: metric.name.to_owned(),
+            rounds: differences.len(),
+            base_value: Trimmed::of(&base_values)?.mean.exp(),
+            relative: trimmed.mean.exp_m1(),
+            interval: trimmed
+                .interval(comparisons)
+                .map(|interval| interval.map(f64::exp_m1)),
+            range: [ends(f64::min)?, ends(f64::max)?].map(f64::exp_m1),
+            noise_floor: 0.0,
+        })
+    }
+
+    /// Returns true if the rounds show a difference: its interval leaves out 0, and it is larger
+    /// than that of the reference from itself.
+    pub fn is_shown(&self) -> bool {
+        self.interval
+            .is_some_and(|[low, high]| low > 0.0 || high < 0.0)
+            && self.relative.abs() > self.noise_floor
+    }
+
+    /// Returns the difference and the ends of its interval, or of its range without one, in the
+    /// metric's unit.
+    pub fn absolute(&self) -> (f64, [f64; 2]) {
+        let of = |share: f64| share * self.base_value;
+        (
+            of(self.relative),
+            self.interval.unwrap_or(self.range).map(of),
+        )
+    }
+}
+
+/// The value of some rounds: the mean on logarithms without the lowest and the highest fifth, and the
+/// half width of its 95 % interval as a share of it; absent with fewer than six rounds.
+pub fn value(metric: &Metric, rounds: &[Step]) -> Option<(f64, Option<f64>)> {
+    let trimmed = Trimmed::of(&logs(metric, rounds)?)?;
+    let half = trimmed
+        .interval(1)
+        .map(|[_, high]| (high - trimmed.mean).exp_m1());
+    Some((trimmed.mean.exp(), half))
+}
+
+/// Returns the logarithm of each round's value.
+fn logs(metric: &Metric, rounds: &[Step]) -> Option<Vec<f64>> {
+    let log = |step: &Step| {
+        let value = metric.of_step(step)?;
+        (value > 0.0).then(|| value.ln())
+    };
+    rounds.iter().map(log).collect()
+}
