@@ -1,6 +1,7 @@
 //! The views of a run: tables, pages and exports.
 
 pub mod export;
+pub mod ladder;
 pub mod page;
 pub mod sparkline;
 pub mod steps;

@@ -22,6 +22,9 @@ pub struct RoundDifference {
     /// The message that requests carry; absent where they carry bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// True where the target is the base again, as another server: their difference is noise.
+    #[serde(default)]
+    pub is_noise: bool,
     /// The metric's name.
     pub metric: String,
     /// Rounds.
@@ -35,7 +38,7 @@ pub struct RoundDifference {
     pub interval: Option<[f64; 2]>,
     /// The lowest and the highest of the rounds.
     pub range: [f64; 2],
-    /// The difference of the reference from itself, as a share: no smaller difference is shown.
+    /// The difference that is noise under the same load, as a share: no smaller one is shown.
     pub noise_floor: f64,
 }
 
@@ -65,6 +68,7 @@ impl RoundDifference {
             callers: other.settings.callers,
             connections: [other.settings.connections, first.settings.connections],
             message: other.settings.message.clone(),
+            is_noise: false,
             metric: metric.name.to_owned(),
             rounds: differences.len(),
             base_value: Trimmed::of(&base_values)?.mean.exp(),

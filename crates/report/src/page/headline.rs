@@ -12,6 +12,7 @@ use netping_results::{
 };
 
 use super::{series::load, unit::counted};
+use crate::ladder::in_words;
 
 /// The page's title.
 pub(super) fn title(runs: &[Run]) -> String {
@@ -100,8 +101,12 @@ fn figures(run: &Run) -> Markup {
         .iter()
         .filter_map(|step| step.summary)
         .max_by(|a, b| a.gib_per_second.mean.total_cmp(&b.gib_per_second.mean));
+    let words = in_words(&run.differences.iter().collect::<Vec<_>>());
     html! {
-        @if peak.is_some() || bulk.is_some() {
+        @if !run.differences.is_empty() {
+            // The highest of all rates is no result of a ladder.
+            ul."words" { @for sentence in &words { li { (sentence) } } }
+        } @else if peak.is_some() || bulk.is_some() {
             dl."figures" {
                 @if let Some(step) = peak { (of_peak(step)) }
                 @if let Some(bulk) = bulk {

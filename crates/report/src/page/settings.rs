@@ -13,6 +13,9 @@ use netping_results::{
 use serde::Serialize;
 use serde_json::Value;
 
+/// Most rows of a table that is not folded.
+const UNFOLDED: usize = 40;
+
 /// Names and values, as the file has them.
 type Settings = BTreeMap<String, String>;
 
@@ -55,8 +58,7 @@ fn rows(title: &str, rows: &[Row]) -> Markup {
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), first.settings.get(*name)?.clone())))
         .collect();
-    html! {
-        h3 { (title) }
+    let table = html! {
         div."wide" {
             table {
                 thead {
@@ -74,6 +76,17 @@ fn rows(title: &str, rows: &[Row]) -> Markup {
                     }
                 }
             }
+        }
+    };
+    html! {
+        h3 { (title) }
+        @if rows.len() > UNFOLDED {
+            details {
+                summary { "All " (rows.len()) }
+                (table)
+            }
+        } @else {
+            (table)
         }
         @if !shared.is_empty() {
             details {

@@ -199,25 +199,23 @@ fn by_cell(rounds: Vec<Vec<Step>>, cells: usize) -> Vec<Vec<Step>> {
 fn differences(cells: &[Cell<'_>], steps: &[Vec<Step>]) -> Vec<Option<RoundDifference>> {
     let comparisons = cells.iter().filter(|cell| cell.base.is_some()).count();
     let between = |(cell, own): (&Cell<'_>, &Vec<Step>)| {
-        RoundDifference::between(cell.block.metric, [&steps[cell.base?], own], comparisons)
+        let pair = [&steps[cell.base?][..], own];
+        let difference = RoundDifference::between(cell.block.metric, pair, comparisons)?;
+        Some(RoundDifference {
+            is_noise: cell.rung.name == AGAIN,
+            ..difference
+        })
     };
     let mut differences: Vec<_> = cells.iter().zip(steps).map(between).collect();
-    // The same server again: what a difference of nothing looks like under each load.
-    let noise: Vec<f64> = cells
-        .iter()
-        .map(|cell| {
-            let is_again = |other: &Cell<'_>| {
-                other.rung.name == AGAIN
-                    && (other.block == cell.block || other.block.is_unshared(cell.block))
-            };
-            let again = cells.iter().position(is_again);
-            let again = again.and_then(|place| differences[place].as_ref());
-            again.map_or(0.0, |again| again.relative.abs())
-        })
-        .collect();
-    for (difference, noise) in differences.iter_mut().zip(noise) {
-        if let Some(difference) = difference {
-            difference.noise_floor = noise;
+    for (place, cell) in cells.iter().enumerate() {
+        let is_noise = |other: &Cell<'_>| {
+            other.rung.name == AGAIN
+                && (other.block == cell.block || other.block.is_unshared(cell.block))
+        };
+        let again = cells.iter().position(is_noise);
+        let noise = again.and_then(|again| Some(differences[again].as_ref()?.relative.abs()));
+        if let (Some(own), Some(noise)) = (&mut differences[place], noise) {
+            own.noise_floor = noise;
         }
     }
     differences

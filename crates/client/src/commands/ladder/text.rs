@@ -1,9 +1,12 @@
 //! The ladder as text: a table for each block, and what the differences show in words.
 
 use netping_measure::statistics::trimmed::FEWEST;
-use netping_report::table::{Column, Table, wrap};
+use netping_report::{
+    ladder::in_words,
+    table::{Column, Table, wrap},
+};
 use netping_results::{
-    format::{micros, optional, plural, signed},
+    format::{optional, plural, signed},
     metric::{self, Metric},
     round_difference::{RoundDifference, value},
     run::Step,
@@ -50,7 +53,7 @@ pub fn ladder(
             plural(rounds as u64, "round")
         )
     } else {
-        format!("{}\n\n{}", clauses(&all).join("\n"), legend(rounds, &all))
+        format!("{}\n\n{}", in_words(&all).join("\n"), legend(rounds, &all))
     };
     parts.push(wrap(&words, WIDTH));
     parts.join("\n\n")
@@ -121,81 +124,11 @@ fn is_rate(metric: &Metric) -> bool {
     metric == &metric::RATE
 }
 
-/// Returns what the differences with small requests show, a clause for each rung.
-fn clauses(all: &[&RoundDifference]) -> Vec<String> {
-    let small = || {
-        let own = all.iter().filter(|own| own.message.is_none());
-        own.filter(|own| own.target != AGAIN)
-    };
-    let times = small().filter(|own| own.metric == metric::P50.name);
-    let stacked = times.map(|time| {
-        let mut rates = small().filter(|own| own.metric == metric::RATE.name);
-        let rate = rates.find(|rate| rate.target == time.target && rate.base == time.base);
-        if !time.is_shown() && !rate.is_some_and(|rate| rate.is_shown()) {
-            return format!("{} over {} shows no difference.", time.target, time.base);
-        }
-        let rate = rate.map_or_else(String::new, |rate| format!(" and {}", rate_in_words(rate)));
-        format!(
-            "{} over {} {}{rate}.",
-            time.target,
-            time.base,
-            time_in_words(time)
-        )
-    });
-    let shared = small().filter(|own| own.target == own.base).map(|own| {
-        let [few, many] = own.connections;
-        format!(
-            "{} on {few} connections instead of {many} {}.",
-            own.target,
-            rate_in_words(own)
-        )
-    });
-    stacked.chain(shared).collect()
-}
-
-fn time_in_words(difference: &RoundDifference) -> String {
-    if !difference.is_shown() {
-        return "shows no difference in a round trip".to_owned();
-    }
-    let (added, [low, high]) = difference.absolute();
-    let us = |time: f64| micros(time.abs() / 1e3);
-    if added > 0.0 {
-        format!(
-            "adds {} us ({}..{}) to a round trip",
-            us(added),
-            us(low),
-            us(high)
-        )
-    } else {
-        format!(
-            "saves {} us ({}..{}) of a round trip",
-            us(added),
-            us(high),
-            us(low)
-        )
-    }
-}
-
-fn rate_in_words(difference: &RoundDifference) -> String {
-    let Some([low, high]) = difference.interval.filter(|_| difference.is_shown()) else {
-        return "shows no difference in the rate".to_owned();
-    };
-    let relative = difference.relative;
-    let percent = |share: f64| format!("{:.0}", share.abs() * 100.0);
-    if relative < 0.0 {
-        let [taken, least, most] = [relative, high, low].map(percent);
-        format!("takes {taken}% ({least}..{most}) of the rate")
-    } else {
-        let [times, low, high] = [relative, low, high].map(|share| format!("{:.2}", 1.0 + share));
-        format!("has {times} ({low}..{high}) times the rate")
-    }
-}
-
 fn legend(rounds: usize, all: &[&RoundDifference]) -> String {
     let noise = |metric: &Metric| {
         let again = all
             .iter()
-            .find(|own| own.target == AGAIN && own.metric == metric.name);
+            .find(|own| own.is_noise && own.metric == metric.name);
         again.map_or_else(
             || "-".to_owned(),
             |own| format!("{:.1}%", own.relative.abs() * 100.0),

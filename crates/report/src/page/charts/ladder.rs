@@ -54,7 +54,12 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     };
     let differences = [
         panel("added to a round trip", Unit::NANOS, &times),
-        panel("change of the rate", Unit::Count("%"), &|own| !times(own)),
+        panel("change of the rate", Unit::Count("%"), &|own| {
+            !times(own) && own.target != own.base
+        }),
+        panel("change by sharing", Unit::Count("%"), &|own| {
+            own.target == own.base
+        }),
     ];
     let mut charts: Vec<Chart> = Vec::new();
     let chart = Chart::new(
