@@ -14,7 +14,7 @@ pub struct LadderArgs {
     /// Three rounds, in about 15 s: too few to call anything a difference
     #[arg(long, conflicts_with = "budget")]
     quick: bool,
-    /// Mutual TLS and messages of 581 bytes too
+    /// Also measure mutual TLS, and messages of 581 bytes
     #[arg(long)]
     pub full: bool,
     /// Measure rounds for this time [default: 50s, or longer until there are ten rounds]
@@ -23,7 +23,7 @@ pub struct LadderArgs {
     /// Callers under load, each on a connection of its own
     #[arg(short = 'c', long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=4096))]
     callers: u16,
-    /// Connections that they share in the block about sharing
+    /// Connections that these callers share in the third block
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     connections: u16,
     /// Let the scheduler choose the CPUs of client and servers

@@ -120,7 +120,9 @@ impl Block {
             ..alone.clone()
         };
         let sharing = Self {
-            title: format!("Sharing: {callers} callers on {shared} connections, over one for each"),
+            title: format!(
+                "Sharing: {callers} callers on {shared} connections instead of one for each"
+            ),
             shared: Some(shared),
             ..equal.clone()
         };
