@@ -44,7 +44,7 @@ const TROUBLES: [Trouble; 9] = [
         run: starved,
         possible: || true,
         must: &["CLIENT_STARVED"],
-        may: &["NO_CALLER_FREE"],
+        may: &["NO_CALLER_FREE", "BEHIND_SCHEDULE", "NOISY"],
     },
     Trouble {
         what: "client throttled by its cgroup",

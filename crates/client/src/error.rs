@@ -8,15 +8,34 @@ use netping_results::format::on_lines;
 
 use crate::transport::Failure;
 
-/// The verdict on a command that came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The verdict on a command that came to its end. Of several, the greatest holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// Everything was done, and no more requests failed than allowed.
     Success,
-    /// Too many requests failed, a condition failed, or the results could not be saved.
-    Failure,
+    /// There are warnings, and the user wanted none.
+    Warnings,
+    /// A condition of the user's does not hold.
+    Condition,
+    /// Too many requests failed.
+    Requests,
+    /// A result could not be saved.
+    Unsaved,
     /// The user ended it.
     Interrupted,
+}
+
+impl Verdict {
+    fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Requests => 1,
+            Self::Condition => 4,
+            Self::Warnings => 5,
+            Self::Unsaved => 6,
+            Self::Interrupted => 130,
+        }
+    }
 }
 
 /// The reason a command could not do its work.
@@ -91,9 +110,8 @@ pub enum StartError {
 /// Reports a failure on standard error and returns the exit code.
 pub fn exit_code(result: Result<Verdict, Failed>) -> ExitCode {
     let code = match result {
-        Ok(Verdict::Success) => 0,
-        Ok(Verdict::Failure) => 1,
-        Ok(Verdict::Interrupted) | Err(Failed::Start(StartError::Interrupted)) => 130,
+        Ok(verdict) => verdict.code(),
+        Err(Failed::Start(StartError::Interrupted)) => Verdict::Interrupted.code(),
         Err(failed) => {
             // The message may quote a result file.
             eprintln!("error: {}", on_lines(&failed.to_string()));

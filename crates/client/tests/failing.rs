@@ -122,6 +122,10 @@ fn usage_errors_suggest_a_correction() {
         ("ladder --quick --budget 1m", "cannot be used with"),
         ("ladder --server-pid 1", "unexpected argument"),
         (
+            "latency tcp://127.0.0.1:1 --strict --allow SHARED",
+            "possible values: CLIENT_BOUND",
+        ),
+        (
             "latency tcp://127.0.0.1:1 --samples 1x",
             "such as 500, 10k or 2M",
         ),
@@ -413,7 +417,7 @@ fn another_protocol_is_suggested_when_no_request_succeeds() {
 }
 
 #[test]
-fn unprintable_results_exit_with_1() {
+fn unprintable_results_exit_with_6() {
     let server = Server::start("tokio", &[]);
     let full = std::fs::OpenOptions::new()
         .write(true)
@@ -426,7 +430,7 @@ fn unprintable_results_exit_with_1() {
         .stderr(Stdio::piped())
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(6));
     assert_eq!(
         stderr(&output)
             .matches("cannot write the results to standard output")
@@ -452,7 +456,7 @@ fn a_search_with_too_few_samples_says_so() {
         "300ms",
     ];
     let output = run(&[&["throughput", &server.url], &flags[..]].concat());
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     assert!(
         stderr(&output).contains("p99<10s takes 1,000 samples in a window to tell"),
         "{}",

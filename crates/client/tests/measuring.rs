@@ -404,17 +404,24 @@ fn broken_thresholds_fail_a_run_and_say_by_how_much() {
         &["--fail-if", "rate<100M", "--fail-if", "p99.9<1s"],
     ]
     .concat());
-    assert_eq!(failed.status.code(), Some(1));
+    assert_eq!(failed.status.code(), Some(4));
     let text = stderr(&failed);
     assert!(
         text.contains("'rate<100M': it is") && text.contains("from the limit"),
         "{text}"
     );
     assert!(text.contains("too few samples to tell"), "{text}");
-    assert_eq!(
-        run(&[&fixed[..], &["--strict"]].concat()).status.code(),
-        Some(1)
-    );
+    let strict = |flags: &[&str]| {
+        let output = run(&[&fixed[..], &["--strict"], flags].concat());
+        let text = stderr(&output);
+        let line = text.lines().find(|line| line.contains("--strict"));
+        (output.status.code(), line.unwrap_or_default().to_owned())
+    };
+    let (code, line) = strict(&[]);
+    assert_eq!(code, Some(5));
+    assert!(line.contains("SHARED_HOST"), "{line}");
+    let (_, line) = strict(&["--allow", "SHARED_HOST"]);
+    assert!(!line.contains("SHARED_HOST"), "{line}");
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn a_broken_gate_says_by_how_much_and_environment_differences_come_first() {
         run["steps"][0]["target"] = json!("tcp://elsewhere:8004");
     });
     let output = command("compare", &[&base, &slower], &["--fail-if", "rate<-3%"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(4));
     let (text, error) = (stdout(&output), stderr(&output));
     let place = |what: &str| {
         text.find(what)
@@ -121,7 +121,7 @@ fn a_broken_gate_says_by_how_much_and_environment_differences_come_first() {
     assert_eq!(better.status.code(), Some(0), "{}", stderr(&better));
     // A condition that cannot be decided fails.
     let undecided = command("compare", &[&base, &base], &["--fail-if", "p99.9>+1%"]);
-    assert_eq!(undecided.status.code(), Some(1));
+    assert_eq!(undecided.status.code(), Some(4));
     assert!(
         stderr(&undecided).contains("too few samples"),
         "{}",
@@ -144,7 +144,7 @@ fn steps_without_a_counterpart_are_listed() {
         run["steps"][0]["settings"]["payload_bytes"] = json!(99);
     });
     let output = command("compare", &[&base, &other], &[]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(4));
     let text = stdout(&output);
     for expected in [
         "only in the base:",
@@ -171,7 +171,7 @@ fn steps_without_a_counterpart_are_listed() {
         Some(0)
     );
     let output = command("compare", &[&twice, &base], &["--fail-if", "p50>+1%"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(4));
     let error = stderr(&output);
     assert!(
         error.contains("99 bytes") && error.contains("the new run has no such measurement"),
@@ -245,7 +245,7 @@ fn text_from_files_cannot_control_the_terminal() {
     });
     for (files, code) in [
         ([&labelled, &moved], 0),
-        ([&base, &moved], 1),
+        ([&base, &moved], 4),
         ([&base, &wrong], 3),
     ] {
         let output = command("compare", &files.map(PathBuf::as_path), &[]);

@@ -9,6 +9,27 @@ use crate::format;
 /// Upper bound of a reported drift: the drift of a rate that begins at 0 has no finite share.
 pub(crate) const MOST_DRIFT: f64 = 10.0;
 
+/// The names of all warnings.
+pub const NAMES: [&str; 17] = [
+    "CLIENT_BOUND",
+    "CLIENT_STARVED",
+    "CLIENT_THROTTLED",
+    "NO_CALLER_FREE",
+    "BEHIND_SCHEDULE",
+    "NOT_STEADY",
+    "STALLED",
+    "SERVER_GONE",
+    "SERVER_RESTARTED",
+    "NOISY",
+    "TOO_FEW_SAMPLES",
+    "FEW_RUNS",
+    "ERRORS",
+    "LITTLES_LAW",
+    "BIMODAL",
+    "SHARED_HOST",
+    "CLOCK_STEP",
+];
+
 /// A reason why a number may mislead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -16,8 +16,8 @@ use crate::error::UsageError;
                   measurement. A difference is shown where its interval leaves out 0; the intervals are simultaneous. They \
                   come from Welch's t-test over trials, and a bootstrap of whole trials for quantiles; with one trial \
                   on each side, from the error bars within the runs, which p50 and p99 have from ten seconds on.\n\n\
-                  Exit codes: 0 ok, 1 a --fail-if condition holds or nothing could be compared, 2 wrong usage, 3 a file \
-                  could not be read."
+                  Exit codes: 0 ok, 2 wrong usage, 3 a file could not be read, 4 a --fail-if condition holds or nothing \
+                  could be compared."
 )]
 pub struct CompareArgs {
     /// Result file to compare with; '-': standard input
@@ -26,7 +26,7 @@ pub struct CompareArgs {
     /// Result files, each compared with the base
     #[arg(required = true, value_name = "NEW.json")]
     new: Vec<PathBuf>,
-    /// Exit with 1 if a metric changed like this: 'p99>+5%', 'rate<-3%' of the base's value,
+    /// Exit with 4 if a metric changed like this: 'p99>+5%', 'rate<-3%' of the base's value,
     /// 'errors>+0.1%' in percentage points; may be repeated. It holds if the change is beyond the
     /// limit and a difference is shown; without an error bar, the change alone decides. A
     /// measurement that only the base has fails too

@@ -10,11 +10,11 @@ use crate::{error::UsageError, run::options::JsonTo};
 /// Flags of `netping merge`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "The clients must have run the same command against the same server at the same time: nine tenths of \
+    after_help = "The clients must have run the same command against the same server at the same time: all but a hundredth of \
                   their windows must overlap, by clocks that agree (NTP). Histograms and counts are added; the rate is \
                   that of the common time.\n\n\
-                  Exit codes: 0 ok, 1 the sum could not be written, 2 wrong usage, 3 a file could not be read, or the \
-                  files do not belong together."
+                  Exit codes: 0 ok, 2 wrong usage, 3 a file could not be read, or the files do not \
+                  belong together, 6 the sum could not be written."
 )]
 pub struct MergeArgs {
     /// Result files, one of each client; '-': standard input

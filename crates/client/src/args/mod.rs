@@ -40,8 +40,8 @@ use clap::{Parser, Subcommand};
 #[command(
     name = "netping",
     version,
-    after_help = "Exit codes: 0 ok, 1 errors above --max-error-rate or a result that could not be saved, 2 wrong usage, \
-                  3 could not start, 130 interrupted.",
+    after_help = "Exit codes: 0 ok, 1 errors above --max-error-rate, 2 wrong usage, 3 could not start, 4 a condition such \
+                  as --fail-if, 5 a warning with --strict, 6 a result could not be saved, 130 interrupted.",
     arg_required_else_help = true
 )]
 pub struct Cli {

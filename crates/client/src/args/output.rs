@@ -1,8 +1,8 @@
 //! Flags about results.
 
-use clap::Args;
+use clap::{Args, builder::PossibleValuesParser};
 use netping_protocol::target::Target;
-use netping_results::condition::Condition;
+use netping_results::{condition::Condition, warning::NAMES};
 use url::Url;
 
 use super::{export::ExportArgs, paths::apart};
@@ -98,9 +98,12 @@ pub struct ResultArgs<const REQUESTS: bool> {
     /// Exit with 1 if a larger share of requests fails, from 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
     max_error_rate: f64,
-    /// Exit with 1 if there is any warning
+    /// Exit with 5 if there is any warning
     #[arg(long)]
     strict: bool,
+    /// Accept this warning, such as SHARED_HOST, with --strict; may be repeated
+    #[arg(long, value_name = "WARNING", requires = "strict", value_parser = PossibleValuesParser::new(NAMES))]
+    allow: Vec<String>,
 }
 
 impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
@@ -125,6 +128,7 @@ impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
                 max_error_rate: self.max_error_rate,
                 fail_if: Vec::new(),
                 strict: self.strict,
+                allowed: self.allow.clone(),
             },
         })
     }
@@ -139,7 +143,7 @@ pub struct OutputArgs {
     /// /metrics/job/netping
     #[arg(long, value_name = "URL", value_parser = gateway)]
     prometheus_push: Option<String>,
-    /// Exit with 1 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; may be repeated
+    /// Exit with 4 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; may be repeated
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Condition>,
 }

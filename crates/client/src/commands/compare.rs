@@ -59,7 +59,7 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
         write_atomically(path, page.as_bytes()).map_err(anyhow::Error::new)?;
     }
     Ok(if failed {
-        Verdict::Failure
+        Verdict::Condition
     } else {
         Verdict::Success
     })

@@ -38,7 +38,7 @@ pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
     };
     if let Err(error) = saved {
         eprintln!("error: {error:#}");
-        return Ok(Verdict::Failure);
+        return Ok(Verdict::Unsaved);
     }
     // The file is written even if nobody reads this.
     let text = describe(&merged);

@@ -80,7 +80,10 @@ fn at_shares(
             let step = runner.explore(plan, |step| Some(rows.show(step) + "  capacity"))?;
             let (rate, failed) = (step.summary.rate, step.summary.failure_share());
             if rate == 0.0 || failed > max_error_rate {
-                runner.fail("  this capacity is not to be relied on, as requests failed");
+                runner.fail(
+                    Verdict::Requests,
+                    "  this capacity is not to be relied on, as requests failed",
+                );
             }
             capacities.push((plan, rate));
         }
@@ -205,10 +208,13 @@ fn find(
             None => break,
             Some(Some(kept)) => search.tried(rate, measured.filter(|_| kept)),
             Some(None) => {
-                runner.fail(&format!(
-                    "{condition} takes {} samples in a window to tell: measure longer (-d)",
-                    thousands(condition.samples() as f64)
-                ));
+                runner.fail(
+                    Verdict::Condition,
+                    &format!(
+                        "{condition} takes {} samples in a window to tell: measure longer (-d)",
+                        thousands(condition.samples() as f64)
+                    ),
+                );
                 return Ok(());
             }
         }

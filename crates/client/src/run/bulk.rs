@@ -3,6 +3,7 @@
 use netping_results::bulk::BulkStep;
 
 use super::Runner;
+use crate::error::Verdict;
 
 impl Runner {
     /// Stores and saves the bulk streams in place of their earlier states.
@@ -22,10 +23,11 @@ impl Runner {
             }
             before = Some(security);
         }
-        let limits = &self.limits;
-        self.failed |= steps.iter().any(|step| {
-            step.error_rate() > limits.max_error_rate
-                || (limits.strict && !step.warnings.is_empty())
-        });
+        let most = self.limits.max_error_rate;
+        if steps.iter().any(|step| step.error_rate() > most) {
+            self.decide(Verdict::Requests);
+        }
+        let warnings = self.store.run.bulk.iter().flat_map(|step| &step.warnings);
+        self.judge_warnings(&warnings.cloned().collect::<Vec<_>>());
     }
 }

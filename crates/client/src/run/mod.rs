@@ -19,7 +19,9 @@ use std::{path::PathBuf, slice, thread, time::Duration};
 use anyhow::Context;
 use netping_measure::status::Status;
 use netping_report::table::wrap;
-use netping_results::{overhead::Overhead, round_difference::RoundDifference, run::Step};
+use netping_results::{
+    overhead::Overhead, round_difference::RoundDifference, run::Step, warning::Warning,
+};
 use netping_system::limits::raise_open_files;
 use rand_chacha::ChaCha8Rng;
 
@@ -80,10 +82,10 @@ pub struct Runner {
     silent: Vec<ServerSource>,
     /// The current trial, from 1 on.
     trial: u32,
-    /// A limit was broken.
-    failed: bool,
-    /// Results could not be written.
-    unsaved: bool,
+    /// The verdict so far.
+    verdict: Verdict,
+    /// Names of the warnings that fail the command.
+    unwanted: Vec<&'static str>,
 }
 
 impl Runner {
@@ -104,8 +106,8 @@ impl Runner {
             server_limits: Vec::new(),
             silent: Vec::new(),
             trial: 1,
-            failed: false,
-            unsaved: false,
+            verdict: Verdict::Success,
+            unwanted: Vec::new(),
         })
     }
 
@@ -124,10 +126,14 @@ impl Runner {
         self.console.remark(line);
     }
 
-    /// Prints the reason for which the command will fail, though it goes on.
-    pub fn fail(&mut self, line: &str) {
+    /// Prints the reason for a verdict, though the command goes on.
+    pub fn fail(&mut self, verdict: Verdict, line: &str) {
         self.remark(line);
-        self.failed = true;
+        self.decide(verdict);
+    }
+
+    fn decide(&mut self, verdict: Verdict) {
+        self.verdict = self.verdict.max(verdict);
     }
 
     /// Returns the steps so far.
@@ -383,15 +389,28 @@ impl Runner {
     /// Fails the command if a step broke a limit.
     fn judge(&mut self, step: &Step) {
         for line in self.limits.broken(step) {
-            self.fail(&line);
+            self.fail(Verdict::Condition, &line);
         }
-        self.failed |= self.limits.strict && !step.warnings.is_empty();
-        self.failed |= step.summary.failure_share() > self.limits.max_error_rate;
+        self.judge_warnings(&step.warnings);
+        if step.summary.failure_share() > self.limits.max_error_rate {
+            self.decide(Verdict::Requests);
+        }
         if step.summary.scheduled == 0 && step.status == Status::Complete {
             self.fail(
+                Verdict::Requests,
                 "warning: no request ended within the window; use a longer -d, or a shorter --timeout",
             );
         }
+    }
+
+    /// Fails the command if there is a warning that is not allowed.
+    fn judge_warnings(&mut self, warnings: &[Warning]) {
+        let names = warnings.iter().map(Warning::name);
+        let unwanted = names.filter(|name| self.limits.forbids(name));
+        let new: Vec<_> = unwanted
+            .filter(|name| !self.unwanted.contains(name))
+            .collect();
+        self.unwanted.extend(new);
     }
 
     /// Completes the run, unless the user interrupted it, and decides on it.
@@ -409,13 +428,18 @@ impl Runner {
         let run = &self.store.run;
         self.tell(&validity::describe(run));
         self.print();
-        if self.is_interrupted() {
-            Verdict::Interrupted
-        } else if self.failed || self.unsaved || self.console.is_broken() {
-            Verdict::Failure
-        } else {
-            Verdict::Success
+        if !self.unwanted.is_empty() {
+            let names = self.unwanted.join(", ");
+            let line = format!("failed by --strict: {names} (--allow NAME accepts a warning)");
+            self.fail(Verdict::Warnings, &line);
         }
+        if self.console.is_broken() {
+            self.decide(Verdict::Unsaved);
+        }
+        if self.is_interrupted() {
+            self.decide(Verdict::Interrupted);
+        }
+        self.verdict
     }
 
     /// Ends a run that failed: its steps are saved already.
@@ -433,15 +457,13 @@ impl Runner {
 
     fn save(&mut self) {
         for failure in self.store.save() {
-            self.remark(&format!("error: {failure}"));
-            self.unsaved = true;
+            self.fail(Verdict::Unsaved, &format!("error: {failure}"));
         }
     }
 
     fn print(&mut self) {
         if let Err(error) = self.store.print() {
-            self.remark(&stdout_failure(&error));
-            self.unsaved = true;
+            self.fail(Verdict::Unsaved, &stdout_failure(&error));
         }
     }
 }

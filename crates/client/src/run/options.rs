@@ -52,9 +52,16 @@ pub struct Limits {
     pub fail_if: Vec<Condition>,
     /// Any warning is a failure.
     pub strict: bool,
+    /// Names of warnings that are none.
+    pub allowed: Vec<String>,
 }
 
 impl Limits {
+    /// Returns true if a warning of this name is a failure.
+    pub fn forbids(&self, warning: &str) -> bool {
+        self.strict && !self.allowed.iter().any(|allowed| allowed == warning)
+    }
+
     /// Returns a line for each `--fail-if` condition that holds for a step, or cannot be decided.
     pub fn broken(&self, step: &Step) -> Vec<String> {
         let line = |condition: &Condition| match condition.check(step) {

@@ -15,7 +15,7 @@ use rand_chacha::{
 };
 
 use crate::{
-    error::StartError,
+    error::{StartError, Verdict},
     plan::Plan,
     run::{
         Runner,
@@ -126,7 +126,7 @@ fn tell_precision(runner: &mut Runner, trials: Trials, steps: &[Vec<Step>]) {
     if until.is_met(steps, trials.count) {
         runner.say(&format!("{until} after {count} trials"));
     } else if !runner.is_interrupted() {
-        runner.fail(&format!(
+        runner.fail(Verdict::Condition, &format!(
             "{until} was not reached in {count} trials: measure longer (-d), or allow more (--max-trials)"
         ));
     }
