@@ -13,14 +13,14 @@ use netping_results::{
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::{columns, percent};
+use super::columns;
 use crate::{
     args::BulkArgs,
     environment,
     error::{Failed, Verdict},
     run::{
         self, Runner,
-        trials::{Scale, Trials, shown, shuffled},
+        trials::{Scale, Trials, percent, shown, shuffled},
     },
     workload::{
         Workload,

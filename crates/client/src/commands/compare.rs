@@ -24,6 +24,7 @@ use super::{columns, probability};
 use crate::{
     args::CompareArgs,
     error::{Failed, Verdict},
+    run::trials::MOST,
 };
 
 const COLUMNS: &str = "<|base|new|change|95% interval|p|<shown";
@@ -174,6 +175,7 @@ fn percent(metric: &Metric, difference: f64) -> String {
     let percent = difference * 100.0;
     match percent.abs() {
         _ if !metric.is_relative() => format!("{percent:+.3}"),
+        _ if difference > MOST => format!(">{:+.0}", MOST * 100.0),
         ..9.95 => format!("{percent:+.1}"),
         _ => format!("{percent:+.0}"),
     }
@@ -259,7 +261,7 @@ mod tests {
             base: Some(1_236_012.0),
             new: Some(1_055_001.0),
             difference: Some(-0.1464),
-            interval: Some([-12.5, 0.0994]),
+            interval: Some([-0.9999, 3.3e24]),
             p_value: Some(0.0001),
         };
         let rows: Vec<_> = metric::COMPARED
@@ -274,7 +276,7 @@ mod tests {
             "{table}"
         );
         assert!(
-            table.contains("-1250..+9.9") && table.contains("<0.001") && table.contains("-15%"),
+            table.contains("-100..>+9900") && table.contains("<0.001") && table.contains("-15%"),
             "{table}"
         );
     }

@@ -45,11 +45,6 @@ fn columns(titles: &'static str) -> Vec<Column> {
     titles.split('|').map(column).collect()
 }
 
-/// Returns a share in per cent, with its sign.
-fn percent(share: f64) -> String {
-    format!("{:+.1}%", share * 100.0)
-}
-
 /// Returns a p-value with three decimals.
 fn probability(p: f64) -> String {
     if p < 0.001 {

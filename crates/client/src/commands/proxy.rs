@@ -16,14 +16,14 @@ use netping_results::{
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::{columns, percent, probability};
+use super::{columns, probability};
 use crate::{
     args::{ProxyArgs, ProxyPlans},
     error::{Failed, StartError, Verdict},
     plan::Plan,
     run::{
         self, Runner,
-        trials::{self, Trials, interval},
+        trials::{self, Trials, interval, percent},
     },
 };
 

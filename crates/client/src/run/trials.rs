@@ -242,7 +242,6 @@ fn compare(
                     .side(own)
                     .and_then(|side| side.half_width(trials.looks())),
             };
-            let percent = |share: f64| format!("{:+.1}%", share * 100.0);
             let cell = |of: &dyn Fn(Difference) -> String| difference.map(of).unwrap_or_default();
             rows.push(vec![
                 format!(
@@ -271,6 +270,19 @@ pub(crate) struct Scale {
     pub margin: Option<f64>,
     /// The difference of the first target from itself, as a share: no smaller one is shown.
     pub floor: Option<f64>,
+}
+
+/// The largest difference, as a share, that is shown as a number: what is beyond it says only that
+/// there are too few trials.
+pub(crate) const MOST: f64 = 99.0;
+
+/// Returns a difference in per cent, with its sign.
+pub(crate) fn percent(share: f64) -> String {
+    if share > MOST {
+        format!(">{:+.0}%", MOST * 100.0)
+    } else {
+        format!("{:+.1}%", share * 100.0)
+    }
 }
 
 /// Returns the ends of an interval, each as `show` has it.
@@ -319,6 +331,13 @@ pub(crate) fn shuffled(count: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_difference_beyond_all_measure_is_no_long_number() {
+        let ends = |high| interval([-0.5, high], percent);
+        assert_eq!(ends(0.25), "-50.0%..+25.0%");
+        assert_eq!(ends(3.3e24), "-50.0%..>+9900%");
+    }
 
     #[test]
     fn small_differences_are_equivalent_or_noise_where_that_is_asked() {

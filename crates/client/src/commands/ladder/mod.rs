@@ -86,7 +86,7 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
             ""
         };
         for file in runner.save_as(&format!("{STEM}{partial}")) {
-            runner.say(&format!("written: {}", file.display()));
+            runner.say(&format!("results: {}", file.display()));
         }
         Ok(())
     })
