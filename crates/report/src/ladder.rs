@@ -1,4 +1,4 @@
-//! What a ladder shows, in words.
+//! Sentences about the differences that a ladder shows.
 
 use netping_results::{format::micros, metric, round_difference::RoundDifference};
 

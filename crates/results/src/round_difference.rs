@@ -1,5 +1,7 @@
 //! Differences between targets that were measured in the same rounds.
 
+use std::borrow::Borrow;
+
 use netping_measure::statistics::trimmed::Trimmed;
 use serde::{Deserialize, Serialize};
 
@@ -45,15 +47,13 @@ pub struct RoundDifference {
 impl RoundDifference {
     /// Compares two targets by their steps, one for each round, as one of `comparisons` made
     /// together. `None` without rounds, or where a value is missing or 0.
-    pub fn between(
+    pub fn between<S: Borrow<Step>>(
         metric: &Metric,
-        [base, target]: [&[Step]; 2],
+        [base, target]: [&[S]; 2],
         comparisons: usize,
     ) -> Option<Self> {
-        let ([base_values, values], [first, other]) = (
-            [logs(metric, base)?, logs(metric, target)?],
-            [base.first()?, target.first()?],
-        );
+        let [base_values, values] = [logs(metric, base)?, logs(metric, target)?];
+        let [first, other] = [base.first()?.borrow(), target.first()?.borrow()];
         let differences: Vec<f64> = base_values
             .iter()
             .zip(&values)
@@ -61,10 +61,9 @@ impl RoundDifference {
             .collect();
         let trimmed = Trimmed::of(&differences)?;
         let ends = |pick: fn(f64, f64) -> f64| differences.iter().copied().reduce(pick);
-        let label = |step: &Step| step.label.clone().unwrap_or_else(|| step.target.clone());
         Some(Self {
-            target: label(other),
-            base: label(first),
+            target: other.name().to_owned(),
+            base: first.name().to_owned(),
             callers: other.settings.callers,
             connections: [other.settings.connections, first.settings.connections],
             message: other.settings.message.clone(),
@@ -102,7 +101,7 @@ impl RoundDifference {
 
 /// The value of some rounds: the mean on logarithms without the lowest and the highest fifth, and the
 /// half width of its 95 % interval as a share of it; absent with fewer than six rounds.
-pub fn value(metric: &Metric, rounds: &[Step]) -> Option<(f64, Option<f64>)> {
+pub fn value<S: Borrow<Step>>(metric: &Metric, rounds: &[S]) -> Option<(f64, Option<f64>)> {
     let trimmed = Trimmed::of(&logs(metric, rounds)?)?;
     let half = trimmed
         .interval(1)
@@ -111,9 +110,9 @@ pub fn value(metric: &Metric, rounds: &[Step]) -> Option<(f64, Option<f64>)> {
 }
 
 /// Returns the logarithm of each round's value.
-fn logs(metric: &Metric, rounds: &[Step]) -> Option<Vec<f64>> {
-    let log = |step: &Step| {
-        let value = metric.of_step(step)?;
+fn logs<S: Borrow<Step>>(metric: &Metric, rounds: &[S]) -> Option<Vec<f64>> {
+    let log = |step: &S| {
+        let value = metric.of_step(step.borrow())?;
         (value > 0.0).then(|| value.ln())
     };
     rounds.iter().map(log).collect()

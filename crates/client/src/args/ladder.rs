@@ -61,7 +61,7 @@ pub enum LadderCpus {
 #[derive(Debug, Clone, Copy)]
 pub struct LadderRounds {
     /// Rounds, even if they take longer than the budget.
-    pub fewest: usize,
+    pub fewest: u32,
     /// The time in which more are measured.
     pub budget: Duration,
 }

@@ -250,39 +250,34 @@ impl Runner {
         Ok((step(plan, &outcome, self.trial), outcome))
     }
 
-    /// Measures each plan once, in random order, as a round; returns their steps in the order of
-    /// the plans. `None`, and nothing is kept, if the user ends it.
+    /// Measures each plan once, in random order, as a round, and keeps their steps in the order of
+    /// the plans. Returns false, and keeps nothing, if the user ends it.
     ///
     /// # Errors
     /// [`StartError`]; earlier rounds are saved.
-    pub fn round(
-        &mut self,
-        plans: &[&Plan],
-        random: &mut ChaCha8Rng,
-    ) -> Result<Option<Vec<Step>>, StartError> {
+    pub fn round(&mut self, plans: &[&Plan], random: &mut ChaCha8Rng) -> Result<bool, StartError> {
         let mut steps = vec![None; plans.len()];
         for place in trials::shuffled(plans.len(), random) {
             let plan = plans[place];
             let (step, outcome) = self.run_step(plan)?;
             if self.is_interrupted() {
-                return Ok(None);
+                return Ok(false);
             }
             if step.summary.unserved() > 0 {
-                let name = step.label.as_ref().unwrap_or(&step.target);
-                self.remark(&format!("{name}, {} callers:", plan.load.callers));
+                let callers = plan.load.callers;
+                self.remark(&format!("{}, {callers} callers:", step.name()));
                 for line in troubles(&step, plan.target.url.scheme, &outcome.details) {
                     self.remark(&line);
                 }
             }
             steps[place] = Some(step);
         }
-        let steps: Vec<Step> = steps.into_iter().flatten().collect();
-        for step in &steps {
-            self.judge(step);
-            self.push(step.clone());
+        for step in steps.into_iter().flatten() {
+            self.judge(&step);
+            self.push(step);
         }
         self.save();
-        Ok(Some(steps))
+        Ok(true)
     }
 
     /// Keeps and saves a step.

@@ -91,7 +91,7 @@ fn rows(run: &Run, warning: &Warning) -> String {
 /// Returns the name of a step's row: its target or label, where there are several, and its load.
 fn row(run: &Run, step: &Step) -> String {
     let several = run.steps.iter().any(|other| other.target != step.target);
-    let name = on_one_line(step.label.as_ref().unwrap_or(&step.target));
+    let name = on_one_line(step.name());
     let callers = plural(step.settings.callers as u64, "caller");
     let load = match step.settings.planned_rate {
         Some(rate) => format!("{} req/s", thousands(rate)),

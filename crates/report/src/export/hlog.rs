@@ -90,7 +90,7 @@ fn kinds(step: &Step) -> Vec<(&'static str, &Counts)> {
 /// Returns a line's tag: the target or its label, callers and connections, and the kind of time.
 /// Commas and white space have a meaning in the format.
 fn tag(step: &Step, kind: &str) -> String {
-    let name = step.label.as_deref().unwrap_or(&step.target);
+    let name = step.name();
     let rate = step
         .settings
         .planned_rate

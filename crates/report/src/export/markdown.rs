@@ -94,7 +94,7 @@ fn step_columns(steps: &[&Step]) -> Vec<Column<Step>> {
     let open = |step: &&Step| step.settings.planned_rate.is_some();
     let planned = steps.iter().any(open);
     let trials = steps.iter().any(|step| step.trial > 1);
-    let target = |step: &Step| step.label.as_ref().unwrap_or(&step.target).clone();
+    let target = |step: &Step| step.name().to_owned();
     let mut columns = vec![
         words("target", target),
         number("callers", |step: &Step| step.settings.callers.to_string()),

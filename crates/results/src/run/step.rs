@@ -61,6 +61,11 @@ pub struct Step {
 const FEWEST_FOR_RATE: u64 = 10;
 
 impl Step {
+    /// Returns its label, or its target where it has none.
+    pub fn name(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.target)
+    }
+
     /// Returns the verified replies per second; `None` for a counted step of fewer than ten
     /// requests for each caller.
     pub fn rate(&self) -> Option<f64> {

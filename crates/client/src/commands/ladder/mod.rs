@@ -70,11 +70,11 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
         sides.confine_client();
         let blocks = Block::all(args.callers(), args.connections(), args.full);
         let cells = cells(&rungs, &servers, &blocks, folder)?;
-        let rounds = climb(runner, args.rounds(), &cells)?;
-        if rounds.is_empty() {
+        climb(runner, args.rounds(), &cells)?;
+        if runner.steps().is_empty() {
             return Ok(());
         }
-        let steps = by_cell(rounds, cells.len());
+        let steps = by_cell(runner.steps(), cells.len());
         let differences = differences(&cells, &steps);
         runner.say(&sides.sentence);
         runner.say(&text::ladder(&blocks, &cells, &steps, &differences));
@@ -154,51 +154,38 @@ fn plan(
     Ok(plan)
 }
 
-/// Measures rounds of all cells until there are enough; returns those that are whole.
-fn climb(
-    runner: &mut Runner,
-    enough: LadderRounds,
-    cells: &[Cell<'_>],
-) -> Result<Vec<Vec<Step>>, StartError> {
+/// Measures rounds of all cells until there are enough, or the user ends it.
+fn climb(runner: &mut Runner, enough: LadderRounds, cells: &[Cell<'_>]) -> Result<(), StartError> {
     let plans: Vec<&Plan> = cells.iter().map(|cell| &cell.plan).collect();
     let seed = environment::random_seed();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let clock = Monotonic::start();
-    let mut rounds = Vec::new();
     let mut longest = 0;
-    loop {
+    for round in 1.. {
         let begun = clock.now();
-        let number = rounds.len() as u32 + 1;
-        runner.begin_trial(number, seed);
-        let Some(round) = runner.round(&plans, &mut random)? else {
-            return Ok(rounds);
-        };
-        rounds.push(round);
+        runner.begin_trial(round, seed);
+        if !runner.round(&plans, &mut random)? {
+            break;
+        }
         longest = longest.max(clock.now() - begun);
         let after_another = Duration::from_nanos(clock.now() + longest);
-        if rounds.len() >= enough.fewest && after_another > enough.budget {
-            return Ok(rounds);
+        if round >= enough.fewest && after_another > enough.budget {
+            break;
         }
     }
+    Ok(())
 }
 
 /// Returns the steps of each cell, one for each round.
-fn by_cell(rounds: Vec<Vec<Step>>, cells: usize) -> Vec<Vec<Step>> {
-    let mut all = vec![Vec::new(); cells];
-    for step in rounds
-        .into_iter()
-        .flat_map(|round| round.into_iter().enumerate())
-    {
-        let (cell, step) = step;
-        all[cell].push(step);
-    }
-    all
+fn by_cell(steps: &[Step], cells: usize) -> Vec<Vec<&Step>> {
+    let of = |cell| steps.iter().skip(cell).step_by(cells).collect();
+    (0..cells).map(of).collect()
 }
 
 /// Returns the difference of each cell to its base, where it has one.
-fn differences(cells: &[Cell<'_>], steps: &[Vec<Step>]) -> Vec<Option<RoundDifference>> {
+fn differences(cells: &[Cell<'_>], steps: &[Vec<&Step>]) -> Vec<Option<RoundDifference>> {
     let comparisons = cells.iter().filter(|cell| cell.base.is_some()).count();
-    let between = |(cell, own): (&Cell<'_>, &Vec<Step>)| {
+    let between = |(cell, own): (&Cell<'_>, &Vec<&Step>)| {
         let pair = [&steps[cell.base?][..], own];
         let difference = RoundDifference::between(cell.block.metric, pair, comparisons)?;
         Some(RoundDifference {

@@ -28,7 +28,7 @@ const NOT_SHOWN: &str = "~";
 pub fn ladder(
     blocks: &[Block],
     cells: &[Cell<'_>],
-    steps: &[Vec<Step>],
+    steps: &[Vec<&Step>],
     differences: &[Option<RoundDifference>],
 ) -> String {
     let rounds = steps.first().map_or(0, Vec::len);
@@ -80,7 +80,7 @@ fn columns(metric: &Metric, rounds: usize) -> [Column; 8] {
     ]
 }
 
-fn row(cell: &Cell<'_>, rounds: &[Step], difference: Option<&RoundDifference>) -> Vec<String> {
+fn row(cell: &Cell<'_>, rounds: &[&Step], difference: Option<&RoundDifference>) -> Vec<String> {
     let metric = cell.block.metric;
     let own = value(metric, rounds);
     let half = own.and_then(|(_, half)| half);
@@ -136,9 +136,9 @@ fn legend(rounds: usize, all: &[&RoundDifference]) -> String {
     };
     format!(
         "{rounds} rounds in random order; differences are those within rounds, and all {} intervals hold with a \
-         probability of 95%. {NOT_SHOWN}: no difference shown, \
-         as its interval allows for none, or '{AGAIN}', a second server like the first, differs as much (p50 {}, rate {}). 'cli us' and 'srv us' are \
-         the CPU time of client and server per request; '+-' is the 95% interval of the value.",
+         probability of 95%. {NOT_SHOWN}: no difference shown, as its interval allows for none, or '{AGAIN}', a \
+         second server like the first, differs as much (p50 {}, rate {}). 'cli us' and 'srv us' are the CPU time \
+         of client and server per request; '+-' is the 95% interval of the value.",
         all.len(),
         noise(&metric::P50),
         noise(&metric::RATE),

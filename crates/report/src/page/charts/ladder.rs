@@ -151,15 +151,15 @@ impl Load {
     fn rows(&self, runs: &[Run], at: usize, run: &Run) -> Vec<Series> {
         let mut labels: Vec<&str> = Vec::new();
         for step in &run.steps {
-            let label = step.label.as_deref().unwrap_or(&step.target);
-            if !labels.contains(&label) {
-                labels.push(label);
+            if !labels.contains(&step.name()) {
+                labels.push(step.name());
             }
         }
         let row = |(colour, label): (usize, &&str)| {
-            let own = run.steps.iter().filter(|step| {
-                step.label.as_deref().unwrap_or(&step.target) == *label && Self::of(step) == *self
-            });
+            let own = run
+                .steps
+                .iter()
+                .filter(|step| step.name() == *label && Self::of(step) == *self);
             let dots: Vec<Point> = own.filter_map(|step| self.dot(step)).collect();
             Series::new(of_run(runs, at, label), colour, with_median(dots))
         };
