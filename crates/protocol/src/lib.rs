@@ -8,6 +8,7 @@
 //!   handshakes;
 //! - [`pki`], [`secret_file`]: certificates for a quick try, and files with keys;
 //! - [`scheme`], [`target`]: the table of URL schemes, and the URLs of servers;
+//! - [`units`]: numbers and sizes as flags take them;
 //! - [`echopb`], [`hello`], [`grpc_bench`]: the gRPC schemas of `proto/`.
 //!
 //! Nothing here measures, prints or opens a connection.
@@ -26,6 +27,7 @@ pub mod secret_file;
 pub mod secure;
 pub mod target;
 pub mod tls;
+pub mod units;
 
 /// `echopb.Echo`: the unary echo.
 #[expect(

@@ -11,6 +11,7 @@ use humantime::parse_duration;
 use netping_protocol::{
     scheme::{Scheme, port},
     secure::{Acceptor, Stream},
+    units::bytes_in,
 };
 use netping_serving::{
     args::{RuntimeArgs, ServerArgs},
@@ -39,13 +40,12 @@ pub struct ProxyArgs {
     #[arg(long, default_value = "5s", value_parser = parse_duration, value_name = "TIME")]
     connect_timeout: Duration,
     /// Buffer of each direction of a connection, in bytes
-    #[arg(long, default_value_t = 16 << 10, value_name = "BYTES")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_BUFFER))]
+    #[arg(long, default_value_t = 16 << 10, value_name = "BYTES", value_parser = bytes_in::<u32>(1..=MAX_BUFFER))]
     buffer: u32,
 }
 
 /// Largest `--buffer`, in bytes.
-const MAX_BUFFER: i64 = 16 << 20;
+const MAX_BUFFER: u64 = 16 << 20;
 
 /// Checks the form `HOST:PORT`, without asking the resolver.
 fn host_and_port(text: &str) -> Result<String, String> {

@@ -4,7 +4,7 @@
 mod connected;
 mod services;
 
-use std::io;
+use std::{io, ops::RangeInclusive};
 
 use clap::Args;
 use netping_protocol::{
@@ -13,6 +13,7 @@ use netping_protocol::{
     grpc_bench::data_service_server::DataServiceServer,
     hello::hello_server::HelloServer,
     scheme::{Scheme, port},
+    units::{bytes_in, number_in},
 };
 use netping_serving::{
     args::{RuntimeArgs, ServerArgs, TlsArgs},
@@ -36,45 +37,34 @@ pub struct GrpcArgs {
     #[command(flatten)]
     tls: TlsArgs,
     /// Maximum number of concurrent requests on a connection (SETTINGS_MAX_CONCURRENT_STREAMS)
-    #[arg(long, default_value_t = 16_384, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 16_384, value_name = "N", value_parser = number_in::<u32>(1..))]
     max_streams: u32,
     /// Longest message accepted and longest reply or chunk given, in bytes
-    #[arg(long, default_value_t = 16 << 20, value_name = "BYTES")]
+    #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = bytes_in::<usize>(..))]
     max_message: usize,
     /// Flow-control window of each stream, in bytes
-    #[arg(long, default_value_t = 4 << 20, value_name = "BYTES", value_parser = window)]
+    #[arg(long, default_value_t = 4 << 20, value_name = "BYTES", value_parser = bytes_in::<u32>(WINDOWS))]
     stream_window: u32,
     /// Flow-control window of each connection, in bytes
-    #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = window)]
+    #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = bytes_in::<u32>(WINDOWS))]
     connection_window: u32,
     /// Largest HTTP/2 frame accepted, in bytes (SETTINGS_MAX_FRAME_SIZE); the client sets it for
     /// replies
-    #[arg(long, default_value_t = 1 << 20, value_name = "BYTES", value_parser = frame)]
+    #[arg(long, default_value_t = 1 << 20, value_name = "BYTES", value_parser = bytes_in::<u32>(FRAMES))]
     http2_frame: u32,
     /// Default length of a bulk stream, in bytes
-    #[arg(long, default_value_t = 512 << 20, value_name = "BYTES")]
+    #[arg(long, default_value_t = 512 << 20, value_name = "BYTES", value_parser = bytes_in::<u64>(..))]
     bulk_total: u64,
     /// Default length of the messages of a bulk stream, in bytes
-    #[arg(long, default_value_t = 256 << 10, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 256 << 10, value_name = "BYTES", value_parser = bytes_in::<u32>(1..))]
     bulk_chunk: u32,
 }
 
-/// Parses a flow-control window, from the initial one of HTTP/2 to its largest (RFC 9113, section
-/// 6.9.1).
-fn window(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(bytes @ 65_535..=0x7FFF_FFFF) => Ok(bytes),
-        _ => Err("a window is 65535 to 2147483647 bytes".to_owned()),
-    }
-}
+/// Windows of flow control, in bytes, from HTTP/2's initial one to its largest (RFC 9113, section 6.9).
+const WINDOWS: RangeInclusive<u64> = 65_535..=0x7FFF_FFFF;
 
-/// Parses a maximum frame size of HTTP/2 (RFC 9113, section 4.2).
-fn frame(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(bytes @ 16_384..=0xFF_FFFF) => Ok(bytes),
-        _ => Err("the largest frame is 16384 to 16777215 bytes".to_owned()),
-    }
-}
+/// Limits on the size of HTTP/2 frames (RFC 9113, section 4.2).
+const FRAMES: RangeInclusive<u64> = 16_384..=0xFF_FFFF;
 
 /// This server.
 pub const SERVICE: Service<GrpcArgs> = Service {

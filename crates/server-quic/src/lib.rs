@@ -9,6 +9,7 @@ use netping_protocol::{
     codec::Limits,
     frame,
     scheme::{Scheme, port},
+    units::{bytes_in, number_in},
 };
 use netping_serving::{
     args::{CommonArgs, RuntimeArgs, ServerArgs, TlsArgs},
@@ -35,21 +36,21 @@ pub struct QuicArgs {
     #[command(flatten)]
     tls: TlsArgs,
     /// Longest frame accepted and longest reply given, in bytes
-    #[arg(long, default_value_t = frame::DEFAULT_MAX, value_name = "BYTES")]
+    #[arg(long, default_value_t = frame::DEFAULT_MAX, value_name = "BYTES", value_parser = bytes_in::<usize>(..))]
     max_frame: usize,
     /// Maximum number of streams on a connection; quinn allocates all of them at each handshake, so
     /// a large number costs time
-    #[arg(long, default_value_t = 256, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 256, value_name = "N", value_parser = number_in::<u32>(1..))]
     max_streams: u32,
     /// Flow-control window of each stream, in bytes
-    #[arg(long, default_value_t = 4 << 20, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 4 << 20, value_name = "BYTES", value_parser = bytes_in::<u32>(1..))]
     stream_window: u32,
     /// Flow-control window of each connection, in bytes
-    #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = bytes_in::<u32>(1..))]
     connection_window: u32,
     /// Handshakes in progress on a socket (each runtime has one) above which a client must first
     /// prove its address, which costs it a round trip (QUIC Retry); 0: always
-    #[arg(long, default_value_t = 256, value_name = "N")]
+    #[arg(long, default_value_t = 256, value_name = "N", value_parser = number_in::<usize>(..))]
     retry_above: usize,
 }
 

@@ -5,7 +5,10 @@ mod connection;
 use std::{sync::Arc, thread};
 
 use clap::Args;
-use netping_protocol::scheme::{Scheme, port};
+use netping_protocol::{
+    scheme::{Scheme, port},
+    units::bytes_in,
+};
 use netping_serving::{
     args::{ServerArgs, StreamArgs, TlsArgs},
     blocking,
@@ -28,7 +31,7 @@ pub struct ThreadsArgs {
     #[arg(long)]
     busy_poll: bool,
     /// Stack size of a connection's thread, in bytes [default: 65536, with TLS 262144]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(16384..))]
+    #[arg(long, value_name = "BYTES", value_parser = bytes_in::<u64>(16384..))]
     stack_size: Option<u64>,
     #[command(flatten)]
     tls: TlsArgs,

@@ -12,6 +12,7 @@ use netping_protocol::{
     psk::Key,
     secure::Acceptor,
     tls::{self, Identity, ServerConfig},
+    units::{bytes_in, number_in},
 };
 
 use crate::{chassis::Profile, error::StartError};
@@ -37,21 +38,21 @@ pub struct CommonArgs {
     #[arg(long, value_name = "ADDR|off")]
     pub metrics: Option<MetricsAddress>,
     /// Maximum number of pending connections (the kernel caps it at net.core.somaxconn)
-    #[arg(long, default_value_t = 4096, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(long, default_value = "4096", value_name = "N", value_parser = number_in::<i32>(1..))]
     pub backlog: i32,
     /// Let several servers share the port (SO_REUSEPORT)
     #[arg(long)]
     pub reuse_port: bool,
     /// Receive buffer of each connection, in bytes (SO_RCVBUF) [default: the kernel's]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = bytes_in::<usize>(..))]
     pub recv_buffer: Option<usize>,
     /// Send buffer of each connection, in bytes (SO_SNDBUF) [default: the kernel's]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = bytes_in::<usize>(..))]
     pub send_buffer: Option<usize>,
     /// Maximum number of open connections; one more is closed and counted [default: as the limit on
     /// open files allows]
-    #[arg(long, value_name = "N")]
-    pub max_connections: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = number_in::<usize>(1..))]
+    pub max_connections: Option<usize>,
     /// Time limit for the first bytes of a connection, after any handshake; 0s: none
     #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME")]
     pub first_byte_timeout: Duration,
@@ -125,10 +126,10 @@ pub enum WorkOn {
 #[derive(Debug, Clone, Args)]
 pub struct StreamArgs {
     /// Longest line accepted, in bytes
-    #[arg(long, default_value_t = line::DEFAULT_MAX, value_name = "BYTES")]
+    #[arg(long, default_value_t = line::DEFAULT_MAX, value_name = "BYTES", value_parser = bytes_in::<usize>(..))]
     pub max_line: usize,
     /// Longest frame accepted and longest reply given, in bytes
-    #[arg(long, default_value_t = frame::DEFAULT_MAX, value_name = "BYTES")]
+    #[arg(long, default_value_t = frame::DEFAULT_MAX, value_name = "BYTES", value_parser = bytes_in::<usize>(..))]
     pub max_frame: usize,
 }
 

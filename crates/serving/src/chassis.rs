@@ -3,7 +3,6 @@
 use std::{
     io::{self, Write},
     net::TcpStream,
-    num::NonZeroUsize,
     os::fd::AsFd,
     sync::{Arc, Weak},
     thread,
@@ -84,7 +83,7 @@ impl Chassis {
         let files = limits::raise_open_files();
         let spare = files - RESERVED_FILES.min(files / 2);
         let affordable = (spare / profile.files_per_connection) as usize;
-        let max_connections = args.max_connections.map_or(affordable, NonZeroUsize::get);
+        let max_connections = args.max_connections.unwrap_or(affordable);
         let cores = cores::own().len();
         let cores = profile.workers.map_or(cores, |workers| workers.min(cores));
         let state = Arc::new(State::new(max_connections, cores));

@@ -1,0 +1,116 @@
+//! Numbers and sizes as flags take them: `10k`, `2M`; `64KiB`, `1MB`.
+
+use std::ops::{Bound, RangeBounds};
+
+/// Units of numbers.
+const NUMBERS: [(&str, u64); 3] = [("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
+
+/// Units of sizes. A unit that is the end of another one comes after it.
+const SIZES: [(&str, u64); 9] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("B", 1),
+];
+
+/// Reads a whole number; `k`, `M` and `G` stand for thousands, millions and billions.
+///
+/// # Errors
+/// A sentence about the text.
+pub fn number(text: &str) -> Result<u64, String> {
+    with_unit(text, &NUMBERS, "a whole number, such as 500, 10k, 2M or 1G")
+}
+
+/// Reads a number of bytes, with a unit such as `KiB` or `MB`, or without.
+///
+/// # Errors
+/// A sentence about the text.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let what = "a number of bytes, such as 65536, 256KiB or 1MB";
+    with_unit(text, &SIZES, what)
+}
+
+/// Returns a reader of numbers within `range`.
+pub fn number_in<T: TryFrom<u64>>(
+    range: impl RangeBounds<u64> + Clone + Send + Sync + 'static,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| within(number(text)?, text, &range)
+}
+
+/// Returns a reader of numbers of bytes within `range`.
+pub fn bytes_in<T: TryFrom<u64>>(
+    range: impl RangeBounds<u64> + Clone + Send + Sync + 'static,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| within(bytes(text)?, text, &range)
+}
+
+fn within<T: TryFrom<u64>>(
+    number: u64,
+    text: &str,
+    range: &impl RangeBounds<u64>,
+) -> Result<T, String> {
+    let least = match range.start_bound() {
+        Bound::Included(least) => *least,
+        Bound::Excluded(below) => below + 1,
+        Bound::Unbounded => 0,
+    };
+    if number < least {
+        return Err(format!("'{text}' is too small; the minimum is {least}"));
+    }
+    let most = match range.end_bound() {
+        Bound::Included(most) => *most,
+        Bound::Excluded(above) => above - 1,
+        Bound::Unbounded => u64::MAX,
+    };
+    if number > most {
+        return Err(format!("'{text}' is too large; the maximum is {most}"));
+    }
+    T::try_from(number).map_err(|_| format!("'{text}' is too large"))
+}
+
+fn with_unit(text: &str, units: &[(&str, u64)], what: &str) -> Result<u64, String> {
+    let mut units = units.iter();
+    let unit = units.find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
+    let (digits, unit) = unit.unwrap_or((text, 1));
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| format!("'{text}' is not {what}"))?;
+    number
+        .checked_mul(unit)
+        .ok_or_else(|| format!("'{text}' is too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_units_and_limits() {
+        assert_eq!(number("10k"), Ok(10_000));
+        assert_eq!(bytes("64KiB"), Ok(65_536));
+        assert_eq!(bytes("1MB"), Ok(1_000_000));
+        assert_eq!(bytes("0"), Ok(0));
+        assert!(bytes("1K").unwrap_err().contains("such as 65536, 256KiB"));
+        assert!(number("99999999999G").unwrap_err().contains("too large"));
+        let limited = bytes_in::<u32>(1..=4096);
+        assert_eq!(limited("4KiB"), Ok(4096));
+        assert_eq!(
+            limited("1MiB"),
+            Err("'1MiB' is too large; the maximum is 4096".to_owned())
+        );
+        assert_eq!(
+            limited("0"),
+            Err("'0' is too small; the minimum is 1".to_owned())
+        );
+        assert!(
+            number_in::<u16>(..)("70k")
+                .unwrap_err()
+                .contains("too large")
+        );
+    }
+}
