@@ -40,7 +40,13 @@ fn compare(name: &str, flags: &[&str]) -> Truth {
     let lines = Arc::new(Lines::default());
     let relay = relay(server.address().to_owned(), Arc::clone(&lines));
     let url = format!("tcp://{relay}");
-    let fixed = ["throughput", &url, "--server-metrics", "off"];
+    let fixed = [
+        "throughput",
+        &url,
+        "--server-metrics",
+        "off",
+        "--no-first-call",
+    ];
     let said = netping(&[&fixed[..], flags].concat());
     let summary = &said.step()["summary"];
     let number = |name: &str| summary[name].as_u64().unwrap_or_default();

@@ -50,7 +50,7 @@ pub fn main(args: &[String]) -> ExitCode {
         .into_iter()
         .chain(args.iter().cloned());
     match Cli::try_parse_from(line) {
-        Ok(cli) => commands::run(cli.command),
+        Ok(cli) => commands::run(cli),
         Err(error) => error.exit(),
     }
 }

@@ -3,7 +3,7 @@
 use std::{io, process::ExitCode};
 
 use netping_measure::error_kind::ErrorKind;
-use netping_protocol::{psk::KeyError, target::Target, tls::TlsError};
+use netping_protocol::{psk::KeyError, scheme::Encryption, target::Target, tls::TlsError};
 use netping_results::format::on_lines;
 
 use crate::transport::Failure;
@@ -96,6 +96,14 @@ pub enum StartError {
         /// The failure of the first connection that failed.
         failure: Failure,
     },
+    /// The first request failed.
+    #[error("{target}: the first request failed: {} ({}){}", failure.detail, failure.kind, advice(failure, target))]
+    FirstCall {
+        /// The server.
+        target: Target,
+        /// The failure.
+        failure: Failure,
+    },
     /// The system refused a thread or a runtime.
     #[error("cannot start a worker: {0}; try fewer --workers")]
     Worker(#[from] io::Error),
@@ -124,6 +132,9 @@ pub fn exit_code(result: Result<Verdict, Failed>) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// The gRPC status of a method that a server does not have.
+pub const UNIMPLEMENTED: u16 = 12;
+
 fn advice(failure: &Failure, target: &Target) -> String {
     match failure.kind {
         ErrorKind::Tls if failure.detail.contains("certificate") => {
@@ -138,6 +149,21 @@ fn advice(failure: &Failure, target: &Target) -> String {
         ErrorKind::Other => {
             "; if addresses or files ran out, use fewer connections or raise the limits".to_owned()
         }
+        ErrorKind::Grpc(UNIMPLEMENTED) => {
+            "; netping calls the services of its own servers: see proto/".to_owned()
+        }
+        ErrorKind::Mismatch if target.scheme.is_http() => {
+            "; a proxy without a backend answers with a page of its own".to_owned()
+        }
+        ErrorKind::Timeout => format!(
+            "; the server accepts connections, but does not answer: does it speak {}? If it is slow, give a longer \
+             --timeout",
+            target.scheme.as_str()
+        ),
+        _ if target.scheme.encryption() == Encryption::None => format!(
+            "; does the server there speak {}, and without TLS?",
+            target.scheme.as_str()
+        ),
         _ => format!("; does the server there speak {}?", target.scheme.as_str()),
     }
 }

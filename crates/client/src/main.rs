@@ -2,11 +2,9 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    netping_client::commands::run(netping_client::args::Cli::parse().command)
+    netping_client::commands::run(netping_client::args::parse())
 }

@@ -412,7 +412,10 @@ fn parse<A: Parser>(name: &str, arguments: &[String]) -> Result<Option<A>, Strin
 /// Checks what clap leaves to later: combinations of flags, by making their plan, and the flags of
 /// a server. Files that the flags name, such as certificates, need not exist here.
 fn check_further(cli: &Cli) -> Result<(), String> {
-    let result = match &cli.command {
+    let Some(command) = &cli.command else {
+        return usage_of(cli.quick.plans().map(drop));
+    };
+    usage_of(match command {
         Subcommand::Latency(args) => args.plans(&args.targets).map(drop),
         Subcommand::Throughput(args) => args.groups().map(drop),
         Subcommand::Connect(args) => args.plans().map(drop),
@@ -421,8 +424,11 @@ fn check_further(cli: &Cli) -> Result<(), String> {
         Subcommand::Ladder(args) => args.check().map_err(PlanError::from),
         Subcommand::Report(args) => args.check().map_err(PlanError::from),
         Subcommand::Serve(args) => return check_server(&args.server),
-        Subcommand::Compare(_) | Subcommand::Merge(_) | Subcommand::Certs(_) => Ok(()),
-    };
+        _ => Ok(()),
+    })
+}
+
+fn usage_of(result: Result<(), PlanError>) -> Result<(), String> {
     match result {
         Err(PlanError::Usage(error)) => Err(error.to_string()),
         _ => Ok(()),
@@ -466,7 +472,7 @@ fn unknown_flags(page: &Page) -> Vec<String> {
 }
 
 fn known_flags() -> HashSet<String> {
-    let mut flags = HashSet::from(["--help".to_owned(), "--version".to_owned()]);
+    let mut flags = HashSet::from(["-h", "--help", "--version"].map(str::to_owned));
     let mut commands: Vec<Command> = vec![
         Cli::command(),
         ServerArgs::<netping_server_threads::ThreadsArgs>::command(),

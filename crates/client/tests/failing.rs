@@ -75,7 +75,9 @@ fn usage_errors_suggest_a_correction() {
             "the range is empty: 10 is larger than 1",
         ),
         ("throughput tcp://127.0.0.1:1 -c x", "a range looks like"),
-        ("throughput tcp://127.0.0.1:1", "--callers"),
+        ("127.0.0.1:8004", "such as tcp://127.0.0.1:8004"),
+        ("throughputs", "neither a command"),
+        ("udp://127.0.0.1:1", "unknown scheme 'udp'"),
         (
             "throughput tcp://127.0.0.1:1 -c 1 --connections 2",
             "--connections is for grpc://",
@@ -111,7 +113,7 @@ fn usage_errors_suggest_a_correction() {
             "latency tcp://127.0.0.1:1 --max-error-rate 2",
             "from 0 to 1",
         ),
-        ("ladder -c 1", "2..=4096"),
+        ("ladder -c 1", "the minimum is 2"),
         ("ladder --connections 64", "give fewer --connections"),
         ("ladder --no-pin --client-cpus 0", "cannot be used with"),
         ("ladder --client-cpus 0", "--server-cpus"),
@@ -363,7 +365,8 @@ fn a_server_killed_in_mid_run_leaves_exact_accounts() {
 fn a_missing_target_is_reported_before_another_is_measured() {
     let server = Server::start("tokio", &[]);
     for command in [&["throughput", "-c", "1"][..], &["latency"]] {
-        let output = run(&[command, &[&server.url, "tcp://127.0.0.1:1"]].concat());
+        let targets = [&server.url, "tcp://127.0.0.1:1"];
+        let output = netping().args(command).args(targets).output().unwrap();
         assert_eq!(
             (output.status.code(), output.stdout.is_empty()),
             (Some(3), true),
@@ -395,25 +398,32 @@ fn a_server_that_cannot_start_is_not_announced() {
 }
 
 #[test]
-fn another_protocol_is_suggested_when_no_request_succeeds() {
-    let server = Server::start("tokio", &[]);
-    let url = server.url.replace("tcp://", "grpc://");
-    let output = run(&[
-        "latency",
-        &url,
-        "--samples",
-        "2",
-        "--warmup",
-        "0s",
-        "--timeout",
-        "1s",
-    ]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(
-        stderr(&output).contains("does the server there speak grpc?"),
-        "{}",
-        stderr(&output)
-    );
+fn a_first_request_that_fails_ends_the_command_with_a_remedy() {
+    let (echo, grpc) = (Server::start("tokio", &[]), Server::start("grpc", &[]));
+    let silent = |mut stream: TcpStream| drop(stream.read_to_end(&mut Vec::new()));
+    let other = |server: &Server, scheme: &str| {
+        let (_, address) = server.url.split_once("://").unwrap();
+        format!("{scheme}://{address}")
+    };
+    for (url, remedy) in [
+        (other(&echo, "grpc"), "speak grpc, and without TLS?"),
+        (other(&echo, "http"), "speak http, and without TLS?"),
+        (other(&echo, "tcp+tls"), "speak tcp+tls?"),
+        (other(&grpc, "tcp"), "speak tcp, and without TLS?"),
+        (misbehaving("tcp", silent), "give a longer --timeout"),
+    ] {
+        for command in ["latency", "throughput", "connect"] {
+            let output = netping()
+                .args([command, &url, "--timeout", "1s"])
+                .args(NO_METRICS)
+                .output()
+                .unwrap();
+            let text = stderr(&output);
+            assert_eq!(output.status.code(), Some(3), "{command} {url}: {text}");
+            assert!(text.contains(remedy), "{command} {url}: {text}");
+            assert!(output.stdout.is_empty(), "{command} {url}");
+        }
+    }
 }
 
 #[test]

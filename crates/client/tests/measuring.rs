@@ -4,7 +4,7 @@ mod common;
 
 use std::{thread, time::Duration};
 
-use common::{Server, load, netping, parse, run, signal, spawn, stderr};
+use common::{Server, load, netping, parse, run, signal, spawn, stderr, stdout};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -218,6 +218,21 @@ fn a_sweep_has_a_row_for_each_step() {
         })
         .collect();
     assert_eq!(steps, [(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4)]);
+}
+
+#[test]
+fn a_url_without_a_command_is_looked_at_with_one_caller_and_with_many() {
+    let server = Server::start("tokio", &[]);
+    let output = run(&[&server.url, "-d", "500ms"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
+    let callers = text.lines().filter_map(|line| {
+        let mut cells = line.split_whitespace();
+        let callers = cells.next()?.parse::<u32>().ok()?;
+        cells.next()?.parse::<u32>().ok().map(|_| callers)
+    });
+    assert_eq!(callers.take(2).collect::<Vec<_>>(), [1, 64], "{text}");
+    assert!(text.contains("response times with 64 callers"), "{text}");
 }
 
 #[test]

@@ -405,6 +405,7 @@ fn a_proxy_without_its_backend_fails_the_run() {
         "2",
         "--timeout",
         "1s",
+        "--no-first-call",
     ];
     let output = run(&[&fixed[..], &flags].concat());
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
@@ -516,7 +517,7 @@ fn usage_errors_suggest_a_correction() {
             "two sources of counters",
         ),
         (
-            "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --rate 1 -d 1s",
+            "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --rate 1 -d 1s --warmup 2s",
             "shorter than the warm-up",
         ),
     ]);

@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use common::{NO_METRICS, Server, eventually, load, netping, serve, stderr};
+use common::{NO_FIRST_CALL, NO_METRICS, Server, eventually, load, netping, serve, stderr};
 use netping_protocol::{
     pki::{Authority, Issued, Role, Validity},
     tls::{self, ALPN_NETPING, ClientOptions},
@@ -122,6 +122,7 @@ fn ping(url: &str, flags: &[String]) -> Output {
     netping()
         .args(fixed)
         .args(NO_METRICS)
+        .arg(NO_FIRST_CALL)
         .args(flags)
         .output()
         .unwrap()

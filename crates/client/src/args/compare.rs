@@ -11,7 +11,7 @@ use crate::error::UsageError;
 /// Flags of `netping compare`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Steps are compared if label, protocol, arrivals, rate, callers, connections and sizes are the same; \
+    after_long_help = "Steps are compared if label, protocol, arrivals, rate, callers, connections and sizes are the same; \
                   the server's address may differ. Steps of the same target and settings (--trials) are trials of one \
                   measurement. A difference is shown where its interval leaves out 0; the intervals are simultaneous. They \
                   come from Welch's t-test over trials, and a bootstrap of whole trials for quantiles; with one trial \

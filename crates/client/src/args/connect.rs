@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use clap::Args;
-use netping_protocol::target::Target;
+use netping_protocol::{target::Target, units::number_in};
 use netping_system::cores;
 use url::Host;
 
@@ -13,7 +13,7 @@ use super::{
     request::{RequestArgs, warmup},
 };
 use crate::{
-    error::{PlanError, UsageError},
+    error::PlanError,
     plan::{Extent, Plan, Warmup},
 };
 
@@ -24,10 +24,10 @@ pub struct ConnectArgs {
     #[arg(required = true, value_name = "URL")]
     targets: Vec<Target>,
     /// Connections to open, one for each sample
-    #[arg(short = 'n', long, default_value = "10000", value_parser = count, value_name = "N")]
+    #[arg(short = 'n', long, alias = "requests", default_value = "10000", value_parser = count, value_name = "N")]
     samples: NonZeroU64,
     /// Callers, each with one connection at a time
-    #[arg(short = 'c', long, default_value = "1", value_name = "N")]
+    #[arg(short = 'c', long, alias = "concurrency", default_value = "1", value_name = "N", value_parser = number_in::<u32>(1..))]
     callers: u32,
     /// Warm up for this long; these connections do not count
     #[arg(long, default_value = "200ms", value_parser = warmup, value_name = "TIME|auto")]
@@ -49,9 +49,6 @@ impl ConnectArgs {
     }
 
     fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
-        if self.callers == 0 {
-            return Err(UsageError("-c 0 opens no connection; use 1 or more".to_owned()).into());
-        }
         let callers = self.callers as usize;
         let mut plan = self.request.plan(target)?;
         plan.target.resolve_each = matches!(target.host, Host::Domain(_));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use netping_protocol::units::number_in;
 use netping_system::cores;
 
 use super::{output::OutputArgs, request::positive};
@@ -21,10 +22,10 @@ pub struct LadderArgs {
     #[arg(long, value_name = "TIME", value_parser = positive)]
     budget: Option<Duration>,
     /// Callers under load, each on a connection of its own
-    #[arg(short = 'c', long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=4096))]
+    #[arg(short = 'c', long, alias = "concurrency", default_value = "64", value_name = "N", value_parser = number_in::<u16>(2..=4096))]
     callers: u16,
     /// Connections that these callers share in the third block
-    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(long, default_value = "4", value_name = "N", value_parser = number_in::<u16>(1..=4096))]
     connections: u16,
     /// Let the scheduler choose the CPUs of client and servers
     #[arg(long, conflicts_with_all = ["server_cpus", "client_cpus"])]

@@ -25,7 +25,7 @@ pub struct LatencyArgs {
     #[arg(required = true, value_name = "URL")]
     pub targets: Vec<Target>,
     /// Round trips to measure
-    #[arg(long, default_value = "10000", value_parser = count, value_name = "N")]
+    #[arg(short = 'n', long, alias = "requests", default_value = "10000", value_parser = count, value_name = "N")]
     samples: NonZeroU64,
     /// Measure for this long instead
     #[arg(short, long, value_parser = positive, value_name = "TIME", conflicts_with = "samples")]

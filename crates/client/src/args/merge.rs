@@ -10,7 +10,7 @@ use crate::{error::UsageError, run::options::JsonTo};
 /// Flags of `netping merge`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "The clients must have run the same command against the same server at the same time: all but a hundredth of \
+    after_long_help = "The clients must have run the same command against the same server at the same time: all but a hundredth of \
                   their windows must overlap, by clocks that agree (NTP). Histograms and counts are added; the rate is \
                   that of the common time.\n\n\
                   Exit codes: 0 ok, 2 wrong usage, 3 a file could not be read, or the files do not \

@@ -6,13 +6,16 @@ mod certs;
 mod compare;
 mod connect;
 mod export;
+mod help;
 mod ladder;
 mod latency;
 mod load;
+mod man;
 mod merge;
 mod output;
 mod paths;
 mod proxy;
+mod quick;
 mod range;
 mod report;
 mod request;
@@ -23,10 +26,13 @@ pub use bulk::BulkArgs;
 pub use certs::CertsArgs;
 pub use compare::CompareArgs;
 pub use connect::ConnectArgs;
+pub use help::{command, parse};
 pub use ladder::{LadderArgs, LadderCpus, LadderRounds};
 pub use latency::{LatencyArgs, Repeat};
+pub use man::ManArgs;
 pub use merge::MergeArgs;
 pub use proxy::{ProxyArgs, ProxyPlans};
+pub use quick::QuickArgs;
 pub use report::ReportArgs;
 pub use secure::SecureArgs;
 pub use throughput::ThroughputArgs;
@@ -40,13 +46,17 @@ use clap::{Parser, Subcommand};
 #[command(
     name = "netping",
     version,
-    after_help = "Exit codes: 0 ok, 1 errors above --max-error-rate, 2 wrong usage, 3 could not start, 4 a condition such \
+    after_long_help = "Exit codes: 0 ok, 1 errors above --max-error-rate, 2 wrong usage, 3 could not start, 4 a condition such \
                   as --fail-if, 5 a warning with --strict, 6 a result could not be saved, 130 interrupted.",
-    arg_required_else_help = true
+    arg_required_else_help = true,
+    args_conflicts_with_subcommands = true
 )]
 pub struct Cli {
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+    /// What to do without a command.
+    #[command(flatten)]
+    pub quick: QuickArgs,
 }
 
 /// The commands.
@@ -74,6 +84,10 @@ pub enum Command {
     Certs(CertsArgs),
     /// Run one of the servers from this binary, with the server's own flags
     Serve(ServeArgs),
+    /// Print the completions of a shell: netping completions bash > FILE
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write those of all commands
+    Man(ManArgs),
 }
 
 /// Flags of the commands that measure requests in trials.
@@ -85,6 +99,13 @@ pub struct SharedArgs {
     pub trials: output::TrialArgs,
     #[command(flatten)]
     pub output: output::OutputArgs,
+}
+
+/// Flags of `netping completions`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
 }
 
 /// Flags of `netping serve`.
@@ -131,13 +152,11 @@ pub struct ServerFlags {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
-    use super::Cli;
+    use super::help;
 
     #[test]
     fn the_flags_of_all_commands_are_consistent_and_have_help() {
-        let mut cli = Cli::command();
+        let mut cli = help::command();
         cli.clone().debug_assert();
         for command in cli.get_subcommands_mut() {
             command.build();

@@ -19,6 +19,7 @@ use crate::{
 
 /// Flags about repetition.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Trials")]
 pub struct TrialArgs {
     /// Measure everything N times, the targets in random order each time, and compare the targets
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -38,6 +39,7 @@ impl TrialArgs {
 
 /// Flags about the comparison of targets.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Trials")]
 pub struct ComparisonArgs {
     /// Measure the first target twice, as if it were two: a difference that is no larger than theirs
     /// is not shown
@@ -88,6 +90,7 @@ impl ComparisonArgs {
 
 /// Flags about result files and exit codes. Without `REQUESTS`, those that bulk streams have.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Results")]
 pub struct ResultArgs<const REQUESTS: bool> {
     /// Write the results as JSON after every step; '-': to standard output at the end, with tables
     /// on stderr
@@ -136,6 +139,7 @@ impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
 
 /// Flags about the results of requests.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Results")]
 pub struct OutputArgs {
     #[command(flatten)]
     results: ResultArgs<true>,
@@ -163,6 +167,7 @@ impl OutputArgs {
 
 /// Flags about the server's own counters.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "The server's counters")]
 pub struct ServerArgs {
     /// URL of the server's metrics, or 'off' [default: http://HOST:PORT+1000/metrics]
     #[arg(long, value_name = "URL|off", conflicts_with = "server_pid")]

@@ -9,13 +9,9 @@ use std::{
 };
 
 use clap::Args;
-use netping_protocol::target::Target;
+use netping_protocol::{target::Target, units::number_in};
 
-use super::{
-    SharedArgs,
-    load::{LoadArgs, OPEN_LOOP_CALLERS},
-    range::Range,
-};
+use super::{SharedArgs, load::LoadArgs, range::Range};
 use crate::{
     error::{PlanError, UsageError},
     plan::{Arrival, Plan},
@@ -43,8 +39,7 @@ pub struct ProxyArgs {
     )]
     rate: Option<Range>,
     /// Open loop: limit on outstanding requests
-    #[arg(short = 'c', long, default_value_t = OPEN_LOOP_CALLERS as u32, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'c', long, alias = "concurrency", default_value = "64", value_name = "N", value_parser = number_in::<u32>(1..))]
     callers: u32,
     /// Also measure the maximum throughput of each path, in closed loops of these numbers of
     /// callers [default without a value: 16,64,256]

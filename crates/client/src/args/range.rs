@@ -3,6 +3,8 @@
 
 use std::{num::NonZeroU64, str::FromStr};
 
+use netping_protocol::units;
+
 /// Most values of a range: more are a slip of the finger.
 const MOST_VALUES: usize = 1000;
 
@@ -69,53 +71,32 @@ fn span(first: u64, rest: &str, read: Read, values: &mut Vec<u64>) -> Result<(),
     Ok(())
 }
 
-/// Reads a whole number from 1 on; `k`, `M` and `G` stand for thousands, millions and billions.
+/// Reads a whole number from 1 on.
 fn number(text: &str) -> Result<u64, String> {
-    let hint = "number; a range looks like 64, 1,8,64, 1..4096, 1..4096x4 or 10k..25k+1k";
-    with_unit(text, &UNITS, hint)
+    let wrong = |_| {
+        format!(
+            "'{text}' is not a number; a range looks like 64, 1,8,64, 1..4096, 1..4096x4 or 10k..25k+1k"
+        )
+    };
+    positive(units::number(text).map_err(wrong)?)
 }
 
-/// Reads a whole number from 1 on that one of `units` may follow.
-fn with_unit(text: &str, units: &[(&str, u64)], hint: &str) -> Result<u64, String> {
-    let mut units = units.iter();
-    let unit = units.find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
-    let (digits, unit) = unit.unwrap_or((text, 1));
-    let number: u64 = digits
-        .parse()
-        .map_err(|_| format!("'{text}' is not a {hint}"))?;
-    match number.checked_mul(unit) {
-        Some(0) => Err("values must be at least 1".to_owned()),
-        Some(number) => Ok(number),
-        None => Err(format!("'{text}' is too large")),
+/// Reads a whole number of bytes from 1 on, with or without a unit.
+fn bytes(text: &str) -> Result<u64, String> {
+    positive(units::bytes(text)?)
+}
+
+fn positive(value: u64) -> Result<u64, String> {
+    match value {
+        0 => Err("values must be at least 1".to_owned()),
+        value => Ok(value),
     }
 }
 
 /// Reads the value of a flag that takes a whole number from 1 on.
 pub fn count(text: &str) -> Result<NonZeroU64, String> {
-    let count = number(text).ok().and_then(NonZeroU64::new);
+    let count = units::number(text).ok().and_then(NonZeroU64::new);
     count.ok_or_else(|| format!("'{text}' is not a whole number from 1 on, such as 500, 10k or 2M"))
-}
-
-/// Units of numbers.
-const UNITS: [(&str, u64); 3] = [("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
-
-/// Units of bytes. A unit that is the end of another one comes after it.
-const BYTE_UNITS: [(&str, u64); 9] = [
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("TiB", 1 << 40),
-    ("kB", 1_000),
-    ("KB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("B", 1),
-];
-
-/// Reads a whole number of bytes from 1 on, with or without a unit.
-fn bytes(text: &str) -> Result<u64, String> {
-    let hint = "number of bytes, such as 65536, 256KiB, 1MB, 64KiB,1MiB or 16KiB..1MiB";
-    with_unit(text, &BYTE_UNITS, hint)
 }
 
 #[cfg(test)]

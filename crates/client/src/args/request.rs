@@ -11,6 +11,7 @@ use netping_protocol::{
     secure::Connector,
     target::Target,
     tls::ALPN_H2,
+    units::bytes_in,
 };
 
 use super::{output::ServerArgs, secure::SecureArgs};
@@ -26,12 +27,13 @@ const PAYLOAD: usize = 4;
 
 /// Flags about requests.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Requests")]
 pub struct RequestArgs {
     /// Payload of each request, in bytes [default: 4; none over http://]
-    #[arg(long, value_name = "BYTES", conflicts_with = "message")]
+    #[arg(long, value_name = "BYTES", value_parser = bytes_in::<usize>(..), conflicts_with = "message")]
     payload: Option<usize>,
     /// Length of each reply, in bytes [default: the payload is echoed]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = bytes_in::<u32>(..))]
     response: Option<u32>,
     /// Send a message instead, serialized and parsed on both sides: by Hello/Say over gRPC, in a
     /// frame elsewhere
@@ -40,6 +42,9 @@ pub struct RequestArgs {
     /// Limit on the time of a request, and of opening a connection
     #[arg(long, default_value = "5s", value_parser = positive, value_name = "TIME")]
     timeout: Duration,
+    /// Do not send one request to each target first, to see that it answers
+    #[arg(long)]
+    no_first_call: bool,
     /// Framing of tcp:// requests [default: line; frame with --response, --message or a payload
     /// longer than 64 KiB]
     #[arg(long, value_name = "FORM")]
@@ -94,6 +99,7 @@ impl RequestArgs {
         plan.load.payload = self.payload(target.scheme);
         plan.load.reply = self.reply();
         plan.load.timeout = self.timeout;
+        plan.target.first_call = !self.no_first_call;
         plan.execution.busy_poll = self.busy_poll;
         Ok(plan)
     }

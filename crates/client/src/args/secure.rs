@@ -21,6 +21,7 @@ use crate::{
 
 /// Flags about the credentials of either side.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "TLS and keys")]
 pub struct SecureArgs {
     /// Authorities that servers' certificates must come from (PEM) [default: the system's]
     #[arg(long, value_name = "FILE")]

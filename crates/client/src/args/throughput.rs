@@ -8,7 +8,7 @@ use netping_results::condition::Condition;
 
 use super::{
     SharedArgs,
-    load::{LoadArgs, OPEN_LOOP_CALLERS},
+    load::LoadArgs,
     output::ComparisonArgs,
     range::{Range, count},
 };
@@ -26,9 +26,15 @@ pub struct ThroughputArgs {
     #[arg(required = true, value_name = "URL")]
     targets: Vec<Target>,
     /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or
-    /// 10..100+10; in an open loop, the limit on outstanding requests [default in an open loop: 64]
-    #[arg(short = 'c', long, value_name = "RANGE", required_unless_present_any = ["rate", "find", "utilisation"])]
-    callers: Option<Range>,
+    /// 10..100+10; in an open loop, the limit on outstanding requests
+    #[arg(
+        short = 'c',
+        long,
+        alias = "concurrency",
+        default_value = "64",
+        value_name = "RANGE"
+    )]
+    callers: Range,
     /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or
     /// 10k..25k+1k
     #[arg(long, value_name = "RANGE", group = "open")]
@@ -43,7 +49,7 @@ pub struct ThroughputArgs {
     #[command(flatten)]
     load: LoadArgs,
     /// Number of requests to measure in each step, instead of a duration
-    #[arg(long, value_parser = count, value_name = "N", conflicts_with = "duration")]
+    #[arg(short = 'n', long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     requests: Option<NonZeroU64>,
     /// Connections that gRPC, QUIC and --http2 callers share [default: one per worker, over QUIC
     /// and --http2 at least one per 100 callers; TCP, and HTTP without --http2, has one per caller]
@@ -66,10 +72,8 @@ impl ThroughputArgs {
     /// only the target differs.
     pub fn groups(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
         self.check()?;
-        let default = [OPEN_LOOP_CALLERS];
-        let callers = self.callers.as_ref().map_or(&default[..], Range::values);
         let mut groups = Vec::new();
-        for &callers in callers {
+        for &callers in self.callers.values() {
             for connections in self.connection_counts(callers) {
                 for arrival in self.arrivals() {
                     let plan = |target: &Target| self.plan(target, callers, connections, arrival);
@@ -106,7 +110,7 @@ impl ThroughputArgs {
             .iter()
             .map(|target| request.kind(target.scheme));
         let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
-        let shared = self.connections.is_some() && self.connections != self.callers;
+        let shared = self.connections.is_some() && self.connections.as_ref() != Some(&self.callers);
         if shared && !kinds.into_iter().any(Kind::multiplexes) {
             let reason = "--connections is for grpc://, quic:// and --http2: otherwise each caller has a connection of \
                           its own (-c)";

@@ -28,6 +28,7 @@ const SHOWN: [(&Metric, u8); 7] = [
 pub fn run(args: &ConnectArgs) -> Result<Verdict, Failed> {
     let plans = args.plans()?;
     run::run(args.output.options()?, |runner| {
+        runner.call_all(&plans)?;
         for plan in &plans {
             if runner.is_interrupted() {
                 break;

@@ -24,7 +24,7 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
     let plans = args.plans(&targets)?;
     let trials = args.trials(plans.len())?;
     run::run(args.shared.output.options()?, |runner| {
-        runner.reach_all(&plans)?;
+        runner.call_all(&plans)?;
         if trials.count > 1 {
             Ok(trials::run(runner, trials, &[plans])?)
         } else {

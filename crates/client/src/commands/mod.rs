@@ -6,8 +6,10 @@ mod compare;
 mod connect;
 mod ladder;
 mod latency;
+mod man;
 mod merge;
 mod proxy;
+mod quick;
 mod report;
 mod serve;
 mod throughput;
@@ -16,10 +18,16 @@ use std::process::ExitCode;
 
 use netping_report::table::Column;
 
-use crate::{args::Command, error::exit_code};
+use crate::{
+    args::{Cli, Command},
+    error::exit_code,
+};
 
-/// Runs a command and returns its exit code.
-pub fn run(command: Command) -> ExitCode {
+/// Runs a command, or takes a quick look, and returns the exit code.
+pub fn run(cli: Cli) -> ExitCode {
+    let Some(command) = cli.command else {
+        return exit_code(quick::run(&cli.quick));
+    };
     exit_code(match command {
         Command::Ladder(args) => ladder::run(&args),
         Command::Latency(args) => latency::run(&args),
@@ -31,6 +39,8 @@ pub fn run(command: Command) -> ExitCode {
         Command::Merge(args) => merge::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Certs(args) => certs::run(&args),
+        Command::Completions(args) => man::completions(&args),
+        Command::Man(args) => man::run(&args),
         Command::Serve(args) => return serve::run(args),
     })
 }

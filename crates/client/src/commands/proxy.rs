@@ -43,7 +43,7 @@ pub fn run(args: &ProxyArgs) -> Result<Verdict, Failed> {
         let ProxyPlans { rates, closed } = &plans;
         // All paths first, so that a missing proxy is found before the others are measured.
         for plan in rates.first().or(closed.first()).into_iter().flatten() {
-            runner.reach(plan).map_err(|error| named(plan, error))?;
+            runner.call(plan).map_err(|error| named(plan, error))?;
         }
         runner.remark(&outlook(trials.count, rates.iter().chain(closed).flatten()));
         measure(runner, trials, &plans)?;

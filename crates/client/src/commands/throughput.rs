@@ -25,7 +25,7 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
     let trials = args.trials()?;
     let options = args.shared.output.options()?;
     run::run(options, |runner| {
-        runner.reach_all(&groups[0])?;
+        runner.call_all(&groups[0])?;
         let mut rows = Rows::new();
         let groups = match args.utilisations() {
             Some(shares) => at_shares(runner, args, &groups, shares, &mut rows)?,

@@ -22,6 +22,8 @@ pub struct Destination {
     pub connector: Connector,
     /// The authentication that comes with it.
     pub trust: Trust,
+    /// It must answer one request before it gets any load.
+    pub first_call: bool,
     /// The name is resolved anew for each connection.
     pub resolve_each: bool,
     /// The length of a web server's replies, where several plans must get the same; `None`: each
@@ -47,6 +49,7 @@ impl Destination {
             server,
             connector,
             trust,
+            first_call: true,
             resolve_each: false,
             reply_length: None,
         }

@@ -164,24 +164,20 @@ impl Runner {
         self.store.run.order_seed = Some(seed);
     }
 
-    /// Sends one request to each of several targets, so that one that is not there is found before
-    /// the others are measured.
+    /// Sends one request to each target before any is measured, so that one that is not there, or
+    /// speaks another protocol, is found at once.
     ///
     /// # Errors
     /// The first [`StartError`].
-    pub fn reach_all(&self, plans: &[Plan]) -> Result<(), StartError> {
-        let several = plans.len() > 1;
-        plans
-            .iter()
-            .filter(|_| several)
-            .try_for_each(|plan| self.reach(plan))
+    pub fn call_all(&self, plans: &[Plan]) -> Result<(), StartError> {
+        plans.iter().try_for_each(|plan| self.call(plan))
     }
 
-    /// Sends one request, to find out if a plan's target can be reached. The result is dropped.
+    /// Sends one request, to see that a plan's target answers. The result is dropped.
     ///
     /// # Errors
-    /// [`StartError`] if it cannot.
-    pub fn reach(&self, plan: &Plan) -> Result<(), StartError> {
+    /// [`StartError`] if it does not.
+    pub fn call(&self, plan: &Plan) -> Result<(), StartError> {
         let bar = &self.console.bar;
         bar.begin(plan.target.label.as_deref().unwrap_or(""));
         let outcome = Requests::open(slice::from_ref(plan), self.watch_bar());

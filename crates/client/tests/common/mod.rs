@@ -24,12 +24,23 @@ pub fn netping() -> Command {
     Command::new(env!("CARGO_BIN_EXE_netping"))
 }
 
-/// Runs the binary to its end.
+/// Runs the binary to its end; the server gets only the requests that are measured.
 pub fn run(args: &[&str]) -> Output {
-    let measures = args.first().is_some_and(|command| *command != "ladder");
-    let given = args.iter().any(|arg| arg.starts_with("--server-"));
-    let metrics: &[&str] = if measures && !given { &NO_METRICS } else { &[] };
-    netping().args(args).args(metrics).output().unwrap()
+    netping().args(args).args(alone(args)).output().unwrap()
+}
+
+/// Returns the flags that keep a run from servers' other ports, at which other tests' servers may
+/// listen, and from first calls, but for those that show a proxy's client what a right reply is.
+fn alone(args: &[&str]) -> Vec<&'static str> {
+    let command = args.first().copied().unwrap_or_default();
+    let mut flags = Vec::new();
+    if command != "ladder" && !args.iter().any(|arg| arg.starts_with("--server-")) {
+        flags.extend(NO_METRICS);
+    }
+    if !["ladder", "bulk", "proxy"].contains(&command) {
+        flags.push(NO_FIRST_CALL);
+    }
+    flags
 }
 
 /// Checks that each command line is wrong usage, with this message.
@@ -47,7 +58,7 @@ pub fn assert_usage(cases: &[(&str, &str)]) {
 pub fn spawn(args: &[&str]) -> Child {
     netping()
         .args(args)
-        .args(NO_METRICS)
+        .args(alone(args))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -86,6 +97,9 @@ pub fn nobody() -> SocketAddr {
 
 /// Turns off the server's metrics: at their default port another test's server may listen.
 pub const NO_METRICS: [&str; 2] = ["--server-metrics", "off"];
+
+/// Turns off the request that each target must answer first.
+pub const NO_FIRST_CALL: &str = "--no-first-call";
 
 /// Returns standard error as text.
 pub fn stderr(output: &Output) -> String {

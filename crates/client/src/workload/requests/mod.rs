@@ -3,13 +3,20 @@
 
 use std::time::Duration;
 
+use netping_measure::error_kind::ErrorKind;
+
 use super::{Watch, Workload};
 use crate::{
     engine::{self, Measurement},
-    error::StartError,
+    error::{StartError, UNIMPLEMENTED},
+    interrupt::Interrupt,
     plan::{Arrival, Extent, Plan, Warmup},
     probe::metrics::ServerSource,
+    transport::Failure,
 };
+
+/// Least time that a first call may take, however impatient the measured requests are.
+const FIRST_CALL: Duration = Duration::from_secs(1);
 
 /// The requests of one plan.
 #[derive(Debug)]
@@ -27,10 +34,13 @@ impl Workload for Requests {
     type Outcome = Measurement;
     type Error = StartError;
 
-    /// Sends one request to each target, and keeps nothing of it.
+    /// Sends one request to each target that is to answer a first call, and keeps nothing of it.
     fn open(plans: &[Plan], watch: Watch<'_>) -> Result<Vec<Self>, StartError> {
         let open = |plan: &Plan| {
-            engine::run(&one_request(plan), watch.interrupt, watch.observer)?;
+            if plan.target.first_call {
+                let one = engine::run(&one_request(plan), watch.interrupt, watch.observer)?;
+                answered(plan, one, watch.interrupt)?;
+            }
             Ok(Self::new(plan))
         };
         plans.iter().map(open).collect()
@@ -38,6 +48,30 @@ impl Workload for Requests {
 
     fn run(&mut self, watch: Watch<'_>) -> Result<Measurement, StartError> {
         engine::run(&self.0, watch.interrupt, watch.observer)
+    }
+}
+
+/// Checks that a first call was answered. A status other than success is an answer: the run counts
+/// such replies by kind.
+fn answered(plan: &Plan, one: Measurement, interrupt: &Interrupt) -> Result<(), StartError> {
+    if interrupt.is_set() {
+        return Err(StartError::Interrupted);
+    }
+    let mut failures = one.details.into_iter();
+    match failures.next() {
+        Some((kind, detail)) if !is_answer(kind) => Err(StartError::FirstCall {
+            target: plan.target.url.clone(),
+            failure: Failure::request(kind, detail),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn is_answer(kind: ErrorKind) -> bool {
+    match kind {
+        ErrorKind::Http(_) => true,
+        ErrorKind::Grpc(code) => code != UNIMPLEMENTED,
+        _ => false,
     }
 }
 
@@ -49,6 +83,7 @@ fn one_request(plan: &Plan) -> Plan {
     one.load.callers = 1;
     one.load.connections = 1;
     one.load.requests_per_connection = None;
+    one.load.timeout = plan.load.timeout.max(FIRST_CALL);
     one.execution.workers = 1;
     one.execution.warmup = Warmup::Time(Duration::ZERO);
     one.execution.extent = Extent::Requests(1);

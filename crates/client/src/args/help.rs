@@ -1,0 +1,208 @@
+//! The two helps of a command: `-h` fits a screen, with the flags that most people need and
+//! examples; `--help` has every flag.
+
+use clap::{Arg, Command, CommandFactory, FromArgMatches};
+
+use super::Cli;
+
+/// The short help of a command.
+struct Short {
+    command: &'static str,
+    /// Its flags, beside the arguments without a flag, by their long names.
+    flags: &'static [&'static str],
+    examples: &'static str,
+}
+
+/// The short helps; of a command that is not here, both helps are the same.
+const SHORT: [Short; 9] = [
+    Short {
+        command: "netping",
+        flags: &[
+            "duration",
+            "payload",
+            "tls-ca",
+            "tls-insecure",
+            "json",
+            "html",
+        ],
+        examples: "netping ladder                 measure every server on this machine\n\
+                   netping tcp://HOST:8004        look at a server for 10 s",
+    },
+    Short {
+        command: "ladder",
+        flags: &[
+            "quick", "full", "budget", "callers", "no-pin", "json", "html",
+        ],
+        examples: "netping ladder\n\
+                   netping ladder --budget 5m --html ladder.html",
+    },
+    Short {
+        command: "latency",
+        flags: &[
+            "samples",
+            "duration",
+            "payload",
+            "trials",
+            "tls-ca",
+            "tls-insecure",
+            "json",
+            "html",
+            "fail-if",
+        ],
+        examples: "netping latency tcp://HOST:8004\n\
+                   netping latency tcp://HOST:8004 grpc://HOST:8005 --trials 6",
+    },
+    Short {
+        command: "throughput",
+        flags: &[
+            "callers",
+            "rate",
+            "find",
+            "duration",
+            "requests",
+            "connections",
+            "trials",
+            "tls-ca",
+            "tls-insecure",
+            "json",
+            "html",
+            "fail-if",
+        ],
+        examples: "netping throughput tcp://HOST:8004 -c 1..1024x4\n\
+                   netping throughput tcp://HOST:8004 --rate 10k --fail-if 'p99>2ms'",
+    },
+    Short {
+        command: "connect",
+        flags: &[
+            "samples",
+            "callers",
+            "tls-ca",
+            "tls-insecure",
+            "tls-resume",
+            "json",
+            "html",
+            "fail-if",
+        ],
+        examples: "netping connect https://HOST/\n\
+                   netping connect tcp+tls://HOST:8004 --tls-insecure -c 16",
+    },
+    Short {
+        command: "bulk",
+        flags: &[
+            "size",
+            "chunk",
+            "streams",
+            "runs",
+            "direction",
+            "tls-ca",
+            "tls-insecure",
+            "json",
+            "html",
+        ],
+        examples: "netping bulk tcp://HOST:8004\n\
+                   netping bulk grpc://HOST:8005 --size 1GiB --chunk 64KiB,1MiB",
+    },
+    Short {
+        command: "proxy",
+        flags: &[
+            "direct",
+            "via",
+            "rate",
+            "max",
+            "duration",
+            "callers",
+            "trials",
+            "proxy-pid",
+            "json",
+            "html",
+        ],
+        examples: "netping proxy --direct tcp://HOST:8004 --via haproxy=tcp://HOST:8011 --rate 10k\n\
+                   netping proxy --direct tcp://HOST:8004 --via haproxy=tcp://HOST:8011 --max",
+    },
+    Short {
+        command: "compare",
+        flags: &["fail-if", "html"],
+        examples: "netping compare base.json new.json\n\
+                   netping compare base.json new.json --fail-if 'p99>+5%'",
+    },
+    Short {
+        command: "report",
+        flags: &["html", "markdown", "csv"],
+        examples: "netping report run.json\n\
+                   netping report run.json --html run.html",
+    },
+];
+
+/// Reads the command line; a wrong one, or one that asks for help, ends the process.
+pub fn parse() -> Cli {
+    let matches = command().get_matches();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// Returns the command line's definition.
+pub fn command() -> Command {
+    let [top, commands @ ..] = &SHORT;
+    let with = |cli: Command, short: &Short| {
+        cli.mut_subcommand(short.command, |command| shortened(command, short))
+    };
+    commands.iter().fold(shortened(Cli::command(), top), with)
+}
+
+fn shortened(command: Command, short: &Short) -> Command {
+    let is_short = |arg: &Arg| {
+        arg.is_positional()
+            || arg
+                .get_long()
+                .is_some_and(|flag| short.flags.contains(&flag))
+    };
+    let command = command.mut_args(|arg| {
+        let is_short = is_short(&arg);
+        arg.hide_short_help(!is_short)
+    });
+    let examples = format!("Examples:\n{}", indented(short.examples));
+    let further = command.get_after_long_help().map(ToString::to_string);
+    let long = [Some(examples.clone()), further];
+    let long: Vec<String> = long.into_iter().flatten().collect();
+    command
+        .after_help(examples)
+        .after_long_help(long.join("\n\n"))
+}
+
+fn indented(lines: &str) -> String {
+    let lines: Vec<_> = lines.lines().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_help_fits_a_screen_and_names_flags_that_exist() {
+        for short in &SHORT {
+            let mut cli = command().term_width(100);
+            cli.build();
+            let command = match short.command {
+                "netping" => &mut cli,
+                name => cli.find_subcommand_mut(name).unwrap(),
+            };
+            for flag in short.flags {
+                let exists = command
+                    .get_arguments()
+                    .any(|arg| arg.get_long() == Some(*flag));
+                assert!(exists, "{}: --{flag}", short.command);
+            }
+            let help = command.render_help().to_string();
+            assert!(help.lines().count() <= 50, "{}:\n{help}", short.command);
+        }
+    }
+
+    #[test]
+    fn the_examples_are_command_lines() {
+        for line in SHORT.iter().flat_map(|short| short.examples.lines()) {
+            let (line, _) = line.split_once("   ").unwrap_or((line, ""));
+            let words = shlex::split(line).unwrap();
+            assert!(command().try_get_matches_from(words).is_ok(), "{line}");
+        }
+    }
+}

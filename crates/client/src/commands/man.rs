@@ -1,0 +1,52 @@
+//! `netping man` and `netping completions`: what a system knows of commands.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+use anyhow::Context;
+use clap::Command;
+
+use crate::{
+    args::{self, CompletionsArgs, ManArgs},
+    error::{Failed, Verdict},
+};
+
+pub fn run(args: &ManArgs) -> Result<Verdict, Failed> {
+    let command = args::command().disable_help_subcommand(true);
+    match &args.out {
+        Some(folder) => write_all(command, folder)?,
+        None => print(|out| clap_mangen::Man::new(command).render(out))?,
+    }
+    Ok(Verdict::Success)
+}
+
+pub fn completions(args: &CompletionsArgs) -> Result<Verdict, Failed> {
+    let mut command = args::command();
+    let name = command.get_name().to_owned();
+    print(|out| {
+        clap_complete::generate(args.shell, &mut command, name, out);
+        Ok(())
+    })?;
+    Ok(Verdict::Success)
+}
+
+/// Prints what `write` writes; a reader that closed the pipe has read enough.
+fn print(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut text = Vec::new();
+    write(&mut text)?;
+    match io::stdout().write_all(&text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write_all(command: Command, folder: &Path) -> anyhow::Result<()> {
+    let cannot = || format!("cannot write manual pages to {}", folder.display());
+    fs::create_dir_all(folder).with_context(cannot)?;
+    clap_mangen::generate_to(command, folder).with_context(cannot)
+}

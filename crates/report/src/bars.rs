@@ -1,0 +1,91 @@
+//! A distribution as bars in a terminal.
+
+use netping_measure::counts::Counts;
+use netping_results::format::{nanos_as_micros, share, thousands};
+
+use crate::table::{Column, Table};
+
+/// Rows of a distribution that is not narrower.
+const ROWS: i32 = 11;
+
+/// Length of the longest bar, in characters.
+const LENGTH: f64 = 40.0;
+
+/// Draws times, in nanoseconds, as a histogram: a row for each bucket with its upper end, its count
+/// and its share. The ends rise by one factor from the shortest time to the longest, so that the
+/// tail is seen as well as the bulk; a factor of 1.1 at least.
+pub fn bars(times: &Counts, unicode: bool) -> String {
+    let (Some((shortest, _)), Some(longest)) = (times.iter().next(), times.max()) else {
+        return String::new();
+    };
+    let (low, high) = (shortest.max(1) as f64, longest.max(1) as f64);
+    let factor = (high / low).powf(1.0 / f64::from(ROWS)).max(1.1);
+    let bucket = |time: u64| ((time.max(1) as f64 / low).ln() / factor.ln()).floor() as i32;
+    let last = bucket(longest).clamp(0, ROWS - 1);
+    let mut counts = vec![0; last as usize + 1];
+    for (time, count) in times.iter() {
+        counts[bucket(time).clamp(0, last) as usize] += count;
+    }
+    let most = counts.iter().copied().max().unwrap_or(1).max(1) as f64;
+    let total = times.len() as f64;
+    let mark = if unicode { "■" } else { "#" };
+    let rows: Vec<_> = (1..)
+        .zip(&counts)
+        .map(|(place, &count)| {
+            let end = if place > last {
+                longest
+            } else {
+                (low * factor.powi(place)) as u64
+            };
+            // What is there is seen.
+            let length = (count as f64 / most * LENGTH).round() as usize;
+            let length = length.max(usize::from(count > 0));
+            vec![
+                nanos_as_micros(Some(end)),
+                thousands(count as f64),
+                share(count as f64 / total),
+                mark.repeat(length),
+            ]
+        })
+        .collect();
+    let columns = [
+        Column::number("to us", 8),
+        Column::number("requests", 0),
+        Column::number("share", 0),
+        Column::text("", 0),
+    ];
+    Table::whole(&columns, &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(samples: &[(u64, u64)]) -> Vec<String> {
+        let counts: Counts = samples.to_vec().into();
+        bars(&counts, false).lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_sample_is_in_a_bar_and_the_rarest_is_seen() {
+        let lines = drawn(&[(10_000, 5_000), (20_000, 4_999), (20_480_000, 1)]);
+        assert_eq!(lines.len(), 12);
+        assert!(
+            lines[1].ends_with(&format!("  {}", "#".repeat(40))),
+            "{lines:?}"
+        );
+        assert!(lines[11].contains("20,480"), "{lines:?}");
+        assert!(lines[11].ends_with(" #"), "{lines:?}");
+        let requests = |line: &String| {
+            let cell = line.split_whitespace().nth(1).unwrap();
+            cell.replace(',', "").parse::<u64>().unwrap()
+        };
+        assert_eq!(lines[1..].iter().map(requests).sum::<u64>(), 10_000);
+    }
+
+    #[test]
+    fn equal_times_are_one_bar_and_none_are_nothing() {
+        assert_eq!(drawn(&[(1_000, 3)]).len(), 2);
+        assert!(drawn(&[]).is_empty());
+    }
+}
