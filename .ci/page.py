@@ -36,8 +36,8 @@ def series(runs):
         callers, connections = collections.defaultdict(set), collections.defaultdict(set)
         for step in run["steps"]:
             settings, of = step["settings"], (step["target"], step["label"])
-            callers[of, settings["planned_rate"]].add(settings["callers"])
-            connections[of, settings["planned_rate"], settings["callers"]].add(settings["connections"])
+            callers[of, settings["planned_rate_per_s"]].add(settings["callers"])
+            connections[of, settings["planned_rate_per_s"], settings["callers"]].add(settings["connections"])
         for step in run["steps"]:
             settings, of, opened = step["settings"], (step["target"], step["label"]), is_open(step)
             varied = lambda sets: any(key[0] == of and (key[1] is not None) == opened and len(s) > 1 for key, s in sets.items())
@@ -51,20 +51,20 @@ def best(steps):
     loads = collections.defaultdict(list)
     for step in steps:
         settings = step["settings"]
-        loads[(settings["callers"], settings["planned_rate"] or 0, settings["connections"])].append(step)
-    return max(sorted(loads.items()), key=lambda load: (statistics.fmean(s["summary"]["rate"] for s in load[1]), load[0]))[1]
+        loads[(settings["callers"], settings["planned_rate_per_s"] or 0, settings["connections"])].append(step)
+    return max(sorted(loads.items()), key=lambda load: (statistics.fmean(s["rate_per_s"] for s in load[1]), load[0]))[1]
 
 
 def is_open(step):
-    return step["settings"]["planned_rate"] is not None
+    return step["settings"]["planned_rate_per_s"] is not None
 
 
 def load(step):
-    return step["settings"]["planned_rate"] if is_open(step) else step["settings"]["callers"]
+    return step["settings"]["planned_rate_per_s"] if is_open(step) else step["settings"]["callers"]
 
 
 def quantile(step, which, name):
-    return step["summary"][which]["quantiles"][name]
+    return step[which][name.replace(".", "_") + "_ns"]
 
 
 def against_load(runs):
@@ -73,7 +73,7 @@ def against_load(runs):
     for step in (step for run in runs for step in run["steps"]):
         suffix = "-open" if is_open(step) else ""
         cost = step["cost"]
-        values = [step["summary"]["rate"], cost["client_cpu_us_per_request"], (cost["server"] or {}).get("cpu_us_per_request")]
+        values = [step["rate_per_s"], cost["client_cpu_us_per_request"], (cost["server"] or {}).get("cpu_us_per_request")]
         charts["throughput" + suffix] += [(load(step), value) for value in values if value is not None]
         kinds = ["response_time", "service_time"] if is_open(step) else ["response_time"]
         values = [quantile(step, kind, name) for kind in kinds for name in ("p50", "p99", "p99.9")]
@@ -92,7 +92,7 @@ def curves(runs):
     count, known = 0, []
     for steps in map(best, series(runs)):
         for kind in ["response_time", "service_time"] if is_open(steps[0]) else ["service_time"]:
-            count += curve_points(sum(step["summary"][kind]["count"] for step in steps))
+            count += curve_points(sum(step[kind]["count"] for step in steps))
             if len(steps) == 1:
                 values = ((p, quantile(steps[0], kind, p)) for p in ("p50", "p75", "p90", "p95", "p99", "p99.9"))
                 known += [(float(p[1:]), value) for p, value in values if value is not None]
@@ -108,7 +108,7 @@ def gapless(intervals):
     shown, following = [], 0
     for interval in intervals:
         idle = {following, interval["start_ns"] - 10**9} if interval["start_ns"] >= following + 10**9 else ()
-        shown += [{"ok": 0, "response_p50": None, "response_p99": None, "response_max": None} for _ in idle] + [interval]
+        shown += [{"ok": 0, "response_p50_ns": None, "response_p99_ns": None, "response_max_ns": None} for _ in idle] + [interval]
         following = interval["start_ns"] + interval["length_ns"]
     return shown
 
@@ -117,7 +117,7 @@ def over_time(runs):
     within = lambda step: [i for i in step["intervals"] if i["length_ns"] > 0]
     lines = [gapless(within(step)) for steps in series(runs) for step in best(steps) if len(within(step)) > 1]
     counts = []
-    for field in ("ok", "response_p50", "response_p99", "response_max"):
+    for field in ("ok", "response_p50_ns", "response_p99_ns", "response_max_ns"):
         for line in lines:
             shown = sum(interval[field] is not None for interval in line)
             each = max(math.ceil(shown / most_points(len(lines))), 1)
@@ -136,7 +136,7 @@ def ladder(runs):
         for step in run["steps"] if is_ladder(run) else ():
             settings = step["settings"]
             callers, connections = settings["callers"], settings["connections"]
-            value = quantile(step, "service_time", "p50") if callers == 1 else step["summary"]["rate"]
+            value = quantile(step, "service_time", "p50") if callers == 1 else step["rate_per_s"]
             if value is not None:
                 load = (callers, connections if connections < callers else None, settings.get("message"))
                 rows[at, step["label"], load].append((callers, value))

@@ -230,15 +230,15 @@ impl Said {
 
     /// Returns the names of the warnings about the step, but for that of the shared machine.
     pub fn warnings(&self) -> Vec<&str> {
-        let all = self.step()["doubts"].as_array().into_iter().flatten();
-        all.filter_map(|warning| warning["kind"].as_str())
+        let all = self.step()["warnings"].as_array().into_iter().flatten();
+        all.filter_map(|warning| warning["name"].as_str())
             .filter(|name| *name != "SHARED_HOST")
             .collect()
     }
 
     /// Returns the longest response time, in seconds.
     pub fn longest(&self) -> f64 {
-        let max = &self.step()["summary"]["response_time"]["max"];
+        let max = &self.step()["response_time"]["max_ns"];
         max.as_f64().unwrap_or_default() / 1e9
     }
 }

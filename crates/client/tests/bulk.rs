@@ -223,7 +223,7 @@ fn a_sweep_is_one_table_of_every_combination() {
         assert_eq!(step["runs"].as_array().unwrap().len(), 3);
         assert!(
             step["summary"]["gib_per_second"]["half_width"].is_number()
-                && step["summary"]["sd"].is_number()
+                && step["summary"]["sd_gib_per_second"].is_number()
         );
     }
     let table = String::from_utf8(output.stdout).unwrap();
@@ -524,8 +524,8 @@ fn ctrl_c_keeps_finished_runs() {
     assert_eq!(run["bulk"][0]["errors"], serde_json::json!({}));
     // There is no run, so it is not called valid.
     assert_eq!(
-        run["bulk"][0]["doubts"][0],
-        serde_json::json!({ "kind": "FEW_RUNS", "runs": 0 })
+        run["bulk"][0]["warnings"][0],
+        serde_json::json!({ "name": "FEW_RUNS", "runs": 0 })
     );
     let text = stdout(&output);
     assert!(

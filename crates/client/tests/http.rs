@@ -45,12 +45,8 @@ fn measure(url: &str, flags: &[&str]) -> (Value, i32, String) {
 fn assert_all_fail(url: &str, flags: &[&str], requests: usize, kind: &str) -> (u64, String) {
     let count = requests.to_string();
     let (step, code, text) = measure(url, &[flags, &["--requests", &count]].concat());
-    assert_eq!((code, &step["summary"]["ok"]), (1, &json!(0)), "{text}");
-    assert_eq!(
-        step["summary"]["errors"],
-        json!({ kind: requests }),
-        "{text}"
-    );
+    assert_eq!((code, &step["ok"]), (1, &json!(0)), "{text}");
+    assert_eq!(step["errors"], json!({ kind: requests }), "{text}");
     (step["reconnects"].as_u64().unwrap(), text)
 }
 
@@ -84,10 +80,7 @@ fn requests_get_the_path_of_the_url_and_reuse_connections() {
         (&settings["response_bytes"], &settings["connections"]),
         (&Value::Null, &json!(3))
     );
-    assert_eq!(
-        (&step["summary"]["ok"], &step["reconnects"]),
-        (&json!(60), &json!(0))
-    );
+    assert_eq!((&step["ok"], &step["reconnects"]), (&json!(60), &json!(0)));
     assert_eq!(step["ended_by_server"], 0);
     let counts = site.finish();
     assert_eq!((counts.len(), counts.iter().sum::<usize>()), (3, 60));
@@ -114,11 +107,7 @@ fn a_connection_ended_by_the_server_is_replaced_without_an_error() {
             }
         });
         let (step, code, text) = measure(&site.url(), &["--requests", "20"]);
-        assert_eq!(
-            (code, &step["summary"]["ok"]),
-            (0, &json!(20)),
-            "{last}: {text}"
-        );
+        assert_eq!((code, &step["ok"]), (0, &json!(20)), "{last}: {text}");
         let anew = 20 / each - 1;
         assert_eq!(
             (&step["reconnects"], &step["ended_by_server"]),
@@ -212,7 +201,7 @@ fn surplus_bytes_fail_the_next_request() {
     let site = Site::answering(|_, _| keep(ok("pong") + "and more"));
     let (step, _, text) = measure(&site.url(), &["--requests", "10"]);
     assert_eq!(
-        (&step["summary"]["ok"], &step["summary"]["errors"]),
+        (&step["ok"], &step["errors"]),
         (&json!(5), &json!({ "protocol": 5 })),
         "{text}"
     );
@@ -224,8 +213,8 @@ fn surplus_bytes_fail_the_next_request() {
 fn a_reply_of_another_length_than_the_first_is_a_mismatch() {
     let site = Site::answering(|_, number| keep(ok(if number <= 3 { "pong" } else { "pongs" })));
     let (step, code, text) = measure(&site.url(), &["--requests", "10"]);
-    assert_eq!((code, &step["summary"]["ok"]), (1, &json!(3)), "{text}");
-    assert_eq!(step["summary"]["errors"], json!({ "mismatch": 7 }));
+    assert_eq!((code, &step["ok"]), (1, &json!(3)), "{text}");
+    assert_eq!(step["errors"], json!({ "mismatch": 7 }));
     assert!(
         text.contains("a reply of 5 bytes, where the first one had 4"),
         "{text}"
@@ -243,11 +232,7 @@ fn a_reply_of_another_length_than_the_first_is_a_mismatch() {
         &site.url(),
         &["--requests", "10", "--new-connection-per-request"],
     );
-    assert_eq!(
-        step["summary"]["errors"],
-        json!({ "mismatch": 9 }),
-        "{text}"
-    );
+    assert_eq!(step["errors"], json!({ "mismatch": 9 }), "{text}");
     site.finish();
 }
 
@@ -281,7 +266,7 @@ fn callers_share_connections_of_http2() {
         "80",
     ];
     let (step, code, text) = measure(&site.url(), &flags);
-    assert_eq!((code, &step["summary"]["ok"]), (0, &json!(80)), "{text}");
+    assert_eq!((code, &step["ok"]), (0, &json!(80)), "{text}");
     assert_eq!(
         (
             &step["settings"]["client"],
@@ -298,7 +283,7 @@ fn goaway_is_an_error_only_within_a_request() {
     let site = Site::start(|stream| serve_either(stream, &Acceptor::Plain, 5));
     let (step, code, text) = measure(&site.url(), &["--http2", "--requests", "20"]);
     assert_eq!(
-        (code, &step["summary"]["ok"], &step["reconnects"]),
+        (code, &step["ok"], &step["reconnects"]),
         (0, &json!(20), &json!(0)),
         "{text}"
     );
@@ -319,7 +304,7 @@ fn goaway_between_grpc_requests_is_no_error() {
     let site = Site::start(|stream| serve_grpc(stream, 5));
     let (step, code, text) = measure(&format!("grpc://{}", site.address), &["--requests", "20"]);
     assert_eq!(
-        (code, &step["summary"]["ok"], &step["reconnects"]),
+        (code, &step["ok"], &step["reconnects"]),
         (0, &json!(20), &json!(0)),
         "{text}"
     );
@@ -383,7 +368,7 @@ fn over_tls_the_server_chooses_unless_http2_is_asked_for() {
         let url = site.url().replace("http://", "https://");
         let fixed = ["-c", "2", "--requests", "20", "--tls-insecure"];
         let (step, code, text) = measure(&url, &[&fixed, flags].concat());
-        assert_eq!((code, &step["summary"]["ok"]), (0, &json!(20)), "{text}");
+        assert_eq!((code, &step["ok"]), (0, &json!(20)), "{text}");
         assert_eq!(
             (&step["security"]["protocol"], &step["settings"]["client"]),
             (&json!(spoken), &json!(client))

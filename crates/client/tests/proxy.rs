@@ -83,24 +83,25 @@ fn steps(run: &Value) -> &[Value] {
 }
 
 fn count(step: &Value, name: &str) -> u64 {
-    step["summary"][name].as_u64().unwrap()
+    step[name].as_u64().unwrap()
 }
 
 /// The value of a measure in a step, in microseconds; `None` where there are too few samples.
 fn measured(step: &Value, measure: &str) -> Option<f64> {
-    let time = &step["summary"]["response_time"];
+    let time = &step["response_time"];
     let nanoseconds = match measure {
-        "max" | "sd" => &time[measure],
-        "tm99.9" => &time["trimmed_mean"],
-        quantile => &time["quantiles"][quantile],
+        "max" | "sd" => &time[format!("{measure}_ns")],
+        "tm99.9" => &time["trimmed_mean_ns"],
+        quantile => &time[format!("{}_ns", quantile.replace('.', "_"))],
     };
     nanoseconds.as_f64().map(|time| time / 1e3)
 }
 
 /// The steps of one path at one rate.
 fn of<'a>(run: &'a Value, label: &'a str, rate: &'a Value) -> impl Iterator<Item = &'a Value> {
-    let is =
-        move |step: &&Value| step["label"] == label && step["settings"]["planned_rate"] == *rate;
+    let is = move |step: &&Value| {
+        step["label"] == label && step["settings"]["planned_rate_per_s"] == *rate
+    };
     steps(run).iter().filter(is)
 }
 
@@ -130,7 +131,7 @@ fn check_overheads(run: &Value, proxies: &[&str], rates: &[Value]) {
                     (&overhead["via"], &overhead["measure"]),
                     (&(*proxy).into(), &measure.into())
                 );
-                assert_eq!(&overhead["planned_rate"], rate);
+                assert_eq!(&overhead["planned_rate_per_s"], rate);
                 let failed = |label: &str| -> u64 {
                     of(run, label, rate)
                         .map(|step| count(step, "scheduled") - count(step, "ok"))
@@ -208,7 +209,7 @@ fn paths_are_interleaved_and_every_request_is_accounted_for() {
         assert_eq!(labels, ["direct", "first", "second"]);
         for step in paths {
             assert_eq!(step["trial"].as_u64().unwrap(), place as u64 % 2 + 1);
-            assert_eq!(step["settings"]["planned_rate"], rates[place / 2]);
+            assert_eq!(step["settings"]["planned_rate_per_s"], rates[place / 2]);
             assert_eq!(step["settings"]["requests_per_connection"], 7);
             assert_eq!(count(step, "scheduled"), count(step, "ok"));
             assert!(count(step, "ok") > 0);
@@ -412,7 +413,7 @@ fn a_proxy_without_its_backend_fails_the_run() {
     let run = load(&file);
     assert_eq!(steps(&run).len(), 4);
     for step in steps(&run) {
-        let errors = step["summary"]["errors"].as_object().unwrap();
+        let errors = step["errors"].as_object().unwrap();
         if step["label"] == "relay" {
             assert_eq!(count(step, "ok"), 0);
             assert!(

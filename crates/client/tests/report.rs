@@ -4,7 +4,7 @@ mod common;
 
 use std::{fs, path::Path, process::Output};
 
-use common::{Server, load, netping, run, stderr};
+use common::{Server, load, netping, run, stderr, stdout};
 
 fn report(folder: &Path, args: &[&str]) -> Output {
     netping()
@@ -47,7 +47,7 @@ fn a_measurement_becomes_a_page_and_charts() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
     for step in load(&json)["steps"].as_array().unwrap() {
-        let rate = step["summary"]["rate"].as_f64().unwrap();
+        let rate = step["rate_per_s"].as_f64().unwrap();
         // One in each of the two runs.
         assert_eq!(
             page.matches(&format!("data-y=\"{rate}\"")).count(),
@@ -55,6 +55,13 @@ fn a_measurement_becomes_a_page_and_charts() {
             "{rate}"
         );
     }
+    let output = report(folder.path(), &["run.json"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        text.contains(&server.url) && text.contains("SHARED_HOST"),
+        "{text}"
+    );
     for chart in ["throughput", "latency", "quantiles", "time", "fairness"] {
         let svg = fs::read_to_string(
             folder
@@ -97,7 +104,7 @@ fn a_failed_report_leaves_the_old_page() {
     );
     assert_eq!(
         report(folder.path(), &["foreign.json"]).status.code(),
-        Some(2)
+        Some(3)
     );
     assert_eq!(
         report(folder.path(), &["--html", "page.html"])

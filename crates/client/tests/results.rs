@@ -55,7 +55,7 @@ fn differences_within_the_noise_are_not_shown() {
     let noisy = changed(&file, "noisy.json", |run| {
         let steps = run["steps"].as_array_mut().unwrap();
         for (step, noise) in steps.iter_mut().zip([1.01, 0.99, 1.005]) {
-            let rate = &mut step["summary"]["rate"];
+            let rate = &mut step["rate_per_s"];
             *rate = json!(rate.as_f64().unwrap() * noise);
         }
     });
@@ -92,7 +92,7 @@ fn a_broken_gate_says_by_how_much_and_environment_differences_come_first() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
     let base = measured(folder.path(), "base.json", &server, &["--samples", "500"]);
     let slower = changed(&base, "slower.json", |run| {
-        let rate = &mut run["steps"][0]["summary"]["rate"];
+        let rate = &mut run["steps"][0]["rate_per_s"];
         *rate = json!(rate.as_f64().unwrap() / 2.0);
         run["environment"]["kernel"] = json!("another");
         run["steps"][0]["target"] = json!("tcp://elsewhere:8004");
@@ -241,7 +241,7 @@ fn text_from_files_cannot_control_the_terminal() {
     });
     let wrong = changed(&base, "wrong.json", |run| {
         run["steps"][0]["target"] = json!(hostile);
-        run["steps"][0]["summary"]["rate"] = json!(-1.0);
+        run["steps"][0]["rate_per_s"] = json!(-1.0);
     });
     for (files, code) in [
         ([&labelled, &moved], 0),
@@ -282,7 +282,7 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
         load(&first),
         load(&first)["steps"][0]["window_started_at"].clone(),
     );
-    assert!(started_at.is_u64(), "{started_at}");
+    assert!(started_at.is_string(), "{started_at}");
     let second = changed(&second, "at-once.json", |run| {
         run["environment"]["host"] = json!("another-host");
         run["steps"][0]["window_started_at"] = started_at;
@@ -297,7 +297,7 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
         stdout(&output)
     );
     let (b, merged) = (load(&second), load(&sum));
-    let count = |run: &Value, name: &str| run["steps"][0]["summary"][name].as_u64().unwrap();
+    let count = |run: &Value, name: &str| run["steps"][0][name].as_u64().unwrap();
     for name in ["scheduled", "ok", "outside_ok"] {
         assert_eq!(
             count(&merged, name),
@@ -309,7 +309,7 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
     assert_eq!(merged["parts"][1]["host"], "another-host");
     assert_eq!(
         merged["parts"][0]["steps"][0]["requests"],
-        a["steps"][0]["summary"]["scheduled"]
+        a["steps"][0]["scheduled"]
     );
 
     refused(&[&first, &first], "of the same client");

@@ -605,7 +605,7 @@ fn connect_times_each_part() {
         let mean = |phase: &str| {
             connect
                 .get(phase)
-                .map_or(0.0, |of| of["time"]["mean"].as_f64().unwrap())
+                .map_or(0.0, |of| of["time"]["mean_ns"].as_f64().unwrap())
         };
         let parts: f64 = phases
             .iter()

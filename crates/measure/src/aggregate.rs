@@ -111,7 +111,7 @@ impl Aggregate {
         // The same goes for slots: a server that dies leaves them empty to the end.
         let slots = self.slots.len().max((window.end / SLOT) as usize);
         self.slots.resize(slots, 0);
-        let precision = precision(
+        let (precision, quantile_intervals) = precision(
             window_slots(&self.slots, window),
             &self.intervals,
             length / INTERVAL,
@@ -136,6 +136,7 @@ impl Aggregate {
             failed: self.total.failed,
             intervals,
             precision,
+            quantile_intervals,
             outside: self.outside,
             slots: self.slots,
         }
@@ -172,6 +173,8 @@ pub struct Totals {
     pub intervals: Vec<IntervalSummary>,
     /// The precision of the numbers.
     pub precision: Precision,
+    /// The intervals of p50 and p99 of the response time.
+    pub quantile_intervals: [Option<[u64; 2]>; 2],
     /// Requests that ended outside the window.
     pub outside: Outside,
     /// Successes in each 100 ms since the run's clock began.
@@ -238,7 +241,7 @@ fn precision(
     intervals: &BTreeMap<u64, Second>,
     whole: u64,
     unanswered: [&Histogram; 2],
-) -> Precision {
+) -> (Precision, [Option<[u64; 2]>; 2]) {
     let rates: Vec<f64> = slots
         .iter()
         .map(|&count| count as f64 * 1e9 / SLOT as f64)
@@ -473,7 +476,7 @@ mod tests {
             .map(|number| ok(due(number), due(number) + slow(number)))
             .collect();
         let totals = collect(LoopKind::Open, window, &[requests], &[SECOND]);
-        let [_, high] = totals.precision.p99.unwrap();
+        let [_, high] = totals.quantile_intervals[1].unwrap();
         assert!(high >= SECOND / 2, "{high}");
         assert!(totals.late > 0);
     }

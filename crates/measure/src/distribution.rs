@@ -1,16 +1,14 @@
 //! A histogram of times, and the numbers that describe it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     counts::Counts,
     histogram::{Histogram, LONGEST},
+    quantiles::{QUANTILES, Quantiles},
 };
-
-/// The quantiles that every summary has, in per cent.
-pub const QUANTILES: [f64; 10] = [1.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
 
 /// Samples that must lie beyond a quantile before it is shown: with q the distance to the nearer
 /// end of the distribution, at least `10 / q` samples in all.
@@ -26,17 +24,38 @@ pub struct Distribution {
     /// Samples.
     pub count: u64,
     /// The least; absent without samples, like all the others.
+    #[serde(rename = "min_ns")]
     pub min: Option<u64>,
     /// The greatest.
+    #[serde(rename = "max_ns")]
     pub max: Option<u64>,
     /// The arithmetic mean.
+    #[serde(rename = "mean_ns")]
     pub mean: Option<f64>,
     /// The standard deviation.
+    #[serde(rename = "sd_ns")]
     pub sd: Option<f64>,
     /// The mean without the lowest and the highest 0.1 % of the samples (tm99.9).
+    #[serde(rename = "trimmed_mean_ns")]
     pub trimmed_mean: Option<f64>,
-    /// Quantiles by name ("p50", "p99.9"); null where there are too few samples to tell.
-    pub quantiles: BTreeMap<String, Option<u64>>,
+    /// Quantiles.
+    #[serde(flatten)]
+    pub quantiles: Quantiles,
+    /// The 95 % confidence interval of the median within the run, by ranks that vary over the
+    /// seconds; absent where the run is too short for one.
+    #[serde(
+        rename = "p50_interval_ns",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub p50_interval: Option<[u64; 2]>,
+    /// That of the 99th percentile.
+    #[serde(
+        rename = "p99_interval_ns",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub p99_interval: Option<[u64; 2]>,
     /// The names of those of these numbers that are lower bounds: requests without a reply, and
     /// times beyond the histogram's range, are in them with the time that they took at least.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -63,18 +82,21 @@ impl Distribution {
             mean: some_f(histogram.mean()),
             sd: some_f(histogram.stdev()),
             trimmed_mean: some_f(trimmed_mean(histogram)),
-            quantiles: QUANTILES
-                .iter()
-                .map(|&percent| {
-                    let shown = is_backed(histogram.len(), percent);
-                    (
-                        name(percent),
-                        shown.then(|| histogram.value_at_percentile(percent)),
-                    )
-                })
-                .collect(),
+            quantiles: Quantiles::of(|percent| {
+                let shown = is_backed(histogram.len(), percent);
+                shown.then(|| histogram.value_at_percentile(percent))
+            }),
+            p50_interval: None,
+            p99_interval: None,
             at_least: at_least(histogram, bounds),
         }
+    }
+
+    /// Returns it with these intervals of p50 and p99.
+    #[must_use]
+    pub fn with_intervals(mut self, [p50, p99]: [Option<[u64; 2]>; 2]) -> Self {
+        (self.p50_interval, self.p99_interval) = (p50, p99);
+        self
     }
 
     /// Returns true if the number of this name is a lower bound.
@@ -85,7 +107,7 @@ impl Distribution {
     /// Returns a quantile, given in per cent; `None` where it is not among [`QUANTILES`] or there
     /// are too few samples.
     pub fn quantile(&self, percent: f64) -> Option<u64> {
-        self.quantiles.get(&name(percent)).copied().flatten()
+        self.quantiles.get(percent)
     }
 }
 

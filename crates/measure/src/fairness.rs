@@ -12,6 +12,7 @@ pub struct PerConnection {
     /// Verified replies.
     pub requests: u64,
     /// Mean service time, in nanoseconds; 0 without requests.
+    #[serde(rename = "mean_ns")]
     pub mean: f64,
 }
 

@@ -17,16 +17,22 @@ pub struct IntervalSummary {
     /// Failures.
     pub errors: u64,
     /// Median of the service time.
+    #[serde(rename = "service_p50_ns")]
     pub service_p50: Option<u64>,
     /// 99th percentile of the service time.
+    #[serde(rename = "service_p99_ns")]
     pub service_p99: Option<u64>,
     /// Longest service time.
+    #[serde(rename = "service_max_ns")]
     pub service_max: Option<u64>,
     /// Median of the response time.
+    #[serde(rename = "response_p50_ns")]
     pub response_p50: Option<u64>,
     /// 99th percentile of the response time.
+    #[serde(rename = "response_p99_ns")]
     pub response_p99: Option<u64>,
     /// Longest response time.
+    #[serde(rename = "response_max_ns")]
     pub response_max: Option<u64>,
 }
 

@@ -16,6 +16,7 @@ pub mod error_kind;
 pub mod fairness;
 pub mod histogram;
 pub mod interval;
+pub mod quantiles;
 pub mod recorder;
 pub mod sample;
 pub mod statistics;

@@ -24,6 +24,7 @@ pub struct Summary {
     /// Failures due outside the window.
     pub outside_errors: u64,
     /// The window's length, in seconds.
+    #[serde(rename = "window_seconds")]
     pub seconds: f64,
     /// Of the verified replies, those that came after the window's end, in the drain.
     pub late: u64,
@@ -32,8 +33,10 @@ pub struct Summary {
     #[serde(default)]
     pub early: u64,
     /// Verified replies that came within the window, per second of it.
+    #[serde(rename = "rate_per_s")]
     pub rate: f64,
-    /// The precision of rate and response time within the run.
+    /// The precision of the rate within the run.
+    #[serde(flatten)]
     pub precision: Precision,
     /// `end - start` of successes.
     pub service_time: Distribution,
@@ -110,7 +113,8 @@ impl Summary {
             accounting,
             precision: totals.precision.clone(),
             service_time: Distribution::of(&totals.service),
-            response_time: Distribution::censored(&totals.response, &totals.censored),
+            response_time: Distribution::censored(&totals.response, &totals.censored)
+                .with_intervals(totals.quantile_intervals),
             lag: Distribution::of(&totals.lag),
             no_caller_free: Distribution::of(&totals.no_caller),
             client_late: Distribution::of(&totals.client_late),

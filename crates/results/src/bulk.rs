@@ -37,7 +37,6 @@ pub struct BulkStep {
     /// The security of its connections; absent in the clear.
     pub security: Option<ChannelSecurity>,
     /// The warnings about its numbers.
-    #[serde(rename = "doubts")]
     pub warnings: Vec<Warning>,
 }
 
@@ -109,6 +108,7 @@ pub struct BulkSummary {
     /// GiB/s: the mean of the runs with its 95 % interval.
     pub gib_per_second: Estimate,
     /// The standard deviation of the runs' GiB/s; absent with fewer than two.
+    #[serde(rename = "sd_gib_per_second")]
     pub sd: Option<f64>,
     /// The median of the times to the first byte, in seconds.
     pub first_byte_seconds: f64,

@@ -17,6 +17,7 @@ pub struct Overhead {
     /// The proxy's name.
     pub via: String,
     /// The planned rate, in requests per second; absent in a closed loop.
+    #[serde(rename = "planned_rate_per_s")]
     pub planned_rate: Option<f64>,
     /// The metric's name: `p50`, `p99.99`, `max`, `tm99.9`, `sd` and so on.
     pub measure: String,

@@ -33,7 +33,7 @@ pub const NAMES: [&str; 17] = [
 /// A reason why a number may mislead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
+#[serde(tag = "name", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Warning {
     /// The client's own cores are full: the numbers are the client's, not the server's.
     ClientBound {
@@ -44,8 +44,10 @@ pub enum Warning {
     /// programs, or the hypervisor, had its cores.
     ClientStarved {
         /// The 99th percentile of that lateness, in nanoseconds.
+        #[serde(rename = "late_p99_ns")]
         late_p99: u64,
         /// The 99th percentile of the response time, in nanoseconds.
+        #[serde(rename = "response_p99_ns")]
         response_p99: u64,
     },
     /// The limit on the CPU time of the client's cgroup stopped it.
@@ -56,13 +58,16 @@ pub enum Warning {
     /// Requests of an open loop waited because every caller was busy.
     NoCallerFree {
         /// The 99th percentile of that wait, in nanoseconds.
+        #[serde(rename = "wait_p99_ns")]
         wait_p99: u64,
         /// The 99th percentile of the response time, in nanoseconds.
+        #[serde(rename = "response_p99_ns")]
         response_p99: u64,
     },
     /// Requests of an open loop started later than they were due.
     BehindSchedule {
         /// The median lag, in nanoseconds.
+        #[serde(rename = "lag_p50_ns")]
         lag_p50: Option<u64>,
         /// Requests that were due but never sent.
         not_sent: u64,
@@ -74,10 +79,10 @@ pub enum Warning {
         /// The rate of a stretch of the window against that of the rest, less 1; at most 10.
         drift: f64,
         /// The stretch's start, in seconds of the window.
-        #[serde(default)]
+        #[serde(rename = "from_seconds", default)]
         from: Option<f64>,
         /// Its end.
-        #[serde(default)]
+        #[serde(rename = "to_seconds", default)]
         to: Option<f64>,
         /// True where an automatic warm-up found no steady rate in its time.
         #[serde(default)]
@@ -86,6 +91,7 @@ pub enum Warning {
     /// For a while no reply came, though there were requests and replies come quickly otherwise.
     Stalled {
         /// When that began, in seconds of the window.
+        #[serde(rename = "at_seconds")]
         at: f64,
         /// Its length, in seconds.
         seconds: f64,
@@ -93,6 +99,7 @@ pub enum Warning {
     /// From some time on no reply came.
     ServerGone {
         /// That time, in seconds of the window.
+        #[serde(rename = "since_seconds")]
         since: f64,
     },
     /// The server was restarted during the step.
@@ -136,8 +143,10 @@ pub enum Warning {
     /// The times have two levels, as where client and server share a core at times.
     Bimodal {
         /// The median of the times at the lower level, in nanoseconds.
+        #[serde(rename = "low_p50_ns")]
         low_p50: u64,
         /// The median of the times at the higher level, in nanoseconds.
+        #[serde(rename = "high_p50_ns")]
         high_p50: u64,
         /// The share of requests at the higher level.
         high_share: f64,

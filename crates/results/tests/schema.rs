@@ -2,7 +2,7 @@
 
 use std::{env, fs, path::Path};
 
-use netping_results::{run::Run, warning};
+use netping_results::{file::form::ResultFile, warning};
 use schemars::{Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde_json::{Value, json};
 
@@ -15,7 +15,9 @@ fn the_committed_schema_is_that_of_the_types() {
             schema.insert("additionalProperties".to_owned(), json!(false));
         }
     }));
-    let mut schema = settings.into_generator().into_root_schema_for::<Run>();
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<ResultFile<'_>>();
     schema.insert("title".to_owned(), json!("A result file of netping"));
     let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/run.schema.json");
@@ -38,7 +40,7 @@ fn every_warning_has_its_name_in_the_list() {
     let kinds = schema.get("oneOf").and_then(Value::as_array).unwrap();
     let mut kinds: Vec<&str> = kinds
         .iter()
-        .map(|kind| kind["properties"]["kind"]["const"].as_str().unwrap())
+        .map(|kind| kind["properties"]["name"]["const"].as_str().unwrap())
         .collect();
     let mut names = warning::NAMES;
     kinds.sort_unstable();

@@ -78,7 +78,7 @@ pub enum Command {
     Compare(CompareArgs),
     /// Add up the result files of several clients that loaded one server at the same time
     Merge(MergeArgs),
-    /// Write result files as a page with charts, or in other formats
+    /// Show result files as tables, or write them as a page with charts, or in other formats
     Report(ReportArgs),
     /// Create certificates or a pre-shared key to try the encrypted transports
     Certs(CertsArgs),

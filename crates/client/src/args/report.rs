@@ -21,14 +21,9 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// Rejects a command without any output, and outputs that would overwrite an input.
+    /// Rejects outputs that would overwrite an input.
     pub fn check(&self) -> Result<(), UsageError> {
         let exports = &self.export.0;
-        if exports.0.is_empty() && self.svg.is_none() {
-            return Err(UsageError(
-                "nothing to write: give --html FILE, or another format (--help)".to_owned(),
-            ));
-        }
         let read: Vec<&Path> = self.files.iter().map(PathBuf::as_path).collect();
         apart(&read, exports.files())
     }

@@ -150,7 +150,7 @@ fn optional_bytes(bytes: Option<u64>) -> String {
 
 /// Returns the settings that all share, a table of the others, and the mean for each value of a
 /// setting.
-fn table(steps: &[BulkStep]) -> String {
+pub(super) fn table(steps: &[BulkStep]) -> String {
     let differs =
         |value: fn(&BulkStep) -> String| steps.iter().any(|step| value(step) != value(&steps[0]));
     let (varied, fixed): (Vec<Setting>, Vec<Setting>) =

@@ -40,7 +40,7 @@ pub fn run(args: &ConnectArgs) -> Result<Verdict, Failed> {
 }
 
 /// Returns a table with a row for each part of opening a connection.
-fn describe(step: &Step) -> String {
+pub(super) fn describe(step: &Step) -> String {
     let rows: Vec<_> = ConnectPhase::ALL
         .into_iter()
         .filter_map(|phase| Some(row(phase, &step.connect.get(&phase)?.time)))

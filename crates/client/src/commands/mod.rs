@@ -12,6 +12,7 @@ mod proxy;
 mod quick;
 mod report;
 mod serve;
+mod table;
 mod throughput;
 
 use std::process::ExitCode;

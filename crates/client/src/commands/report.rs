@@ -1,10 +1,11 @@
-//! `netping report`: result files as a page, as charts, or in other formats.
+//! `netping report`: result files as tables, as a page, as charts, or in other formats.
 
 use std::io::{self, Write};
 
 use netping_report::page;
 use netping_results::run::Run;
 
+use super::table::table;
 use crate::{
     args::ReportArgs,
     error::{Failed, Verdict},
@@ -23,6 +24,9 @@ pub fn run(args: &ReportArgs) -> Result<Verdict, Failed> {
     if let Some(folder) = &args.svg {
         let charts = page::save_charts(&runs, folder).map_err(anyhow::Error::new)?;
         written.push(format!("wrote {charts} charts to {}", folder.display()));
+    }
+    if written.is_empty() {
+        written.extend(runs.into_iter().map(table));
     }
     // The files are written even if nobody reads this.
     let _ = writeln!(io::stdout(), "{}", written.join("\n"));

@@ -104,7 +104,7 @@ fn at_shares(
 }
 
 /// The rows of all steps, under a heading for each target.
-struct Rows {
+pub(super) struct Rows {
     closed: StepTable,
     open: StepTable,
     /// The target and the arrivals of the rows above.
@@ -112,7 +112,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             closed: StepTable::closed(),
             open: StepTable::open(),
@@ -120,7 +120,7 @@ impl Rows {
         }
     }
 
-    fn show(&mut self, step: &Step) -> String {
+    pub(super) fn show(&mut self, step: &Step) -> String {
         let (table, arrivals) = match step.settings.planned_rate {
             None => (&self.closed, "closed loop".to_owned()),
             Some(_) => (

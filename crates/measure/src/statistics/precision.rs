@@ -19,34 +19,31 @@ const LARGEST: f64 = 0.5;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Precision {
     /// Half the width of the rate's interval, in requests/s: batch means, by Student's t.
+    #[serde(rename = "rate_half_width_per_s")]
     pub rate_half_width: Option<f64>,
     /// The number of batches that the rate's interval comes from.
     #[serde(default)]
     pub rate_batches: Option<u64>,
-    /// Interval of the median response time, in nanoseconds, by ranks that vary over the
-    /// seconds.
-    pub p50: Option<[u64; 2]>,
-    /// Interval of the 99th percentile of the response time, in nanoseconds.
-    pub p99: Option<[u64; 2]>,
     /// The number of blocks that the intervals of quantiles come from.
-    #[serde(default)]
+    #[serde(rename = "interval_blocks", default)]
     pub blocks: Option<u64>,
 }
 
 impl Precision {
-    /// Returns the intervals, from the rates in short stretches of equal length, and the response
-    /// times in each second.
-    pub fn of(rates: &[f64], seconds: &[&Counts]) -> Self {
+    /// Returns the precision, and the intervals of the median and the 99th percentile, from the
+    /// rates in short stretches of equal length and the response times in each second.
+    pub fn of(rates: &[f64], seconds: &[&Counts]) -> (Self, [Option<[u64; 2]>; 2]) {
         let (rate, batches) = batch_means(rates).unzip();
         let blocks = (seconds.len() >= FEWEST).then_some(seconds.len() as u64);
-        let [p50, p99] = [0.5, 0.99].map(|q| quantile_interval(seconds, q));
-        Self {
+        let precision = Self {
             rate_half_width: rate,
             rate_batches: batches,
-            p50,
-            p99,
             blocks,
-        }
+        };
+        (
+            precision,
+            [0.5, 0.99].map(|q| quantile_interval(seconds, q)),
+        )
     }
 }
 
@@ -209,8 +206,8 @@ mod tests {
                     "queue" => queue_times(&mut random),
                     _ => lognormal_times(&mut random),
                 };
-                let precision = Precision::of(&[], &seconds.iter().collect::<Vec<_>>());
-                for (at, interval) in [precision.p50, precision.p99].into_iter().enumerate() {
+                let (_, intervals) = Precision::of(&[], &seconds.iter().collect::<Vec<_>>());
+                for (at, interval) in intervals.into_iter().enumerate() {
                     if let Some([low, high]) = interval {
                         shown[at] += 1;
                         let holds = (low as f64..=high as f64).contains(&truth[at]);
@@ -227,7 +224,10 @@ mod tests {
 
     #[test]
     fn a_short_run_has_no_interval() {
-        assert_eq!(Precision::of(&[1.0; 9], &[]), Precision::default());
+        assert_eq!(
+            Precision::of(&[1.0; 9], &[]),
+            (Precision::default(), [None, None])
+        );
         assert_eq!(batch_means(&[7.0; 30]), Some((0.0, 30)));
         // A trend is correlated at any length.
         let rising: Vec<f64> = (0..300).map(f64::from).collect();

@@ -144,8 +144,8 @@ impl Row {
         self.put("early", summary.early);
         self.put("outside_ok", summary.outside_ok);
         self.put("outside_errors", summary.outside_errors);
-        self.interval("response_time_p50", precision.p50);
-        self.interval("response_time_p99", precision.p99);
+        self.interval("response_time_p50", summary.response_time.p50_interval);
+        self.interval("response_time_p99", summary.response_time.p99_interval);
         self.times("service_time", Some(&summary.service_time));
         self.times("response_time", Some(&summary.response_time));
         self.times("lag", Some(&summary.lag));

@@ -579,11 +579,12 @@ pub fn step(
                 rate_half_width: enough.then_some(rate / 60.0),
                 rate_batches: enough.then_some(30),
                 blocks: enough.then_some(30),
-                p50: near(50.0),
-                p99: near(99.0),
             },
             service_time: service.time,
-            response_time: response.time.clone(),
+            response_time: response
+                .time
+                .clone()
+                .with_intervals([near(50.0), near(99.0)]),
             lag: none.time.clone(),
             no_caller_free: none.time.clone(),
             client_late: none.time.clone(),

@@ -152,15 +152,14 @@ fn a_curve_has_the_quantiles_of_the_summary() {
         .find(|chart| chart.kind == "quantiles")
         .unwrap();
     let points = &curve.panels[0].series[0].points;
-    for (name, value) in &run.steps[0].summary.service_time.quantiles {
-        let percent: f64 = name[1..].parse().unwrap();
+    for (percent, value) in run.steps[0].summary.service_time.quantiles.iter() {
         let drawn = points.iter().find(|point| point.x == Exact::Real(percent));
         // Below the median, round quantiles are not among the points.
         if percent >= 50.0 {
             assert_eq!(
                 drawn.map(|point| point.y.clone()),
                 value.map(Exact::Whole),
-                "{name}"
+                "{percent}"
             );
         }
     }

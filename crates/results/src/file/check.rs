@@ -111,8 +111,8 @@ fn check_counts(summary: &Summary) -> Result<(), String> {
 }
 
 fn check_intervals(step: &Step) -> Result<(), String> {
-    let precision = &step.summary.precision;
-    for [low, high] in precision.p50.iter().chain(&precision.p99) {
+    let times = &step.summary.response_time;
+    for [low, high] in times.p50_interval.iter().chain(&times.p99_interval) {
         if low > high {
             return Err(format!("an interval from {low} to {high}"));
         }

@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, de::IgnoredAny};
 
 use crate::{
-    file::check::check,
+    file::{check::check, version_1},
     run::{Run, SCHEMA_VERSION},
 };
 
@@ -130,7 +130,14 @@ impl Run {
             );
             return Err(Unreadable::Newer { version, tool });
         }
-        let run: Self = serde_json::from_slice(json).map_err(Unreadable::Form)?;
+        let run: Self = if version < u64::from(SCHEMA_VERSION) {
+            let mut file = serde_json::from_slice(json).map_err(Unreadable::Form)?;
+            version_1::upgrade(&mut file);
+            serde_json::from_value(file)
+        } else {
+            serde_json::from_slice(json)
+        }
+        .map_err(Unreadable::Form)?;
         check(&run).map_err(Unreadable::Unsound)?;
         Ok(run)
     }
@@ -263,15 +270,11 @@ mod tests {
     #[test]
     fn inconsistent_numbers_are_found() {
         let cases: [(&str, Value, &str); 6] = [
-            ("/steps/0/summary/scheduled", json!(7), "'scheduled'"),
-            ("/steps/0/summary/ok", json!(u64::MAX), "'scheduled'"),
-            ("/steps/0/summary/late", json!(1000), "'late'"),
-            ("/steps/0/summary/rate", json!(-1.0), "rate"),
-            (
-                "/steps/0/summary/service_time/count",
-                json!(3),
-                "service_time",
-            ),
+            ("/steps/0/scheduled", json!(7), "'scheduled'"),
+            ("/steps/0/ok", json!(u64::MAX), "'scheduled'"),
+            ("/steps/0/late", json!(1000), "'late'"),
+            ("/steps/0/rate_per_s", json!(-1.0), "rate"),
+            ("/steps/0/service_time/count", json!(3), "service_time"),
             ("/steps/0/settings/callers", json!(0), "callers"),
         ];
         for (path, value, expected) in cases {
@@ -296,7 +299,7 @@ mod tests {
     fn numbers_of_overheads_and_bulk_streams_have_bounds_too() {
         let sound = |run: &mut Value| {
             run["overheads"] = json!([{
-                "via": "relay", "planned_rate": 100.0, "measure": "p50", "direct_us": 60.0, "via_us": 50.0,
+                "via": "relay", "planned_rate_per_s": 100.0, "measure": "p50", "direct_us": 60.0, "via_us": 50.0,
                 "added_us": -10.0, "interval_us": [-12.0, 3.0], "p_value": 0.5
             }]);
             run["bulk"] = json!([serde_json::to_value(bulk()).unwrap()]);
@@ -322,7 +325,7 @@ mod tests {
                 json!(1e308),
                 "gib_per_second",
             ),
-            ("/bulk/0/summary/sd", json!(-1.0), "sd"),
+            ("/bulk/0/summary/sd_gib_per_second", json!(-1.0), "sd"),
             (
                 "/bulk/0/runs/0/first_byte_seconds",
                 json!(-1.0),

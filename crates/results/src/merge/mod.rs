@@ -228,7 +228,10 @@ mod tests {
         assert!(step.summary.service_time.quantile(50.0).unwrap() < 10_400);
         assert_eq!(step.summary.precision.rate_half_width, Some(0.0));
         assert_eq!(
-            (step.summary.precision.p50, step.intervals.len()),
+            (
+                step.summary.response_time.p50_interval,
+                step.intervals.len()
+            ),
             (None, 10)
         );
         assert_eq!(step.cost.client_worker_cpu_seconds.len(), 4);

@@ -211,14 +211,16 @@ impl Metric {
 
     /// Returns the 95 % interval of a step's value, where the step has one.
     pub fn interval(&self, step: &Step) -> Option<[f64; 2]> {
-        let (rate, precision) = (step.summary.rate, &step.summary.precision);
+        let (rate, times) = (step.summary.rate, &step.summary.response_time);
         let time = |ends: Option<[u64; 2]>| ends.map(|ends| ends.map(|end| end as f64));
         match self.name {
-            "rate" => precision
+            "rate" => step
+                .summary
+                .precision
                 .rate_half_width
                 .map(|half| [rate - half, rate + half]),
-            "p50" => time(precision.p50),
-            "p99" => time(precision.p99),
+            "p50" => time(times.p50_interval),
+            "p99" => time(times.p99_interval),
             _ => None,
         }
     }
@@ -274,7 +276,7 @@ mod tests {
 
     #[test]
     fn every_quantile_of_a_summary_is_a_metric() {
-        for percent in netping_measure::distribution::QUANTILES {
+        for percent in netping_measure::quantiles::QUANTILES {
             let name = format!("p{percent}");
             assert!(of_steps().any(|metric| metric.name == name), "{name}");
         }

@@ -13,7 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     bulk::BulkStep,
-    file::save::{SaveError, prepare_file, write_atomically},
+    file::{
+        form::ResultFile,
+        save::{SaveError, prepare_file, write_atomically},
+    },
     overhead::Overhead,
     round_difference::RoundDifference,
 };
@@ -93,7 +96,7 @@ impl Run {
     /// # Errors
     /// Those of `serde_json`, which these types never cause.
     pub fn to_json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self).map(|text| text + "\n")
+        serde_json::to_string_pretty(&ResultFile::of(self)).map(|text| text + "\n")
     }
 
     /// Checks that the file can be written, by [`prepare_file`]: one that is there stays as it is.

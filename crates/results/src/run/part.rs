@@ -23,5 +23,6 @@ pub struct PartStep {
     /// Requests that count.
     pub requests: u64,
     /// Verified replies per second of its own window.
+    #[serde(rename = "rate_per_s")]
     pub rate: f64,
 }

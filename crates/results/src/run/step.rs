@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     connect::{ChannelSecurity, PhaseSummary},
-    file::histogram,
+    file::{histogram, time_of_day},
     warning::Warning,
 };
 
@@ -26,12 +26,14 @@ pub struct Step {
     pub trial: u32,
     /// Completeness.
     pub status: Status,
-    /// When the window began, by the client's time of day: nanoseconds since 1970, UTC.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// When the window began, by the client's time of day, as RFC 3339 in UTC.
+    #[serde(with = "time_of_day", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub window_started_at: Option<u64>,
     /// The settings.
     pub settings: StepSettings,
     /// The numbers that describe it.
+    #[serde(flatten)]
     pub summary: Summary,
     /// The resources that it used.
     pub cost: Cost,
@@ -48,7 +50,6 @@ pub struct Step {
     /// The spread of its requests over connections; absent with fewer than two.
     pub fairness: Option<Fairness>,
     /// The warnings about its numbers.
-    #[serde(rename = "doubts")]
     pub warnings: Vec<Warning>,
     /// Second by second.
     pub intervals: Vec<IntervalSummary>,
@@ -83,6 +84,7 @@ pub struct StepSettings {
     /// open one.
     pub arrivals: String,
     /// The planned rate of an open loop, in requests per second.
+    #[serde(rename = "planned_rate_per_s")]
     pub planned_rate: Option<f64>,
     /// The seed of random arrivals.
     pub seed: Option<u64>,

@@ -1,0 +1,74 @@
+//! The form of a result file: a run, and the warnings about it in words.
+
+use serde::Serialize;
+
+use crate::{
+    run::Run,
+    warning::{Severity, Warning},
+};
+
+/// A result file. The schema is in `schema/run.schema.json`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ResultFile<'a> {
+    #[serde(flatten)]
+    run: &'a Run,
+    /// The warnings of all steps and bulk streams, each kind once. They are derived from those of
+    /// the steps when the file is written, and not read.
+    warnings: Vec<RunWarning>,
+}
+
+/// A kind of warning, and what it is about.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct RunWarning {
+    /// Its name.
+    name: &'static str,
+    /// True where it invalidates the numbers.
+    invalid: bool,
+    /// The steps that it is about, by their places from 0 on.
+    steps: Vec<usize>,
+    /// The bulk streams that it is about.
+    bulk: Vec<usize>,
+    /// The first of these warnings, in words.
+    sentence: String,
+    /// The remedy.
+    remedy: &'static str,
+}
+
+impl<'a> ResultFile<'a> {
+    /// Returns the file of a run.
+    pub fn of(run: &'a Run) -> Self {
+        let mut warnings = Vec::new();
+        for (place, step) in run.steps.iter().enumerate() {
+            for warning in &step.warnings {
+                entry(&mut warnings, warning).steps.push(place);
+            }
+        }
+        for (place, bulk) in run.bulk.iter().enumerate() {
+            for warning in &bulk.warnings {
+                entry(&mut warnings, warning).bulk.push(place);
+            }
+        }
+        Self { run, warnings }
+    }
+}
+
+/// Returns the entry of a warning's kind, a new one if it is the first of its kind.
+fn entry<'a>(all: &'a mut Vec<RunWarning>, warning: &Warning) -> &'a mut RunWarning {
+    let known = all.iter().position(|own| own.name == warning.name());
+    let place = known.unwrap_or_else(|| {
+        all.push(RunWarning {
+            name: warning.name(),
+            invalid: warning.severity() == Severity::Invalid,
+            steps: Vec::new(),
+            bulk: Vec::new(),
+            sentence: warning.to_string(),
+            remedy: warning.remedy(),
+        });
+        all.len() - 1
+    });
+    let own = &mut all[place];
+    own.invalid |= warning.severity() == Severity::Invalid;
+    own
+}
