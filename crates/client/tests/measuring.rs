@@ -233,6 +233,29 @@ fn a_url_without_a_command_is_looked_at_with_one_caller_and_with_many() {
 }
 
 #[test]
+fn without_a_terminal_progress_is_lines_of_its_steps() {
+    let server = Server::start("tokio", &[]);
+    let progress = |flags: &[&str]| {
+        let fixed = ["throughput", &server.url, "-c", "1,2", "-d", "1500ms"];
+        let output = run(&[&fixed, flags].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let text = stderr(&output);
+        let lines = text.lines().filter(|line| line.contains(" of 2  tcp://"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let lines = progress(&[]);
+    assert!(
+        lines.iter().any(|line| line.starts_with("2 of 2")),
+        "{lines:?}"
+    );
+    assert!(
+        lines.iter().all(|line| line.contains(" req/s")),
+        "{lines:?}"
+    );
+    assert!(progress(&["--progress", "none"]).is_empty());
+}
+
+#[test]
 fn the_ladder_climbs_every_server() {
     let folder = tempfile::tempdir().unwrap();
     let output = netping()

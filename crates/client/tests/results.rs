@@ -6,6 +6,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Output,
+    time::Duration,
 };
 
 use common::{Server, load, netping, run, stderr, stdout};
@@ -315,8 +316,10 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
     refused(&[&first, &first], "of the same client");
     refused(&[&sum, &first], "is itself merged");
     let later = changed(&second, "later.json", |run| {
-        let start = run["steps"][0]["window_started_at"].as_u64().unwrap();
-        run["steps"][0]["window_started_at"] = json!(start + 100_000_000);
+        let start = run["steps"][0]["window_started_at"].as_str().unwrap();
+        let later = humantime::parse_rfc3339(start).unwrap() + Duration::from_millis(100);
+        run["steps"][0]["window_started_at"] =
+            json!(humantime::format_rfc3339_nanos(later).to_string());
     });
     refused(&[&first, &later], "only 66 % of the longest");
     let different = changed(&second, "different.json", |run| {

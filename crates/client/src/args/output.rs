@@ -12,6 +12,7 @@ use crate::{
     probe::metrics::ServerSource,
     run::{
         options::{JsonTo, Limits, Options},
+        progress::Form,
         trials::Trials,
         until::Until,
     },
@@ -98,6 +99,9 @@ pub struct ResultArgs<const REQUESTS: bool> {
     json: Option<JsonTo>,
     #[command(flatten)]
     export: ExportArgs<REQUESTS>,
+    /// Progress on standard error [default: a bar on a terminal, elsewhere a line per second]
+    #[arg(long, value_name = "FORM")]
+    progress: Option<Form>,
     /// Exit with 1 if a larger share of requests fails, from 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
     max_error_rate: f64,
@@ -127,6 +131,7 @@ impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
             json: self.json.clone(),
             exports: exports.clone(),
             push: None,
+            progress: self.progress,
             limits: Limits {
                 max_error_rate: self.max_error_rate,
                 fail_if: Vec::new(),

@@ -54,7 +54,7 @@ const COMPARED: &str = "to first|<shown";
 pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
     let plans = args.plans()?;
     run::run(args.options()?, |runner| {
-        let mut streams = Bulk::open(&plans, runner.watch_bar())?;
+        let mut streams = Bulk::open(&plans, runner.watch_progress())?;
         let steps = measure(runner, args.trials(), &plans, &mut streams);
         runner.say(&table(&steps));
         for (step, bulk) in steps.iter().zip(&streams) {
@@ -95,9 +95,9 @@ fn measure(
             }
             let step = &mut steps[at];
             let progress = format!("run {round} of {}  {}", rounds.count, name(step));
-            runner.console.bar.begin(&progress);
-            let outcome = streams[at].run(runner.watch_bar());
-            runner.console.bar.end();
+            runner.console.progress.begin(&progress);
+            let outcome = streams[at].run(runner.watch_progress());
+            runner.console.progress.end();
             match outcome {
                 Ok(run) => step.runs.push(run),
                 Err(Ended::Failed(failure)) => {

@@ -25,6 +25,10 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
     let trials = args.trials(plans.len())?;
     run::run(args.shared.output.options()?, |runner| {
         runner.call_all(&plans)?;
+        if let Repeat::Times(times) = args.repeat {
+            let times = u32::try_from(times).unwrap_or(u32::MAX);
+            runner.console.progress.outline(plans.iter(), times);
+        }
         if trials.count > 1 {
             Ok(trials::run(runner, trials, &[plans])?)
         } else {

@@ -46,6 +46,8 @@ pub fn run(args: &ProxyArgs) -> Result<Verdict, Failed> {
             runner.call(plan).map_err(|error| named(plan, error))?;
         }
         runner.remark(&outlook(trials.count, rates.iter().chain(closed).flatten()));
+        let all = rates.iter().chain(closed).flatten();
+        runner.console.progress.outline(all, trials.count);
         measure(runner, trials, &plans)?;
         runner.tell(&legend(trials.count));
         Ok(())

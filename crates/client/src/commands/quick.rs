@@ -14,6 +14,7 @@ pub fn run(args: &QuickArgs) -> Result<Verdict, Failed> {
         for steps in &plans {
             runner.call_all(&steps[..1])?;
         }
+        runner.console.progress.outline(plans.iter().flatten(), 1);
         let table = StepTable::closed();
         for steps in &plans {
             let mut heading = Some(format!("{}\n{}", steps[0].target.url, table.header()));

@@ -34,6 +34,9 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
         if trials.count > 1 {
             return Ok(trials::run(runner, trials, &groups)?);
         }
+        if args.find.is_none() {
+            runner.console.progress.outline(groups.iter().flatten(), 1);
+        }
         // Target by target, so that the rows of each are together.
         for target in 0..groups.first().map_or(0, Vec::len) {
             for plan in groups.iter().map(|group| &group[target]) {

@@ -7,13 +7,13 @@ use std::{
 
 use netping_results::connect::ChannelSecurity;
 
-use crate::run::progress::Bar;
+use crate::run::progress::{Form, Progress};
 
 /// The terminal of a run.
 #[derive(Debug)]
 pub struct Console {
-    /// The progress bar.
-    pub bar: Bar,
+    /// Progress while steps run.
+    pub progress: Progress,
     /// Standard output is for JSON: results go to standard error.
     stdout_taken: bool,
     /// A result could not be written.
@@ -22,9 +22,9 @@ pub struct Console {
 
 impl Console {
     /// Creates a console that leaves standard output alone if it is `taken` by JSON.
-    pub fn new(stdout_taken: bool) -> Self {
+    pub fn new(stdout_taken: bool, form: Form) -> Self {
         Self {
-            bar: Bar::new(),
+            progress: Progress::new(form),
             stdout_taken,
             broken: Cell::new(false),
         }
@@ -32,7 +32,7 @@ impl Console {
 
     /// Prints a part of the result.
     pub fn say(&self, line: &str) {
-        self.bar.hidden(|| {
+        self.progress.hidden(|| {
             let written = if self.stdout_taken {
                 writeln!(io::stderr(), "{line}")
             } else {
@@ -50,7 +50,7 @@ impl Console {
 
     /// Prints a remark to standard error.
     pub fn remark(&self, line: &str) {
-        self.bar.hidden(|| {
+        self.progress.hidden(|| {
             let _ = writeln!(io::stderr(), "{line}");
         });
     }

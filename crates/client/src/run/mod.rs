@@ -36,6 +36,7 @@ use crate::{
     run::{
         console::{Console, stdout_failure},
         options::{Limits, Options},
+        progress::Form,
         push::{Push, Watchers},
         step::step,
         store::Store,
@@ -92,7 +93,10 @@ impl Runner {
     fn begin(options: Options) -> Result<Self, Failed> {
         raise_open_files();
         let store = Store::create(options.json, options.exports)?;
-        let console = Console::new(store.needs_stdout());
+        let console = Console::new(
+            store.needs_stdout(),
+            options.progress.unwrap_or_else(Form::for_stderr),
+        );
         for warning in environment::warnings(&store.run.environment) {
             console.remark(&format!("warning: {warning}"));
         }
@@ -178,10 +182,10 @@ impl Runner {
     /// # Errors
     /// [`StartError`] if it does not.
     pub fn call(&self, plan: &Plan) -> Result<(), StartError> {
-        let bar = &self.console.bar;
-        bar.begin(plan.target.label.as_deref().unwrap_or(""));
-        let outcome = Requests::open(slice::from_ref(plan), self.watch_bar());
-        bar.end();
+        let progress = &self.console.progress;
+        progress.begin(plan.target.label.as_deref().unwrap_or(""));
+        let outcome = Requests::open(slice::from_ref(plan), self.watch_progress());
+        progress.end();
         outcome.map(drop)
     }
 
@@ -291,9 +295,9 @@ impl Runner {
         self.store.run.steps.push(step);
     }
 
-    /// Returns what a workload watches: the interrupt, and the progress bar.
-    pub fn watch_bar(&self) -> Watch<'_> {
-        self.watch(&self.console.bar)
+    /// Returns what a workload watches: the interrupt, and the progress.
+    pub fn watch_progress(&self) -> Watch<'_> {
+        self.watch(&self.console.progress)
     }
 
     fn watch<'a>(&'a self, observer: &'a dyn Observer) -> Watch<'a> {
@@ -341,11 +345,10 @@ impl Runner {
     }
 
     fn execute(&self, plan: &Plan) -> Result<Measurement, StartError> {
-        let (bar, push) = (&self.console.bar, self.push.as_ref());
-        let label = plan.target.label.as_deref().unwrap_or("");
-        bar.begin(&format!("{label}  {} callers", plan.load.callers));
-        let outcome = Requests::new(plan).run(self.watch(&Watchers::of(plan, bar, push)));
-        bar.end();
+        let (progress, push) = (&self.console.progress, self.push.as_ref());
+        progress.begin_step(plan);
+        let outcome = Requests::new(plan).run(self.watch(&Watchers::of(plan, progress, push)));
+        progress.end();
         if let (Err(_), Some(push)) = (&outcome, push) {
             push.abandon_step();
         }

@@ -8,6 +8,8 @@ use netping_results::{
     run::{Run, Step},
 };
 
+use crate::run::progress::Form;
+
 /// The format of a page.
 const PAGE: &str = "html";
 
@@ -20,6 +22,8 @@ pub struct Options {
     pub exports: Exports,
     /// URL of a Pushgateway that gets live numbers.
     pub push: Option<String>,
+    /// The form of progress on standard error; `None`: as it is a terminal or not.
+    pub progress: Option<Form>,
     /// Conditions under which the command fails.
     pub limits: Limits,
 }

@@ -1,39 +1,158 @@
-//! A progress bar on standard error while a step runs, if that is a terminal.
+//! Progress on standard error while steps run: a bar, a line per second, or nothing.
 
-use std::{cell::Cell, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
 
+use clap::ValueEnum;
+use humantime::format_duration;
 use indicatif::{ProgressBar, ProgressStyle};
-use netping_results::format;
+use netping_measure::{counts::Counts, recorder::Interval};
+use netping_results::format::{nanos_as_micros, thousands};
 
-use crate::engine::{Observer, Phase};
+use crate::{
+    clock::Deadline,
+    engine::{Observer, Phase},
+    plan::Plan,
+};
 
-/// The progress bar. Without a terminal it shows nothing.
-#[derive(Debug)]
-pub struct Bar {
-    bar: ProgressBar,
-    planned: Cell<Option<Duration>>,
+/// The form in which progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// A line per second
+    Lines,
+    /// A bar that is redrawn
+    Bar,
+    /// Nothing
+    None,
 }
 
-impl Bar {
-    /// Creates a bar that is not shown yet.
-    pub fn new() -> Self {
-        let bar = ProgressBar::new(0);
-        if let Ok(style) = ProgressStyle::with_template("{prefix}  {bar:20} {msg}") {
+impl Form {
+    /// Returns a bar on a terminal, and lines elsewhere.
+    pub fn for_stderr() -> Self {
+        if io::stderr().is_terminal() {
+            Self::Bar
+        } else {
+            Self::Lines
+        }
+    }
+}
+
+/// The time between two lines.
+const LINE: Duration = Duration::from_secs(1);
+
+/// Shows the progress of a command.
+#[derive(Debug)]
+pub struct Progress {
+    form: Form,
+    bar: ProgressBar,
+    /// The command's steps, where their number is known beforehand.
+    outline: Cell<Option<Outline>>,
+    /// The end of a command that has a fixed time.
+    ends: Cell<Option<Deadline>>,
+    step: RefCell<Running>,
+    next_line: Cell<Option<Deadline>>,
+}
+
+/// The steps of a command.
+#[derive(Debug, Clone, Copy)]
+struct Outline {
+    steps: u32,
+    /// Steps that have begun.
+    begun: u32,
+    /// Planned time of those that have not; `None` if some have no planned time.
+    ahead: Option<Duration>,
+}
+
+/// The step that runs.
+#[derive(Debug, Default)]
+struct Running {
+    what: String,
+    /// Planned time of the phases that have not begun.
+    ahead: Option<Duration>,
+    phase: &'static str,
+    planned: Option<Duration>,
+    times: Counts,
+    failed: u64,
+}
+
+impl Progress {
+    /// Creates progress that is not shown yet.
+    pub fn new(form: Form) -> Self {
+        let bar = match form {
+            Form::Bar => ProgressBar::new(0),
+            Form::Lines | Form::None => ProgressBar::hidden(),
+        };
+        if let Ok(style) = ProgressStyle::with_template("{prefix}  {bar:12} {wide_msg}") {
             bar.set_style(style);
         }
         Self {
+            form,
             bar,
-            planned: Cell::new(None),
+            outline: Cell::new(None),
+            ends: Cell::new(None),
+            step: RefCell::default(),
+            next_line: Cell::new(None),
         }
     }
 
-    /// Shows the bar for a step.
+    /// Tells of all steps of a command: each of these, so many times.
+    pub fn outline<'a>(&self, plans: impl Iterator<Item = &'a Plan>, times: u32) {
+        let (mut steps, mut ahead) = (0, Some(Duration::ZERO));
+        for plan in plans {
+            steps += times;
+            let length = planned(plan).map(|length| length.saturating_mul(times));
+            ahead = ahead.zip(length).map(|(sum, own)| sum.saturating_add(own));
+        }
+        self.outline.set(Some(Outline {
+            steps,
+            begun: 0,
+            ahead,
+        }));
+    }
+
+    /// Tells of a command that ends at a fixed time.
+    pub fn ends(&self, deadline: Deadline) {
+        self.ends.set(Some(deadline));
+    }
+
+    /// Begins a step of the outline, or a further one.
+    pub fn begin_step(&self, plan: &Plan) {
+        let length = planned(plan);
+        let mut place = String::new();
+        if let Some(mut outline) = self.outline.get() {
+            outline.begun += 1;
+            let ahead = outline.ahead.zip(length);
+            outline.ahead = ahead.map(|(sum, own)| sum.saturating_sub(own));
+            self.outline.set(Some(outline));
+            if outline.steps > 1 {
+                place = format!("{} of {}  ", outline.begun, outline.steps);
+            }
+        }
+        let name = plan.target.label.clone();
+        let name = name.unwrap_or_else(|| plan.target.url.to_string());
+        let load = match plan.load.arrival.rate() {
+            Some(rate) => format!("{} req/s planned", thousands(rate)),
+            None => format!("-c {}", plan.load.callers),
+        };
+        self.begin(&format!("{place}{name}  {load}"));
+        self.step.borrow_mut().ahead = length;
+    }
+
+    /// Begins what has no planned time.
     pub fn begin(&self, what: &str) {
+        *self.step.borrow_mut() = Running {
+            what: what.trim().to_owned(),
+            ..Running::default()
+        };
         self.bar.reset();
+        self.bar.set_message("");
         self.bar.set_prefix(what.trim().to_owned());
     }
 
-    /// Removes the bar.
+    /// Shows nothing until the next step.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
@@ -42,32 +161,103 @@ impl Bar {
     pub fn hidden(&self, write: impl FnOnce()) {
         self.bar.suspend(write);
     }
+
+    /// Returns the time left of the command, `elapsed` after the phase began.
+    fn left(&self, elapsed: Duration) -> Option<Duration> {
+        if let Some(deadline) = self.ends.get() {
+            return Some(deadline.left());
+        }
+        let step = self.step.borrow();
+        let outline = self.outline.get()?;
+        let phase = step.planned?.saturating_sub(elapsed);
+        Some(outline.ahead? + step.ahead? + phase)
+    }
+
+    /// Returns what there is to say, `elapsed` after the phase began.
+    fn message(&self, elapsed: Duration, rate: f64) -> String {
+        let step = self.step.borrow();
+        let mut parts = vec![
+            format!("{} {:.0} s", step.phase, elapsed.as_secs_f64()),
+            format!("{} req/s", thousands(rate)),
+        ];
+        for (name, q) in [("p50", 0.5), ("p99", 0.99)] {
+            let time = step.times.quantile(q);
+            parts.extend(time.map(|time| format!("{name} {} us", nanos_as_micros(Some(time)))));
+        }
+        if step.failed > 0 {
+            parts.push(format!("{} failed", thousands(step.failed as f64)));
+        }
+        let left = self.left(elapsed).map(|left| left.as_secs());
+        parts.extend(
+            left.map(|left| format!("{} left", format_duration(Duration::from_secs(left)))),
+        );
+        parts.join("  ")
+    }
 }
 
-impl Observer for Bar {
+impl Observer for Progress {
     fn phase(&self, phase: Phase, planned: Option<Duration>) {
-        self.planned.set(planned);
-        self.bar
-            .set_length(planned.map_or(0, |planned| planned.as_millis() as u64));
-        self.bar.set_position(0);
-        self.bar.set_message(match phase {
+        let mut step = self.step.borrow_mut();
+        step.planned = planned;
+        step.ahead = match (step.ahead, planned) {
+            (Some(ahead), Some(own)) => Some(ahead.saturating_sub(own)),
+            (ahead, None) if matches!(phase, Phase::Connect | Phase::Drain) => ahead,
+            _ => None,
+        };
+        step.phase = match phase {
             Phase::Connect => "connecting",
             Phase::Warmup => "warming up",
             Phase::Measure => "measuring",
             Phase::Drain => "waiting for the last replies",
-        });
+        };
+        self.bar
+            .set_length(planned.map_or(0, |planned| planned.as_millis() as u64));
+        self.bar.set_position(0);
+        self.bar.set_message(step.phase);
     }
 
     fn tick(&self, elapsed: Duration, rate: f64) {
-        let elapsed = self
-            .planned
-            .get()
-            .map_or(elapsed, |planned| elapsed.min(planned));
-        self.bar.set_position(elapsed.as_millis() as u64);
-        self.bar.set_message(format!(
-            "{:.1} s  {} req/s",
-            elapsed.as_secs_f64(),
-            format::thousands(rate)
-        ));
+        match self.form {
+            Form::None => {}
+            Form::Bar => {
+                let planned = self.step.borrow().planned;
+                let position = planned.map_or(elapsed, |planned| elapsed.min(planned));
+                self.bar.set_position(position.as_millis() as u64);
+                self.bar.set_message(self.message(elapsed, rate));
+            }
+            Form::Lines => {
+                let next = self.next_line.get();
+                if next.is_some_and(|next| !next.left().is_zero()) {
+                    return;
+                }
+                self.next_line.set(Some(Deadline::after(LINE)));
+                // The first line comes after a second.
+                if next.is_some() {
+                    let what = self.step.borrow().what.clone();
+                    let _ = writeln!(io::stderr(), "{what}  {}", self.message(elapsed, rate));
+                }
+            }
+        }
     }
+
+    fn interval(&self, interval: &Interval) {
+        if self.form == Form::None {
+            return;
+        }
+        let mut step = self.step.borrow_mut();
+        // In a closed loop they are the same, and kept once.
+        let times = if interval.response.is_empty() {
+            &interval.service
+        } else {
+            &interval.response
+        };
+        step.times.add_histogram(times);
+        step.failed += interval.errors.values().sum::<u64>();
+    }
+}
+
+/// Returns the planned time of a step.
+fn planned(plan: &Plan) -> Option<Duration> {
+    let execution = &plan.execution;
+    Some(execution.warmup.duration()? + execution.extent.duration()?)
 }

@@ -88,6 +88,10 @@ impl Trials {
 /// [`StartError`]; earlier steps are saved and printed.
 pub fn run(runner: &mut Runner, trials: Trials, groups: &[Vec<Plan>]) -> Result<(), StartError> {
     let groups: Vec<_> = groups.iter().map(|group| trials.group(group)).collect();
+    if trials.until.is_none() {
+        let plans = groups.iter().flatten();
+        runner.console.progress.outline(plans, trials.count);
+    }
     let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);
     let pairs: usize = groups.iter().map(|group| group.len() - 1).sum();
     let comparisons = pairs * metric::TRIALS.len();

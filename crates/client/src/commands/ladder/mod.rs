@@ -21,7 +21,7 @@ use self::{
 };
 use crate::{
     args::{LadderArgs, LadderCpus, LadderRounds, SecureArgs},
-    clock::{Clock, Monotonic},
+    clock::{Clock, Deadline, Monotonic},
     environment,
     error::{Failed, PlanError, StartError, Verdict},
     plan::{Destination, Extent, Plan, Warmup, credentials},
@@ -159,6 +159,7 @@ fn climb(runner: &mut Runner, enough: LadderRounds, cells: &[Cell<'_>]) -> Resul
     let plans: Vec<&Plan> = cells.iter().map(|cell| &cell.plan).collect();
     let seed = environment::random_seed();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
+    runner.console.progress.ends(Deadline::after(enough.budget));
     let clock = Monotonic::start();
     let mut longest = 0;
     for round in 1.. {

@@ -21,7 +21,7 @@ use self::metrics::{Metrics, Series};
 use crate::{
     engine::{Observer, Phase},
     plan::Plan,
-    run::progress::Bar,
+    run::progress::Progress,
 };
 
 /// Longest time for a push.
@@ -145,36 +145,37 @@ fn run(url: &str, pushes: &Receiver<Metrics>, trouble: &Sender<String>) {
 /// All observers of a step.
 #[derive(Debug)]
 pub struct Watchers<'a> {
-    bar: &'a Bar,
+    progress: &'a Progress,
     push: Option<&'a Push>,
 }
 
 impl<'a> Watchers<'a> {
     /// Creates the observers of a step that begins.
-    pub fn of(plan: &Plan, bar: &'a Bar, push: Option<&'a Push>) -> Self {
+    pub fn of(plan: &Plan, progress: &'a Progress, push: Option<&'a Push>) -> Self {
         if let Some(push) = push {
             push.metrics.borrow_mut().begin(Series::of(plan));
         }
-        Self { bar, push }
+        Self { progress, push }
     }
 }
 
 impl Observer for Watchers<'_> {
     fn phase(&self, phase: Phase, planned: Option<Duration>) {
-        self.bar.phase(phase, planned);
+        self.progress.phase(phase, planned);
         if let Some(push) = self.push {
             push.phase(phase, planned);
         }
     }
 
     fn tick(&self, elapsed: Duration, rate: f64) {
-        self.bar.tick(elapsed, rate);
+        self.progress.tick(elapsed, rate);
         if let Some(push) = self.push {
             push.tick(elapsed, rate);
         }
     }
 
     fn interval(&self, interval: &Interval) {
+        self.progress.interval(interval);
         if let Some(push) = self.push {
             push.interval(interval);
         }
