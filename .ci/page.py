@@ -153,7 +153,7 @@ PHASES = {"resolve": "resolve", "tcp": "TCP connect", "handshake": "handshake", 
 
 def connect(runs):
     steps = [step for run in runs for step in run["steps"]]
-    parts = [(PHASES[name], phase["time"]["mean"]) for step in steps for name, phase in step["connect"].items() if name in PHASES]
+    parts = [(PHASES[name], phase["time"]["mean_ns"]) for step in steps for name, phase in step["connect"].items() if name in PHASES]
     return [(name, mean) for name, mean in parts if mean is not None]
 
 
