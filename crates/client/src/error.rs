@@ -3,7 +3,12 @@
 use std::{io, process::ExitCode};
 
 use netping_measure::error_kind::ErrorKind;
-use netping_protocol::{psk::KeyError, scheme::Encryption, target::Target, tls::TlsError};
+use netping_protocol::{
+    psk::KeyError,
+    scheme::{Encryption, Protocol},
+    target::Target,
+    tls::TlsError,
+};
 use netping_results::format::on_lines;
 
 use crate::transport::Failure;
@@ -143,6 +148,14 @@ fn advice(failure: &Failure, target: &Target) -> String {
                 .to_owned()
         }
         ErrorKind::Refused => format!("; is a server listening on port {}?", target.port),
+        ErrorKind::Tls if failure.detail.contains("InvalidContentType") => format!(
+            "; the server there does not speak TLS: should the URL begin with {}://?",
+            target.scheme.as_str().replace("https", "http").replace("+tls", "")
+        ),
+        ErrorKind::ConnectTimeout if target.scheme.protocol() == Protocol::Quic => format!(
+            "; is a QUIC server listening on UDP port {}, and does a firewall let UDP through?",
+            target.port
+        ),
         ErrorKind::ConnectTimeout => {
             "; is the host up, and does a firewall let the port through?".to_owned()
         }

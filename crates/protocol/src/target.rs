@@ -1,6 +1,10 @@
 //! Target URLs: which server to measure and how to speak to it.
 
-use std::{fmt, net::IpAddr, str::FromStr};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+    str::FromStr,
+};
 
 use url::{Host, Position, Url};
 
@@ -75,6 +79,12 @@ impl FromStr for Target {
                 " is not a URL ({error}); a target looks like tcp://HOST:PORT or grpc://HOST:PORT"
             ))
         };
+        if let Some(address) = bare_ipv6(text) {
+            let reason = format!(
+                ": an IPv6 address stands in brackets, such as [{address}]:PORT after the scheme"
+            );
+            return Err(wrong(reason));
+        }
         let url = Url::parse(text).map_err(no_url)?;
         let mut schemes = Scheme::ALL.iter().copied();
         let Some(scheme) = schemes.find(|scheme| scheme.as_str() == url.scheme()) else {
@@ -118,6 +128,15 @@ impl FromStr for Target {
             path,
         })
     }
+}
+
+/// Returns the IPv6 address of a URL where it stands without brackets, perhaps before a port.
+fn bare_ipv6(text: &str) -> Option<Ipv6Addr> {
+    let (_, rest) = text.split_once("://")?;
+    let authority = rest.split('/').next()?;
+    let with_port = authority.rsplit_once(':').map(|(address, _)| address);
+    let parse = |address: &str| address.parse::<Ipv6Addr>().ok();
+    with_port.and_then(parse).or_else(|| parse(authority))
 }
 
 #[cfg(test)]
@@ -170,6 +189,13 @@ mod tests {
         assert!(error("http://h:1/x#y").contains("only HOST:PORT/PATH?QUERY, without a fragment"));
         assert!(error("http://me@h:1/x").contains("without a user name"));
         assert!(error("tcp://").contains("no host"));
+        for bare in ["tcp://::1:8004", "http://fe80::1/x", "tcp://::1"] {
+            assert!(
+                error(bare).contains("in brackets"),
+                "{bare}: {}",
+                error(bare)
+            );
+        }
         assert!(error("tcp://h:99999").contains("port"));
     }
 }

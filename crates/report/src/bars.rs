@@ -3,13 +3,14 @@
 use netping_measure::counts::Counts;
 use netping_results::format::{nanos_as_micros, share, thousands};
 
-use crate::table::{Column, Table};
+use crate::table::{Column, Table, terminal_width};
 
 /// Rows of a distribution that is not narrower.
 const ROWS: i32 = 11;
 
-/// Length of the longest bar, in characters.
-const LENGTH: f64 = 40.0;
+/// Length of the longest bar, in characters, where there is room for it beside the numbers.
+const LENGTH: usize = 40;
+const NUMBERS: usize = 28;
 
 /// Draws times, in nanoseconds, as a histogram: a row for each bucket with its upper end, its count
 /// and its share. The ends rise by one factor from the shortest time to the longest, so that the
@@ -28,6 +29,8 @@ pub fn bars(times: &Counts, unicode: bool) -> String {
     }
     let most = counts.iter().copied().max().unwrap_or(1).max(1) as f64;
     let total = times.len() as f64;
+    let width = terminal_width().unwrap_or(NUMBERS + LENGTH);
+    let longest_bar = width.saturating_sub(NUMBERS).clamp(4, LENGTH) as f64;
     let mark = if unicode { "■" } else { "#" };
     let rows: Vec<_> = (1..)
         .zip(&counts)
@@ -38,7 +41,7 @@ pub fn bars(times: &Counts, unicode: bool) -> String {
                 (low * factor.powi(place)) as u64
             };
             // What is there is seen.
-            let length = (count as f64 / most * LENGTH).round() as usize;
+            let length = (count as f64 / most * longest_bar).round() as usize;
             let length = length.max(usize::from(count > 0));
             vec![
                 nanos_as_micros(Some(end)),

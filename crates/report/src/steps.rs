@@ -39,18 +39,19 @@ impl StepTable {
         Self::new(vec![
             number("callers", 7, |step| step.settings.callers.to_string()),
             spare(
-                1,
+                5,
                 number("conns", 5, |step| step.settings.connections.to_string()),
             ),
             of(&metric::RATE, 9),
-            number("+-%", 4, error_bar),
+            spare(2, number("+-%", 4, error_bar)),
             of(&metric::P50, 6),
             of(&metric::P99, 6),
-            spare(3, of(&metric::P999, 8)),
-            spare(2, of(&metric::MAX, 7)),
-            of(&metric::CLIENT_CPU, 6),
-            of(&metric::SERVER_CPU, 6),
-            of(&metric::ERRORS, 6),
+            spare(7, of(&metric::P999, 8)),
+            spare(6, of(&metric::MAX, 7)),
+            spare(4, of(&metric::CLIENT_CPU, 6)),
+            spare(3, of(&metric::SERVER_CPU, 6)),
+            // Failures have a line of their own, too.
+            spare(1, of(&metric::ERRORS, 6)),
         ])
     }
 
@@ -61,20 +62,26 @@ impl StepTable {
             number("planned/s", 9, |step| {
                 thousands(step.settings.planned_rate.unwrap_or_default())
             }),
-            (
-                Column::number(metric::RATE.title, 9),
-                Cell::Of(&metric::RATE),
+            spare(
+                1,
+                (
+                    Column::number(metric::RATE.title, 9),
+                    Cell::Of(&metric::RATE),
+                ),
             ),
-            time("service p50", &metric::P50, service),
-            time("p99 us", &metric::P99, service),
+            spare(4, time("service p50", &metric::P50, service)),
+            spare(5, time("p99 us", &metric::P99, service)),
             time("response p50", &metric::P50, response),
             time("p99 us", &metric::P99, response),
-            spare(1, (Column::number("max us", 7), Cell::Of(&metric::MAX))),
-            spare(2, time("lag p50", &metric::P50, lag)),
-            spare(3, time("p99 us", &metric::P99, lag)),
-            (
-                Column::number(metric::ERRORS.title, 6),
-                Cell::Of(&metric::ERRORS),
+            spare(6, (Column::number("max us", 7), Cell::Of(&metric::MAX))),
+            spare(7, time("lag p50", &metric::P50, lag)),
+            spare(8, time("p99 us", &metric::P99, lag)),
+            spare(
+                2,
+                (
+                    Column::number(metric::ERRORS.title, 6),
+                    Cell::Of(&metric::ERRORS),
+                ),
             ),
         ])
     }

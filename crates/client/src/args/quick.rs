@@ -62,7 +62,7 @@ fn target(text: &str) -> Result<Target, String> {
     }
     Err(format!(
         "neither a command, which --help lists, nor a URL such as tcp://{}",
-        if text.contains([':', '.']) {
+        if text.contains([':', '.']) && !text.contains('/') {
             text
         } else {
             "HOST:8004"

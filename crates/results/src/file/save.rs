@@ -89,6 +89,10 @@ fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        let missing = format!("there is no folder {}", folder.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, missing));
+    }
     tempfile::Builder::new()
         .prefix(".netping-")
         .permissions(fs::Permissions::from_mode(0o644))
