@@ -182,6 +182,30 @@ def fairness(runs):
     return count
 
 
+def trial_differences(runs):
+    """Counts the differences of targets to the first, by each metric of which both have values."""
+    steps = [step for run in runs for step in run["steps"]]
+    if len(runs) > 1 or any(run.get("overheads") for run in runs) or all(step["trial"] == 1 for step in steps):
+        return 0
+    loads = collections.defaultdict(lambda: collections.defaultdict(list))
+    for step in steps:
+        settings = step["settings"]
+        load = settings["callers"], settings["connections"], settings["planned_rate_per_s"]
+        loads[load][step["label"] or step["target"]].append(step)
+    measures = [
+        lambda step: step["rate_per_s"],
+        lambda step: quantile(step, "response_time", "p50"),
+        lambda step: quantile(step, "response_time", "p99"),
+        lambda step: (step["cost"]["server"] or {}).get("cpu_us_per_request"),
+    ]
+    count = 0
+    for targets in loads.values():
+        first, *others = targets.values()
+        for own in others:
+            count += sum(all(measure(step) for step in first + own) for measure in measures)
+    return count
+
+
 def expected(runs):
     """Returns chart -> (number of points, values that must be among them)."""
     exact = {"ladder": ladder(runs), "ladder-differences": ladder_differences(runs)}
@@ -189,6 +213,7 @@ def expected(runs):
         return {name: (len(points), points) for name, points in exact.items() if points}
     exact |= {**against_load(runs), "connect": connect(runs), "bulk": bulk(runs), "overhead": overhead(runs)}
     charts = {name: (len(points), points) for name, points in exact.items()}
+    charts |= {"differences-trials": (trial_differences(runs), [])}
     charts |= {"quantiles": curves(runs), "time": (over_time(runs), []), "fairness": (fairness(runs), [])}
     return {name: chart for name, chart in charts.items() if chart[0] > 0}
 

@@ -7,3 +7,4 @@ pub mod page;
 pub mod sparkline;
 pub mod steps;
 pub mod table;
+pub mod words;

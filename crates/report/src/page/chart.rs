@@ -112,6 +112,8 @@ pub enum Form {
         y: Scale,
         /// The start of the part before 0 that was not measured.
         shaded: Option<f64>,
+        /// The way in which points are joined.
+        joined: Joined,
     },
     /// A row for each series; values go to the right.
     Rows,
@@ -119,9 +121,34 @@ pub enum Form {
 
 impl Form {
     pub(super) fn plane(x: Axis, y: Scale) -> Self {
-        let shaded = None;
-        Self::Plane { x, y, shaded }
+        Self::Plane {
+            x,
+            y,
+            shaded: None,
+            joined: Joined::All,
+        }
     }
+
+    /// Returns two axes on which points stand alone.
+    pub(super) fn dots(x: Axis, y: Scale) -> Self {
+        Self::Plane {
+            x,
+            y,
+            shaded: None,
+            joined: Joined::None,
+        }
+    }
+}
+
+/// The way in which the points of a series are joined.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Joined {
+    /// By one line.
+    All,
+    /// By a line that is broken where two points are farther apart than this.
+    Within(f64),
+    /// Not at all.
+    None,
 }
 
 /// A horizontal axis.

@@ -1,18 +1,13 @@
-//! The head of a page: targets, warnings, main figures, time and place.
+//! The head of a page: targets, what came out, warnings, time and place.
 
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use netping_measure::status::Status;
-use netping_results::{
-    format::{micros, thousands},
-    metric,
-    run::{Run, Step},
-    validity::Warnings,
-};
+use netping_results::{run::Run, validity::Warnings};
 
-use super::{series::load, unit::counted};
-use crate::ladder::in_words;
+use super::unit::counted;
+use crate::words::sentences;
 
 /// The page's title.
 pub(super) fn title(runs: &[Run]) -> String {
@@ -32,8 +27,8 @@ pub(super) fn section(runs: &[Run]) -> Markup {
                     p."targets" {
                         @for target in targets(run) { code { (target) } " " }
                     }
+                    (findings(run))
                     (verdict(run))
-                    (figures(run))
                     p."where" {
                         (run.started_at) ", on " strong { (run.environment.host) } " (" (run.environment.cpu_model) ", "
                         (counted(run.environment.cpus as f64, "cores")) ", Linux " (run.environment.kernel) "), "
@@ -66,6 +61,16 @@ fn targets(run: &Run) -> Vec<&str> {
     all.filter(|target| seen.insert(*target)).collect()
 }
 
+/// Says what came out.
+fn findings(run: &Run) -> Markup {
+    let sentences = sentences(run);
+    html! {
+        @if !sentences.is_empty() {
+            ul."words" { @for sentence in &sentences { li { (sentence) } } }
+        }
+    }
+}
+
 /// Lists every warning once, with its remedy.
 fn verdict(run: &Run) -> Markup {
     let warnings = Warnings::of(&run.steps, &run.bulk);
@@ -87,49 +92,5 @@ fn verdict(run: &Run) -> Markup {
                 }
             }
         }
-    }
-}
-
-/// The numbers most asked for.
-fn figures(run: &Run) -> Markup {
-    let peak = run
-        .steps
-        .iter()
-        .max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
-    let bulk = run
-        .bulk
-        .iter()
-        .filter_map(|step| step.summary)
-        .max_by(|a, b| a.gib_per_second.mean.total_cmp(&b.gib_per_second.mean));
-    let words = in_words(&run.differences.iter().collect::<Vec<_>>());
-    html! {
-        @if !run.differences.is_empty() {
-            // The highest of all rates is no result of a ladder.
-            ul."words" { @for sentence in &words { li { (sentence) } } }
-        } @else if peak.is_some() || bulk.is_some() {
-            dl."figures" {
-                @if let Some(step) = peak { (of_peak(step)) }
-                @if let Some(bulk) = bulk {
-                    div { dt { "highest bulk rate" } dd { (micros(bulk.gib_per_second.mean)) small { " GiB/s" } } }
-                }
-            }
-        }
-    }
-}
-
-fn of_peak(step: &Step) -> Markup {
-    html! {
-        div {
-            dt { "highest rate" }
-            dd {
-                (thousands(step.summary.rate)) small { " req/s" }
-                @if let Some(half) = step.summary.precision.rate_half_width { small { " ± " (thousands(half)) } }
-            }
-        }
-        div { dt { "at" } dd { (load(step)) } }
-        @for metric in [&metric::P50, &metric::P99] {
-            div { dt { "its " (metric.name) } dd { (metric.cell_of_step(step)) small { " µs" } } }
-        }
-        div { dt { "failed" } dd { (format!("{:.3}", step.summary.accounting.error_rate() * 100.0)) small { " %" } } }
     }
 }

@@ -39,7 +39,12 @@ pub fn comparison(runs: &[Run], text: &str) -> String {
 }
 
 fn with(runs: &[Run], comparison: Option<&str>) -> String {
-    let charts = charts(runs);
+    let mut charts = charts(runs);
+    if let (Some(_), [base, others @ ..]) = (comparison, runs) {
+        let compared = others.iter();
+        let compared = compared.filter_map(|new| charts::differences::compared(base, new));
+        charts.splice(0..0, compared);
+    }
     let page = html! {
         (DOCTYPE)
         html lang="en" {

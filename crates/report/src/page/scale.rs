@@ -89,7 +89,8 @@ impl Span {
         }
     }
 
-    /// Puts the ticks at values that occur, where they are at least `apart` from each other.
+    /// Puts the ticks at values that occur, where they are at least `apart` from each other; of fewer
+    /// than three, it leaves the ticks as they are.
     pub fn tick_at(&mut self, mut values: Vec<f64>, apart: f64) {
         values.sort_unstable_by(f64::total_cmp);
         let mut last = f64::NEG_INFINITY;
@@ -101,7 +102,9 @@ impl Span {
             }
             kept
         });
-        self.ticks = values;
+        if values.len() >= 3 {
+            self.ticks = values;
+        }
     }
 }
 
@@ -145,17 +148,22 @@ fn logarithmic(low: f64, high: f64, most: usize) -> ([f64; 2], Vec<f64>) {
     };
     let fine = of(&[1.0, 2.0, 5.0], 1);
     if fine.len() < 3 {
-        let step = nice((high - low) / most.clamp(1, 4) as f64);
-        let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
-        return (
-            ends,
-            (first..=last).map(|tick| tick as f64 * step).collect(),
-        );
+        // Round numbers, three at least.
+        let evenly = |parts: usize| -> Vec<f64> {
+            let step = nice((high - low) / parts as f64);
+            let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
+            (first..=last).map(|tick| tick as f64 * step).collect()
+        };
+        let most = most.clamp(1, 4);
+        let mut choices = (most..most * 3).map(evenly);
+        let ticks = choices.find(|ticks| ticks.len() >= 3);
+        return (ends, ticks.unwrap_or_else(|| evenly(most)));
     }
-    let ticks = if fine.len() <= most + 1 {
-        fine
-    } else {
-        of(&[1.0], 1)
+    let powers = of(&[1.0], 1);
+    let ticks = match () {
+        () if fine.len() <= most + 1 => fine,
+        () if powers.len() < 3 => return (ends, of(&[1.0, 3.0], 1)),
+        () => powers,
     };
     let every = ticks.len().div_ceil(most.max(1)).max(1);
     (
@@ -206,10 +214,27 @@ mod tests {
         );
         assert_eq!(ticks(Scale::Log, &[1.0, 900.0]), [1.0, 10.0, 100.0]);
         assert_eq!(ticks(Scale::Log, &[2.0, 9.0]), [2.5, 5.0, 7.5]);
+        let tenths = ticks(Scale::Log, &[0.17, 40.0]);
+        let tenths = tenths.iter().map(|tick| (tick * 10.0).round() as u32);
+        assert_eq!(tenths.collect::<Vec<_>>(), [3, 10, 30, 100, 300]);
         assert_eq!(
             ticks(Scale::Nines, &[50.0, 99.9]),
             [0.0, 50.0, 90.0, 99.0, 99.9]
         );
+    }
+
+    #[test]
+    fn an_axis_of_logarithms_has_three_ticks_at_least() {
+        for exponent in -9..9 {
+            for spread in [1.0, 1.01, 1.3, 2.0, 3.5, 7.0, 12.0, 60.0, 900.0, 1e5, 1e9] {
+                for start in [1.0, 1.7, 2.9, 4.4, 7.7, 9.9] {
+                    let low = start * 10_f64.powi(exponent);
+                    let found = ticks(Scale::Log, &[low, low * spread]);
+                    let count = found.len();
+                    assert!((3..=8).contains(&count), "{low} x {spread}: {found:?}");
+                }
+            }
+        }
     }
 
     #[test]

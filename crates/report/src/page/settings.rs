@@ -13,8 +13,7 @@ use netping_results::{
 use serde::Serialize;
 use serde_json::Value;
 
-/// Most rows of a table that is not folded.
-const UNFOLDED: usize = 40;
+use super::unit::counted;
 
 /// Names and values, as the file has them.
 type Settings = BTreeMap<String, String>;
@@ -80,12 +79,11 @@ fn rows(title: &str, rows: &[Row]) -> Markup {
     };
     html! {
         h3 { (title) }
-        @if rows.len() > UNFOLDED {
-            details {
-                summary { "All " (rows.len()) }
-                (table)
+        details {
+            summary {
+                (counted(rows.len() as f64, "rows"))
+                @if !different.is_empty() { ", different in " (different.join(", ").replace('_', " ")) }
             }
-        } @else {
             (table)
         }
         @if !shared.is_empty() {

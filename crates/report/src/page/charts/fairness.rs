@@ -11,8 +11,9 @@ use crate::page::{
     unit::Unit,
 };
 
-const NOTE: &str = "Requests of each connection, from the one with the fewest, at the load with the highest rate (its first \
-                    trial): a level line is fair. Of many connections, some are shown, the first and the last always.";
+const NOTE: &str = "Requests of each connection, as a share of the mean, from the one with the fewest, at the load with the \
+                    highest rate (its first trial): all at 100 % is fair. Of many connections, some are shown, the first \
+                    and the last always.";
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let groups = step_series(runs);
@@ -40,9 +41,9 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         scale: Scale::Linear,
     };
     let panel = Panel::new(
-        "requests per connection",
-        Unit::Count("requests"),
-        Form::plane(x, Scale::Linear),
+        "requests per connection, of the mean",
+        Unit::Count("%"),
+        Form::dots(x, Scale::Linear),
         steps.iter().map(series).collect(),
     );
     let chart = Chart::new(["fairness", "Fairness", NOTE], "connection", [panel]);
@@ -56,11 +57,16 @@ fn ranked(fairness: &Fairness, most: usize) -> Vec<Point> {
     requests.sort_unstable();
     let each = requests.len().div_ceil(most).max(1);
     let last = requests.len().saturating_sub(1);
+    let sum: u64 = requests.iter().sum();
+    let mean = (sum as f64 / requests.len().max(1) as f64).max(f64::MIN_POSITIVE);
     let shown = requests
         .iter()
         .enumerate()
         .filter(|(rank, _)| rank % each == 0 || *rank == last);
     shown
-        .map(|(rank, &requests)| Point::new(rank + 1, requests))
+        .map(|(rank, &requests)| Point {
+            at: requests as f64 / mean * 100.0,
+            ..Point::new(rank + 1, requests)
+        })
         .collect()
 }

@@ -2,6 +2,7 @@
 
 mod bulk;
 mod connect;
+pub(super) mod differences;
 mod fairness;
 mod ladder;
 mod latency;
@@ -29,8 +30,9 @@ pub(super) fn makers(runs: &[Run]) -> &'static [Maker] {
 }
 
 /// Every maker.
-const ALL: [Maker; 9] = [
+const ALL: [Maker; 10] = [
     ladder::charts,
+    differences::charts,
     overhead::charts,
     connect::charts,
     bulk::charts,

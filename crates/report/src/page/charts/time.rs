@@ -5,7 +5,7 @@ use netping_results::run::{Run, Step};
 
 use super::most_points;
 use crate::page::{
-    chart::{Axis, Chart, Form, Panel, Point, Series},
+    chart::{Axis, Chart, Form, Joined, Panel, Point, Series},
     scale::Scale,
     series::{load, step_series},
     unit::Unit,
@@ -50,7 +50,7 @@ const fn times(title: &'static str, value: fn(&IntervalSummary) -> Option<Point>
 }
 
 const NOTE: &str = "Second by second, at the load with the highest rate, a line for each trial; a request lies where it ended. Warm-up, which is not \
-                    measured, is shaded. Of a long run, each point is the worst of the seconds up to the next.";
+                    measured, is shaded. A second without a reply has no time: the line is broken there. Of a long run, each point is the worst of the seconds up to the next.";
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut lines: Vec<(String, usize, &Step)> = Vec::new();
@@ -69,10 +69,13 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         unit: Unit::NANOS,
         scale: Scale::Linear,
     };
+    let most = most_points(lines.len());
+    let seconds = lines.iter().map(|(.., step)| within(step).count());
+    let longest_step = seconds.max().unwrap_or(0).div_ceil(most).max(1);
     let panel = |shown: &Finding| {
         let series = |(name, colour, step): &(String, usize, &Step)| {
             let points = gapless(step).iter().filter_map(shown.value).collect();
-            let points = thinned(points, most_points(lines.len()), shown.less_is_worse);
+            let points = thinned(points, most, shown.less_is_worse);
             Series::new(name.clone(), *colour, points)
         };
         let y = shown.scale;
@@ -80,7 +83,12 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         Panel::new(
             shown.title,
             shown.unit,
-            Form::Plane { x, y, shaded },
+            Form::Plane {
+                x,
+                y,
+                shaded,
+                joined: Joined::Within((longest_step as f64 + 0.5) * INTERVAL as f64),
+            },
             series,
         )
     };

@@ -39,7 +39,12 @@ fn svg(chart: &Chart, before: &Markup) -> Markup {
         .map(|(at, panel)| {
             let title = heading(panel, pen.take(LINE + 8.0) + 3.0);
             let body = match &panel.form {
-                Form::Plane { x, y, shaded } => {
+                Form::Plane {
+                    x,
+                    y,
+                    shaded,
+                    joined,
+                } => {
                     let height = if chart.panels.len() == 1 {
                         190.0
                     } else {
@@ -51,6 +56,7 @@ fn svg(chart: &Chart, before: &Markup) -> Markup {
                             x: *x,
                             y: *y,
                             shaded: *shaded,
+                            joined: *joined,
                             height,
                             named: at == last,
                         },

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::pen::{LINE, PALETTE, Pen, WIDTH, class, middle, number, point, shape};
 use crate::page::{
-    chart::{Axis, Panel, Point, Series},
+    chart::{Axis, Joined, Panel, Point, Series},
     scale::{Scale, Span},
 };
 
@@ -23,6 +23,7 @@ pub(super) struct Axes {
     pub(super) y: Scale,
     /// The start of the part before 0 that was not measured.
     pub(super) shaded: Option<f64>,
+    pub(super) joined: Joined,
     pub(super) height: f64,
     /// True where the horizontal axis has a title.
     pub(super) named: bool,
@@ -129,14 +130,22 @@ fn grid(panel: &Panel, axes: &Axes, frame: &Frame, numbers: f64) -> Markup {
 /// A series: the line through its means, their error bars, and its points.
 fn line(panel: &Panel, axes: &Axes, series: &Series, frame: &Frame, radius: f64) -> Markup {
     let mut path = String::new();
+    let mut last = None;
     let mut bars = Vec::new();
     for points in series.points.chunk_by(|a, b| a.x == b.x) {
         let points: Vec<&Point> = points.iter().collect();
         let Some((mean, range)) = middle(&points) else {
             continue;
         };
-        let x = number(frame.x.place(points[0].x.value()));
-        let start = if path.is_empty() { "M" } else { "L" };
+        let value = points[0].x.value();
+        let x = number(frame.x.place(value));
+        let is_near = |last: f64| match axes.joined {
+            Joined::All => true,
+            Joined::Within(most) => value - last <= most,
+            Joined::None => false,
+        };
+        let start = if last.is_some_and(is_near) { "L" } else { "M" };
+        last = Some(value);
         path.extend([start, &x, " ", &number(frame.y.place(mean))]);
         if let Some([low, high]) = range {
             let (low, high) = (number(frame.y.place(low)), number(frame.y.place(high)));
