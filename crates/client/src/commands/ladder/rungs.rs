@@ -127,7 +127,7 @@ impl Block {
             ..equal.clone()
         };
         let message = |block: &Self| Self {
-            title: format!("{}, with messages of 581 bytes", block.title),
+            title: format!("{}; 581 bytes", block.title),
             is_message: true,
             ..block.clone()
         };
