@@ -26,7 +26,7 @@ pub fn sentences(run: &Run) -> Vec<String> {
     all.extend(targets.iter().filter_map(|own| alone(own)));
     if let [first, others @ ..] = &targets[..] {
         // As many as the chart of the differences has.
-        let mut loads: Vec<_> = first.iter().map(|step| load(step)).collect();
+        let mut loads: Vec<_> = first.iter().map(|step| step.settings.load()).collect();
         loads.sort_unstable();
         loads.dedup();
         let comparisons = others.len() * loads.len() * metric::TRIALS.len();
@@ -51,20 +51,15 @@ fn targets(steps: &[Step]) -> Vec<Vec<&Step>> {
     targets
 }
 
-/// Returns what distinguishes a step's load.
-fn load(step: &Step) -> (usize, usize, Option<u64>) {
-    let settings = &step.settings;
-    let rate = settings.planned_rate.map(f64::to_bits);
-    (settings.callers, settings.connections, rate)
-}
-
 /// Returns the trials of the load with the highest rate.
 fn fullest<'a>(steps: &[&'a Step]) -> Vec<&'a Step> {
     let by_rate = |a: &&&Step, b: &&&Step| a.summary.rate.total_cmp(&b.summary.rate);
     let Some(peak) = steps.iter().max_by(by_rate) else {
         return Vec::new();
     };
-    let own = steps.iter().filter(|step| load(step) == load(peak));
+    let own = steps
+        .iter()
+        .filter(|step| step.settings.load() == peak.settings.load());
     own.copied().collect()
 }
 

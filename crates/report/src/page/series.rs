@@ -143,12 +143,7 @@ impl<'a> StepSeries<'a> {
     pub(super) fn best(&self) -> Vec<&'a Step> {
         let mut loads: BTreeMap<(usize, Option<u64>, usize), Vec<&'a Step>> = BTreeMap::new();
         for step in &self.steps {
-            let settings = &step.settings;
-            let rate = settings.planned_rate.map(f64::to_bits);
-            loads
-                .entry((settings.callers, rate, settings.connections))
-                .or_default()
-                .push(step);
+            loads.entry(step.settings.load()).or_default().push(step);
         }
         let mean = |steps: &[&Step]| {
             steps.iter().map(|step| step.summary.rate).sum::<f64>() / steps.len() as f64

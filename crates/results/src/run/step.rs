@@ -119,6 +119,15 @@ pub struct StepSettings {
     pub requests_per_connection: Option<u64>,
 }
 
+impl StepSettings {
+    /// Returns what distinguishes a load from others on the same target: steps in which it is the
+    /// same are trials.
+    pub fn load(&self) -> (usize, Option<u64>, usize) {
+        let rate = self.planned_rate.map(f64::to_bits);
+        (self.callers, rate, self.connections)
+    }
+}
+
 /// The histograms of a step's times, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

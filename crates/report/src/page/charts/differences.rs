@@ -47,8 +47,9 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             if pairs.iter().any(|(known, ..)| *known == name) {
                 continue;
             }
-            let base = first.steps.iter().filter(|own| same_load(own, step));
-            let own = other.steps.iter().filter(|own| same_load(own, step));
+            let is_like = |own: &&&Step| own.settings.load() == step.settings.load();
+            let base = first.steps.iter().filter(is_like);
+            let own = other.steps.iter().filter(is_like);
             pairs.push((name, base.copied().collect(), own.copied().collect()));
         }
     }
@@ -86,15 +87,6 @@ pub(in crate::page) fn compared(base: &Run, new: &Run) -> Option<Chart> {
         })
     });
     chart("compared", COMPARED, &rows.collect::<Vec<_>>())
-}
-
-fn same_load(a: &Step, b: &Step) -> bool {
-    let load = |step: &Step| {
-        let settings = &step.settings;
-        let rate = settings.planned_rate.map(f64::to_bits);
-        (settings.callers, settings.connections, rate)
-    };
-    load(a) == load(b)
 }
 
 fn chart(variant: &'static str, note: &'static str, rows: &[Row]) -> Option<Chart> {
