@@ -370,16 +370,16 @@ fn a_rate_beyond_the_server_adds_up_and_warns() {
     ]);
     assert_eq!(output.status.code(), Some(1));
     let run = parse(&String::from_utf8(output.stdout).unwrap());
-    let (summary, doubts) = (&run["steps"][0], &run["steps"][0]["warnings"]);
+    let (summary, warnings) = (&run["steps"][0], &run["steps"][0]["warnings"]);
     assert_eq!(summary["scheduled"], 500);
     assert!(summary["not_sent"].as_u64().unwrap() > 0);
     assert!(
-        doubts
+        warnings
             .as_array()
             .unwrap()
             .iter()
-            .any(|doubt| doubt["name"] == "BEHIND_SCHEDULE"),
-        "{doubts}"
+            .any(|warning| warning["name"] == "BEHIND_SCHEDULE"),
+        "{warnings}"
     );
 }
 

@@ -101,7 +101,7 @@ impl Row {
         self.maybe("server_verified", of.map(|of| of.server_verified));
         self.maybe("client_certificate", of.map(|of| of.client_certificate));
         let names: Vec<_> = warnings.iter().map(Warning::name).collect();
-        self.put("doubts", names.join(" "));
+        self.put("warnings", names.join(" "));
         self
     }
 
