@@ -105,37 +105,42 @@ impl Panel {
 #[derive(Debug, Clone)]
 pub enum Form {
     /// Two axes.
-    Plane {
-        /// The horizontal one.
-        x: Axis,
-        /// The scale of the values.
-        y: Scale,
-        /// The start of the part before 0 that was not measured.
-        shaded: Option<f64>,
-        /// The way in which points are joined.
-        joined: Joined,
-    },
+    Plane(Plane),
     /// A row for each series; values go to the right.
     Rows,
 }
 
 impl Form {
+    /// Returns two axes on which points are joined by one line.
     pub(super) fn plane(x: Axis, y: Scale) -> Self {
-        Self::Plane {
+        Self::Plane(Plane::new(x, y))
+    }
+}
+
+/// Two axes.
+#[derive(Debug, Clone)]
+pub struct Plane {
+    /// The horizontal one.
+    pub x: Axis,
+    /// The scale of the values.
+    pub y: Scale,
+    /// The start of the part before 0 that was not measured.
+    pub shaded: Option<f64>,
+    /// The way in which points are joined.
+    pub joined: Joined,
+    /// Places on the horizontal axis with the word `knee`, each with a colour's place in the palette.
+    pub knees: Vec<(f64, usize)>,
+}
+
+impl Plane {
+    /// Returns axes with nothing beside the points, which one line joins.
+    pub(super) fn new(x: Axis, y: Scale) -> Self {
+        Self {
             x,
             y,
             shaded: None,
             joined: Joined::All,
-        }
-    }
-
-    /// Returns two axes on which points stand alone.
-    pub(super) fn dots(x: Axis, y: Scale) -> Self {
-        Self::Plane {
-            x,
-            y,
-            shaded: None,
-            joined: Joined::None,
+            knees: Vec::new(),
         }
     }
 }

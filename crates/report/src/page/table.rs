@@ -70,7 +70,7 @@ fn lines(chart: &Chart) -> Vec<Line<'_>> {
 fn shown(form: &Form, point: &Point) -> String {
     match (form, &point.x) {
         (_, Exact::Word(word)) => word.clone(),
-        (Form::Plane { x, .. }, number) => x.unit.shown(number.value()),
+        (Form::Plane(plane), number) => plane.x.unit.shown(number.value()),
         (Form::Rows, number) => number.to_string(),
     }
 }

@@ -5,7 +5,7 @@ use netping_results::run::{Run, Step};
 
 use super::most_points;
 use crate::page::{
-    chart::{Axis, Chart, Form, Panel, Point, Series},
+    chart::{Axis, Chart, Form, Joined, Panel, Plane, Point, Series},
     scale::Scale,
     series::{StepSeries, load, step_series},
     unit::Unit,
@@ -43,7 +43,10 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let panel = Panel::new(
         "requests per connection, of the mean",
         Unit::Count("%"),
-        Form::dots(x, Scale::Linear),
+        Form::Plane(Plane {
+            joined: Joined::None,
+            ..Plane::new(x, Scale::Linear)
+        }),
         steps.iter().map(series).collect(),
     );
     let chart = Chart::new(["fairness", "Fairness", NOTE], "connection", [panel]);

@@ -1,13 +1,13 @@
 //! Charts of a value against the load: callers of a closed loop, the planned rate of an open one.
 
-use netping_measure::distribution::Distribution;
+use netping_measure::{distribution::Distribution, statistics::knee::knee};
 use netping_results::{
     metric::{self, Metric},
     run::{Run, Step},
 };
 
 use crate::page::{
-    chart::{Axis, Chart, Exact, Form, Mark, Panel, Point, Series},
+    chart::{Axis, Chart, Exact, Form, Mark, Panel, Plane, Point, Series},
     scale::Scale,
     series::{StepSeries, step_series},
     unit::Unit,
@@ -95,6 +95,24 @@ impl Load {
     }
 }
 
+/// Returns the callers at which each series' rate stops to grow, with its colour.
+fn knees(groups: &[StepSeries<'_>], load: Load) -> Vec<(f64, usize)> {
+    if load == Load::Planned {
+        return Vec::new();
+    }
+    let of = |group: &StepSeries<'_>| {
+        let steps = &group.steps;
+        let rises = steps
+            .windows(2)
+            .all(|pair| pair[0].settings.callers < pair[1].settings.callers);
+        let point = |step: &&Step| (step.summary.rate, step.summary.response_time.quantile(99.0));
+        let points: Vec<_> = steps.iter().map(point).collect();
+        let at = knee(&points).filter(|_| rises)?;
+        Some((steps[at].settings.callers as f64, group.colour))
+    };
+    groups.iter().filter_map(of).collect()
+}
+
 /// `loads` are those of all steps; of a single one, a line has nothing to show, and rows compare
 /// better.
 fn panel(
@@ -142,7 +160,11 @@ fn panel(
             metric::Unit::Nanos => Scale::Log,
             _ => Scale::Linear,
         };
-        (title, Form::plane(load.axis(), y))
+        let plane = Plane {
+            knees: knees(groups, load),
+            ..Plane::new(load.axis(), y)
+        };
+        (title, Form::Plane(plane))
     };
     Panel::new(&title, Unit::Of(metric.unit), form, series)
 }

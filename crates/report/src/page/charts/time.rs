@@ -5,7 +5,7 @@ use netping_results::run::{Run, Step};
 
 use super::most_points;
 use crate::page::{
-    chart::{Axis, Chart, Form, Joined, Panel, Point, Series},
+    chart::{Axis, Chart, Form, Joined, Panel, Plane, Point, Series},
     scale::Scale,
     series::{load, step_series},
     unit::Unit,
@@ -78,17 +78,15 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             let points = thinned(points, most, shown.less_is_worse);
             Series::new(name.clone(), *colour, points)
         };
-        let y = shown.scale;
         let series = lines.iter().map(series).collect();
         Panel::new(
             shown.title,
             shown.unit,
-            Form::Plane {
-                x,
-                y,
+            Form::Plane(Plane {
                 shaded,
                 joined: Joined::Within((longest_step as f64 + 0.5) * INTERVAL as f64),
-            },
+                ..Plane::new(x, shown.scale)
+            }),
             series,
         )
     };

@@ -39,26 +39,19 @@ fn svg(chart: &Chart, before: &Markup) -> Markup {
         .map(|(at, panel)| {
             let title = heading(panel, pen.take(LINE + 8.0) + 3.0);
             let body = match &panel.form {
-                Form::Plane {
-                    x,
-                    y,
-                    shaded,
-                    joined,
-                } => {
+                Form::Plane(plane) => {
                     let height = if chart.panels.len() == 1 {
                         190.0
                     } else {
                         120.0
                     };
+                    let named = at == last;
                     plane::draw(
                         panel,
                         &plane::Axes {
-                            x: *x,
-                            y: *y,
-                            shaded: *shaded,
-                            joined: *joined,
+                            plane,
                             height,
-                            named: at == last,
+                            named,
                         },
                         &mut pen,
                     )
@@ -94,7 +87,7 @@ fn legend(chart: &Chart, pen: &mut Pen) -> Markup {
     for panel in chart
         .panels
         .iter()
-        .filter(|panel| matches!(panel.form, Form::Plane { .. }))
+        .filter(|panel| matches!(panel.form, Form::Plane(_)))
     {
         for series in &panel.series {
             let entry = (series.name.as_str(), series.colour, series.dashed);

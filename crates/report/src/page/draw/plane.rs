@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::pen::{LINE, PALETTE, Pen, WIDTH, class, middle, number, point, shape};
 use crate::page::{
-    chart::{Axis, Joined, Panel, Point, Series},
+    chart::{Joined, Panel, Plane, Point, Series},
     scale::{Scale, Span},
 };
 
@@ -18,12 +18,8 @@ const RIGHT: f64 = 20.0;
 const MANY: usize = 40;
 
 /// The axes of a panel.
-pub(super) struct Axes {
-    pub(super) x: Axis,
-    pub(super) y: Scale,
-    /// The start of the part before 0 that was not measured.
-    pub(super) shaded: Option<f64>,
-    pub(super) joined: Joined,
+pub(super) struct Axes<'a> {
+    pub(super) plane: &'a Plane,
     pub(super) height: f64,
     /// True where the horizontal axis has a title.
     pub(super) named: bool,
@@ -37,7 +33,7 @@ struct Frame {
     bottom: f64,
 }
 
-pub(super) fn draw(panel: &Panel, axes: &Axes, pen: &mut Pen) -> Markup {
+pub(super) fn draw(panel: &Panel, axes: &Axes<'_>, pen: &mut Pen) -> Markup {
     let top = pen.take(axes.height + 5.0) + 5.0;
     let frame = frame(panel, axes, top);
     let numbers = pen.take(LINE);
@@ -53,14 +49,15 @@ pub(super) fn draw(panel: &Panel, axes: &Axes, pen: &mut Pen) -> Markup {
         (grid(panel, axes, &frame, numbers))
         @if let Some(y) = title {
             text."axis-title" x=(number(f64::midpoint(LEFT, WIDTH - RIGHT))) y=(number(y + LINE - 2.0)) text-anchor="middle" {
-                (axes.x.title)
+                (axes.plane.x.title)
             }
         }
+        @for (value, colour) in &axes.plane.knees { (knee(frame.x.place(*value), *colour, &frame)) }
         @for series in &panel.series { (line(panel, axes, series, &frame, radius)) }
     }
 }
 
-fn frame(panel: &Panel, axes: &Axes, top: f64) -> Frame {
+fn frame(panel: &Panel, axes: &Axes<'_>, top: f64) -> Frame {
     let bottom = top + axes.height;
     let points = || panel.series.iter().flat_map(|series| &series.points);
     let values = points().flat_map(|point| {
@@ -70,16 +67,16 @@ fn frame(panel: &Panel, axes: &Axes, top: f64) -> Frame {
     });
     // An interval below 0 is no reason for an axis below 0.
     let values = values.map(|value| value.max(0.0));
-    let y = Span::new(axes.y, values, [bottom, top], 4);
+    let y = Span::new(axes.plane.y, values, [bottom, top], 4);
     let xs = points().map(|point| point.x.value());
     let mut x = Span::new(
-        axes.x.scale,
-        xs.clone().chain(axes.shaded),
+        axes.plane.x.scale,
+        xs.clone().chain(axes.plane.shaded),
         [LEFT, WIDTH - RIGHT],
         6,
     );
-    match axes.x.scale {
-        Scale::Linear => x.tighten(xs.chain(axes.shaded)),
+    match axes.plane.x.scale {
+        Scale::Linear => x.tighten(xs.chain(axes.plane.shaded)),
         // Loads that were measured, rather than powers of ten.
         Scale::Log => x.tick_at(xs.collect(), 28.0),
         Scale::Nines => {}
@@ -88,10 +85,10 @@ fn frame(panel: &Panel, axes: &Axes, top: f64) -> Frame {
 }
 
 /// Lines at the ticks, and their numbers.
-fn grid(panel: &Panel, axes: &Axes, frame: &Frame, numbers: f64) -> Markup {
+fn grid(panel: &Panel, axes: &Axes<'_>, frame: &Frame, numbers: f64) -> Markup {
     let (left, right) = (number(LEFT), number(WIDTH - RIGHT));
     html! {
-        @if let Some(from) = axes.shaded {
+        @if let Some(from) = axes.plane.shaded {
             @let x = frame.x.place(from);
             rect."shade" x=(number(x)) y=(number(frame.top)) width=(number(frame.x.place(0.0) - x))
                 height=(number(frame.bottom - frame.top)) fill="#8c959f" fill-opacity="0.25" {
@@ -120,15 +117,26 @@ fn grid(panel: &Panel, axes: &Axes, frame: &Frame, numbers: f64) -> Markup {
                     // A long one in the corner would stick out.
                     @let corner = x > WIDTH - RIGHT - 4.0;
                     text x=(number(if corner { WIDTH - 1.0 } else { x })) y=(number(numbers + LINE - 3.0))
-                        text-anchor=[corner.then_some("end")] { (axes.x.unit.tick(*tick)) }
+                        text-anchor=[corner.then_some("end")] { (axes.plane.x.unit.tick(*tick)) }
                 }
             }
         }
     }
 }
 
+/// A knee: a line, and its name at the top.
+fn knee(x: f64, colour: usize, frame: &Frame) -> Markup {
+    html! {
+        g class=(class(colour)) color=(PALETTE[colour % PALETTE.len()]) fill="currentColor" {
+            path."knee" d={ "M" (number(x)) " " (number(frame.top)) "V" (number(frame.bottom)) } stroke="currentColor"
+                stroke-width="0.8" stroke-dasharray="1 2" {}
+            text x=(number(x + 3.0)) y=(number(frame.top + 8.0)) { "knee" }
+        }
+    }
+}
+
 /// A series: the line through its means, their error bars, and its points.
-fn line(panel: &Panel, axes: &Axes, series: &Series, frame: &Frame, radius: f64) -> Markup {
+fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &Frame, radius: f64) -> Markup {
     let mut path = String::new();
     let mut last = None;
     let mut bars = Vec::new();
@@ -139,7 +147,7 @@ fn line(panel: &Panel, axes: &Axes, series: &Series, frame: &Frame, radius: f64)
         };
         let value = points[0].x.value();
         let x = number(frame.x.place(value));
-        let is_near = |last: f64| match axes.joined {
+        let is_near = |last: f64| match axes.plane.joined {
             Joined::All => true,
             Joined::Within(most) => value - last <= most,
             Joined::None => false,
@@ -161,7 +169,7 @@ fn line(panel: &Panel, axes: &Axes, series: &Series, frame: &Frame, radius: f64)
             }
             @for each in &series.points {
                 @let (x, y) = (frame.x.place(each.x.value()), frame.y.place(each.at));
-                @let at = axes.x.unit.shown(each.x.value());
+                @let at = axes.plane.x.unit.shown(each.x.value());
                 (point(panel, &series.name, &at, each, &shape(series.colour, series.dashed, x, y, radius)))
             }
         }
