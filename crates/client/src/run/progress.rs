@@ -50,8 +50,8 @@ pub struct Progress {
     bar: ProgressBar,
     /// The command's steps, where their number is known beforehand.
     outline: Cell<Option<Outline>>,
-    /// The end of a command that has a fixed time.
-    ends: Cell<Option<Deadline>>,
+    /// The round, of a command that measures in rounds, and the end that is expected.
+    round: Cell<Option<(u32, Option<Deadline>)>>,
     step: RefCell<Running>,
     next_line: Cell<Option<Deadline>>,
 }
@@ -92,7 +92,7 @@ impl Progress {
             form,
             bar,
             outline: Cell::new(None),
-            ends: Cell::new(None),
+            round: Cell::new(None),
             step: RefCell::default(),
             next_line: Cell::new(None),
         }
@@ -113,9 +113,9 @@ impl Progress {
         }));
     }
 
-    /// Tells of a command that ends at a fixed time.
-    pub fn ends(&self, deadline: Deadline) {
-        self.ends.set(Some(deadline));
+    /// Begins a round, numbered from 1, of steps that are too short for rates of their own.
+    pub fn begin_round(&self, round: u32, ends: Option<Deadline>) {
+        self.round.set(Some((round, ends)));
     }
 
     /// Begins a step of the outline, or a further one.
@@ -130,6 +130,9 @@ impl Progress {
             if outline.steps > 1 {
                 place = format!("{} of {}  ", outline.begun, outline.steps);
             }
+        }
+        if let Some((round, _)) = self.round.get() {
+            place = format!("round {round}  ");
         }
         let name = plan.target.label.clone();
         let name = name.unwrap_or_else(|| plan.target.url.to_string());
@@ -164,8 +167,8 @@ impl Progress {
 
     /// Returns the time left of the command, `elapsed` after the phase began.
     fn left(&self, elapsed: Duration) -> Option<Duration> {
-        if let Some(deadline) = self.ends.get() {
-            return Some(deadline.left());
+        if let Some((_, ends)) = self.round.get() {
+            return ends.map(Deadline::left);
         }
         let step = self.step.borrow();
         let outline = self.outline.get()?;
@@ -176,10 +179,11 @@ impl Progress {
     /// Returns what there is to say, `elapsed` after the phase began.
     fn message(&self, elapsed: Duration, rate: f64) -> String {
         let step = self.step.borrow();
-        let mut parts = vec![
-            format!("{} {:.0} s", step.phase, elapsed.as_secs_f64()),
-            format!("{} req/s", thousands(rate)),
-        ];
+        let mut parts = Vec::new();
+        if self.round.get().is_none() {
+            parts.push(format!("{} {:.0} s", step.phase, elapsed.as_secs_f64()));
+            parts.push(format!("{} req/s", thousands(rate)));
+        }
         for (name, q) in [("p50", 0.5), ("p99", 0.99)] {
             let time = step.times.quantile(q);
             parts.extend(time.map(|time| format!("{name} {} us", nanos_as_micros(Some(time)))));
@@ -234,7 +238,8 @@ impl Observer for Progress {
                 // The first line comes after a second.
                 if next.is_some() {
                     let what = self.step.borrow().what.clone();
-                    let _ = writeln!(io::stderr(), "{what}  {}", self.message(elapsed, rate));
+                    let line = format!("{what}  {}", self.message(elapsed, rate));
+                    let _ = writeln!(io::stderr(), "{}", line.trim_end());
                 }
             }
         }

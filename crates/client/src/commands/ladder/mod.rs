@@ -159,11 +159,16 @@ fn climb(runner: &mut Runner, enough: LadderRounds, cells: &[Cell<'_>]) -> Resul
     let plans: Vec<&Plan> = cells.iter().map(|cell| &cell.plan).collect();
     let seed = environment::random_seed();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    runner.console.progress.ends(Deadline::after(enough.budget));
     let clock = Monotonic::start();
     let mut longest = 0;
     for round in 1.. {
         let begun = clock.now();
+        let least = Duration::from_nanos(longest) * enough.fewest.saturating_sub(round - 1);
+        let left = enough.budget.saturating_sub(Duration::from_nanos(begun));
+        // Without a budget, the first round tells how long the others take.
+        let left = Some(left.max(least)).filter(|left| !left.is_zero());
+        let progress = &runner.console.progress;
+        progress.begin_round(round, left.map(Deadline::after));
         runner.begin_trial(round, seed);
         if !runner.round(&plans, &mut random)? {
             break;
