@@ -408,7 +408,7 @@ fn a_first_request_that_fails_ends_the_command_with_a_remedy() {
     for (url, remedy) in [
         (other(&echo, "grpc"), "speak grpc, and without TLS?"),
         (other(&echo, "http"), "speak http, and without TLS?"),
-        (other(&echo, "tcp+tls"), "speak tcp+tls?"),
+        (other(&echo, "tcp+tls"), "should the URL begin with tcp://?"),
         (other(&grpc, "tcp"), "speak tcp, and without TLS?"),
         (misbehaving("tcp", silent), "give a longer --timeout"),
     ] {
