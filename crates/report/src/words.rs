@@ -1,7 +1,8 @@
-//! What a run found, in sentences.
+//! Sentences about the findings of a run.
 
 use netping_measure::statistics::difference::Finding;
 use netping_results::{
+    bulk::BulkStep,
     format::{micros, plural, signed, thousands},
     metric::{self, Better, Metric},
     overhead::Overhead,
@@ -156,7 +157,7 @@ fn value(metric: &Metric, trials: &[&Step]) -> Option<String> {
 }
 
 fn bulk(run: &Run) -> Vec<String> {
-    let sentence = |step: &netping_results::bulk::BulkStep| {
+    let sentence = |step: &BulkStep| {
         let rate = step.summary?.gib_per_second;
         let interval = rate.half_width.map_or_else(String::new, |half| {
             let [low, high] = [rate.mean - half, rate.mean + half];
@@ -169,10 +170,8 @@ fn bulk(run: &Run) -> Vec<String> {
             step.target
         ))
     };
-    let mut best: Vec<&netping_results::bulk::BulkStep> = Vec::new();
-    let mean = |step: &netping_results::bulk::BulkStep| {
-        step.summary.map_or(0.0, |of| of.gib_per_second.mean)
-    };
+    let mut best: Vec<&BulkStep> = Vec::new();
+    let mean = |step: &BulkStep| step.summary.map_or(0.0, |of| of.gib_per_second.mean);
     for step in &run.bulk {
         match best.iter_mut().find(|other| other.target == step.target) {
             Some(other) if mean(step) > mean(other) => *other = step,

@@ -54,7 +54,7 @@ use clap::{Parser, Subcommand};
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// What to do without a command.
+    /// Flags of a command line without one.
     #[command(flatten)]
     pub quick: QuickArgs,
 }
