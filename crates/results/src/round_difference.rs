@@ -5,11 +5,14 @@ use std::borrow::Borrow;
 use netping_measure::statistics::trimmed::Trimmed;
 use serde::{Deserialize, Serialize};
 
-use crate::{metric::Metric, run::Step};
+use crate::{
+    metric::{Better, Metric},
+    run::Step,
+};
 
 /// The difference of two targets in one metric, paired within rounds: what changes from round to
 /// round is in both, and cancels out. All of it is made on logarithms, from means without the
-/// lowest and the highest fifth of the rounds, so that single disturbed windows do not move it.
+/// lowest and the highest tenth of the rounds, so that single disturbed windows do not move it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundDifference {
@@ -46,13 +49,13 @@ pub struct RoundDifference {
 
 impl RoundDifference {
     /// Compares two targets by their steps, one for each round, as one of `comparisons` made
-    /// together. `None` without rounds, or where a value is missing or 0.
+    /// together. `None` without rounds, or where more values are missing or 0 than are left out.
     pub fn between<S: Borrow<Step>>(
         metric: &Metric,
         [base, target]: [&[S]; 2],
         comparisons: usize,
     ) -> Option<Self> {
-        let [base_values, values] = [logs(metric, base)?, logs(metric, target)?];
+        let [base_values, values] = [logs(metric, base), logs(metric, target)];
         let [first, other] = [base.first()?.borrow(), target.first()?.borrow()];
         let differences: Vec<f64> = base_values
             .iter()
@@ -60,7 +63,8 @@ impl RoundDifference {
             .map(|(a, b)| b - a)
             .collect();
         let trimmed = Trimmed::of(&differences)?;
-        let ends = |pick: fn(f64, f64) -> f64| differences.iter().copied().reduce(pick);
+        let known = || differences.iter().copied().filter(|own| own.is_finite());
+        let ends = |pick: fn(f64, f64) -> f64| known().reduce(pick);
         Some(Self {
             target: other.name().to_owned(),
             base: first.name().to_owned(),
@@ -99,21 +103,53 @@ impl RoundDifference {
     }
 }
 
-/// The value of some rounds: the mean on logarithms without the lowest and the highest fifth, and the
+/// The value of some rounds: the mean on logarithms without the lowest and the highest tenth, and the
 /// half width of its 95 % interval as a share of it; absent with fewer than six rounds.
 pub fn value<S: Borrow<Step>>(metric: &Metric, rounds: &[S]) -> Option<(f64, Option<f64>)> {
-    let trimmed = Trimmed::of(&logs(metric, rounds)?)?;
+    let trimmed = Trimmed::of(&logs(metric, rounds))?;
     let half = trimmed
         .interval(1)
         .map(|[_, high]| (high - trimmed.mean).exp_m1());
     Some((trimmed.mean.exp(), half))
 }
 
-/// Returns the logarithm of each round's value.
-fn logs<S: Borrow<Step>>(metric: &Metric, rounds: &[S]) -> Option<Vec<f64>> {
+/// Returns the logarithm of each round's value. A window that was disturbed so much that it has too
+/// few samples for a value counts as worse than all others.
+fn logs<S: Borrow<Step>>(metric: &Metric, rounds: &[S]) -> Vec<f64> {
+    let worst = match metric.better {
+        Better::Lower => f64::INFINITY,
+        Better::Higher => f64::NEG_INFINITY,
+    };
     let log = |step: &S| {
-        let value = metric.of_step(step.borrow())?;
-        (value > 0.0).then(|| value.ln())
+        let value = metric.of_step(step.borrow());
+        value.filter(|value| *value > 0.0).map_or(worst, f64::ln)
     };
     rounds.iter().map(log).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{fixtures::step, metric};
+
+    #[test]
+    fn a_window_too_disturbed_for_a_median_is_left_out_and_two_are_not() {
+        let rounds = |disturbed: usize, time: u64| -> Vec<Step> {
+            let one = |round: usize| {
+                let samples = if round < disturbed { 3 } else { 200 };
+                step(1, |_| vec![time; samples])
+            };
+            (0..10).map(one).collect()
+        };
+        let base = rounds(0, 10_000);
+        let between = |target: &[Step]| RoundDifference::between(&metric::P50, [&base, target], 1);
+        let difference = between(&rounds(1, 20_000)).unwrap();
+        assert!((difference.relative - 1.0).abs() < 0.01, "{difference:?}");
+        assert!(difference.range[1] < 1.1, "{difference:?}");
+        let (median, _) = value(&metric::P50, &rounds(1, 20_000)).unwrap();
+        assert!((median / 20_000.0 - 1.0).abs() < 0.01, "{median}");
+        assert_eq!(between(&rounds(2, 20_000)), None);
+        assert_eq!(value(&metric::P50, &rounds(2, 20_000)), None);
+        assert_eq!(between(&[]), None);
+    }
 }

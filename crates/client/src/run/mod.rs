@@ -213,6 +213,12 @@ impl Runner {
     ) -> Result<&Step, StartError> {
         let step = self.take(plan, describe)?;
         self.judge(&step);
+        if step.summary.scheduled == 0 && step.status == Status::Complete {
+            self.fail(
+                Verdict::Requests,
+                "warning: no request ended within the window; use a longer -d, or a shorter --timeout",
+            );
+        }
         Ok(self.keep(step))
     }
 
@@ -388,12 +394,6 @@ impl Runner {
         self.judge_warnings(&step.warnings);
         if step.summary.failure_share() > self.limits.max_error_rate {
             self.decide(Verdict::Requests);
-        }
-        if step.summary.scheduled == 0 && step.status == Status::Complete {
-            self.fail(
-                Verdict::Requests,
-                "warning: no request ended within the window; use a longer -d, or a shorter --timeout",
-            );
         }
     }
 

@@ -24,7 +24,8 @@ pub struct Trimmed {
 }
 
 impl Trimmed {
-    /// Returns the trimmed mean of `values`; `None` without any.
+    /// Returns the trimmed mean of `values`. Infinities stand for values that could not be told, but
+    /// are beyond all others; `None` where there are more of them than are left out, or no value.
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -32,8 +33,11 @@ impl Trimmed {
         let cut = if n < FEWEST { 0 } else { (n / CUT).max(1) };
         let kept = &sorted[cut..n - cut];
         let (low, high) = (*kept.first()?, *kept.last()?);
+        if !(low.is_finite() && high.is_finite()) {
+            return None;
+        }
         let mean = Moments::of(kept)?.mean;
-        let moved: Vec<f64> = sorted.iter().map(|value| value.clamp(low, high)).collect();
+        let moved = [&vec![low; cut], kept, &vec![high; cut]].concat();
         let error = Moments::of(&moved)?
             .error()
             .filter(|_| n >= FEWEST)
@@ -73,6 +77,19 @@ mod tests {
         assert!((few.mean - 4.0).abs() < 1e-9);
         assert_eq!(few.interval(1), None);
         assert_eq!(Trimmed::of(&[]), None);
+    }
+
+    #[test]
+    fn what_could_not_be_told_is_among_what_is_left_out_or_there_is_no_mean() {
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0, f64::INFINITY];
+        let known = [1.0, 2.0, 3.0, 4.0, 5.0, 900.0];
+        assert_eq!(Trimmed::of(&values), Trimmed::of(&known));
+        assert_eq!(
+            Trimmed::of(&[1.0, 2.0, 3.0, 4.0, f64::INFINITY, f64::NAN]),
+            None
+        );
+        assert_eq!(Trimmed::of(&[f64::NEG_INFINITY; 10]), None);
+        assert_eq!(Trimmed::of(&[1.0, f64::INFINITY]), None);
     }
 
     /// Fifteen differences to one reference: every window varies by 5 %, every round by 20 %, and
