@@ -125,6 +125,24 @@ def over_time(runs):
     return sum(counts)
 
 
+def heatmap(runs):
+    """Returns the cells: the start of each column's seconds, and the responses in a bucket."""
+    tail = lambda step: quantile(step, "response_time", "p99") or -math.inf
+    within = lambda step: [i for i in step["intervals"] if i["length_ns"] > 0]
+    has_times = lambda step: len(within(step)) > 1 and any(i.get("response_buckets") for i in within(step))
+    shown = [list(filter(has_times, best(steps))) for steps in series(runs)]
+    shown = [max(reversed(steps), key=tail) for steps in shown if steps][:8]
+    most = min(max(120 // max(len(shown), 1), 15), 60)
+    cells = []
+    for step in shown:
+        each = math.ceil(len(within(step)) / most)
+        columns = collections.defaultdict(collections.Counter)
+        for second in within(step):
+            columns[second["start_ns"] // 10**9 // each].update(second.get("response_buckets", {}))
+        cells += [(number * each * 10**9, count) for number, column in columns.items() for count in column.values()]
+    return cells
+
+
 def is_ladder(run):
     words = (word for word in run["command_line"][1:] if not word.startswith("-"))
     return next(words, None) == "ladder"
@@ -187,23 +205,44 @@ def trial_differences(runs):
     steps = [step for run in runs for step in run["steps"]]
     if len(runs) > 1 or any(run.get("overheads") for run in runs) or all(step["trial"] == 1 for step in steps):
         return 0
-    loads = collections.defaultdict(lambda: collections.defaultdict(list))
-    for step in steps:
-        settings = step["settings"]
-        load = settings["callers"], settings["connections"], settings["planned_rate_per_s"]
-        loads[load][step["label"] or step["target"]].append(step)
     measures = [
         lambda step: step["rate_per_s"],
         lambda step: quantile(step, "response_time", "p50"),
         lambda step: quantile(step, "response_time", "p99"),
         lambda step: (step["cost"]["server"] or {}).get("cpu_us_per_request"),
     ]
+    asked = lambda step: (step["settings"]["callers"], step["settings"]["planned_rate_per_s"])
+    first, *others = series(runs)
     count = 0
-    for targets in loads.values():
-        first, *others = targets.values()
-        for own in others:
-            count += sum(all(measure(step) for step in first + own) for measure in measures)
+    for other in others:
+        for load in {asked(step) for step in other}:
+            base, own = ([step for step in steps if asked(step) == load] for steps in (first, other))
+            count += sum(all(measure(step) for step in base + own) for measure in measures) if base else 0
     return count
+
+
+QUANTILES = ("p1", "p25", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "p99.999")
+
+
+def compared(runs):
+    """Returns the points that the charts of a comparison may have, and those that they must have: of steps that were
+    made once each, in the same order."""
+    base, new = (run["steps"] for run in runs)
+    may, must = collections.defaultdict(set), collections.defaultdict(list)
+    for at, (first, second) in enumerate(zip(base, new)):
+        values = lambda step: {name: quantile(step, "response_time", name) for name in QUANTILES}
+        others = lambda step: [step["rate_per_s"], (step["cost"]["server"] or {}).get("cpu_us_per_request")]
+        old, changed = values(first), values(second)
+        for name in QUANTILES:
+            if old[name] and changed[name]:
+                share = (changed[name] - old[name]) / old[name]
+                # Of more measurements than six, the curves are left out.
+                must["quantiles-compared"] += [(float(name[1:]), share)] if at < 6 else []
+                may["differences-compared"].add(("base", share))
+        for a, b in zip(others(first), others(second)):
+            if a and b:
+                may["differences-compared"].add(("base", (b - a) / a))
+    return may, must
 
 
 def expected(runs):
@@ -214,6 +253,7 @@ def expected(runs):
     exact |= {**against_load(runs), "connect": connect(runs), "bulk": bulk(runs), "overhead": overhead(runs)}
     charts = {name: (len(points), points) for name, points in exact.items()}
     charts |= {"differences-trials": (trial_differences(runs), [])}
+    charts |= {"heatmap": (len(heatmap(runs)), heatmap(runs))}
     charts |= {"quantiles": curves(runs), "time": (over_time(runs), []), "fairness": (fairness(runs), [])}
     return {name: chart for name, chart in charts.items() if chart[0] > 0}
 
@@ -301,7 +341,7 @@ class Page:
             return Math.min(16, ...[...document.querySelectorAll("svg.chart text")].map((text) =>
                 parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getBoundingClientRect().width / 400));
         """)
-        check(small >= 9, f"text of charts is {small:.1f} px high on a phone")
+        check(small >= 13, f"text of charts is {small:.1f} px high on a phone")
         wide = self.run("""
             return [...document.querySelectorAll("svg.chart text")].filter((text) => {
                 const [own, all] = [text.getBoundingClientRect(), text.ownerSVGElement.getBoundingClientRect()];
@@ -349,7 +389,8 @@ def hold_hover(page, chart):
         text = tip.text
         check(tip.is_displayed() and text == " ".join(top.get_attribute("aria-label").split()), f"{chart} shows '{text}'")
         unit = "req/s" if name == "throughput" and "req/s" in text.split(": ")[-1] else "ns"
-        if name in ("latency", "quantiles", "connect") or unit == "req/s":
+        is_change = text.endswith("%") or text.endswith("%)")
+        if (name in ("latency", "quantiles", "connect") and not is_change) or unit == "req/s":
             value = shown(float(top.get_attribute("data-y")), unit)
             check(value in text, f"{chart} shows '{text}' for {value}")
     svg = figure.find_element(By.CSS_SELECTOR, "svg")
@@ -367,17 +408,25 @@ def main():
     parser.add_argument("--screenshots", type=pathlib.Path, help="put pictures of the page here")
     options = parser.parse_args()
     runs = [json.loads(path.read_text()) for path in options.runs]
-    called_for = expected(runs)
     text = options.page.read_text()
     check(len(text.encode()) < 1_000_000, f"the page has {len(text.encode())} bytes")
 
     page = Page(options.page)
     try:
         charts = page.charts()
+        if page.driver.title == "netping compare":
+            may, must = compared(runs)
+            drawn = {chart: [(number(x), float(y)) for _, x, y in charts[chart]["points"]] for chart in charts}
+            others = set(drawn["differences-compared"]) - may["differences-compared"]
+            check(not others, f"the comparison shows {others}, which the files do not")
+            called_for = {chart: (len(points), must[chart]) for chart, points in drawn.items()}
+        else:
+            called_for = expected(runs)
         check(charts.keys() == called_for.keys(), f"the charts are {sorted(charts)}; the files call for {sorted(called_for)}")
         for chart, (count, known) in called_for.items():
             hold_points(chart, charts[chart]["points"], count, known)
-            check(0 < charts[chart]["rows"] <= count, f"the table of {chart} has {charts[chart]['rows']} rows")
+            least = 0 if chart == "heatmap" else 1
+            check(least <= charts[chart]["rows"] <= count, f"the table of {chart} has {charts[chart]['rows']} rows")
             check(charts[chart]["label"], f"{chart} has no label")
         # Without scripts, the browser's own hint shows a point's value.
         total = sum(count for count, _ in called_for.values())

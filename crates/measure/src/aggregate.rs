@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     accounting::{Accounting, arrived},
+    buckets::Buckets,
     counts::Counts,
     histogram::{Histogram, histogram},
     interval::IntervalSummary,
@@ -223,6 +224,7 @@ impl Second {
             response_p50: response.quantile(0.5),
             response_p99: response.quantile(0.99),
             response_max: response.max(),
+            response_buckets: Buckets::of(response),
         }
     }
 }

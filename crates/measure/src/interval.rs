@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::window::INTERVAL;
+use crate::{buckets::Buckets, window::INTERVAL};
 
 /// One second of a step. Times are in nanoseconds; requests lie where they ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub struct IntervalSummary {
     /// Longest response time.
     #[serde(rename = "response_max_ns")]
     pub response_max: Option<u64>,
+    /// The response times by buckets; absent in files of older versions.
+    #[serde(default, skip_serializing_if = "Buckets::is_empty")]
+    pub response_buckets: Buckets,
 }
 
 impl IntervalSummary {
@@ -50,6 +53,7 @@ impl IntervalSummary {
             response_p50: None,
             response_p99: None,
             response_max: None,
+            response_buckets: Buckets::default(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use netping_measure::counts::Counts;
 use netping_results::format::{nanos_as_micros, share, thousands};
 
-use crate::table::{Column, Table, terminal_width};
+use crate::table::{Column, Table};
 
 /// Rows of a distribution that is not narrower.
 const ROWS: i32 = 11;
@@ -14,8 +14,9 @@ const NUMBERS: usize = 28;
 
 /// Draws times, in nanoseconds, as a histogram: a row for each bucket with its upper end, its count
 /// and its share. The ends rise by one factor from the shortest time to the longest, so that the
-/// tail is seen as well as the bulk; a factor of 1.1 at least.
-pub fn bars(times: &Counts, unicode: bool) -> String {
+/// tail is seen as well as the bulk; a factor of 1.1 at least. Lines have at most `width` characters
+/// where that is 32 or more.
+pub fn bars(times: &Counts, unicode: bool, width: usize) -> String {
     let (Some((shortest, _)), Some(longest)) = (times.iter().next(), times.max()) else {
         return String::new();
     };
@@ -29,7 +30,6 @@ pub fn bars(times: &Counts, unicode: bool) -> String {
     }
     let most = counts.iter().copied().max().unwrap_or(1).max(1) as f64;
     let total = times.len() as f64;
-    let width = terminal_width().unwrap_or(NUMBERS + LENGTH);
     let longest_bar = width.saturating_sub(NUMBERS).clamp(4, LENGTH) as f64;
     let mark = if unicode { "■" } else { "#" };
     let rows: Vec<_> = (1..)
@@ -57,7 +57,7 @@ pub fn bars(times: &Counts, unicode: bool) -> String {
         Column::number("share", 0),
         Column::text("", 0),
     ];
-    Table::whole(&columns, &rows)
+    Table::plain(&columns, &rows)
 }
 
 #[cfg(test)]
@@ -66,7 +66,10 @@ mod tests {
 
     fn drawn(samples: &[(u64, u64)]) -> Vec<String> {
         let counts: Counts = samples.to_vec().into();
-        bars(&counts, false).lines().map(str::to_owned).collect()
+        bars(&counts, false, 80)
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     #[test]

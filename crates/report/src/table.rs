@@ -219,7 +219,7 @@ fn fitting(columns: &[Column], width: Option<usize>) -> Vec<bool> {
 
 /// Returns the width of the terminal on standard output, in characters; `None` if it is not a
 /// terminal, or its width is unknown.
-pub(crate) fn terminal_width() -> Option<usize> {
+pub fn terminal_width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;
     }

@@ -3,6 +3,7 @@
 use netping_measure::statistics::difference::Finding;
 use netping_results::{
     bulk::BulkStep,
+    compare::{Change, Comparison, Pair},
     format::{micros, plural, signed, thousands},
     metric::{self, Better, Metric},
     overhead::Overhead,
@@ -27,7 +28,7 @@ pub fn sentences(run: &Run) -> Vec<String> {
     all.extend(targets.iter().filter_map(|own| alone(own)));
     if let [first, others @ ..] = &targets[..] {
         // As many as the chart of the differences has.
-        let mut loads: Vec<_> = first.iter().map(|step| step.settings.load()).collect();
+        let mut loads: Vec<_> = first.iter().map(|step| step.settings.asked()).collect();
         loads.sort_unstable();
         loads.dedup();
         let comparisons = others.len() * loads.len() * metric::TRIALS.len();
@@ -38,6 +39,60 @@ pub fn sentences(run: &Run) -> Vec<String> {
     }
     all.truncate(MOST);
     all
+}
+
+/// Returns what changed from a base to a new run, a sentence for each measurement.
+pub fn changes(comparison: &Comparison) -> Vec<String> {
+    let mut all: Vec<String> = comparison.pairs.iter().take(MOST).map(changed).collect();
+    let left = comparison.pairs.len().saturating_sub(MOST);
+    if left > 0 {
+        let measurements = plural(left as u64, "more measurement");
+        all.push(format!("The charts have {measurements}."));
+    }
+    all
+}
+
+/// Says what is claimed of a measurement.
+fn changed(pair: &Pair) -> String {
+    let percent = |metric: &Metric, share: f64| {
+        let unit = if metric.is_relative() { "%" } else { " points" };
+        format!("{:+.1}{unit}", share * 100.0)
+    };
+    let claimed = || {
+        pair.changes
+            .iter()
+            .filter(|change| change.metric.is_claimed())
+    };
+    let shown = |change: &Change| {
+        let word = match change.finding()? {
+            Finding::Better => "better",
+            Finding::Worse => "worse",
+            Finding::NoDifference => return None,
+        };
+        let metric = change.metric;
+        let [low, high] = change.interval?.map(|end| percent(metric, end));
+        let difference = percent(metric, change.difference?);
+        Some(format!(
+            "{} {difference} ({low}..{high}), {word}",
+            metric.label
+        ))
+    };
+    let mut parts: Vec<String> = claimed().filter_map(shown).collect();
+    let names = |is_meant: &dyn Fn(&Change) -> bool| {
+        let names = claimed()
+            .filter(|change| is_meant(change))
+            .map(|change| change.metric.label);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let alike = names(&|change| change.finding() == Some(Finding::NoDifference));
+    if !alike.is_empty() {
+        parts.push(format!("no difference shown: {alike}"));
+    }
+    let unsure = names(&|change| change.finding().is_none() && change.difference.is_some());
+    if !unsure.is_empty() {
+        parts.push(format!("too few trials to tell: {unsure}"));
+    }
+    format!("{}: {}.", pair.short_name, parts.join("; "))
 }
 
 /// Returns the steps of each target, or of each label where there are some.
@@ -102,9 +157,7 @@ fn alone(steps: &[&Step]) -> Option<String> {
 fn compared(first: &[&Step], own: &[&Step], comparisons: usize) -> Option<String> {
     let (first, own) = (fullest(first), fullest(own));
     let (base, other) = (*first.first()?, *own.first()?);
-    if base.settings.callers != other.settings.callers
-        || base.settings.planned_rate != other.settings.planned_rate
-    {
+    if base.settings.asked() != other.settings.asked() {
         return None;
     }
     let metric = match base.settings.planned_rate {

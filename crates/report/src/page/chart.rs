@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use super::{scale::Scale, unit::Unit};
+use super::{
+    scale::Scale,
+    unit::{Unit, counted},
+};
 
 /// A chart: panels one above the other, and how to read them.
 #[derive(Debug, Clone)]
@@ -91,6 +94,12 @@ impl Panel {
     pub(super) fn shown(&self, point: &Point) -> String {
         let value = self.unit.shown(point.at);
         match point.range {
+            Some([low, high]) if matches!(point.mark, Mark::Cell { .. }) => format!(
+                "{} of {} to {}",
+                counted(point.y.value(), "responses"),
+                self.unit.shown(low),
+                self.unit.shown(high)
+            ),
             Some([low, high]) => format!(
                 "{value} ({} to {})",
                 self.unit.shown(low),
@@ -130,6 +139,9 @@ pub struct Plane {
     pub joined: Joined,
     /// Places on the horizontal axis with the word `knee`, each with a colour's place in the palette.
     pub knees: Vec<(f64, usize)>,
+    /// True where values may lie below 0; elsewhere, an interval that does is no reason for an axis
+    /// below 0.
+    pub signed: bool,
 }
 
 impl Plane {
@@ -141,6 +153,7 @@ impl Plane {
             shaded: None,
             joined: Joined::All,
             knees: Vec::new(),
+            signed: false,
         }
     }
 }
@@ -203,7 +216,7 @@ pub struct Point {
     pub at: f64,
     /// Its 95 % interval, on the panel's axis.
     pub range: Option<[f64; 2]>,
-    /// Its mark in a row.
+    /// Its mark.
     pub mark: Mark,
 }
 
@@ -229,11 +242,18 @@ impl Point {
     }
 }
 
-/// The mark of a point in a row.
+/// The mark of a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mark {
     /// A dot at its value.
     Dot,
+    /// A cell of a heatmap, over its range on the vertical axis.
+    Cell {
+        /// Its end on the horizontal axis.
+        until: f64,
+        /// How dark it is, from 0 to 1.
+        darkness: f64,
+    },
     /// A bar as long as its value.
     Bar {
         /// Where it begins, on the panel's axis.

@@ -22,20 +22,27 @@ pub(super) fn section(runs: &[Run]) -> Markup {
         header {
             h1 { (title(runs)) }
             @for (at, run) in runs.iter().enumerate() {
-                section."run" {
-                    @if runs.len() > 1 { h2 { "Run " (at + 1) ": " (command(run)) } }
-                    p."targets" {
-                        @for target in targets(run) { code { (target) } " " }
-                    }
-                    (findings(run))
-                    (verdict(run))
-                    p."where" {
-                        (run.started_at) ", on " strong { (run.environment.host) } " (" (run.environment.cpu_model) ", "
-                        (counted(run.environment.cpus as f64, "cores")) ", Linux " (run.environment.kernel) "), "
-                        (run.tool.name) " " (run.tool.version)
-                        @if let Some(commit) = &run.tool.commit { " (" (commit) ")" }
-                    }
-                }
+                (of_run(run, (runs.len() > 1).then_some(at + 1)))
+            }
+        }
+    }
+}
+
+/// Returns the head of one run, with its number where there are several.
+pub(super) fn of_run(run: &Run, number: Option<usize>) -> Markup {
+    html! {
+        section."run" {
+            @if let Some(number) = number { h2 { "Run " (number) ": " (command(run)) } }
+            p."targets" {
+                @for target in targets(run) { code { (target) } " " }
+            }
+            (findings(run))
+            (verdict(run))
+            p."where" {
+                (run.started_at) ", on " strong { (run.environment.host) } " (" (run.environment.cpu_model) ", "
+                (counted(run.environment.cpus as f64, "cores")) ", Linux " (run.environment.kernel) "), "
+                (run.tool.name) " " (run.tool.version)
+                @if let Some(commit) = &run.tool.commit { " (" (commit) ")" }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod chart;
 mod charts;
+mod comparison;
 mod draw;
 mod headline;
 mod render;
@@ -12,12 +13,13 @@ mod table;
 mod unit;
 
 pub use chart::{Axis, Chart, Exact, Form, Mark, Panel, Point, Series};
+pub use comparison::comparison;
 pub use scale::Scale;
 pub use unit::Unit;
 
 use std::{fs, path::Path};
 
-use maud::{DOCTYPE, PreEscaped, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use netping_results::{
     file::save::{SaveError, write_atomically},
     run::Run,
@@ -27,24 +29,19 @@ use netping_results::{
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
-/// The page: verdict, charts, settings and environment. Where there are several runs, their series
-/// share the charts.
+/// Returns the page: verdict, charts, settings and environment. Where there are several runs, their
+/// series share the charts.
 pub fn html(runs: &[Run]) -> String {
-    with(runs, None)
+    let content = html! {
+        (headline::section(runs))
+        (figures(&charts(runs)))
+        (settings::section(runs))
+    };
+    document(&headline::title(runs), &content)
 }
 
-/// The page of runs that were compared, with the comparison as `text`.
-pub fn comparison(runs: &[Run], text: &str) -> String {
-    with(runs, Some(text))
-}
-
-fn with(runs: &[Run], comparison: Option<&str>) -> String {
-    let mut charts = charts(runs);
-    if let (Some(_), [base, others @ ..]) = (comparison, runs) {
-        let compared = others.iter();
-        let compared = compared.filter_map(|new| charts::differences::compared(base, new));
-        charts.splice(0..0, compared);
-    }
+/// Returns a page around its content.
+fn document(title: &str, content: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -53,7 +50,7 @@ fn with(runs: &[Run], comparison: Option<&str>) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="color-scheme" content="light dark";
-                title { (headline::title(runs)) }
+                title { (title) }
                 // A browser asks for an icon otherwise.
                 link rel="icon" href="data:,";
                 style {
@@ -62,27 +59,23 @@ fn with(runs: &[Run], comparison: Option<&str>) -> String {
                 }
             }
             body {
-                main {
-                    (headline::section(runs))
-                    @if let Some(text) = comparison {
-                        section aria-label="Comparison" {
-                            h2 { "Comparison" }
-                            pre."wide" tabindex="0" { (text) }
-                        }
-                    }
-                    @if !charts.is_empty() {
-                        section."charts" aria-label="Charts" {
-                            @for chart in &charts { (render::figure(chart)) }
-                        }
-                    }
-                    (settings::section(runs))
-                }
+                main { (content) }
                 output."tip" aria-live="polite" hidden {}
                 script { (PreEscaped(include_str!("script.js"))) }
             }
         }
     };
     render::legible(&page.into_string())
+}
+
+fn figures(charts: &[Chart]) -> Markup {
+    html! {
+        @if !charts.is_empty() {
+            section."charts" aria-label="Charts" {
+                @for chart in charts { (render::figure(chart)) }
+            }
+        }
+    }
 }
 
 /// The charts that the runs have data for.

@@ -20,10 +20,7 @@ pub(super) fn figure(chart: &Chart) -> Markup {
                 " " (chart.note)
             }
             (draw::inline(chart))
-            details {
-                summary { "Table" }
-                (table::of(chart))
-            }
+            (table::of(chart))
         }
     }
 }

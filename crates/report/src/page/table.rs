@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::chart::{Chart, Exact, Form, Point};
+use super::chart::{Chart, Exact, Form, Mark, Point};
 
 /// A line of the table: a series at an x, and the value in each panel.
 struct Line<'a> {
@@ -13,9 +13,16 @@ struct Line<'a> {
     cells: Vec<Option<String>>,
 }
 
-/// The table: panels side by side.
+/// The table, folded: panels side by side. There is none where nothing would be in it.
 pub(super) fn of(chart: &Chart) -> Markup {
     let lines = lines(chart);
+    if lines.is_empty() {
+        return html! {};
+    }
+    html! { details { summary { "Table" } (table(chart, &lines)) } }
+}
+
+fn table(chart: &Chart, lines: &[Line<'_>]) -> Markup {
     html! {
         div."wide" {
             table {
@@ -27,7 +34,7 @@ pub(super) fn of(chart: &Chart) -> Markup {
                     }
                 }
                 tbody {
-                    @for line in &lines {
+                    @for line in lines {
                         tr {
                             th scope="row" { (line.series) }
                             td { (line.x) }
@@ -47,7 +54,7 @@ fn lines(chart: &Chart) -> Vec<Line<'_>> {
     for (column, panel) in chart.panels.iter().enumerate() {
         let mut seen: BTreeMap<(&str, String), usize> = BTreeMap::new();
         for series in &panel.series {
-            for point in &series.points {
+            for point in series.points.iter().filter(|point| is_listed(point)) {
                 let x = point.x.to_string();
                 let nth = seen.entry((&series.name, x.clone())).or_default();
                 let at = *known.entry((&series.name, x, *nth)).or_insert_with(|| {
@@ -65,6 +72,11 @@ fn lines(chart: &Chart) -> Vec<Line<'_>> {
         }
     }
     lines
+}
+
+/// Cells of a heatmap are too many to be read.
+fn is_listed(point: &Point) -> bool {
+    !matches!(point.mark, Mark::Cell { .. })
 }
 
 fn shown(form: &Form, point: &Point) -> String {

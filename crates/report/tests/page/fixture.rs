@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use netping_measure::{
     accounting::Accounting,
+    buckets::Buckets,
     bulk::{BulkRun, Direction},
     connect::{ConnectPhase, PhaseTimes},
     cost::{Cost, ServerDemand},
@@ -512,6 +513,7 @@ pub fn step(
         |_| times(samples, mean + mean / 3 + 30_000, 1),
     );
     let none = times(0, 1, 1);
+    let buckets = Buckets::of(&response.histogram);
     let intervals = (0..u64::from(seconds)).map(|second| {
         let wave = 1.0 + ((second * 7919 % 13) as f64 - 6.0) / 200.0;
         let time = |factor: f64| Some((mean as f64 * factor / wave) as u64);
@@ -526,6 +528,7 @@ pub fn step(
             response_p50: time(0.9),
             response_p99: time(2.4),
             response_max: time(9.0 + (second % 7) as f64),
+            response_buckets: buckets.clone(),
         }
     });
     let enough = seconds >= 5;

@@ -30,7 +30,14 @@ fn numbers(value: &Value, into: &mut BTreeSet<String>) {
 #[test]
 fn each_kind_of_run_has_its_charts() {
     let of = |run: Run| kinds(&[run]);
-    let closed = ["throughput", "latency", "quantiles", "time", "fairness"];
+    let closed = [
+        "throughput",
+        "latency",
+        "quantiles",
+        "time",
+        "heatmap",
+        "fairness",
+    ];
     assert_eq!(of(fixture::sweep(80_000.0)), closed);
     assert_eq!(
         of(fixture::open()),
@@ -39,13 +46,21 @@ fn each_kind_of_run_has_its_charts() {
             "latency-open",
             "quantiles",
             "time",
+            "heatmap",
             "fairness"
         ]
     );
     assert_eq!(of(fixture::ladder()), ["ladder-differences", "ladder"]);
     assert_eq!(
         of(fixture::connect()),
-        ["connect", "throughput", "latency", "quantiles", "time"]
+        [
+            "connect",
+            "throughput",
+            "latency",
+            "quantiles",
+            "time",
+            "heatmap"
+        ]
     );
     assert_eq!(of(fixture::bulk()), ["bulk"]);
     assert_eq!(
@@ -56,6 +71,7 @@ fn each_kind_of_run_has_its_charts() {
             "latency-open",
             "quantiles",
             "time",
+            "heatmap",
             "fairness"
         ]
     );
@@ -96,8 +112,8 @@ fn points_hold_the_numbers_of_the_file() {
                 let y = point.y.to_string();
                 assert!(html.contains(&format!("data-y=\"{y}\"")), "{name}");
                 // The file has a quantile curve as a histogram, of which the summary names a part, and
-                // no differences of trials.
-                let named = chart.kind != "quantiles" && chart.kind != "differences"
+                // no differences of trials. A heatmap adds up the seconds of a long run.
+                let named = !["quantiles", "differences", "heatmap"].contains(&chart.kind)
                     || runs.len() * runs[0].steps.len() == 1
                         && [50.0, 90.0, 99.0, 99.9].contains(&point.x.value());
                 assert!(
@@ -255,9 +271,39 @@ fn pages_are_written_for_the_browser() {
             fs::read_to_string(folder.join("page.html")).unwrap(),
             page::html(&runs)
         );
-        for (at, run) in runs.iter().enumerate() {
-            run.save(&folder.join(format!("run{}.json", at + 1)))
-                .unwrap();
-        }
+        save_runs(&folder, &runs);
     }
+    let runs = [fixture::sweep(80_000.0), fixture::sweep(95_000.0)];
+    let folder = folder.join("comparison");
+    fs::create_dir_all(&folder).unwrap();
+    let html = page::comparison(&runs[0], &runs[1..], "all metrics");
+    fs::write(folder.join("page.html"), html).unwrap();
+    save_runs(&folder, &runs);
+}
+
+fn save_runs(folder: &Path, runs: &[Run]) {
+    for (at, run) in runs.iter().enumerate() {
+        run.save(&folder.join(format!("run{}.json", at + 1)))
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_comparison_says_what_changed_and_what_differs_besides() {
+    let base = fixture::sweep(80_000.0);
+    let mut new = fixture::sweep(95_000.0);
+    new.environment.kernel = "6.19.0".to_owned();
+    let html = page::comparison(&base, &[new], "all metrics");
+    for text in [
+        "Run 2 against run 1",
+        "rate +18.8% (",
+        ", better; ",
+        "6.19.0",
+        "data-variant=\"compared\"",
+        "all metrics",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
+    let other = page::comparison(&base, &[fixture::open()], "");
+    assert!(other.contains("Nothing to compare") && !other.contains("<figure"));
 }

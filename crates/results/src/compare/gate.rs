@@ -119,6 +119,7 @@ mod tests {
         };
         Pair {
             name: String::new(),
+            short_name: String::new(),
             is_bulk: false,
             base_trials: 1,
             new_trials: 1,

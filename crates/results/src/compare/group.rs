@@ -2,7 +2,11 @@
 
 use netping_measure::status::Status;
 
-use crate::{bulk::BulkStep, format::plural, run::Step};
+use crate::{
+    bulk::BulkStep,
+    format::{plural, thousands},
+    run::Step,
+};
 
 /// A measurement in a result file.
 pub(super) trait Entry {
@@ -12,6 +16,8 @@ pub(super) trait Entry {
     fn label(&self) -> Option<&str>;
     /// The settings that make it this measurement and no other, as people read them.
     fn settings(&self) -> String;
+    /// Those of the settings that tell it from others of its target, mostly.
+    fn load(&self) -> String;
     /// Returns true if it was completed: an interrupted one is not a trial like the others.
     fn is_whole(&self) -> bool;
 }
@@ -46,6 +52,13 @@ impl Entry for Step {
         parts.join(", ")
     }
 
+    fn load(&self) -> String {
+        match self.settings.planned_rate {
+            Some(rate) => format!("{} req/s planned", thousands(rate)),
+            None => plural(self.settings.callers as u64, "caller"),
+        }
+    }
+
     fn is_whole(&self) -> bool {
         self.status == Status::Complete
     }
@@ -75,6 +88,10 @@ impl Entry for BulkStep {
         parts.join(", ")
     }
 
+    fn load(&self) -> String {
+        self.settings()
+    }
+
     /// Each of its runs is whole.
     fn is_whole(&self) -> bool {
         true
@@ -95,6 +112,15 @@ impl<E> Group<'_, E> {
     /// As people read it.
     pub fn name(&self) -> String {
         format!("{}  {}", self.label.unwrap_or(self.target), self.settings)
+    }
+
+    /// Returns its label or target, and its load.
+    pub fn short_name(&self) -> String
+    where
+        E: Entry,
+    {
+        let name = self.label.unwrap_or(self.target);
+        format!("{name}, {}", self.entries[0].load())
     }
 
     /// Returns true if the other is the same measurement, perhaps of another server.

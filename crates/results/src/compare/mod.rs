@@ -9,7 +9,7 @@ mod within;
 pub use change::Change;
 pub use gate::Gate;
 
-use self::group::{Group, Matched, groups, matched};
+use self::group::{Entry, Group, Matched, groups, matched};
 use crate::{
     bulk::BulkStep,
     environment_diff::{EnvironmentDiff, diff},
@@ -35,6 +35,8 @@ pub struct Comparison {
 pub struct Pair {
     /// Its label or target, and its settings.
     pub name: String,
+    /// Its label or target, and its load, where no other has these; else its name.
+    pub short_name: String,
     /// True for a bulk stream.
     pub is_bulk: bool,
     /// Number of trials in the base.
@@ -67,8 +69,18 @@ pub fn compare_runs(base: &Run, new: &Run, asked: &[&'static Metric]) -> Compari
     comparison
 }
 
+/// Returns the steps that [`compare_runs`] compares: each measurement's name, and its trials in the
+/// base and in the new run.
+pub fn paired_steps<'a>(base: &'a Run, new: &'a Run) -> Vec<(String, [Vec<&'a Step>; 2])> {
+    let pairs = matched(groups(&base.steps), groups(&new.steps)).pairs;
+    let steps = |(base, new): (Group<'a, Step>, Group<'a, Step>)| {
+        (base.name(), [base.entries, new.entries])
+    };
+    pairs.into_iter().map(steps).collect()
+}
+
 impl Comparison {
-    fn add<E>(
+    fn add<E: Entry>(
         &mut self,
         matched: &Matched<'_, E>,
         is_bulk: bool,
@@ -78,12 +90,23 @@ impl Comparison {
         let names = |groups: &[Group<'_, E>]| groups.iter().map(Group::name).collect::<Vec<_>>();
         self.only_base.extend(names(&matched.only_base));
         self.only_new.extend(names(&matched.only_new));
-        for (base, new) in &matched.pairs {
+        let short: Vec<String> = matched
+            .pairs
+            .iter()
+            .map(|(base, _)| base.short_name())
+            .collect();
+        let is_unique = |name: &String| short.iter().filter(|other| *other == name).count() == 1;
+        for ((base, new), short) in matched.pairs.iter().zip(&short) {
             for found in differ(base.entries[0], new.entries[0]) {
                 found.add(&mut self.diffs);
             }
             self.pairs.push(Pair {
                 name: base.name(),
+                short_name: if is_unique(short) {
+                    short.clone()
+                } else {
+                    base.name()
+                },
                 is_bulk,
                 base_trials: base.entries.len(),
                 new_trials: new.entries.len(),

@@ -113,6 +113,7 @@ fn add_seconds(steps: &[&Step], shifts: &[u64], whole: u64) -> Vec<IntervalSumma
             // Of quantiles there is no sum; the longest of all is the longest of each.
             second.service_max = second.service_max.max(own.service_max);
             second.response_max = second.response_max.max(own.response_max);
+            second.response_buckets.add(&own.response_buckets);
         }
     }
     seconds

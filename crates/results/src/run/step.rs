@@ -126,6 +126,13 @@ impl StepSettings {
         let rate = self.planned_rate.map(f64::to_bits);
         (self.callers, rate, self.connections)
     }
+
+    /// Returns what is asked of several targets alike, which are then compared: connections follow
+    /// from the protocol where they are not asked for.
+    pub fn asked(&self) -> (usize, Option<u64>) {
+        let (callers, rate, _) = self.load();
+        (callers, rate)
+    }
 }
 
 /// The histograms of a step's times, in nanoseconds.

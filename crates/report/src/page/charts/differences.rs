@@ -47,10 +47,12 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             if pairs.iter().any(|(known, ..)| *known == name) {
                 continue;
             }
-            let is_like = |own: &&&Step| own.settings.load() == step.settings.load();
-            let base = first.steps.iter().filter(is_like);
-            let own = other.steps.iter().filter(is_like);
-            pairs.push((name, base.copied().collect(), own.copied().collect()));
+            let is_like = |own: &&&Step| own.settings.asked() == step.settings.asked();
+            let base: Vec<_> = first.steps.iter().filter(is_like).copied().collect();
+            if !base.is_empty() {
+                let own = other.steps.iter().filter(is_like).copied().collect();
+                pairs.push((name, base, own));
+            }
         }
     }
     let comparisons = pairs.len() * metric::TRIALS.len();
@@ -79,7 +81,7 @@ pub(in crate::page) fn compared(base: &Run, new: &Run) -> Option<Chart> {
             let metric = change.metric;
             Some(Row {
                 metric,
-                name: pair.name.clone(),
+                name: pair.short_name.clone(),
                 base: "base".to_owned(),
                 relative: change.difference.filter(|_| metric.is_relative())?,
                 interval: change.interval?,

@@ -41,7 +41,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         scale: Scale::Linear,
     };
     let panel = Panel::new(
-        "requests per connection, of the mean",
+        "requests, of the mean",
         Unit::Count("%"),
         Form::Plane(Plane {
             joined: Joined::None,

@@ -23,7 +23,7 @@ const DIFFERENCES: &str = "Each rung against the rung it builds on, within round
                            smaller differences than its own are noise.";
 
 /// Returns true for the run of a ladder.
-pub(super) fn is_ladder(run: &Run) -> bool {
+pub(in crate::page) fn is_ladder(run: &Run) -> bool {
     headline::command(run) == "ladder"
 }
 

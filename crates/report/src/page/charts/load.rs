@@ -113,6 +113,26 @@ fn knees(groups: &[StepSeries<'_>], load: Load) -> Vec<(f64, usize)> {
     groups.iter().filter_map(of).collect()
 }
 
+/// Series whose greatest values differ by more than this factor share no linear scale: the smaller
+/// ones would be flat.
+const FLATTENING: f64 = 4.0;
+
+/// Returns true where one series flattens another on a linear scale, and a logarithm can show all of
+/// their values.
+fn is_flattened(series: &[Series]) -> bool {
+    let values = || series.iter().flat_map(|series| &series.points);
+    let most = |series: &Series| {
+        let values = series.points.iter().map(|point| point.at);
+        values.fold(0.0, f64::max)
+    };
+    let tops = || series.iter().filter(|own| !own.points.is_empty()).map(most);
+    let (least, most) = (
+        tops().fold(f64::INFINITY, f64::min),
+        tops().fold(0.0, f64::max),
+    );
+    values().all(|point| point.at > 0.0) && most > FLATTENING * least
+}
+
 /// `loads` are those of all steps; of a single one, a line has nothing to show, and rows compare
 /// better.
 fn panel(
@@ -158,7 +178,13 @@ fn panel(
     } else {
         let y = match metric.unit {
             metric::Unit::Nanos => Scale::Log,
+            _ if is_flattened(&series) => Scale::Log,
             _ => Scale::Linear,
+        };
+        let title = if y == Scale::Log && metric.unit != metric::Unit::Nanos {
+            title + ", logarithmic"
+        } else {
+            title
         };
         let plane = Plane {
             knees: knees(groups, load),
@@ -167,4 +193,25 @@ fn panel(
         (title, Form::Plane(plane))
     };
     Panel::new(&title, Unit::Of(metric.unit), form, series)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_far_above_the_others_asks_for_a_logarithm() {
+        let series = |tops: &[f64]| -> Vec<Series> {
+            let one = |top: &f64| {
+                let points = [top / 9.0, *top].map(|value| Point::new(1_u64, value));
+                Series::new(String::new(), 0, points.to_vec())
+            };
+            tops.iter().map(one).collect()
+        };
+        assert!(is_flattened(&series(&[100.0, 450.0])));
+        assert!(!is_flattened(&series(&[100.0, 390.0])));
+        // A logarithm has no place for 0.
+        assert!(!is_flattened(&series(&[0.0, 450.0])));
+        assert!(!is_flattened(&series(&[450.0])));
+    }
 }

@@ -4,11 +4,12 @@ mod bulk;
 mod connect;
 pub(super) mod differences;
 mod fairness;
-mod ladder;
+mod heatmap;
+pub(super) mod ladder;
 mod latency;
 mod load;
 mod overhead;
-mod quantiles;
+pub(super) mod quantiles;
 mod throughput;
 mod time;
 
@@ -30,7 +31,7 @@ pub(super) fn makers(runs: &[Run]) -> &'static [Maker] {
 }
 
 /// Every maker.
-const ALL: [Maker; 10] = [
+const ALL: [Maker; 11] = [
     ladder::charts,
     differences::charts,
     overhead::charts,
@@ -40,6 +41,7 @@ const ALL: [Maker; 10] = [
     latency::charts,
     quantiles::charts,
     time::charts,
+    heatmap::charts,
     fairness::charts,
 ];
 

@@ -1,10 +1,14 @@
 //! The whole distribution of the times.
 
 use netping_measure::counts::Counts;
-use netping_results::run::{Histograms, Run, Step};
+use netping_results::{
+    compare::{compare_runs, paired_steps},
+    metric::{self, Metric, Source},
+    run::{Histograms, Run, Step},
+};
 
 use crate::page::{
-    chart::{Axis, Chart, Form, Panel, Point, Series},
+    chart::{Axis, Chart, Form, Panel, Plane, Point, Series},
     scale::Scale,
     series::{StepSeries, load, step_series},
     unit::Unit,
@@ -24,18 +28,77 @@ const NOTE: &str = "Of each series, the load with the highest rate, its trials a
                     response time, from when the request was due, is drawn in an open loop: the space between them is waiting. \
                     A curve ends where fewer than ten samples lie beyond it.";
 
+/// The axis of quantiles.
+const QUANTILE: Axis = Axis {
+    title: "quantile, each nine as wide as the last",
+    unit: Unit::Quantile,
+    scale: Scale::Nines,
+};
+
+/// Most measurements of two runs whose curves are compared.
+const MOST_COMPARED: usize = 6;
+
+const COMPARED: &str = "The response times of both runs, the trials of each added up, and below them the change from base to new at some \
+                        quantiles. A bar is the 95 % interval, as wide as those of the claims; where a run is short or alone, not every \
+                        quantile has one.";
+
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let groups = step_series(runs);
     let series: Vec<Series> = groups.iter().flat_map(curves).collect();
-    let x = Axis {
-        title: "quantile, each nine as wide as the last",
-        unit: Unit::Quantile,
-        scale: Scale::Nines,
-    };
-    let form = Form::plane(x, Scale::Log);
+    let form = Form::plane(QUANTILE, Scale::Log);
     let panel = Panel::new("time up to the quantile", Unit::NANOS, form, series);
     let chart = Chart::new(["quantiles", "Quantiles", NOTE], "quantile", [panel]);
     chart.into_iter().collect()
+}
+
+/// Returns the chart of two runs' curves, each with the change from one to the other.
+pub(in crate::page) fn compared(base: &Run, new: &Run) -> Option<Chart> {
+    let is_quantile = |metric: &&Metric| matches!(metric.source, Source::Quantile(_));
+    let quantiles: Vec<_> = metric::TIMES.iter().copied().filter(is_quantile).collect();
+    let comparison = compare_runs(base, new, &quantiles);
+    let mut panels = Vec::new();
+    for (name, steps) in paired_steps(base, new).into_iter().take(MOST_COMPARED) {
+        let curve = |(at, name): (usize, &str)| {
+            let times = sum(&steps[at], |all| &all.response_time);
+            Series::new(name.to_owned(), at, points(&times))
+        };
+        let both = ["base", "new"].into_iter().enumerate().map(curve);
+        let pair = comparison.pairs.iter().find(|pair| pair.name == name);
+        let title = pair.map_or("", |pair| &pair.short_name);
+        let form = Form::plane(QUANTILE, Scale::Log);
+        panels.push(Panel::new(title, Unit::NANOS, form, both.collect()));
+        let changes = pair.into_iter().flat_map(|pair| &pair.changes);
+        let mut change: Vec<Point> = changes
+            .filter_map(|change| {
+                let Source::Quantile(percent) = change.metric.source else {
+                    return None;
+                };
+                let share = change.difference?;
+                let range = change.interval.map(|range| range.map(|end| end * 100.0));
+                let at = share * 100.0;
+                let point = Point::new(percent, share).with_range(range);
+                Some(Point { at, ..point })
+            })
+            .collect();
+        change.sort_by(|a, b| a.x.value().total_cmp(&b.x.value()));
+        let plane = Plane {
+            signed: true,
+            ..Plane::new(QUANTILE, Scale::Linear)
+        };
+        let series = Series::new("change".to_owned(), 2, change);
+        let form = Form::Plane(plane);
+        panels.push(Panel::new(
+            "change from base to new",
+            Unit::Count("%"),
+            form,
+            vec![series],
+        ));
+    }
+    let chart = Chart::new(["quantiles", "Quantiles", COMPARED], "quantile", panels)?;
+    Some(Chart {
+        variant: Some("compared"),
+        ..chart
+    })
 }
 
 /// The curves of a group: one, or, in an open loop, response and service time.

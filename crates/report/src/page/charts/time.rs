@@ -96,7 +96,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
 }
 
 /// The intervals of the window.
-fn within(step: &Step) -> impl Iterator<Item = &IntervalSummary> {
+pub(super) fn within(step: &Step) -> impl Iterator<Item = &IntervalSummary> {
     step.intervals
         .iter()
         .filter(|interval| interval.length_ns > 0)

@@ -4,14 +4,25 @@
 //! and anonymous shapes, and here every point is an element with the file's numbers, and colours
 //! are the reader's theme.
 
+mod key;
+mod label;
 mod pen;
 mod plane;
 mod rows;
 
 use maud::{Markup, PreEscaped, html};
 
-use self::pen::{LINE, PALETTE, Pen, WIDTH, class, number, shape, shortened};
+use self::{
+    key::{Key, key},
+    pen::{CHARACTER, LINE, Pen, WIDTH, number, shortened},
+};
 use super::chart::{Chart, Form, Panel};
+
+/// Most characters of a heading, which is bold.
+const LONGEST: usize = (WIDTH / CHARACTER * 0.92) as usize;
+
+/// The height of a plane that is alone in its chart, and of one among others.
+const HEIGHTS: [f64; 2] = [190.0, 120.0];
 
 /// The chart within a page that has the style sheet.
 pub(super) fn inline(chart: &Chart) -> Markup {
@@ -32,40 +43,28 @@ fn svg(chart: &Chart, before: &Markup) -> Markup {
     let mut pen = Pen { y: 4.0 };
     let legend = legend(chart, &mut pen);
     let last = chart.panels.len().saturating_sub(1);
-    let panels: Vec<Markup> = chart
-        .panels
-        .iter()
-        .enumerate()
-        .map(|(at, panel)| {
-            let title = heading(panel, pen.take(LINE + 8.0) + 3.0);
-            let body = match &panel.form {
-                Form::Plane(plane) => {
-                    let height = if chart.panels.len() == 1 {
-                        190.0
-                    } else {
-                        120.0
-                    };
-                    let named = at == last;
-                    plane::draw(
-                        panel,
-                        &plane::Axes {
-                            plane,
-                            height,
-                            named,
-                        },
-                        &mut pen,
-                    )
-                }
-                Form::Rows => rows::draw(panel, &mut pen),
-            };
-            html! { (title) (body) }
-        })
-        .collect();
+    let draw = |(at, panel): (usize, &Panel)| {
+        let top = pen.take(LINE + 6.0) + 1.0;
+        match &panel.form {
+            Form::Plane(plane) => {
+                let axes = plane::Axes {
+                    plane,
+                    height: HEIGHTS[usize::from(last > 0)],
+                    named: at == last,
+                };
+                let keys = key::of(panel);
+                let title = panel.title.clone() + &key::shared(&keys);
+                html! { (heading(&title, top)) (plane::draw(panel, &axes, &keys, &mut pen)) }
+            }
+            Form::Rows => html! { (heading(&panel.title, top)) (rows::draw(panel, &mut pen)) },
+        }
+    };
+    let panels: Vec<Markup> = chart.panels.iter().enumerate().map(draw).collect();
     let count = chart.points().count();
     html! {
         svg.chart xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (number(pen.y + 2.0)) } role="img"
             aria-label={ (chart.title) ": " (count) " values" }
-            font-family="system-ui, sans-serif" font-size="9.5" fill="#1f2328" color="#1f2328" {
+            font-family="system-ui, sans-serif" font-size="10.5" fill="#1f2328" color="#1f2328" {
             (before)
             (legend)
             @for panel in panels { (panel) }
@@ -73,51 +72,22 @@ fn svg(chart: &Chart, before: &Markup) -> Markup {
     }
 }
 
-fn heading(panel: &Panel, top: f64) -> Markup {
-    html! { text."panel" x="2" y=(number(top + LINE)) font-weight="600" { (shortened(&panel.title, 48)) } }
+fn heading(title: &str, top: f64) -> Markup {
+    html! { text."panel" x="2" y=(number(top + LINE)) font-weight="600" { (shortened(title, LONGEST)) } }
 }
 
-/// Draws the legend: the colours of series, or of the parts of bars.
+/// Draws the legend: the colours of the parts of bars, or the only line.
 fn legend(chart: &Chart, pen: &mut Pen) -> Markup {
-    let mut entries: Vec<(&str, usize, bool)> = chart
-        .keys
-        .iter()
-        .map(|&(name, colour)| (name, colour, false))
-        .collect();
-    for panel in chart
-        .panels
-        .iter()
-        .filter(|panel| matches!(panel.form, Form::Plane(_)))
-    {
-        for series in &panel.series {
-            let entry = (series.name.as_str(), series.colour, series.dashed);
-            if !entries.contains(&entry) {
-                entries.push(entry);
-            }
-        }
+    let parts = chart.keys.iter().map(|&(name, colour)| Key {
+        name,
+        colour,
+        dashed: false,
+    });
+    let mut keys: Vec<Key<'_>> = parts.collect();
+    if keys.is_empty() {
+        let mut lines: Vec<Key<'_>> = chart.panels.iter().flat_map(key::of).collect();
+        lines.dedup();
+        keys.extend(lines.first().filter(|_| lines.len() == 1));
     }
-    let longest = entries
-        .iter()
-        .map(|(name, ..)| name.chars().count())
-        .max()
-        .unwrap_or(0);
-    let columns = match longest {
-        ..14 => 3,
-        14..25 => 2,
-        _ => 1,
-    };
-    let height = entries.len().div_ceil(columns) as f64 * LINE;
-    let top = pen.take(height);
-    html! {
-        @for (at, (name, colour, dashed)) in entries.into_iter().enumerate() {
-            @let x = (at % columns) as f64 * WIDTH / columns as f64 + 2.0;
-            @let y = top + (at / columns) as f64 * LINE + 7.0;
-            g class=(class(colour)) color=(PALETTE[colour % PALETTE.len()]) stroke="currentColor" fill="currentColor" {
-                path."line" d={ "M" (number(x)) " " (number(y)) "h16" } stroke-width="1.6"
-                    stroke-dasharray=[dashed.then_some("3 2")] {}
-                path d=(shape(colour, dashed, x + 8.0, y, 2.6)) stroke="none" {}
-            }
-            text x=(number(x + 21.0)) y=(number(y + 3.0)) { (shortened(name, 60)) }
-        }
-    }
+    key(&keys, pen)
 }

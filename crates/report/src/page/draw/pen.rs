@@ -9,7 +9,10 @@ use crate::page::chart::{Panel, Point};
 pub(super) const WIDTH: f64 = 400.0;
 
 /// The height of a line of text.
-pub(super) const LINE: f64 = 13.0;
+pub(super) const LINE: f64 = 16.0;
+
+/// The mean width of a character on a phone, where text is largest.
+pub(super) const CHARACTER: f64 = 8.7;
 
 /// Near the colours of Okabe and Ito ("Color Universal Design", 2008), which people who see few
 /// colours tell apart; the bright ones are darker, to show on white. The style sheet has them for

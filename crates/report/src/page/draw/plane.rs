@@ -2,20 +2,37 @@
 
 use maud::{Markup, html};
 
-use super::pen::{LINE, PALETTE, Pen, WIDTH, class, middle, number, point, shape};
+use super::{
+    key::{Key, key},
+    label,
+    pen::{LINE, PALETTE, Pen, WIDTH, class, middle, number, point, shape},
+};
 use crate::page::{
-    chart::{Joined, Panel, Plane, Point, Series},
+    chart::{Joined, Mark, Panel, Plane, Point, Series},
     scale::{Scale, Span},
 };
 
 /// Room for the numbers beside the vertical axis.
-const LEFT: f64 = 56.0;
+const LEFT: f64 = 72.0;
 
 /// Room for half a number beyond the horizontal axis.
-const RIGHT: f64 = 20.0;
+const RIGHT: f64 = 28.0;
 
 /// More points than this in a panel are drawn small.
 const MANY: usize = 40;
+
+/// Most lines in one plane, of which each has its name at its end; of more, each target has a plane
+/// of its own.
+const MOST_LINES: usize = 4;
+
+/// The height of a plane that one target has to itself.
+const SMALL: f64 = 60.0;
+
+/// The distance between ticks of the vertical axis, at least.
+const TICK_Y: f64 = 30.0;
+
+/// That of the horizontal axis.
+const TICK_X: f64 = 54.0;
 
 /// The axes of a panel.
 pub(super) struct Axes<'a> {
@@ -26,67 +43,121 @@ pub(super) struct Axes<'a> {
 }
 
 /// Both axes, laid out.
-struct Frame {
+pub(super) struct Frame {
     x: Span,
     y: Span,
-    top: f64,
-    bottom: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+    pub(super) right: f64,
 }
 
-pub(super) fn draw(panel: &Panel, axes: &Axes<'_>, pen: &mut Pen) -> Markup {
-    let top = pen.take(axes.height + 5.0) + 5.0;
-    let frame = frame(panel, axes, top);
-    let numbers = pen.take(LINE);
-    let title = axes.named.then(|| pen.take(LINE));
-    pen.take(3.0);
-    let points = panel
-        .series
-        .iter()
-        .map(|series| series.points.len())
-        .sum::<usize>();
-    let radius = if points > MANY { 1.7 } else { 2.8 };
+/// Draws a panel whose lines have these keys.
+pub(super) fn draw(panel: &Panel, axes: &Axes<'_>, keys: &[Key<'_>], pen: &mut Pen) -> Markup {
+    if keys.len() > MOST_LINES {
+        return multiples(panel, axes, keys, pen);
+    }
+    let labels = label::of(keys);
+    let height = axes.height.max(label::height(&labels));
+    let right = WIDTH - label::width(&labels).unwrap_or(RIGHT);
+    let top = pen.take(height + 5.0) + 5.0;
+    let frame = frame(panel, axes, [top, top + height], right);
+    let ends = labels
+        .into_iter()
+        .map(|label| (end(panel, label.key, &frame), label));
     html! {
-        (grid(panel, axes, &frame, numbers))
-        @if let Some(y) = title {
-            text."axis-title" x=(number(f64::midpoint(LEFT, WIDTH - RIGHT))) y=(number(y + LINE - 2.0)) text-anchor="middle" {
-                (axes.plane.x.title)
-            }
-        }
+        (grid(panel, axes, &frame))
+        (numbers(axes, &frame, pen))
         @for (value, colour) in &axes.plane.knees { (knee(frame.x.place(*value), *colour, &frame)) }
-        @for series in &panel.series { (line(panel, axes, series, &frame, radius)) }
+        @for series in &panel.series { (line(panel, axes, series, &frame)) }
+        (label::draw(ends.collect(), &frame))
     }
 }
 
-fn frame(panel: &Panel, axes: &Axes<'_>, top: f64) -> Frame {
-    let bottom = top + axes.height;
+/// Draws a plane for each target, all with the same axes, and the lines of the others faintly behind
+/// its own.
+fn multiples(panel: &Panel, axes: &Axes<'_>, keys: &[Key<'_>], pen: &mut Pen) -> Markup {
+    let mut colours: Vec<usize> = keys.iter().map(|key| key.colour).collect();
+    colours.dedup();
+    let right = WIDTH - RIGHT;
+    let last = colours.len() - 1;
+    let plane = |(at, colour): (usize, &usize)| {
+        let own: Vec<Key<'_>> = keys
+            .iter()
+            .filter(|key| key.colour == *colour)
+            .copied()
+            .collect();
+        let named = key(&own, pen);
+        let top = pen.take(SMALL + 9.0) + 3.0;
+        let frame = frame(panel, axes, [top, top + SMALL], right);
+        let others = panel
+            .series
+            .iter()
+            .filter(|series| series.colour != *colour);
+        let faint = others.map(|series| joined(series, axes.plane, &frame).0);
+        let series = panel
+            .series
+            .iter()
+            .filter(|series| series.colour == *colour);
+        let knees = axes.plane.knees.iter().filter(|knee| knee.1 == *colour);
+        html! {
+            (named)
+            (grid(panel, axes, &frame))
+            path."context" d=(faint.collect::<String>()) fill="none" stroke="#8c959f" stroke-opacity="0.45" stroke-width="0.8" {}
+            @for (value, colour) in knees { (knee(frame.x.place(*value), *colour, &frame)) }
+            @for series in series { (line(panel, axes, series, &frame)) }
+            @if at == last { (numbers(axes, &frame, pen)) }
+        }
+    };
+    let planes: Vec<Markup> = colours.iter().enumerate().map(plane).collect();
+    html! { @for plane in planes { (plane) } }
+}
+
+fn frame(panel: &Panel, axes: &Axes<'_>, [top, bottom]: [f64; 2], right: f64) -> Frame {
     let points = || panel.series.iter().flat_map(|series| &series.points);
     let values = points().flat_map(|point| {
         [point.at]
             .into_iter()
             .chain(point.range.into_iter().flatten())
     });
-    // An interval below 0 is no reason for an axis below 0.
-    let values = values.map(|value| value.max(0.0));
-    let y = Span::new(axes.plane.y, values, [bottom, top], 4);
-    let xs = points().map(|point| point.x.value());
-    let mut x = Span::new(
-        axes.plane.x.scale,
-        xs.clone().chain(axes.plane.shaded),
-        [LEFT, WIDTH - RIGHT],
-        6,
-    );
+    let least = if axes.plane.signed {
+        f64::NEG_INFINITY
+    } else {
+        0.0
+    };
+    let values = values.map(|value| value.max(least));
+    let ticks = ((bottom - top) / TICK_Y) as usize;
+    let y = Span::new(axes.plane.y, values, [bottom, top], ticks);
+    let ends = |point: &Point| {
+        let until = match point.mark {
+            Mark::Cell { until, .. } => Some(until),
+            _ => None,
+        };
+        [point.x.value()].into_iter().chain(until)
+    };
+    let xs = points().flat_map(ends).chain(axes.plane.shaded);
+    let ticks = ((right - LEFT) / TICK_X) as usize;
+    let mut x = Span::new(axes.plane.x.scale, xs.clone(), [LEFT, right], ticks);
     match axes.plane.x.scale {
-        Scale::Linear => x.tighten(xs.chain(axes.plane.shaded)),
+        Scale::Linear => x.tighten(xs),
         // Loads that were measured, rather than powers of ten.
-        Scale::Log => x.tick_at(xs.collect(), 28.0),
-        Scale::Nines => {}
+        Scale::Log => x.tick_at(
+            points().map(|point| point.x.value()).collect(),
+            TICK_X * 0.8,
+        ),
+        Scale::Nines => x.tick_at(x.ticks().to_vec(), TICK_X * 0.8),
     }
-    Frame { x, y, top, bottom }
+    Frame {
+        x,
+        y,
+        top,
+        bottom,
+        right,
+    }
 }
 
-/// Lines at the ticks, and their numbers.
-fn grid(panel: &Panel, axes: &Axes<'_>, frame: &Frame, numbers: f64) -> Markup {
-    let (left, right) = (number(LEFT), number(WIDTH - RIGHT));
+/// Draws lines at the ticks, and the numbers of the vertical axis.
+fn grid(panel: &Panel, axes: &Axes<'_>, frame: &Frame) -> Markup {
+    let (left, right) = (number(LEFT), number(frame.right));
     html! {
         @if let Some(from) = axes.plane.shaded {
             @let x = frame.x.place(from);
@@ -98,56 +169,105 @@ fn grid(panel: &Panel, axes: &Axes<'_>, frame: &Frame, numbers: f64) -> Markup {
         g."grid" stroke="#d0d7de" stroke-width="0.6" {
             @for tick in frame.y.ticks() {
                 @let y = number(frame.y.place(*tick));
-                path d={ "M" (left) " " (y) "H" (right) } {}
+                path."zero"[axes.plane.signed && *tick == 0.0] d={ "M" (left) " " (y) "H" (right) } {}
             }
             @for tick in frame.x.ticks() {
                 @let x = number(frame.x.place(*tick));
                 path d={ "M" (x) " " (number(frame.bottom)) "v3" } {}
             }
         }
-        g."tick" fill="#57606a" {
-            g text-anchor="end" {
-                @for tick in frame.y.ticks() {
-                    text x=(number(LEFT - 4.0)) y=(number(frame.y.place(*tick) + 3.2)) { (panel.unit.tick(*tick)) }
-                }
-            }
-            g text-anchor="middle" {
-                @for tick in frame.x.ticks() {
-                    @let x = frame.x.place(*tick);
-                    // A long one in the corner would stick out.
-                    @let corner = x > WIDTH - RIGHT - 4.0;
-                    text x=(number(if corner { WIDTH - 1.0 } else { x })) y=(number(numbers + LINE - 3.0))
-                        text-anchor=[corner.then_some("end")] { (axes.plane.x.unit.tick(*tick)) }
-                }
+        g."tick" fill="#57606a" text-anchor="end" {
+            @for tick in frame.y.ticks() {
+                text x=(number(LEFT - 4.0)) y=(number(frame.y.place(*tick) + 4.0)) { (panel.unit.tick(*tick)) }
             }
         }
     }
 }
 
-/// A knee: a line, and its name at the top.
+/// Draws the numbers of the horizontal axis, and its title.
+fn numbers(axes: &Axes<'_>, frame: &Frame, pen: &mut Pen) -> Markup {
+    let y = number(pen.take(LINE) + LINE - 3.0);
+    let title = axes.named.then(|| pen.take(LINE));
+    pen.take(3.0);
+    html! {
+        g."tick" fill="#57606a" text-anchor="middle" {
+            @for tick in frame.x.ticks() {
+                @let x = frame.x.place(*tick);
+                // A long one in the corner would stick out.
+                @let corner = x > WIDTH - RIGHT - 4.0;
+                text x=(number(if corner { WIDTH - 1.0 } else { x })) y=(y)
+                    text-anchor=[corner.then_some("end")] { (axes.plane.x.unit.tick(*tick)) }
+            }
+        }
+        @if let Some(y) = title {
+            text."axis-title" x=(number(f64::midpoint(LEFT, frame.right))) y=(number(y + LINE - 3.0)) text-anchor="middle" {
+                (axes.plane.x.title)
+            }
+        }
+    }
+}
+
+/// Draws a knee: a line, and its name at the top.
 fn knee(x: f64, colour: usize, frame: &Frame) -> Markup {
     html! {
         g class=(class(colour)) color=(PALETTE[colour % PALETTE.len()]) fill="currentColor" {
             path."knee" d={ "M" (number(x)) " " (number(frame.top)) "V" (number(frame.bottom)) } stroke="currentColor"
                 stroke-width="0.8" stroke-dasharray="1 2" {}
-            text x=(number(x + 3.0)) y=(number(frame.top + 8.0)) { "knee" }
+            text x=(number(x + 3.0)) y=(number(frame.top + 9.0)) { "knee" }
         }
     }
 }
 
-/// A series: the line through its means, their error bars, and its points.
-fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &Frame, radius: f64) -> Markup {
-    let mut path = String::new();
+/// Draws a series: the line through its means, their error bars, and its points.
+fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &Frame) -> Markup {
+    let (path, bars) = joined(series, axes.plane, frame);
+    let points: usize = panel.series.iter().map(|series| series.points.len()).sum();
+    let radius = if points > MANY { 1.7 } else { 2.8 };
+    html! {
+        g class=(class(series.colour)) color=(PALETTE[series.colour % PALETTE.len()]) fill="currentColor" {
+            @if !path.is_empty() {
+                path."line" d=(path) fill="none" stroke="currentColor" stroke-width="1.4" stroke-linejoin="round"
+                    stroke-dasharray=[series.dashed.then_some("3 2")] {}
+            }
+            @if !bars.is_empty() {
+                path."bars" d=(bars) fill="none" stroke="currentColor" stroke-width="0.9" stroke-opacity="0.75" {}
+            }
+            @for each in &series.points {
+                @let at = axes.plane.x.unit.shown(each.x.value());
+                @match each.mark {
+                    // The panel's title names the series of all its cells, which are many.
+                    Mark::Cell { until, darkness } => {
+                        path."pt" d=(cell(each, until, frame)) fill-opacity=(number(darkness))
+                            data-x=(maud::display(&each.x)) data-y=(maud::display(&each.y)) {
+                            title { (at) ": " (panel.shown(each)) }
+                        }
+                    }
+                    _ => {
+                        @let (x, y) = (frame.x.place(each.x.value()), frame.y.place(each.at));
+                        (point(panel, &series.name, &at, each, &shape(series.colour, series.dashed, x, y, radius)))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the path through the means of a series, and that of their error bars.
+fn joined(series: &Series, plane: &Plane, frame: &Frame) -> (String, String) {
+    let (mut path, mut bars) = (String::new(), Vec::new());
     let mut last = None;
-    let mut bars = Vec::new();
-    for points in series.points.chunk_by(|a, b| a.x == b.x) {
-        let points: Vec<&Point> = points.iter().collect();
-        let Some((mean, range)) = middle(&points) else {
+    let dots = series
+        .points
+        .iter()
+        .filter(|point| point.mark == Mark::Dot)
+        .collect::<Vec<_>>();
+    for points in dots.chunk_by(|a, b| a.x == b.x) {
+        let Some((mean, range)) = middle(points) else {
             continue;
         };
         let value = points[0].x.value();
         let x = number(frame.x.place(value));
-        let is_near = |last: f64| match axes.plane.joined {
+        let is_near = |last: f64| match plane.joined {
             Joined::All => true,
             Joined::Within(most) => value - last <= most,
             Joined::None => false,
@@ -160,18 +280,25 @@ fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &Frame, radius: 
             bars.push(format!("M{x} {low}V{high}m-2.5 0h5M{x} {low}m-2.5 0h5"));
         }
     }
-    html! {
-        g class=(class(series.colour)) color=(PALETTE[series.colour % PALETTE.len()]) fill="currentColor" {
-            path."line" d=(path) fill="none" stroke="currentColor" stroke-width="1.4" stroke-linejoin="round"
-                stroke-dasharray=[series.dashed.then_some("3 2")] {}
-            @if !bars.is_empty() {
-                path."bars" d=(bars.concat()) fill="none" stroke="currentColor" stroke-width="0.9" stroke-opacity="0.75" {}
-            }
-            @for each in &series.points {
-                @let (x, y) = (frame.x.place(each.x.value()), frame.y.place(each.at));
-                @let at = axes.plane.x.unit.shown(each.x.value());
-                (point(panel, &series.name, &at, each, &shape(series.colour, series.dashed, x, y, radius)))
-            }
-        }
-    }
+    (path, bars.concat())
+}
+
+/// Returns the outline of a heatmap's cell.
+fn cell(point: &Point, until: f64, frame: &Frame) -> String {
+    let [left, right] = [point.x.value(), until].map(|x| number(frame.x.place(x)));
+    let range = point.range.unwrap_or([point.at; 2]);
+    let [bottom, top] = range.map(|end| number(frame.y.place(end)));
+    format!("M{left} {top}H{right}V{bottom}H{left}z")
+}
+
+/// Returns the place at which the line of a key ends.
+fn end(panel: &Panel, key: Key<'_>, frame: &Frame) -> f64 {
+    let is_own = |series: &&Series| series.name == key.name && series.dashed == key.dashed;
+    let points = panel
+        .series
+        .iter()
+        .filter(is_own)
+        .flat_map(|series| &series.points);
+    let last = points.max_by(|a, b| a.x.value().total_cmp(&b.x.value()));
+    last.map_or(frame.bottom, |point| frame.y.place(point.at))
 }

@@ -2,14 +2,14 @@
 
 use maud::{Markup, html};
 
-use super::pen::{LINE, Pen, WIDTH, coloured, middle, number, point, shape, shortened};
+use super::pen::{CHARACTER, LINE, Pen, WIDTH, coloured, middle, number, point, shape, shortened};
 use crate::page::{
     chart::{Mark, Panel, Point, Series},
     scale::{Scale, Span},
 };
 
 /// Room at a side, for half a number under the axis.
-const SIDE: f64 = 26.0;
+const SIDE: f64 = 34.0;
 
 /// Room at the left where the axis begins at 0.
 const NARROW: f64 = 4.0;
@@ -17,14 +17,44 @@ const NARROW: f64 = 4.0;
 /// The thickness of a bar.
 const BAR: f64 = 11.0;
 
-/// The height of a row: its name, its bar and what keeps it from the next.
-const ROW: f64 = LINE + BAR + 8.0;
+/// The height of a row's bar and of what keeps it from the next row.
+const BELOW: f64 = BAR + 8.0;
 
-/// The longest name that leaves room for a value next to it.
-const LONGEST: usize = 44;
+/// Most characters in a line of text.
+const LONGEST: usize = (WIDTH / CHARACTER) as usize;
+
+/// The lines of text above each bar of a panel: one, where name and value fit beside each other, or
+/// two.
+fn lines(panel: &Panel) -> f64 {
+    let fits = |series: &Series| {
+        let value = value(panel, series, mean(series));
+        series.name.chars().count() + value.chars().count() + 2 <= LONGEST
+    };
+    if panel.series.iter().all(fits) {
+        1.0
+    } else {
+        2.0
+    }
+}
+
+/// Returns the value of a panel that has no other: it is a number, and needs no axis.
+fn alone(panel: &Panel) -> Option<&Point> {
+    match panel.series.as_slice() {
+        [series] => match series.points.as_slice() {
+            [only] if only.mark == Mark::BAR => Some(only),
+            _ => None,
+        },
+        _ => None,
+    }
+}
 
 pub(super) fn draw(panel: &Panel, pen: &mut Pen) -> Markup {
-    let top = pen.take(ROW * panel.series.len() as f64 + 2.0);
+    if let Some(only) = alone(panel) {
+        return single(panel, only, pen);
+    }
+    let text = LINE * lines(panel);
+    let row_height = text + BELOW;
+    let top = pen.take(row_height * panel.series.len() as f64 + 2.0);
     let numbers = pen.take(LINE + 3.0);
     let ends = || {
         panel
@@ -34,7 +64,7 @@ pub(super) fn draw(panel: &Panel, pen: &mut Pen) -> Markup {
             .flat_map(|point| {
                 let from = match point.mark {
                     Mark::Bar { from, .. } => Some(from),
-                    Mark::Dot => None,
+                    Mark::Dot | Mark::Cell { .. } => None,
                 };
                 [point.at + from.unwrap_or(0.0)]
                     .into_iter()
@@ -50,7 +80,7 @@ pub(super) fn draw(panel: &Panel, pen: &mut Pen) -> Markup {
     let x = Span::new(Scale::Linear, ends(), [left, WIDTH - SIDE], 5);
     // Only beside the bars: a line through a name makes it hard to read.
     let beside = |tick: f64| -> String {
-        let from = |row: usize| number(top + row as f64 * ROW + LINE + 1.0);
+        let from = |row: usize| number(top + row as f64 * row_height + text + 1.0);
         let tick = number(x.place(tick));
         let lines =
             (0..panel.series.len()).map(|row| format!("M{tick} {}v{}", from(row), BAR + 4.0));
@@ -66,31 +96,49 @@ pub(super) fn draw(panel: &Panel, pen: &mut Pen) -> Markup {
             }
         }
         @for (at, series) in panel.series.iter().enumerate() {
-            (row(panel, series, &x, top + at as f64 * ROW))
+            (row(panel, series, &x, top + at as f64 * row_height, text))
         }
     }
 }
 
-fn row(panel: &Panel, series: &Series, x: &Span, top: f64) -> Markup {
-    let bar = top + LINE + 3.0;
+/// Draws a value that is alone, with its interval.
+fn single(panel: &Panel, only: &Point, pen: &mut Pen) -> Markup {
+    let series = &panel.series[0];
+    let y = pen.take(LINE + 4.0) + LINE / 2.0;
+    let mark = shape(series.colour, false, 8.0, y, 3.0);
+    html! {
+        (coloured(series.colour, &html! {
+            g stroke="none" { (point(panel, &series.name, &only.x.to_string(), only, &mark)) }
+        }))
+        text."value" x="18" y=(number(y + 4.0)) { (panel.shown(only)) }
+    }
+}
+
+/// Returns the mean of a row's values, where they are several, with its interval: repeated trials
+/// have one that no file holds.
+fn mean(series: &Series) -> Option<(f64, Option<[f64; 2]>)> {
     let dots: Vec<&Point> = series
         .points
         .iter()
         .filter(|point| point.mark == Mark::Dot)
         .collect();
-    let has_bar = dots.len() < series.points.len();
-    // Values of repeated trials have a mean that no file holds.
-    let mean = if has_bar || dots.len() < 2 {
-        None
-    } else {
-        middle(&dots)
-    };
+    if dots.len() < series.points.len() || dots.len() < 2 {
+        return None;
+    }
+    middle(&dots)
+}
+
+/// Draws a row, with lines of text so high above its bar.
+fn row(panel: &Panel, series: &Series, x: &Span, top: f64, text: f64) -> Markup {
+    let bar = top + text + 3.0;
+    let has_bar = series.points.iter().any(|point| point.mark != Mark::Dot);
+    let mean = mean(series);
     html! {
         text."row" x="2" y=(number(top + LINE)) {
             (shortened(&series.name, LONGEST))
             @if series.name.chars().count() > LONGEST { title { (series.name) } }
         }
-        text."value" x=(number(WIDTH - 2.0)) y=(number(top + LINE)) text-anchor="end" { (value(panel, series, mean)) }
+        text."value" x=(number(WIDTH - 2.0)) y=(number(top + text)) text-anchor="end" { (value(panel, series, mean)) }
         @if let Some((mean, range)) = mean {
             (coloured(series.colour, &html! {
                 path d=(bar_path(x, 0.0, mean, bar)) fill-opacity="0.35" stroke="none" {}
@@ -130,7 +178,7 @@ fn mark(
             }
             (whisker(x, each.range, bar))
         },
-        Mark::Dot => html! {
+        Mark::Dot | Mark::Cell { .. } => html! {
             (whisker(x, each.range, bar))
             g."dot"[over_bar] stroke=(if over_bar { "#ffffff" } else { "none" }) stroke-width="0.8" {
                 (point(panel, &series.name, &named, each, &shape(series.colour, false, x.place(each.at), bar + BAR / 2.0, 3.0)))

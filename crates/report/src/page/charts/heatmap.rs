@@ -1,0 +1,142 @@
+//! The response times of every second, as a heatmap.
+
+use std::collections::BTreeMap;
+
+use netping_measure::{buckets::Buckets, window::INTERVAL};
+use netping_results::{
+    metric,
+    run::{Run, Step},
+};
+
+use super::time::within;
+use crate::page::{
+    chart::{Axis, Chart, Form, Joined, Mark, Panel, Plane, Point, Series},
+    scale::Scale,
+    series::{StepSeries, load, step_series},
+    unit::Unit,
+};
+
+/// Most heatmaps on a page.
+const MOST: usize = 8;
+
+/// Columns of all heatmaps together, and the most and the fewest of one.
+const COLUMNS: usize = 120;
+const MOST_COLUMNS: usize = 60;
+const FEWEST_COLUMNS: usize = 15;
+
+/// How dark a cell with a single response is.
+const LIGHTEST: f64 = 0.15;
+
+const NOTE: &str = "The darker a cell, the more responses of such a time ended in the second, on a logarithmic scale: the lightest cell \
+                    stands for a single one. At the load with the highest rate; of several trials, the one with the highest p99. A second \
+                    without responses is empty.";
+
+pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
+    let groups = step_series(runs);
+    let shown: Vec<(&StepSeries<'_>, &Step)> = groups
+        .iter()
+        .filter_map(|group| Some((group, worst(group)?)))
+        .take(MOST)
+        .collect();
+    let most = (COLUMNS / shown.len().max(1)).clamp(FEWEST_COLUMNS, MOST_COLUMNS);
+    let panel = |(group, step): &(&StepSeries<'_>, &Step)| {
+        let name = format!("{}, {}", group.name, load(step));
+        let x = Axis {
+            title: "since the window's start",
+            unit: Unit::NANOS,
+            scale: Scale::Linear,
+        };
+        let plane = Plane {
+            joined: Joined::None,
+            ..Plane::new(x, Scale::Log)
+        };
+        let series = Series::new(name.clone(), group.colour, cells(step, most));
+        Panel::new(&name, Unit::NANOS, Form::Plane(plane), vec![series])
+    };
+    let panels = shown.iter().map(panel);
+    let chart = Chart::new(["heatmap", "Response time over time", NOTE], "from", panels);
+    chart.into_iter().collect()
+}
+
+/// Returns the trial with the highest p99, where its file has the times of each of several seconds.
+fn worst<'a>(group: &StepSeries<'a>) -> Option<&'a Step> {
+    let has_times = |step: &&Step| {
+        within(step).count() > 1 && within(step).any(|second| !second.response_buckets.is_empty())
+    };
+    let tail = |step: &Step| metric::P99.of_step(step).unwrap_or(f64::NEG_INFINITY);
+    let trials = group.best().into_iter().filter(has_times);
+    trials.max_by(|a, b| tail(a).total_cmp(&tail(b)))
+}
+
+/// Returns a cell for each bucket of each second; of a long step, seconds are added up to at most
+/// `most` columns.
+fn cells(step: &Step, most: usize) -> Vec<Point> {
+    let each = (within(step).count().div_ceil(most).max(1)) as u64;
+    let mut columns: BTreeMap<u64, (u64, Buckets)> = BTreeMap::new();
+    for second in within(step) {
+        let end = second.start_ns.saturating_add(second.length_ns);
+        let column = columns
+            .entry(second.start_ns / INTERVAL / each)
+            .or_default();
+        column.0 = column.0.max(end);
+        column.1.add(&second.response_buckets);
+    }
+    let counts = columns.values().flat_map(|(_, buckets)| buckets.iter());
+    let fullest = counts.map(|(_, count)| count).max().unwrap_or(1);
+    let darkness = |count: u64| {
+        let share = (count as f64).ln() / (fullest as f64).ln().max(1.0);
+        LIGHTEST + (1.0 - LIGHTEST) * share
+    };
+    let cell = |from: u64, end: u64, [low, high]: [u64; 2], count: u64| Point {
+        at: low as f64,
+        range: Some([low as f64, high as f64]),
+        mark: Mark::Cell {
+            until: end as f64,
+            darkness: darkness(count),
+        },
+        ..Point::new(from, count)
+    };
+    let cells = columns.iter().flat_map(|(number, (end, buckets))| {
+        let from = number * each * INTERVAL;
+        buckets
+            .iter()
+            .map(move |(bounds, count)| (from, *end, bounds, count))
+    });
+    cells
+        .map(|(from, end, bounds, count)| cell(from, end, bounds, count))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_results::fixtures;
+
+    use super::*;
+
+    #[test]
+    fn seconds_of_a_long_step_are_added_up_and_an_idle_one_stays_empty() {
+        let step = fixtures::step(6, |second| {
+            if second == 3 {
+                Vec::new()
+            } else {
+                vec![1100, 1100, 5000]
+            }
+        });
+        let shown = |most| -> Vec<(u64, u64)> {
+            cells(&step, most)
+                .iter()
+                .map(|cell| (cell.x.value() as u64 / INTERVAL, cell.y.value() as u64))
+                .collect()
+        };
+        assert_eq!(shown(6).len(), 10);
+        assert!(shown(6).iter().all(|(second, _)| *second != 3));
+        assert_eq!(shown(3), [(0, 4), (0, 2), (2, 2), (2, 1), (4, 4), (4, 2)]);
+        let darkest = cells(&step, 3)
+            .into_iter()
+            .filter_map(|cell| match cell.mark {
+                Mark::Cell { darkness, .. } => Some(darkness),
+                _ => None,
+            });
+        assert!(darkest.fold(0.0, f64::max) > 0.99);
+    }
+}

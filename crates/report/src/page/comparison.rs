@@ -1,0 +1,81 @@
+//! The page of runs that were compared with a base.
+
+use maud::{Markup, html};
+use netping_results::{compare::compare_runs, environment_diff::EnvironmentDiff, run::Run};
+
+use super::{
+    chart::Chart,
+    charts::{differences, ladder, quantiles},
+    document, figures, headline, settings,
+};
+use crate::words::changes;
+
+/// Returns the page: what changed, in words and in charts, what differs besides, and what each run
+/// was. `text` is the comparison as the terminal shows it.
+pub fn comparison(base: &Run, others: &[Run], text: &str) -> String {
+    let runs: Vec<Run> = [base].into_iter().chain(others).cloned().collect();
+    let charts: Vec<Chart> = others.iter().flat_map(|new| charts(base, new)).collect();
+    document(
+        "netping compare",
+        &html! {
+            header {
+                h1 { "netping compare" }
+                @for (at, new) in others.iter().enumerate() { (section(base, new, at + 2)) }
+            }
+            (figures(&charts))
+            section."details" aria-label="Comparison" {
+                h2 { "All metrics" }
+                pre."wide" tabindex="0" { (text) }
+            }
+            @for (at, run) in runs.iter().enumerate() { (headline::of_run(run, Some(at + 1))) }
+            (settings::section(&runs))
+        },
+    )
+}
+
+/// Returns the charts of what changed from a base to a new run.
+fn charts(base: &Run, new: &Run) -> Vec<Chart> {
+    let differences = differences::compared(base, new);
+    // The windows of a ladder are too short for curves.
+    let curves = if ladder::is_ladder(new) {
+        None
+    } else {
+        quantiles::compared(base, new)
+    };
+    differences.into_iter().chain(curves).collect()
+}
+
+/// Says what changed from a base to a new run, and what differs between their environments.
+fn section(base: &Run, new: &Run, number: usize) -> Markup {
+    let comparison = compare_runs(base, new, &[]);
+    html! {
+        section."run" {
+            h2 { "Run " (number) " against run 1, the base" }
+            ul."words" { @for sentence in changes(&comparison) { li { (sentence) } } }
+            @if comparison.pairs.is_empty() {
+                p."warning" { "Nothing to compare: no measurement of one run has the settings of one of the other." }
+            }
+            (differing(&comparison.diffs))
+        }
+    }
+}
+
+/// Lists what differs between two environments.
+fn differing(diffs: &[EnvironmentDiff]) -> Markup {
+    if diffs.is_empty() {
+        return html! { p { "Same machine, same settings." } };
+    }
+    html! {
+        h3 { "What differs besides, and may explain a change" }
+        div."wide" {
+            table {
+                thead { tr { th scope="col" { "what" } th scope="col" { "base" } th scope="col" { "new" } } }
+                tbody {
+                    @for diff in diffs {
+                        tr { th scope="row" { (diff.what) } td { (diff.base) } td { (diff.new) } }
+                    }
+                }
+            }
+        }
+    }
+}
