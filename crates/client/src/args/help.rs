@@ -8,47 +8,31 @@ use super::Cli;
 /// The short help of a command.
 struct Short {
     command: &'static str,
-    /// Its flags, beside the arguments without a flag, by their long names.
+    /// Its flags by their long names, beside [`ALWAYS`] and the arguments without a flag.
     flags: &'static [&'static str],
     examples: &'static str,
 }
+
+/// Flags that every command shows that has them.
+const ALWAYS: [&str; 4] = ["tls-ca", "tls-insecure", "json", "html"];
 
 /// The short helps; of a command that is not here, both helps are the same.
 const SHORT: [Short; 9] = [
     Short {
         command: "netping",
-        flags: &[
-            "duration",
-            "payload",
-            "tls-ca",
-            "tls-insecure",
-            "json",
-            "html",
-        ],
+        flags: &["duration", "payload"],
         examples: "netping ladder                 measure every server on this machine\n\
                    netping tcp://HOST:8004        look at a server for 10 s",
     },
     Short {
         command: "ladder",
-        flags: &[
-            "quick", "full", "budget", "callers", "no-pin", "json", "html",
-        ],
+        flags: &["quick", "full", "budget", "callers", "no-pin"],
         examples: "netping ladder\n\
                    netping ladder --budget 5m --html ladder.html",
     },
     Short {
         command: "latency",
-        flags: &[
-            "samples",
-            "duration",
-            "payload",
-            "trials",
-            "tls-ca",
-            "tls-insecure",
-            "json",
-            "html",
-            "fail-if",
-        ],
+        flags: &["samples", "duration", "payload", "trials", "fail-if"],
         examples: "netping latency tcp://HOST:8004\n\
                    netping latency tcp://HOST:8004 grpc://HOST:8005 --trials 6",
     },
@@ -62,10 +46,6 @@ const SHORT: [Short; 9] = [
             "requests",
             "connections",
             "trials",
-            "tls-ca",
-            "tls-insecure",
-            "json",
-            "html",
             "fail-if",
         ],
         examples: "netping throughput tcp://HOST:8004 -c 1..1024x4\n\
@@ -73,32 +53,13 @@ const SHORT: [Short; 9] = [
     },
     Short {
         command: "connect",
-        flags: &[
-            "samples",
-            "callers",
-            "tls-ca",
-            "tls-insecure",
-            "tls-resume",
-            "json",
-            "html",
-            "fail-if",
-        ],
+        flags: &["samples", "callers", "tls-resume", "fail-if"],
         examples: "netping connect https://HOST/\n\
                    netping connect tcp+tls://HOST:8004 --tls-insecure -c 16",
     },
     Short {
         command: "bulk",
-        flags: &[
-            "size",
-            "chunk",
-            "streams",
-            "runs",
-            "direction",
-            "tls-ca",
-            "tls-insecure",
-            "json",
-            "html",
-        ],
+        flags: &["size", "chunk", "streams", "runs", "direction"],
         examples: "netping bulk tcp://HOST:8004\n\
                    netping bulk grpc://HOST:8005 --size 1GiB --chunk 64KiB,1MiB",
     },
@@ -113,21 +74,19 @@ const SHORT: [Short; 9] = [
             "callers",
             "trials",
             "proxy-pid",
-            "json",
-            "html",
         ],
         examples: "netping proxy --direct tcp://HOST:8004 --via haproxy=tcp://HOST:8011 --rate 10k\n\
                    netping proxy --direct tcp://HOST:8004 --via haproxy=tcp://HOST:8011 --max",
     },
     Short {
         command: "compare",
-        flags: &["fail-if", "html"],
+        flags: &["fail-if"],
         examples: "netping compare base.json new.json\n\
                    netping compare base.json new.json --fail-if 'p99>+5%'",
     },
     Short {
         command: "report",
-        flags: &["html", "markdown", "csv"],
+        flags: &["markdown", "csv"],
         examples: "netping report run.json\n\
                    netping report run.json --html run.html",
     },
@@ -153,7 +112,7 @@ fn shortened(command: Command, short: &Short) -> Command {
         arg.is_positional()
             || arg
                 .get_long()
-                .is_some_and(|flag| short.flags.contains(&flag))
+                .is_some_and(|flag| ALWAYS.contains(&flag) || short.flags.contains(&flag))
     };
     let command = command.mut_args(|arg| {
         let is_short = is_short(&arg);

@@ -1,5 +1,7 @@
 //! Flags about results.
 
+use std::io::{self, IsTerminal};
+
 use clap::{Args, builder::PossibleValuesParser};
 use netping_protocol::target::Target;
 use netping_results::{condition::Condition, warning::NAMES};
@@ -102,6 +104,10 @@ pub struct ResultArgs<const REQUESTS: bool> {
     /// Progress on standard error [default: a bar on a terminal, elsewhere a line per second]
     #[arg(long, value_name = "FORM")]
     progress: Option<Form>,
+    /// Show the running step on the whole terminal, with keys to end it; the server's counters are
+    /// read once a second
+    #[arg(long, conflicts_with = "progress")]
+    live: bool,
     /// Exit with 1 if a larger share of requests fails, from 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
     max_error_rate: f64,
@@ -117,8 +123,13 @@ impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
     /// Returns the options of a run.
     ///
     /// # Errors
-    /// [`UsageError`] if two results have one file.
+    /// [`UsageError`] if two results have one file, or there is no terminal for a full screen.
     pub fn options(&self) -> Result<Options, UsageError> {
+        if self.live && !io::stderr().is_terminal() {
+            return Err(UsageError(
+                "--live needs a terminal at standard error: use --progress lines".to_owned(),
+            ));
+        }
         let json = self.json.as_ref().and_then(JsonTo::file);
         let exports = &self.export.0;
         apart(
@@ -131,7 +142,7 @@ impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
             json: self.json.clone(),
             exports: exports.clone(),
             push: None,
-            progress: self.progress,
+            progress: self.live.then_some(Form::Live).or(self.progress),
             limits: Limits {
                 max_error_rate: self.max_error_rate,
                 fail_if: Vec::new(),

@@ -56,7 +56,7 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
     }
     if let Some(path) = &args.html {
         let runs: Vec<Run> = runs.into_iter().map(|(_, run)| run).collect();
-        let page = page::comparison(&runs, &texts.join("\n"));
+        let page = page::comparison(&runs[0], &runs[1..], &texts.join("\n"));
         write_atomically(path, page.as_bytes()).map_err(anyhow::Error::new)?;
     }
     Ok(if failed {
@@ -293,6 +293,7 @@ mod tests {
         };
         let pair = Pair {
             name: "tcp://h:1, 16 callers".to_owned(),
+            short_name: String::new(),
             is_bulk: false,
             base_trials: 1,
             new_trials: 1,

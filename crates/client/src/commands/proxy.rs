@@ -1,8 +1,7 @@
 //! `netping proxy`: the overhead of proxies over the direct path, and their maximum throughput.
 
-use std::{cmp::Ordering, time::Duration};
+use std::cmp::Ordering;
 
-use humantime::format_duration;
 use netping_measure::{
     cost::ServerDemand,
     statistics::{difference::Difference, estimate::Estimate},
@@ -45,7 +44,6 @@ pub fn run(args: &ProxyArgs) -> Result<Verdict, Failed> {
         for plan in rates.first().or(closed.first()).into_iter().flatten() {
             runner.call(plan).map_err(|error| named(plan, error))?;
         }
-        runner.remark(&outlook(trials.count, rates.iter().chain(closed).flatten()));
         let all = rates.iter().chain(closed).flatten();
         runner.console.progress.outline(all, trials.count);
         measure(runner, trials, &plans)?;
@@ -60,18 +58,6 @@ fn named(plan: &Plan, error: StartError) -> Failed {
         (error @ StartError::Interrupted, _) | (error, None) => error.into(),
         (error, Some(name)) => anyhow::anyhow!("{name}: {error}").into(),
     }
-}
-
-/// Returns the number of steps and the least time they take.
-fn outlook<'a>(trials: u32, plans: impl Iterator<Item = &'a Plan>) -> String {
-    let (mut steps, mut length) = (0, Duration::ZERO);
-    for Plan { execution, .. } in plans {
-        steps += trials;
-        length += execution.warmup.duration().unwrap_or_default();
-        length += execution.extent.duration().unwrap_or_default();
-    }
-    let length = Duration::from_secs(length.saturating_mul(trials).as_secs());
-    format!("{steps} steps, {} at least", format_duration(length))
 }
 
 fn measure(

@@ -1,6 +1,10 @@
 //! `netping URL...`: a quick look at servers, first with one caller, then with many.
 
-use netping_report::{bars::bars, steps::StepTable, table::is_unicode};
+use netping_report::{
+    bars::bars,
+    steps::StepTable,
+    table::{is_unicode, terminal_width},
+};
 
 use crate::{
     args::QuickArgs,
@@ -29,7 +33,8 @@ pub fn run(args: &QuickArgs) -> Result<Verdict, Failed> {
             }
             if let Some(step) = runner.steps().last() {
                 let callers = step.settings.callers;
-                let drawn = bars(&step.histograms.response_time, is_unicode());
+                let width = terminal_width().unwrap_or(usize::MAX);
+                let drawn = bars(&step.histograms.response_time, is_unicode(), width);
                 runner.say(&format!(
                     "\nresponse times with {callers} callers\n{drawn}\n"
                 ));

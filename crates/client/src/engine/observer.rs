@@ -13,6 +13,10 @@ pub trait Observer {
     fn tick(&self, elapsed: Duration, rate: f64);
     /// Called for every interval that a worker has finished.
     fn interval(&self, _interval: &Interval) {}
+    /// Returns true once the user wants the window to end, and what it has to be kept.
+    fn ends_step(&self) -> bool {
+        false
+    }
 }
 
 /// The phases of a step.

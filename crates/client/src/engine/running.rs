@@ -181,7 +181,7 @@ impl<'a> Running<'a> {
     /// Ends the window if the user wants no more.
     fn cut_if_interrupted(&mut self, now: u64) {
         if self.status == Status::Complete
-            && self.interrupt.is_set()
+            && (self.interrupt.is_set() || self.observer.ends_step())
             && now < self.workers.timeline.window().end
         {
             self.status = Status::Partial;

@@ -7,7 +7,10 @@ use std::{
 
 use netping_results::connect::ChannelSecurity;
 
-use crate::run::progress::{Form, Progress};
+use crate::{
+    interrupt::Interrupt,
+    run::progress::{Form, Progress},
+};
 
 /// The terminal of a run.
 #[derive(Debug)]
@@ -22,9 +25,9 @@ pub struct Console {
 
 impl Console {
     /// Creates a console that leaves standard output alone if it is `taken` by JSON.
-    pub fn new(stdout_taken: bool, form: Form) -> Self {
+    pub fn new(stdout_taken: bool, form: Form, interrupt: &Interrupt) -> Self {
         Self {
-            progress: Progress::new(form),
+            progress: Progress::new(form, interrupt),
             stdout_taken,
             broken: Cell::new(false),
         }

@@ -1,6 +1,7 @@
 //! The run of a measuring command: a store keeps and saves its steps, a console shows them.
 
 pub(crate) mod console;
+mod live;
 pub(crate) mod options;
 pub(crate) mod progress;
 pub(crate) mod push;
@@ -93,9 +94,11 @@ impl Runner {
     fn begin(options: Options) -> Result<Self, Failed> {
         raise_open_files();
         let store = Store::create(options.json, options.exports)?;
+        let interrupt = Interrupt::on_signals().context("cannot handle Ctrl-C")?;
         let console = Console::new(
             store.needs_stdout(),
             options.progress.unwrap_or_else(Form::for_stderr),
+            &interrupt,
         );
         for warning in environment::warnings(&store.run.environment) {
             console.remark(&format!("warning: {warning}"));
@@ -104,7 +107,7 @@ impl Runner {
         Ok(Self {
             store,
             console,
-            interrupt: Interrupt::on_signals().context("cannot handle Ctrl-C")?,
+            interrupt,
             limits: options.limits,
             push: push.context("cannot start a thread")?,
             server_limits: Vec::new(),

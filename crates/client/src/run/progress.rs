@@ -1,4 +1,4 @@
-//! Progress on standard error while steps run: a bar, a line per second, or nothing.
+//! Progress on standard error while steps run: a bar, a line per second, a full screen, or nothing.
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,7 +15,9 @@ use netping_results::format::{nanos_as_micros, thousands};
 use crate::{
     clock::Deadline,
     engine::{Observer, Phase},
+    interrupt::Interrupt,
     plan::Plan,
+    run::live::{Head, Live},
 };
 
 /// The form in which progress is shown.
@@ -27,6 +29,9 @@ pub enum Form {
     Bar,
     /// Nothing
     None,
+    /// A full screen
+    #[value(skip)]
+    Live,
 }
 
 impl Form {
@@ -48,6 +53,7 @@ const LINE: Duration = Duration::from_secs(1);
 pub struct Progress {
     form: Form,
     bar: ProgressBar,
+    live: Option<Live>,
     /// The command's steps, where their number is known beforehand.
     outline: Cell<Option<Outline>>,
     /// The round, of a command that measures in rounds, and the end that is expected.
@@ -73,17 +79,19 @@ struct Running {
     /// Planned time of the phases that have not begun.
     ahead: Option<Duration>,
     phase: &'static str,
+    /// True while requests count.
+    measures: bool,
     planned: Option<Duration>,
     times: Counts,
     failed: u64,
 }
 
 impl Progress {
-    /// Creates progress that is not shown yet.
-    pub fn new(form: Form) -> Self {
+    /// Creates progress that is not shown yet; keys of a full screen may set `interrupt`.
+    pub fn new(form: Form, interrupt: &Interrupt) -> Self {
         let bar = match form {
             Form::Bar => ProgressBar::new(0),
-            Form::Lines | Form::None => ProgressBar::hidden(),
+            Form::Lines | Form::None | Form::Live => ProgressBar::hidden(),
         };
         if let Ok(style) = ProgressStyle::with_template("{prefix}  {bar:12} {wide_msg}") {
             bar.set_style(style);
@@ -91,6 +99,7 @@ impl Progress {
         Self {
             form,
             bar,
+            live: (form == Form::Live).then(|| Live::new(interrupt.clone())),
             outline: Cell::new(None),
             round: Cell::new(None),
             step: RefCell::default(),
@@ -140,8 +149,12 @@ impl Progress {
             Some(rate) => format!("{} req/s planned", thousands(rate)),
             None => format!("-c {}", plan.load.callers),
         };
-        self.begin(&format!("{place}{name}  {load}"));
+        let what = format!("{place}{name}  {load}");
+        self.begin(&what);
         self.step.borrow_mut().ahead = length;
+        if let Some(live) = &self.live {
+            live.begin_step(plan, &what);
+        }
     }
 
     /// Begins what has no planned time.
@@ -158,11 +171,17 @@ impl Progress {
     /// Shows nothing until the next step.
     pub fn end(&self) {
         self.bar.finish_and_clear();
+        if let Some(live) = &self.live {
+            live.end();
+        }
     }
 
-    /// Hides the bar while `write` writes to the terminal.
+    /// Hides what is shown while `write` writes to the terminal.
     pub fn hidden(&self, write: impl FnOnce()) {
-        self.bar.suspend(write);
+        match &self.live {
+            Some(live) => live.hidden(write),
+            None => self.bar.suspend(write),
+        }
     }
 
     /// Returns the time left of the command, `elapsed` after the phase began.
@@ -208,6 +227,7 @@ impl Observer for Progress {
             (ahead, None) if matches!(phase, Phase::Connect | Phase::Drain) => ahead,
             _ => None,
         };
+        step.measures = phase == Phase::Measure;
         step.phase = match phase {
             Phase::Connect => "connecting",
             Phase::Warmup => "warming up",
@@ -223,6 +243,18 @@ impl Observer for Progress {
     fn tick(&self, elapsed: Duration, rate: f64) {
         match self.form {
             Form::None => {}
+            Form::Live => {
+                let step = self.step.borrow();
+                let head = Head {
+                    phase: step.phase,
+                    measures: step.measures,
+                    elapsed,
+                    planned: step.planned,
+                    left: self.left(elapsed),
+                    rate,
+                };
+                self.live.iter().for_each(|live| live.tick(head));
+            }
             Form::Bar => {
                 let planned = self.step.borrow().planned;
                 let position = planned.map_or(elapsed, |planned| elapsed.min(planned));
@@ -246,8 +278,10 @@ impl Observer for Progress {
     }
 
     fn interval(&self, interval: &Interval) {
-        if self.form == Form::None {
-            return;
+        match (self.form, &self.live) {
+            (Form::None, _) => return,
+            (_, Some(live)) => return live.interval(interval),
+            _ => {}
         }
         let mut step = self.step.borrow_mut();
         // In a closed loop they are the same, and kept once.
@@ -258,6 +292,10 @@ impl Observer for Progress {
         };
         step.times.add_histogram(times);
         step.failed += interval.errors.values().sum::<u64>();
+    }
+
+    fn ends_step(&self) -> bool {
+        self.live.as_ref().is_some_and(Live::ends_step)
     }
 }
 

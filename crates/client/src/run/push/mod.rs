@@ -180,4 +180,8 @@ impl Observer for Watchers<'_> {
             push.interval(interval);
         }
     }
+
+    fn ends_step(&self) -> bool {
+        self.progress.ends_step()
+    }
 }
