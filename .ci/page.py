@@ -74,6 +74,7 @@ def against_load(runs):
         suffix = "-open" if is_open(step) else ""
         cost = step["cost"]
         values = [step["rate_per_s"], cost["client_cpu_us_per_request"], (cost["server"] or {}).get("cpu_us_per_request")]
+        values.append(quantile(step, "response_time", "p99"))
         charts["throughput" + suffix] += [(load(step), value) for value in values if value is not None]
         kinds = ["response_time", "service_time"] if is_open(step) else ["response_time"]
         values = [quantile(step, kind, name) for kind in kinds for name in ("p50", "p99", "p99.9")]

@@ -123,9 +123,14 @@ impl Table {
         self.lines(&[cells.to_vec()])
     }
 
-    /// Titles and rows together, each column as wide as it needs.
+    /// Titles and rows together, each column as wide as it needs. Rows that fit no terminal of this
+    /// width are shown one below the other, a line for each cell.
     pub fn whole(columns: &[Column], rows: &[Vec<String>]) -> String {
-        Self::new(as_wide_as(columns, rows)).with(rows)
+        let columns = as_wide_as(columns, rows);
+        match terminal_width() {
+            Some(width) if least_width(&columns) > width => records(&columns, rows, width),
+            _ => Self::new(columns).with(rows),
+        }
     }
 
     /// The same as text for a file: every column, nothing bold.
@@ -175,6 +180,33 @@ impl Table {
         let all = row.iter().zip(&self.columns).zip(&self.shown);
         all.filter_map(|(cell, shown)| shown.then_some(cell))
     }
+}
+
+/// Returns the width of a table without the columns that can be spared.
+fn least_width(columns: &[Column]) -> usize {
+    let kept = columns.iter().filter(|column| column.spare == 0);
+    let sum: usize = kept.map(Column::space).sum();
+    sum.saturating_sub(usize::from(GAP))
+}
+
+/// Returns rows one below the other: a line for each cell that is not empty, with its title.
+fn records(columns: &[Column], rows: &[Vec<String>], width: usize) -> String {
+    let titles = columns.iter().map(|column| column.title.chars().count());
+    let longest = titles.max().unwrap_or(0);
+    let indent = " ".repeat(longest + usize::from(GAP));
+    let line = |(cell, column): (&String, &Column)| {
+        let title = format!("{:longest$}  ", column.title);
+        let options = textwrap::Options::new(width.max(NARROWEST))
+            .initial_indent(&title)
+            .subsequent_indent(&indent)
+            .break_words(false);
+        textwrap::fill(cell, options)
+    };
+    let record = |row: &Vec<String>| {
+        let cells = row.iter().zip(columns).filter(|(cell, _)| !cell.is_empty());
+        cells.map(line).collect::<Vec<_>>().join("\n")
+    };
+    rows.iter().map(record).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Columns as wide as their titles and cells need.
@@ -257,6 +289,38 @@ pub fn is_unicode() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_that_do_not_fit_are_shown_cell_by_cell() {
+        let columns = [
+            Column::text("target", 0),
+            Column::number("p50 us", 0),
+            Column::text("shown", 0),
+            Column::number("conns", 0).spare(1),
+        ];
+        let row = |target: &str, shown: &str| -> Vec<String> {
+            [target, "7.52", shown, "1"].map(str::to_owned).to_vec()
+        };
+        let shown = "no difference shown (could have seen 12.3%)";
+        let rows = [
+            row("tcp://127.0.0.1:8004", ""),
+            row("grpc://127.0.0.1:8005", shown),
+        ];
+        let wide = as_wide_as(&columns, &rows);
+        // Without the column that can be spared.
+        assert_eq!(least_width(&wide), 21 + 2 + 6 + 2 + shown.len());
+        assert_eq!(
+            records(&wide, &rows, 40),
+            "target  tcp://127.0.0.1:8004\n\
+             p50 us  7.52\n\
+             conns   1\n\
+             \n\
+             target  grpc://127.0.0.1:8005\n\
+             p50 us  7.52\n\
+             shown   no difference shown (could have\n        seen 12.3%)\n\
+             conns   1"
+        );
+    }
 
     #[test]
     fn rows_shown_one_by_one_stand_under_their_titles() {

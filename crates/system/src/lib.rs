@@ -8,5 +8,6 @@ pub mod counters;
 pub mod cpu;
 pub mod host;
 pub mod limits;
+pub mod priority;
 pub mod process;
 pub mod signals;

@@ -68,7 +68,7 @@ pub struct LadderRounds {
 }
 
 impl LadderArgs {
-    /// Rejects sharing that is none.
+    /// Rejects sharing that is none, and a view of windows that are too short for one.
     ///
     /// # Errors
     /// [`UsageError`].
@@ -78,6 +78,11 @@ impl LadderArgs {
                 "{} callers do not share {} connections: give fewer --connections than --callers",
                 self.callers, self.connections
             )));
+        }
+        if self.output.is_live() {
+            return Err(UsageError(
+                "--live shows steps of seconds; a ladder's last 150 ms: leave it out".to_owned(),
+            ));
         }
         Ok(())
     }

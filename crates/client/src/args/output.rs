@@ -104,10 +104,6 @@ pub struct ResultArgs<const REQUESTS: bool> {
     /// Progress on standard error [default: a bar on a terminal, elsewhere a line per second]
     #[arg(long, value_name = "FORM")]
     progress: Option<Form>,
-    /// Show the running step on the whole terminal, with keys to end it; the server's counters are
-    /// read once a second
-    #[arg(long, conflicts_with = "progress")]
-    live: bool,
     /// Exit with 1 if a larger share of requests fails, from 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
     max_error_rate: f64,
@@ -123,13 +119,8 @@ impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
     /// Returns the options of a run.
     ///
     /// # Errors
-    /// [`UsageError`] if two results have one file, or there is no terminal for a full screen.
+    /// [`UsageError`] if two results have one file.
     pub fn options(&self) -> Result<Options, UsageError> {
-        if self.live && !io::stderr().is_terminal() {
-            return Err(UsageError(
-                "--live needs a terminal at standard error: use --progress lines".to_owned(),
-            ));
-        }
         let json = self.json.as_ref().and_then(JsonTo::file);
         let exports = &self.export.0;
         apart(
@@ -142,7 +133,7 @@ impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
             json: self.json.clone(),
             exports: exports.clone(),
             push: None,
-            progress: self.live.then_some(Form::Live).or(self.progress),
+            progress: self.progress,
             limits: Limits {
                 max_error_rate: self.max_error_rate,
                 fail_if: Vec::new(),
@@ -159,6 +150,10 @@ impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
 pub struct OutputArgs {
     #[command(flatten)]
     results: ResultArgs<true>,
+    /// Show the running step on the whole terminal, with keys to end it; the server's counters are
+    /// read once a second
+    #[arg(long, conflicts_with = "progress")]
+    live: bool,
     /// Push live numbers to a Prometheus Pushgateway once a second; without a path: to
     /// /metrics/job/netping
     #[arg(long, value_name = "URL", value_parser = gateway)]
@@ -172,12 +167,25 @@ impl OutputArgs {
     /// Returns the options of a run.
     ///
     /// # Errors
-    /// [`UsageError`] if two results have one file.
+    /// [`UsageError`] if two results have one file, or there is no terminal for a full screen.
     pub fn options(&self) -> Result<Options, UsageError> {
         let mut options = self.results.options()?;
+        if self.live {
+            if !io::stderr().is_terminal() {
+                return Err(UsageError(
+                    "--live needs a terminal at standard error: use --progress lines".to_owned(),
+                ));
+            }
+            options.progress = Some(Form::Live);
+        }
         options.push.clone_from(&self.prometheus_push);
         options.limits.fail_if.clone_from(&self.fail_if);
         Ok(options)
+    }
+
+    /// Returns true if a full screen is asked for.
+    pub fn is_live(&self) -> bool {
+        self.live
     }
 }
 

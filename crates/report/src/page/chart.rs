@@ -137,8 +137,8 @@ pub struct Plane {
     pub shaded: Option<f64>,
     /// The way in which points are joined.
     pub joined: Joined,
-    /// Places on the horizontal axis with the word `knee`, each with a colour's place in the palette.
-    pub knees: Vec<(f64, usize)>,
+    /// Lines that mark a value of a series.
+    pub guides: Vec<Guide>,
     /// True where values may lie below 0; elsewhere, an interval that does is no reason for an axis
     /// below 0.
     pub signed: bool,
@@ -152,10 +152,30 @@ impl Plane {
             y,
             shaded: None,
             joined: Joined::All,
-            knees: Vec::new(),
+            guides: Vec::new(),
             signed: false,
         }
     }
+}
+
+/// A line that marks a value of a series.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Guide {
+    /// The word that stands at it.
+    pub name: &'static str,
+    /// Its axis and the value.
+    pub at: Place,
+    /// The series' colour.
+    pub colour: usize,
+}
+
+/// A value on one of two axes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Place {
+    /// On the horizontal one.
+    X(f64),
+    /// On the vertical one.
+    Y(f64),
 }
 
 /// The way in which the points of a series are joined.

@@ -118,7 +118,7 @@ lists! {
     /// The table of steps in a page.
     PAGE: RATE P50 P99 P999 MAX TRIMMED_MEAN SD IQR CLIENT_CPU SERVER_CPU;
     /// The panels of a page's charts of throughput.
-    THROUGHPUT_CHARTS: RATE CLIENT_CPU SERVER_CPU;
+    THROUGHPUT_CHARTS: RATE P99 CLIENT_CPU SERVER_CPU;
     /// The panels of a page's charts of latency.
     LATENCY_CHARTS: P50 P99 P999;
     /// The units of a line in Go's benchmark format.

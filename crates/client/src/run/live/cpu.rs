@@ -1,62 +1,45 @@
 //! The processor time of client and server, second by second.
 
-use std::{
-    io, process,
-    sync::{
-        Arc, Mutex, PoisonError,
-        mpsc::{self, RecvTimeoutError, Sender},
-    },
-    thread,
-    time::Duration,
-};
+use std::process;
 
 use crate::{
     clock::{Clock, Monotonic},
     probe::metrics::{Probe, Reading, ServerSource},
 };
 
-/// The time between two readings.
-const PERIOD: Duration = Duration::from_secs(1);
+/// Nanoseconds between two readings.
+const PERIOD: u64 = 1_000_000_000;
 
 /// Cores that a side keeps busy; `None` where it is not known.
 pub(super) type Cores = Option<f64>;
 
-/// Reads the processor time of both sides on a thread of its own, until it is dropped.
-#[derive(Debug)]
+/// Reads the processor time of both sides once a second.
 pub(super) struct CpuMeter {
-    latest: Arc<Mutex<[Cores; 2]>>,
-    /// Its end ends the thread.
-    _stop: Sender<()>,
+    clock: Monotonic,
+    next: u64,
+    sides: [Side; 2],
+    latest: [Cores; 2],
 }
 
 impl CpuMeter {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// If the system refuses it.
-    pub(super) fn start(server: &ServerSource) -> io::Result<Self> {
-        let (stop, stopped) = mpsc::channel::<()>();
-        let latest = Arc::new(Mutex::new([None; 2]));
-        let shared = Arc::clone(&latest);
+    pub(super) fn new(server: &ServerSource) -> Self {
         let client = ServerSource::Processes(vec![process::id()]);
-        let mut sides = [client, server.clone()].map(Side::new);
-        thread::Builder::new()
-            .name("live-cpu".to_owned())
-            .spawn(move || {
-                while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                    let cores = sides.each_mut().map(Side::read);
-                    *shared.lock().unwrap_or_else(PoisonError::into_inner) = cores;
-                }
-            })?;
-        Ok(Self {
-            latest,
-            _stop: stop,
-        })
+        Self {
+            clock: Monotonic::start(),
+            next: 0,
+            sides: [client, server.clone()].map(Side::new),
+            latest: [None; 2],
+        }
     }
 
     /// Returns the cores that client and server kept busy between the last two readings.
-    pub(super) fn latest(&self) -> [Cores; 2] {
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn cores(&mut self) -> [Cores; 2] {
+        if self.clock.now() >= self.next {
+            self.next = self.clock.now() + PERIOD;
+            let clock = self.clock;
+            self.latest = self.sides.each_mut().map(|side| side.read(clock));
+        }
+        self.latest
     }
 }
 
@@ -66,7 +49,6 @@ struct Side {
     probe: Option<Probe>,
     /// The last reading, and its time.
     last: Option<(u64, Reading)>,
-    clock: Monotonic,
 }
 
 impl Side {
@@ -74,18 +56,17 @@ impl Side {
         Self {
             probe: (source != ServerSource::Nowhere).then(|| Probe::new(source)),
             last: None,
-            clock: Monotonic::start(),
         }
     }
 
     /// Returns the cores that it kept busy since the last reading.
-    fn read(&mut self) -> Cores {
+    fn read(&mut self, clock: Monotonic) -> Cores {
         let Ok(reading) = self.probe.as_ref()?.read() else {
             // A server that has failed to answer once is not asked again.
             self.probe = None;
             return None;
         };
-        let now = self.clock.now();
+        let now = clock.now();
         let (then, before) = self.last.replace((now, reading.clone()))?;
         let demand = before.demand_until(&reading, 1).ok()??;
         Some(demand.cpu_seconds * 1e9 / (now - then).max(1) as f64)

@@ -1,7 +1,8 @@
 //! `--live`: a full-screen view of the step that runs, and keys to end it.
 //!
-//! The thread that collects the workers' intervals draws it on standard error, four times a second:
-//! no worker waits for it. Processor time is read once a second, by a thread of its own.
+//! The thread that collects the workers' intervals adds them up, and sends the sums to a thread of the
+//! view's own: it draws them on standard error, and reads the processor time of both sides, only
+//! where a CPU has nothing else to do.
 
 mod cpu;
 mod screen;
@@ -10,36 +11,47 @@ mod view;
 
 use std::{
     cell::{Cell, RefCell},
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, Sender},
+    },
+    thread::{self, JoinHandle},
     time::Duration,
 };
 
 use netping_measure::recorder::Interval;
+use netping_system::priority::run_when_idle;
 
 pub use self::state::Head;
-use self::{cpu::CpuMeter, screen::Screen, state::State};
-use crate::{clock::Deadline, interrupt::Interrupt, plan::Plan};
+use self::{
+    cpu::CpuMeter,
+    screen::{Key, Screen, pressed},
+    state::State,
+};
+use crate::{clock::Deadline, interrupt::Interrupt, plan::Plan, probe::metrics::ServerSource};
 
 /// The time between two drawings.
 const REDRAW: Duration = Duration::from_millis(250);
 
-/// A key that means something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
-    /// End the step, and keep what it measured.
-    EndStep,
-    /// End the command.
-    Quit,
-}
-
-/// The view of the step that runs.
+/// The view of the steps of a command.
 #[derive(Debug)]
 pub struct Live {
     interrupt: Interrupt,
-    screen: RefCell<Option<Screen>>,
     state: RefCell<State>,
-    cpu: RefCell<Option<CpuMeter>>,
     next: Cell<Option<Deadline>>,
-    ends_step: Cell<bool>,
+    shown: RefCell<Option<Shown>>,
+    /// The source of the server's counters, while a step runs.
+    running: RefCell<Option<ServerSource>>,
+    ends_step: Arc<AtomicBool>,
+}
+
+/// The thread that has the screen.
+#[derive(Debug)]
+struct Shown {
+    states: Sender<State>,
+    thread: JoinHandle<()>,
 }
 
 impl Live {
@@ -47,38 +59,34 @@ impl Live {
     pub fn new(interrupt: Interrupt) -> Self {
         Self {
             interrupt,
-            screen: RefCell::default(),
             state: RefCell::default(),
-            cpu: RefCell::default(),
             next: Cell::default(),
-            ends_step: Cell::default(),
+            shown: RefCell::default(),
+            running: RefCell::default(),
+            ends_step: Arc::default(),
         }
     }
 
-    /// Begins a step, which `what` describes.
+    /// Shows a step that begins, which `what` describes.
     pub fn begin_step(&self, plan: &Plan, what: &str) {
         *self.state.borrow_mut() = State::new(what);
-        // Without a thread for it, the view has no processor time.
-        *self.cpu.borrow_mut() = CpuMeter::start(&plan.target.server).ok();
-        self.ends_step.set(false);
+        self.ends_step.store(false, Ordering::Relaxed);
         self.next.set(None);
-        // A terminal that refuses shows nothing; the measurement goes on.
-        *self.screen.borrow_mut() = Screen::enter().ok();
+        *self.running.borrow_mut() = Some(plan.target.server.clone());
+        self.hide();
+        self.show();
     }
 
-    /// Leaves the screen until the next step.
+    /// Ends the step. Its picture stays until the next one begins, or something is written.
     pub fn end(&self) {
-        *self.cpu.borrow_mut() = None;
-        *self.screen.borrow_mut() = None;
+        *self.running.borrow_mut() = None;
     }
 
-    /// Leaves the screen while `write` writes to the terminal.
+    /// Leaves the screen, and writes to the terminal; a step that runs is shown again.
     pub fn hidden(&self, write: impl FnOnce()) {
-        let was_shown = self.screen.borrow_mut().take().is_some();
+        self.hide();
         write();
-        if was_shown {
-            *self.screen.borrow_mut() = Screen::enter().ok();
-        }
+        self.show();
     }
 
     /// Takes an interval that a worker has finished.
@@ -86,29 +94,85 @@ impl Live {
         self.state.borrow_mut().add(interval);
     }
 
-    /// Draws the step as it stands, and obeys keys.
+    /// Hands on how the step stands, if it is time to.
     pub fn tick(&self, head: Head) {
-        match screen::pressed() {
-            Some(Key::EndStep) if head.measures => self.ends_step.set(true),
-            Some(Key::Quit) => self.interrupt.set(),
-            Some(Key::EndStep) | None => {}
-        }
         if self.next.get().is_some_and(|next| !next.left().is_zero()) {
             return;
         }
         self.next.set(Some(Deadline::after(REDRAW)));
         let mut state = self.state.borrow_mut();
-        if let Some(cpu) = &*self.cpu.borrow() {
-            state.cores = cpu.latest();
-        }
         state.head = head;
-        if let Some(screen) = &mut *self.screen.borrow_mut() {
-            screen.draw(&state);
+        if let Some(shown) = &*self.shown.borrow() {
+            // The thread has ended at the user's wish, or the terminal is gone.
+            let _ = shown.states.send(state.clone());
         }
     }
 
     /// Returns true once the user wants the step to end.
     pub fn ends_step(&self) -> bool {
-        self.ends_step.get()
+        self.ends_step.load(Ordering::Relaxed)
+    }
+
+    /// Shows the step that runs. A terminal, or a system, that refuses shows nothing; the measurement
+    /// goes on.
+    fn show(&self) {
+        if let Some(server) = &*self.running.borrow() {
+            *self.shown.borrow_mut() = self.shown(server.clone()).ok();
+        }
+    }
+
+    fn shown(&self, server: ServerSource) -> io::Result<Shown> {
+        let screen = Screen::enter()?;
+        let (states, pictures) = mpsc::channel();
+        let keys = Keys {
+            interrupt: self.interrupt.clone(),
+            ends_step: Arc::clone(&self.ends_step),
+        };
+        let run = move || watch(screen, &server, &pictures, &keys);
+        let thread = thread::Builder::new().name("live".to_owned()).spawn(run)?;
+        Ok(Shown { states, thread })
+    }
+
+    fn hide(&self) {
+        if let Some(Shown { states, thread }) = self.shown.borrow_mut().take() {
+            drop(states);
+            // A panic there has left the screen too.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.hide();
+    }
+}
+
+/// What keys do.
+struct Keys {
+    interrupt: Interrupt,
+    ends_step: Arc<AtomicBool>,
+}
+
+/// Draws each state that comes, and obeys keys, until there are no more. Leaves the screen at the
+/// end.
+fn watch(mut screen: Screen, server: &ServerSource, states: &Receiver<State>, keys: &Keys) {
+    run_when_idle();
+    let mut cpu = CpuMeter::new(server);
+    while let Ok(first) = states.recv() {
+        // Only the newest counts where drawing is late.
+        let state = states.try_iter().last().unwrap_or(first);
+        screen.draw(&state, cpu.cores());
+        match pressed() {
+            Some(Key::EndStep) if state.head.measures => {
+                keys.ends_step.store(true, Ordering::Relaxed);
+            }
+            Some(Key::Quit) => {
+                keys.interrupt.set();
+                // From here on, Ctrl-C is a signal again, which ends the process at once.
+                return;
+            }
+            Some(Key::EndStep) | None => {}
+        }
     }
 }

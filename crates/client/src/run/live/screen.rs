@@ -15,7 +15,16 @@ use ratatui::{
     },
 };
 
-use super::{Key, state::State, view};
+use super::{cpu::Cores, state::State, view};
+
+/// A key that means something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    /// End the step, and keep what it measured.
+    EndStep,
+    /// End the command.
+    Quit,
+}
 
 /// The second screen of the terminal at standard error; the first is back when it is dropped.
 #[derive(Debug)]
@@ -34,9 +43,9 @@ impl Screen {
         entered
     }
 
-    pub(super) fn draw(&mut self, state: &State) {
+    pub(super) fn draw(&mut self, state: &State, cores: [Cores; 2]) {
         // A picture that did not get out is followed by the next.
-        let _ = self.0.draw(|frame| view::draw(frame, state));
+        let _ = self.0.draw(|frame| view::draw(frame, state, cores));
     }
 }
 

@@ -4,14 +4,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use netping_measure::{counts::Counts, error_kind::ErrorKind, recorder::Interval};
 
-use super::cpu::Cores;
-
 /// Seconds whose times are kept: a worker hands a second on when its next one begins, or later
 /// where it has no replies.
 const OPEN: usize = 8;
 
 /// The step that runs.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct State {
     /// Its target and load.
     pub(super) what: String,
@@ -22,8 +20,6 @@ pub(super) struct State {
     /// The seconds of the window, each with its number.
     pub(super) seconds: BTreeMap<u64, Second>,
     open: BTreeMap<u64, Counts>,
-    /// Cores that client and server keep busy.
-    pub(super) cores: [Cores; 2],
 }
 
 /// Where the step stands.

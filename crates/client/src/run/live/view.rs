@@ -17,7 +17,10 @@ use ratatui::{
     widgets::{Axis, Block, Chart, Dataset, GraphType, LineGauge, Paragraph},
 };
 
-use super::state::{Second, State};
+use super::{
+    cpu::Cores,
+    state::{Second, State},
+};
 
 /// Seconds in a chart.
 const SHOWN: usize = 60;
@@ -42,7 +45,7 @@ const ASCII: Set<'_> = Set {
 
 const KEYS: &str = "n  end this step and keep it    q  end the command";
 
-pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
+pub(super) fn draw(frame: &mut Frame<'_>, state: &State, cores: [Cores; 2]) {
     let rows = [
         Constraint::Length(1),
         Constraint::Length(1),
@@ -59,7 +62,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
     let [histogram, counts] = halves(numbers);
     let drawn = bars(&state.times, is_unicode(), inner(histogram));
     frame.render_widget(panel("response times so far", drawn), histogram);
-    frame.render_widget(panel("so far", self::counts(state)), counts);
+    frame.render_widget(panel("so far", self::counts(state, cores)), counts);
     frame.render_widget(Line::from(KEYS).dim(), keys);
 }
 
@@ -217,13 +220,13 @@ fn plot<'a>(
     );
 }
 
-fn counts(state: &State) -> String {
-    let cores = |side: Option<f64>| {
+fn counts(state: &State, sides: [Cores; 2]) -> String {
+    let cores = |side: Cores| {
         side.map_or_else(|| "unknown".to_owned(), |cores| format!("{cores:.2} cores"))
     };
     let mut lines = vec![
-        format!("client CPU  {}", cores(state.cores[0])),
-        format!("server CPU  {}", cores(state.cores[1])),
+        format!("client CPU  {}", cores(sides[0])),
+        format!("server CPU  {}", cores(sides[1])),
         format!("replies     {}", thousands(state.times.len() as f64)),
     ];
     let failures = state.errors.values().sum::<u64>();
@@ -244,7 +247,9 @@ mod tests {
 
     fn drawn(state: &State, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, state)).unwrap();
+        terminal
+            .draw(|frame| draw(frame, state, [Some(0.75), None]))
+            .unwrap();
         terminal.backend().to_string()
     }
 
@@ -258,7 +263,6 @@ mod tests {
             interval.errors.insert(ErrorKind::Timeout, 2);
             state.add(&interval);
         }
-        state.cores = [Some(0.75), None];
         state.head.phase = "measuring";
         state.head.rate = 34_763.0;
         state.head.elapsed = Duration::from_secs(90);

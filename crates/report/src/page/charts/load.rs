@@ -7,7 +7,7 @@ use netping_results::{
 };
 
 use crate::page::{
-    chart::{Axis, Chart, Exact, Form, Mark, Panel, Plane, Point, Series},
+    chart::{Axis, Chart, Exact, Form, Guide, Mark, Panel, Place, Plane, Point, Series},
     scale::Scale,
     series::{StepSeries, step_series},
     unit::Unit,
@@ -95,8 +95,9 @@ impl Load {
     }
 }
 
-/// Returns the callers at which each series' rate stops to grow, with its colour.
-fn knees(groups: &[StepSeries<'_>], load: Load) -> Vec<(f64, usize)> {
+/// Returns marks in a sweep of callers: where each series' rate stops to grow and, in the panel of the
+/// rate, its capacity.
+fn guides(groups: &[StepSeries<'_>], metric: &Metric, load: Load) -> Vec<Guide> {
     if load == Load::Planned {
         return Vec::new();
     }
@@ -108,9 +109,19 @@ fn knees(groups: &[StepSeries<'_>], load: Load) -> Vec<(f64, usize)> {
         let point = |step: &&Step| (step.summary.rate, step.summary.response_time.quantile(99.0));
         let points: Vec<_> = steps.iter().map(point).collect();
         let at = knee(&points).filter(|_| rises)?;
-        Some((steps[at].settings.callers as f64, group.colour))
+        let guide = |name, at| Guide {
+            name,
+            at,
+            colour: group.colour,
+        };
+        let knee = guide("knee", Place::X(steps[at].settings.callers as f64));
+        let most = points.iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
+        let capacity = guide("capacity", Place::Y(most));
+        let is_rate = metric == &metric::RATE;
+        Some([Some(knee), is_rate.then_some(capacity)])
     };
-    groups.iter().filter_map(of).collect()
+    let marked = groups.iter().filter_map(of);
+    marked.flatten().flatten().collect()
 }
 
 /// Series whose greatest values differ by more than this factor share no linear scale: the smaller
@@ -187,7 +198,7 @@ fn panel(
             title
         };
         let plane = Plane {
-            knees: knees(groups, load),
+            guides: guides(groups, metric, load),
             ..Plane::new(load.axis(), y)
         };
         (title, Form::Plane(plane))

@@ -1,4 +1,4 @@
-//! The rate of requests and the cost of each, against the load.
+//! The rate of requests, what waits at it, and the cost of each, against the load.
 
 use netping_results::{metric, run::Run};
 
@@ -6,9 +6,11 @@ use super::load::{self, Against};
 use crate::page::chart::Chart;
 
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let note = "Verified replies within the window, per second of it, and the CPU time of client and server for each. \
+    let note = "Verified replies within the window, per second of it, the time that 99 % of them took at most, and the CPU \
+                time of client and server for each. \
                 Bars are 95 % intervals: over the trials where there are several, else over the seconds of the step. \
-                With more callers than at the knee, the rate grows by less than 5 % and p99 rises.";
+                With more callers than at the knee, the rate grows by less than 5 % and p99 rises; capacity is the \
+                highest rate.";
     load::charts(
         runs,
         &Against {

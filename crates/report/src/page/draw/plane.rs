@@ -8,7 +8,7 @@ use super::{
     pen::{LINE, PALETTE, Pen, WIDTH, class, middle, number, point, shape},
 };
 use crate::page::{
-    chart::{Joined, Mark, Panel, Plane, Point, Series},
+    chart::{Guide, Joined, Mark, Panel, Place, Plane, Point, Series},
     scale::{Scale, Span},
 };
 
@@ -67,7 +67,7 @@ pub(super) fn draw(panel: &Panel, axes: &Axes<'_>, keys: &[Key<'_>], pen: &mut P
     html! {
         (grid(panel, axes, &frame))
         (numbers(axes, &frame, pen))
-        @for (value, colour) in &axes.plane.knees { (knee(frame.x.place(*value), *colour, &frame)) }
+        @for own in &axes.plane.guides { (guide(own, &frame)) }
         @for series in &panel.series { (line(panel, axes, series, &frame)) }
         (label::draw(ends.collect(), &frame))
     }
@@ -98,12 +98,12 @@ fn multiples(panel: &Panel, axes: &Axes<'_>, keys: &[Key<'_>], pen: &mut Pen) ->
             .series
             .iter()
             .filter(|series| series.colour == *colour);
-        let knees = axes.plane.knees.iter().filter(|knee| knee.1 == *colour);
+        let guides = axes.plane.guides.iter().filter(|own| own.colour == *colour);
         html! {
             (named)
             (grid(panel, axes, &frame))
             path."context" d=(faint.collect::<String>()) fill="none" stroke="#8c959f" stroke-opacity="0.45" stroke-width="0.8" {}
-            @for (value, colour) in knees { (knee(frame.x.place(*value), *colour, &frame)) }
+            @for own in guides { (guide(own, &frame)) }
             @for series in series { (line(panel, axes, series, &frame)) }
             @if at == last { (numbers(axes, &frame, pen)) }
         }
@@ -207,13 +207,30 @@ fn numbers(axes: &Axes<'_>, frame: &Frame, pen: &mut Pen) -> Markup {
     }
 }
 
-/// Draws a knee: a line, and its name at the top.
-fn knee(x: f64, colour: usize, frame: &Frame) -> Markup {
+/// Draws a guide: a line across the plane, and its name.
+fn guide(guide: &Guide, frame: &Frame) -> Markup {
+    let (path, [x, y]) = match guide.at {
+        Place::X(value) => {
+            let x = frame.x.place(value);
+            let path = format!(
+                "M{} {}V{}",
+                number(x),
+                number(frame.top),
+                number(frame.bottom)
+            );
+            (path, [x + 3.0, frame.top + 9.0])
+        }
+        Place::Y(value) => {
+            let y = frame.y.place(value);
+            let path = format!("M{} {}H{}", number(LEFT), number(y), number(frame.right));
+            (path, [LEFT + 3.0, y - 2.0])
+        }
+    };
+    let colour = guide.colour;
     html! {
         g class=(class(colour)) color=(PALETTE[colour % PALETTE.len()]) fill="currentColor" {
-            path."knee" d={ "M" (number(x)) " " (number(frame.top)) "V" (number(frame.bottom)) } stroke="currentColor"
-                stroke-width="0.8" stroke-dasharray="1 2" {}
-            text x=(number(x + 3.0)) y=(number(frame.top + 9.0)) { "knee" }
+            path."guide" d=(path) stroke="currentColor" stroke-width="0.8" stroke-dasharray="1 2" {}
+            text x=(number(x)) y=(number(y)) { (guide.name) }
         }
     }
 }
