@@ -6,7 +6,8 @@ use std::{
     io::{self, IsTerminal},
 };
 
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, presets};
+use terminal_size::{Width, terminal_size_of};
 
 /// A column: its title, with the unit, and its least width.
 #[derive(Debug, Clone)]
@@ -165,9 +166,9 @@ impl Table {
         for (at, (column, _)) in self.kept(&self.columns).enumerate() {
             if let Some(settings) = table.column_mut(at) {
                 settings.set_padding((0, GAP));
-                settings.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(
-                    column.width + GAP,
-                )));
+                settings.set_constraint(ColumnConstraint::LowerBoundary(
+                    comfy_table::Width::Fixed(column.width + GAP),
+                ));
             }
         }
         let text = table.to_string();
@@ -258,8 +259,8 @@ pub fn terminal_width() -> Option<usize> {
     let given = env::var("COLUMNS")
         .ok()
         .and_then(|columns| columns.parse().ok());
-    let width = given.or_else(|| comfy_table::Table::new().width().map(usize::from));
-    width.filter(|&width| width > 0)
+    let own = || terminal_size_of(io::stdout()).map(|(Width(columns), _)| usize::from(columns));
+    given.or_else(own).filter(|&width| width > 0)
 }
 
 /// The narrowest and the widest text.

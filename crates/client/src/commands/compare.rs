@@ -8,7 +8,7 @@ use std::{
 use netping_measure::statistics::difference::Finding;
 use netping_report::{
     page,
-    table::{Column, Table},
+    table::{Column, Table, wrap},
 };
 use netping_results::{
     compare::{Change, Comparison, Gate, Pair, compare_runs},
@@ -47,7 +47,7 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
         let title = format!("{name} against {base_name}\n");
         let text = |table| title.clone() + &describe(&comparison, table);
         // The reader closed the pipe; the exit code says the rest.
-        let _ = writeln!(io::stdout(), "{}", text(Table::whole));
+        let _ = writeln!(io::stdout(), "{}", wrap(&text(Table::whole), usize::MAX));
         for line in &broken {
             eprintln!("{name}: {line}");
         }
@@ -204,7 +204,7 @@ fn conclusion(comparison: &Comparison) -> String {
     };
     format!(
         "{measurements}: {} better, {} worse, {} without a difference, {} without an error bar\n\
-         A difference is shown where its interval leaves out 0; with 95 % probability, the intervals of all of these\n\
+         A difference is shown where its interval leaves out 0; with 95 % probability, the intervals of all of these \
          claims hold. Metrics without a claim are there to explain. pp: percentage points.",
         count(Some(Finding::Better)),
         count(Some(Finding::Worse)),

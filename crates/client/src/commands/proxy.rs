@@ -47,7 +47,7 @@ pub fn run(args: &ProxyArgs) -> Result<Verdict, Failed> {
         let all = rates.iter().chain(closed).flatten();
         runner.console.progress.outline(all, trials.count);
         measure(runner, trials, &plans)?;
-        runner.tell(&legend(trials.count));
+        runner.say(&legend(trials.count));
         Ok(())
     })
 }
@@ -135,7 +135,7 @@ fn show(runner: &mut Runner, title: &str, paths: &[Vec<Step>]) {
         runner.add_overheads(overheads);
     }
     if paths.iter().any(|path| failed(path) > 0) {
-        runner.tell(
+        runner.say(
             "* requests failed on this path or on the direct one: the times are those of the successful requests and do \
              not describe the proxy",
         );
@@ -252,7 +252,7 @@ fn maximum_row(direct: &[Step], path: &[Step], comparisons: usize) -> Vec<String
 fn legend(trials: u32) -> String {
     let trust = if trials > 1 {
         format!(
-            "{trials} trials of each path, in random order, paired: differences are taken within each trial (Student's\n\
+            "{trials} trials of each path, in random order, paired: differences are taken within each trial (Student's \
              t-test). With 95 % probability, the intervals of a proxy's nine rows all hold. ~: no difference shown.\n"
         )
     } else {
@@ -260,9 +260,9 @@ fn legend(trials: u32) -> String {
             .to_owned()
     };
     format!(
-        "Under each proxy: the time that it adds. A row is the difference of the two paths' quantiles (or of another\n\
+        "Under each proxy: the time that it adds. A row is the difference of the two paths' quantiles (or of another \
          measure), not a quantile of differences. Response times begin when a request was due.\n{trust}\
-         cpu us: per request; core %: over the window; RSS: at its end (the maximum of all trials); of the server on the\n\
+         cpu us: per request; core %: over the window; RSS: at its end (the maximum of all trials); of the server on the \
          direct path and of the proxy on the others; '-': unknown (--server-pid, --proxy-pid, --proxy-metrics)."
     )
 }

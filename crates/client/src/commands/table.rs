@@ -45,8 +45,8 @@ pub fn table(mut run: Run) -> String {
     }
     let differences: Vec<_> = run.differences.iter().collect();
     parts.extend(in_words(&differences).iter().map(|line| on_one_line(line)));
-    parts.push(wrap(&validity::describe(run), usize::MAX));
-    parts.join("\n")
+    parts.push(validity::describe(run));
+    wrap(&parts.join("\n"), usize::MAX)
 }
 
 /// Returns a row for each measurement: the trials of one target with one load.

@@ -5,6 +5,7 @@ use std::{
     io::{self, Write},
 };
 
+use netping_report::table::wrap;
 use netping_results::connect::ChannelSecurity;
 
 use crate::{
@@ -33,13 +34,14 @@ impl Console {
         }
     }
 
-    /// Prints a part of the result.
-    pub fn say(&self, line: &str) {
+    /// Prints a part of the result, broken at words to fit the terminal.
+    pub fn say(&self, text: &str) {
+        let text = wrap(text, usize::MAX);
         self.progress.hidden(|| {
             let written = if self.stdout_taken {
-                writeln!(io::stderr(), "{line}")
+                writeln!(io::stderr(), "{text}")
             } else {
-                writeln!(io::stdout(), "{line}")
+                writeln!(io::stdout(), "{text}")
             };
             // A reader that closed the pipe has read enough; the measurement and its file go on.
             if let Err(error) = written

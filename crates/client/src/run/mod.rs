@@ -19,7 +19,6 @@ use std::{path::PathBuf, slice, thread, time::Duration};
 
 use anyhow::Context;
 use netping_measure::status::Status;
-use netping_report::table::wrap;
 use netping_results::{
     overhead::Overhead, round_difference::RoundDifference, run::Step, warning::Warning,
 };
@@ -121,11 +120,6 @@ impl Runner {
     /// Prints a part of the result.
     pub fn say(&self, line: &str) {
         self.console.say(line);
-    }
-
-    /// Prints sentences, broken to fit the terminal.
-    pub fn tell(&self, text: &str) {
-        self.say(&wrap(text, usize::MAX));
     }
 
     /// Prints a remark to standard error.
@@ -423,7 +417,7 @@ impl Runner {
             self.say("interrupted: these are the results up to then");
         }
         let run = &self.store.run;
-        self.tell(&validity::describe(run));
+        self.say(&validity::describe(run));
         self.print();
         if !self.unwanted.is_empty() {
             let names = self.unwanted.join(", ");

@@ -115,9 +115,9 @@ pub fn run(runner: &mut Runner, trials: Trials, groups: &[Vec<Plan>]) -> Result<
     }
     runner.say(&Table::whole(&COLUMNS, &rows));
     if rows.iter().any(|row| row[0].ends_with('*')) {
-        runner.tell("* requests failed on this target: its times are of those that did not");
+        runner.say("* requests failed on this target: its times are of those that did not");
     }
-    runner.tell(&legend(trials, comparisons, runner.is_interrupted()));
+    runner.say(&legend(trials, comparisons, runner.is_interrupted()));
     Ok(())
 }
 
