@@ -455,7 +455,7 @@ fn broken_thresholds_fail_a_run_and_say_by_how_much() {
     assert_eq!(failed.status.code(), Some(4));
     let text = stderr(&failed);
     assert!(
-        text.contains("'rate<100M': it is") && text.contains("from the limit"),
+        text.contains("with 1 caller, trial 1: it is") && text.contains("from the limit"),
         "{text}"
     );
     assert!(text.contains("too few samples to tell"), "{text}");

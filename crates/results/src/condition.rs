@@ -97,13 +97,11 @@ impl Condition {
 
     /// Describes a value that [`Condition::check`] returned, and its distance from the limit.
     pub fn describe(&self, value: f64) -> String {
-        let far = if self.limit == 0.0 {
-            String::new()
-        } else {
-            format!(
-                ", {:+.1}% from the limit",
-                (value / self.limit - 1.0) * 100.0
-            )
+        let ratio = value / self.limit;
+        let far = match ratio {
+            _ if self.limit == 0.0 => String::new(),
+            2.0.. => format!(", {ratio:.1} times the limit"),
+            _ => format!(", {:+.1}% from the limit", (ratio - 1.0) * 100.0),
         };
         format!("it is {}{far}", self.metric.unit.show_with_unit(value))
     }
@@ -233,7 +231,7 @@ mod tests {
             [20, 1000, 1000, 100_000, 1]
         );
         let condition: Condition = "errors>5".parse().unwrap();
-        assert_eq!(condition.describe(10.0), "it is 10, +100.0% from the limit");
+        assert_eq!(condition.describe(10.0), "it is 10, 2.0 times the limit");
     }
 
     #[test]

@@ -271,11 +271,11 @@ fn noisy(facts: &Facts<'_>) -> Option<Warning> {
 
 fn too_few_samples(facts: &Facts<'_>) -> Option<Warning> {
     let time = &facts.summary.response_time;
-    time.quantile(99.0)
-        .is_none()
-        .then_some(Warning::TooFewSamples {
-            samples: time.count,
-        })
+    // Where all failed, that is the trouble.
+    let is_told = facts.summary.unserved() > 0 && time.count == 0;
+    (time.quantile(99.0).is_none() && !is_told).then_some(Warning::TooFewSamples {
+        samples: time.count,
+    })
 }
 
 fn errors(facts: &Facts<'_>) -> Option<Warning> {
@@ -343,7 +343,7 @@ fn clock_step(facts: &Facts<'_>) -> Option<Warning> {
 pub struct Warnings<'a> {
     /// The number of results.
     pub results: usize,
-    /// The first warning of each kind, and the number of results that have one of its kind.
+    /// The worst warning of each kind, and the number of results that have one of its kind.
     pub kinds: Vec<(&'a Warning, usize)>,
 }
 
@@ -358,9 +358,13 @@ impl<'a> Warnings<'a> {
         let mut kinds: Vec<(&Warning, usize)> = Vec::new();
         for warning in all.iter().copied().flatten() {
             let same = |other: &Warning| other.name() == warning.name();
-            if !kinds.iter().any(|(other, _)| same(other)) {
-                let concerned = all.iter().filter(|own| own.iter().any(same)).count();
-                kinds.push((warning, concerned));
+            match kinds.iter_mut().find(|(other, _)| same(other)) {
+                Some((worst, _)) if warning.is_worse_than(worst) => *worst = warning,
+                Some(_) => {}
+                None => {
+                    let concerned = all.iter().filter(|own| own.iter().any(same)).count();
+                    kinds.push((warning, concerned));
+                }
             }
         }
         Self {
@@ -371,9 +375,13 @@ impl<'a> Warnings<'a> {
 
     /// Returns true if there are results and no warning that invalidates them.
     pub fn is_valid(&self) -> bool {
-        let invalidates =
-            |(warning, _): &(&Warning, usize)| warning.severity() == Severity::Invalid;
-        self.results > 0 && !self.kinds.iter().any(invalidates)
+        self.results > 0 && self.invalidating().next().is_none()
+    }
+
+    /// Returns the warnings that invalidate the results.
+    pub fn invalidating(&self) -> impl Iterator<Item = &'a Warning> {
+        let kinds = self.kinds.iter().map(|(warning, _)| *warning);
+        kinds.filter(|warning| warning.severity() == Severity::Invalid)
     }
 }
 
@@ -400,6 +408,23 @@ mod tests {
         let checks = [not_steady, stalled, server_gone];
         let found = checks.iter().filter_map(|check| check(&facts));
         found.map(|warning| warning.name()).collect()
+    }
+
+    #[test]
+    fn the_worst_of_a_kind_speaks_for_it_and_decides() {
+        let step = |busiest_worker: f64| {
+            let mut step = fixtures::step(3, |_| vec![1_000_000; 1000]);
+            step.warnings = vec![Warning::ClientBound { busiest_worker }];
+            step
+        };
+        let steps = [0.75, 0.99, 0.8].map(step);
+        let warnings = Warnings::of(&steps, &[]);
+        let worst = Warning::ClientBound {
+            busiest_worker: 0.99,
+        };
+        assert_eq!(warnings.kinds, [(&worst, 3)]);
+        assert!(!warnings.is_valid());
+        assert!(Warnings::of(&steps[..1], &[]).is_valid());
     }
 
     #[test]

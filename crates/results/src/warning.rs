@@ -202,6 +202,38 @@ impl Warning {
         }
     }
 
+    /// Returns true if it weighs more than another of its kind, or says more of the same.
+    pub fn is_worse_than(&self, other: &Self) -> bool {
+        let weight = |warning: &Self| warning.severity() == Severity::Invalid;
+        (weight(self), self.extent()) > (weight(other), other.extent())
+    }
+
+    /// Returns how far it goes, on a scale of its kind.
+    fn extent(&self) -> f64 {
+        match *self {
+            Self::ClientBound { busiest_worker } => busiest_worker,
+            Self::ClientStarved { late_p99, .. } => late_p99 as f64,
+            Self::ClientThrottled { seconds } | Self::Stalled { seconds, .. } => seconds,
+            Self::NoCallerFree { wait_p99, .. } => wait_p99 as f64,
+            Self::BehindSchedule { achieved, .. } => -achieved,
+            Self::NotSteady { drift, .. } => drift.abs(),
+            Self::ServerGone { since } => -since,
+            Self::Noisy { half_width } => half_width,
+            Self::TooFewSamples { samples: count } | Self::FewRuns { runs: count } => {
+                -(count as f64)
+            }
+            Self::Errors { share, .. } => share,
+            Self::LittlesLaw {
+                callers, in_system, ..
+            } => (in_system / callers - 1.0).abs(),
+            Self::Bimodal {
+                low_p50, high_p50, ..
+            } => high_p50 as f64 / low_p50.max(1) as f64,
+            Self::ClockStep { nanoseconds } => nanoseconds.unsigned_abs() as f64,
+            Self::ServerRestarted | Self::SharedHost => 0.0,
+        }
+    }
+
     /// Returns its name.
     pub fn name(&self) -> &'static str {
         match self {

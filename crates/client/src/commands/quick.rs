@@ -35,9 +35,11 @@ pub fn run(args: &QuickArgs) -> Result<Verdict, Failed> {
                 let callers = step.settings.callers;
                 let width = terminal_width().unwrap_or(usize::MAX);
                 let drawn = bars(&step.histograms.response_time, is_unicode(), width);
-                runner.say(&format!(
-                    "\nresponse times with {callers} callers\n{drawn}\n"
-                ));
+                if !drawn.is_empty() {
+                    runner.say(&format!(
+                        "\nresponse times with {callers} callers\n{drawn}\n"
+                    ));
+                }
             }
         }
         Ok(())

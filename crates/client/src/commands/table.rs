@@ -1,5 +1,6 @@
 //! A run from a file, as the tables that its command printed.
 
+use netping_measure::status::Status;
 use netping_report::{
     ladder::in_words,
     table::{Column, Table, wrap},
@@ -45,6 +46,9 @@ pub fn table(mut run: Run) -> String {
     }
     let differences: Vec<_> = run.differences.iter().collect();
     parts.extend(in_words(&differences).iter().map(|line| on_one_line(line)));
+    if run.status == Status::Partial {
+        parts.push("PARTIAL: it was interrupted, or is still going on".to_owned());
+    }
     parts.push(validity::describe(run));
     wrap(&parts.join("\n"), usize::MAX)
 }

@@ -414,7 +414,7 @@ impl Runner {
         }
         self.end_push();
         if self.is_interrupted() {
-            self.say("interrupted: these are the results up to then");
+            self.say("interrupted: these are the results up to that point");
         }
         let run = &self.store.run;
         self.say(&validity::describe(run));
@@ -433,9 +433,12 @@ impl Runner {
         self.verdict
     }
 
-    /// Ends a run that failed: its steps are saved already.
+    /// Ends a run that failed: its steps are saved already, and what can be said of them is said.
     fn end(mut self) {
         self.end_push();
+        if !self.store.run.steps.is_empty() {
+            self.say(&validity::describe(&self.store.run));
+        }
         self.print();
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use netping_report::export::{ExportError, FORMATS, Format};
 use netping_results::{
     condition::{Answer, Condition},
+    format::plural,
     run::{Run, Step},
 };
 
@@ -68,14 +69,16 @@ impl Limits {
 
     /// Returns a line for each `--fail-if` condition that holds for a step, or cannot be decided.
     pub fn broken(&self, step: &Step) -> Vec<String> {
+        let callers = plural(step.settings.callers as u64, "caller");
+        let place = format!("{} with {callers}, trial {}", step.name(), step.trial);
         let line = |condition: &Condition| match condition.check(step) {
             Answer::Fails(_) => None,
             Answer::Holds(value) => Some(format!(
-                "  failed by --fail-if '{condition}': {}",
+                "  failed by --fail-if '{condition}': {place}: {}",
                 condition.describe(value)
             )),
             Answer::Unknown => Some(format!(
-                "  failed by --fail-if '{condition}': too few samples to tell"
+                "  failed by --fail-if '{condition}': {place}: too few samples to tell"
             )),
         };
         self.fail_if.iter().filter_map(line).collect()

@@ -306,10 +306,11 @@ pub(crate) fn shown(difference: Difference, more_is_better: bool, scale: Scale) 
     let word = match difference.finding(more_is_better) {
         Finding::NoDifference if is_equivalent => return "equivalent".to_owned(),
         Finding::NoDifference => {
-            return format!(
-                "no difference shown (could have seen {:.1}%)",
-                difference.detectable * 100.0
-            );
+            let detectable = match difference.detectable * 100.0 {
+                ..1000.0 => format!("{:.1}%", difference.detectable * 100.0),
+                _ => ">1000%".to_owned(),
+            };
+            return format!("no difference shown (could have seen {detectable})");
         }
         _ if is_noise => return "no difference shown (no more than A/A)".to_owned(),
         Finding::Better => "better",

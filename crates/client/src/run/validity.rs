@@ -1,5 +1,6 @@
 //! The validity of a run's numbers, as text.
 
+use netping_measure::status::Status;
 use netping_results::{
     format::{on_one_line, plural, thousands},
     limit::Limit,
@@ -16,7 +17,7 @@ const NAMED: usize = 3;
 const EVEN: f64 = 0.98;
 
 /// Returns each warning about the steps and the bulk streams once, with the rows that it is about and
-/// its remedy, or `VALID`; then the limit of the highest rate, and its spread over connections where
+/// its remedy, and the verdict, `VALID` or `NOT VALID`; then the limit of the highest rate, and its spread over connections where
 /// that is uneven.
 pub fn describe(run: &Run) -> String {
     let warnings = Warnings::of(&run.steps, &run.bulk);
@@ -41,11 +42,28 @@ pub fn describe(run: &Run) -> String {
             let rows = rows(run, warning);
             format!(" ({concerned} of {} steps{rows})", warnings.results)
         };
+        let is_same = matches!(warning, Warning::SharedHost | Warning::ServerRestarted);
+        let at_worst = if *concerned > 1 && !is_same {
+            "at worst, "
+        } else {
+            ""
+        };
         lines.push(format!(
-            "{}{rows}: {warning}; {}",
+            "{}{rows}: {at_worst}{warning}; {}",
             warning.name(),
             warning.remedy()
         ));
+    }
+    lines.extend(cut_short(run));
+    let wrong = warnings.invalidating().filter(|warning| !is_known(warning));
+    let wrong: Vec<_> = wrong.map(Warning::name).collect();
+    if !wrong.is_empty() {
+        let others = if wrong.len() < warnings.kinds.len() {
+            "; the other warnings are notes"
+        } else {
+            ""
+        };
+        lines.push(format!("NOT VALID: {}{others}", wrong.join(", ")));
     }
     if warnings.is_valid() {
         let notes = if lines.is_empty() {
@@ -96,7 +114,8 @@ fn row(run: &Run, step: &Step) -> String {
     let load = match step.settings.planned_rate {
         Some(rate) => format!("{} req/s", thousands(rate)),
         None if step.settings.connections < step.settings.callers => {
-            format!("{callers} on {}", step.settings.connections)
+            let connections = plural(step.settings.connections as u64, "connection");
+            format!("{callers} on {connections}")
         }
         None => callers,
     };
@@ -107,12 +126,23 @@ fn row(run: &Run, step: &Step) -> String {
     }
 }
 
+/// Says which steps did not come to their end.
+fn cut_short(run: &Run) -> Option<String> {
+    let partial = run
+        .steps
+        .iter()
+        .filter(|step| step.status == Status::Partial);
+    let rows: Vec<String> = partial.map(|step| row(run, step)).collect();
+    (!rows.is_empty()).then(|| format!("cut short: {}", rows.join(", ")))
+}
+
 fn limit(step: &Step) -> Option<String> {
-    let rate = thousands(step.summary.rate);
+    let rate = thousands(step.rate()?);
     Limit::of(step).map(|limit| format!("limit at the highest rate, {rate} req/s: {limit}"))
 }
 
 fn fairness(step: &Step) -> Option<String> {
+    step.rate()?;
     let fairness = step.fairness.as_ref().filter(|own| own.jain < EVEN)?;
     Some(format!(
         "requests per connection at the highest rate: min {}, median {}, max {}, Jain's index {:.3}",

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use netping_measure::status::Status;
-use netping_results::{run::Run, validity::Warnings};
+use netping_results::{run::Run, validity::Warnings, warning::Warning};
 
 use super::unit::counted;
 use crate::words::sentences;
@@ -89,7 +89,11 @@ fn verdict(run: &Run) -> Markup {
             @if warnings.results == 0 {
                 li."warning" { b { "EMPTY" } ": no step was done; see what the command said, and run it again" }
             } @else if warnings.is_valid() {
-                li."valid" { b { "VALID" } ": no warnings" }
+                @let notes = if warnings.kinds.is_empty() { "no warnings" } else { "the warnings below are notes" };
+                li."valid" { b { "VALID" } ": " (notes) }
+            } @else {
+                @let wrong: Vec<_> = warnings.invalidating().map(Warning::name).collect();
+                li."warning" { b { "NOT VALID" } ": " (wrong.join(", ")) }
             }
             @for (warning, concerned) in &warnings.kinds {
                 li."warning" {

@@ -30,8 +30,10 @@ struct RunWarning {
     steps: Vec<usize>,
     /// The bulk streams that it is about.
     bulk: Vec<usize>,
-    /// The first of these warnings, in words.
+    /// The worst of these warnings, in words.
     sentence: String,
+    #[serde(skip)]
+    worst: Warning,
     /// The remedy.
     remedy: &'static str,
 }
@@ -64,11 +66,16 @@ fn entry<'a>(all: &'a mut Vec<RunWarning>, warning: &Warning) -> &'a mut RunWarn
             steps: Vec::new(),
             bulk: Vec::new(),
             sentence: warning.to_string(),
+            worst: warning.clone(),
             remedy: warning.remedy(),
         });
         all.len() - 1
     });
     let own = &mut all[place];
-    own.invalid |= warning.severity() == Severity::Invalid;
+    if warning.is_worse_than(&own.worst) {
+        own.invalid = warning.severity() == Severity::Invalid;
+        own.sentence = warning.to_string();
+        own.worst = warning.clone();
+    }
     own
 }

@@ -128,7 +128,7 @@ fn rate(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let most = most.unwrap_or(0).max(1) as f64;
     let numbers = seconds.first().zip(seconds.last());
     // A second without a reply is in no interval.
-    let numbers = numbers.map_or(0..=0, |((first, _), (last, _))| *first..=*last);
+    let numbers = numbers.map_or(0..0, |((first, _), (last, _))| *first..*last + 1);
     let replies = |number| {
         state
             .seconds
@@ -139,7 +139,12 @@ fn rate(frame: &mut Frame<'_>, area: Rect, state: &State) {
         .map(|number| (number as f64, replies(number) as f64))
         .collect();
     let now = thousands(state.head.rate);
-    let title = format!("replies per second: {now} (0 to {})", thousands(most));
+    let range = if points.is_empty() {
+        String::new()
+    } else {
+        format!(" (0 to {})", thousands(most))
+    };
+    let title = format!("replies per second: {now}{range}");
     plot(
         frame,
         area,

@@ -4,8 +4,7 @@ use maud::{Markup, html};
 
 use super::{
     key::{Key, shared},
-    pen::{CHARACTER, PALETTE, class, number, shape, shortened},
-    plane::Frame,
+    pen::{Area, CHARACTER, PALETTE, class, number, shape, shortened},
 };
 
 /// The height of a line of a name.
@@ -50,16 +49,16 @@ pub(super) fn width(labels: &[Label<'_>]) -> Option<f64> {
 }
 
 /// Draws labels beside the ends of their lines, or as near to them as the others permit.
-pub(super) fn draw(mut labels: Vec<(f64, Label<'_>)>, frame: &Frame) -> Markup {
+pub(super) fn draw(mut labels: Vec<(f64, Label<'_>)>, area: Area) -> Markup {
     labels.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let mut tops = Vec::with_capacity(labels.len());
-    let mut least = frame.top;
+    let mut least = area.top;
     for (end, label) in &labels {
         let top = (end - label.height() / 2.0).max(least);
         least = top + label.height();
         tops.push(top);
     }
-    let mut most = frame.bottom;
+    let mut most = area.bottom;
     for ((_, label), top) in labels.iter().zip(&mut tops).rev() {
         *top = top.min(most - label.height());
         most = *top;
@@ -67,15 +66,15 @@ pub(super) fn draw(mut labels: Vec<(f64, Label<'_>)>, frame: &Frame) -> Markup {
     html! {
         @for ((end, label), top) in labels.iter().zip(&tops) {
             @let (colour, middle) = (label.key.colour, top + label.height() / 2.0);
-            @let mark = shape(colour, label.key.dashed, frame.right + 10.0, middle, 2.6);
+            @let mark = shape(colour, label.key.dashed, area.right + 10.0, middle, 2.6);
             g class=(class(colour)) color=(PALETTE[colour % PALETTE.len()]) fill="currentColor" stroke="currentColor" {
-                path d={ "M" (number(frame.right)) " " (number(*end)) "L" (number(frame.right + 7.0)) " " (number(middle)) }
+                path d={ "M" (number(area.right)) " " (number(*end)) "L" (number(area.right + 7.0)) " " (number(middle)) }
                     fill="none" stroke-width="0.7" {}
                 path d=(mark) stroke="none" {}
             }
             g."label" {
                 @for (at, line) in label.lines.iter().enumerate() {
-                    text x=(number(frame.right + SPACE)) y=(number(top + (at + 1) as f64 * LINE - 3.5)) { (line) }
+                    text x=(number(area.right + SPACE)) y=(number(top + (at + 1) as f64 * LINE - 3.5)) { (line) }
                 }
                 @if label.lines.concat() != label.key.name { title { (label.key.name) } }
             }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::{
     key::{Key, key},
     label,
-    pen::{LINE, PALETTE, Pen, WIDTH, class, middle, number, point, shape},
+    pen::{Area, LINE, PALETTE, Pen, WIDTH, class, middle, number, point, shape},
 };
 use crate::page::{
     chart::{Guide, Joined, Mark, Panel, Place, Plane, Point, Series},
@@ -43,12 +43,10 @@ pub(super) struct Axes<'a> {
 }
 
 /// Both axes, laid out.
-pub(super) struct Frame {
+struct Frame {
     x: Span,
     y: Span,
-    pub(super) top: f64,
-    pub(super) bottom: f64,
-    pub(super) right: f64,
+    area: Area,
 }
 
 /// Draws a panel whose lines have these keys.
@@ -69,7 +67,7 @@ pub(super) fn draw(panel: &Panel, axes: &Axes<'_>, keys: &[Key<'_>], pen: &mut P
         (numbers(axes, &frame, pen))
         @for own in &axes.plane.guides { (guide(own, &frame)) }
         @for series in &panel.series { (line(panel, axes, series, &frame)) }
-        (label::draw(ends.collect(), &frame))
+        (label::draw(ends.collect(), frame.area))
     }
 }
 
@@ -146,23 +144,18 @@ fn frame(panel: &Panel, axes: &Axes<'_>, [top, bottom]: [f64; 2], right: f64) ->
         ),
         Scale::Nines => x.tick_at(x.ticks().to_vec(), TICK_X * 0.8),
     }
-    Frame {
-        x,
-        y,
-        top,
-        bottom,
-        right,
-    }
+    let area = Area { top, bottom, right };
+    Frame { x, y, area }
 }
 
 /// Draws lines at the ticks, and the numbers of the vertical axis.
 fn grid(panel: &Panel, axes: &Axes<'_>, frame: &Frame) -> Markup {
-    let (left, right) = (number(LEFT), number(frame.right));
+    let (left, right) = (number(LEFT), number(frame.area.right));
     html! {
         @if let Some(from) = axes.plane.shaded {
             @let x = frame.x.place(from);
-            rect."shade" x=(number(x)) y=(number(frame.top)) width=(number(frame.x.place(0.0) - x))
-                height=(number(frame.bottom - frame.top)) fill="#8c959f" fill-opacity="0.25" {
+            rect."shade" x=(number(x)) y=(number(frame.area.top)) width=(number(frame.x.place(0.0) - x))
+                height=(number(frame.area.bottom - frame.area.top)) fill="#8c959f" fill-opacity="0.25" {
                 title { "warm-up: not measured" }
             }
         }
@@ -173,7 +166,7 @@ fn grid(panel: &Panel, axes: &Axes<'_>, frame: &Frame) -> Markup {
             }
             @for tick in frame.x.ticks() {
                 @let x = number(frame.x.place(*tick));
-                path d={ "M" (x) " " (number(frame.bottom)) "v3" } {}
+                path d={ "M" (x) " " (number(frame.area.bottom)) "v3" } {}
             }
         }
         g."tick" fill="#57606a" text-anchor="end" {
@@ -200,7 +193,7 @@ fn numbers(axes: &Axes<'_>, frame: &Frame, pen: &mut Pen) -> Markup {
             }
         }
         @if let Some(y) = title {
-            text."axis-title" x=(number(f64::midpoint(LEFT, frame.right))) y=(number(y + LINE - 3.0)) text-anchor="middle" {
+            text."axis-title" x=(number(f64::midpoint(LEFT, frame.area.right))) y=(number(y + LINE - 3.0)) text-anchor="middle" {
                 (axes.plane.x.title)
             }
         }
@@ -215,14 +208,19 @@ fn guide(guide: &Guide, frame: &Frame) -> Markup {
             let path = format!(
                 "M{} {}V{}",
                 number(x),
-                number(frame.top),
-                number(frame.bottom)
+                number(frame.area.top),
+                number(frame.area.bottom)
             );
-            (path, [x + 3.0, frame.top + 9.0])
+            (path, [x + 3.0, frame.area.top + 9.0])
         }
         Place::Y(value) => {
             let y = frame.y.place(value);
-            let path = format!("M{} {}H{}", number(LEFT), number(y), number(frame.right));
+            let path = format!(
+                "M{} {}H{}",
+                number(LEFT),
+                number(y),
+                number(frame.area.right)
+            );
             (path, [LEFT + 3.0, y - 2.0])
         }
     };
@@ -317,5 +315,5 @@ fn end(panel: &Panel, key: Key<'_>, frame: &Frame) -> f64 {
         .filter(is_own)
         .flat_map(|series| &series.points);
     let last = points.max_by(|a, b| a.x.value().total_cmp(&b.x.value()));
-    last.map_or(frame.bottom, |point| frame.y.place(point.at))
+    last.map_or(frame.area.bottom, |point| frame.y.place(point.at))
 }
