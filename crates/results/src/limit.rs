@@ -109,7 +109,7 @@ impl fmt::Display for Limit {
             } => {
                 write!(
                     f,
-                    "no CPU that is known: the busiest client worker used {:.0}%, the server ",
+                    "not known: the busiest client worker used {:.0}%, the server ",
                     busiest_worker * 100.0
                 )?;
                 match server {

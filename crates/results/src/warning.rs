@@ -447,16 +447,17 @@ fn not_steady(
         }
         f.write_str("; ")?;
     }
-    let more = if drift >= MOST_DRIFT { " or more" } else { "" };
-    let drift = drift * 100.0;
+    let least = if drift >= MOST_DRIFT { "at least " } else { "" };
+    let higher = if drift < 0.0 { "lower" } else { "higher" };
+    let percent = drift.abs() * 100.0;
     match stretch {
         Some((from, to)) => write!(
             f,
-            "from {from:.1} s to {to:.1} s the rate was {drift:+.1}%{more} against the rest"
+            "from {from:.1} s to {to:.1} s the rate was {least}{percent:.1}% {higher} than in the rest"
         ),
         None => write!(
             f,
-            "the last third of the window was {drift:+.1}%{more} in rate against the first"
+            "in the last third of the window the rate was {least}{percent:.1}% {higher} than in the first"
         ),
     }
 }
