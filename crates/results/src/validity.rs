@@ -16,7 +16,10 @@ use netping_measure::{
 
 use crate::{
     bulk::BulkStep,
-    run::step::{Step, StepSettings},
+    run::{
+        Run,
+        step::{Step, StepSettings},
+    },
     warning::{MOST_DRIFT, Severity, Warning},
 };
 
@@ -348,6 +351,25 @@ pub struct Warnings<'a> {
 }
 
 impl<'a> Warnings<'a> {
+    /// Collects the warnings about a run. Of a ladder it leaves out what goes without saying: it shares
+    /// the machine by intent, shows no p99, and survives a few disturbed windows.
+    pub fn of_run(run: &'a Run) -> Self {
+        let is_ladder = !run.differences.is_empty();
+        let goes_without_saying = |warning: &Warning| {
+            matches!(
+                warning,
+                Warning::SharedHost
+                    | Warning::TooFewSamples { .. }
+                    | Warning::LittlesLaw { .. }
+                    | Warning::NotSteady { .. }
+            )
+        };
+        let mut all = Self::of(&run.steps, &run.bulk);
+        all.kinds
+            .retain(|(warning, _)| !(is_ladder && goes_without_saying(warning)));
+        all
+    }
+
     /// Collects the warnings about all of these.
     pub fn of(steps: &'a [Step], bulk: &'a [BulkStep]) -> Self {
         let all: Vec<&[Warning]> = steps

@@ -18,6 +18,8 @@ use netping_results::{
     format::on_one_line,
     metric::Metric,
     run::Run,
+    validity::Warnings,
+    warning::Warning,
 };
 
 use super::{columns, probability};
@@ -44,7 +46,9 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
     for (name, new) in &runs[1..] {
         let comparison = legible(compare_runs(base, new, &asked));
         let broken = broken(&args.fail_if, &comparison);
-        let title = format!("{name} against {base_name}\n");
+        let invalid = [(base_name, base), (name, new)];
+        let invalid: String = invalid.into_iter().filter_map(invalidated).collect();
+        let title = format!("{name} against {base_name}\n{invalid}");
         let text = |table| title.clone() + &describe(&comparison, table);
         // The reader closed the pipe; the exit code says the rest.
         let _ = writeln!(io::stdout(), "{}", wrap(&text(Table::whole), usize::MAX));
@@ -58,12 +62,20 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
         let runs: Vec<Run> = runs.into_iter().map(|(_, run)| run).collect();
         let page = page::comparison(&runs[0], &runs[1..], &texts.join("\n"));
         write_atomically(path, page.as_bytes()).map_err(anyhow::Error::new)?;
+        let _ = writeln!(io::stdout(), "wrote {}", path.display());
     }
     Ok(if failed {
         Verdict::Condition
     } else {
         Verdict::Success
     })
+}
+
+/// Says that a run is not valid, if it is not, and why.
+fn invalidated((name, run): (&String, &Run)) -> Option<String> {
+    let warnings = Warnings::of_run(run);
+    let wrong: Vec<_> = warnings.invalidating().map(Warning::name).collect();
+    (!wrong.is_empty()).then(|| format!("NOT VALID: {name}: {}\n", wrong.join(", ")))
 }
 
 /// Makes the texts of a comparison, which come from files, safe for a terminal.

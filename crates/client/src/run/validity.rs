@@ -17,25 +17,12 @@ const NAMED: usize = 3;
 const EVEN: f64 = 0.98;
 
 /// Returns each warning about the steps and the bulk streams once, with the rows that it is about and
-/// its remedy, and the verdict, `VALID` or `NOT VALID`; then the limit of the highest rate, and its spread over connections where
-/// that is uneven.
+/// its remedy, and the verdict, `VALID` or `NOT VALID`; then the limit of the highest rate, and its
+/// spread over connections where that is uneven.
 pub fn describe(run: &Run) -> String {
-    let warnings = Warnings::of(&run.steps, &run.bulk);
-    // A ladder shares the machine by intent, shows no p99, and survives a few disturbed windows.
-    let is_ladder = !run.differences.is_empty();
-    let is_known = |warning: &Warning| {
-        use Warning::{LittlesLaw, NotSteady, SharedHost, TooFewSamples};
-        let known = matches!(
-            warning,
-            SharedHost | TooFewSamples { .. } | LittlesLaw { .. } | NotSteady { .. }
-        );
-        is_ladder && known
-    };
+    let warnings = Warnings::of_run(run);
     let mut lines = Vec::new();
     for (warning, concerned) in &warnings.kinds {
-        if is_known(warning) {
-            continue;
-        }
         let rows = if warnings.results == 1 {
             String::new()
         } else {
@@ -55,8 +42,7 @@ pub fn describe(run: &Run) -> String {
         ));
     }
     lines.extend(cut_short(run));
-    let wrong = warnings.invalidating().filter(|warning| !is_known(warning));
-    let wrong: Vec<_> = wrong.map(Warning::name).collect();
+    let wrong: Vec<_> = warnings.invalidating().map(Warning::name).collect();
     if !wrong.is_empty() {
         let others = if wrong.len() < warnings.kinds.len() {
             "; the other warnings are notes"
@@ -73,6 +59,8 @@ pub fn describe(run: &Run) -> String {
         };
         lines.push(format!("VALID: {notes}"));
     }
+    // Of a ladder, no load is the highest.
+    let is_ladder = !run.differences.is_empty();
     let steps = run.steps.iter().filter(|_| !is_ladder);
     let peak = steps.max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
     lines.extend(peak.and_then(limit));

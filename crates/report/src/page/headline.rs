@@ -80,7 +80,7 @@ fn findings(run: &Run) -> Markup {
 
 /// Lists every warning once, with its remedy.
 fn verdict(run: &Run) -> Markup {
-    let warnings = Warnings::of(&run.steps, &run.bulk);
+    let warnings = Warnings::of_run(run);
     html! {
         ul."verdict" aria-label="Warnings" {
             @if run.status == Status::Partial {
