@@ -34,11 +34,17 @@ fn written(run: &Run) -> Value {
     serde_json::from_str(&run.to_json().unwrap()).unwrap()
 }
 
+/// Texts for people, which a newer version may word otherwise.
+const WORDED: [&str; 2] = ["sentence", "remedy"];
+
 /// Checks that `after` has everything that `before` has; newer versions add fields.
 fn assert_kept(place: &str, before: &Value, after: &Value) {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
-            for (key, value) in before {
+            for (key, value) in before
+                .iter()
+                .filter(|(key, _)| !WORDED.contains(&key.as_str()))
+            {
                 assert_kept(&format!("{place}/{key}"), value, &after[key]);
             }
         }
