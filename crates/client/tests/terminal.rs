@@ -1,4 +1,4 @@
-//! What people see in a terminal, which is a pseudoterminal here.
+//! Output in a terminal, which is a pseudoterminal here.
 
 mod common;
 

@@ -55,6 +55,15 @@ impl Interval {
         }
     }
 
+    /// Returns `end - intended` of successes. In a closed loop it is the service time, and kept once.
+    pub fn response_times(&self) -> &Histogram {
+        if self.response.is_empty() {
+            &self.service
+        } else {
+            &self.response
+        }
+    }
+
     /// Empties it for another use.
     pub fn clear(&mut self) {
         for histogram in [

@@ -284,13 +284,7 @@ impl Observer for Progress {
             _ => {}
         }
         let mut step = self.step.borrow_mut();
-        // In a closed loop they are the same, and kept once.
-        let times = if interval.response.is_empty() {
-            &interval.service
-        } else {
-            &interval.response
-        };
-        step.times.add_histogram(times);
+        step.times.add_histogram(interval.response_times());
         step.failed += interval.errors.values().sum::<u64>();
     }
 

@@ -271,7 +271,7 @@ pub enum Mark {
     Cell {
         /// Its end on the horizontal axis.
         until: f64,
-        /// How dark it is, from 0 to 1.
+        /// Its darkness, from 0 to 1.
         darkness: f64,
     },
     /// A bar as long as its value.

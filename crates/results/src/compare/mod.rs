@@ -69,14 +69,14 @@ pub fn compare_runs(base: &Run, new: &Run, asked: &[&'static Metric]) -> Compari
     comparison
 }
 
-/// Returns the steps that [`compare_runs`] compares: each measurement's name, and its trials in the
+/// Returns the steps that [`compare_runs`] compares, in its order: each measurement's trials in the
 /// base and in the new run.
-pub fn paired_steps<'a>(base: &'a Run, new: &'a Run) -> Vec<(String, [Vec<&'a Step>; 2])> {
+pub fn paired_steps<'a>(base: &'a Run, new: &'a Run) -> Vec<[Vec<&'a Step>; 2]> {
     let pairs = matched(groups(&base.steps), groups(&new.steps)).pairs;
-    let steps = |(base, new): (Group<'a, Step>, Group<'a, Step>)| {
-        (base.name(), [base.entries, new.entries])
-    };
-    pairs.into_iter().map(steps).collect()
+    let trials = pairs
+        .into_iter()
+        .map(|(base, new)| [base.entries, new.entries]);
+    trials.collect()
 }
 
 impl Comparison {

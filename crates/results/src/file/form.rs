@@ -75,6 +75,7 @@ fn entry<'a>(all: &'a mut Vec<RunWarning>, warning: &Warning) -> &'a mut RunWarn
     if warning.is_worse_than(&own.worst) {
         own.invalid = warning.severity() == Severity::Invalid;
         own.sentence = warning.to_string();
+        own.remedy = warning.remedy();
         own.worst = warning.clone();
     }
     own

@@ -148,7 +148,7 @@ impl Drop for Live {
     }
 }
 
-/// What keys do.
+/// The flags that keys set.
 struct Keys {
     interrupt: Interrupt,
     ends_step: Arc<AtomicBool>,

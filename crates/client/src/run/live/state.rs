@@ -1,4 +1,4 @@
-//! What the view shows.
+//! The state of the step that runs, for the view.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -57,12 +57,7 @@ impl State {
 
     /// Adds a worker's interval.
     pub(super) fn add(&mut self, interval: &Interval) {
-        // In a closed loop they are the same, and kept once.
-        let times = if interval.response.is_empty() {
-            &interval.service
-        } else {
-            &interval.response
-        };
+        let times = interval.response_times();
         self.times.add_histogram(times);
         for (kind, count) in &interval.errors {
             *self.errors.entry(*kind).or_default() += count;

@@ -123,12 +123,7 @@ impl Series {
     pub fn add(&mut self, interval: &Interval) {
         self.ok += interval.service.len();
         self.errors += interval.errors.values().sum::<u64>();
-        // In a closed loop they are the same, and kept once.
-        let times = if interval.response.is_empty() {
-            &interval.service
-        } else {
-            &interval.response
-        };
+        let times = interval.response_times();
         self.response_time.add(&times.into());
     }
 

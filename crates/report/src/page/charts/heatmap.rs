@@ -24,7 +24,7 @@ const COLUMNS: usize = 120;
 const MOST_COLUMNS: usize = 60;
 const FEWEST_COLUMNS: usize = 15;
 
-/// How dark a cell with a single response is.
+/// The darkness of a cell with a single response.
 const LIGHTEST: f64 = 0.15;
 
 const NOTE: &str = "The darker a cell, the more responses of such a time ended in the second, on a logarithmic scale: the lightest cell \

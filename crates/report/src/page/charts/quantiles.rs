@@ -57,18 +57,24 @@ pub(in crate::page) fn compared(base: &Run, new: &Run) -> Option<Chart> {
     let quantiles: Vec<_> = metric::TIMES.iter().copied().filter(is_quantile).collect();
     let comparison = compare_runs(base, new, &quantiles);
     let mut panels = Vec::new();
-    for (name, steps) in paired_steps(base, new).into_iter().take(MOST_COMPARED) {
+    // The steps come first among the pairs, in the same order.
+    let measured = comparison.pairs.iter().zip(paired_steps(base, new));
+    for (pair, steps) in measured.take(MOST_COMPARED) {
         let curve = |(at, name): (usize, &str)| {
             let times = sum(&steps[at], |all| &all.response_time);
             Series::new(name.to_owned(), at, points(&times))
         };
         let both = ["base", "new"].into_iter().enumerate().map(curve);
-        let pair = comparison.pairs.iter().find(|pair| pair.name == name);
-        let title = pair.map_or("", |pair| &pair.short_name);
         let form = Form::plane(QUANTILE, Scale::Log);
-        panels.push(Panel::new(title, Unit::NANOS, form, both.collect()));
-        let changes = pair.into_iter().flat_map(|pair| &pair.changes);
-        let mut change: Vec<Point> = changes
+        panels.push(Panel::new(
+            &pair.short_name,
+            Unit::NANOS,
+            form,
+            both.collect(),
+        ));
+        let mut change: Vec<Point> = pair
+            .changes
+            .iter()
             .filter_map(|change| {
                 let Source::Quantile(percent) = change.metric.source else {
                     return None;

@@ -14,7 +14,7 @@ pub(super) struct Key<'a> {
 }
 
 /// The sample of a line before a name.
-pub(super) const SAMPLE: f64 = 21.0;
+const SAMPLE: f64 = 21.0;
 
 /// Returns the keys of a panel's lines, each once: trials of one target share one.
 pub(super) fn of(panel: &Panel) -> Vec<Key<'_>> {
@@ -74,7 +74,7 @@ pub(super) fn key(keys: &[Key<'_>], pen: &mut Pen) -> Markup {
 }
 
 /// Draws a piece of a key's line, with its mark.
-pub(super) fn sample(key: Key<'_>, x: f64, y: f64) -> Markup {
+fn sample(key: Key<'_>, x: f64, y: f64) -> Markup {
     let Key { colour, dashed, .. } = key;
     html! {
         g class=(class(colour)) color=(PALETTE[colour % PALETTE.len()]) stroke="currentColor" fill="currentColor" {
