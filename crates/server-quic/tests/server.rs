@@ -150,10 +150,18 @@ async fn streams_over_the_limit_wait() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_silent_connection_misses_the_first_byte_deadline() {
     let (server, client) = (start(&["--first-byte-timeout", "200ms"]), client());
-    let connection = connect(&client, &server).await.unwrap();
-    let closed = connection.closed().await;
+    let closed = match connect(&client, &server).await {
+        Ok(connection) => connection.closed().await,
+        Err(closed) => closed,
+    };
+    // Where the deadline passes before the client has ended its handshake, QUIC hides the server's own code.
     assert!(
-        matches!(&closed, ConnectionError::ApplicationClosed(close) if close.error_code == 1_u32.into()),
+        match &closed {
+            ConnectionError::ApplicationClosed(close) => close.error_code == 1_u32.into(),
+            ConnectionError::ConnectionClosed(close) =>
+                close.error_code == quinn::TransportErrorCode::APPLICATION_ERROR,
+            _ => false,
+        },
         "{closed}"
     );
     assert_eq!(server.errors("first_byte_timeout"), 1);
