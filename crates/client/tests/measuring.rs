@@ -309,13 +309,24 @@ fn the_ladder_climbs_every_server() {
         })
         .collect();
     assert_eq!(measured, round.repeat(3));
-    for step in steps {
-        let cpu = step["cost"]["server"]["cpu_us_per_request"].as_f64();
-        assert!(cpu.is_some_and(|cpu| cpu > 0.0), "{}", step["label"]);
+    // Of a window in which the machine stood still, nothing may be known.
+    for rung in rungs {
+        let known = steps.iter().any(|step| {
+            let cpu = step["cost"]["server"]["cpu_us_per_request"].as_f64();
+            step["label"] == rung && cpu.is_some_and(|cpu| cpu > 0.0)
+        });
+        assert!(known, "{rung}");
     }
     // Every rung but the reference, under each load, and never an interval of three rounds.
     let differences = run["differences"].as_array().unwrap();
-    assert_eq!(differences.len(), 7 + 7 + 3);
+    // Of three rounds, none can be spared: a rung that stood still in one of them has no difference.
+    let stood_still = steps.iter().any(|step| {
+        let known = |value: &Value| value.as_f64().is_some_and(|value| value > 0.0);
+        !known(&step["rate_per_s"]) || !known(&step["response_time"]["p50_ns"])
+    });
+    let all = 7 + 7 + 3;
+    let found = differences.len();
+    assert!(found == all || (stood_still && found < all), "{found}");
     assert!(
         differences
             .iter()
