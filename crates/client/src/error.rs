@@ -11,7 +11,11 @@ use netping_protocol::{
 };
 use netping_results::format::on_lines;
 
-use crate::transport::Failure;
+use crate::{
+    args::ScenarioError,
+    service::{DataError, ExpectError, SchemaError},
+    transport::{Failure, connect::UNIX_SOCKET},
+};
 
 /// The verdict on a command that came to its end. Of several, the greatest holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +56,9 @@ pub enum Failed {
     /// A measurement could not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// A scenario cannot be run.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
     /// Anything else, such as a file that cannot be read.
     #[error("{0:#}")]
     Other(#[from] anyhow::Error),
@@ -80,6 +87,15 @@ pub enum PlanError {
     /// A pre-shared key is unusable.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The data of requests cannot be sent.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The schema of a service is not known.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// The contents that replies have to have cannot be read.
+    #[error(transparent)]
+    Expect(#[from] ExpectError),
 }
 
 /// The reason that a step sent no request.
@@ -129,7 +145,12 @@ pub fn exit_code(result: Result<Verdict, Failed>) -> ExitCode {
             // The message may quote a result file.
             eprintln!("error: {}", on_lines(&failed.to_string()));
             match failed {
-                Failed::Plan(PlanError::Usage(_)) => 2,
+                Failed::Plan(
+                    PlanError::Usage(_)
+                    | PlanError::Data(DataError::Document { .. } | DataError::TooLarge { .. })
+                    | PlanError::Expect(ExpectError::Message { .. }),
+                )
+                | Failed::Scenario(ScenarioError::Line { .. }) => 2,
                 _ => 3,
             }
         }
@@ -147,6 +168,9 @@ fn advice(failure: &Failure, target: &Target) -> String {
              --tls-insecure; a server that asks for a certificate needs --tls-cert and --tls-key"
                 .to_owned()
         }
+        ErrorKind::Refused if failure.detail.starts_with(UNIX_SOCKET) => {
+            "; is a server listening on this path?".to_owned()
+        }
         ErrorKind::Refused => format!("; is a server listening on port {}?", target.port),
         ErrorKind::Tls if failure.detail.contains("InvalidContentType") => format!(
             "; the server there does not speak TLS: should the URL begin with {}://?",
@@ -162,9 +186,14 @@ fn advice(failure: &Failure, target: &Target) -> String {
         ErrorKind::Other => {
             "; if addresses or files ran out, use fewer connections or raise the limits".to_owned()
         }
+        ErrorKind::Grpc(UNIMPLEMENTED) if !target.path.is_empty() => {
+            "; `netping grpc list URL` shows the methods of a server".to_owned()
+        }
         ErrorKind::Grpc(UNIMPLEMENTED) => {
             "; netping calls the services of its own servers: see proto/".to_owned()
         }
+        // The failure says all.
+        ErrorKind::Mismatch if target.scheme.protocol() == Protocol::Grpc => String::new(),
         ErrorKind::Mismatch if target.scheme.is_http() => {
             "; a proxy without a backend answers with a page of its own".to_owned()
         }

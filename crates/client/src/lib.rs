@@ -3,7 +3,8 @@
 //! The way of one request: [`args`] parses flags into a [`plan::Plan`]; the [`engine`] runs it with
 //! one worker thread per core; a caller takes a connection from its slot, sends through a
 //! [`transport`], and gives the times to the recorder of `netping-measure`. A [`workload`] defines
-//! one unit of measurement. A [`run`] stores, saves and shows the results.
+//! one unit of measurement. The [`service`] module prepares requests that are the
+//! user's own. A [`run`] stores, saves and shows the results.
 
 #![expect(
     clippy::missing_errors_doc,
@@ -21,5 +22,6 @@ pub mod plan;
 pub mod probe;
 mod resolve;
 pub mod run;
+pub mod service;
 pub mod transport;
 pub mod workload;

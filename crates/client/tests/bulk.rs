@@ -13,7 +13,7 @@ use common::{
     Server, assert_usage, interrupt, killed_in_mid_run, load, netping, parse, run, spawn, stderr,
     stdout,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A way to carry bulk streams: the server, its flags, and those of its client.
 struct Way {
@@ -166,6 +166,51 @@ fn chunks_of_any_length_are_right() {
             }
         }
     }
+}
+
+#[test]
+fn a_server_may_choose_its_own_sizes() {
+    let server = Server::start(
+        "grpc",
+        &["--bulk-total", "10000000", "--bulk-chunk", "40000"],
+    );
+    let chosen = [
+        "--size",
+        "server",
+        "--chunk",
+        "server",
+        "--runs",
+        "2",
+        "--streams",
+        "3",
+    ];
+    let (steps, text) = bulk(0, &server.url, &chosen);
+    let settings = &steps[0]["settings"];
+    assert_eq!(
+        (&settings["size_bytes"], &settings["chunk_bytes"]),
+        (&json!(0), &json!(0)),
+        "{text}"
+    );
+    for run in steps[0]["runs"].as_array().unwrap() {
+        assert_eq!(
+            (&run["bytes"], &run["message_bytes"]),
+            (&json!(30_000_000), &json!(40_000))
+        );
+    }
+    // Of a stream that the server cuts, the length of either is still exact.
+    let (steps, _) = bulk(
+        0,
+        &server.url,
+        &["--size", "1MiB", "--chunk", "server", "--runs", "1"],
+    );
+    assert_eq!(steps[0]["runs"][0]["bytes"], json!(1 << 20));
+    let (steps, _) = bulk(
+        0,
+        &server.url,
+        &["--size", "server", "--chunk", "39999", "--runs", "1"],
+    );
+    assert_eq!(steps[0]["runs"][0]["bytes"], json!(10_000_000));
+    assert_eq!(steps[0]["runs"][0]["message_bytes"], json!(39_999));
 }
 
 #[test]
@@ -534,6 +579,19 @@ fn ctrl_c_keeps_finished_runs() {
 #[test]
 fn usage_errors_suggest_a_correction() {
     assert_usage(&[
+        (
+            "bulk tcp://127.0.0.1:1 --size server",
+            "for bytes that come down from grpc://",
+        ),
+        (
+            "bulk grpc://127.0.0.1:1 --size server --direction up",
+            "for bytes that come down from grpc://",
+        ),
+        (
+            "bulk grpc://127.0.0.1:1 --chunk server --verify",
+            "netping's own messages only",
+        ),
+        ("bulk grpc://127.0.0.1:1/a.B/C", "leave out /a.B/C"),
         ("bulk tcp://127.0.0.1:1 --size 0", "must be at least 1"),
         ("bulk tcp://127.0.0.1:1 --chunk 0KiB", "must be at least 1"),
         ("bulk tcp://127.0.0.1:1 --size 1X", "such as 65536, 256KiB"),

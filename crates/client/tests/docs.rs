@@ -483,7 +483,9 @@ fn known_flags() -> HashSet<String> {
     ];
     while let Some(command) = commands.pop() {
         for argument in command.get_arguments() {
-            flags.extend(argument.get_long().map(|long| format!("--{long}")));
+            let aliases = argument.get_visible_aliases().unwrap_or_default();
+            let long = argument.get_long().into_iter().chain(aliases);
+            flags.extend(long.map(|long| format!("--{long}")));
             flags.extend(argument.get_short().map(|short| format!("-{short}")));
         }
         commands.extend(command.get_subcommands().cloned());

@@ -6,19 +6,26 @@ mod web;
 use std::{
     io::{Read, Write},
     net::Shutdown,
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixListener},
+    },
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use common::{assert_usage, parse, run, stderr};
+use common::{Server, assert_usage, netping, parse, run, stderr};
 use netping_protocol::{
     secure::Acceptor,
     tls::{self, ALPN_H2, ALPN_HTTP1, Identity},
 };
 use serde_json::{Value, json};
-use web::{Site, close, keep, ok, read_head, read_until_request, serve_either, serve_grpc};
+use web::{
+    Site, close, keep, ok, read_head, read_request, read_until_request, serve_either, serve_grpc,
+    serve_h3,
+};
 
 /// A short run of one caller, or of as many as the flags say: its only step, its exit code, and its
 /// standard error.
@@ -435,19 +442,190 @@ fn connect_times_each_part() {
 }
 
 #[test]
+fn bodies_are_sent_in_turn_with_headers_and_a_method() {
+    let site = Site::start(|mut stream| {
+        let mut count = 0;
+        while let Some((head, body)) = read_request(&mut stream) {
+            assert!(head.starts_with("PUT /10k.bin?x=1 HTTP/1.1\r\n"), "{head}");
+            assert!(head.contains("x-key: a b\r\n"), "{head}");
+            assert_eq!(body, format!("{{\"n\": {count}}}"));
+            // Of another length from the tenth on.
+            stream.write_all(ok(&body).as_bytes()).unwrap();
+            count += 1;
+        }
+        count
+    });
+    let data = ["-X", "PUT", "-H", "X-Key: a b", "--data", "{\"n\": {{n}}}"];
+    let flags = [&data[..], &["--requests", "20"]].concat();
+    let (step, code, text) = measure(&site.url(), &flags);
+    assert_eq!((code, &step["ok"]), (0, &json!(20)), "{text}");
+    let settings = &step["settings"];
+    assert_eq!(settings["http_method"], "PUT");
+    assert_eq!(
+        (&settings["bodies"], &settings["body_order"]),
+        (&json!(4096), &json!("turn"))
+    );
+    assert_eq!(settings["headers"], json!(["x-key"]));
+    assert_eq!(site.finish(), [20]);
+}
+
+#[test]
+fn a_post_over_http2_has_its_body() {
+    let site = Site::start(|stream| serve_grpc(stream, usize::MAX));
+    let url = site.url();
+    let echoed = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&echoed, "0123456789").unwrap();
+    let expect = ["--expect", echoed.path().to_str().unwrap()];
+    let flags = ["--http2", "--data", "0123456789", "--requests", "30"];
+    let (step, code, text) = measure(&url, &[&flags[..], &expect].concat());
+    assert_eq!((code, &step["ok"]), (0, &json!(30)), "{text}");
+    assert_eq!(
+        (
+            &step["settings"]["http_method"],
+            &step["settings"]["payload_bytes"]
+        ),
+        (&json!("POST"), &json!(10))
+    );
+}
+
+#[test]
+fn replies_are_good_by_the_status_and_the_contents_that_are_expected() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, "hello").unwrap();
+    let path = file.path().to_str().unwrap();
+    let site = Site::answering(|_, _| keep(ok("hello")));
+    let (step, ..) = measure(&site.url(), &["--requests", "10", "--expect", path]);
+    assert_eq!(step["ok"], 10);
+    let site = Site::answering(|_, count| keep(ok(&"h".repeat(count))));
+    let (step, ..) = measure(&site.url(), &["--requests", "10", "--expect-body", "any"]);
+    assert_eq!(step["ok"], 10);
+    let site = Site::answering(|_, _| keep(ok("hallo")));
+    let flags = ["--expect", path];
+    let (_, text) = assert_all_fail(&site.url(), &flags, 10, "mismatch");
+    assert!(
+        text.contains("differs from the expected 5 from byte 1 on"),
+        "{text}"
+    );
+    let gone = "HTTP/1.1 301 Moved Permanently\r\nlocation: /\r\ncontent-length: 0\r\n\r\n";
+    let site = Site::answering(move |_, _| keep(gone));
+    let (step, ..) = measure(
+        &site.url(),
+        &["--requests", "10", "--expect-status", "200,301"],
+    );
+    assert_eq!(step["ok"], 10);
+    assert_all_fail(&site.url(), &[], 10, "http_301");
+}
+
+#[test]
+fn requests_over_http3_share_connections() {
+    let address = serve_h3(Identity::self_signed().unwrap());
+    let url = format!("https://{address}/x");
+    let echoed = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&echoed, "0123456789").unwrap();
+    let expect = echoed.path().to_str().unwrap();
+    let flags = ["--http3", "--tls-insecure", "-c", "8", "--connections", "2"];
+    let load = [
+        "--data",
+        "0123456789",
+        "--expect",
+        expect,
+        "--requests",
+        "200",
+    ];
+    let (step, code, text) = measure(&url, &[&flags[..], &load].concat());
+    assert_eq!((code, &step["ok"]), (0, &json!(200)), "{text}");
+    assert_eq!(step["settings"]["connections"], 2);
+    assert_eq!(step["security"]["protocol"], "HTTP/3, QUIC v1, TLS 1.3");
+    // A server of QUIC without HTTP/3.
+    let server = Server::start("quic", &["--tls-self-signed"]);
+    let other = server.url.replace("quic://", "https://");
+    let output = run(&["latency", &other, "--http3", "--tls-insecure"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(
+        stderr(&output).contains("does the server offer HTTP/3"),
+        "{}",
+        stderr(&output)
+    );
+    assert_usage(&[(
+        "latency http://127.0.0.1:1/ --http3",
+        "HTTP/3 is always encrypted",
+    )]);
+}
+
+#[test]
+fn a_unix_socket_is_connected_to_instead_of_the_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("site.sock");
+    let name = format!("netping-test-{}", std::process::id());
+    let abstract_name = SocketAddr::from_abstract_name(&name).unwrap();
+    for (listener, flag) in [
+        (
+            UnixListener::bind(&path).unwrap(),
+            path.display().to_string(),
+        ),
+        (
+            UnixListener::bind_addr(&abstract_name).unwrap(),
+            format!("@{name}"),
+        ),
+    ] {
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 1024];
+            while stream.read(&mut request).is_ok_and(|read| read > 0) {
+                stream.write_all(ok("pong").as_bytes()).unwrap();
+            }
+        });
+        let flags = ["--requests", "10", "--unix-socket", &flag];
+        let (step, code, text) = measure("http://app/x", &flags);
+        assert_eq!((code, &step["ok"]), (0, &json!(10)), "{text}");
+        assert_eq!(step["settings"]["unix_socket"], flag);
+    }
+    let output = run(&["latency", "http://app/", "--unix-socket", "/nowhere.sock"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("(refused)"), "{}", stderr(&output));
+}
+
+#[test]
+fn sampled_replies_are_shown_and_not_measured() {
+    let site = Site::answering(|_, count| keep(ok(&format!("reply {count}"))));
+    let url = site.url();
+    let flags = [
+        "throughput",
+        &url,
+        "-c",
+        "1",
+        "--warmup",
+        "0s",
+        "--requests",
+        "5",
+    ];
+    let output = netping()
+        .args(flags)
+        .args(["--sample-replies", "2"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for shown in ["reply 1", "reply 2"] {
+        assert!(text.contains(&format!("reply of {url}: {shown}")), "{text}");
+    }
+    assert!(!text.contains("reply 3"), "{text}");
+    assert_eq!(site.finish(), [2, 5]);
+}
+
+#[test]
 fn flags_that_do_not_apply_to_http_are_rejected() {
     assert_usage(&[
         (
             "latency http://127.0.0.1:1/ --payload 8",
-            "--payload is not for http://: a GET has no payload",
+            "--payload is for requests to netping's own servers: an HTTP request has the body that --data gives",
         ),
         (
             "connect https://127.0.0.1:1/ --response 8",
-            "--response is not for https://",
+            "--response is for requests to netping's own servers",
         ),
         (
             "latency http://127.0.0.1:1/ --framing line",
-            "--framing is not for http://",
+            "--framing is for requests to netping's own servers",
         ),
         (
             "latency tcp://127.0.0.1:1 --http2",
@@ -455,7 +633,19 @@ fn flags_that_do_not_apply_to_http_are_rejected() {
         ),
         (
             "throughput http://127.0.0.1:1/ -c 2 --connections 1",
-            "quic:// and --http2",
+            "quic://, --http2 and --http3",
+        ),
+        (
+            "throughput tcp://127.0.0.1:1 --expect-status 204",
+            "--expect-status is for http:// and https://",
+        ),
+        (
+            "throughput quic://127.0.0.1:1 --data x",
+            "--data is for gRPC methods, http:// and https://, and quic://127.0.0.1:1 is none",
+        ),
+        (
+            "latency http://127.0.0.1:1/ -H x",
+            "a header looks like 'name: value'",
         ),
         ("latency http://127.0.0.1:1/x#y", "without a fragment"),
         (

@@ -33,6 +33,9 @@ pub struct BulkRun {
     pub first_byte_seconds: f64,
     /// Bytes of payload that arrived.
     pub bytes: u64,
+    /// Bytes of payload in the longest message; absent in files from before it was known.
+    #[serde(default)]
+    pub message_bytes: Option<u64>,
     /// Bytes per second, in GiB.
     pub gib_per_second: f64,
     /// CPU time of the client's process, in seconds per GiB.

@@ -3,6 +3,7 @@
 //! - [`mod@line`] and [`frame`]: the two encodings of a request and its reply on a byte stream;
 //! - [`codec`]: the server's side of such a stream, without a socket;
 //! - [`payload`]: the payload of a request and the reply it must get;
+//! - [`pool`]: requests that are encoded before a run;
 //! - [`message`]: the payload that is a message;
 //! - [`secure`]: byte streams in clear text, in TLS ([`tls`]) or in Noise ([`psk`]), and their
 //!   handshakes;
@@ -21,6 +22,7 @@ pub mod line;
 pub mod message;
 pub mod payload;
 pub mod pki;
+pub mod pool;
 pub mod psk;
 pub mod scheme;
 pub mod secret_file;

@@ -28,6 +28,7 @@ pub struct Exchange {
     /// Frame header, payload and end of line, so that both forms are slices.
     bytes: Vec<u8>,
     reply: Reply,
+    caller: u32,
     sequence: u32,
     /// The message and its reply, if requests are messages; all are the same, as in rpcx-benchmark.
     messages: Option<Box<Messages>>,
@@ -44,7 +45,7 @@ impl Exchange {
     /// [`Reply::Message`] the payload is [`message::benchmark`], whatever the length.
     pub fn new(caller: u32, length: usize, reply: Reply) -> Self {
         if reply == Reply::Message {
-            return Self::messages();
+            return Self::messages(caller);
         }
         let header = RequestHeader {
             payload: length as u32,
@@ -60,6 +61,7 @@ impl Exchange {
         let mut exchange = Self {
             bytes,
             reply,
+            caller,
             sequence: 0,
             messages: None,
         };
@@ -67,7 +69,7 @@ impl Exchange {
         exchange
     }
 
-    fn messages() -> Self {
+    fn messages(caller: u32) -> Self {
         let request = message::benchmark();
         let mut bytes = Vec::new();
         put_frame(&request, &mut bytes);
@@ -76,6 +78,7 @@ impl Exchange {
         Self {
             bytes,
             reply: Reply::Message,
+            caller,
             sequence: 0,
             messages: Some(Box::new(Messages { request, reply })),
         }
@@ -85,6 +88,16 @@ impl Exchange {
     pub fn advance(&mut self) {
         self.sequence = self.sequence.wrapping_add(1);
         self.number();
+    }
+
+    /// Returns the number of the caller.
+    pub fn caller(&self) -> u32 {
+        self.caller
+    }
+
+    /// Returns the number of the caller's current request, from 0 on.
+    pub fn sequence(&self) -> u32 {
+        self.sequence
     }
 
     /// Returns the payload alone.

@@ -1,4 +1,5 @@
-//! Byte streams over TCP in clear text, in TLS or in Noise, and their handshakes.
+//! Byte streams over TCP in clear text, in TLS or in Noise, and their handshakes; and in clear text
+//! on Unix domain sockets.
 
 use std::{
     io,
@@ -10,7 +11,7 @@ use std::{
 use rustls::pki_types::ServerName;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
+    net::{TcpStream, UnixStream},
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
@@ -19,11 +20,13 @@ use crate::{
     tls::Negotiated,
 };
 
-/// A byte stream over TCP, encrypted or not.
+/// A byte stream, encrypted or not.
 #[derive(Debug)]
 pub enum Stream {
     /// Clear text.
     Plain(TcpStream),
+    /// Clear text on a Unix domain socket.
+    Unix(UnixStream),
     /// TLS.
     Tls(Box<TlsStream<TcpStream>>),
     /// Noise, with a pre-shared key.
@@ -33,13 +36,13 @@ pub enum Stream {
 impl Stream {
     /// Returns true if the stream is encrypted.
     pub fn is_secure(&self) -> bool {
-        !matches!(self, Self::Plain(_))
+        !matches!(self, Self::Plain(_) | Self::Unix(_))
     }
 
     /// Returns the application protocol that the TLS handshake agreed on, if any.
     pub fn alpn(&self) -> Option<&[u8]> {
         match self {
-            Self::Plain(_) | Self::Psk(_) => None,
+            Self::Plain(_) | Self::Unix(_) | Self::Psk(_) => None,
             Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
         }
     }
@@ -47,7 +50,7 @@ impl Stream {
     /// Returns the result of the handshake, or `None` in clear text.
     pub fn negotiated(&self) -> Option<Negotiated> {
         match self {
-            Self::Plain(_) => None,
+            Self::Plain(_) | Self::Unix(_) => None,
             Self::Tls(stream) => Some(Negotiated::of(stream.get_ref().1)),
             Self::Psk(_) => Some(psk::negotiated()),
         }
@@ -137,6 +140,7 @@ macro_rules! delegate {
     ($self:expr, $stream:ident => $call:expr) => {
         match $self {
             Stream::Plain($stream) => $call,
+            Stream::Unix($stream) => $call,
             Stream::Tls($stream) => $call,
             Stream::Psk($stream) => $call,
         }

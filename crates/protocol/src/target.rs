@@ -8,7 +8,7 @@ use std::{
 
 use url::{Host, Position, Url};
 
-use crate::scheme::Scheme;
+use crate::scheme::{Protocol, Scheme};
 
 /// A server to measure. Its text form is a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -19,7 +19,8 @@ pub struct Target {
     pub host: Host,
     /// Port of the server.
     pub port: u16,
-    /// Path and query as they stand in an HTTP request; empty for other protocols.
+    /// Path and query as they stand in an HTTP request; `/package.Service/Method` of a gRPC method,
+    /// if one is named; empty otherwise.
     pub path: String,
 }
 
@@ -99,18 +100,20 @@ impl FromStr for Target {
         // The URL standard keeps hosts of unknown schemes opaque: `127.0.0.1` would stay a name.
         let host = Host::parse(name).map_err(no_url)?;
         let http = scheme.is_http();
+        let grpc = scheme.protocol() == Protocol::Grpc;
+        let has_path = !matches!(url.path(), "" | "/");
         let user = !url.username().is_empty() || url.password().is_some();
         let extra = [
             (user, "a user name"),
-            (!http && !matches!(url.path(), "" | "/"), "a path"),
+            (!http && !grpc && has_path, "a path"),
             (!http && url.query().is_some(), "a query"),
             (url.fragment().is_some(), "a fragment"),
         ];
         if let Some((_, part)) = extra.into_iter().find(|(present, _)| *present) {
-            let form = if http {
-                "HOST:PORT/PATH?QUERY"
-            } else {
-                "HOST:PORT"
+            let form = match scheme.protocol() {
+                Protocol::Http => "HOST:PORT/PATH?QUERY",
+                Protocol::Grpc => "HOST:PORT/package.Service/Method",
+                Protocol::Tcp | Protocol::Quic => "HOST:PORT",
             };
             let scheme = scheme.as_str();
             let reason = format!(": a {scheme}:// target is only {form}, without {part}");
@@ -118,6 +121,8 @@ impl FromStr for Target {
         }
         let path = if http {
             url[Position::BeforePath..Position::AfterQuery].to_owned()
+        } else if grpc && has_path {
+            url.path().to_owned()
         } else {
             String::new()
         };
@@ -177,6 +182,14 @@ mod tests {
         );
         assert_eq!(shown("https://[::1]/a b"), "https://[::1]:443/a%20b");
         assert_eq!(shown("https://10.0.0.1:80/"), "https://10.0.0.1:80/");
+    }
+
+    #[test]
+    fn a_grpc_target_may_name_a_method() {
+        let target: Target = "grpc://h:1/helloworld.Greeter/SayHello".parse().unwrap();
+        assert_eq!(target.path, "/helloworld.Greeter/SayHello");
+        assert_eq!(target.to_string(), "grpc://h:1/helloworld.Greeter/SayHello");
+        assert_eq!("grpc+tls://h/".parse::<Target>().unwrap().path, "");
     }
 
     #[test]

@@ -19,14 +19,14 @@ use rustls::{
     crypto::{
         CryptoProvider,
         aws_lc_rs::{self, Ticketer},
-        verify_tls13_signature,
+        verify_tls12_signature, verify_tls13_signature,
     },
     pki_types::{
         CertificateDer, PrivateKeyDer, ServerName, UnixTime,
         pem::{self, PemObject},
     },
     server::WebPkiClientVerifier,
-    version::TLS13,
+    version::{TLS12, TLS13},
 };
 
 use crate::{
@@ -38,6 +38,9 @@ pub use rustls::{CipherSuite, ClientConfig, ServerConfig};
 
 /// ALPN of HTTP/2 (RFC 9113).
 pub const ALPN_H2: &[u8] = b"h2";
+
+/// ALPN of HTTP/3 (RFC 9114, section 3.1).
+pub const ALPN_H3: &[u8] = b"h3";
 
 /// ALPN of HTTP/1.1 (RFC 7301, section 6).
 pub const ALPN_HTTP1: &[u8] = b"http/1.1";
@@ -185,6 +188,8 @@ pub struct ClientOptions {
     pub identity: Option<(PathBuf, PathBuf)>,
     /// True to resume the TLS session of an earlier connection to the same server.
     pub resume: bool,
+    /// True to speak TLS 1.2 with servers that have no 1.3.
+    pub tls12: bool,
     /// Preferred cipher suite; `None`: rustls's order, AES-256 first. The server decides.
     pub cipher: Option<CipherSuite>,
 }
@@ -201,8 +206,13 @@ pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, T
             .sort_by_key(|suite| suite.suite() != first);
     }
     let provider = Arc::new(provider);
+    let versions: &[_] = if options.tls12 {
+        &[&TLS13, &TLS12]
+    } else {
+        &[&TLS13]
+    };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&[&TLS13])
+        .with_protocol_versions(versions)
         .map_err(|error| TlsError::Config(error.to_string()))?;
     let builder = if options.insecure {
         builder
@@ -263,6 +273,7 @@ impl Negotiated {
     pub fn of(state: &CommonState) -> Self {
         let protocol = match state.protocol_version() {
             Some(ProtocolVersion::TLSv1_3) => "TLS 1.3".to_owned(),
+            Some(ProtocolVersion::TLSv1_2) => "TLS 1.2".to_owned(),
             other => format!("{other:?}"),
         };
         let unknown = || "unknown".to_owned();
@@ -339,13 +350,12 @@ impl ServerCertVerifier for AnyCertificate {
 
     fn verify_tls12_signature(
         &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        // Only TLS 1.3 is offered.
-        let reason = "TLS 1.2 is not supported";
-        Err(rustls::Error::General(reason.to_owned()))
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -366,6 +376,46 @@ impl ServerCertVerifier for AnyCertificate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The version that a client agrees on with a server that has no TLS 1.3.
+    fn agreed_with_an_old_server(tls12: bool) -> Result<ProtocolVersion, rustls::Error> {
+        let Identity { chain, key, .. } = Identity::self_signed().unwrap();
+        let server = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_protocol_versions(&[&TLS12])
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
+        let options = ClientOptions {
+            insecure: true,
+            tls12,
+            ..ClientOptions::default()
+        };
+        let config = Arc::new(client(&options, &[]).unwrap());
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut client = rustls::ClientConnection::new(config, name).unwrap();
+        let mut server = rustls::ServerConnection::new(Arc::new(server)).unwrap();
+        while client.is_handshaking() {
+            let mut sent = Vec::new();
+            client.write_tls(&mut sent).unwrap();
+            server.read_tls(&mut &*sent).unwrap();
+            server.process_new_packets()?;
+            let mut answer = Vec::new();
+            server.write_tls(&mut answer).unwrap();
+            client.read_tls(&mut &*answer).unwrap();
+            client.process_new_packets()?;
+        }
+        Ok(client.protocol_version().unwrap())
+    }
+
+    #[test]
+    fn tls_1_2_is_spoken_only_where_it_is_allowed() {
+        assert_eq!(
+            agreed_with_an_old_server(true),
+            Ok(ProtocolVersion::TLSv1_2)
+        );
+        assert!(agreed_with_an_old_server(false).is_err());
+    }
 
     #[test]
     fn the_hybrid_key_exchange_comes_first() {

@@ -10,7 +10,10 @@ use netping_measure::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{connect::ChannelSecurity, warning::Warning};
+use crate::{connect::ChannelSecurity, format, warning::Warning};
+
+/// A size or a length in [`BulkSettings`] that the server chooses.
+pub const SERVERS_CHOICE: u64 = 0;
 
 /// Fewer runs than these say little about how much they vary.
 const FEWEST: usize = 3;
@@ -55,6 +58,20 @@ impl BulkStep {
         }
     }
 
+    /// Returns the different sizes of its runs, and the length of the longest message, if the server
+    /// chose either.
+    pub fn chosen(&self) -> Option<(Vec<u64>, Option<u64>)> {
+        let settings = &self.settings;
+        if settings.size_bytes != SERVERS_CHOICE && settings.chunk_bytes != SERVERS_CHOICE {
+            return None;
+        }
+        let mut sizes: Vec<u64> = self.runs.iter().map(|run| run.bytes).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let longest = self.runs.iter().filter_map(|run| run.message_bytes).max();
+        (!sizes.is_empty()).then_some((sizes, longest))
+    }
+
     /// Updates the summary and the warnings. `shared_host`: the server is on the client's host.
     pub fn settle(&mut self, shared_host: bool) {
         self.summary = BulkSummary::of(&self.runs);
@@ -85,9 +102,9 @@ impl BulkStep {
 pub struct BulkSettings {
     /// Which way the bytes go.
     pub direction: Direction,
-    /// Bytes of each run, over all streams.
+    /// Bytes of each run, over all streams; 0: the server's own choice on each stream.
     pub size_bytes: u64,
-    /// Bytes of each message; a stream's last one has what is left.
+    /// Bytes of each message; a stream's last one has what is left. 0: the server's own choice.
     pub chunk_bytes: u64,
     /// Streams side by side.
     pub streams: usize,
@@ -99,6 +116,16 @@ pub struct BulkSettings {
     pub frame_bytes: Option<u64>,
     /// True where every byte was compared.
     pub verify: bool,
+}
+
+impl BulkSettings {
+    /// Returns a size or a length as people read it.
+    pub fn shown(bytes: u64) -> String {
+        if bytes == SERVERS_CHOICE {
+            return "server's".to_owned();
+        }
+        format::bytes(bytes)
+    }
 }
 
 /// The summary of a bulk measurement's runs.

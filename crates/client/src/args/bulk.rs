@@ -1,11 +1,14 @@
 //! Flags of `netping bulk`.
 
-use std::time::Duration;
+use std::{str::FromStr, time::Duration};
 
 use clap::{Args, ValueEnum};
 use netping_measure::bulk::Direction;
 use netping_protocol::{scheme::Protocol, target::Target};
-use netping_results::{bulk::BulkSettings, format};
+use netping_results::{
+    bulk::{BulkSettings, SERVERS_CHOICE},
+    format,
+};
 
 use super::{
     output::{ResultArgs, ServerArgs},
@@ -27,12 +30,13 @@ pub struct BulkArgs {
     /// Servers, such as tcp://HOST:8004 or grpc://HOST:8005
     #[arg(required = true, value_name = "URL")]
     targets: Vec<Target>,
-    /// Bytes of each run, over all streams: 1GiB, 64MiB,1GiB, 1MiB..1GiB (doubling) or 1MiB..1GiBx4
+    /// Bytes of each run, over all streams: 1GiB, 64MiB,1GiB, 1MiB..1GiB (doubling) or
+    /// 1MiB..1GiBx4; or 'server' for what a gRPC server chooses
     #[arg(long, default_value = "1GiB", value_name = "RANGE")]
-    size: ByteRange,
-    /// Bytes of each message; a stream's last message has the rest
+    size: Amount,
+    /// Bytes of each message; a stream's last message has the rest. Or 'server'
     #[arg(long, default_value = "256KiB", value_name = "RANGE")]
-    chunk: ByteRange,
+    chunk: Amount,
     /// Rounds; each measures every combination once, in random order
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
@@ -64,6 +68,38 @@ pub struct BulkArgs {
     server: ServerArgs,
     #[command(flatten)]
     results: ResultArgs<false>,
+}
+
+/// Sizes or lengths, or the server's own choice.
+#[derive(Debug, Clone)]
+enum Amount {
+    Server,
+    Bytes(ByteRange),
+}
+
+impl Amount {
+    /// Returns true if the server chooses.
+    fn is_chosen(&self) -> bool {
+        matches!(self, Self::Server)
+    }
+
+    fn values(&self) -> &[u64] {
+        match self {
+            Self::Server => &[SERVERS_CHOICE],
+            Self::Bytes(range) => range.values(),
+        }
+    }
+}
+
+impl FromStr for Amount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "server" => Ok(Self::Server),
+            _ => text.parse().map(Self::Bytes),
+        }
+    }
 }
 
 /// The direction of the bytes.
@@ -110,7 +146,14 @@ impl BulkArgs {
         }
         let mut plans = Vec::new();
         for target in &self.targets {
-            let (connector, trust) = self.secure.connector(target)?;
+            let is_chosen = [&self.size, &self.chunk]
+                .iter()
+                .any(|amount| amount.is_chosen());
+            let (connector, trust) = if is_chosen {
+                self.secure.connector_of_another(target)?
+            } else {
+                self.secure.connector(target)?
+            };
             plans.extend(settings.iter().map(|settings| BulkPlan {
                 target: Destination::new(
                     target.clone(),
@@ -181,13 +224,19 @@ impl BulkArgs {
         let has = |range: Option<&ByteRange>, bad: &dyn Fn(u64) -> bool| {
             range.is_some_and(|range| range.values().iter().any(|&value| bad(value)))
         };
-        if has(Some(&self.chunk), &|chunk| chunk > LONGEST_CHUNK) {
+        if self
+            .chunk
+            .values()
+            .iter()
+            .any(|chunk| *chunk > LONGEST_CHUNK)
+        {
             return Err(usage(format!(
                 "--chunk: a message has at most {}",
                 format::bytes(LONGEST_CHUNK)
             )));
         }
-        if has(Some(&self.size), &|size| size < u64::from(self.streams)) {
+        let too_few = |size: u64| size != SERVERS_CHOICE && size < u64::from(self.streams);
+        if self.size.values().iter().any(|size| too_few(*size)) {
             return Err(usage(
                 "--size: there are fewer bytes than --streams, each of which needs one",
             ));
@@ -210,6 +259,12 @@ impl BulkArgs {
                 "bulk streams do not go over {scheme}://; use tcp://, grpc:// or quic://"
             )));
         }
+        if !target.path.is_empty() {
+            return Err(usage(format!(
+                "bulk streams are those of grpc_bench.DataService/GiveMeData: leave out {} of {target}",
+                target.path
+            )));
+        }
         if self.frame.is_some() && target.scheme.protocol() != Protocol::Grpc {
             return Err(usage(format!(
                 "--frame is for grpc://: over {scheme}:// there are no HTTP/2 frames"
@@ -219,6 +274,19 @@ impl BulkArgs {
             return Err(usage(
                 "--frame limits the frames that the client accepts: for --direction up, use the server's --http2-frame",
             ));
+        }
+        if self.size.is_chosen() || self.chunk.is_chosen() {
+            if target.scheme.protocol() != Protocol::Grpc || self.direction == Way::Up {
+                return Err(usage(
+                    "--size server and --chunk server are for bytes that come down from grpc:// and grpc+tls://",
+                ));
+            }
+            if self.verify {
+                return Err(usage(
+                    "--verify knows the bytes of netping's own messages only: leave it out with --size server and --chunk \
+                     server",
+                ));
+            }
         }
         let has_own_window = matches!(target.scheme.protocol(), Protocol::Grpc | Protocol::Quic);
         if self.direction == Way::Up && self.window.is_some() && has_own_window {

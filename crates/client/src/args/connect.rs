@@ -42,22 +42,17 @@ impl ConnectArgs {
     /// Returns a plan for each target.
     pub fn plans(&self) -> Result<Vec<Plan>, PlanError> {
         self.request.check(&self.targets)?;
-        self.targets
-            .iter()
-            .map(|target| self.plan(target))
-            .collect()
-    }
-
-    fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
         let callers = self.callers as usize;
-        let mut plan = self.request.plan(target)?;
-        plan.target.resolve_each = matches!(target.host, Host::Domain(_));
-        plan.load.callers = callers;
-        plan.load.connections = callers;
-        plan.load.requests_per_connection = Some(NonZeroU64::MIN);
-        plan.execution.workers = cores::own().len().clamp(1, callers);
-        plan.execution.warmup = self.warmup;
-        plan.execution.extent = Extent::Requests(self.samples.get());
-        Ok(plan)
+        let mut plans = self.request.plans(&self.targets)?;
+        for plan in &mut plans {
+            plan.target.resolve_each = matches!(plan.target.url.host, Host::Domain(_));
+            plan.load.callers = callers;
+            plan.load.connections = callers;
+            plan.load.requests_per_connection = Some(NonZeroU64::MIN);
+            plan.execution.workers = cores::own().len().clamp(1, callers);
+            plan.execution.warmup = self.warmup;
+            plan.execution.extent = Extent::Requests(self.samples.get());
+        }
+        Ok(plans)
     }
 }

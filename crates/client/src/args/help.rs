@@ -1,7 +1,10 @@
 //! The two helps of a command: `-h` fits a screen, with the flags that most people need and
 //! examples; `--help` has every flag.
 
-use clap::{Arg, Command, CommandFactory, FromArgMatches};
+use clap::{
+    Arg, Command, CommandFactory, Error, FromArgMatches,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
 use super::Cli;
 
@@ -22,7 +25,8 @@ const SHORT: [Short; 9] = [
         command: "netping",
         flags: &["duration", "payload"],
         examples: "netping ladder                 measure every server on this machine\n\
-                   netping tcp://HOST:8004        look at a server for 10 s",
+                   netping tcp://HOST:8004        look at a server for 10 s\n\
+                   netping http://HOST:80/PATH    look at a service of your own",
     },
     Short {
         command: "ladder",
@@ -47,9 +51,11 @@ const SHORT: [Short; 9] = [
             "connections",
             "trials",
             "fail-if",
+            "data",
         ],
         examples: "netping throughput tcp://HOST:8004 -c 1..1024x4\n\
-                   netping throughput tcp://HOST:8004 --rate 10k --fail-if 'p99>2ms'",
+                   netping throughput tcp://HOST:8004 --rate 10k --fail-if 'p99>2ms'\n\
+                   netping throughput grpc://HOST:50051/package.Service/Method --data '{\"id\": 1}'",
     },
     Short {
         command: "connect",
@@ -94,8 +100,38 @@ const SHORT: [Short; 9] = [
 
 /// Reads the command line; a wrong one, or one that asks for help, ends the process.
 pub fn parse() -> Cli {
-    let matches = command().get_matches();
+    let matches = command().try_get_matches();
+    let matches = matches.unwrap_or_else(|error| with_hints(error).exit());
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// Least similarity, from 0 to 1, at which a word is taken for a misspelled name.
+const ALIKE: f64 = 0.8;
+
+/// Returns the error with the hints that help here.
+fn with_hints(mut error: Error) -> Error {
+    // It would explain how to pass a misspelled flag as a target.
+    error.remove(ContextKind::Suggested);
+    // A command line may begin with a target, so a misspelled command is read as one.
+    if error.kind() == ErrorKind::ValueValidation
+        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidValue)
+        && let Some(command) = similar_command(word)
+    {
+        let tip = ContextValue::Strings(vec![command]);
+        error.insert(ContextKind::SuggestedSubcommand, tip);
+    }
+    error
+}
+
+fn similar_command(word: &str) -> Option<String> {
+    most_similar(word, command().get_subcommands().map(Command::get_name))
+}
+
+/// Returns the name that is most like a word, if one is much like it.
+pub(super) fn most_similar<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let likeness = names.map(|name| (strsim::jaro(word, name), name));
+    let best = likeness.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (best.0 >= ALIKE).then(|| best.1.to_owned())
 }
 
 /// Returns the command line's definition.
@@ -154,6 +190,21 @@ mod tests {
             let help = command.render_help().to_string();
             assert!(help.lines().count() <= 50, "{}:\n{help}", short.command);
         }
+    }
+
+    #[test]
+    fn a_misspelled_command_or_flag_gets_a_hint_that_helps() {
+        let said = |words: &[&str]| {
+            let error = command().try_get_matches_from(words).unwrap_err();
+            with_hints(error).to_string()
+        };
+        let command = said(&["netping", "troughput", "tcp://localhost"]);
+        assert!(command.contains("exists: 'throughput'"), "{command}");
+        let host = said(&["netping", "localhost"]);
+        assert!(!host.contains("tip"), "{host}");
+        let flag = said(&["netping", "latency", "tcp://localhost", "--pn"]);
+        assert!(!flag.contains("as a value"), "{flag}");
+        assert!(flag.contains("'--pin'") || !flag.contains("tip"), "{flag}");
     }
 
     #[test]

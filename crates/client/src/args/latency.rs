@@ -57,21 +57,19 @@ impl LatencyArgs {
     /// Returns a plan for each of these targets.
     pub fn plans(&self, targets: &[Target]) -> Result<Vec<Plan>, PlanError> {
         self.shared.request.check(targets)?;
-        targets.iter().map(|target| self.plan(target)).collect()
+        let mut plans = self.shared.request.plans(targets)?;
+        for plan in &mut plans {
+            plan.execution.warmup = self.warmup;
+            plan.execution.extent = self
+                .duration
+                .map_or(Extent::Requests(self.samples.get()), Extent::Time);
+        }
+        Ok(plans)
     }
 
     /// Returns the trials of so many targets.
     pub fn trials(&self, targets: usize) -> Result<Trials, UsageError> {
         self.comparison.of(self.shared.trials.trials(), targets)
-    }
-
-    fn plan(&self, target: &Target) -> Result<Plan, PlanError> {
-        let mut plan = self.shared.request.plan(target)?;
-        plan.execution.warmup = self.warmup;
-        plan.execution.extent = self
-            .duration
-            .map_or(Extent::Requests(self.samples.get()), Extent::Time);
-        Ok(plan)
     }
 }
 

@@ -91,7 +91,11 @@ pub(super) fn with_callers(
     let workers = workers.map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
     let connections = match connections {
         _ if !plan.load.kind.multiplexes() => callers,
-        None if matches!(plan.load.kind, Kind::Quic | Kind::Http2) => {
+        None if matches!(
+            plan.load.kind,
+            Kind::Quic | Kind::Http2 | Kind::Http3 | Kind::GrpcCall
+        ) =>
+        {
             callers.min(workers.max(callers.div_ceil(STREAMS)))
         }
         None => callers.min(workers),

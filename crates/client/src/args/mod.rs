@@ -6,6 +6,7 @@ mod certs;
 mod compare;
 mod connect;
 mod export;
+mod grpc;
 mod help;
 mod ladder;
 mod latency;
@@ -19,13 +20,17 @@ mod quick;
 mod range;
 mod report;
 mod request;
+mod run;
+mod scenario;
 mod secure;
+mod service;
 mod throughput;
 
 pub use bulk::BulkArgs;
 pub use certs::CertsArgs;
 pub use compare::CompareArgs;
 pub use connect::ConnectArgs;
+pub use grpc::{GrpcArgs, GrpcCommand};
 pub use help::{command, parse};
 pub use ladder::{LadderArgs, LadderCpus, LadderRounds};
 pub use latency::{LatencyArgs, Repeat};
@@ -34,6 +39,8 @@ pub use merge::MergeArgs;
 pub use proxy::{ProxyArgs, ProxyPlans};
 pub use quick::QuickArgs;
 pub use report::ReportArgs;
+pub use run::RunArgs;
+pub use scenario::{Scenario, ScenarioError, of_command_line, schema};
 pub use secure::SecureArgs;
 pub use throughput::ThroughputArgs;
 
@@ -80,8 +87,12 @@ pub enum Command {
     Merge(MergeArgs),
     /// Show result files as tables, or write them as a page with charts, or in other formats
     Report(ReportArgs),
+    /// List and describe the methods of a gRPC server
+    Grpc(GrpcArgs),
     /// Create certificates or a pre-shared key to try the encrypted transports
     Certs(CertsArgs),
+    /// Run commands from a file
+    Run(RunArgs),
     /// Run one of the servers from this binary, with the server's own flags
     Serve(ServeArgs),
     /// Print the completions of a shell: netping completions bash > FILE

@@ -215,6 +215,11 @@ impl ServerArgs {
         }
     }
 
+    /// Returns true if the user names a source.
+    pub fn is_given(&self) -> bool {
+        self.server_metrics.is_some() || self.server_pid.is_some()
+    }
+
     /// Returns true if no metrics are to be read.
     pub fn is_off(&self) -> bool {
         self.server_metrics.as_deref() == Some("off")

@@ -83,17 +83,20 @@ impl ProxyArgs {
         self.check_names()?;
         // Replies of another length than on the direct path are a proxy's own pages.
         let reply_length = ReplyLength::default();
-        let group = |callers: u64, arrival: Arrival| -> Result<Vec<Plan>, PlanError> {
-            let plan = |(name, target)| -> Result<Plan, PlanError> {
-                let base = self.shared.request.plan(target)?;
-                let mut plan = self.load.plan(base, callers, None, arrival)?;
+        let bases = self
+            .shared
+            .request
+            .plans(self.paths().map(|(_, target)| target))?;
+        let group = |callers: u64, arrival: Arrival| -> Result<Vec<Plan>, UsageError> {
+            let plan = |((name, target), base): ((&str, &Target), &Plan)| {
+                let mut plan = self.load.plan(base.clone(), callers, None, arrival)?;
                 plan.target.label = Some(String::from(name));
                 plan.target.server = self.server(name, target);
                 plan.target.reply_length = Some(Arc::clone(&reply_length));
                 plan.load.requests_per_connection = self.requests_per_connection.0;
                 Ok(plan)
             };
-            self.paths().map(plan).collect()
+            self.paths().zip(&bases).map(plan).collect()
         };
         let rates = self.rate.as_ref().map(Range::values).unwrap_or_default();
         let callers = self.max.as_ref().map(Range::values).unwrap_or_default();
@@ -142,6 +145,12 @@ impl ProxyArgs {
     fn check_targets(&self) -> Result<(), UsageError> {
         let targets: Vec<Target> = self.paths().map(|(_, target)| target.clone()).collect();
         self.shared.request.check(&targets)?;
+        if self.shared.request.has_unix_socket() {
+            return Err(UsageError(
+                "--unix-socket would be the same server on every path: give the proxies' addresses"
+                    .to_owned(),
+            ));
+        }
         let direct = &self.direct;
         match targets.iter().find(|target| target.scheme != direct.scheme) {
             None => Ok(()),

@@ -11,7 +11,7 @@ use super::{
     request::{RequestArgs, positive},
 };
 use crate::{
-    error::PlanError,
+    error::{PlanError, UsageError},
     plan::{Arrival, Extent, Plan, Warmup},
 };
 
@@ -37,16 +37,19 @@ impl QuickArgs {
     /// Returns the steps of each target.
     pub fn plans(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
         self.request.check(&self.targets)?;
-        let steps = |target| STEPS.iter().map(|step| self.plan(target, *step)).collect();
-        self.targets.iter().map(steps).collect()
+        let bases = self.request.plans(&self.targets)?;
+        let steps = |base: &Plan| {
+            let steps = STEPS.iter().map(|step| self.step(base.clone(), *step));
+            steps.collect::<Result<_, _>>().map_err(PlanError::from)
+        };
+        bases.iter().map(steps).collect()
     }
 
-    fn plan(
+    fn step(
         &self,
-        target: &Target,
+        base: Plan,
         (callers, warmup, window): (u64, f64, f64),
-    ) -> Result<Plan, PlanError> {
-        let base = self.request.plan(target)?;
+    ) -> Result<Plan, UsageError> {
         let mut plan = with_callers(base, callers, None, None)?;
         plan.load.arrival = Arrival::Closed;
         plan.execution.warmup = Warmup::Time(self.duration.mul_f64(warmup));

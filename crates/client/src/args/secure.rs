@@ -11,8 +11,9 @@ use netping_protocol::{
     scheme::Encryption,
     secure::Connector,
     target::Target,
-    tls::{self, CipherSuite, ClientOptions},
+    tls::{self, CipherSuite, ClientOptions, TlsError},
 };
+use url::Host;
 
 use crate::{
     error::{PlanError, UsageError},
@@ -35,6 +36,9 @@ pub struct SecureArgs {
     /// The private key of that certificate (PEM), readable only by its owner
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// The name that the server is asked for and has to prove [default: the URL's host]
+    #[arg(long, value_name = "NAME")]
+    tls_server_name: Option<String>,
     /// Resume TLS sessions of earlier connections; 0-RTT data is never sent
     #[arg(long, default_value = "off", value_name = "ON|OFF")]
     tls_resume: Resume,
@@ -86,6 +90,7 @@ impl SecureArgs {
             tls_insecure: false,
             tls_cert: file(credentials::CLIENT_CERT).filter(|_| mutual),
             tls_key: file(credentials::CLIENT_KEY).filter(|_| mutual),
+            tls_server_name: None,
             tls_resume: Resume::Off,
             tls_cipher: None,
             psk_file: file(credentials::SHARED_KEY),
@@ -105,6 +110,11 @@ impl SecureArgs {
                 Encryption::Tls,
             ),
             ("--tls-cipher", self.tls_cipher.is_some(), Encryption::Tls),
+            (
+                "--tls-server-name",
+                self.tls_server_name.is_some(),
+                Encryption::Tls,
+            ),
             ("--psk-file", self.psk_file.is_some(), Encryption::Psk),
         ];
         let useless = |encryption: Encryption| {
@@ -131,17 +141,40 @@ impl SecureArgs {
         self.connector_offering(target, target.scheme.alpn())
     }
 
+    /// Does the same for a server that is not netping's own, whatever its URL looks like.
+    pub fn connector_of_another(&self, target: &Target) -> Result<(Connector, Trust), PlanError> {
+        self.connector_with(target, target.scheme.alpn(), true)
+    }
+
     /// Does the same, and offers these application protocols to the server.
     pub fn connector_offering(
         &self,
         target: &Target,
         alpn: &[&[u8]],
     ) -> Result<(Connector, Trust), PlanError> {
+        // netping's own servers speak 1.3 only.
+        let is_own = !target.scheme.is_http() && target.path.is_empty();
+        self.connector_with(target, alpn, !is_own)
+    }
+
+    fn connector_with(
+        &self,
+        target: &Target,
+        alpn: &[&[u8]],
+        tls12: bool,
+    ) -> Result<(Connector, Trust), PlanError> {
         match target.scheme.encryption() {
             Encryption::None => Ok((Connector::Plain, Trust::default())),
             Encryption::Tls => {
-                let config = tls::client(&self.options(), alpn)?;
-                let connector = Connector::Tls(Arc::new(config), tls::server_name(&target.host)?);
+                let config = tls::client(&self.options(tls12), alpn)?;
+                let name = match &self.tls_server_name {
+                    None => tls::server_name(&target.host)?,
+                    Some(name) => {
+                        let host = Host::parse(name).map_err(|_| TlsError::Name(name.clone()))?;
+                        tls::server_name(&host)?
+                    }
+                };
+                let connector = Connector::Tls(Arc::new(config), name);
                 let trust = Trust {
                     server_verified: !self.tls_insecure,
                     client_certificate: self.tls_cert.is_some(),
@@ -163,8 +196,9 @@ impl SecureArgs {
         }
     }
 
-    fn options(&self) -> ClientOptions {
+    fn options(&self, tls12: bool) -> ClientOptions {
         ClientOptions {
+            tls12,
             ca: self.tls_ca.clone(),
             insecure: self.tls_insecure,
             identity: self.tls_cert.clone().zip(self.tls_key.clone()),

@@ -72,17 +72,13 @@ impl ThroughputArgs {
     /// only the target differs.
     pub fn groups(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
         self.check()?;
+        let bases = self.shared.request.plans(&self.targets)?;
         let mut groups = Vec::new();
         for &callers in self.callers.values() {
             for connections in self.connection_counts(callers) {
                 for arrival in self.arrivals() {
-                    let plan = |target: &Target| self.plan(target, callers, connections, arrival);
-                    groups.push(
-                        self.targets
-                            .iter()
-                            .map(plan)
-                            .collect::<Result<Vec<_>, _>>()?,
-                    );
+                    let plan = |base: &Plan| self.plan(base, callers, connections, arrival);
+                    groups.push(bases.iter().map(plan).collect::<Result<Vec<_>, _>>()?);
                 }
             }
         }
@@ -105,14 +101,11 @@ impl ThroughputArgs {
     fn check(&self) -> Result<(), UsageError> {
         let request = &self.shared.request;
         request.check(&self.targets)?;
-        let kinds = self
-            .targets
-            .iter()
-            .map(|target| request.kind(target.scheme));
+        let kinds = self.targets.iter().map(|target| request.kind(target));
         let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
         let shared = self.connections.is_some() && self.connections.as_ref() != Some(&self.callers);
         if shared && !kinds.into_iter().any(Kind::multiplexes) {
-            let reason = "--connections is for grpc://, quic:// and --http2: otherwise each caller has a connection of \
+            let reason = "--connections is for grpc://, quic://, --http2 and --http3: otherwise each caller has a connection of \
                           its own (-c)";
             return Err(UsageError(reason.to_owned()));
         }
@@ -174,18 +167,19 @@ impl ThroughputArgs {
 
     fn plan(
         &self,
-        target: &Target,
+        base: &Plan,
         callers: u64,
         connections: Option<u64>,
         arrival: Arrival,
-    ) -> Result<Plan, PlanError> {
+    ) -> Result<Plan, UsageError> {
         let requests_per_connection = if self.new_connection_per_request {
             Some(NonZeroU64::MIN)
         } else {
             self.requests_per_connection
         };
-        let base = self.shared.request.plan(target)?;
-        let mut plan = self.load.plan(base, callers, connections, arrival)?;
+        let mut plan = self
+            .load
+            .plan(base.clone(), callers, connections, arrival)?;
         plan.load.requests_per_connection = requests_per_connection;
         plan.execution.extent = self.extent(arrival);
         Ok(plan)

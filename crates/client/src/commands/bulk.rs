@@ -8,8 +8,8 @@ use netping_measure::{
 };
 use netping_report::table::{Column, Table};
 use netping_results::{
-    bulk::BulkStep,
-    format::{self, nanos_as_micros},
+    bulk::{BulkSettings, BulkStep},
+    format::{self, nanos_as_micros, thousands},
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -34,10 +34,10 @@ type Setting = (Column, fn(&BulkStep) -> String);
 const SETTINGS: [Setting; 5] = [
     (Column::text("target", 0), |step| step.target.clone()),
     (Column::number("size", 0), |step| {
-        format::bytes(step.settings.size_bytes)
+        BulkSettings::shown(step.settings.size_bytes)
     }),
     (Column::number("chunk", 0), |step| {
-        format::bytes(step.settings.chunk_bytes)
+        BulkSettings::shown(step.settings.chunk_bytes)
     }),
     (Column::number("window", 0), |step| {
         optional_bytes(step.settings.window_bytes)
@@ -139,8 +139,8 @@ fn step(plan: &BulkPlan, bulk: &Bulk) -> BulkStep {
 }
 
 fn name(step: &BulkStep) -> String {
-    let size = format::bytes(step.settings.size_bytes);
-    let chunk = format::bytes(step.settings.chunk_bytes);
+    let size = BulkSettings::shown(step.settings.size_bytes);
+    let chunk = BulkSettings::shown(step.settings.chunk_bytes);
     format!("{} {size} in {chunk}", step.target)
 }
 
@@ -184,6 +184,7 @@ pub(super) fn table(steps: &[BulkStep]) -> String {
     };
     let rows: Vec<_> = steps.iter().map(row).collect();
     let mut lines = vec![title.join(", "), Table::whole(&all, &rows)];
+    lines.extend(steps.iter().filter_map(choice));
     if varied.len() > 1 {
         lines.push("mean GiB/s over all other settings:".to_owned());
         lines.extend(varied.iter().map(|setting| alone(setting, steps)));
@@ -196,6 +197,21 @@ pub(super) fn table(steps: &[BulkStep]) -> String {
         );
     }
     lines.join("\n")
+}
+
+/// Says what the server chose, if anything was its choice.
+fn choice(step: &BulkStep) -> Option<String> {
+    let (sizes, longest) = step.chosen()?;
+    let exact = |bytes: u64| format!("{} bytes", thousands(bytes as f64));
+    let sizes = match &*sizes {
+        [size] => exact(*size),
+        [least, .., most] => format!("{} to {}", exact(*least), exact(*most)),
+        [] => return None,
+    };
+    let messages = longest.map_or_else(String::new, |longest| {
+        format!(", in messages of at most {}", exact(longest))
+    });
+    Some(format!("{}: each run had {sizes}{messages}", step.target))
 }
 
 fn results(step: &BulkStep) -> Vec<String> {
@@ -271,6 +287,7 @@ mod tests {
             seconds: 1.0 / gib_per_second,
             first_byte_seconds: 0.001,
             bytes: 1 << 30,
+            message_bytes: None,
             gib_per_second,
             client_cpu_seconds_per_gib: None,
             server_cpu_seconds_per_gib: None,

@@ -6,6 +6,7 @@ use netping_protocol::target::Target;
 use netping_report::steps::StepTable;
 use netping_results::run::Step;
 
+use super::requests;
 use crate::{
     args::{LatencyArgs, Repeat},
     clock,
@@ -48,10 +49,7 @@ fn repeat(runner: &mut Runner, args: &LatencyArgs, plans: &[Plan]) -> Result<(),
         }
         heading = Some(step.target.clone());
         let count = step.summary.service_time.count;
-        let what = match step.settings.payload_bytes {
-            0 => String::new(),
-            bytes => format!(" of {bytes} bytes"),
-        };
+        let what = requests(&step.settings).map_or_else(String::new, |what| format!(" of {what}"));
         Some(format!(
             "{}  {count} round trips{what}, in us\n{}\n{row}",
             step.target,

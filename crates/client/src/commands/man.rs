@@ -1,14 +1,11 @@
 //! `netping man` and `netping completions`: what a system knows of commands.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::Path,
-};
+use std::{fs, path::Path};
 
 use anyhow::Context;
 use clap::Command;
 
+use super::print;
 use crate::{
     args::{self, CompletionsArgs, ManArgs},
     error::{Failed, Verdict},
@@ -31,18 +28,6 @@ pub fn completions(args: &CompletionsArgs) -> Result<Verdict, Failed> {
         Ok(())
     })?;
     Ok(Verdict::Success)
-}
-
-/// Prints what `write` writes; a reader that closed the pipe has read enough.
-fn print(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow::Result<()> {
-    let mut text = Vec::new();
-    write(&mut text)?;
-    match io::stdout().write_all(&text) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to standard output")
-        }
-        _ => Ok(()),
-    }
 }
 
 fn write_all(command: Command, folder: &Path) -> anyhow::Result<()> {

@@ -14,11 +14,7 @@ use super::columns;
 use crate::{
     args::MergeArgs,
     error::{Failed, Verdict},
-    run::{
-        options::JsonTo,
-        store::{command_line, tool},
-        validity,
-    },
+    run::{command_line::command_line, options::JsonTo, store::tool, validity},
 };
 
 const COLUMNS: &str = "callers|conns|req/s|p50 us|p99 us|cli us|srv us|failed";

@@ -9,6 +9,7 @@ use netping_results::{
     run::Step,
 };
 
+use super::requests;
 use crate::{
     args::ThroughputArgs,
     error::{Failed, StartError, Verdict},
@@ -137,10 +138,7 @@ impl Rows {
             return row;
         }
         self.heading = heading;
-        let what = match step.settings.payload_bytes {
-            0 => String::new(),
-            bytes => format!("{bytes} bytes, "),
-        };
+        let what = requests(&step.settings).map_or_else(String::new, |what| format!("{what}, "));
         format!(
             "{}  {what}{arrivals}\n{}\n{row}",
             step.target,

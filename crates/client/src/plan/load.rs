@@ -21,7 +21,7 @@ pub struct Load {
     pub connections: usize,
     /// Requests on a connection before it is opened anew; `None`: it is kept.
     pub requests_per_connection: Option<NonZeroU64>,
-    /// Bytes of payload in each request.
+    /// Bytes of payload in each of netping's own requests.
     pub payload: usize,
     /// The reply that each request asks for.
     pub reply: Reply,

@@ -17,7 +17,7 @@ pub use self::{
 
 use netping_measure::sample::LoopKind;
 
-use crate::transport::Kind;
+use crate::transport::{Kind, grpc_h2::PREFIX};
 
 /// One step: one target, one set of settings.
 #[derive(Debug, Clone)]
@@ -49,6 +49,16 @@ impl Plan {
             *seed = seed.wrapping_add(u64::from(trial) - 1);
         }
         plan
+    }
+
+    /// Returns the bytes of payload in each request, on average where they differ.
+    pub fn payload_bytes(&self) -> usize {
+        let mean = self.target.prepared.bodies.mean_length();
+        match self.load.kind {
+            Kind::GrpcCall => mean.saturating_sub(PREFIX),
+            kind if kind.is_prepared() => mean,
+            _ => self.load.payload,
+        }
     }
 
     /// Returns the way in which requests follow each other.

@@ -5,12 +5,18 @@ use std::{num::NonZeroU64, time::Duration};
 use netping_protocol::{frame::Reply, tls::Negotiated};
 use netping_results::{connect::ChannelSecurity, run::StepSettings};
 
-use crate::plan::{Arrival, Plan, Trust};
+use crate::{
+    plan::{Arrival, Plan, Trust},
+    transport::connect::socket_name,
+};
 
 impl Plan {
     /// Returns the settings of a step whose warm-up took `warmup`.
     pub fn settings(&self, warmup: Duration) -> StepSettings {
         let (load, execution) = (&self.load, &self.execution);
+        let prepared = &self.target.prepared;
+        let bodies = prepared.bodies.bodies().len();
+        let is_http = self.target.url.scheme.is_http();
         StepSettings {
             arrivals: load.arrival.name().to_owned(),
             planned_rate: load.arrival.rate(),
@@ -24,12 +30,19 @@ impl Plan {
             pinned: execution.pin,
             busy_poll: execution.busy_poll,
             client: load.kind.name().to_owned(),
-            payload_bytes: load.payload,
+            payload_bytes: self.payload_bytes(),
             response_bytes: match load.reply {
                 Reply::Bytes(length) => Some(length),
                 Reply::Echo | Reply::Message => None,
             },
             message: (load.reply == Reply::Message).then(|| "benchmark".to_owned()),
+            unix_socket: self.target.unix_socket.as_deref().map(socket_name),
+            http_method: is_http.then(|| prepared.method.to_string()),
+            data_hash: prepared.data_hash.map(|hash| format!("{hash:016x}")),
+            bodies: (bodies > 1).then_some(bodies),
+            body_order: (bodies > 1).then(|| prepared.bodies.order().name().to_owned()),
+            headers: prepared.headers.keys().map(ToString::to_string).collect(),
+            deadline_seconds: prepared.deadline.map(|limit| limit.as_secs_f64()),
             warmup_seconds: warmup.as_secs_f64(),
             duration_seconds: execution.extent.duration().map(|time| time.as_secs_f64()),
             requests: execution.extent.requests(),

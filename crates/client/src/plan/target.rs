@@ -1,12 +1,18 @@
 //! The server of a plan, and how it is reached.
 
+use std::{path::PathBuf, sync::Arc};
+
 use netping_protocol::{secure::Connector, target::Target};
 
 use crate::{
+    environment,
     error::StartError,
     probe::metrics::ServerSource,
     resolve::resolve,
-    transport::{Endpoint, ReplyLength},
+    transport::{
+        Endpoint, ReplyLength,
+        prepared::{Kept, Prepared},
+    },
 };
 
 /// A server, and how it is reached.
@@ -16,6 +22,9 @@ pub struct Destination {
     pub url: Target,
     /// A name for the target, such as a ladder's rung.
     pub label: Option<String>,
+    /// The Unix domain socket that is connected to instead of the URL's host; an abstract one begins
+    /// with a zero byte.
+    pub unix_socket: Option<PathBuf>,
     /// The source of the server's counters.
     pub server: ServerSource,
     /// The security of connections.
@@ -29,6 +38,10 @@ pub struct Destination {
     /// The length of a web server's replies, where several plans must get the same; `None`: each
     /// step has its own.
     pub reply_length: Option<ReplyLength>,
+    /// The requests, where they are not netping's own.
+    pub prepared: Arc<Prepared>,
+    /// The replies to the first requests, if they are to be shown.
+    pub kept: Option<Kept>,
 }
 
 /// The authentication of a secured connection.
@@ -46,13 +59,21 @@ impl Destination {
         Self {
             url,
             label: None,
+            unix_socket: None,
             server,
             connector,
             trust,
             first_call: true,
             resolve_each: false,
             reply_length: None,
+            prepared: Arc::default(),
+            kept: None,
         }
+    }
+
+    /// Returns true if the server is on this host.
+    pub fn is_own_host(&self) -> bool {
+        self.unix_socket.is_some() || environment::is_own(&self.url)
     }
 
     /// Returns the endpoint for transports, with its addresses.
@@ -60,11 +81,17 @@ impl Destination {
     /// # Errors
     /// [`StartError::Resolve`].
     pub fn endpoint(&self) -> Result<Endpoint, StartError> {
+        let addresses = match &self.unix_socket {
+            Some(_) => Vec::new(),
+            None => resolve(&self.url)?,
+        };
         Ok(Endpoint {
-            addresses: resolve(&self.url)?,
+            addresses,
+            unix_socket: self.unix_socket.clone(),
             target: self.url.clone(),
             resolve_each: self.resolve_each,
             connector: self.connector.clone(),
+            prepared: Arc::clone(&self.prepared),
             reply_length: self.reply_length.clone().unwrap_or_default(),
         })
     }

@@ -1,5 +1,6 @@
 //! The run of a measuring command: a store keeps and saves its steps, a console shows them.
 
+pub(crate) mod command_line;
 pub(crate) mod console;
 mod live;
 pub(crate) mod options;
@@ -20,7 +21,8 @@ use std::{path::PathBuf, slice, thread, time::Duration};
 use anyhow::Context;
 use netping_measure::status::Status;
 use netping_results::{
-    overhead::Overhead, round_difference::RoundDifference, run::Step, warning::Warning,
+    format::on_lines, overhead::Overhead, round_difference::RoundDifference, run::Step,
+    warning::Warning,
 };
 use netping_system::limits::raise_open_files;
 use rand_chacha::ChaCha8Rng;
@@ -174,7 +176,7 @@ impl Runner {
         plans.iter().try_for_each(|plan| self.call(plan))
     }
 
-    /// Sends one request, to see that a plan's target answers. The result is dropped.
+    /// Sends one request, to see that a plan's target answers; shows the reply if that is wished.
     ///
     /// # Errors
     /// [`StartError`] if it does not.
@@ -183,6 +185,13 @@ impl Runner {
         progress.begin(plan.target.label.as_deref().unwrap_or(""));
         let outcome = Requests::open(slice::from_ref(plan), self.watch_progress());
         progress.end();
+        if let Some(kept) = &plan.target.kept {
+            let show = &plan.target.prepared.show.0;
+            for reply in kept.take() {
+                let text = on_lines(&show(&reply));
+                self.say(&format!("reply of {}: {text}", plan.target.url));
+            }
+        }
         outcome.map(drop)
     }
 

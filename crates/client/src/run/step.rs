@@ -7,7 +7,7 @@ use netping_results::{
     validity::Facts,
 };
 
-use crate::{engine::Measurement, environment, plan::Plan};
+use crate::{engine::Measurement, plan::Plan};
 
 /// Returns the step of the result that `plan` came to.
 pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
@@ -22,7 +22,7 @@ pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
         drain_slots: measurement.totals.drain_slots(),
         service_time: &histograms.service_time,
         warmup_failed: measurement.warmup_failed,
-        shared_host: measurement.server_shares_host || environment::is_own(&plan.target.url),
+        shared_host: measurement.server_shares_host || plan.target.is_own_host(),
         server_restarted: measurement.server_restarted,
         clock_step: measurement.clock_step,
     }

@@ -13,7 +13,10 @@ use netping_results::run::{Run, SCHEMA_VERSION, Tool};
 
 use crate::{
     clock, environment,
-    run::options::{Exports, JsonTo},
+    run::{
+        command_line::command_line,
+        options::{Exports, JsonTo},
+    },
 };
 
 /// The steps of a run, and the files that hold them.
@@ -112,11 +115,4 @@ pub fn tool() -> Tool {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: option_env!("NETPING_COMMIT").map(str::to_owned),
     }
-}
-
-/// Returns the command line.
-pub fn command_line() -> Vec<String> {
-    std::env::args_os()
-        .map(|arg| arg.to_string_lossy().into_owned())
-        .collect()
 }

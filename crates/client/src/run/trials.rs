@@ -148,7 +148,7 @@ fn legend(trials: Trials, comparisons: usize, is_interrupted: bool) -> String {
     if comparisons > 0 {
         sentences.push(format!(
             "A difference to the first target is shown where its interval leaves out 0; with 95 % probability, all \
-             {comparisons} intervals hold: Welch's test on logarithms, whole trials drawn anew for quantiles. 'could have \
+             {comparisons} intervals of this run hold: Welch's test on logarithms, whole trials drawn anew for quantiles. 'could have \
              seen': found in 80 % of such trials."
         ));
     }

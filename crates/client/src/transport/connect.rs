@@ -1,20 +1,38 @@
 //! Opening connections and classifying I/O errors, for all transports.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, path::Path};
 
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::secure::{Stream, is_security_error};
-use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio::net::{TcpSocket, TcpStream, UnixStream, lookup_host};
 
 use super::{Endpoint, Failure, Milestones};
 
-/// Connects to the first address that answers, secures the connection, and sets TCP_NODELAY.
-/// `buffers` is the size of the socket's buffers in bytes; `None`: the kernel's default.
+/// The beginning of what is said of a Unix socket.
+pub(crate) const UNIX_SOCKET: &str = "the Unix socket";
+
+/// Returns the name of a Unix socket; that of an abstract one begins with `@`.
+pub(crate) fn socket_name(socket: &Path) -> String {
+    socket.to_string_lossy().replace('\0', "@")
+}
+
+/// Connects to the Unix socket, if there is one; otherwise to the first address that answers, secures
+/// the connection, and sets TCP_NODELAY. `buffers` is the size of the socket's buffers in bytes; `None`: the kernel's default.
 pub(crate) async fn open(
     endpoint: &Endpoint,
     buffers: Option<u32>,
     milestones: &mut Milestones<'_>,
 ) -> Result<Stream, Failure> {
+    if let Some(socket) = &endpoint.unix_socket {
+        let stream = UnixStream::connect(socket).await.map_err(|error| {
+            let name = socket_name(socket);
+            let detail = format!("{UNIX_SOCKET} {name}: {error}");
+            let failure = io_failure(&error);
+            Failure { detail, ..failure }
+        })?;
+        milestones.reached(ConnectPhase::Tcp);
+        return Ok(Stream::Unix(stream));
+    }
     let mut last = no_address();
     for address in addresses(endpoint, milestones).await? {
         match connect(address, buffers).await {
@@ -86,7 +104,10 @@ pub(crate) fn io_failure(error: &io::Error) -> Failure {
         // Only TLS and Noise report invalid data. A server that refuses a client's certificate says
         // so after the client's side of the handshake is done.
         io::ErrorKind::InvalidData => ErrorKind::Tls,
-        io::ErrorKind::ConnectionRefused => ErrorKind::Refused,
+        // There is no such Unix socket, or more connections wait there than it allows.
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound | io::ErrorKind::WouldBlock => {
+            ErrorKind::Refused
+        }
         io::ErrorKind::ConnectionReset
         | io::ErrorKind::ConnectionAborted
         | io::ErrorKind::BrokenPipe => ErrorKind::Reset,

@@ -54,17 +54,22 @@ impl GrpcH2 {
 }
 
 /// Returns the head of a request that calls `method`.
-pub(crate) fn head(endpoint: &Endpoint, method: &'static str) -> Request<()> {
+pub(crate) fn head(endpoint: &Endpoint, method: &str) -> Request<()> {
+    head_at(endpoint, &endpoint.target.authority(), method)
+}
+
+/// Does the same with another authority than the target's.
+pub(super) fn head_at(endpoint: &Endpoint, authority: &str, method: &str) -> Request<()> {
     let mut head = Request::new(());
     let scheme = match endpoint.connector {
         Connector::Plain => "http",
         Connector::Tls(..) | Connector::Psk(_) => "https",
     };
-    let uri = format!("{scheme}://{}{method}", endpoint.target.authority());
+    let uri = format!("{scheme}://{authority}{method}");
     *head.method_mut() = Method::POST;
     *head.version_mut() = Version::HTTP_2;
     // A target's host and port are always a valid authority.
-    *head.uri_mut() = uri.parse().unwrap_or_else(|_| Uri::from_static(method));
+    *head.uri_mut() = uri.parse().unwrap_or_else(|_| Uri::from_static("/"));
     head.headers_mut()
         .insert(http::header::TE, HeaderValue::from_static("trailers"));
     let grpc = HeaderValue::from_static("application/grpc");
@@ -225,13 +230,12 @@ pub(crate) fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
 }
 
 fn verify(exchange: &Exchange, body: &Bytes) -> Result<(), Failure> {
-    let mismatch = |what: &str| Failure::request(ErrorKind::Mismatch, format!("the reply {what}"));
     let Some((prefix, message)) = body.split_first_chunk::<PREFIX>() else {
-        return Err(mismatch("is shorter than a message's prefix"));
+        return Err(Failure::mismatch("is shorter than a message's prefix"));
     };
     let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
     if prefix[0] != 0 || length != message.len() {
-        return Err(mismatch("is not one uncompressed message"));
+        return Err(Failure::mismatch("is not one uncompressed message"));
     }
     let message = body.slice(PREFIX..);
     let verified = if exchange.message().is_some() {
@@ -241,7 +245,9 @@ fn verify(exchange: &Exchange, body: &Bytes) -> Result<(), Failure> {
     };
     match verified {
         Ok(true) => Ok(()),
-        Ok(false) => Err(mismatch("is not what was asked for")),
-        Err(error) => Err(mismatch(&format!("is not a valid message: {error}"))),
+        Ok(false) => Err(Failure::mismatch("is not what was asked for")),
+        Err(error) => Err(Failure::mismatch(format!(
+            "is not a valid message: {error}"
+        ))),
     }
 }

@@ -1,17 +1,18 @@
-//! `GET` over HTTP/1.1 or HTTP/2, from any server.
+//! Requests over HTTP/1.1 or HTTP/2, to any server.
 //!
-//! A reply is good if its status is a success and its body as long as that of the first good reply
-//! of the step, or of all paths that are compared. The contents of the body are the server's
-//! affair: they are read and not compared.
+//! A reply is good if its status is one of those that are expected. By default the body of each
+//! reply to a `GET` has to be as long as that of the first good one of the step, or of all paths
+//! that are compared; its contents are read and not compared.
 
 use std::{
     rc::Rc,
     sync::{Arc, OnceLock},
 };
 
-use http::StatusCode;
+use http::{Request, StatusCode};
 use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{
+    frame,
     payload::Exchange,
     tls::{ALPN_H2, Negotiated},
 };
@@ -20,15 +21,19 @@ use super::{
     Connection, Endpoint, Failure, Milestones, ReplyLength, Transport, connect,
     http1::{self, Http1},
     http2::{self, Http2},
+    prepared::{Check, Prepared},
 };
+
+/// Longest body that is compared or shown, in bytes.
+const LONGEST: usize = frame::DEFAULT_MAX;
 
 /// Opens connections to an HTTP server.
 #[derive(Debug, Clone)]
 pub struct Http {
     endpoint: Endpoint,
     version: Version,
-    get1: http1::Get,
-    get2: http2::Get,
+    head1: Request<()>,
+    head2: Request<()>,
 }
 
 /// A version of HTTP.
@@ -46,8 +51,8 @@ impl Http {
     /// Returns a transport that speaks `version`.
     pub(super) fn new(endpoint: Endpoint, version: Version) -> Self {
         Self {
-            get1: http1::get(&endpoint.target),
-            get2: http2::get(&endpoint.target),
+            head1: http1::head(&endpoint.target, &endpoint.prepared),
+            head2: http2::head(&endpoint.target, &endpoint.prepared),
             endpoint,
             version,
         }
@@ -69,21 +74,17 @@ impl Transport for Http {
             Version::Two => true,
             Version::Chosen => agreed_on_two,
         };
-        let negotiated = stream.negotiated().map(|negotiated| {
-            let version = if two { "HTTP/2" } else { "HTTP/1.1" };
-            Rc::new(Negotiated {
-                protocol: format!("{version}, {}", negotiated.protocol),
-                ..negotiated
-            })
-        });
+        let version = if two { "HTTP/2" } else { "HTTP/1.1" };
+        let negotiated = with_version(version, stream.negotiated());
         let speaker = if two {
-            Speaker::Two(Http2::new(stream, self.get2.clone(), milestones).await?)
+            Speaker::Two(Http2::new(stream, self.head2.clone(), milestones).await?)
         } else {
-            Speaker::One(Box::new(Http1::new(stream, self.get1.clone()).await?))
+            Speaker::One(Box::new(Http1::new(stream, self.head1.clone()).await?))
         };
         Ok(HttpHandle {
             speaker,
             negotiated,
+            prepared: Arc::clone(&self.endpoint.prepared),
             length: Arc::clone(&self.endpoint.reply_length),
         })
     }
@@ -94,6 +95,7 @@ impl Transport for Http {
 pub struct HttpHandle {
     speaker: Speaker,
     negotiated: Option<Rc<Negotiated>>,
+    prepared: Arc<Prepared>,
     length: ReplyLength,
 }
 
@@ -112,6 +114,7 @@ impl Connection for HttpHandle {
         Some(Self {
             speaker,
             negotiated: self.negotiated.clone(),
+            prepared: Arc::clone(&self.prepared),
             length: Arc::clone(&self.length),
         })
     }
@@ -127,24 +130,113 @@ impl Connection for HttpHandle {
         }
     }
 
-    async fn call(&mut self, _: &Exchange) -> Result<(), Failure> {
-        let (status, length) = match &mut self.speaker {
-            Speaker::One(http1) => http1.call().await?,
-            Speaker::Two(http2) => http2.call().await?,
-        };
-        verify(status, length, &self.length)
+    async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+        let body = self.prepared.bodies.body(exchange);
+        let mut reply = Reply::expected(&self.prepared);
+        match &mut self.speaker {
+            Speaker::One(http1) => http1.call(body, &mut reply).await?,
+            Speaker::Two(http2) => http2.call(body, &mut reply).await?,
+        }
+        reply.verify(&self.prepared, &self.length)
     }
 }
 
-/// Verifies a whole reply. It has been read to its end, so the connection stays usable in any case.
-fn verify(status: StatusCode, length: u64, first: &OnceLock<u64>) -> Result<(), Failure> {
-    if !status.is_success() {
-        return Err(http2::status_failure(status));
+/// Returns what a handshake agreed on, with the version of HTTP.
+pub(super) fn with_version(
+    version: &str,
+    negotiated: Option<Negotiated>,
+) -> Option<Rc<Negotiated>> {
+    let negotiated = negotiated?;
+    let protocol = format!("{version}, {}", negotiated.protocol);
+    Some(Rc::new(Negotiated {
+        protocol,
+        ..negotiated
+    }))
+}
+
+/// A reply as it comes.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    /// Its status.
+    pub status: StatusCode,
+    /// The length of its body so far, in bytes.
+    length: u64,
+    /// Its body so far, if that is wanted.
+    contents: Option<Vec<u8>>,
+    /// Its body ended before it was whole.
+    missing: bool,
+}
+
+impl Reply {
+    /// Returns a reply of which nothing has come yet.
+    pub(super) fn expected(prepared: &Prepared) -> Self {
+        Self {
+            contents: prepared.wants_contents().then(Vec::new),
+            ..Self::default()
+        }
     }
-    let first = *first.get_or_init(|| length);
-    if length == first {
-        return Ok(());
+
+    /// Adds the next part of the body.
+    pub(super) fn add(&mut self, part: &[u8]) {
+        self.length += part.len() as u64;
+        if let Some(contents) = &mut self.contents {
+            let room = LONGEST.saturating_sub(contents.len());
+            contents.extend_from_slice(&part[..part.len().min(room)]);
+        }
     }
-    let detail = format!("a reply of {length} bytes, where the first one had {first}");
-    Err(Failure::request(ErrorKind::Mismatch, detail))
+
+    /// Notes the length that the headers promised, if there is a body to have it.
+    pub(super) fn ended_early(&mut self, promised: Option<u64>) {
+        self.missing = promised.is_some_and(|promised| promised > self.length)
+            && self.status != StatusCode::NOT_MODIFIED;
+    }
+
+    /// Verifies a whole reply. It has been read to its end, so the connection stays usable in any
+    /// case.
+    pub(super) fn verify(&self, prepared: &Prepared, first: &OnceLock<u64>) -> Result<(), Failure> {
+        if self.missing {
+            let detail = format!(
+                "the reply ended after {} bytes, before it was whole",
+                self.length
+            );
+            return Err(Failure::request(ErrorKind::Eof, detail));
+        }
+        let good = match &*prepared.statuses {
+            [] => self.status.is_success(),
+            statuses => statuses.contains(&self.status.as_u16()),
+        };
+        if let Some(contents) = &self.contents {
+            if self.length > LONGEST as u64 {
+                let detail = format!(
+                    "a reply of {} bytes; only those of up to {LONGEST} are compared or shown",
+                    self.length
+                );
+                return Err(Failure::request(ErrorKind::Mismatch, detail));
+            }
+            // The contents of a reply with another status are shown, and explain it.
+            let examined = prepared.examine(contents);
+            if good {
+                return examined;
+            }
+        }
+        if !good {
+            return Err(http2::status_failure(self.status));
+        }
+        let has_no_body = matches!(
+            self.status,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+        );
+        if !matches!(prepared.check, Check::Form) || has_no_body {
+            return Ok(());
+        }
+        let first = *first.get_or_init(|| self.length);
+        if self.length == first {
+            return Ok(());
+        }
+        let detail = format!(
+            "a reply of {} bytes, where the first one had {first}; --expect any allows for it",
+            self.length
+        );
+        Err(Failure::request(ErrorKind::Mismatch, detail))
+    }
 }

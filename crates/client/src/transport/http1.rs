@@ -9,8 +9,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, StatusCode, Uri, header::HOST};
-use http_body_util::Empty;
+use http::{HeaderValue, Request, Uri, header::HOST};
+use http_body_util::Full;
 use hyper::{
     body::Body,
     client::conn::http1::{self, SendRequest},
@@ -22,41 +22,49 @@ use netping_protocol::{
     target::Target,
 };
 
-use super::{Failure, connect, http2::closed};
+use super::{Failure, connect, http::Reply, http2::closed, prepared::Prepared};
 
-/// A request without a body.
-pub(super) type Get = Request<Empty<Bytes>>;
+/// A request whose body is known beforehand.
+type Whole = Request<Full<Bytes>>;
 
-/// Returns the request for the resource that `target` names.
-pub(super) fn get(target: &Target) -> Get {
-    let mut get = Request::new(Empty::new());
+/// Returns the head of the requests to the resource that `target` names.
+pub(super) fn head(target: &Target, prepared: &Prepared) -> Request<()> {
+    let mut head = Request::new(());
+    *head.method_mut() = prepared.method.clone();
     // A target's parts are always valid in a request.
-    *get.uri_mut() = target
+    *head.uri_mut() = target
         .path
         .parse()
         .unwrap_or_else(|_| Uri::from_static("/"));
     let host = HeaderValue::try_from(target.authority())
         .unwrap_or_else(|_| HeaderValue::from_static("localhost"));
-    get.headers_mut().insert(HOST, host);
-    get
+    head.headers_mut().insert(HOST, host);
+    for (name, value) in &prepared.headers {
+        if name == HOST {
+            head.headers_mut().insert(name, value.clone());
+        } else {
+            head.headers_mut().append(name, value.clone());
+        }
+    }
+    head
 }
 
 /// A connection with its only caller.
 #[derive(Debug)]
 pub(super) struct Http1 {
-    send: SendRequest<Empty<Bytes>>,
+    send: SendRequest<Full<Bytes>>,
     driver: Driver,
-    get: Get,
+    head: Request<()>,
 }
 
 impl Http1 {
-    /// Opens HTTP/1.1 on a stream, for requests that are all `get`.
-    pub(super) async fn new(stream: Stream, get: Get) -> Result<Self, Failure> {
+    /// Opens HTTP/1.1 on a stream, for requests that all have this head.
+    pub(super) async fn new(stream: Stream, head: Request<()>) -> Result<Self, Failure> {
         let opened = http1::handshake(TokioIo::new(stream)).await;
         let (send, connection) = opened.map_err(|error| failure(&error))?;
         let end = None;
         let driver = Driver { connection, end };
-        Ok(Self { send, driver, get })
+        Ok(Self { send, driver, head })
     }
 
     /// Returns true if the server has closed the connection after a whole reply, or wants it
@@ -67,16 +75,15 @@ impl Http1 {
         matches!(self.driver.end, Some(Ok(())))
     }
 
-    /// Sends the request and reads the whole reply; returns its status and the length of its body
-    /// in bytes.
-    pub(super) async fn call(&mut self) -> Result<(StatusCode, u64), Failure> {
-        let Self { send, driver, get } = self;
+    /// Sends a request with this body, and reads the whole reply.
+    pub(super) async fn call(&mut self, body: &Bytes, reply: &mut Reply) -> Result<(), Failure> {
+        let Self { send, driver, head } = self;
         poll_fn(|cx| driver.drive(cx, |cx| send.poll_ready(cx))).await?;
-        let mut response = pin!(send.send_request(get.clone()));
+        let request: Whole = head.clone().map(|()| Full::new(body.clone()));
+        let mut response = pin!(send.send_request(request));
         let response = poll_fn(|cx| driver.drive(cx, |cx| response.as_mut().poll(cx))).await?;
-        let status = response.status();
+        reply.status = response.status();
         let mut body = response.into_body();
-        let mut length = 0;
         loop {
             let next = poll_fn(|cx| {
                 driver.drive(cx, |cx| {
@@ -84,8 +91,12 @@ impl Http1 {
                 })
             });
             match next.await? {
-                Some(frame) => length += frame.data_ref().map_or(0, |data| data.len() as u64),
-                None => return Ok((status, length)),
+                Some(frame) => {
+                    if let Some(data) = frame.data_ref() {
+                        reply.add(data);
+                    }
+                }
+                None => return Ok(()),
             }
         }
     }
@@ -95,7 +106,7 @@ impl Http1 {
 /// per request.
 #[derive(Debug)]
 struct Driver {
-    connection: http1::Connection<TokioIo<Stream>, Empty<Bytes>>,
+    connection: http1::Connection<TokioIo<Stream>, Full<Bytes>>,
     /// The connection's end, once it has come.
     end: Option<hyper::Result<()>>,
 }

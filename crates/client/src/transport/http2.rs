@@ -1,4 +1,4 @@
-//! HTTP/2 connections, for gRPC and for a plain `GET`; and the latter.
+//! HTTP/2 connections, for gRPC and for plain requests; and the latter.
 
 use std::{
     future::poll_fn,
@@ -16,14 +16,14 @@ use http::{Request, StatusCode, Uri, Version};
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::{secure::Stream, target::Target};
 
-use super::{Failure, Milestones, connect};
+use super::{Failure, Milestones, connect, http::Reply, prepared::Prepared};
 
 /// Flow-control windows, in bytes: large enough never to hold a reply back.
 pub(crate) const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
 /// Opens HTTP/2 on a stream, and notes the time.
-pub(super) async fn handshake(
+pub(crate) async fn handshake(
     stream: Stream,
     milestones: &mut Milestones<'_>,
 ) -> Result<SendRequest<Bytes>, Failure> {
@@ -102,39 +102,39 @@ fn is_goodbye(error: &h2::Error) -> bool {
     error.is_go_away() && (error.is_remote() || error.reason() == Some(Reason::NO_ERROR))
 }
 
-/// A request without a body.
-pub(super) type Get = Request<()>;
-
-/// Returns the request for the resource that `target` names.
-pub(super) fn get(target: &Target) -> Get {
-    let (scheme, authority) = (target.scheme.as_str(), target.authority());
+/// Returns the head of the requests to the resource that `target` names.
+pub(super) fn head(target: &Target, prepared: &Prepared) -> Request<()> {
+    let (authority, headers) = prepared.for_http2(target);
+    let scheme = target.scheme.as_str();
     let uri = format!("{scheme}://{authority}{}", target.path);
-    let mut get = Request::new(());
-    *get.version_mut() = Version::HTTP_2;
+    let mut head = Request::new(());
+    *head.method_mut() = prepared.method.clone();
+    *head.version_mut() = Version::HTTP_2;
     // A target's parts are always valid in a URI.
-    *get.uri_mut() = uri
+    *head.uri_mut() = uri
         .parse()
         .unwrap_or_else(|_| Uri::from_static("http://localhost/"));
-    get
+    *head.headers_mut() = headers;
+    head
 }
 
 /// A caller's handle on a connection.
 #[derive(Debug, Clone)]
 pub(super) struct Http2 {
     send: SendRequest<Bytes>,
-    get: Rc<Get>,
+    head: Rc<Request<()>>,
 }
 
 impl Http2 {
-    /// Opens HTTP/2 on a stream, for requests that are all `get`.
+    /// Opens HTTP/2 on a stream, for requests that all have this head.
     pub(super) async fn new(
         stream: Stream,
-        get: Get,
+        head: Request<()>,
         milestones: &mut Milestones<'_>,
     ) -> Result<Self, Failure> {
         Ok(Self {
             send: handshake(stream, milestones).await?,
-            get: Rc::new(get),
+            head: Rc::new(head),
         })
     }
 
@@ -143,24 +143,26 @@ impl Http2 {
         is_spent(&mut self.send)
     }
 
-    /// Sends the request and reads the whole reply; returns its status and the length of its body
-    /// in bytes.
-    pub(super) async fn call(&mut self) -> Result<(StatusCode, u64), Failure> {
+    /// Sends a request with this body, and reads the whole reply.
+    pub(super) async fn call(&mut self, body: &Bytes, reply: &mut Reply) -> Result<(), Failure> {
         poll_fn(|cx| self.send.poll_ready(cx)).await?;
-        let (response, _) = self.send.send_request(Get::clone(&self.get), true)?;
+        let head = Request::clone(&self.head);
+        let (response, mut stream) = self.send.send_request(head, body.is_empty())?;
+        if !body.is_empty() {
+            stream.send_data(body.clone(), true)?;
+        }
         let response = response.await?;
-        let status = response.status();
+        reply.status = response.status();
         let mut body = response.into_body();
-        let mut length = 0;
         while let Some(chunk) = body.data().await {
             let chunk = chunk?;
-            length += chunk.len() as u64;
+            reply.add(&chunk);
             // It fails only on a closed stream, which the next read reports.
             let _ = body.flow_control().release_capacity(chunk.len());
         }
         // The reply is whole once these have come, or are known to be absent.
         body.trailers().await?;
-        Ok((status, length))
+        Ok(())
     }
 }
 

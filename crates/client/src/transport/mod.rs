@@ -2,13 +2,16 @@
 
 pub(crate) mod connect;
 mod framed;
+pub(crate) mod grpc_call;
 pub(crate) mod grpc_h2;
 mod grpc_tonic;
 mod http;
 mod http1;
 pub(crate) mod http2;
+mod http3;
 #[cfg(test)]
 pub mod mock;
+pub(crate) mod prepared;
 pub(crate) mod quic;
 mod tcp;
 
@@ -16,11 +19,14 @@ use std::{
     fmt,
     future::Future,
     net::SocketAddr,
+    path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::{payload::Exchange, secure::Connector, target::Target, tls::Negotiated};
+
+use self::prepared::Prepared;
 
 /// Opens connections of one kind to one server.
 pub trait Transport: Clone + 'static {
@@ -125,6 +131,11 @@ impl Failure {
         }
     }
 
+    /// Returns the failure of a whole reply that is not the right one: "the reply {what}".
+    pub fn mismatch(what: impl fmt::Display) -> Self {
+        Self::request(ErrorKind::Mismatch, format!("the reply {what}"))
+    }
+
     /// Returns a failure of one request that leaves the connection usable.
     pub fn request(kind: ErrorKind, detail: impl fmt::Display) -> Self {
         Self {
@@ -146,10 +157,14 @@ pub struct Endpoint {
     pub target: Target,
     /// Its addresses, in the order in which to try them.
     pub addresses: Vec<SocketAddr>,
+    /// The Unix domain socket to connect to instead; an abstract one begins with a zero byte.
+    pub unix_socket: Option<PathBuf>,
     /// The name is resolved anew for each connection.
     pub resolve_each: bool,
     /// The security of connections.
     pub connector: Connector,
+    /// The requests to a service that is not netping's own.
+    pub prepared: Arc<Prepared>,
     /// The length of a web server's replies.
     pub reply_length: ReplyLength,
 }
@@ -160,6 +175,14 @@ pub trait Visitor {
     type Output;
     /// Performs the operation.
     fn visit<T: Transport + Send>(self, transport: T) -> Self::Output;
+}
+
+impl Kind {
+    /// Returns true if the requests are prepared before a run, and not netping's own.
+    pub fn is_prepared(self) -> bool {
+        use Kind::{GrpcCall, Http1, Http2, Http3, HttpChosen};
+        matches!(self, GrpcCall | Http1 | Http2 | Http3 | HttpChosen)
+    }
 }
 
 macro_rules! transports {
@@ -200,11 +223,15 @@ transports! {
     GrpcH2 = "h2", multiplexes: true => grpc_h2::GrpcH2::new;
     /// gRPC by a tonic channel, as an application would.
     GrpcTonic = "tonic", multiplexes: true => |endpoint| grpc_tonic::GrpcTonic { endpoint };
-    /// `GET` over HTTP/1.1.
+    /// Calls of a method that the target names, by driving HTTP/2 directly.
+    GrpcCall = "h2 call", multiplexes: true => grpc_call::GrpcCall::new;
+    /// Requests over HTTP/1.1.
     Http1 = "http/1.1", multiplexes: false => |endpoint| http::Http::new(endpoint, http::Version::One);
-    /// `GET` over HTTP/2.
+    /// Requests over HTTP/2.
     Http2 = "http/2", multiplexes: true => |endpoint| http::Http::new(endpoint, http::Version::Two);
-    /// `GET` over one of the two, as the server chooses: with a connection for each caller, which
+    /// Requests over HTTP/3.
+    Http3 = "http/3", multiplexes: true => http3::Http3::new;
+    /// Requests over one of the first two, as the server chooses: with a connection for each caller, which
     /// suits both.
     HttpChosen = "http/2 or http/1.1", multiplexes: false => |endpoint| http::Http::new(endpoint, http::Version::Chosen);
 }

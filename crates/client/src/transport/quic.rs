@@ -55,9 +55,18 @@ impl Quic {
         Self::with_windows(endpoint, STREAM_WINDOW, CONNECTION_WINDOW)
     }
 
+    /// Returns a transport whose server may open so many streams of its own.
+    pub(super) fn with_server_streams(endpoint: Endpoint, streams: u32) -> Self {
+        Self::with(endpoint, STREAM_WINDOW, CONNECTION_WINDOW, streams)
+    }
+
     /// Returns a transport with these flow-control windows for each stream and for the connection,
     /// in bytes.
     pub(crate) fn with_windows(endpoint: Endpoint, stream: u32, connection: u32) -> Self {
+        Self::with(endpoint, stream, connection, 0)
+    }
+
+    fn with(endpoint: Endpoint, stream: u32, connection: u32, server_streams: u32) -> Self {
         let config = match &endpoint.connector {
             Connector::Tls(tls, name) => {
                 QuicClientConfig::try_from(Arc::clone(tls)).ok().map(|tls| {
@@ -67,7 +76,7 @@ impl Quic {
                         .stream_receive_window(stream.into())
                         .send_window(CONNECTION_WINDOW.into())
                         .max_concurrent_bidi_streams(VarInt::from_u32(0))
-                        .max_concurrent_uni_streams(VarInt::from_u32(0))
+                        .max_concurrent_uni_streams(VarInt::from_u32(server_streams))
                         .datagram_receive_buffer_size(None)
                         // For a server that is gone; requests have a time limit of their own.
                         .max_idle_timeout(Some(VarInt::from_u32(IDLE_MS).into()))
@@ -211,10 +220,10 @@ impl Connection for QuicHandle {
 
 /// Returns the result of an operation on a stream, or the reason of the connection's end, which
 /// explains more.
-pub(crate) fn explained(
-    result: Result<(), Failure>,
+pub(crate) fn explained<T>(
+    result: Result<T, Failure>,
     connection: &quinn::Connection,
-) -> Result<(), Failure> {
+) -> Result<T, Failure> {
     match (result, connection.close_reason()) {
         (Err(_), Some(reason)) => Err(reason.into()),
         (result, _) => result,

@@ -10,10 +10,10 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use netping_protocol::{
     secure::{Acceptor, Stream},
-    tls::ALPN_H2,
+    tls::{self, ALPN_H2, ALPN_H3, Identity},
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -147,6 +147,26 @@ pub fn read_head(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8(head).unwrap())
 }
 
+/// Returns the next request's head and its body of a known length; `None` at the end.
+pub fn read_request(stream: &mut TcpStream) -> Option<(String, String)> {
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let mut lines = head.lines();
+            let length = lines.find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() == length.map_or(0, |length| length.parse().unwrap()) {
+                return Some((format!("{head}\r\n"), body.to_owned()));
+            }
+        }
+        match stream.read(&mut chunk) {
+            Ok(read @ 1..) => bytes.extend_from_slice(&chunk[..read]),
+            _ => return None,
+        }
+    }
+}
+
 /// Does `serve` with a connection, on a runtime of its own.
 fn on_runtime(stream: TcpStream, serve: impl AsyncFnOnce(tokio::net::TcpStream) -> usize) -> usize {
     stream.set_nonblocking(true).unwrap();
@@ -252,4 +272,50 @@ async fn serve_one(mut stream: Stream) -> usize {
         }
     }
     count
+}
+
+/// Serves HTTP/3 on a free UDP port, until the process ends: each reply has the request's body.
+/// Returns the address.
+pub fn serve_h3(identity: Identity) -> SocketAddr {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let tls = tls::server(identity, None, &[ALPN_H3]).unwrap();
+    let tls = quinn::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
+    let config = quinn::ServerConfig::with_crypto(Arc::new(tls));
+    let endpoint = runtime.block_on(async {
+        quinn::Endpoint::server(config, "127.0.0.1:0".parse().unwrap()).unwrap()
+    });
+    let address = endpoint.local_addr().unwrap();
+    thread::spawn(move || {
+        runtime.block_on(async {
+            while let Some(incoming) = endpoint.accept().await {
+                tokio::spawn(async move {
+                    let Ok(connection) = incoming.await else {
+                        return;
+                    };
+                    let connection = h3_quinn::Connection::new(connection);
+                    let mut server = h3::server::Connection::<_, Bytes>::new(connection)
+                        .await
+                        .unwrap();
+                    while let Ok(Some(request)) = server.accept().await {
+                        tokio::spawn(async move {
+                            let (_, mut stream) = request.resolve_request().await.unwrap();
+                            let mut body = Vec::new();
+                            while let Some(mut part) = stream.recv_data().await.unwrap() {
+                                body.extend_from_slice(&part.copy_to_bytes(part.remaining()));
+                            }
+                            let head = http::Response::new(());
+                            stream.send_response(head).await.unwrap();
+                            stream.send_data(body.into()).await.unwrap();
+                            stream.finish().await.unwrap();
+                        });
+                    }
+                });
+            }
+        });
+    });
+    address
 }

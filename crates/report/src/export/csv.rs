@@ -118,6 +118,13 @@ impl Row {
         self.put("payload_bytes", settings.payload_bytes);
         self.maybe("response_bytes", settings.response_bytes);
         self.maybe("message", settings.message.as_ref());
+        self.maybe("unix_socket", settings.unix_socket.as_ref());
+        self.maybe("http_method", settings.http_method.as_ref());
+        self.maybe("data_hash", settings.data_hash.as_ref());
+        self.maybe("bodies", settings.bodies);
+        self.maybe("body_order", settings.body_order.as_ref());
+        self.put("headers", settings.headers.join(" "));
+        self.maybe("deadline_seconds", settings.deadline_seconds);
         self.put("warmup_seconds", settings.warmup_seconds);
         self.maybe("duration_seconds", settings.duration_seconds);
         self.maybe("requests", settings.requests);

@@ -217,6 +217,8 @@ fn fields(part: &impl Serialize) -> Settings {
 fn text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
+        Value::Array(all) if all.is_empty() => "-".to_owned(),
+        Value::Array(all) => all.iter().map(text).collect::<Vec<_>>().join(", "),
         Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
         Value::String(text) => text.clone(),
         other => other.to_string(),

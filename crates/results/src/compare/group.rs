@@ -3,7 +3,7 @@
 use netping_measure::status::Status;
 
 use crate::{
-    bulk::BulkStep,
+    bulk::{BulkStep, SERVERS_CHOICE},
     format::{plural, thousands},
     run::Step,
 };
@@ -46,6 +46,19 @@ impl Entry for Step {
         ];
         let (message, response) = (of.message.as_ref(), of.response_bytes);
         parts.extend(message.map(|message| format!("message {message}")));
+        // Files from before there were others have none.
+        let method = of.http_method.as_ref().filter(|method| *method != "GET");
+        parts.extend(method.cloned());
+        parts.extend(of.data_hash.as_ref().map(|hash| format!("data {hash}")));
+        parts.extend(
+            of.body_order
+                .as_ref()
+                .map(|order| format!("bodies in {order} order")),
+        );
+        parts.extend(
+            of.deadline_seconds
+                .map(|limit| format!("deadline of {limit} s")),
+        );
         parts.extend(response.map(|bytes| format!("replies of {bytes} bytes")));
         let each = of.requests_per_connection;
         parts.extend(each.map(|requests| format!("{requests} requests per connection")));
@@ -77,8 +90,12 @@ impl Entry for BulkStep {
         let of = &self.settings;
         let mut parts = vec![
             format!("bulk {}", of.direction.name()),
-            plural(of.size_bytes, "byte"),
-            format!("chunks of {} bytes", of.chunk_bytes),
+            chosen(of.size_bytes, plural(of.size_bytes, "byte"), "size"),
+            chosen(
+                of.chunk_bytes,
+                format!("chunks of {} bytes", of.chunk_bytes),
+                "chunks",
+            ),
             plural(of.streams as u64, "stream"),
         ];
         let (window, frame) = (of.window_bytes, of.frame_bytes);
@@ -95,6 +112,14 @@ impl Entry for BulkStep {
     /// Each of its runs is whole.
     fn is_whole(&self) -> bool {
         true
+    }
+}
+
+fn chosen(bytes: u64, text: String, what: &str) -> String {
+    if bytes == SERVERS_CHOICE {
+        format!("the server's own {what}")
+    } else {
+        text
     }
 }
 

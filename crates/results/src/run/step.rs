@@ -107,6 +107,29 @@ pub struct StepSettings {
     /// The message that requests carry; absent where they carry bytes.
     #[serde(default)]
     pub message: Option<String>,
+    /// The Unix domain socket that was connected to instead of the target's host; an abstract one
+    /// begins with `@`.
+    #[serde(default)]
+    pub unix_socket: Option<String>,
+    /// The method of HTTP requests.
+    #[serde(default)]
+    pub http_method: Option<String>,
+    /// Hash of the data that requests carry, before placeholders are filled in (FNV-1a, 64 bits,
+    /// hexadecimal); absent where there is none.
+    #[serde(default)]
+    pub data_hash: Option<String>,
+    /// Different bodies or messages that were prepared before the run; absent where there is one.
+    #[serde(default)]
+    pub bodies: Option<usize>,
+    /// The order in which each caller used them: `turn` or `random`.
+    #[serde(default)]
+    pub body_order: Option<String>,
+    /// Names of the headers or metadata that the user added.
+    #[serde(default)]
+    pub headers: Vec<String>,
+    /// Time limit that gRPC servers were told, in seconds.
+    #[serde(default)]
+    pub deadline_seconds: Option<f64>,
     /// Warm-up, in seconds; found by the run itself where `auto` was asked for.
     pub warmup_seconds: f64,
     /// The window's planned length, in seconds, unless requests were counted.

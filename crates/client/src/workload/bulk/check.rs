@@ -10,6 +10,7 @@ use crate::transport::Failure;
 pub(super) struct Check {
     /// The bytes that each message is a prefix of; `None`: bytes are only counted.
     pattern: Option<Bytes>,
+    /// Bytes in all; 0: as many as the server chooses.
     expected: u64,
     received: u64,
     /// Position in the current message.
@@ -17,7 +18,7 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Returns the check of `expected` bytes in all; with a pattern, each message must be a prefix
+    /// Returns the check of `expected` bytes in all, 0 for any number; with a pattern, each message must be a prefix
     /// of it.
     pub fn new(expected: u64, pattern: Option<Bytes>) -> Self {
         Self {
@@ -38,7 +39,7 @@ impl Check {
     /// # Errors
     /// A failure of kind `mismatch` for a wrong byte or one too many.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        if self.received + bytes.len() as u64 > self.expected {
+        if self.expected > 0 && self.received + bytes.len() as u64 > self.expected {
             let detail = format!("received more than the {} bytes requested", self.expected);
             return Err(Failure::lost(ErrorKind::Mismatch, detail));
         }
@@ -58,7 +59,7 @@ impl Check {
     /// # Errors
     /// A failure of kind `mismatch` if bytes are missing.
     pub fn finish(&self) -> Result<(), Failure> {
-        if self.received == self.expected {
+        if self.expected == 0 || self.received == self.expected {
             return Ok(());
         }
         let (received, expected) = (self.received, self.expected);

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::{
-    cut::Cut,
+    cut::{Carried, Cut},
     meter::Meter,
     replies::{Replies, Wrong},
     stream::{Batch, BulkStream, Shape, Transfer},
@@ -102,7 +102,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> BulkStream for Frames<R, W> {
     fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transfer<'a> {
-        Box::pin(self.carry(bytes, meter))
+        let longest = self.shape.cut(bytes).length(0).unwrap_or_default() as u64;
+        Box::pin(async move {
+            self.carry(bytes, meter).await?;
+            Ok(Carried { bytes, longest })
+        })
     }
 }
 

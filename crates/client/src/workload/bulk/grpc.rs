@@ -16,7 +16,7 @@ use netping_protocol::grpc_bench::{DataReceived, DataRequest};
 use prost::Message;
 
 use super::{
-    cut::Cut,
+    cut::{Carried, Cut, Lengths},
     messages::{self, Messages},
     meter::Meter,
     stream::{Batch, BulkStream, Opened, Shape, Spec, Transfer},
@@ -111,7 +111,7 @@ impl Calls {
         Ok(self.send.send_request(self.head.clone(), false)?)
     }
 
-    async fn down(&mut self, bytes: u64, meter: &Meter) -> Result<(), Failure> {
+    async fn down(&mut self, bytes: u64, meter: &Meter) -> Result<Carried, Failure> {
         let (response, mut request) = self.call().await?;
         let wanted = DataRequest {
             total_bytes: bytes,
@@ -119,7 +119,10 @@ impl Calls {
         };
         request.send_data(prefixed(&wanted), true)?;
         let (headers, mut body) = answer(response).await?;
-        let mut messages = Messages::new(self.shape.cut(bytes), self.shape.check(bytes));
+        let mut messages = Messages::new(
+            Lengths::new(self.shape.chunk, bytes),
+            self.shape.check(bytes),
+        );
         while let Some(data) = body.data().await {
             let data = data?;
             meter.answered();
@@ -132,7 +135,7 @@ impl Calls {
         messages.finish()
     }
 
-    async fn up(&mut self, bytes: u64, batch: Batch, meter: &Meter) -> Result<(), Failure> {
+    async fn up(&mut self, bytes: u64, batch: Batch, meter: &Meter) -> Result<Carried, Failure> {
         let (response, mut request) = self.call().await?;
         let cut = self.shape.cut(bytes);
         let sending = send_all(&mut request, &self.shape, cut, &batch, meter);
@@ -159,7 +162,8 @@ impl Calls {
             Failure::request(ErrorKind::Protocol, detail)
         })?;
         if (received.total_bytes, received.chunks) == (bytes, cut.messages()) {
-            return Ok(());
+            let longest = cut.length(0).unwrap_or_default() as u64;
+            return Ok(Carried { bytes, longest });
         }
         let detail = format!(
             "the server got {} bytes in {} messages, where {bytes} in {} were sent",

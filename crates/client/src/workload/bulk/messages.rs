@@ -3,11 +3,17 @@
 use netping_measure::error_kind::ErrorKind;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 
-use super::{check::Check, cut::Cut};
+use super::{
+    check::Check,
+    cut::{Carried, Lengths},
+};
 use crate::transport::{
     Failure,
     grpc_h2::{PREFIX, put_prefix},
 };
+
+/// Remedy for servers that send other lengths than they were asked for.
+const CHOICE: &str = "; a server that chooses its own sizes needs --size server --chunk server";
 
 /// The number of the field `data`.
 const DATA: u32 = 1;
@@ -35,11 +41,8 @@ pub(super) fn message(data: &[u8]) -> Vec<u8> {
 /// The messages of one stream in one run.
 #[derive(Debug)]
 pub(super) struct Messages {
-    /// Their expected lengths.
-    cut: Cut,
+    lengths: Lengths,
     check: Check,
-    /// The number of messages begun.
-    begun: u64,
     /// Bytes of the current message before its data, as far as they have come.
     head: [u8; LONGEST_HEAD],
     filled: usize,
@@ -48,11 +51,10 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    pub fn new(cut: Cut, check: Check) -> Self {
+    pub fn new(lengths: Lengths, check: Check) -> Self {
         Self {
-            cut,
+            lengths,
             check,
-            begun: 0,
             head: [0; LONGEST_HEAD],
             filled: 0,
             left: 0,
@@ -82,27 +84,26 @@ impl Messages {
 
     /// Begins a message with `length` bytes of data.
     fn begin(&mut self, length: usize) -> Result<(), Failure> {
-        let detail = match self.cut.length(self.begun) {
-            Some(expected) if length == expected => {
-                self.begun += 1;
-                self.left = length;
-                self.check.begin();
-                return Ok(());
-            }
-            Some(expected) => {
-                format!("a message of {length} bytes where {expected} were asked for")
-            }
-            None => format!("an unrequested message of {length} bytes"),
-        };
-        Err(Failure::request(ErrorKind::Mismatch, detail))
+        let begun = self.lengths.begin(length as u64);
+        begun.map_err(|what| Failure::request(ErrorKind::Mismatch, what + CHOICE))?;
+        self.left = length;
+        self.check.begin();
+        Ok(())
     }
 
-    /// Ends the stream, which must not be within a message and must be complete.
-    pub fn finish(&self) -> Result<(), Failure> {
+    /// Ends the stream, which must not be within a message and must be complete. Returns what it
+    /// carried.
+    pub fn finish(&self) -> Result<Carried, Failure> {
         if self.filled > 0 || self.left > 0 {
             return Err(wrong("ends within a message"));
         }
-        self.check.finish()
+        self.check.finish()?;
+        let carried = self.lengths.carried();
+        if carried.bytes == 0 {
+            let detail = "the server sent no byte";
+            return Err(Failure::request(ErrorKind::Mismatch, detail));
+        }
+        Ok(carried)
     }
 }
 
@@ -176,8 +177,10 @@ mod tests {
         ]
         .concat();
         for step in (1..20).chain([100, 304, 305, 400, 1000]) {
-            let mut messages =
-                Messages::new(Cut::new(729, 300), Check::new(729, Some(pattern.clone())));
+            let mut messages = Messages::new(
+                Lengths::new(300, 729),
+                Check::new(729, Some(pattern.clone())),
+            );
             for part in stream.chunks(step) {
                 messages.feed(part).unwrap();
             }
@@ -188,7 +191,7 @@ mod tests {
     #[test]
     fn invalid_messages_are_rejected() {
         let fed = |bytes: &[u8]| {
-            let mut messages = Messages::new(Cut::new(3, 3), Check::new(3, None));
+            let mut messages = Messages::new(Lengths::new(3, 3), Check::new(3, None));
             messages
                 .feed(bytes)
                 .and_then(|()| messages.finish())
@@ -212,7 +215,7 @@ mod tests {
     fn messages_of_unexpected_length_are_rejected() {
         let fed = |lengths: &[usize]| {
             // Messages of 3, 3 and 1 bytes.
-            let mut messages = Messages::new(Cut::new(7, 3), Check::new(7, None));
+            let mut messages = Messages::new(Lengths::new(3, 7), Check::new(7, None));
             lengths
                 .iter()
                 .try_for_each(|length| messages.feed(&message(&vec![b'x'; *length])))
@@ -226,13 +229,11 @@ mod tests {
         ];
         for (lengths, says) in cases {
             let failure = fed(lengths).unwrap_err();
-            assert_eq!(
-                (failure.kind, failure.detail.as_str()),
-                (ErrorKind::Mismatch, says)
-            );
+            assert_eq!(failure.kind, ErrorKind::Mismatch);
+            assert_eq!(failure.detail, format!("{says}{CHOICE}"));
         }
         // A message without data, as gRPC has it.
-        let mut messages = Messages::new(Cut::new(7, 3), Check::new(7, None));
+        let mut messages = Messages::new(Lengths::new(3, 7), Check::new(7, None));
         assert_eq!(
             messages.feed(&[0; PREFIX]).unwrap_err().kind,
             ErrorKind::Mismatch

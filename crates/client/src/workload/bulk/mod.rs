@@ -9,7 +9,7 @@
 //! [`Down`](netping_measure::bulk::Direction::Down) at the client,
 //! [`Up`](netping_measure::bulk::Direction::Up) at the server, which says so. Before a plan's first
 //! run, and after streams were opened anew, at most [`WARM_UP`] bytes go over them that do not
-//! count.
+//! count; a whole run, if the server chooses its size.
 //!
 //! The bytes are carried by a [`stream::BulkStream`]: frames on a byte stream ([`tcp`], [`quic`])
 //! or the messages of a gRPC call ([`grpc`]).
@@ -41,6 +41,7 @@ use tokio::{
 };
 
 use self::{
+    cut::Carried,
     meter::Meter,
     stream::{Open, Opened, Shape, Spec},
 };
@@ -227,6 +228,7 @@ impl Bulk {
             runtime.block_on(self.open(interrupt))?;
         }
         if !self.warm {
+            // A size that the server chooses is that of the warm-up too.
             runtime.block_on(self.transfer(size.min(WARM_UP), interrupt))?;
             self.warm = true;
         }
@@ -238,11 +240,13 @@ impl Bulk {
             let demand = before.demand_until(&self.read_counters()?, 0);
             demand.ok().flatten()
         });
-        let gib = size as f64 / GIB;
+        let Carried { bytes, longest } = times.carried;
+        let gib = bytes as f64 / GIB;
         Ok(BulkRun {
             seconds: times.whole,
             first_byte_seconds: times.first_byte,
-            bytes: size,
+            bytes,
+            message_bytes: Some(longest),
             gib_per_second: gib / times.whole,
             client_cpu_seconds_per_gib: Some(cpu.as_secs_f64() / gib),
             server_cpu_seconds_per_gib: server.as_ref().map(|server| server.cpu_seconds / gib),
@@ -264,11 +268,19 @@ impl Bulk {
         let start = clock.now();
         let streams = opened.streams.iter_mut().zip(shares);
         let streams = try_join_all(streams.map(|(stream, share)| stream.transfer(share, &meter)));
-        watched(streams, &meter, self.plan.timeout, overdue, interrupt).await?;
+        let carried = watched(streams, &meter, self.plan.timeout, overdue, interrupt).await?;
         let end = clock.now();
         self.used = end;
         let seconds = |time: u64| time.saturating_sub(start).max(1) as f64 / 1e9;
         Ok(Times {
+            carried: Carried {
+                bytes: carried.iter().map(|stream| stream.bytes).sum(),
+                longest: carried
+                    .iter()
+                    .map(|stream| stream.longest)
+                    .max()
+                    .unwrap_or_default(),
+            },
             whole: seconds(end),
             first_byte: seconds(meter.first_answer().unwrap_or(end)),
         })
@@ -288,8 +300,9 @@ impl Bulk {
     }
 }
 
-/// The times of a run, in seconds.
+/// The bytes that a run carried, and its times in seconds.
 struct Times {
+    carried: Carried,
     whole: f64,
     first_byte: f64,
 }

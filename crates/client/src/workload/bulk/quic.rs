@@ -26,7 +26,7 @@ struct Stream {
 impl BulkStream for Stream {
     fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transfer<'a> {
         Box::pin(async move {
-            let result = self.frames.carry(bytes, meter).await;
+            let result = self.frames.transfer(bytes, meter).await;
             explained(result, &self.connection)
         })
     }

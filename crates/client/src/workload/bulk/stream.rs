@@ -6,11 +6,11 @@ use bytes::{Bytes, BytesMut};
 use futures_util::future::LocalBoxFuture;
 use netping_measure::bulk::Direction;
 use netping_protocol::{payload, tls::Negotiated};
-use netping_results::bulk::BulkSettings;
+use netping_results::bulk::{BulkSettings, SERVERS_CHOICE};
 
 use super::{
     check::Check,
-    cut::{self, Cut},
+    cut::{self, Carried, Cut},
     meter::Meter,
 };
 use crate::transport::{Endpoint, Failure};
@@ -22,12 +22,12 @@ const BATCH: usize = 64 << 10;
 pub(super) type Open = fn(Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>>;
 
 /// The transfer of a run's bytes over a stream.
-pub(super) type Transfer<'a> = LocalBoxFuture<'a, Result<(), Failure>>;
+pub(super) type Transfer<'a> = LocalBoxFuture<'a, Result<Carried, Failure>>;
 
 /// A stream of a plan. It is called once per run; all types on the bytes' way are static.
 pub(super) trait BulkStream {
-    /// Carries `bytes` over the stream. Afterwards all of them have arrived, and are right as far
-    /// as that is checked.
+    /// Carries `bytes` over the stream, or as many as the server chooses. Afterwards all of them
+    /// have arrived, and are right as far as that is checked.
     fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transfer<'a>;
 }
 
@@ -69,7 +69,7 @@ impl Spec {
 #[derive(Debug)]
 pub(super) struct Shape {
     pub direction: Direction,
-    /// Bytes of each message but the last.
+    /// Bytes of each message but the last; [`SERVERS_CHOICE`] as in the settings.
     pub chunk: usize,
     /// Limit on such messages per stream and run.
     pub messages: usize,
@@ -87,7 +87,12 @@ impl Shape {
         let share = cut::shares(settings.size_bytes, settings.streams)
             .max()
             .unwrap_or_default();
-        let chunk = share.min(settings.chunk_bytes) as usize;
+        let longest = if settings.size_bytes == SERVERS_CHOICE {
+            u64::MAX
+        } else {
+            share
+        };
+        let chunk = longest.min(settings.chunk_bytes) as usize;
         let needed = if settings.verify || settings.direction == Direction::Up {
             chunk
         } else {

@@ -1,7 +1,7 @@
 //! Requests and their replies: rates and times. With one request per connection, opening
 //! connections is what is measured.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use netping_measure::error_kind::ErrorKind;
 
@@ -34,7 +34,8 @@ impl Workload for Requests {
     type Outcome = Measurement;
     type Error = StartError;
 
-    /// Sends one request to each target that is to answer a first call, and keeps nothing of it.
+    /// Sends one request to each target that is to answer a first call, or those whose replies are
+    /// shown. Nothing is kept of them but these replies.
     fn open(plans: &[Plan], watch: Watch<'_>) -> Result<Vec<Self>, StartError> {
         let open = |plan: &Plan| {
             if plan.target.first_call {
@@ -80,7 +81,7 @@ fn is_answer(kind: ErrorKind) -> bool {
     }
 }
 
-/// Returns a plan for one request to the target of `plan`.
+/// Returns a plan for one request to the target of `plan`, or for those whose replies are shown.
 fn one_request(plan: &Plan) -> Plan {
     let mut one = plan.clone();
     one.target.server = ServerSource::Nowhere;
@@ -91,6 +92,8 @@ fn one_request(plan: &Plan) -> Plan {
     one.load.timeout = plan.load.timeout.max(FIRST_CALL);
     one.execution.workers = 1;
     one.execution.warmup = Warmup::Time(Duration::ZERO);
-    one.execution.extent = Extent::Requests(1);
+    let kept = plan.target.kept.clone();
+    one.execution.extent = Extent::Requests(kept.as_ref().map_or(1, |kept| kept.requests));
+    Arc::make_mut(&mut one.target.prepared).kept = kept;
     one
 }

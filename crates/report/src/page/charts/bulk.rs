@@ -1,6 +1,10 @@
 //! Throughput and cost of bulk streams, by their settings.
 
-use netping_results::{bulk::BulkStep, metric, run::Run};
+use netping_results::{
+    bulk::{BulkStep, SERVERS_CHOICE},
+    metric,
+    run::Run,
+};
 
 use super::stacked;
 use crate::page::{
@@ -77,13 +81,22 @@ fn described(step: &BulkStep) -> Vec<String> {
     vec![
         step.target.clone(),
         settings.direction.name().to_owned(),
-        bytes(settings.size_bytes),
-        format!("chunks {}", bytes(settings.chunk_bytes)),
+        chosen("size", settings.size_bytes),
+        format!("chunks {}", chosen("length", settings.chunk_bytes)),
         format!("{} streams", settings.streams),
         optional(settings.window_bytes, "window"),
         optional(settings.frame_bytes, "frame"),
         verified.to_owned(),
     ]
+}
+
+/// A size in words, which may be the server's choice.
+fn chosen(what: &str, size: u64) -> String {
+    if size == SERVERS_CHOICE {
+        format!("server's {what}")
+    } else {
+        bytes(size)
+    }
 }
 
 /// `64 KiB`.

@@ -1,0 +1,649 @@
+//! Scenario files: command lines as TOML, with the flags' names and units.
+//!
+//! Each `[[step]]` is a command with its flags. What a flag is called, takes and means is known from
+//! the command line's definition alone, so that a new flag is a key at once.
+
+use std::{borrow::Cow, fs, io, ops::Range, path::Path};
+
+use clap::{
+    Arg, ArgAction, ArgMatches, Command, FromArgMatches,
+    error::{ContextKind, ContextValue},
+    parser::ValueSource,
+};
+use serde_json::{Value, json};
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{Cli, help};
+use crate::run::command_line::HIDDEN;
+
+/// The commands of scenarios: those that measure, and those that work on result files.
+const COMMANDS: [&str; 9] = [
+    "ladder",
+    "latency",
+    "throughput",
+    "connect",
+    "bulk",
+    "proxy",
+    "compare",
+    "merge",
+    "report",
+];
+
+/// The key of a step's command.
+const COMMAND: &str = "command";
+/// The key of the steps.
+const STEPS: &str = "step";
+/// The key of what all steps have in common.
+const DEFAULTS: &str = "defaults";
+
+/// The steps of a scenario.
+#[derive(Debug)]
+pub struct Scenario {
+    /// In their order; never empty.
+    pub steps: Vec<Step>,
+}
+
+/// A step of a scenario.
+#[derive(Debug)]
+pub struct Step {
+    /// Its place in the file, and its command.
+    pub name: String,
+    /// The words of the command line that it stands for.
+    pub words: Vec<String>,
+    /// That command line.
+    pub cli: Cli,
+}
+
+/// A scenario that cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file could not be read.
+    #[error("cannot read {path}: {reason}")]
+    File {
+        /// Path of the file.
+        path: String,
+        /// The system's error.
+        reason: io::Error,
+    },
+    /// Something in the file is wrong.
+    #[error("{path}:{line}: {reason}")]
+    Line {
+        /// Path of the file.
+        path: String,
+        /// The line, from 1 on.
+        line: usize,
+        /// The key, and what is wrong with it.
+        reason: String,
+    },
+    /// A command line cannot be written as a scenario.
+    #[error("the result's command line cannot be read by this version: {0}")]
+    CommandLine(String),
+}
+
+/// A mistake, and its place in the text.
+#[derive(Debug)]
+struct Wrong {
+    at: Range<usize>,
+    reason: String,
+}
+
+type Key<'a> = (&'a Spanned<Cow<'a, str>>, &'a Spanned<DeValue<'a>>);
+
+impl Scenario {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`ScenarioError::File`] and [`ScenarioError::Line`].
+    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
+        let name = path.display().to_string();
+        let text = fs::read_to_string(path).map_err(|reason| ScenarioError::File {
+            path: name.clone(),
+            reason,
+        })?;
+        Self::parse(&text).map_err(|wrong| ScenarioError::Line {
+            path: name,
+            line: line_of(&text, wrong.at.start),
+            reason: wrong.reason,
+        })
+    }
+
+    fn parse(text: &str) -> Result<Self, Wrong> {
+        let table = DeTable::parse(text).map_err(|error| Wrong {
+            at: error.span().unwrap_or_default(),
+            reason: error.message().to_owned(),
+        })?;
+        let mut defaults = None;
+        let mut steps = None;
+        for (key, value) in table.get_ref() {
+            match (&**key.get_ref(), value.get_ref()) {
+                (STEPS, DeValue::Array(own)) => steps = Some(own),
+                (DEFAULTS, DeValue::Table(own)) => {
+                    check_defaults(own)?;
+                    defaults = Some(own);
+                }
+                (STEPS, _) => return Err(wrong(key, "steps are written as [[step]]")),
+                (other, _) => {
+                    let reason = format!("{other}: a scenario has [[step]] and [defaults] only");
+                    return Err(wrong(key, &reason));
+                }
+            }
+        }
+        let steps = steps.filter(|steps| !steps.is_empty()).ok_or(Wrong {
+            at: 0..0,
+            reason: "there is no [[step]]".to_owned(),
+        })?;
+        let parsed = steps.iter().enumerate().map(|(at, step)| {
+            let number = at + 1;
+            let DeValue::Table(own) = step.get_ref() else {
+                return Err(wrong(step, "steps are written as [[step]]"));
+            };
+            let line = line_of(text, step.span().start);
+            Step::parse(number, line, step.span(), own, defaults)
+        });
+        Ok(Self {
+            steps: parsed.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// Rejects keys that no step can have.
+fn check_defaults(keys: &DeTable<'_>) -> Result<(), Wrong> {
+    let definition = help::command();
+    let commands = COMMANDS
+        .iter()
+        .filter_map(|name| definition.find_subcommand(name));
+    let all: Vec<&Command> = commands.chain([&definition]).collect();
+    let has = |key: &str| all.iter().any(|command| argument(command, key).is_some());
+    match keys.keys().find(|key| !has(key.get_ref())) {
+        None => Ok(()),
+        Some(key) => {
+            let reason = format!("{}: no step has such a flag", key.get_ref());
+            Err(wrong(key, &reason))
+        }
+    }
+}
+
+impl Step {
+    fn parse(
+        number: usize,
+        line: usize,
+        place: Range<usize>,
+        own: &DeTable<'_>,
+        defaults: Option<&DeTable<'_>>,
+    ) -> Result<Self, Wrong> {
+        let definition = help::command();
+        let named = own.iter().find(|(key, _)| key.get_ref() == COMMAND);
+        let (name, command) = match named {
+            None => (None, &definition),
+            Some((_, value)) => {
+                let name = value
+                    .get_ref()
+                    .as_str()
+                    .filter(|name| COMMANDS.contains(name));
+                let command = name.and_then(|name| definition.find_subcommand(name));
+                let known = || {
+                    let known = COMMANDS.join(", ");
+                    wrong(
+                        value,
+                        &format!("{COMMAND}: one of {known}; without it, a quick look"),
+                    )
+                };
+                (name, command.ok_or_else(known)?)
+            }
+        };
+        let is_own = |key: &str| own.iter().any(|(other, _)| other.get_ref() == key);
+        let inherited = defaults.into_iter().flat_map(DeTable::iter);
+        // A command without such a flag does not inherit it.
+        let inherited = inherited.filter(|(key, _)| {
+            !is_own(key.get_ref()) && argument(command, key.get_ref()).is_some()
+        });
+        let keys: Vec<Key<'_>> = own
+            .iter()
+            .filter(|(key, _)| key.get_ref() != COMMAND)
+            .chain(inherited)
+            .collect();
+        let mut flags = Vec::new();
+        let mut given = Vec::new();
+        for (key, value) in &keys {
+            let Some(arg) = argument(command, key.get_ref()) else {
+                return Err(wrong(key, &unknown(command, key.get_ref())));
+            };
+            let words = words(arg, value.get_ref()).map_err(|reason| {
+                let reason = format!("{}: {reason}", key.get_ref());
+                wrong(value, &reason)
+            })?;
+            if arg.is_positional() {
+                given.push((arg.get_id(), words));
+            } else {
+                flags.extend(words);
+            }
+        }
+        // The command knows them by their order.
+        let positional = command.get_positionals().flat_map(|arg| {
+            let own = given.iter().find(|(id, _)| *id == arg.get_id());
+            own.map(|(_, values)| values.clone()).unwrap_or_default()
+        });
+        let mut words = vec!["netping".to_owned()];
+        words.extend(name.map(str::to_owned));
+        words.extend(flags);
+        words.push("--".to_owned());
+        words.extend(positional);
+        let matches = definition.clone().try_get_matches_from(&words);
+        let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+        let title = name.unwrap_or("quick look");
+        Ok(Self {
+            name: format!("step {number} (line {line}), {title}"),
+            cli: cli.map_err(|error| explained(&error, &keys, place))?,
+            words,
+        })
+    }
+}
+
+/// Returns the argument of a command that a key names: a flag by one of its long names, or what has
+/// no flag.
+fn argument<'a>(command: &'a Command, key: &str) -> Option<&'a Arg> {
+    let is_alias = |arg: &Arg| {
+        let aliases = arg.get_visible_aliases().unwrap_or_default();
+        aliases.contains(&key)
+    };
+    let mut all = command.get_arguments();
+    all.find(|arg| key_of(arg) == Some(key) || is_alias(arg))
+}
+
+/// Returns the key of an argument; `None` if scenarios do without it.
+fn key_of(arg: &Arg) -> Option<&str> {
+    match arg.get_long() {
+        Some("help" | "version") => None,
+        Some(long) => Some(long),
+        None => arg.is_positional().then(|| arg.get_id().as_str()),
+    }
+}
+
+fn takes_values(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
+}
+
+fn is_repeatable(arg: &Arg) -> bool {
+    let several = arg
+        .get_num_args()
+        .is_some_and(|count| count.max_values() > 1);
+    matches!(arg.get_action(), ArgAction::Append) || several
+}
+
+/// Returns an argument as the command line has it: a flag with each of its values, or the values alone.
+fn words(arg: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, String> {
+    let Some(flag) = arg.get_long().map(|long| format!("--{long}")) else {
+        return values(arg, value);
+    };
+    let may_lack_value = |arg: &Arg| {
+        let count = arg.get_num_args();
+        count.is_some_and(|count| count.min_values() == 0)
+    };
+    match value.as_bool() {
+        Some(on) if !takes_values(arg) => Ok(Vec::from_iter(on.then_some(flag))),
+        None if !takes_values(arg) => Err("true or false is expected".to_owned()),
+        Some(true) if may_lack_value(arg) => Ok(vec![flag]),
+        _ => {
+            let values = values(arg, value)?.into_iter();
+            Ok(values.map(|value| format!("{flag}={value}")).collect())
+        }
+    }
+}
+
+fn values(arg: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, String> {
+    let DeValue::Array(all) = value else {
+        return Ok(vec![scalar(value)?]);
+    };
+    let all: Vec<String> = all
+        .iter()
+        .map(|value| scalar(value.get_ref()))
+        .collect::<Result<_, _>>()?;
+    // A flag that is given once takes a list with commas.
+    Ok(if is_repeatable(arg) {
+        all
+    } else {
+        vec![all.join(",")]
+    })
+}
+
+fn scalar(value: &DeValue<'_>) -> Result<String, String> {
+    match value {
+        DeValue::String(text) => Ok(text.clone().into_owned()),
+        DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str().to_owned()),
+        DeValue::Float(number) => Ok(number.as_str().to_owned()),
+        other => Err(format!(
+            "a text or a number is expected, not {}",
+            other.type_str()
+        )),
+    }
+}
+
+fn unknown(command: &Command, key: &str) -> String {
+    let known = command.get_arguments().filter_map(key_of);
+    let similar = help::most_similar(key, known);
+    let hint = similar.map_or_else(String::new, |similar| {
+        format!("; did you mean '{similar}'?")
+    });
+    let name = command.get_name();
+    let what = if name == "netping" {
+        "a quick look"
+    } else {
+        name
+    };
+    format!("{key}: {what} has no such flag{hint}")
+}
+
+/// Returns the place of the key that an error of the command line is about, and the error in a line.
+fn explained(error: &clap::Error, keys: &[Key<'_>], place: Range<usize>) -> Wrong {
+    let named = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(arg)) => Some(arg.as_str()),
+        Some(ContextValue::Strings(args)) => args.first().map(String::as_str),
+        _ => None,
+    };
+    let is_named = |key: &str| {
+        named.is_some_and(|arg| {
+            let flag = arg.trim_start_matches('-');
+            flag.split([' ', '=']).next() == Some(key)
+        })
+    };
+    let key = keys.iter().find(|(key, _)| is_named(key.get_ref()));
+    let text = error.to_string();
+    let text = text.trim_start_matches("error: ");
+    // What follows is about command lines.
+    let text = text.split("\n\nUsage:").next().unwrap_or(text);
+    let text = text
+        .split("\n\nFor more information")
+        .next()
+        .unwrap_or(text);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let reason = lines.join(" ");
+    match key {
+        Some((key, _)) => Wrong {
+            at: key.span(),
+            reason: format!("{}: {reason}", key.get_ref()),
+        },
+        None => Wrong { at: place, reason },
+    }
+}
+
+fn wrong<T>(at: &Spanned<T>, reason: &str) -> Wrong {
+    Wrong {
+        at: at.span(),
+        reason: reason.to_owned(),
+    }
+}
+
+/// Returns the line of a place in a text, from 1 on.
+fn line_of(text: &str, at: usize) -> usize {
+    let before = &text.as_bytes()[..at.min(text.len())];
+    before.split(|byte| *byte == b'\n').count()
+}
+
+/// Writes a command line, which begins with the program's name, as a scenario of one step.
+///
+/// # Errors
+/// [`ScenarioError::CommandLine`].
+pub fn of_command_line(words: &[String]) -> Result<String, ScenarioError> {
+    let unreadable = |reason: String| ScenarioError::CommandLine(reason);
+    let definition = help::command();
+    let matches = definition.clone().try_get_matches_from(words);
+    let matches = matches.map_err(|error| {
+        let text = error.to_string();
+        unreadable(text.lines().next().unwrap_or_default().to_owned())
+    })?;
+    let mut lines = vec![format!("[[{STEPS}]]")];
+    let (command, own) = match matches.subcommand() {
+        None => (&definition, &matches),
+        Some((name, own)) => {
+            let command = definition.find_subcommand(name);
+            let command = command.filter(|_| COMMANDS.contains(&name));
+            lines.push(format!("{COMMAND} = {}", quoted(name)));
+            (
+                command.ok_or_else(|| unreadable(format!("a scenario has no step '{name}'")))?,
+                own,
+            )
+        }
+    };
+    for arg in command.get_arguments() {
+        let (Some(key), true) = (key_of(arg), is_given(arg, own)) else {
+            continue;
+        };
+        let raw = own.get_raw(arg.get_id().as_str()).into_iter().flatten();
+        let raw = raw.map(|value| value.to_string_lossy());
+        let (hidden, raw): (Vec<_>, Vec<_>) =
+            raw.partition(|value| key == "header" && value.ends_with(HIDDEN));
+        let all_hidden = raw.is_empty() && !hidden.is_empty();
+        for header in hidden {
+            let name = header.trim_end_matches(HIDDEN);
+            lines.push(format!(
+                "# The value of the header {name} is not in the result: add it here."
+            ));
+        }
+        if all_hidden {
+            continue;
+        }
+        let raw: Vec<String> = raw.iter().map(|value| quoted(value)).collect();
+        let value = match &*raw {
+            [] => "true".to_owned(),
+            _ if !takes_values(arg) => "true".to_owned(),
+            [value] => value.clone(),
+            values => format!("[{}]", values.join(", ")),
+        };
+        lines.push(format!("{key} = {value}"));
+    }
+    Ok(lines.join("\n") + "\n")
+}
+
+fn is_given(arg: &Arg, matches: &ArgMatches) -> bool {
+    matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// Returns the JSON schema of scenario files.
+pub fn schema() -> Value {
+    let definition = help::command();
+    let mut steps = vec![step_schema(&definition, None)];
+    let commands = COMMANDS
+        .iter()
+        .filter_map(|name| definition.find_subcommand(name));
+    steps.extend(commands.map(|command| step_schema(command, Some(command.get_name()))));
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A scenario file of netping",
+        "type": "object",
+        "properties": {
+            STEPS: { "type": "array", "minItems": 1, "items": { "anyOf": steps } },
+            DEFAULTS: { "type": "object", "description": "Keys of all steps that have them, and do not say otherwise." },
+        },
+        "required": [STEPS],
+        "additionalProperties": false,
+    })
+}
+
+fn step_schema(command: &Command, name: Option<&str>) -> Value {
+    let mut properties = serde_json::Map::new();
+    let mut required = Vec::new();
+    if let Some(name) = name {
+        properties.insert(COMMAND.to_owned(), json!({ "const": name }));
+        required.push(COMMAND.to_owned());
+    }
+    for arg in command.get_arguments() {
+        let Some(key) = key_of(arg).filter(|_| !arg.is_hide_set()) else {
+            continue;
+        };
+        let one = json!({ "type": ["string", "number"] });
+        let mut schema = if takes_values(arg) {
+            json!({ "anyOf": [one, { "type": "array", "items": one }] })
+        } else {
+            json!({ "type": "boolean" })
+        };
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        schema["description"] = json!(help);
+        properties.insert(key.to_owned(), schema);
+        if arg.is_required_set() {
+            required.push(key.to_owned());
+        }
+    }
+    json!({
+        "type": "object",
+        "description": command.get_about().map(ToString::to_string),
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, path::PathBuf};
+
+    use super::*;
+
+    fn split(line: &str) -> Vec<String> {
+        shlex::split(line).unwrap()
+    }
+
+    fn error(text: &str) -> (usize, String) {
+        let wrong = Scenario::parse(text).unwrap_err();
+        (line_of(text, wrong.at.start), wrong.reason)
+    }
+
+    #[test]
+    fn a_step_is_the_command_line_with_these_flags() {
+        let text = "[defaults]\nduration = '3s'\nruns = 4\n\n\
+                    [[step]]\ncommand = 'throughput'\ntargets = ['tcp://h', 'grpc://h']\ncallers = [1, 8]\npin = true\n\
+                    fail-if = ['p99>1ms', 'rate<5']\n\n\
+                    [[step]]\ntargets = 'tcp://h'\nduration = '1s'\n";
+        let steps = Scenario::parse(text).unwrap().steps;
+        let shown = |line: &str| {
+            let matches = help::command().try_get_matches_from(split(line)).unwrap();
+            format!("{:?}", Cli::from_arg_matches(&matches).unwrap())
+        };
+        let expected = "netping throughput tcp://h grpc://h -c 1,8 --pin -d 3s --fail-if 'p99>1ms' --fail-if 'rate<5'";
+        assert_eq!(format!("{:?}", steps[0].cli), shown(expected));
+        assert_eq!(
+            format!("{:?}", steps[1].cli),
+            shown("netping tcp://h -d 1s")
+        );
+        assert_eq!(steps[1].name, "step 2 (line 12), quick look");
+    }
+
+    #[test]
+    fn other_names_of_flags_are_keys_and_a_value_may_be_left_out() {
+        let text = "[[step]]\ncommand = 'proxy'\ndirect = 'tcp://h'\nvia = 'a=tcp://p'\nmax = true\n\
+                    [[step]]\ntargets = 'http://h'\nmetadata = 'a: b'\n";
+        let steps = Scenario::parse(text).unwrap().steps;
+        assert!(
+            steps[0].words.contains(&"--max".to_owned()),
+            "{:?}",
+            steps[0].words
+        );
+        let header = "--header=a: b".to_owned();
+        assert!(steps[1].words.contains(&header), "{:?}", steps[1].words);
+    }
+
+    #[test]
+    fn arguments_without_a_flag_stand_in_the_commands_order() {
+        let text = "[defaults]\nbase = 'b.json'\n[[step]]\ncommand = 'compare'\nnew = 'a.json'\n";
+        let steps = Scenario::parse(text).unwrap().steps;
+        assert!(
+            steps[0].words.ends_with(&split("-- b.json a.json")),
+            "{:?}",
+            steps[0].words
+        );
+    }
+
+    #[test]
+    fn a_mistake_has_its_line_and_its_key() {
+        let step = "[[step]]\ncommand = 'latency'\ntargets = 'tcp://h'\n";
+        let (line, reason) = error(&format!("{step}sample = 5\n"));
+        assert_eq!(line, 4, "{reason}");
+        assert_eq!(
+            reason,
+            "sample: latency has no such flag; did you mean 'samples'?"
+        );
+        let (line, reason) = error(&format!("{step}duration = 'long'\n"));
+        assert!(
+            line == 4 && reason.starts_with("duration: invalid value 'long'"),
+            "{line}: {reason}"
+        );
+        let (line, reason) = error(&format!("{step}busy-poll = 'yes'\n"));
+        assert_eq!(
+            (line, &*reason),
+            (4, "busy-poll: true or false is expected")
+        );
+        let (line, reason) = error(&format!("{step}samples = [true]\n"));
+        assert!(
+            line == 4 && reason.starts_with("samples: a text or a number"),
+            "{line}: {reason}"
+        );
+        let (line, reason) = error("\n[[step]]\ncommand = 'serve'\n");
+        assert!(
+            line == 3 && reason.contains("one of ladder, latency"),
+            "{line}: {reason}"
+        );
+        let (line, reason) = error(&format!("[defaults]\nduraton = 1\n{step}"));
+        assert_eq!((line, &*reason), (2, "duraton: no step has such a flag"));
+        let (line, reason) = error("\n[[step]]\ncommand = 'latency'\n");
+        assert!(line == 2 && reason.contains("required"), "{line}: {reason}");
+        assert_eq!(error("steps = 1").0, 1);
+        assert_eq!(error("[[step]]\na = 1\na = 2\n").0, 3);
+        assert!(error("").1.contains("no [[step]]"));
+    }
+
+    #[test]
+    fn a_command_line_becomes_a_scenario_that_means_the_same() {
+        for line in [
+            "netping throughput tcp://h -c 1..8 --data 'a \"b\"' --data c --fail-if 'p99>1ms' --pin",
+            "netping tcp://h http://h -d 2s",
+            "netping bulk grpc://h --size server",
+            "netping proxy --direct tcp://h --via a=tcp://p --via b=tcp://q --rate 1k",
+            "netping proxy --direct tcp://h --via a=tcp://p --max",
+            "netping compare base.json new.json",
+        ] {
+            let text = of_command_line(&split(line)).unwrap();
+            let steps = Scenario::parse(&text)
+                .map_err(|wrong| wrong.reason)
+                .unwrap()
+                .steps;
+            let matches = help::command().try_get_matches_from(split(line)).unwrap();
+            let expected = format!("{:?}", Cli::from_arg_matches(&matches).unwrap());
+            assert_eq!(format!("{:?}", steps[0].cli), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hidden_header_is_not_sent_as_one() {
+        let line = "netping latency http://h -H 'authorization: hidden' -H 'accept: a'";
+        let text = of_command_line(&split(line)).unwrap();
+        assert!(
+            text.contains("# The value of the header authorization is not in"),
+            "{text}"
+        );
+        assert!(text.contains("header = \"accept: a\"\n"), "{text}");
+    }
+
+    #[test]
+    fn the_committed_schema_is_that_of_the_flags() {
+        let text = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("schema/scenario.schema.json");
+        if env::var_os("UPDATE_SCHEMA").is_some() {
+            fs::write(&path, &text).unwrap();
+        }
+        assert!(
+            fs::read_to_string(&path).unwrap() == text,
+            "{} differs from the flags: UPDATE_SCHEMA=1 cargo test -p netping-client --lib scenario",
+            path.display()
+        );
+    }
+}

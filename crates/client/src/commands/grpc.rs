@@ -1,0 +1,19 @@
+//! `netping grpc`: the methods of a server.
+
+use super::print_text;
+use crate::{
+    args::{GrpcArgs, GrpcCommand},
+    error::{Failed, PlanError, Verdict},
+    service,
+};
+
+pub fn run(args: &GrpcArgs) -> Result<Verdict, Failed> {
+    let (target, show): (_, fn(&_, &_) -> _) = match &args.command {
+        GrpcCommand::List(target) => (target, service::list),
+        GrpcCommand::Describe(target) => (target, service::describe),
+    };
+    let (schema, destination) = target.read()?;
+    let text = show(&schema, &destination).map_err(PlanError::from)?;
+    print_text(&text)?;
+    Ok(Verdict::Success)
+}

@@ -1,0 +1,381 @@
+//! The data of requests: documents, and the pool of bodies made from them.
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::Path,
+};
+
+use bytes::Bytes;
+use netping_protocol::pool::{Order, Pool};
+use uuid::Uuid;
+
+/// Bodies in a pool whose documents have placeholders, or somewhat more, so that each document is
+/// there equally often.
+pub const FILLED: usize = 4096;
+
+/// Limit on the bytes of all bodies.
+const LARGEST: usize = 1 << 30;
+
+/// A number that differs from body to body, from 0 on.
+const NUMBER: &str = "{{n}}";
+/// A random UUID (version 4) that differs from body to body.
+const UUID: &str = "{{uuid}}";
+
+/// Names of files with a document in each line end so.
+const LINES: [&str; 2] = ["jsonl", "ndjson"];
+
+/// The data that the user gives.
+#[derive(Debug, Clone, Default)]
+pub struct Data {
+    sources: Vec<Source>,
+    /// The order in which documents are sent.
+    pub order: Order,
+}
+
+#[derive(Debug, Clone)]
+struct Source {
+    /// The value of the flag, to name it in errors.
+    name: String,
+    contents: Vec<u8>,
+    in_lines: bool,
+}
+
+/// Data that cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// A file could not be read.
+    #[error("cannot read --data {name}: {reason}")]
+    File {
+        /// The value of the flag.
+        name: String,
+        /// The system's error.
+        reason: io::Error,
+    },
+    /// The bodies would take too much memory.
+    #[error(
+        "--data: {bodies} bodies of {bytes} bytes in all are more than {LARGEST} bytes; shorten the documents that have \
+         placeholders, or leave out some"
+    )]
+    TooLarge {
+        /// Bodies in the pool.
+        bodies: usize,
+        /// Their bytes.
+        bytes: usize,
+    },
+    /// A document does not fit.
+    #[error("--data {name}{}: {reason}", of_several(*number))]
+    Document {
+        /// The value of the flag.
+        name: String,
+        /// The document's number among several, from 1 on.
+        number: Option<usize>,
+        /// The reason, and the place within the document.
+        reason: String,
+    },
+}
+
+fn of_several(number: Option<usize>) -> String {
+    number.map_or_else(String::new, |number| format!(", document {number}"))
+}
+
+impl Data {
+    /// Reads the values of the flag: data, `@FILE`, or `-` for standard input.
+    ///
+    /// # Errors
+    /// [`DataError::File`].
+    pub fn read(values: &[String], order: Order) -> Result<Self, DataError> {
+        let sources = values.iter().map(|value| Source::read(value));
+        Ok(Self {
+            sources: sources.collect::<Result<_, _>>()?,
+            order,
+        })
+    }
+
+    /// Returns true if there is no data.
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// Returns a hash of the data; `None` if there is none.
+    pub fn hash(&self) -> Option<u64> {
+        let parts = self.sources.iter().map(|source| &*source.contents);
+        (!self.is_empty()).then(|| fnv1a(parts))
+    }
+
+    /// Returns a pool of the data as it is: each source is a body, or each of its lines if it is a
+    /// file of lines.
+    ///
+    /// # Errors
+    /// [`DataError::Document`].
+    pub fn bodies(&self) -> Result<Pool, DataError> {
+        self.pool(
+            |source| {
+                if source.in_lines {
+                    lines(&source.contents)
+                } else {
+                    Ok(vec![source.contents.clone()])
+                }
+            },
+            |document| Ok(Bytes::copy_from_slice(document)),
+        )
+    }
+
+    /// Returns a pool of JSON documents, which follow each other in a source, each encoded by
+    /// `encode`.
+    ///
+    /// # Errors
+    /// [`DataError::Document`].
+    pub fn messages(
+        &self,
+        encode: impl Fn(&str) -> Result<Bytes, String>,
+    ) -> Result<Pool, DataError> {
+        let documents = |source: &Source| json_documents(&source.contents);
+        self.pool(documents, |document| encode(text(document)?))
+    }
+
+    fn pool(
+        &self,
+        documents: impl Fn(&Source) -> Result<Vec<Vec<u8>>, String>,
+        encode: impl Fn(&[u8]) -> Result<Bytes, String>,
+    ) -> Result<Pool, DataError> {
+        let mut all = Vec::new();
+        for source in &self.sources {
+            let own = documents(source).map_err(|reason| source.wrong(None, reason))?;
+            let several = own.len() > 1;
+            let numbered = own.into_iter().enumerate();
+            all.extend(
+                numbered.map(|(at, document)| (document, source, several.then_some(at + 1))),
+            );
+        }
+        let rounds = if all.iter().any(|(document, ..)| has_placeholder(document)) {
+            FILLED.div_ceil(all.len())
+        } else {
+            1
+        };
+        let bytes: usize = all.iter().map(|(document, ..)| document.len()).sum();
+        if bytes.saturating_mul(rounds) > LARGEST {
+            return Err(DataError::TooLarge {
+                bodies: all.len() * rounds,
+                bytes: bytes.saturating_mul(rounds),
+            });
+        }
+        let numbered = (0..rounds).flat_map(|_| &all).enumerate();
+        let bodies = numbered.map(|(n, (document, source, number))| {
+            encode(&fill(document, n)).map_err(|reason| source.wrong(*number, reason))
+        });
+        let bodies = bodies.collect::<Result<Vec<_>, _>>()?;
+        Ok(Pool::new(bodies, self.order).unwrap_or_default())
+    }
+}
+
+impl Source {
+    /// Returns the error of a document that does not fit.
+    fn wrong(&self, number: Option<usize>, reason: String) -> DataError {
+        DataError::Document {
+            name: self.name.clone(),
+            number,
+            reason,
+        }
+    }
+
+    fn read(value: &str) -> Result<Self, DataError> {
+        let mut contents = Vec::new();
+        let path = value.strip_prefix('@').map(Path::new);
+        let read = match path {
+            Some(path) => fs::read(path).map(|bytes| contents = bytes),
+            None if value == "-" => io::stdin().read_to_end(&mut contents).map(drop),
+            None => {
+                contents = value.as_bytes().to_vec();
+                Ok(())
+            }
+        };
+        let name = shortened(value);
+        if let Err(reason) = read {
+            return Err(DataError::File { name, reason });
+        }
+        let ending = path
+            .and_then(Path::extension)
+            .and_then(|ending| ending.to_str());
+        Ok(Self {
+            name,
+            contents,
+            in_lines: ending.is_some_and(|ending| LINES.contains(&ending)),
+        })
+    }
+}
+
+/// Returns the beginning of a value, as errors show it.
+fn shortened(value: &str) -> String {
+    const LONGEST: usize = 40;
+    if value.chars().count() <= LONGEST {
+        return value.to_owned();
+    }
+    let beginning: String = value.chars().take(LONGEST).collect();
+    format!("{beginning}...")
+}
+
+/// Returns the 64-bit FNV-1a hash of several parts, each ended by a byte that no UTF-8 has (Fowler,
+/// Noll and Vo; RFC 9923).
+fn fnv1a<'a>(parts: impl Iterator<Item = &'a [u8]>) -> u64 {
+    let bytes = parts.flat_map(|part| part.iter().chain(&[0xFF]));
+    bytes.fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    })
+}
+
+fn text(bytes: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(bytes).map_err(|error| format!("it is not UTF-8: {error}"))
+}
+
+/// Returns the lines that are not empty.
+fn lines(contents: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let lines = contents
+        .split(|byte| *byte == b'\n')
+        .map(<[u8]>::trim_ascii);
+    let lines: Vec<_> = lines
+        .filter(|line| !line.is_empty())
+        .map(<[u8]>::to_vec)
+        .collect();
+    if lines.is_empty() {
+        return Err("it has no line".to_owned());
+    }
+    Ok(lines)
+}
+
+/// Returns the JSON documents that follow each other in `contents`. A placeholder may stand where a
+/// number may.
+fn json_documents(contents: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let contents = text(contents)?;
+    // Digits of the same length, so that places stay the same.
+    let digits = |placeholder: &str| "1".repeat(placeholder.len());
+    let masked = contents
+        .replace(NUMBER, &digits(NUMBER))
+        .replace(UUID, &digits(UUID));
+    let mut documents = Vec::new();
+    let mut parser =
+        serde_json::Deserializer::from_str(&masked).into_iter::<serde::de::IgnoredAny>();
+    let mut from = 0;
+    while let Some(document) = parser.next() {
+        document.map_err(|error| format!("it is not JSON: {error}"))?;
+        let end = parser.byte_offset();
+        documents.push(contents[from..end].trim_start().as_bytes().to_vec());
+        from = end;
+    }
+    if documents.is_empty() {
+        return Err("it has no JSON document".to_owned());
+    }
+    Ok(documents)
+}
+
+fn has_placeholder(document: &[u8]) -> bool {
+    let has = |placeholder: &str| {
+        let placeholder = placeholder.as_bytes();
+        document
+            .windows(placeholder.len())
+            .any(|part| part == placeholder)
+    };
+    // Placeholders are text, in text.
+    (has(NUMBER) || has(UUID)) && std::str::from_utf8(document).is_ok()
+}
+
+/// Returns the document with its placeholders filled for the body with this number.
+fn fill(document: &[u8], number: usize) -> Vec<u8> {
+    if !has_placeholder(document) {
+        return document.to_vec();
+    }
+    let Ok(text) = std::str::from_utf8(document) else {
+        return document.to_vec();
+    };
+    let mut parts = text.split(UUID);
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        filled.push_str(&Uuid::new_v4().to_string());
+        filled.push_str(part);
+    }
+    filled.replace(NUMBER, &number.to_string()).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn data(values: &[&str]) -> Data {
+        let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+        Data::read(&values, Order::Turn).unwrap()
+    }
+
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "it stands for an encoder, which may fail"
+    )]
+    fn plain(document: &str) -> Result<Bytes, String> {
+        Ok(Bytes::copy_from_slice(document.as_bytes()))
+    }
+
+    #[test]
+    fn json_documents_follow_each_other_with_or_without_lines() {
+        let pool = data(&["{\"a\": 1} {\"a\":\n2}", "[3]"])
+            .messages(plain)
+            .unwrap();
+        assert_eq!(pool.bodies(), ["{\"a\": 1}", "{\"a\":\n2}", "[3]"]);
+    }
+
+    #[test]
+    fn placeholders_make_a_pool_of_different_bodies() {
+        let pool = data(&["{\"id\": {{n}}, \"key\": \"{{uuid}}\"} {\"id\": {{n}}}"]);
+        let pool = pool.messages(plain).unwrap();
+        assert_eq!(pool.bodies().len(), FILLED);
+        let different: BTreeSet<_> = pool.bodies().iter().collect();
+        assert_eq!(different.len(), FILLED);
+        assert_eq!(pool.bodies()[4095], "{\"id\": 4095}");
+        assert!(pool.bodies()[4094].starts_with(b"{\"id\": 4094, \"key\": \""));
+    }
+
+    #[test]
+    fn data_without_json_is_a_body_as_it_is() {
+        let file = tempfile::Builder::new()
+            .suffix(".jsonl")
+            .tempfile()
+            .unwrap();
+        fs::write(&file, "one\n\n two \n").unwrap();
+        let name = format!("@{}", file.path().display());
+        let pool = data(&["a b\n", &name]).bodies().unwrap();
+        assert_eq!(pool.bodies(), ["a b\n", "one", "two"]);
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_data_and_its_parts() {
+        assert_eq!(Data::default().hash(), None);
+        // The hash of `a` alone, from the authors' test vectors, and the end of the part after it.
+        let a = 0xAF63_DC4C_8601_EC8C_u64;
+        let end = (a ^ 0xFF).wrapping_mul(0x0000_0100_0000_01B3);
+        assert_eq!(data(&["a"]).hash(), Some(end));
+        assert_ne!(data(&["a", "b"]).hash(), data(&["ab"]).hash());
+    }
+
+    #[test]
+    fn an_error_names_the_document_and_its_place() {
+        let error = |values: &[&str]| data(values).messages(plain).unwrap_err().to_string();
+        assert_eq!(
+            error(&["{\"a\": }"]),
+            "--data {\"a\": }: it is not JSON: expected value at line 1 column 7"
+        );
+        assert!(error(&[" "]).contains("no JSON document"));
+        let second = data(&["1 2"]).messages(|document| match document {
+            "2" => Err("no good".to_owned()),
+            _ => plain(document),
+        });
+        assert_eq!(
+            second.unwrap_err().to_string(),
+            "--data 1 2, document 2: no good"
+        );
+        let missing = Data::read(&["@/nowhere/x".to_owned()], Order::Turn).unwrap_err();
+        assert!(
+            missing.to_string().contains("--data @/nowhere/x"),
+            "{missing}"
+        );
+    }
+}

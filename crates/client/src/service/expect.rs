@@ -1,0 +1,202 @@
+//! The contents that replies have to have.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor, ReflectMessage, Value};
+use serde::de::DeserializeSeed;
+
+use crate::transport::prepared::Check;
+
+/// Expected contents that cannot be compared with replies.
+#[derive(Debug, thiserror::Error)]
+pub enum ExpectError {
+    /// The file could not be read.
+    #[error("cannot read {}: {reason}", path.display())]
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        /// The system's error.
+        reason: io::Error,
+    },
+    /// The file holds no message of the reply's type.
+    #[error("{} does not fit {kind}: {reason}", path.display())]
+    Message {
+        /// Path of the file.
+        path: PathBuf,
+        /// The type of replies.
+        kind: String,
+        /// The place, and what is wrong there.
+        reason: serde_json::Error,
+    },
+}
+
+/// Returns the check of bodies that have to be the same as the contents of a file.
+///
+/// # Errors
+/// [`ExpectError::File`].
+pub fn expected_body(path: &Path) -> Result<Check, ExpectError> {
+    let expected = read(path)?;
+    Ok(Check::Contents(Arc::new(move |body: &[u8]| {
+        if body == expected {
+            return Ok(());
+        }
+        let same = body
+            .iter()
+            .zip(&expected)
+            .take_while(|(one, other)| one == other);
+        Err(format!(
+            "of {} bytes differs from the expected {} from byte {} on",
+            body.len(),
+            expected.len(),
+            same.count()
+        ))
+    })))
+}
+
+/// Returns the check of messages that have to have the fields of the JSON message in a file. Fields
+/// that the file does not name may have any value.
+pub(super) fn expected_fields(path: &Path, kind: &MessageDescriptor) -> Result<Check, ExpectError> {
+    let wrong = |reason| ExpectError::Message {
+        path: path.to_owned(),
+        kind: kind.full_name().to_owned(),
+        reason,
+    };
+    let contents = read(path)?;
+    let mut parser = serde_json::Deserializer::from_slice(&contents);
+    let expected = kind.clone().deserialize(&mut parser).map_err(wrong)?;
+    parser.end().map_err(wrong)?;
+    let named: serde_json::Value = serde_json::from_slice(&contents).map_err(wrong)?;
+    let kind = kind.clone();
+    // The JSON of these does not name their fields.
+    let is_whole = has_json_of_its_own(&kind);
+    Ok(Check::Contents(Arc::new(move |message: &[u8]| {
+        let reply = DynamicMessage::decode(kind.clone(), message)
+            .map_err(|error| format!("is not a valid message: {error}"))?;
+        if is_whole {
+            let wrong = || "is another than the expected one".to_owned();
+            return (reply == expected).then_some(()).ok_or_else(wrong);
+        }
+        compare(&named, &expected, &reply, "")
+    })))
+}
+
+/// Compares the fields that `named` has, and those of messages within, with a reply's.
+fn compare(
+    named: &serde_json::Value,
+    expected: &DynamicMessage,
+    reply: &DynamicMessage,
+    within: &str,
+) -> Result<(), String> {
+    for (name, named) in named.as_object().into_iter().flatten() {
+        let kind = expected.descriptor();
+        let by_json = kind.get_field_by_json_name(name);
+        let Some(field) = by_json.or_else(|| kind.get_field_by_name(name)) else {
+            // Only an extension is read without being a field; it is not compared by its name.
+            return Err(format!(
+                "cannot be compared: {name} is no field of {}",
+                kind.full_name()
+            ));
+        };
+        let path = format!("{within}{name}");
+        let (right, found) = (expected.get_field(&field), reply.get_field(&field));
+        match (&*right, &*found) {
+            (Value::Message(right), Value::Message(found))
+                if named.is_object() && !is_known(&field) =>
+            {
+                compare(named, right, found, &format!("{path}."))?;
+            }
+            (right, found) if right == found => {}
+            (right, found) => {
+                let (found, right) = (shown(found), shown(right));
+                return Err(format!("has {path} = {found}, where {right} is expected"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Bool(value) => value.to_string(),
+        Value::I32(value) | Value::EnumNumber(value) => value.to_string(),
+        Value::I64(value) => value.to_string(),
+        Value::U32(value) => value.to_string(),
+        Value::U64(value) => value.to_string(),
+        Value::F32(value) => value.to_string(),
+        Value::F64(value) => value.to_string(),
+        Value::String(value) => format!("{value:?}"),
+        // Too long for a line, mostly.
+        Value::Bytes(_) | Value::Message(_) | Value::List(_) | Value::Map(_) => {
+            "another".to_owned()
+        }
+    }
+}
+
+fn is_known(field: &FieldDescriptor) -> bool {
+    field.kind().as_message().is_some_and(has_json_of_its_own)
+}
+
+/// Returns true for types whose JSON has another form than their fields.
+fn has_json_of_its_own(kind: &MessageDescriptor) -> bool {
+    kind.package_name() == "google.protobuf"
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ExpectError> {
+    fs::read(path).map_err(|reason| ExpectError::File {
+        path: path.to_owned(),
+        reason,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_protocol::{FILE_DESCRIPTOR_SET, hello::BenchmarkMessage};
+    use prost::Message;
+    use prost_reflect::DescriptorPool;
+
+    use super::*;
+
+    fn check(expected: &str, field1: &str, field2: i32) -> Result<(), String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, expected).unwrap();
+        let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).unwrap();
+        let kind = pool.get_message_by_name("pb.BenchmarkMessage").unwrap();
+        let Check::Contents(compare) = expected_fields(file.path(), &kind).unwrap() else {
+            panic!("no contents are compared");
+        };
+        let reply = BenchmarkMessage {
+            field1: field1.to_owned(),
+            field2,
+            ..BenchmarkMessage::default()
+        };
+        compare(&reply.encode_to_vec())
+    }
+
+    #[test]
+    fn only_named_fields_are_compared_even_where_they_are_zero() {
+        assert_eq!(check("{\"field1\": \"OK\"}", "OK", 5), Ok(()));
+        assert!(
+            check("{\"field1\": \"OK\"}", "no", 5)
+                .unwrap_err()
+                .contains("field1")
+        );
+        assert_eq!(check("{\"field2\": 0}", "OK", 0), Ok(()));
+        assert!(check("{\"field2\": 0}", "OK", 5).is_err());
+    }
+
+    #[test]
+    fn a_body_is_compared_byte_by_byte() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, "abc").unwrap();
+        let Check::Contents(compare) = expected_body(file.path()).unwrap() else {
+            panic!("no contents are compared");
+        };
+        assert_eq!(compare(b"abc"), Ok(()));
+        assert!(compare(b"abd").unwrap_err().contains("from byte 2 on"));
+        assert!(compare(b"ab").is_err());
+    }
+}

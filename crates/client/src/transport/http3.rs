@@ -1,0 +1,155 @@
+//! Requests over HTTP/3: callers share QUIC connections, each request on a stream of its own.
+
+use std::{future::poll_fn, rc::Rc, sync::Arc};
+
+use bytes::{Buf, Bytes};
+use h3::{client::SendRequest, error::StreamError};
+use h3_quinn::OpenStreams;
+use http::{Method, Request, header::CONTENT_LENGTH};
+use netping_measure::error_kind::ErrorKind;
+use netping_protocol::{payload::Exchange, tls::Negotiated};
+
+use super::{
+    Connection, Endpoint, Failure, Milestones, ReplyLength, Transport,
+    http::{Reply, with_version},
+    http2,
+    prepared::Prepared,
+    quic::{Quic, explained},
+};
+
+/// Streams that the server opens: its control stream and the two of QPACK (RFC 9114, section 6.2),
+/// and as many of kinds that are to be ignored.
+const SERVER_STREAMS: u32 = 6;
+
+/// Opens connections to an HTTP/3 server.
+#[derive(Debug, Clone)]
+pub struct Http3 {
+    quic: Quic,
+    port: u16,
+    head: Request<()>,
+    prepared: Arc<Prepared>,
+    length: ReplyLength,
+}
+
+impl Http3 {
+    /// Returns a transport for the endpoint's prepared requests.
+    pub fn new(endpoint: Endpoint) -> Self {
+        Self {
+            port: endpoint.target.port,
+            head: http2::head(&endpoint.target, &endpoint.prepared),
+            prepared: Arc::clone(&endpoint.prepared),
+            length: Arc::clone(&endpoint.reply_length),
+            quic: Quic::with_server_streams(endpoint, SERVER_STREAMS),
+        }
+    }
+}
+
+impl Transport for Http3 {
+    type Connection = Http3Handle;
+
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<Http3Handle, Failure> {
+        let connected = self.quic.connect(milestones).await;
+        let quic = connected.map_err(|mut failure| {
+            let has_no_h3 = failure.detail.contains("protocol")
+                || matches!(failure.kind, ErrorKind::ConnectTimeout | ErrorKind::Refused);
+            if has_no_h3 {
+                let hint = format!("; does the server offer HTTP/3, on UDP port {}?", self.port);
+                failure.detail.push_str(&hint);
+            }
+            failure
+        })?;
+        let connection = quic.connection().clone();
+        let opened = h3::client::new(h3_quinn::Connection::new(connection.clone())).await;
+        let opened = opened.map_err(|error| Failure::lost(ErrorKind::Protocol, error));
+        let (mut driver, send) = explained(opened, &connection)?;
+        tokio::task::spawn_local(async move {
+            // Every request on the connection learns of its end by itself.
+            poll_fn(|cx| driver.poll_close(cx)).await;
+        });
+        let negotiated = with_version("HTTP/3", quic.negotiated());
+        Ok(Http3Handle {
+            connection,
+            send,
+            negotiated,
+            head: Rc::new(self.head.clone()),
+            prepared: Arc::clone(&self.prepared),
+            length: Arc::clone(&self.length),
+        })
+    }
+}
+
+/// A caller's handle on a connection.
+#[derive(Clone)]
+pub struct Http3Handle {
+    connection: quinn::Connection,
+    send: SendRequest<OpenStreams, Bytes>,
+    negotiated: Option<Rc<Negotiated>>,
+    head: Rc<Request<()>>,
+    prepared: Arc<Prepared>,
+    length: ReplyLength,
+}
+
+impl Http3Handle {
+    async fn exchange(&mut self, body: &Bytes, reply: &mut Reply) -> Result<(), StreamError> {
+        let mut stream = self.send.send_request(Request::clone(&self.head)).await?;
+        if !body.is_empty() {
+            stream.send_data(body.clone()).await?;
+        }
+        stream.finish().await?;
+        let response = stream.recv_response().await?;
+        reply.status = response.status();
+        let promised = response.headers().get(CONTENT_LENGTH).cloned();
+        while let Some(mut part) = stream.recv_data().await? {
+            while part.has_remaining() {
+                let chunk = part.chunk();
+                reply.add(chunk);
+                let length = chunk.len();
+                part.advance(length);
+            }
+        }
+        // The reply is whole once these have come, or are known to be absent.
+        stream.recv_trailers().await?;
+        // The library does not compare them (RFC 9114, section 4.1.2).
+        let promised = promised.and_then(|length| length.to_str().ok()?.parse().ok());
+        reply.ended_early(promised.filter(|_| self.prepared.method != Method::HEAD));
+        Ok(())
+    }
+}
+
+impl Connection for Http3Handle {
+    fn share(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    fn negotiated(&self) -> Option<Negotiated> {
+        self.negotiated.as_deref().cloned()
+    }
+
+    fn is_spent(&mut self) -> bool {
+        use quinn::ConnectionError::{ApplicationClosed, ConnectionClosed};
+        let end = self.connection.close_reason();
+        matches!(end, Some(ApplicationClosed(_) | ConnectionClosed(_)))
+    }
+
+    async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+        let prepared = Arc::clone(&self.prepared);
+        let mut reply = Reply::expected(&prepared);
+        let result = self
+            .exchange(prepared.bodies.body(exchange), &mut reply)
+            .await;
+        explained(result.map_err(Failure::from), &self.connection)?;
+        reply.verify(&prepared, &self.length)
+    }
+}
+
+impl From<StreamError> for Failure {
+    fn from(error: StreamError) -> Self {
+        match error {
+            // A server that wants no further requests on a connection (RFC 9114, section 5.2).
+            StreamError::RemoteClosing { .. } => Self::lost(ErrorKind::Goaway, error),
+            StreamError::RemoteTerminate { .. } => Self::request(ErrorKind::Reset, error),
+            StreamError::HeaderTooBig { .. } => Self::request(ErrorKind::Protocol, error),
+            error => Self::lost(ErrorKind::Protocol, error),
+        }
+    }
+}
