@@ -52,14 +52,17 @@ fn differences_within_the_noise_are_not_shown() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
     let flags = ["--samples", "1000", "--trials", "3"];
     let file = measured(folder.path(), "base.json", &server, &flags);
-    // Its trials differ from each other by a hundredth, their mean from the base by a sixth of that.
-    let noisy = changed(&file, "noisy.json", |run| {
-        let steps = run["steps"].as_array_mut().unwrap();
-        for (step, noise) in steps.iter_mut().zip([1.01, 0.99, 1.005]) {
-            let rate = &mut step["rate_per_s"];
-            *rate = json!(rate.as_f64().unwrap() * noise);
-        }
-    });
+    let with_rates = |name, rates: [f64; 3]| {
+        changed(&file, name, |run| {
+            let steps = run["steps"].as_array_mut().unwrap();
+            for (step, rate) in steps.iter_mut().zip(rates) {
+                step["rate_per_s"] = json!(rate);
+            }
+        })
+    };
+    // Trials differ from each other by a hundredth, the means by a sixth of that.
+    let file = with_rates("steady.json", [10_000.0, 10_000.0, 10_000.0]);
+    let noisy = with_rates("noisy.json", [10_100.0, 9_900.0, 10_050.0]);
     let page = folder.path().join("page.html");
     let gates = ["--fail-if", "p50>+1%", "--fail-if", "rate>+0.1%"];
     let output = command(
