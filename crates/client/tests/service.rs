@@ -53,6 +53,7 @@ fn a_method_is_called_with_the_schema_that_the_server_tells() {
     );
     assert_eq!(settings["data_hash"].as_str().unwrap().len(), 16);
     assert_eq!(server.requests() - before, 500);
+    assert_eq!(step["messages"], Value::Null);
 }
 
 #[test]
@@ -80,6 +81,11 @@ fn streams_end_with_their_last_message() {
     let data = "{\"totalBytes\": 1000000, \"chunkBytes\": 1000}";
     let (step, _, text) = measure(&down, &["--requests", "20", "--data", data]);
     assert_eq!(step["ok"], 20, "{text}");
+    assert_eq!(messages_per_reply(&step), [json!(1.0), json!(1000.0)]);
+    let mean = |times: &Value| times["mean_ns"].as_f64().unwrap();
+    let first = &step["messages"]["first_message"]["time"];
+    assert_eq!(first["count"], 20);
+    assert!(mean(first) < mean(&step["service_time"]), "{first}");
     let up = format!("{}/grpc_bench.DataService/TakeMyData", server.url);
     let expected = tempfile::NamedTempFile::new().unwrap();
     fs::write(&expected, "{\"totalBytes\": 6}").unwrap();
@@ -87,6 +93,16 @@ fn streams_end_with_their_last_message() {
     let data = "[{\"data\": \"YWJj\"}, {\"data\": \"ZGVm\"}]";
     let (step, _, text) = measure(&up, &["--requests", "20", "--data", data, "--expect", path]);
     assert_eq!(step["ok"], 20, "{text}");
+    assert_eq!(messages_per_reply(&step), [json!(2.0), json!(1.0)]);
+}
+
+/// Messages sent and received for each reply that counts for the rate.
+fn messages_per_reply(step: &Value) -> [Value; 2] {
+    let rate = step["rate_per_s"].as_f64().unwrap();
+    ["sent_per_s", "received_per_s"].map(|per_s| {
+        let messages = step["messages"][per_s].as_f64().unwrap();
+        json!((messages / rate).round())
+    })
 }
 
 #[test]

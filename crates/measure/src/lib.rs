@@ -17,6 +17,7 @@ pub mod error_kind;
 pub mod fairness;
 pub mod histogram;
 pub mod interval;
+pub mod messages;
 pub mod quantiles;
 pub mod recorder;
 pub mod sample;

@@ -2,40 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use netping_measure::{
-    connect::{ConnectPhase, PhaseTimes},
-    counts::Counts,
-    distribution::Distribution,
-    histogram::Histogram,
-};
+use netping_measure::connect::{ConnectPhase, PhaseTimes};
 use serde::{Deserialize, Serialize};
 
-use crate::file::histogram;
+use crate::times::Times;
 
-/// The times of one phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PhaseSummary {
-    /// Their description.
-    pub time: Distribution,
-    /// All of them, in nanoseconds.
-    #[serde(with = "histogram")]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    pub histogram: Counts,
-}
-
-impl PhaseSummary {
-    /// Describes the times of each phase.
-    pub fn of(times: &PhaseTimes) -> BTreeMap<ConnectPhase, Self> {
-        let summary = |times: &Histogram| Self {
-            time: Distribution::of(times),
-            histogram: times.into(),
-        };
-        times
-            .histograms()
-            .map(|(phase, times)| (phase, summary(times)))
-            .collect()
-    }
+/// Describes the times of each phase.
+pub fn phases(times: &PhaseTimes) -> BTreeMap<ConnectPhase, Times> {
+    times
+        .histograms()
+        .map(|(phase, times)| (phase, Times::of(times)))
+        .collect()
 }
 
 /// The security of a step's connections.

@@ -125,6 +125,7 @@ pub fn of(totals: &Totals) -> Step {
         ended_by_server: 0,
         security: None,
         connect: BTreeMap::new(),
+        messages: None,
         fairness: None,
         warnings: Vec::new(),
         intervals: totals.intervals.clone(),

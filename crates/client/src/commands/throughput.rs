@@ -132,7 +132,7 @@ impl Rows {
                 format!("open loop, {} arrivals", step.settings.arrivals),
             ),
         };
-        let row = table.row(step) + &message_line(step);
+        let row = table.row(step) + &message_line(step) + &stream_line(step);
         let heading = Some((step.target.clone(), arrivals.clone()));
         if self.heading == heading {
             return row;
@@ -145,6 +145,21 @@ impl Rows {
             table.header()
         )
     }
+}
+
+/// Returns what the messages of a step's calls came to, if these stream.
+fn stream_line(step: &Step) -> String {
+    if step.messages.is_none() {
+        return String::new();
+    }
+    let cell = |metric: &Metric| metric.cell_of_step(step);
+    format!(
+        "\n  messages/s: {} received, {} sent; to the first in us: p50 {}, p99 {}",
+        cell(&metric::MESSAGES_RECEIVED),
+        cell(&metric::MESSAGES_SENT),
+        cell(&metric::FIRST_MESSAGE_P50),
+        cell(&metric::FIRST_MESSAGE_P99),
+    )
 }
 
 /// Returns the knee of a target's sweep over callers.

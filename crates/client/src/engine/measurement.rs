@@ -8,6 +8,7 @@ use netping_measure::{
     cost::{Cost, HostEvents},
     error_kind::ErrorKind,
     fairness::Fairness,
+    messages::Messages,
     sample::Sample,
     status::Status,
 };
@@ -50,6 +51,8 @@ pub struct Measurement {
     pub ended_by_server: u64,
     /// Time to open connections within the window, by phase.
     pub phases: PhaseTimes,
+    /// Messages of calls that stream; `None` without such.
+    pub messages: Option<Messages>,
     /// Security of the connections; `None` in the clear.
     pub negotiated: Option<Negotiated>,
     /// Every success, warm-up included, if the plan asks for them.
@@ -74,6 +77,14 @@ pub fn phase_times(reports: &[WorkerReport]) -> PhaseTimes {
         phases.merge(&report.phases);
     }
     phases
+}
+
+/// Returns the messages of calls that stream over all workers.
+pub fn messages(reports: &[WorkerReport]) -> Option<Messages> {
+    let mut own = reports.iter().filter_map(|report| report.messages.as_ref());
+    let mut sum = own.next()?.clone();
+    own.for_each(|other| sum.merge(other));
+    Some(sum)
 }
 
 /// Returns what happened on this machine between two readings of its counters.

@@ -17,7 +17,7 @@ use crate::{
     clock::{Clock, TimeOfDay},
     engine::{
         hiccups::HiccupMeter,
-        measurement::{Measurement, cost, failures, host_events, phase_times},
+        measurement::{Measurement, cost, failures, host_events, messages, phase_times},
         observer::{Observer, Phase},
         rate_meter::{AutoWarmup, RateMeter},
         worker::WorkerReport,
@@ -272,6 +272,7 @@ impl<'a> Running<'a> {
             reconnects: sum(|report| report.reconnects),
             ended_by_server: sum(|report| report.ended_by_server),
             phases: phase_times(&reports),
+            messages: messages(&reports),
             negotiated: reports
                 .iter_mut()
                 .find_map(|report| report.negotiated.take()),

@@ -2,7 +2,8 @@
 
 use netping_measure::summary::Summary;
 use netping_results::{
-    connect::PhaseSummary,
+    connect,
+    messages::MessageSummary,
     run::{Histograms, Step},
     validity::Facts,
 };
@@ -13,6 +14,8 @@ use crate::{engine::Measurement, plan::Plan};
 pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
     let settings = plan.settings(measurement.warmup);
     let summary = Summary::of(&measurement.totals);
+    let messages = measurement.messages.as_ref();
+    let messages = messages.map(|messages| MessageSummary::of(messages, summary.seconds));
     let histograms = Histograms::of(&measurement.totals);
     let warnings = Facts {
         settings: &settings,
@@ -40,7 +43,8 @@ pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
         reconnects: measurement.reconnects,
         ended_by_server: measurement.ended_by_server,
         security: negotiated.map(|negotiated| plan.target.trust.security(negotiated)),
-        connect: PhaseSummary::of(&measurement.phases),
+        connect: connect::phases(&measurement.phases),
+        messages,
         fairness: measurement.fairness.clone(),
         warnings,
         intervals: measurement.totals.intervals.clone(),

@@ -115,6 +115,7 @@ pub fn prepared(method: &Method, data: &Data, check: Check) -> Result<Prepared, 
     };
     Ok(Prepared {
         bodies,
+        streams_requests: method.0.is_client_streaming(),
         streams_replies: method.0.is_server_streaming(),
         check,
         data_hash: data.hash(),

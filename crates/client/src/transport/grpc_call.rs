@@ -13,7 +13,7 @@ use netping_protocol::{frame, payload::Exchange, tls::Negotiated};
 use prost::encoding::{DecodeContext, decode_key, skip_field};
 
 use super::{
-    Connection, Endpoint, Failure, Milestones, Transport, connect,
+    Carried, Connection, Endpoint, Failure, Milestones, Transport, connect,
     grpc_h2::{PREFIX, check_end, head_at},
     http2,
     prepared::{Check, Prepared},
@@ -79,11 +79,22 @@ impl Connection for CallHandle {
         http2::is_spent(&mut self.send)
     }
 
-    async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+    async fn call(
+        &mut self,
+        exchange: &Exchange,
+        carried: &mut Carried<'_>,
+    ) -> Result<(), Failure> {
         let prepared = &self.prepared;
         let body = prepared.bodies.body(exchange).clone();
         let wants_contents = prepared.wants_contents();
+        let streams = prepared.streams_requests || prepared.streams_replies;
+        if streams {
+            carried.sent = count(&body);
+        }
         let examine = |message: &[u8]| {
+            if streams {
+                carried.receive();
+            }
             if wants_contents {
                 prepared.examine(message)?;
             }
@@ -212,6 +223,16 @@ impl Messages {
     }
 }
 
+/// Returns the number of messages in a request's body, which are whole.
+fn count(mut body: &[u8]) -> u64 {
+    let mut messages = 0;
+    while let Some(prefix) = body.first_chunk::<PREFIX>() {
+        body = body.get(PREFIX + length(*prefix)..).unwrap_or_default();
+        messages += 1;
+    }
+    messages
+}
+
 /// Returns the end of the message at the beginning of `bytes`; `None` if it is not whole yet.
 fn end_of_message(bytes: &[u8]) -> Result<Option<usize>, Failure> {
     let Some(prefix) = bytes.first_chunk::<PREFIX>() else {
@@ -222,13 +243,18 @@ fn end_of_message(bytes: &[u8]) -> Result<Option<usize>, Failure> {
         1 => return Err(Failure::mismatch("is compressed, which was not asked for")),
         _ => return Err(Failure::mismatch("has no whole messages")),
     }
-    let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
+    let length = length(*prefix);
     if length > LONGEST {
         let detail = format!("has a message of {length} bytes; the limit is {LONGEST}");
         return Err(Failure::mismatch(detail));
     }
     let end = PREFIX + length;
     Ok((bytes.len() >= end).then_some(end))
+}
+
+/// Returns the length of the message after this prefix.
+fn length([_, length @ ..]: [u8; PREFIX]) -> usize {
+    u32::from_be_bytes(length) as usize
 }
 
 /// Returns true if the bytes are a sequence of whole fields, whatever these mean.

@@ -22,7 +22,7 @@ use prost::{
     encoding::{encode_key, encode_varint, encoded_len_varint, key_len},
 };
 
-use super::{Connection, Endpoint, Failure, Milestones, Transport, connect, http2};
+use super::{Carried, Connection, Endpoint, Failure, Milestones, Transport, connect, http2};
 
 /// Length of a gRPC message's prefix: a flag byte and a length of four bytes.
 pub(crate) const PREFIX: usize = 5;
@@ -115,7 +115,7 @@ impl Connection for H2Handle {
         http2::is_spent(&mut self.send)
     }
 
-    async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
         poll_fn(|cx| self.send.poll_ready(cx)).await?;
         let head = exchange.message().map_or(&self.echo, |_| &self.say);
         let (response, mut stream) = self.send.send_request(head.clone(), false)?;

@@ -14,7 +14,8 @@ use tonic::{
 };
 
 use super::{
-    Connection, Endpoint, Failure, Milestones, Transport, connect, grpc_h2::echo_request, http2,
+    Carried, Connection, Endpoint, Failure, Milestones, Transport, connect, grpc_h2::echo_request,
+    http2,
 };
 
 /// Opens channels of one connection each, for calls of `echopb.Echo/Echo`, or of `pb.Hello/Say`
@@ -73,7 +74,7 @@ impl Connection for TonicHandle {
         self.negotiated.clone()
     }
 
-    async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
         if let Some(message) = exchange.message() {
             let reply = self.hello.say(message.clone()).await?;
             return verified(exchange.verify_message(reply.get_ref()));

@@ -18,7 +18,7 @@ use netping_protocol::{
 };
 
 use super::{
-    Connection, Endpoint, Failure, Milestones, ReplyLength, Transport, connect,
+    Carried, Connection, Endpoint, Failure, Milestones, ReplyLength, Transport, connect,
     http1::{self, Http1},
     http2::{self, Http2},
     prepared::{Check, Prepared},
@@ -130,7 +130,7 @@ impl Connection for HttpHandle {
         }
     }
 
-    async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
         let body = self.prepared.bodies.body(exchange);
         let mut reply = Reply::expected(&self.prepared);
         match &mut self.speaker {

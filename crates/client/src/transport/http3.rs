@@ -10,7 +10,7 @@ use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{payload::Exchange, tls::Negotiated};
 
 use super::{
-    Connection, Endpoint, Failure, Milestones, ReplyLength, Transport,
+    Carried, Connection, Endpoint, Failure, Milestones, ReplyLength, Transport,
     http::{Reply, with_version},
     http2,
     prepared::Prepared,
@@ -131,7 +131,7 @@ impl Connection for Http3Handle {
         matches!(end, Some(ApplicationClosed(_) | ConnectionClosed(_)))
     }
 
-    async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
         let prepared = Arc::clone(&self.prepared);
         let mut reply = Reply::expected(&prepared);
         let result = self

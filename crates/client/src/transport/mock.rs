@@ -5,7 +5,7 @@ use std::{cell::Cell, rc::Rc};
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::payload::Exchange;
 
-use super::{Connection, Failure, Milestones, Transport};
+use super::{Carried, Connection, Failure, Milestones, Transport};
 use crate::clock::{Clock, Manual};
 
 /// The behaviour of a mock. Times are in nanoseconds.
@@ -86,7 +86,7 @@ impl Connection for Mock {
         None
     }
 
-    async fn call(&mut self, _: &Exchange) -> Result<(), Failure> {
+    async fn call(&mut self, _: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
         self.serve().await;
         self.calls.set(self.calls.get() + 1);
         if self.behaviour.fail_every > 0

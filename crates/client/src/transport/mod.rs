@@ -58,8 +58,12 @@ pub trait Connection: Sized + 'static {
     }
 
     /// Sends the exchange's current request, waits for the whole reply and verifies it: every byte,
-    /// if they are known beforehand.
-    fn call(&mut self, exchange: &Exchange) -> impl Future<Output = Result<(), Failure>>;
+    /// if they are known beforehand. Notes the messages of a call that streams.
+    fn call(
+        &mut self,
+        exchange: &Exchange,
+        carried: &mut Carried<'_>,
+    ) -> impl Future<Output = Result<(), Failure>>;
 }
 
 /// The time of each part of opening a connection, in nanoseconds.
@@ -107,6 +111,42 @@ pub struct Opened {
     pub spent: [Option<u64>; ConnectPhase::ALL.len()],
     /// The end of the opening, in nanoseconds.
     pub at: u64,
+}
+
+/// The messages of a call that streams, noted while it runs.
+pub struct Carried<'a> {
+    now: &'a dyn Fn() -> u64,
+    /// Messages sent; 0 if the call does not stream.
+    pub sent: u64,
+    /// Messages received.
+    pub received: u64,
+    /// When the first of them came, in nanoseconds.
+    pub first: Option<u64>,
+}
+
+impl<'a> Carried<'a> {
+    /// Begins a call.
+    pub fn start(now: &'a dyn Fn() -> u64) -> Self {
+        Self {
+            now,
+            sent: 0,
+            received: 0,
+            first: None,
+        }
+    }
+
+    /// Notes a message that was received.
+    pub fn receive(&mut self) {
+        if self.first.is_none() {
+            self.first = Some((self.now)());
+        }
+        self.received += 1;
+    }
+
+    /// Returns true if nothing was noted.
+    pub fn is_empty(&self) -> bool {
+        self.sent == 0 && self.received == 0
+    }
 }
 
 /// The failure of a request.

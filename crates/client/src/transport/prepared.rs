@@ -25,6 +25,8 @@ pub struct Prepared {
     pub data_hash: Option<u64>,
     /// The time limit that a gRPC server is told.
     pub deadline: Option<Duration>,
+    /// A gRPC call takes any number of messages; otherwise one.
+    pub streams_requests: bool,
     /// A gRPC reply has any number of messages; otherwise one.
     pub streams_replies: bool,
     /// The statuses of good HTTP replies; if empty, every success.

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{
-    Connection, Endpoint, Failure, Milestones, Transport, connect,
+    Carried, Connection, Endpoint, Failure, Milestones, Transport, connect,
     framed::{Framed, Framing},
 };
 
@@ -205,7 +205,7 @@ impl Connection for QuicHandle {
         })
     }
 
-    async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
         let stream = if let Some(stream) = &mut self.stream {
             stream
         } else {

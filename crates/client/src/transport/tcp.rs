@@ -4,7 +4,7 @@ use netping_protocol::{frame, payload::Exchange, secure::Stream, tls::Negotiated
 use tokio::io::AsyncWriteExt;
 
 use super::{
-    Connection, Endpoint, Failure, Milestones, Transport, connect,
+    Carried, Connection, Endpoint, Failure, Milestones, Transport, connect,
     framed::{Framed, Framing},
 };
 
@@ -36,7 +36,7 @@ impl Connection for Framed<Stream> {
         self.stream().negotiated()
     }
 
-    async fn call(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
         self.request(exchange).await
     }
 }

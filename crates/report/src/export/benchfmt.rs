@@ -23,8 +23,10 @@ const MB: f64 = 1e6;
 #[expect(clippy::unnecessary_wraps, reason = "every format has this form")]
 pub(super) fn render(runs: &[Run]) -> Rendered {
     // Directions, which benchstat does not know.
+    let streams = metric::of_streams(runs.iter().flat_map(|run| &run.steps));
     let mut lines: Vec<String> = metric::BENCHMARK
         .iter()
+        .chain(streams)
         .map(|metric| (unit(metric), metric.better))
         .chain([(FIRST_BYTE.to_owned(), Better::Lower)])
         .map(|(unit, better)| match better {
@@ -101,7 +103,8 @@ fn step_line(step: &Step, name: &str, cpus: usize) -> Option<String> {
             line.extend(["/", part, "=", value.as_str()]);
         }
     }
-    let values = metric::BENCHMARK.iter().map(|metric| {
+    let streams = metric::of_streams([step]);
+    let values = metric::BENCHMARK.iter().chain(streams).map(|metric| {
         let value = metric.of_step(step).map(|value| match metric.unit {
             Unit::CpuMicros => value * 1e3,
             _ => value,

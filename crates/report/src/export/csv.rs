@@ -9,7 +9,7 @@ use netping_measure::{
 use netping_results::{
     bulk::BulkStep,
     connect::ChannelSecurity,
-    metric,
+    metric::{self, Unit},
     run::{Run, Step, StepSettings},
     warning::Warning,
 };
@@ -29,10 +29,11 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
         .flat_map(|run| &run.steps)
         .flat_map(|step| step.connect.keys().copied())
         .collect();
+    let streams = metric::of_streams(runs.iter().flat_map(|run| &run.steps));
     let mut rows = Vec::new();
     for run in runs {
         let steps = (1..).zip(&run.steps);
-        rows.extend(steps.map(|(number, step)| step_row(run, number, step, &phases)));
+        rows.extend(steps.map(|(number, step)| step_row(run, number, step, &phases, streams)));
         let bulk = (1..).zip(&run.bulk);
         rows.extend(bulk.map(|(number, step)| bulk_row(run, number, step)));
     }
@@ -189,7 +190,13 @@ impl Row {
     }
 }
 
-fn step_row(run: &Run, number: usize, step: &Step, phases: &BTreeSet<ConnectPhase>) -> Row {
+fn step_row(
+    run: &Run,
+    number: usize,
+    step: &Step,
+    phases: &BTreeSet<ConnectPhase>,
+    streams: metric::List,
+) -> Row {
     let mut row = Row::begin(run, number, &step.target, step.status);
     row.maybe("label", step.label.as_ref());
     row.put("trial", step.trial);
@@ -205,6 +212,14 @@ fn step_row(run: &Run, number: usize, step: &Step, phases: &BTreeSet<ConnectPhas
     for &phase in phases {
         let times = step.connect.get(&phase).map(|phase| &phase.time);
         row.times(column(phase), times);
+    }
+    for metric in streams {
+        let unit = if metric.unit == Unit::Nanos {
+            "_ns"
+        } else {
+            ""
+        };
+        row.maybe(format!("{}{unit}", metric.key), metric.of_step(step));
     }
     row.end(step.security.as_ref(), &step.warnings)
 }
@@ -308,7 +323,7 @@ mod tests {
         let mut times = PhaseTimes::default();
         times.record(ConnectPhase::Http2, 1500);
         let mut step = fixture::step("grpc://h:1", 1, &[5]);
-        step.connect = netping_results::connect::PhaseSummary::of(&times);
+        step.connect = netping_results::connect::phases(&times);
         let rows = read(
             &render(&[fixture::run(vec![
                 step,

@@ -112,14 +112,20 @@ fn step_columns(steps: &[&Step]) -> Vec<Column<Step>> {
         let rate = |step: &Step| step.settings.planned_rate.map_or_else(nothing, thousands);
         columns.push(number("planned req/s", rate));
     }
-    columns.extend(metric::MARKDOWN.iter().map(|&metric| Column {
-        title: match metric.unit {
-            Unit::CpuMicros => format!("{} us/req", metric.label).into(),
-            _ => metric.title.into(),
-        },
-        words: false,
-        cell: Box::new(move |step: &Step| metric.cell_of_step(step)),
-    }));
+    let streams = metric::of_streams(steps.iter().copied());
+    columns.extend(
+        metric::MARKDOWN
+            .iter()
+            .chain(streams)
+            .map(|&metric| Column {
+                title: match metric.unit {
+                    Unit::CpuMicros => format!("{} us/req", metric.label).into(),
+                    _ => metric.title.into(),
+                },
+                words: false,
+                cell: Box::new(move |step: &Step| metric.cell_of_step(step)),
+            }),
+    );
     columns
 }
 

@@ -117,8 +117,8 @@ fn step(step: &Step) -> Row {
         .map(|(kind, count)| format!("{kind} {}", thousands(*count as f64)))
         .collect();
     let shown = |metric: &&'static Metric| {
-        let half = match metric.unit {
-            Unit::PerSecond => step.summary.precision.rate_half_width,
+        let half = match metric.name {
+            "rate" => step.summary.precision.rate_half_width,
             _ => None,
         };
         let half = half.map_or(String::new(), |half| format!(" ± {}", metric.show(half)));
@@ -137,7 +137,13 @@ fn step(step: &Step) -> Row {
         ("reconnects", thousands(step.reconnects as f64)),
     ];
     let accounts = accounts.map(|(title, cell)| (title.to_owned(), cell));
-    let results = metric::PAGE.iter().map(shown).chain(accounts).collect();
+    let streams = metric::of_streams([step]);
+    let results = metric::PAGE
+        .iter()
+        .chain(streams)
+        .map(shown)
+        .chain(accounts)
+        .collect();
     Row { settings, results }
 }
 

@@ -6,12 +6,11 @@ use netping_measure::{
     accounting::Accounting,
     buckets::Buckets,
     bulk::{BulkRun, Direction},
-    connect::{ConnectPhase, PhaseTimes},
+    connect::ConnectPhase,
     cost::{Cost, ServerDemand},
-    distribution::Distribution,
     error_kind::ErrorKind,
     fairness::{Fairness, PerConnection},
-    histogram::histogram,
+    histogram::{histogram, record},
     interval::IntervalSummary,
     statistics::{estimate::Estimate, precision::Precision},
     status::Status,
@@ -19,12 +18,13 @@ use netping_measure::{
 };
 use netping_results::{
     bulk::{BulkSettings, BulkStep, BulkSummary},
-    connect::PhaseSummary,
     fixtures,
+    messages::MessageSummary,
     metric::{self, Metric},
     overhead::Overhead,
     round_difference::RoundDifference,
     run::{Environment, Histograms, Run, SCHEMA_VERSION, Step, StepSettings, Tool},
+    times::Times,
     warning::Warning,
 };
 
@@ -363,7 +363,7 @@ pub fn trials() -> Run {
     run
 }
 
-/// Callers that share few connections and many, twice.
+/// Callers of a method that streams, which share few connections and many, twice.
 pub fn shared() -> Run {
     let mut steps = Vec::new();
     for trial in [1, 2] {
@@ -375,6 +375,11 @@ pub fn shared() -> Run {
                     + f64::from(trial) * 100.0;
                 let mut step = step("grpc://server-1:8005", callers, None, rate, 3);
                 (step.trial, step.settings.connections) = (trial, connections);
+                step.messages = Some(MessageSummary {
+                    sent_per_s: rate,
+                    received_per_s: 100.0 * rate,
+                    first_message: times(2000, 200_000, 5),
+                });
                 steps.push(step);
             }
         }
@@ -616,6 +621,7 @@ pub fn step(
         ended_by_server: 0,
         security: None,
         connect: BTreeMap::new(),
+        messages: None,
         fairness: Fairness::of(
             (0..callers as u64)
                 .map(|at| PerConnection {
@@ -639,28 +645,18 @@ pub fn step(
 }
 
 /// Times with a tail, the same each time.
-fn times(count: u64, typical: u64, seed: u64) -> PhaseSummary {
+fn times(count: u64, typical: u64, seed: u64) -> Times {
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut all = PhaseTimes::default();
+    let mut all = histogram();
     for _ in 0..count {
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         let share = (random >> 11) as f64 / (1_u64 << 53) as f64;
-        all.record(
-            ConnectPhase::Total,
+        record(
+            &mut all,
             (typical as f64 * (0.7 + 0.4 * share) * (1.0 - share).powf(-0.22)) as u64,
         );
     }
-    PhaseSummary::of(&all)
-        .remove(&ConnectPhase::Total)
-        .unwrap_or_else(nothing)
-}
-
-fn nothing() -> PhaseSummary {
-    let empty = histogram();
-    PhaseSummary {
-        time: Distribution::of(&empty),
-        histogram: (&empty).into(),
-    }
+    Times::of(&all)
 }

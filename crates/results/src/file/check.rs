@@ -151,6 +151,14 @@ fn check_times(step: &Step) -> Result<(), String> {
             "service_time or failed_time does not have one sample for each request".to_owned(),
         );
     }
+    if let Some(messages) = &step.messages {
+        let first = &messages.first_message;
+        check_time("first_message", &first.histogram, &first.time)?;
+        within(&[
+            ("sent_per_s", Some(messages.sent_per_s)),
+            ("received_per_s", Some(messages.received_per_s)),
+        ])?;
+    }
     step.connect
         .values()
         .try_for_each(|phase| check_time("connect", &phase.histogram, &phase.time))

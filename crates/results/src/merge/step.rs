@@ -14,9 +14,11 @@ use netping_measure::{
 
 use super::{MergeError, cost::cost, window::Common};
 use crate::{
-    connect::{ChannelSecurity, PhaseSummary},
+    connect::ChannelSecurity,
     environment_diff::{EnvironmentDiff, diff},
+    messages::MessageSummary,
     run::{Histograms, Step, StepSettings},
+    times::Times,
     warning::Warning,
 };
 
@@ -74,6 +76,7 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
         ended_by_server: sum(|step| step.ended_by_server),
         security: security(&steps),
         connect: connect(&steps),
+        messages: messages(&steps),
         fairness: fairness(&steps),
         warnings: warnings(&steps, &summary),
         intervals: common.intervals,
@@ -171,16 +174,20 @@ fn total<'a>(parts: impl Iterator<Item = &'a Counts>) -> Counts {
 }
 
 /// Adds up the times of opening connections.
-fn connect(steps: &[&Step]) -> BTreeMap<ConnectPhase, PhaseSummary> {
+fn connect(steps: &[&Step]) -> BTreeMap<ConnectPhase, Times> {
     let phases = steps.iter().flat_map(|step| step.connect.keys());
     let phases: BTreeSet<ConnectPhase> = phases.copied().collect();
     let sum = |phase| {
         let own = steps.iter().filter_map(|step| step.connect.get(&phase));
-        let histogram = total(own.map(|own| &own.histogram));
-        let time = Distribution::of(&histogram.to_histogram());
-        (phase, PhaseSummary { time, histogram })
+        (phase, Times::sum(own))
     };
     phases.into_iter().map(sum).collect()
+}
+
+/// Adds up the messages of calls that stream.
+fn messages(steps: &[&Step]) -> Option<MessageSummary> {
+    let own = steps.iter().filter_map(|step| step.messages.as_ref());
+    MessageSummary::sum(&own.collect::<Vec<_>>())
 }
 
 /// Returns the spread of requests over all clients' connections; `None` where a client does not

@@ -72,6 +72,12 @@ pub fn of_steps() -> impl Iterator<Item = &'static Metric> + Clone {
     TIMES.iter().chain(OTHERS).copied()
 }
 
+/// Returns the metrics of calls that stream, if there are such among the steps.
+pub fn of_streams<'a>(steps: impl IntoIterator<Item = &'a Step>) -> List {
+    let streams = steps.into_iter().any(|step| step.messages.is_some());
+    if streams { STREAMS } else { &[] }
+}
+
 /// Returns the metrics of this name among `all`. Errors have two, in different units.
 ///
 /// # Errors

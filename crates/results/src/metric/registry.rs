@@ -24,6 +24,12 @@ macro_rules! metrics {
 
 const QUANTILE: &str = "Quantile of the response time";
 
+/// Returns a quantile, in per cent, of a step's times to the first message.
+fn first_message(step: &Step, percent: f64) -> Option<f64> {
+    let time = &step.messages.as_ref()?.first_message.time;
+    time.quantile(percent).map(|time| time as f64)
+}
+
 metrics! {
     /// Verified replies per second.
     RATE: "rate", "req/s", "rate", "rate_per_second", PerSecond, Higher,
@@ -67,6 +73,24 @@ metrics! {
     /// The longest time.
     MAX: "max", "max us", "max", "max", Nanos, Lower,
         "Longest response time", Time(|time| time.max.map(|time| time as f64));
+    /// Messages received per second, by calls that stream.
+    MESSAGES_RECEIVED: "messages-received", "recv/s", "messages received", "messages_received_per_second",
+        PerSecond, Higher,
+        "Messages received per second, by calls that stream",
+        Step(|step| Some(step.messages.as_ref()?.received_per_s));
+    /// Messages sent per second, by calls that stream.
+    MESSAGES_SENT: "messages-sent", "sent/s", "messages sent", "messages_sent_per_second",
+        PerSecond, Higher,
+        "Messages sent per second, by calls that stream",
+        Step(|step| Some(step.messages.as_ref()?.sent_per_s));
+    /// The median time to the first message of a stream.
+    FIRST_MESSAGE_P50: "first-message-p50", "first p50 us", "first message p50", "first_message_p50", Nanos, Lower,
+        "Median time to the first message of a stream",
+        Step(|step| first_message(step, 50.0));
+    /// The 99th percentile of the time to the first message of a stream.
+    FIRST_MESSAGE_P99: "first-message-p99", "first p99 us", "first message p99", "first_message_p99", Nanos, Lower,
+        "99th percentile of the time to the first message of a stream",
+        Step(|step| first_message(step, 99.0));
     /// CPU time of the client per request.
     CLIENT_CPU: "client-cpu", "cli us", "client CPU", "client_cpu_us_per_request", CpuMicros, Lower,
         "CPU time of the client for each request", Step(|step| step.cost.client_cpu_us_per_request);
@@ -112,7 +136,10 @@ lists! {
     /// The description of a distribution of times: the columns of CSV.
     TIMES: MIN MEAN TRIMMED_MEAN SD IQR P1 P25 P50 P75 P90 P95 P99 P999 P9999 P99999 MAX;
     /// The metrics of a step that are not times.
-    OTHERS: RATE CLIENT_CPU SERVER_CPU TIME_LOST ERROR_SHARE ERRORS;
+    OTHERS: RATE MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99 CLIENT_CPU SERVER_CPU TIME_LOST
+        ERROR_SHARE ERRORS;
+    /// The metrics of calls that stream, which outputs show where there are such.
+    STREAMS: MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99;
     /// The columns of a table in Markdown.
     MARKDOWN: RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU ERRORS;
     /// The table of steps in a page.
@@ -132,7 +159,8 @@ lists! {
     OVERHEAD: P50 P90 P95 P99 P999 P9999 MAX TRIMMED_MEAN SD;
     /// The metrics that steps of two runs are compared by. The longest time is not one of them: it
     /// is that of a single request.
-    COMPARED: RATE MEAN P50 P99 P999 CLIENT_CPU SERVER_CPU ERROR_SHARE;
+    COMPARED: RATE MEAN P50 P99 P999 MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99
+        CLIENT_CPU SERVER_CPU ERROR_SHARE;
     /// The metrics of bulk streams.
     BULK: BULK_RATE BULK_CLIENT_CPU BULK_SERVER_CPU;
     /// The quantiles that are pushed to Prometheus.

@@ -9,8 +9,10 @@ use netping_measure::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    connect::{ChannelSecurity, PhaseSummary},
+    connect::ChannelSecurity,
     file::{histogram, time_of_day},
+    messages::MessageSummary,
+    times::Times,
     warning::Warning,
 };
 
@@ -46,7 +48,10 @@ pub struct Step {
     /// The security of its connections; absent in the clear.
     pub security: Option<ChannelSecurity>,
     /// The times of opening connections within the window; the total includes the first call.
-    pub connect: BTreeMap<ConnectPhase, PhaseSummary>,
+    pub connect: BTreeMap<ConnectPhase, Times>,
+    /// The messages of its calls, if these stream.
+    #[serde(default)]
+    pub messages: Option<MessageSummary>,
     /// The spread of its requests over connections; absent with fewer than two.
     pub fairness: Option<Fairness>,
     /// The warnings about its numbers.

@@ -8,7 +8,7 @@ use std::{
 
 use netping_measure::{
     connect::PhaseTimes, error_kind::ErrorKind, fairness::PerConnection, histogram::Histogram,
-    recorder::Outside, sample::Sample,
+    messages::Messages, recorder::Outside, sample::Sample,
 };
 use netping_protocol::tls::Negotiated;
 
@@ -60,6 +60,8 @@ pub struct WorkerReport {
     pub ended_by_server: u64,
     /// Time to open connections within the window, by phase.
     pub phases: PhaseTimes,
+    /// Messages of calls that stream; `None` without such.
+    pub messages: Option<Messages>,
     /// Security of connections with a limited number of requests; `None` in the clear, or without
     /// any.
     pub negotiated: Option<Negotiated>,

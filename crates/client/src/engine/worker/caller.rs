@@ -10,7 +10,7 @@ use super::state::Shared;
 use crate::{
     clock::Clock,
     engine::connection_slot::ConnectionSlot,
-    transport::{Connection, Transport},
+    transport::{Carried, Connection, Transport},
 };
 
 /// Pauses of a caller whose connection failed twice or more in a row: without them, it would spin
@@ -39,11 +39,12 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
         state.due.set(due);
         let mut opened = None;
         let now = || shared.clock.now();
+        let mut carried = Carried::start(&now);
         let answer = match slot
             .handle(&mut held, &state.connected, &mut opened, &now)
             .await
         {
-            Ok(connection) => connection.call(&exchange).await,
+            Ok(connection) => connection.call(&exchange, &mut carried).await,
             Err(failure) => Err(failure),
         };
         let sample = Sample {
@@ -60,6 +61,7 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
                 {
                     shared.record_opening(opened, sample);
                 }
+                shared.record_messages(&carried, sample, counts);
                 slot.release(&mut held);
                 pause = Duration::ZERO;
             }

@@ -11,6 +11,7 @@ use netping_measure::{
     connect::{ConnectPhase, PhaseTimes},
     error_kind::ErrorKind,
     fairness::PerConnection,
+    messages::Messages,
     recorder::{Outside, Recorder, Sink},
     sample::Sample,
     window::Window,
@@ -27,7 +28,7 @@ use crate::{
         timeline::Timeline,
     },
     plan::Plan,
-    transport::Opened,
+    transport::{Carried, Opened},
 };
 
 const IDLE: u64 = u64::MAX;
@@ -53,6 +54,7 @@ pub(super) struct Shared<C, S> {
     counted: bool,
     details: RefCell<BTreeMap<ErrorKind, String>>,
     phases: RefCell<PhaseTimes>,
+    messages: RefCell<Option<Messages>>,
 }
 
 /// The state of one caller.
@@ -97,6 +99,7 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             callers: (0..share.callers).map(|_| CallerState::default()).collect(),
             details: RefCell::default(),
             phases: RefCell::default(),
+            messages: RefCell::default(),
             active: Cell::new(share.callers),
             plan,
             share,
@@ -171,6 +174,23 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         phases.record(ConnectPhase::Total, sample.end - sample.start);
     }
 
+    /// Records the messages of a successful call that streams; `counts` as [`Shared::record`] has it.
+    pub fn record_messages(&self, carried: &Carried<'_>, sample: Sample, counts: bool) {
+        if carried.is_empty() {
+            return;
+        }
+        let mut messages = self.messages.borrow_mut();
+        let messages = messages.get_or_insert_default();
+        if self.timeline.window().contains(sample.end) {
+            messages.add_call(carried.sent, carried.received);
+        }
+        if let Some(first) = carried.first
+            && counts
+        {
+            messages.record_first(first - sample.start);
+        }
+    }
+
     /// Keeps the detail of the first failure of a kind.
     pub fn note(&self, kind: ErrorKind, detail: String) {
         self.details.borrow_mut().entry(kind).or_insert(detail);
@@ -192,6 +212,7 @@ impl<C: Clock, S: Sink> Shared<C, S> {
                 .map(|dispatch| dispatch.not_sent(window)),
             connections: self.per_connection(slots),
             phases: self.phases.take(),
+            messages: self.messages.take(),
             details: self.details.take(),
             samples: self.samples.as_ref().map(RefCell::take).unwrap_or_default(),
             between: Duration::from_nanos(self.between.get()),

@@ -1,0 +1,41 @@
+//! The messages of calls that stream.
+
+use netping_measure::messages::Messages;
+use serde::{Deserialize, Serialize};
+
+use crate::times::Times;
+
+/// The messages of calls that stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MessageSummary {
+    /// Messages sent by successful calls that ended within the window, per second of it.
+    pub sent_per_s: f64,
+    /// Messages received by them, per second of the window.
+    pub received_per_s: f64,
+    /// Time from a call's start to the first message of its reply.
+    pub first_message: Times,
+}
+
+impl MessageSummary {
+    /// Describes the messages of a window of so many seconds.
+    pub fn of(messages: &Messages, seconds: f64) -> Self {
+        let per_second = |count: u64| count as f64 / seconds.max(f64::MIN_POSITIVE);
+        Self {
+            sent_per_s: per_second(messages.sent),
+            received_per_s: per_second(messages.received),
+            first_message: Times::of(&messages.first),
+        }
+    }
+
+    /// Adds up the messages of several clients; `None` without any.
+    pub fn sum(parts: &[&Self]) -> Option<Self> {
+        parts.first()?;
+        let sum = |of: fn(&Self) -> f64| parts.iter().map(|part| of(part)).sum();
+        Some(Self {
+            sent_per_s: sum(|part| part.sent_per_s),
+            received_per_s: sum(|part| part.received_per_s),
+            first_message: Times::sum(parts.iter().map(|part| &part.first_message)),
+        })
+    }
+}
