@@ -518,7 +518,7 @@ fn replies_are_good_by_the_status_and_the_contents_that_are_expected() {
 
 #[test]
 fn requests_over_http3_share_connections() {
-    let address = serve_h3(Identity::self_signed().unwrap());
+    let address = serve_h3(Identity::self_signed().unwrap(), u32::MAX);
     let url = format!("https://{address}/x");
     let echoed = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&echoed, "0123456789").unwrap();
@@ -550,6 +550,20 @@ fn requests_over_http3_share_connections() {
         "latency http://127.0.0.1:1/ --http3",
         "HTTP/3 is always encrypted",
     )]);
+}
+
+#[test]
+fn goaway_between_requests_over_http3_is_no_error() {
+    let address = serve_h3(Identity::self_signed().unwrap(), 5);
+    let url = format!("https://{address}/");
+    let flags = ["--http3", "--tls-insecure", "--requests", "20"];
+    let (step, code, text) = measure(&url, &flags);
+    assert_eq!(
+        (code, &step["ok"], &step["reconnects"]),
+        (0, &json!(20), &json!(0)),
+        "{text}"
+    );
+    assert_eq!(step["ended_by_server"], 3, "{text}");
 }
 
 #[test]

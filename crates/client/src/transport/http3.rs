@@ -3,7 +3,7 @@
 use std::{future::poll_fn, rc::Rc, sync::Arc};
 
 use bytes::{Buf, Bytes};
-use h3::{client::SendRequest, error::StreamError};
+use h3::{ConnectionState, client::SendRequest, error::StreamError};
 use h3_quinn::OpenStreams;
 use http::{Method, Request, header::CONTENT_LENGTH};
 use netping_measure::error_kind::ErrorKind;
@@ -128,7 +128,7 @@ impl Connection for Http3Handle {
     fn is_spent(&mut self) -> bool {
         use quinn::ConnectionError::{ApplicationClosed, ConnectionClosed};
         let end = self.connection.close_reason();
-        matches!(end, Some(ApplicationClosed(_) | ConnectionClosed(_)))
+        self.send.is_closing() || matches!(end, Some(ApplicationClosed(_) | ConnectionClosed(_)))
     }
 
     async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
@@ -146,7 +146,7 @@ impl From<StreamError> for Failure {
     fn from(error: StreamError) -> Self {
         match error {
             // A server that wants no further requests on a connection (RFC 9114, section 5.2).
-            StreamError::RemoteClosing { .. } => Self::lost(ErrorKind::Goaway, error),
+            StreamError::RemoteClosing => Self::lost(ErrorKind::Goaway, error),
             StreamError::RemoteTerminate { .. } => Self::request(ErrorKind::Reset, error),
             StreamError::HeaderTooBig { .. } => Self::request(ErrorKind::Protocol, error),
             error => Self::lost(ErrorKind::Protocol, error),

@@ -274,9 +274,18 @@ async fn serve_one(mut stream: Stream) -> usize {
     count
 }
 
-/// Serves HTTP/3 on a free UDP port, until the process ends: each reply has the request's body.
-/// Returns the address.
-pub fn serve_h3(identity: Identity) -> SocketAddr {
+/// Waits until the peer has what was sent so far: a stream of a kind that it ignores comes after it.
+async fn until_seen(connection: &quinn::Connection) {
+    const RESERVED_KIND: &[u8] = &[0x21];
+    let mut stream = connection.open_uni().await.unwrap();
+    stream.write_all(RESERVED_KIND).await.unwrap();
+    let _ = stream.finish();
+    let _ = stream.stopped().await;
+}
+
+/// Serves HTTP/3 on a free UDP port, until the process ends: each reply has the request's body, and
+/// each connection so many requests. Returns the address.
+pub fn serve_h3(identity: Identity, per_connection: u32) -> SocketAddr {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -296,11 +305,18 @@ pub fn serve_h3(identity: Identity) -> SocketAddr {
                     let Ok(connection) = incoming.await else {
                         return;
                     };
+                    let quic = connection.clone();
                     let connection = h3_quinn::Connection::new(connection);
+                    let mut accepted = 0;
                     let mut server = h3::server::Connection::<_, Bytes>::new(connection)
                         .await
                         .unwrap();
                     while let Ok(Some(request)) = server.accept().await {
+                        accepted += 1;
+                        if accepted == per_connection {
+                            server.shutdown(0).await.unwrap();
+                            until_seen(&quic).await;
+                        }
                         tokio::spawn(async move {
                             let (_, mut stream) = request.resolve_request().await.unwrap();
                             let mut body = Vec::new();
