@@ -257,23 +257,23 @@ impl Warning {
         }
     }
 
-    /// Returns the remedy.
+    /// Returns the remedy. The flags that it takes stand in parentheses.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::ClientBound { .. } => {
-                "give the client more --workers (a bulk stream has one) or faster cores, or use several clients"
+                "give the client more threads (--workers) or faster cores, or use several clients"
             }
             Self::ClientStarved { .. } => {
                 "stop other programs on the client's host, or use a host with cores of its own"
             }
             Self::ClientThrottled { .. } => {
-                "raise the limit on the CPU time of the client's cgroup, or give it fewer --workers"
+                "raise the limit on the CPU time of the client's cgroup, or give it fewer threads (--workers)"
             }
             Self::NoCallerFree { .. } => {
                 "give more callers (-c), unless users wait in the same way"
             }
             Self::BehindSchedule { .. } => {
-                "if the server is not full, give more callers (-c) or --workers; otherwise this rate is too high for it"
+                "if the server is not full, give more callers (-c) or threads (--workers); otherwise this rate is too high for it"
             }
             Self::NotSteady { .. } => {
                 "warm up longer (--warmup), measure longer (-d), and look for other load"
@@ -284,7 +284,7 @@ impl Warning {
             Self::ServerGone { .. } => "start the server again, and find out why it stopped",
             Self::ServerRestarted => "measure again without restarting the server",
             Self::Noisy { .. } => "measure longer (-d), repeat (--trials), and look for other load",
-            Self::TooFewSamples { .. } => "measure longer (-d, --requests or --samples)",
+            Self::TooFewSamples { .. } => "measure longer (-d, --requests, --samples)",
             Self::FewRuns { .. } => "measure more often (--runs)",
             Self::Errors { .. } => {
                 "fix the failures first: failed requests cost less than served ones"
@@ -297,7 +297,7 @@ impl Warning {
                 // Files of version 1 do not say what callers did between requests.
                 let missing = callers - in_system;
                 if missing > 0.0 && between.is_none_or(|between| between * 2.0 > missing) {
-                    "the client spent time of its own between requests: many callers need more --workers and more requests, a \
+                    "the client spent time of its own between requests: many callers need more threads (--workers) and more requests, a \
                      single one a quieter machine"
                 } else {
                     "requests from before or after the window weigh in it: the server stalled at its edge; measure longer (-d)"

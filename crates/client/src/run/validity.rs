@@ -9,6 +9,8 @@ use netping_results::{
     warning::Warning,
 };
 
+use crate::args::Flags;
+
 /// Most rows that a warning names.
 const NAMED: usize = 3;
 
@@ -21,6 +23,9 @@ const EVEN: f64 = 0.98;
 /// spread over connections where that is uneven.
 pub fn describe(run: &Run) -> String {
     let warnings = Warnings::of_run(run);
+    // What clients measured together is measured again by their command.
+    let part = run.parts.first();
+    let flags = Flags::of(part.map_or(&run.command_line, |part| &part.command_line));
     let mut lines = Vec::new();
     for (warning, concerned) in &warnings.kinds {
         let rows = if warnings.results == 1 {
@@ -35,11 +40,9 @@ pub fn describe(run: &Run) -> String {
         } else {
             ""
         };
-        lines.push(format!(
-            "{}{rows}: {at_worst}{warning}; {}",
-            warning.name(),
-            warning.remedy()
-        ));
+        let remedy = with_flags(warning.remedy(), |flag| flags.has(flag));
+        let name = warning.name();
+        lines.push(format!("{name}{rows}: {at_worst}{warning}; {remedy}"));
     }
     lines.extend(cut_short(run));
     let wrong: Vec<_> = warnings.invalidating().map(Warning::name).collect();
@@ -66,6 +69,27 @@ pub fn describe(run: &Run) -> String {
     lines.extend(peak.and_then(limit));
     lines.extend(peak.and_then(fairness));
     lines.join("\n")
+}
+
+/// Returns a remedy with those of its flags that a command has.
+fn with_flags(remedy: &str, has: impl Fn(&str) -> bool) -> String {
+    let mut text = String::new();
+    let mut rest = remedy;
+    while let Some((before, (inside, after))) = rest
+        .split_once(" (")
+        .and_then(|(before, after)| Some((before, after.split_once(')')?)))
+    {
+        text.push_str(before);
+        let known = inside.split(", ");
+        let known: Vec<_> = known
+            .filter(|word| !word.starts_with('-') || has(word))
+            .collect();
+        if !known.is_empty() {
+            text.extend([" (", &known.join(", "), ")"]);
+        }
+        rest = after;
+    }
+    text + rest
 }
 
 /// Returns the rows that a warning is about, the first few of them; nothing where all rows are.
@@ -146,6 +170,28 @@ mod tests {
     use netping_results::fixtures;
 
     use super::*;
+
+    #[test]
+    fn a_remedy_has_the_flags_of_the_command_alone() {
+        let remedy = "measure longer (-d, --requests), repeat (--trials), or pin (taskset, --pin)";
+        assert_eq!(with_flags(remedy, |_| true), remedy);
+        let quick = with_flags(remedy, |flag| flag == "-d");
+        assert_eq!(quick, "measure longer (-d), repeat, or pin (taskset)");
+        let mut run = fixtures::run(Vec::new());
+        let mut step = fixtures::step(1, |_| vec![1000; 10]);
+        step.warnings = vec![Warning::TooFewSamples { samples: 5 }];
+        run.steps.push(step);
+        let mut said = |command: &[&str]| {
+            run.command_line = command.iter().map(ToString::to_string).collect();
+            describe(&run).lines().next().unwrap_or_default().to_owned()
+        };
+        assert!(said(&["netping", "tcp://h:1"]).ends_with("; measure longer (-d)"));
+        assert!(
+            said(&["netping", "latency", "tcp://h:1"])
+                .ends_with("; measure longer (-d, --samples)")
+        );
+        assert!(said(&["another"]).ends_with("; measure longer (-d)"));
+    }
 
     #[test]
     fn a_warning_names_the_rows_that_it_is_about() {
