@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use humantime::format_duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use netping_measure::{counts::Counts, recorder::Interval};
+use netping_report::table::terminal_width;
 use netping_results::format::{nanos_as_micros, thousands};
 
 use crate::{
@@ -44,6 +45,9 @@ impl Form {
         }
     }
 }
+
+/// The width of a bar with the spaces around it, and of the `^C` that a terminal may write after it.
+const BAR: usize = 18;
 
 /// The time between two lines.
 const LINE: Duration = Duration::from_secs(1);
@@ -93,7 +97,7 @@ impl Progress {
             Form::Bar => ProgressBar::new(0),
             Form::Lines | Form::None | Form::Live => ProgressBar::hidden(),
         };
-        if let Ok(style) = ProgressStyle::with_template("{prefix}  {bar:12} {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{prefix}  {bar:12} {msg}") {
             bar.set_style(style);
         }
         Self {
@@ -196,7 +200,7 @@ impl Progress {
     }
 
     /// Returns what there is to say, `elapsed` after the phase began.
-    fn message(&self, elapsed: Duration, rate: f64) -> String {
+    fn message(&self, elapsed: Duration, rate: f64) -> Vec<String> {
         let step = self.step.borrow();
         let mut parts = Vec::new();
         if self.round.get().is_none() {
@@ -214,7 +218,7 @@ impl Progress {
         parts.extend(
             left.map(|left| format!("{} left", format_duration(Duration::from_secs(left)))),
         );
-        parts.join("  ")
+        parts
     }
 }
 
@@ -259,7 +263,11 @@ impl Observer for Progress {
                 let planned = self.step.borrow().planned;
                 let position = planned.map_or(elapsed, |planned| elapsed.min(planned));
                 self.bar.set_position(position.as_millis() as u64);
-                self.bar.set_message(self.message(elapsed, rate));
+                let what = self.step.borrow().what.chars().count();
+                let room =
+                    terminal_width().map_or(usize::MAX, |width| width.saturating_sub(what + BAR));
+                let message = fitting(self.message(elapsed, rate), room);
+                self.bar.set_message(message);
             }
             Form::Lines => {
                 let next = self.next_line.get();
@@ -270,7 +278,7 @@ impl Observer for Progress {
                 // The first line comes after a second.
                 if next.is_some() {
                     let what = self.step.borrow().what.clone();
-                    let line = format!("{what}  {}", self.message(elapsed, rate));
+                    let line = format!("{what}  {}", self.message(elapsed, rate).join("  "));
                     let _ = writeln!(io::stderr(), "{}", line.trim_end());
                 }
             }
@@ -293,8 +301,45 @@ impl Observer for Progress {
     }
 }
 
+/// Joins the parts that fit; the first two, and then the last, are those that are kept.
+fn fitting(mut parts: Vec<String>, room: usize) -> String {
+    loop {
+        let text = parts.join("  ");
+        if text.chars().count() <= room || parts.len() < 2 {
+            return text.chars().take(room).collect();
+        }
+        parts.remove(2.min(parts.len() - 1));
+    }
+}
+
 /// Returns the planned time of a step.
 fn planned(plan: &Plan) -> Option<Duration> {
     let execution = &plan.execution;
     Some(execution.warmup.duration()? + execution.extent.duration()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_terminal_is_told_the_phase_the_rate_and_the_time_left() {
+        let parts = || {
+            [
+                "measuring 3 s",
+                "58,404 req/s",
+                "p50 59 us",
+                "p99 217 us",
+                "2s left",
+            ]
+            .map(str::to_owned)
+        };
+        assert_eq!(fitting(parts().into(), 100).chars().count(), 59);
+        assert_eq!(
+            fitting(parts().into(), 40),
+            "measuring 3 s  58,404 req/s  2s left"
+        );
+        assert_eq!(fitting(parts().into(), 30), "measuring 3 s  58,404 req/s");
+        assert_eq!(fitting(parts().into(), 9), "measuring");
+    }
 }

@@ -167,12 +167,12 @@ fn watch(mut screen: Screen, server: &ServerSource, states: &Receiver<State>, ke
             Some(Key::EndStep) if state.head.measures => {
                 keys.ends_step.store(true, Ordering::Relaxed);
             }
-            Some(Key::Quit) => {
-                keys.interrupt.set();
-                // From here on, Ctrl-C is a signal again, which ends the process at once.
-                return;
-            }
+            Some(Key::Quit) => keys.interrupt.set(),
             Some(Key::EndStep) | None => {}
+        }
+        // The next signal ends the process at once, and Ctrl-C is one on the first screen.
+        if keys.interrupt.is_set() {
+            return;
         }
     }
 }
