@@ -1,6 +1,9 @@
 //! Outcomes of a command: verdicts, errors and exit codes.
 
-use std::{io, process::ExitCode};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{
@@ -136,6 +139,11 @@ pub enum StartError {
     Interrupted,
 }
 
+/// Prints a line to standard error. Without one, the exit code has to do.
+pub fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Reports a failure on standard error and returns the exit code.
 pub fn exit_code(result: Result<Verdict, Failed>) -> ExitCode {
     let code = match result {
@@ -143,7 +151,7 @@ pub fn exit_code(result: Result<Verdict, Failed>) -> ExitCode {
         Err(Failed::Start(StartError::Interrupted)) => Verdict::Interrupted.code(),
         Err(failed) => {
             // The message may quote a result file.
-            eprintln!("error: {}", on_lines(&failed.to_string()));
+            tell(&format!("error: {}", on_lines(&failed.to_string())));
             match failed {
                 Failed::Plan(
                     PlanError::Usage(_)

@@ -6,6 +6,8 @@
 //! one unit of measurement. The [`service`] module prepares requests that are the
 //! user's own. A [`run`] stores, saves and shows the results.
 
+// `eprintln!` panics where standard error takes nothing: on a full disk, or behind a closed pipe.
+#![warn(clippy::print_stderr)]
 #![expect(
     clippy::missing_errors_doc,
     reason = "the docs of the error types describe the errors"

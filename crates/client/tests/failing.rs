@@ -13,8 +13,9 @@ use std::{
 
 use common::{
     NO_METRICS, Server, assert_usage, eventually, interrupt, killed_in_mid_run, load, netping,
-    nobody, parse, run, serve, spawn, stderr, stdout,
+    nobody, parse, run, serve, signal, spawn, stderr, stdout,
 };
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 /// A server that does `behave` with each connection, and its URL.
@@ -560,4 +561,34 @@ fn connections_that_a_server_rejects_are_failures() {
             .all(|kind| ["eof", "reset"].contains(kind)),
         "{summary}"
     );
+}
+
+#[test]
+fn a_log_that_cannot_be_written_ends_neither_server_nor_client() {
+    let full = || {
+        fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap()
+    };
+    for kind in ["threads", "tokio", "grpc"] {
+        let mut server = Server::spawn(serve(kind, &["--max-connections", "1"]).stderr(full()));
+        let (_, address) = server.url.split_once("//").unwrap();
+        let held = TcpStream::connect(address).unwrap();
+        eventually("a connection", || {
+            server.reading().connections_admitted() == Some(1)
+        });
+        // The server logs each connection that it refuses.
+        for _ in 0..6 {
+            let mut refused = TcpStream::connect(address).unwrap();
+            // It is closed or reset.
+            let _ = refused.read_to_end(&mut Vec::new());
+        }
+        drop(held);
+        signal(&server.child, Signal::SIGTERM);
+        assert_eq!(server.child.wait().unwrap().code(), Some(0), "{kind}");
+    }
+    let url = format!("tcp://{}", nobody());
+    let client = netping().args(["latency", &url]).stderr(full()).status();
+    assert_eq!(client.unwrap().code(), Some(3));
 }

@@ -6,6 +6,9 @@
 //! [`connection::Connection`] while it serves that peer. One reaper enforces all deadlines, so no
 //! request pays for a timer.
 
+// `eprintln!` panics where standard error takes nothing: on a full disk, or behind a closed pipe.
+#![warn(clippy::print_stderr)]
+
 pub mod args;
 pub mod blocking;
 pub mod chassis;
@@ -15,6 +18,7 @@ pub mod echo;
 pub mod error;
 pub mod guarded;
 pub mod listen;
+mod log;
 mod metrics;
 pub mod runtime;
 pub mod service;

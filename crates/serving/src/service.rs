@@ -1,22 +1,21 @@
 //! The `main` of every server.
 
-use std::{env, ffi::OsString, io::IsTerminal, net::TcpListener, process::ExitCode};
-
-use clap::{Args, CommandFactory, FromArgMatches};
-use netping_protocol::scheme::Scheme;
-use tracing_subscriber::{
-    filter::{LevelFilter, Targets},
-    fmt,
-    layer::SubscriberExt,
-    util::SubscriberInitExt,
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+    net::TcpListener,
+    process::ExitCode,
 };
 
 use crate::{
     args::ServerArgs,
     error::StartError,
     listen::{Bind, Listening},
+    log::Log,
     shutdown::Shutdown,
 };
+use clap::{Args, CommandFactory, FromArgMatches};
+use netping_protocol::scheme::Scheme;
 
 /// Serves until the shutdown is triggered and the drain is over.
 pub type Serve<A, L> = fn(Listening<L>, &ServerArgs<A>, &Shutdown) -> Result<(), StartError>;
@@ -74,33 +73,20 @@ where
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    start_log();
-    match listen_and_serve(service, &args) {
+    let served = Log::start().map_err(StartError::from).and_then(|log| {
+        let served = listen_and_serve(service, &args);
+        log.finish();
+        served
+    });
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            // Without standard error, the exit code has to do.
+            let _ = writeln!(io::stderr(), "error: {error}");
             let wrong_usage = matches!(error, StartError::Flags(_));
             ExitCode::from(if wrong_usage { 2 } else { 3 })
         }
     }
-}
-
-/// Logs to standard error, by default from level `info` up. `RUST_LOG` has a level, or
-/// `TARGET=LEVEL` pairs, separated by commas.
-fn start_log() {
-    let stderr = fmt::layer().with_writer(std::io::stderr).with_ansi(
-        std::io::stderr().is_terminal()
-            && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
-    );
-    let filter: Targets = env::var("RUST_LOG")
-        .ok()
-        .and_then(|filter| filter.parse().ok())
-        .unwrap_or_default();
-    let default = filter.default_level().unwrap_or(LevelFilter::INFO);
-    tracing_subscriber::registry()
-        .with(stderr)
-        .with(filter.with_default(default))
-        .init();
 }
 
 fn listen_and_serve<A: Args, L: Bind>(

@@ -25,7 +25,7 @@ use netping_results::{
 use super::{columns, probability};
 use crate::{
     args::CompareArgs,
-    error::{Failed, Verdict},
+    error::{Failed, Verdict, tell},
     run::trials::MOST,
 };
 
@@ -53,7 +53,7 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
         // The reader closed the pipe; the exit code says the rest.
         let _ = writeln!(io::stdout(), "{}", wrap(&text(Table::whole), usize::MAX));
         for line in &broken {
-            eprintln!("{name}: {line}");
+            tell(&format!("{name}: {line}"));
         }
         failed |= !broken.is_empty() || comparison.pairs.is_empty();
         texts.push(text(Table::plain));

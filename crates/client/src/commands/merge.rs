@@ -13,7 +13,7 @@ use netping_results::{
 use super::columns;
 use crate::{
     args::MergeArgs,
-    error::{Failed, Verdict},
+    error::{Failed, Verdict, tell},
     run::{command_line::command_line, options::JsonTo, store::tool, validity},
 };
 
@@ -33,7 +33,7 @@ pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
         JsonTo::Stdout => print_json(&merged),
     };
     if let Err(error) = saved {
-        eprintln!("error: {error:#}");
+        tell(&format!("error: {error:#}"));
         return Ok(Verdict::Unsaved);
     }
     // The file is written even if nobody reads this.

@@ -5,7 +5,7 @@ use netping_results::run::Run;
 use super::print_text;
 use crate::{
     args::{RunArgs, Scenario, of_command_line, schema},
-    error::{Failed, Verdict},
+    error::{Failed, Verdict, tell},
     run::command_line::stand_for,
 };
 
@@ -22,7 +22,7 @@ pub fn run(args: &RunArgs) -> Result<Verdict, Failed> {
     };
     let mut verdict = Verdict::Success;
     for step in Scenario::read(file)?.steps {
-        eprintln!("{}", step.name);
+        tell(&step.name);
         stand_for(step.words);
         verdict = verdict.max(super::command(step.cli)?);
         if verdict == Verdict::Interrupted {
