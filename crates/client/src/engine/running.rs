@@ -178,11 +178,9 @@ impl<'a> Running<'a> {
             .set(self.begun, Window { start, end }, drain);
     }
 
-    /// Ends the window if the user wants no more.
+    /// Ends the window, or the wait for the last replies, if the user wants no more.
     fn cut_if_interrupted(&mut self, now: u64) {
-        if self.status == Status::Complete
-            && (self.interrupt.is_set() || self.observer.ends_step())
-            && now < self.workers.timeline.window().end
+        if self.status == Status::Complete && (self.interrupt.is_set() || self.observer.ends_step())
         {
             self.status = Status::Partial;
             let drain = cmp::min(self.plan.load.timeout, INTERRUPTED_DRAIN);
