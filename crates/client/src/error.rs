@@ -202,6 +202,9 @@ fn advice(failure: &Failure, target: &Target) -> String {
         }
         // The failure says all.
         ErrorKind::Mismatch if target.scheme.protocol() == Protocol::Grpc => String::new(),
+        _ if failure.detail.contains("HTTP/1.") && !target.scheme.is_http() => {
+            "; the server there speaks HTTP: should the URL begin with http://?".to_owned()
+        }
         ErrorKind::Mismatch if target.scheme.is_http() => {
             "; a proxy without a backend answers with a page of its own".to_owned()
         }

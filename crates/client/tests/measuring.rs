@@ -259,7 +259,7 @@ fn without_a_terminal_progress_is_lines_of_its_steps() {
 fn a_full_screen_needs_a_terminal_and_steps_of_seconds() {
     for (command, reason) in [
         (&["latency", "tcp://127.0.0.1:1"][..], "needs a terminal"),
-        (&["ladder"], "a ladder's last 150 ms"),
+        (&["ladder"], "a ladder's steps last 150 ms"),
     ] {
         let output = run(&[command, &["--live"]].concat());
         assert_eq!(output.status.code(), Some(2), "{command:?}");

@@ -81,7 +81,8 @@ impl LadderArgs {
         }
         if self.output.is_live() {
             return Err(UsageError(
-                "--live shows steps of seconds; a ladder's last 150 ms: leave it out".to_owned(),
+                "a ladder's steps last 150 ms, which is too short for --live: leave it out"
+                    .to_owned(),
             ));
         }
         Ok(())

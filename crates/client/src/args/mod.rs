@@ -58,7 +58,8 @@ use clap::{Parser, Subcommand};
     after_long_help = "Exit codes: 0 ok, 1 errors above --max-error-rate, 2 wrong usage, 3 could not start, 4 a condition such \
                   as --fail-if, 5 a warning with --strict, 6 a result could not be saved, 130 interrupted.",
     arg_required_else_help = true,
-    args_conflicts_with_subcommands = true
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
 )]
 pub struct Cli {
     #[command(subcommand)]

@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, Clone, Args)]
 pub struct QuickArgs {
     /// Servers for a quick look, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
-    #[arg(value_name = "URL", value_parser = target)]
+    #[arg(value_name = "URL", value_parser = target, required = true)]
     targets: Vec<Target>,
     /// Time for each server
     #[arg(short, long, default_value = "10s", value_parser = positive, value_name = "TIME")]

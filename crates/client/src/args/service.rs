@@ -20,8 +20,8 @@ use crate::{
 pub struct ServiceArgs {
     /// JSON of gRPC messages, or the body of HTTP requests: text, @FILE, or - for standard input
     ///
-    /// It may be repeated. Several documents, and the lines of a .jsonl file, are sent in turn; {{n}}
-    /// and {{uuid}} are filled in before the run.
+    /// It may be repeated. Several documents, and the lines of a .jsonl file, are sent in turn. The
+    /// words n and uuid between double braces are filled in before the run.
     #[arg(long, value_name = "DATA")]
     data: Vec<String>,
     /// Order in which a caller sends several data

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use humantime::format_duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use netping_measure::{counts::Counts, recorder::Interval};
-use netping_report::table::terminal_width;
+use netping_report::table::{is_unicode, terminal_width};
 use netping_results::format::{nanos_as_micros, thousands};
 
 use crate::{
@@ -98,7 +98,8 @@ impl Progress {
             Form::Lines | Form::None | Form::Live => ProgressBar::hidden(),
         };
         if let Ok(style) = ProgressStyle::with_template("{prefix}  {bar:12} {msg}") {
-            bar.set_style(style);
+            let drawn = if is_unicode() { "█░" } else { "#-" };
+            bar.set_style(style.progress_chars(drawn));
         }
         Self {
             form,
