@@ -10,6 +10,7 @@ use clap::{
     error::{ContextKind, ContextValue},
     parser::ValueSource,
 };
+use netping_report::export::FORMATS;
 use serde_json::{Value, json};
 use toml::{
     Spanned,
@@ -436,7 +437,11 @@ pub fn of_command_line(words: &[String]) -> Result<String, ScenarioError> {
             [value] => value.clone(),
             values => format!("[{}]", values.join(", ")),
         };
-        lines.push(format!("{key} = {value}"));
+        // The repetition would replace the results that it is made from.
+        let is_output =
+            key == "json" || key == "html" || FORMATS.iter().any(|format| format.name == key);
+        let comment = if is_output { "# " } else { "" };
+        lines.push(format!("{comment}{key} = {value}"));
     }
     Ok(lines.join("\n") + "\n")
 }
