@@ -24,7 +24,7 @@ pub fn sentences(run: &Run) -> Vec<String> {
         return overheads(&run.overheads);
     }
     let mut all = bulk(run);
-    let targets = targets(&run.steps);
+    let targets = targets(run.steps_by_target());
     all.extend(targets.iter().filter_map(|own| alone(own)));
     if let [first, others @ ..] = &targets[..] {
         // As many as the chart of the differences has.
@@ -96,7 +96,7 @@ fn changed(pair: &Pair) -> String {
 }
 
 /// Returns the steps of each target, or of each label where there are some.
-fn targets(steps: &[Step]) -> Vec<Vec<&Step>> {
+fn targets(steps: Vec<&Step>) -> Vec<Vec<&Step>> {
     let mut targets: Vec<Vec<&Step>> = Vec::new();
     for step in steps {
         match targets.iter_mut().find(|own| own[0].name() == step.name()) {

@@ -150,6 +150,7 @@ pub fn run(steps: Vec<Step>) -> Run {
             system: BTreeMap::from([("governor".to_owned(), "performance".to_owned())]),
         },
         order_seed: None,
+        targets: Vec::new(),
         steps,
         bulk: Vec::new(),
         overheads: Vec::new(),

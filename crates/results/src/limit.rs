@@ -48,10 +48,12 @@ impl Limit {
     pub fn of(step: &Step) -> Option<Self> {
         let (settings, seconds) = (&step.settings, step.summary.seconds);
         let is_told = settings.planned_rate.is_none() && settings.callers > 1;
-        if !is_told || step.summary.arrived() == 0 || seconds <= 0.0 {
+        let cost = &step.cost;
+        // A window without CPU times is too short to tell.
+        let is_known = !cost.client_worker_cpu_seconds.is_empty();
+        if !is_told || !is_known || step.summary.arrived() == 0 || seconds <= 0.0 {
             return None;
         }
-        let cost = &step.cost;
         let busiest_worker = busiest_worker(cost, seconds);
         let demand = cost.server.as_ref();
         let server = demand.and_then(|demand| Some((demand.cpu_seconds / seconds, demand.cores?)));
@@ -128,7 +130,7 @@ impl fmt::Display for Limit {
                         }
                     }
                 }
-                f.write_str("; more callers, connections or another network may give more")
+                Ok(())
             }
         }
     }

@@ -300,7 +300,7 @@ impl Warning {
                     "the client spent time of its own between requests: many callers need more threads (--workers) and more requests, a \
                      single one a quieter machine"
                 } else {
-                    "requests from before or after the window weigh in it: the server stalled at its edge; measure longer (-d)"
+                    "requests that began before the window, or ended after it, weigh in it: measure longer (-d, --requests)"
                 }
             }
             Self::Bimodal { .. } => {
@@ -345,13 +345,7 @@ impl fmt::Display for Warning {
             Self::NoCallerFree {
                 wait_p99,
                 response_p99,
-            } => {
-                let (wait, response) = (us(*wait_p99), us(*response_p99));
-                write!(
-                    f,
-                    "requests waited {wait} at p99 for a free caller, in response times of {response}"
-                )
-            }
+            } => no_caller_free(f, *wait_p99, *response_p99),
             Self::BehindSchedule {
                 lag_p50,
                 not_sent,
@@ -371,16 +365,18 @@ impl fmt::Display for Warning {
             Self::Noisy { half_width } => {
                 write!(f, "the rate is known to +-{:.0}% only", half_width * 100.0)
             }
-            Self::TooFewSamples { samples } => write!(f, "{samples} samples are too few for p99"),
-            Self::FewRuns { runs } => {
-                write!(f, "{runs} runs are too few to estimate how much they vary")
-            }
-            Self::Errors { share, time_share } => {
+            Self::TooFewSamples { samples } => {
                 write!(
                     f,
-                    "{} of the requests or runs failed",
-                    format::share(*share)
-                )?;
+                    "too few samples for p99: {}",
+                    format::thousands(*samples as f64)
+                )
+            }
+            Self::FewRuns { runs } => {
+                write!(f, "too few runs to estimate how much they vary: {runs}")
+            }
+            Self::Errors { share, time_share } => {
+                write!(f, "{} failed or were never sent", format::share(*share))?;
                 if time_share > share {
                     write!(f, ", {} of the callers' time", format::share(*time_share))?;
                 }
@@ -395,7 +391,7 @@ impl fmt::Display for Warning {
                 let between = between.unwrap_or_default();
                 write!(
                     f,
-                    "N = {callers} callers, but X * R = {in_system:.2}{between}"
+                    "by rate times mean time, {in_system:.2} of {callers} callers waited for a reply{between} (Little's law)"
                 )
             }
             Self::Bimodal {
@@ -421,6 +417,15 @@ impl fmt::Display for Warning {
     }
 }
 
+fn no_caller_free(f: &mut fmt::Formatter<'_>, wait: u64, response: u64) -> fmt::Result {
+    write!(f, "requests waited {} at p99 for a free caller", us(wait))?;
+    // Of requests that were never sent, the response time is only a lower bound.
+    if wait < response {
+        write!(f, ", in response times of {}", us(response))?;
+    }
+    Ok(())
+}
+
 fn behind_schedule(
     f: &mut fmt::Formatter<'_>,
     lag_p50: Option<u64>,
@@ -430,7 +435,8 @@ fn behind_schedule(
     let (achieved, lag) = (achieved * 100.0, format::nanos_as_micros(lag_p50));
     write!(
         f,
-        "{achieved:.1}% of the planned rate, median lag {lag} us, {not_sent} requests not sent"
+        "{achieved:.1}% of the planned rate, median lag {lag} us, {} requests not sent",
+        format::thousands(not_sent as f64)
     )
 }
 

@@ -1,21 +1,11 @@
 //! A run from a file, as the tables that its command printed.
 
 use netping_measure::status::Status;
-use netping_report::{
-    ladder::in_words,
-    table::{Column, Table, wrap},
-};
-use netping_results::{
-    format::on_one_line,
-    metric,
-    run::{Run, Step},
-};
+use netping_report::{ladder::in_words, table::wrap};
+use netping_results::{format::on_one_line, run::Run};
 
-use super::{bulk, columns, connect, throughput::Rows};
-use crate::run::validity;
-
-/// The columns of measurements that have trials: those before the metrics.
-const LOAD: &str = "<target|callers|conns|planned/s|trials";
+use super::{bulk, connect, throughput::Rows};
+use crate::run::{trials, validity};
 
 /// Returns the tables of a run, and what can be said of their validity.
 pub fn table(mut run: Run) -> String {
@@ -33,7 +23,7 @@ pub fn table(mut run: Run) -> String {
         parts.push(bulk::table(&run.bulk));
     }
     if run.steps.iter().any(|step| step.trial > 1) {
-        parts.push(trials(&run.steps));
+        parts.push(trials::table_of(run));
     } else {
         let mut rows = Rows::new();
         parts.extend(run.steps.iter().map(|step| {
@@ -51,46 +41,4 @@ pub fn table(mut run: Run) -> String {
     }
     parts.push(validity::describe(run));
     wrap(&parts.join("\n"), usize::MAX)
-}
-
-/// Returns a row for each measurement: the trials of one target with one load.
-fn trials(steps: &[Step]) -> String {
-    let mut groups: Vec<Vec<&Step>> = Vec::new();
-    for step in steps {
-        match groups.iter_mut().find(|group| load(group[0]) == load(step)) {
-            Some(group) => group.push(step),
-            None => groups.push(vec![step]),
-        }
-    }
-    let metrics = || metric::TRIALS.iter();
-    let titles =
-        metrics().flat_map(|metric| [Column::number(metric.title, 0), Column::number("+-", 0)]);
-    let all: Vec<Column> = columns(LOAD).into_iter().chain(titles).collect();
-    let row = |group: &Vec<&Step>| {
-        let values = metrics().flat_map(|metric| {
-            let estimate = metric.estimate(group);
-            let half = estimate.and_then(|estimate| estimate.half_width);
-            [
-                metric.cell(estimate.map(|estimate| estimate.mean)),
-                metric.cell(half),
-            ]
-        });
-        let mut cells = load(group[0]);
-        cells.push(group.len().to_string());
-        cells.extend(values);
-        cells
-    };
-    let rows: Vec<_> = groups.iter().map(row).collect();
-    Table::whole(&all, &rows)
-}
-
-/// Returns what a measurement's trials have in common.
-fn load(step: &Step) -> Vec<String> {
-    let settings = &step.settings;
-    vec![
-        step.name().to_owned(),
-        settings.callers.to_string(),
-        settings.connections.to_string(),
-        metric::RATE.cell(settings.planned_rate),
-    ]
 }

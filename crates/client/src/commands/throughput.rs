@@ -133,17 +133,15 @@ impl Rows {
             ),
         };
         let row = table.row(step) + &message_line(step) + &stream_line(step);
-        let heading = Some((step.target.clone(), arrivals.clone()));
+        let label = step.label.as_deref();
+        let name = label.map_or_else(String::new, |label| format!("{label}  ")) + &step.target;
+        let heading = Some((name.clone(), arrivals.clone()));
         if self.heading == heading {
             return row;
         }
         self.heading = heading;
         let what = requests(&step.settings).map_or_else(String::new, |what| format!("{what}, "));
-        format!(
-            "{}  {what}{arrivals}\n{}\n{row}",
-            step.target,
-            table.header()
-        )
+        format!("{name}  {what}{arrivals}\n{}\n{row}", table.header())
     }
 }
 
@@ -216,7 +214,7 @@ fn find(
                 None => "interrupted",
                 Some(None) => "too few samples to tell",
                 Some(Some(true)) => "met",
-                Some(Some(false)) => "not met",
+                Some(Some(false)) => search::objection(step, condition),
             };
             Some(format!("{}  {word}", rows.show(step)))
         })?;
@@ -235,7 +233,12 @@ fn find(
             }
         }
     }
-    runner.say(&search.result(condition));
+    let result = search.result(condition);
+    if search.is_found() || runner.is_interrupted() {
+        runner.say(&result);
+    } else {
+        runner.fail(Verdict::Condition, &result);
+    }
     Ok(())
 }
 

@@ -161,6 +161,18 @@ impl Runner {
         }
     }
 
+    /// Notes the targets of trials, in the order in which they were given.
+    pub fn name_targets<'a>(&mut self, plans: impl Iterator<Item = &'a Plan>) {
+        let targets = &mut self.store.run.targets;
+        for plan in plans {
+            let name = plan.target.label.clone();
+            let name = name.unwrap_or_else(|| plan.target.url.to_string());
+            if !targets.contains(&name) {
+                targets.push(name);
+            }
+        }
+    }
+
     /// Begins a trial, numbered from 1, whose order of targets is drawn with `seed`.
     pub fn begin_trial(&mut self, trial: u32, seed: u64) {
         self.trial = trial;

@@ -180,6 +180,11 @@ impl Search {
         self.fresh = Some(fresh);
     }
 
+    /// Returns true if a rate was found and confirmed.
+    pub fn is_found(&self) -> bool {
+        self.fresh.is_some_and(Fresh::is_confirmed)
+    }
+
     /// Returns the result as a sentence.
     pub fn result(&self, condition: &Condition) -> String {
         let Some(fresh) = self.fresh else {
@@ -230,6 +235,18 @@ pub fn is_kept(step: &Step, condition: &Condition, max_error_rate: f64) -> Optio
         Answer::Holds(_) => Some(true),
         Answer::Fails(_) => Some(false),
         Answer::Unknown => None,
+    }
+}
+
+/// Returns what spoke against a step that did not keep a condition.
+pub fn objection(step: &Step, condition: &Condition) -> &'static str {
+    let is_behind = |warning: &Warning| matches!(warning, Warning::BehindSchedule { .. });
+    if !matches!(condition.check(step), Answer::Holds(_)) {
+        "not met"
+    } else if step.warnings.iter().any(is_behind) {
+        "behind schedule"
+    } else {
+        "too many failed"
     }
 }
 

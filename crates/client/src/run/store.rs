@@ -43,6 +43,7 @@ impl Store {
             started_at: clock::timestamp(),
             environment: environment::fingerprint(),
             order_seed: None,
+            targets: Vec::new(),
             steps: Vec::new(),
             bulk: Vec::new(),
             overheads: Vec::new(),

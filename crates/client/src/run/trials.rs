@@ -6,8 +6,9 @@ use netping_measure::{
 };
 use netping_report::table::{Column, Table};
 use netping_results::{
-    metric::{self, Better},
-    run::Step,
+    format::{plural, thousands},
+    metric::{self, Better, Metric},
+    run::{Run, Step},
 };
 use rand_chacha::{
     ChaCha8Rng,
@@ -23,16 +24,18 @@ use crate::{
     },
 };
 
-const COLUMNS: [Column; 8] = [
-    Column::text("target", 0),
-    Column::number("callers", 0).spare(1),
+/// The columns of each target's table.
+const COLUMNS: [Column; 6] = [
     Column::text("measure", 0),
     Column::number("value", 0),
-    Column::number("+-95%", 0).spare(2),
+    Column::number("+-95%", 0).spare(1),
     Column::number("to first", 0),
-    Column::number("95% interval", 0).spare(3),
+    Column::number("95% interval", 0).spare(2),
     Column::text("shown", 0),
 ];
+
+/// Those of the first target, with which the others are compared.
+const FIRST: usize = 3;
 
 /// The label of the second measurement of the first target.
 const AGAIN: &str = "A/A";
@@ -92,10 +95,10 @@ pub fn run(runner: &mut Runner, trials: Trials, groups: &[Vec<Plan>]) -> Result<
         let plans = groups.iter().flatten();
         runner.console.progress.outline(plans, trials.count);
     }
+    runner.name_targets(groups.iter().flatten());
     let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);
-    let pairs: usize = groups.iter().map(|group| group.len() - 1).sum();
-    let comparisons = pairs * metric::TRIALS.len();
-    let mut rows = Vec::new();
+    let mut measured = Vec::new();
+    let mut outcome = Ok(());
     for group in &groups {
         if runner.is_interrupted() {
             break;
@@ -104,21 +107,117 @@ pub fn run(runner: &mut Runner, trials: Trials, groups: &[Vec<Plan>]) -> Result<
             Ok(steps) => {
                 if let Some(steps) = whole(steps) {
                     tell_precision(runner, trials, &steps);
-                    rows.extend(compare(group, &steps, trials, comparisons));
+                    measured.push(steps);
                 }
             }
             Err(error) => {
-                runner.say(&Table::whole(&COLUMNS, &rows));
-                return Err(error);
+                outcome = Err(error);
+                break;
             }
         }
     }
-    runner.say(&Table::whole(&COLUMNS, &rows));
-    if rows.iter().any(|row| row[0].ends_with('*')) {
-        runner.say("* requests failed on this target: its times are of those that did not");
+    if !measured.is_empty() {
+        // Groups that were not measured are among the comparisons, too.
+        let pairs = groups.iter().map(|group| group.len() - 1).sum();
+        runner.say(&table(&measured, pairs, trials));
     }
-    runner.say(&legend(trials, comparisons, runner.is_interrupted()));
-    Ok(())
+    outcome
+}
+
+/// Returns the tables of a run with trials, without what only its command line says: a precision to
+/// reach, or a margin.
+pub fn table_of(run: &Run) -> String {
+    let mut groups: Vec<Vec<Vec<Step>>> = Vec::new();
+    for step in run.steps_by_target() {
+        let is_like =
+            |group: &&mut Vec<Vec<Step>>| group[0][0].settings.asked() == step.settings.asked();
+        let Some(group) = groups.iter_mut().find(is_like) else {
+            groups.push(vec![vec![step.clone()]]);
+            continue;
+        };
+        match group.iter_mut().find(|own| own[0].name() == step.name()) {
+            Some(own) => own.push(step.clone()),
+            None => group.push(vec![step.clone()]),
+        }
+    }
+    let groups: Vec<_> = groups.into_iter().filter_map(whole).collect();
+    let count = groups
+        .iter()
+        .map(|group| group[0].len())
+        .max()
+        .unwrap_or_default();
+    let trials = Trials {
+        aa: run.steps.iter().any(is_again),
+        ..Trials::new(count as u32, run.order_seed.unwrap_or_default())
+    };
+    let pairs = groups.iter().map(|group| group.len() - 1).sum();
+    table(&groups, pairs, trials)
+}
+
+/// Returns a table for each target of each group, and what they show; `pairs` of targets are compared
+/// in all.
+fn table(groups: &[Vec<Vec<Step>>], pairs: usize, trials: Trials) -> String {
+    let comparisons = pairs * metric::TRIALS.len();
+    let mut parts = Vec::new();
+    for steps in groups {
+        for (number, own) in steps.iter().enumerate() {
+            parts.push(heading(&own[0]));
+            let columns = if number == 0 { FIRST } else { COLUMNS.len() };
+            let rows = compare(number, steps, trials, comparisons);
+            let rows: Vec<_> = rows
+                .into_iter()
+                .map(|row| row[..columns].to_vec())
+                .collect();
+            parts.push(Table::whole(&COLUMNS[..columns], &rows));
+            if own.iter().any(|step| step.summary.unserved() > 0) {
+                parts.push(
+                    "requests failed on this target: its times are of those that did not"
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    let different = |steps: &Vec<Vec<Step>>| {
+        let connections = |own: &Vec<Step>| own[0].settings.connections;
+        steps
+            .iter()
+            .any(|own| connections(own) != connections(&steps[0]))
+    };
+    if groups.iter().any(different) {
+        parts.push(
+            "The targets differ in connections, which may be what the differences show; --connections sets them alike."
+                .to_owned(),
+        );
+    }
+    let fewest = groups
+        .iter()
+        .map(|group| group[0].len())
+        .min()
+        .unwrap_or_default();
+    parts.push(legend(trials, comparisons, fewest));
+    parts.join("\n")
+}
+
+/// Returns the line above a target's table.
+fn heading(step: &Step) -> String {
+    let settings = &step.settings;
+    let name = match &step.label {
+        Some(label) => format!("{}  {label}", step.target),
+        None => step.target.clone(),
+    };
+    let rate = settings
+        .planned_rate
+        .map(|rate| format!("{} req/s planned, ", thousands(rate)));
+    format!(
+        "{name}  {}{} on {}",
+        rate.unwrap_or_default(),
+        plural(settings.callers as u64, "caller"),
+        plural(settings.connections as u64, "connection")
+    )
+}
+
+fn is_again(step: &Step) -> bool {
+    step.label.as_deref() == Some(AGAIN)
 }
 
 /// Prints whether the trials ended with the precision that was asked for.
@@ -136,11 +235,11 @@ fn tell_precision(runner: &mut Runner, trials: Trials, steps: &[Vec<Step>]) {
     }
 }
 
-fn legend(trials: Trials, comparisons: usize, is_interrupted: bool) -> String {
-    let number = match (is_interrupted, trials.until) {
-        (true, _) => format!("Fewer than {} trials", trials.count),
-        (false, Some(_)) => format!("Up to {} trials", trials.count),
-        (false, None) => format!("{} trials", trials.count),
+/// Explains the tables of trials, of which the target with the fewest has `fewest`.
+fn legend(trials: Trials, comparisons: usize, fewest: usize) -> String {
+    let number = match trials.until {
+        Some(_) => format!("Up to {} trials", trials.count),
+        None => plural(fewest as u64, "trial"),
     };
     let mut sentences = vec![format!(
         "{number} of each, in random order; p50 and p99 of all of them together."
@@ -218,53 +317,44 @@ pub fn whole(mut steps: Vec<Vec<Step>>) -> Option<Vec<Vec<Step>>> {
     (trials > 0).then_some(steps)
 }
 
-/// Returns the rows of one group: each metric of each target.
+/// Returns the rows of a group's target with this number: its value of each metric, and the difference
+/// to the first target.
 fn compare(
-    group: &[Plan],
+    number: usize,
     steps: &[Vec<Step>],
     trials: Trials,
     comparisons: usize,
 ) -> Vec<Vec<String>> {
     let among = comparisons * trials.looks();
-    let mut rows = Vec::new();
-    for (number, (plan, own)) in group.iter().zip(steps).enumerate() {
-        let failed = own.iter().any(|step| step.summary.unserved() > 0);
-        let is_again = trials.aa && number == 1;
-        for metric in metric::TRIALS {
-            let differs = |own: &[Step]| metric.difference(&steps[0], own, among);
-            let difference = if number == 0 { None } else { differs(own) };
-            let scale = Scale {
-                margin: trials.equivalent,
-                floor: (trials.aa && !is_again)
-                    .then(|| differs(&steps[1]))
-                    .flatten()
-                    .map(|again| again.relative.abs()),
-            };
-            let half_width = match &own[..] {
-                [_] => None,
-                _ => metric
-                    .side(own)
-                    .and_then(|side| side.half_width(trials.looks())),
-            };
-            let cell = |of: &dyn Fn(Difference) -> String| difference.map(of).unwrap_or_default();
-            rows.push(vec![
-                format!(
-                    "{}{}{}",
-                    plan.target.url,
-                    if is_again { " A/A" } else { "" },
-                    if failed { " *" } else { "" }
-                ),
-                plan.load.callers.to_string(),
-                metric.title.to_owned(),
-                metric.cell(metric.estimate(own).map(|estimate| estimate.mean)),
-                metric.cell(half_width),
-                cell(&|difference| percent(difference.relative)),
-                cell(&|difference| interval(difference.interval, percent)),
-                cell(&|difference| shown(difference, metric.better == Better::Higher, scale)),
-            ]);
-        }
-    }
-    rows
+    let own = &steps[number];
+    let is_again = is_again(&own[0]);
+    let row = |metric: &&Metric| {
+        let differs = |own: &[Step]| metric.difference(&steps[0], own, among);
+        let difference = if number == 0 { None } else { differs(own) };
+        let scale = Scale {
+            margin: trials.equivalent,
+            floor: (trials.aa && !is_again)
+                .then(|| differs(&steps[1]))
+                .flatten()
+                .map(|again| again.relative.abs()),
+        };
+        let half_width = match &own[..] {
+            [_] => None,
+            _ => metric
+                .side(own)
+                .and_then(|side| side.half_width(trials.looks())),
+        };
+        let cell = |of: &dyn Fn(Difference) -> String| difference.map(of).unwrap_or_default();
+        vec![
+            metric.title.to_owned(),
+            metric.cell(metric.estimate(own).map(|estimate| estimate.mean)),
+            metric.cell(half_width),
+            cell(&|difference| percent(difference.relative)),
+            cell(&|difference| interval(difference.interval, percent)),
+            cell(&|difference| shown(difference, metric.better == Better::Higher, scale)),
+        ]
+    };
+    metric::TRIALS.iter().map(row).collect()
 }
 
 /// The thresholds that a difference is held against.

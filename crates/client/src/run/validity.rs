@@ -66,7 +66,7 @@ pub fn describe(run: &Run) -> String {
     let is_ladder = !run.differences.is_empty();
     let steps = run.steps.iter().filter(|_| !is_ladder);
     let peak = steps.max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
-    lines.extend(peak.and_then(limit));
+    lines.extend(peak.and_then(|peak| limit(run, peak, &flags)));
     lines.extend(peak.and_then(fairness));
     lines.join("\n")
 }
@@ -148,9 +148,35 @@ fn cut_short(run: &Run) -> Option<String> {
     (!rows.is_empty()).then(|| format!("cut short: {}", rows.join(", ")))
 }
 
-fn limit(step: &Step) -> Option<String> {
+/// Returns the limit of the step with the highest rate; where that is not known, what may tell.
+fn limit(run: &Run, step: &Step, flags: &Flags) -> Option<String> {
     let rate = thousands(step.rate()?);
-    Limit::of(step).map(|limit| format!("limit at the highest rate, {rate} req/s: {limit}"))
+    let limit = Limit::of(step)?;
+    let mut line = format!("limit at the highest rate, {rate} req/s: {limit}");
+    let Limit::Other { server, .. } = limit else {
+        return Some(line);
+    };
+    let own = &step.settings;
+    let has_more =
+        |other: &Step| other.target == step.target && other.settings.callers > own.callers;
+    let mut untried = Vec::new();
+    // A rate that fell with more callers does not rise with them.
+    if !run.steps.iter().any(has_more) {
+        untried.push("more callers");
+    }
+    if own.connections < own.callers {
+        untried.push("more connections");
+    }
+    if !step.warnings.contains(&Warning::SharedHost) {
+        untried.push("another network");
+    }
+    if !untried.is_empty() {
+        line.extend(["; ", &untried.join(", "), " may give more"]);
+    }
+    if server.is_none() && flags.has("--server-pid") {
+        line.push_str("; --server-pid tells the server's part");
+    }
+    Some(line)
 }
 
 fn fairness(step: &Step) -> Option<String> {

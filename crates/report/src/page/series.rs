@@ -20,13 +20,13 @@ pub(super) struct StepSeries<'a> {
     pub(super) steps: Vec<&'a Step>,
 }
 
-/// Returns the series of all runs, in the order of their first steps.
+/// Returns the series of all runs, those of the target that was given first before the others.
 pub(super) fn step_series(runs: &[Run]) -> Vec<StepSeries<'_>> {
     let mut groups: Vec<StepSeries<'_>> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
         let splits = splits(run);
         let mut known: BTreeMap<(Subject<'_>, Variant), usize> = BTreeMap::new();
-        for step in &run.steps {
+        for step in run.steps_by_target() {
             let variant = variant(&splits, step);
             let place = *known.entry((subject(step), variant)).or_insert_with(|| {
                 let name = of_run(runs, at, &(name(run, step) + &named(variant)));

@@ -82,6 +82,7 @@ pub fn run(command: &[&str], steps: Vec<Step>) -> Run {
             ),
         },
         order_seed: None,
+        targets: Vec::new(),
         steps,
         bulk: Vec::new(),
         overheads: Vec::new(),

@@ -59,6 +59,7 @@ pub fn merge(
         started_at: started_at.min().cloned().unwrap_or_default(),
         environment: environment(clients),
         order_seed: first.order_seed.filter(|_| same_seed),
+        targets: first.targets.clone(),
         steps,
         bulk: Vec::new(),
         overheads: Vec::new(),

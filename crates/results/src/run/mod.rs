@@ -44,6 +44,10 @@ pub struct Run {
     pub environment: Environment,
     /// The seed of the order in which the targets of a trial were measured; absent with one trial.
     pub order_seed: Option<u64>,
+    /// The names of the targets of trials, in the order in which they were given: the others are
+    /// compared with the first. Trials measure them in random order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<String>,
     /// The steps that are done, in the order they were run.
     pub steps: Vec<Step>,
     /// The bulk streams, in the order they were run.
@@ -58,6 +62,16 @@ pub struct Run {
     /// The clients whose results were added up; empty: there was one client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
+}
+
+impl Run {
+    /// Returns the steps, those of the target that was given first before the others.
+    pub fn steps_by_target(&self) -> Vec<&Step> {
+        let place = |step: &&Step| self.targets.iter().position(|name| name == step.name());
+        let mut steps: Vec<&Step> = self.steps.iter().collect();
+        steps.sort_by_key(|step| place(step).unwrap_or(usize::MAX));
+        steps
+    }
 }
 
 /// The program that wrote a file.
