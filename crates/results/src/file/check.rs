@@ -17,8 +17,12 @@ const GREATEST: f64 = 1e15;
 /// Maximum length of a window, in seconds: some 46 days.
 const LONGEST_WINDOW: f64 = 4e6;
 
-/// Checks that counts add up, that numbers are within bounds, and that histograms have as many
-/// samples as their descriptions say.
+/// How far a description's times may be from those of its histogram, as a share: files of other
+/// programs may describe times before these were rounded to a histogram's slots.
+const ROUNDING: f64 = 0.005;
+
+/// Checks that counts add up, that numbers are within bounds, and that histograms are those that
+/// their descriptions describe.
 ///
 /// # Errors
 /// A description of the first inconsistency.
@@ -170,6 +174,21 @@ fn check_time(name: &str, histogram: &Counts, time: &Distribution) -> Result<(),
         return Err(format!(
             "{name} says {says} samples, and its histogram has {has}"
         ));
+    }
+    let has = Distribution::of(&histogram.to_histogram());
+    let number = |time: Option<u64>| time.map(|time| time as f64);
+    for (what, says, has) in [
+        ("a minimum", number(time.min), number(has.min)),
+        ("a mean", time.mean, has.mean),
+        ("a maximum", number(time.max), number(has.max)),
+    ] {
+        if let (Some(says), Some(has)) = (says, has)
+            && (says - has).abs() > 1.0 + has * ROUNDING
+        {
+            return Err(format!(
+                "{name} says {what} of {says} ns, and its histogram has {has} ns"
+            ));
+        }
     }
     within(&[
         (name, time.mean),

@@ -296,6 +296,18 @@ mod tests {
     }
 
     #[test]
+    fn a_histogram_of_other_times_is_found() {
+        let error = changed(|run| {
+            let histograms = &mut run["steps"][0]["histograms"];
+            histograms["response_time"] = histograms["lag"].clone();
+        });
+        assert!(
+            error.contains("response_time says a minimum of 1000 ns, and its histogram has 0 ns"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn numbers_of_overheads_and_bulk_streams_have_bounds_too() {
         let sound = |run: &mut Value| {
             run["overheads"] = json!([{
