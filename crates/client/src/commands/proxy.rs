@@ -11,7 +11,7 @@ use netping_results::{
     format::{micros, optional, signed, thousands},
     metric::{self, Metric},
     overhead::Overhead,
-    run::Step,
+    run::{Run, Step},
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -46,10 +46,25 @@ pub fn run(args: &ProxyArgs) -> Result<Verdict, Failed> {
         }
         let all = rates.iter().chain(closed).flatten();
         runner.console.progress.outline(all, trials.count);
-        measure(runner, trials, &plans)?;
-        runner.say(&legend(trials.count));
-        Ok(())
+        Ok(measure(runner, trials, &plans)?)
     })
+}
+
+/// Returns the tables of a run of this command.
+pub(super) fn table(run: &Run) -> String {
+    let (mut rates, mut sweep) = (Vec::new(), Vec::new());
+    for group in trials::groups_of(run) {
+        match group[0][0].settings.planned_rate {
+            Some(rate) => rates.push((rate, group)),
+            None => sweep.push(group),
+        }
+    }
+    let settings = rates.iter().map(|(rate, paths)| setting(*rate, paths).0);
+    let mut parts: Vec<String> = settings.collect();
+    parts.extend(maximum(&sweep));
+    let paths = rates.first().map(|(_, paths)| paths).or(sweep.first());
+    parts.extend(paths.map(|paths| legend(paths[0].len(), !rates.is_empty())));
+    parts.join("\n")
 }
 
 /// Adds the path to a failure to start.
@@ -65,8 +80,10 @@ fn measure(
     trials: Trials,
     ProxyPlans { rates, closed }: &ProxyPlans,
 ) -> Result<(), StartError> {
+    runner.name_targets(rates.iter().chain(closed).flatten());
     let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);
     let mut sweep = Vec::new();
+    let mut shown = None;
     for group in rates.iter().chain(closed) {
         if runner.is_interrupted() {
             break;
@@ -75,16 +92,23 @@ fn measure(
         let Some(paths) = trials::whole(paths) else {
             break;
         };
-        match group.first().and_then(|plan| plan.load.arrival.rate()) {
+        let trials = paths[0].len();
+        let rate = group.first().and_then(|plan| plan.load.arrival.rate());
+        shown = Some((trials, !rates.is_empty()));
+        match rate {
             Some(rate) => {
-                let title = format!("open loop, {} req/s planned", thousands(rate));
-                show(runner, &title, &paths);
+                let (text, overheads) = setting(rate, &paths);
+                runner.say(&text);
+                runner.add_overheads(&overheads);
             }
             None => sweep.push(paths),
         }
     }
-    if !sweep.is_empty() {
-        show_maximum(runner, &sweep);
+    if let Some(text) = maximum(&sweep) {
+        runner.say(&text);
+    }
+    if let Some((trials, has_rates)) = shown {
+        runner.say(&legend(trials, has_rates));
     }
     Ok(())
 }
@@ -104,13 +128,14 @@ fn failures(step: &Step) -> Option<String> {
     })
 }
 
-/// Prints and stores the overhead of each proxy in one setting. Each path has its trials; the
-/// direct path is the first.
-fn show(runner: &mut Runner, title: &str, paths: &[Vec<Step>]) {
+/// Returns the tables of one planned rate, and the overhead of each proxy. Each path has its trials;
+/// the direct path is the first.
+fn setting(rate: f64, paths: &[Vec<Step>]) -> (String, Vec<Overhead>) {
+    let title = format!("open loop, {} req/s planned", thousands(rate));
+    let mut parts = vec![resources(&title, paths)];
     let Some((direct, proxies)) = paths.split_first() else {
-        return;
+        return (String::new(), Vec::new());
     };
-    show_resources(runner, title, paths);
     let overheads: Vec<Vec<Overhead>> = proxies
         .iter()
         .map(|proxy| Overhead::between(name(proxy), direct, proxy))
@@ -130,25 +155,21 @@ fn show(runner: &mut Runner, title: &str, paths: &[Vec<Step>]) {
         row
     };
     let rows: Vec<_> = metric::OVERHEAD.iter().map(row).collect();
-    runner.say(&Table::whole(&titles, &rows));
-    for overheads in &overheads {
-        runner.add_overheads(overheads);
-    }
+    parts.push(Table::whole(&titles, &rows));
     if paths.iter().any(|path| failed(path) > 0) {
-        runner.say(
+        parts.push(
             "* requests failed on this path or on the direct one: the times are those of the successful requests and do \
-             not describe the proxy",
+             not describe the proxy"
+                .to_owned(),
         );
     }
+    (parts.join("\n"), overheads.concat())
 }
 
-/// Prints the rate and the resources of each path in one setting.
-fn show_resources(runner: &Runner, title: &str, paths: &[Vec<Step>]) {
+/// Returns the rate and the resources of each path in one setting.
+fn resources(title: &str, paths: &[Vec<Step>]) -> String {
     let rows: Vec<_> = paths.iter().map(|path| path_row(path)).collect();
-    runner.say(&format!(
-        "{title}\n{}",
-        Table::whole(&columns(PATHS), &rows)
-    ));
+    format!("{title}\n{}", Table::whole(&columns(PATHS), &rows))
 }
 
 /// Returns the rate and failures of a path, and the resources of its proxy or server.
@@ -190,16 +211,14 @@ fn added(overhead: Option<&Overhead>) -> String {
     }
 }
 
-/// Prints the maximum throughput of each path, and the resources with the number of callers at which
+/// Returns the maximum throughput of each path, and the resources with the number of callers at which
 /// the direct path has its maximum. The sweep has a group of paths for each number of callers.
 ///
 /// There is no overhead: with a fixed number of callers, a response time is that number over the
 /// rate (Little's law), and says nothing that the rate does not.
-fn show_maximum(runner: &mut Runner, sweep: &[Vec<Vec<Step>>]) {
+fn maximum(sweep: &[Vec<Vec<Step>>]) -> Option<String> {
     let by_rate = |a: &[Step], b: &[Step]| -> Ordering { rate(a).total_cmp(&rate(b)) };
-    let Some(fullest) = sweep.iter().max_by(|a, b| by_rate(&a[0], &b[0])) else {
-        return;
-    };
+    let fullest = sweep.iter().max_by(|a, b| by_rate(&a[0], &b[0]))?;
     let best = |path: usize| {
         sweep
             .iter()
@@ -211,18 +230,15 @@ fn show_maximum(runner: &mut Runner, sweep: &[Vec<Vec<Step>>]) {
         .iter()
         .map(|path| maximum_row(paths[0], path, paths.len() - 1))
         .collect();
-    runner.say(&format!(
-        "maximum throughput: closed loops, the number of callers with the highest mean rate\n{}",
-        Table::whole(&columns(MAXIMUM), &rows)
-    ));
     let callers = fullest[0].first().map_or(0, |step| step.settings.callers);
-    show_resources(
-        runner,
-        &format!(
-            "closed loop, {callers} callers, with which the direct path had its maximum throughput"
-        ),
-        fullest,
+    let title = format!(
+        "closed loop, {callers} callers, with which the direct path had its maximum throughput"
     );
+    Some(format!(
+        "maximum throughput: closed loops, the number of callers with the highest mean rate\n{}\n{}",
+        Table::whole(&columns(MAXIMUM), &rows),
+        resources(&title, fullest)
+    ))
 }
 
 /// Returns the row of a path; its difference to the direct one is one of `comparisons`.
@@ -248,8 +264,8 @@ fn maximum_row(direct: &[Step], path: &[Step], comparisons: usize) -> Vec<String
     ]
 }
 
-/// Returns the legend of the tables.
-fn legend(trials: u32) -> String {
+/// Returns the legend of the tables, with that of overheads if there are such.
+fn legend(trials: usize, has_overheads: bool) -> String {
     let trust = if trials > 1 {
         format!(
             "{trials} trials of each path, in random order, paired: differences are taken within each trial (Student's \
@@ -259,10 +275,14 @@ fn legend(trials: u32) -> String {
         "One trial cannot tell differences from chance: for intervals, give --trials 3 or more.\n"
             .to_owned()
     };
-    format!(
+    let added = if has_overheads {
         "Under each proxy: the time that it adds. A row is the difference of the two paths' quantiles (or of another \
-         measure), not a quantile of differences. Response times begin when a request was due.\n{trust}\
-         cpu us: per request; core %: over the window; RSS: at its end (the maximum of all trials); of the server on the \
+         measure), not a quantile of differences. Response times begin when a request was due.\n"
+    } else {
+        ""
+    };
+    format!(
+        "{added}{trust}cpu us: per request; core %: over the window; RSS: at its end (the maximum of all trials); of the server on the \
          direct path and of the proxy on the others; '-': unknown (--server-pid, --proxy-pid, --proxy-metrics)."
     )
 }

@@ -4,7 +4,7 @@ use netping_measure::status::Status;
 use netping_report::{ladder::in_words, table::wrap};
 use netping_results::{format::on_one_line, run::Run};
 
-use super::{bulk, connect, throughput::Rows};
+use super::{bulk, connect, ladder, proxy, throughput::Rows};
 use crate::run::{trials, validity};
 
 /// Returns the tables of a run, and what can be said of their validity.
@@ -22,7 +22,11 @@ pub fn table(mut run: Run) -> String {
     if !run.bulk.is_empty() {
         parts.push(bulk::table(&run.bulk));
     }
-    if run.steps.iter().any(|step| step.trial > 1) {
+    if !run.differences.is_empty() {
+        parts.push(ladder::of_run(run));
+    } else if !run.overheads.is_empty() {
+        parts.push(proxy::table(run));
+    } else if run.steps.iter().any(|step| step.trial > 1) {
         parts.push(trials::table_of(run));
     } else {
         let mut rows = Rows::new();

@@ -127,10 +127,22 @@ pub fn run(runner: &mut Runner, trials: Trials, groups: &[Vec<Plan>]) -> Result<
 /// Returns the tables of a run with trials, without what only its command line says: a precision to
 /// reach, or a margin.
 pub fn table_of(run: &Run) -> String {
+    let groups = groups_of(run);
+    let trials = Trials {
+        aa: run.steps.iter().any(is_again),
+        ..Trials::new(0, run.order_seed.unwrap_or_default())
+    };
+    let pairs = groups.iter().map(|group| group.len() - 1).sum();
+    table(&groups, pairs, trials)
+}
+
+/// Returns the whole trials of each load of a run: those of each target, the first one that was given
+/// before the others.
+pub fn groups_of(run: &Run) -> Vec<Vec<Vec<Step>>> {
     let mut groups: Vec<Vec<Vec<Step>>> = Vec::new();
     for step in run.steps_by_target() {
-        let is_like =
-            |group: &&mut Vec<Vec<Step>>| group[0][0].settings.asked() == step.settings.asked();
+        let load = step.settings.asked();
+        let is_like = |group: &&mut Vec<Vec<Step>>| group[0][0].settings.asked() == load;
         let Some(group) = groups.iter_mut().find(is_like) else {
             groups.push(vec![vec![step.clone()]]);
             continue;
@@ -140,18 +152,7 @@ pub fn table_of(run: &Run) -> String {
             None => group.push(vec![step.clone()]),
         }
     }
-    let groups: Vec<_> = groups.into_iter().filter_map(whole).collect();
-    let count = groups
-        .iter()
-        .map(|group| group[0].len())
-        .max()
-        .unwrap_or_default();
-    let trials = Trials {
-        aa: run.steps.iter().any(is_again),
-        ..Trials::new(count as u32, run.order_seed.unwrap_or_default())
-    };
-    let pairs = groups.iter().map(|group| group.len() - 1).sum();
-    table(&groups, pairs, trials)
+    groups.into_iter().filter_map(whole).collect()
 }
 
 /// Returns a table for each target of each group, and what they show; `pairs` of targets are compared

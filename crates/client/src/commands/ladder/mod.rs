@@ -15,6 +15,7 @@ use netping_results::{round_difference::RoundDifference, run::Step};
 use netping_system::cores;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
+pub(super) use self::text::of_run;
 use self::{
     rungs::{AGAIN, Block, RUNGS, Rung},
     sides::Sides,

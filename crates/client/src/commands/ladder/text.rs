@@ -9,16 +9,20 @@ use netping_results::{
     format::{optional, plural, signed},
     metric::{self, Metric},
     round_difference::{RoundDifference, value},
-    run::Step,
+    run::{Run, Step},
 };
 
 use super::{
+    super::columns as titles,
     Cell,
     rungs::{AGAIN, Block},
 };
 
 /// Characters in a line, without a terminal.
 const WIDTH: usize = 80;
+
+/// The columns of a run from a file.
+const OF_RUN: &str = "<rung|callers|conns|p50 us|+-|req/s|+-|cli us|srv us";
 
 /// Stands for a difference that is not shown, which is not the same as none.
 const NOT_SHOWN: &str = "~";
@@ -57,6 +61,41 @@ pub fn ladder(
     };
     parts.push(wrap(&words, WIDTH));
     parts.join("\n\n")
+}
+
+/// Returns the rungs of a run from a file, with the values that the ladder showed.
+pub fn of_run(run: &Run) -> String {
+    let mut rungs: Vec<Vec<&Step>> = Vec::new();
+    for step in &run.steps {
+        let is_like = |own: &&mut Vec<&Step>| {
+            own[0].name() == step.name()
+                && own[0].settings.load() == step.settings.load()
+                && own[0].settings.message == step.settings.message
+        };
+        match rungs.iter_mut().find(is_like) {
+            Some(own) => own.push(step),
+            None => rungs.push(vec![step]),
+        }
+    }
+    let row = |rounds: &Vec<&Step>| {
+        let settings = &rounds[0].settings;
+        let mut cells = vec![
+            rounds[0].name().to_owned(),
+            settings.callers.to_string(),
+            settings.connections.to_string(),
+        ];
+        for metric in [&metric::P50, &metric::RATE] {
+            let own = value(metric, rounds);
+            let half = own.and_then(|(_, half)| half);
+            cells.push(metric.cell(own.map(|(value, _)| value)));
+            cells.push(half.map_or_else(|| "-".to_owned(), |half| format!("{:.1}%", half * 100.0)));
+        }
+        let cpu = |metric: &Metric| optional(value(metric, rounds).map(|(value, _)| value));
+        cells.extend([cpu(&metric::CLIENT_CPU), cpu(&metric::SERVER_CPU)]);
+        cells
+    };
+    let rows: Vec<_> = rungs.iter().map(row).collect();
+    Table::whole(&titles(OF_RUN), &rows)
 }
 
 fn columns(metric: &Metric, rounds: usize) -> [Column; 8] {
