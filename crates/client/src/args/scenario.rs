@@ -197,9 +197,21 @@ impl Step {
         };
         let is_own = |key: &str| own.iter().any(|(other, _)| other.get_ref() == key);
         let inherited = defaults.into_iter().flat_map(DeTable::iter);
-        // A command without such a flag does not inherit it.
+        let own_args = own.iter();
+        let own_args = own_args.filter_map(|(key, _)| argument(command, key.get_ref()));
+        let own_args: Vec<&Arg> = own_args.collect();
+        let conflicts = |one: &Arg, other: &Arg| {
+            let others = command.get_arg_conflicts_with(one);
+            others.iter().any(|arg| arg.get_id() == other.get_id())
+        };
+        let goes_with_own = |arg: &Arg| {
+            let mut own = own_args.iter();
+            own.all(|own| !conflicts(own, arg) && !conflicts(arg, own))
+        };
+        // A command without such a flag does not inherit it, nor a step with another one instead.
         let inherited = inherited.filter(|(key, _)| {
-            !is_own(key.get_ref()) && argument(command, key.get_ref()).is_some()
+            let arg = argument(command, key.get_ref());
+            !is_own(key.get_ref()) && arg.is_some_and(goes_with_own)
         });
         let keys: Vec<Key<'_>> = own
             .iter()
@@ -468,7 +480,7 @@ pub fn schema() -> Value {
         "type": "object",
         "properties": {
             STEPS: { "type": "array", "minItems": 1, "items": { "anyOf": steps } },
-            DEFAULTS: { "type": "object", "description": "Keys of all steps that have them, and do not say otherwise." },
+            DEFAULTS: { "type": "object", "description": "Keys of all steps that have them, and do not set them or one that excludes them." },
         },
         "required": [STEPS],
         "additionalProperties": false,
@@ -528,7 +540,8 @@ mod tests {
         let text = "[defaults]\nduration = '3s'\nruns = 4\n\n\
                     [[step]]\ncommand = 'throughput'\ntargets = ['tcp://h', 'grpc://h']\ncallers = [1, 8]\npin = true\n\
                     fail-if = ['p99>1ms', 'rate<5']\n\n\
-                    [[step]]\ntargets = 'tcp://h'\nduration = '1s'\n";
+                    [[step]]\ntargets = 'tcp://h'\nduration = '1s'\n\n\
+                    [[step]]\ncommand = 'latency'\ntargets = 'tcp://h'\nsamples = 9\n";
         let steps = Scenario::parse(text).unwrap().steps;
         let shown = |line: &str| {
             let matches = help::command().try_get_matches_from(split(line)).unwrap();
@@ -541,6 +554,11 @@ mod tests {
             shown("netping tcp://h -d 1s")
         );
         assert_eq!(steps[1].name, "step 2 (line 12), quick look");
+        // A number of samples takes the place of a time.
+        assert_eq!(
+            format!("{:?}", steps[2].cli),
+            shown("netping latency tcp://h --samples 9")
+        );
     }
 
     #[test]
