@@ -177,8 +177,13 @@ fn knee_line(steps: &[Step], target: &str) -> Option<String> {
         .map(|step| (step.summary.rate, step.summary.response_time.quantile(99.0)))
         .collect();
     let at = knee(&points)?;
+    let growth = if points[at + 1].0 < points[at].0 {
+        "falls"
+    } else {
+        "grows by less than 5%"
+    };
     Some(format!(
-        "knee: {} callers with {} req/s and p99 {} us; with more callers, the rate grows by less than 5%, and p99 rises to {} us",
+        "knee: {} callers with {} req/s and p99 {} us; with more callers, the rate {growth}, and p99 rises to {} us",
         sweep[at].settings.callers,
         thousands(points[at].0),
         nanos_as_micros(points[at].1),

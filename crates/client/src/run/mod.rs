@@ -435,7 +435,11 @@ impl Runner {
         }
         self.end_push();
         if self.is_interrupted() {
-            self.say("interrupted: these are the results up to that point");
+            self.say(if self.store.is_worth_saving() {
+                "interrupted: these are the results up to that point"
+            } else {
+                "interrupted before there was a result"
+            });
         }
         let run = &self.store.run;
         self.say(&validity::describe(run));

@@ -13,14 +13,38 @@ use super::{
 };
 use crate::plan::Destination;
 
-/// Returns a line for each method of a server.
+/// Returns a line for each method whose path begins with the one in the destination's URL.
 ///
 /// # Errors
 /// [`SchemaError`].
 pub fn list(schema: &Schema, destination: &Destination) -> Result<String, SchemaError> {
-    let pool = schema.read(destination, None)?;
-    let lines = methods(&pool).map(|method| format!("{}\n", signature(&method)));
+    let service = method::parts(&destination.url).0;
+    let pool = schema.read(destination, Some(service).filter(|name| !name.is_empty()))?;
+    let methods = chosen(&pool, destination)?.into_iter();
+    let lines = methods.map(|method| format!("{}\n", signature(&method)));
     Ok(lines.collect())
+}
+
+/// Returns the methods whose path begins with the one in the destination's URL.
+fn chosen(
+    pool: &DescriptorPool,
+    destination: &Destination,
+) -> Result<Vec<MethodDescriptor>, SchemaError> {
+    let target = &destination.url;
+    let (service, name) = method::parts(target);
+    let chosen: Vec<_> = methods(pool)
+        .filter(|method| service.is_empty() || method.parent_service().full_name() == service)
+        .filter(|method| name.is_empty() || method.name() == name)
+        .collect();
+    if chosen.is_empty() {
+        let known = methods(pool).map(|method| path(&method));
+        return Err(SchemaError::Unknown {
+            target: target.to_string(),
+            name: target.path.trim_start_matches('/').to_owned(),
+            known: known.collect::<Vec<_>>().join(", "),
+        });
+    }
+    Ok(chosen)
 }
 
 /// Returns the methods whose path begins with the one in the destination's URL, with all their
@@ -30,23 +54,11 @@ pub fn list(schema: &Schema, destination: &Destination) -> Result<String, Schema
 /// [`SchemaError`].
 pub fn describe(schema: &Schema, destination: &Destination) -> Result<String, SchemaError> {
     let target = &destination.url;
-    let (service, name) = method::parts(target);
+    let (service, _) = method::parts(target);
     let pool = schema.read(destination, Some(service).filter(|name| !name.is_empty()))?;
-    let chosen: Vec<_> = methods(&pool)
-        .filter(|method| service.is_empty() || method.parent_service().full_name() == service)
-        .filter(|method| name.is_empty() || method.name() == name)
-        .collect();
-    if chosen.is_empty() {
-        let known = methods(&pool).map(|method| path(&method));
-        return Err(SchemaError::Unknown {
-            target: target.to_string(),
-            name: target.path.trim_start_matches('/').to_owned(),
-            known: known.collect::<Vec<_>>().join(", "),
-        });
-    }
     let mut text = String::new();
     let mut types = Types::default();
-    for method in chosen {
+    for method in chosen(&pool, destination)? {
         let example = example(&method.input());
         let authority = target.authority();
         // Writing to a string cannot fail.
