@@ -21,14 +21,17 @@ impl Key {
     /// Reads a key file: 32 bytes that only the owner can read.
     ///
     /// # Errors
-    /// Fails with a [`KeyError`] if the file cannot be read, is open to others, or has another
-    /// length.
+    /// Fails with a [`KeyError`] if the file cannot be read, is open to others, has another length,
+    /// or has only zeros.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         // One more byte than a key has, to notice a longer file.
         let bytes = secret_file::read(path, KEY_LENGTH + 1)?;
-        <[u8; KEY_LENGTH]>::try_from(bytes)
-            .map(Self)
-            .map_err(|_| KeyError::Length(path.to_owned()))
+        let bytes = <[u8; KEY_LENGTH]>::try_from(bytes);
+        let bytes = bytes.map_err(|_| KeyError::Length(path.to_owned()))?;
+        if bytes == [0; KEY_LENGTH] {
+            return Err(KeyError::Zeros(path.to_owned()));
+        }
+        Ok(Self(bytes))
     }
 
     /// Makes a new key from the operating system's random numbers.
@@ -67,6 +70,9 @@ pub enum KeyError {
     /// The file does not have [`KEY_LENGTH`] bytes.
     #[error("{0}: not a pre-shared key of {length} bytes; `netping certs --psk` makes one", length = KEY_LENGTH)]
     Length(PathBuf),
+    /// The file has only zeros, which everybody can guess.
+    #[error("{0}: a key of zeros is no secret; `netping certs --psk` makes a key")]
+    Zeros(PathBuf),
 }
 
 #[cfg(test)]
@@ -85,6 +91,14 @@ mod tests {
         fs::write(file.path(), vec![0xA5; length]).unwrap();
         fs::set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
         file
+    }
+
+    #[test]
+    fn a_key_of_zeros_is_refused() {
+        let file = key_file(0o600, KEY_LENGTH);
+        fs::write(file.path(), [0; KEY_LENGTH]).unwrap();
+        let error = Key::read(file.path()).unwrap_err();
+        assert!(matches!(error, KeyError::Zeros(_)), "{error}");
     }
 
     #[test]
