@@ -84,7 +84,9 @@ pub(super) fn closed() -> Failure {
 
 fn is_end(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, UnexpectedEof};
-    matches!(error.kind(), BrokenPipe | UnexpectedEof)
+    // The codec's words for an end within a frame, which has no kind.
+    let is_cut = || error.to_string() == "bytes remaining on stream";
+    matches!(error.kind(), BrokenPipe | UnexpectedEof) || is_cut()
 }
 
 /// Returns true if the server has sent GOAWAY or closed the connection. Asked between requests.
@@ -181,6 +183,20 @@ mod tests {
         // The next request learns how it ended.
         let _ = connection.await;
         assert!(is_spent(&mut send));
+        let error = poll_fn(|cx| send.poll_ready(cx)).await.unwrap_err();
+        assert_eq!(Failure::from(error).kind, ErrorKind::Eof);
+    }
+
+    #[tokio::test]
+    async fn an_end_within_a_frame_is_an_end() {
+        let (near, mut far) = tokio::io::duplex(1 << 16);
+        let (mut send, connection) = h2::client::handshake(near).await.unwrap();
+        // Nine bytes are promised, and three come.
+        far.write_all(&[0, 0, 9, 0, 0, 0, 0, 0, 1, b'a', b'b', b'c'])
+            .await
+            .unwrap();
+        far.shutdown().await.unwrap();
+        let _ = connection.await;
         let error = poll_fn(|cx| send.poll_ready(cx)).await.unwrap_err();
         assert_eq!(Failure::from(error).kind, ErrorKind::Eof);
     }
