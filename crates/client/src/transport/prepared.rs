@@ -128,7 +128,7 @@ impl Prepared {
     /// Keeps and compares the contents of a body or message, as the user wishes.
     ///
     /// # Errors
-    /// A failure of kind [`ErrorKind::Mismatch`].
+    /// A failure of kind [`ErrorKind::Mismatch`](netping_measure::error_kind::ErrorKind::Mismatch).
     pub fn examine(&self, contents: &[u8]) -> Result<(), Failure> {
         if let Some(kept) = &self.kept {
             kept.keep(contents);
