@@ -592,3 +592,15 @@ fn a_log_that_cannot_be_written_ends_neither_server_nor_client() {
     let client = netping().args(["latency", &url]).stderr(full()).status();
     assert_eq!(client.unwrap().code(), Some(3));
 }
+
+#[test]
+fn silent_connections_do_not_block_the_metrics() {
+    let server = Server::start("tokio", &[]);
+    let address = server.metrics.strip_prefix("http://").unwrap();
+    let address = address.strip_suffix("/metrics").unwrap();
+    let silent: Vec<_> = (0..140)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+    assert_eq!(server.reading().requests(), Some(0));
+    drop(silent);
+}

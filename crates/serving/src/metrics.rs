@@ -3,6 +3,7 @@
 //! Process metrics have Prometheus' standard names, so any dashboard finds them.
 
 use std::{
+    collections::VecDeque,
     convert::Infallible,
     fmt, io,
     net::TcpListener,
@@ -15,7 +16,7 @@ use hyper::{
     Method, Request, Response, StatusCode, body::Bytes, header, server::conn::http1,
     service::service_fn,
 };
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use netping_system::{
     counters::HostCounters,
     cpu,
@@ -28,12 +29,15 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
     registry::Registry,
 };
-use tokio::{runtime::Runtime, sync::Semaphore, time};
+use tokio::{runtime::Runtime, task::JoinHandle, time};
 
 use crate::state::State;
 
 /// Maximum number of concurrent scrapes: metrics must not disturb the measurement.
 const MAX_SCRAPERS: usize = 16;
+
+/// Time limit of a request's head.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Time limit of a scrape.
 const SCRAPE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -65,12 +69,11 @@ impl Endpoint {
         })
     }
 
+    /// Answers scrapes. Connections that send nothing keep nobody out: beyond the limit, the oldest
+    /// one is closed.
     pub async fn serve(self) {
-        let places = Arc::new(Semaphore::new(MAX_SCRAPERS));
+        let mut scrapes: VecDeque<JoinHandle<()>> = VecDeque::new();
         loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-                return;
-            };
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -81,19 +84,26 @@ impl Endpoint {
                     continue;
                 }
             };
+            scrapes.retain(|scrape| !scrape.is_finished());
+            if scrapes.len() >= MAX_SCRAPERS
+                && let Some(oldest) = scrapes.pop_front()
+            {
+                oldest.abort();
+            }
             let registry = Arc::clone(&self.registry);
-            tokio::spawn(async move {
+            scrapes.push_back(tokio::spawn(async move {
                 let service = service_fn(move |request| {
                     let response = respond(&request, &registry);
                     async move { Ok::<_, Infallible>(response) }
                 });
                 let connection = http1::Builder::new()
                     .keep_alive(false)
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(HEADER_TIMEOUT)
                     .serve_connection(TokioIo::new(stream), service);
                 // A scraper that breaks off or is slow only harms itself.
                 let _ = time::timeout(SCRAPE_TIMEOUT, connection).await;
-                drop(place);
-            });
+            }));
         }
     }
 }
