@@ -391,7 +391,8 @@ impl fmt::Display for Warning {
                 let between = between.unwrap_or_default();
                 write!(
                     f,
-                    "by rate times mean time, {in_system:.2} of {callers} callers waited for a reply{between} (Little's law)"
+                    "by rate times mean time, {in_system:.2} of {} waited for a reply{between} (Little's law)",
+                    format::plural(*callers as u64, "caller")
                 )
             }
             Self::Bimodal {

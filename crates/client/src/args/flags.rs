@@ -1,6 +1,6 @@
 //! The flags of a command that a result file names.
 
-use clap::{Arg, Command};
+use clap::Command;
 
 use super::help;
 
@@ -22,10 +22,6 @@ impl Flags {
 
     /// Returns true for a flag of the command, such as `-d` or `--warmup`.
     pub fn has(&self, flag: &str) -> bool {
-        let is_it = |arg: &Arg| match flag.strip_prefix("--") {
-            Some(long) => arg.get_long() == Some(long),
-            None => arg.get_short().is_some_and(|short| flag.ends_with(short)),
-        };
-        self.0.get_arguments().any(is_it)
+        help::has_flag(&self.0, flag)
     }
 }

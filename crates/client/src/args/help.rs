@@ -120,7 +120,37 @@ fn with_hints(mut error: Error) -> Error {
         let tip = ContextValue::Strings(vec![command]);
         error.insert(ContextKind::SuggestedSubcommand, tip);
     }
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+        && let Some(tip) = commands_with(flag)
+    {
+        error.remove(ContextKind::SuggestedArg);
+        let tip = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tip);
+    }
     error
+}
+
+/// Says which commands have a flag, if any does.
+fn commands_with(flag: &str) -> Option<String> {
+    let flag = flag.split('=').next()?;
+    let all = command();
+    let commands = all.get_subcommands();
+    let names: Vec<_> = commands
+        .filter(|command| has_flag(command, flag))
+        .map(Command::get_name)
+        .collect();
+    let tip = || format!("'{flag}' is a flag of netping {}", names.join(", "));
+    (!names.is_empty()).then(tip)
+}
+
+/// Returns true if a command has a flag, such as `-d` or `--warmup`.
+pub(super) fn has_flag(command: &Command, flag: &str) -> bool {
+    let is_it = |arg: &Arg| match flag.strip_prefix("--") {
+        Some(long) => arg.get_long() == Some(long),
+        None => arg.get_short().is_some_and(|short| flag.ends_with(short)),
+    };
+    command.get_arguments().any(is_it)
 }
 
 fn similar_command(word: &str) -> Option<String> {
@@ -205,6 +235,9 @@ mod tests {
         let flag = said(&["netping", "latency", "tcp://localhost", "--pn"]);
         assert!(!flag.contains("as a value"), "{flag}");
         assert!(flag.contains("'--pin'") || !flag.contains("tip"), "{flag}");
+        let elsewhere = said(&["netping", "tcp://localhost", "--rate=1k"]);
+        let tip = "'--rate' is a flag of netping throughput, proxy";
+        assert!(elsewhere.contains(tip), "{elsewhere}");
     }
 
     #[test]
