@@ -144,11 +144,10 @@ fn rate(frame: &mut Frame<'_>, area: Rect, state: &State) {
     } else {
         format!(" (0 to {})", thousands(most))
     };
-    let title = format!("replies per second: {now}{range}");
     plot(
         frame,
         area,
-        title,
+        [format!("replies per second: {now}"), range],
         GraphType::Line,
         &[(Color::Cyan, points)],
         [0.0, most],
@@ -184,15 +183,29 @@ fn times(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let of_last = |of: fn(&Second) -> Option<u64>| nanos_as_micros(last.and_then(of));
     let (p50, p99) = (of_last(|second| second.p50), of_last(|second| second.p99));
     let [from, to] = [low, high].map(|log| nanos_as_micros(Some(10_f64.powf(log) as u64)));
-    let title = format!("p50 {p50} us, p99 {p99} us ({from} to {to}, logarithmic)");
+    let title = [
+        format!("p50 {p50} us, p99 {p99} us"),
+        format!(" ({from} to {to}, logarithmic)"),
+    ];
     plot(frame, area, title, GraphType::Scatter, &lines, [low, high]);
 }
 
-/// Draws lines, each with its colour, over the seconds that they have.
+/// Returns a title without its second part where the frame is too narrow for it.
+fn fitting([numbers, scale]: [String; 2], area: Rect) -> String {
+    let inside = usize::from(area.width.saturating_sub(2));
+    if numbers.len() + scale.len() <= inside {
+        numbers + &scale
+    } else {
+        numbers
+    }
+}
+
+/// Draws lines, each with its colour, over the seconds that they have. The second part of the title is
+/// left out where it does not fit.
 fn plot<'a>(
     frame: &mut Frame<'_>,
     area: Rect,
-    title: String,
+    title: [String; 2],
     form: GraphType,
     lines: &'a [(Color, Vec<(f64, f64)>)],
     bounds: [f64; 2],
@@ -218,7 +231,7 @@ fn plot<'a>(
     let lines: Vec<Dataset<'_>> = lines.iter().map(dataset).collect();
     frame.render_widget(
         Chart::new(lines)
-            .block(block(title))
+            .block(block(fitting(title, area)))
             .x_axis(Axis::default().bounds([first, last]))
             .y_axis(Axis::default().bounds(bounds)),
         area,
