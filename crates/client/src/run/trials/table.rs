@@ -1,28 +1,15 @@
-//! Repeated trials of several targets, interleaved, and what their comparison shows.
+//! What trials show, as text: a table for each target, and the findings of its comparison with the
+//! first.
 
-use netping_measure::{
-    statistics::difference::{Difference, Finding},
-    status::Status,
-};
+use netping_measure::statistics::difference::{Difference, Finding};
 use netping_report::table::{Column, Table};
 use netping_results::{
     format::{plural, thousands},
     metric::{self, Better, Metric},
     run::{Run, Step},
 };
-use rand_chacha::{
-    ChaCha8Rng,
-    rand_core::{Rng, SeedableRng},
-};
 
-use crate::{
-    error::{StartError, Verdict},
-    plan::Plan,
-    run::{
-        Runner,
-        until::{self, Until},
-    },
-};
+use super::{AGAIN, Trials, whole};
 
 /// The columns of each target's table.
 const COLUMNS: [Column; 6] = [
@@ -36,93 +23,6 @@ const COLUMNS: [Column; 6] = [
 
 /// Those of the first target, with which the others are compared.
 const FIRST: usize = 3;
-
-/// The label of the second measurement of the first target.
-const AGAIN: &str = "A/A";
-
-/// The trials of each target, and what their comparison is to show.
-#[derive(Debug, Clone, Copy)]
-pub struct Trials {
-    /// Trials of each target; the most, with `until`.
-    pub count: u32,
-    /// Seed of the order of targets within a trial.
-    pub order_seed: u64,
-    /// The precision at which they end.
-    pub until: Option<Until>,
-    /// The first target is measured twice, as if it were two.
-    pub aa: bool,
-    /// The margin within which targets are to be called equivalent, as a share.
-    pub equivalent: Option<f64>,
-}
-
-impl Trials {
-    /// Returns so many trials, whose comparison shows no more than differences.
-    pub fn new(count: u32, order_seed: u64) -> Self {
-        Self {
-            count,
-            order_seed,
-            until: None,
-            aa: false,
-            equivalent: None,
-        }
-    }
-
-    /// Returns the number of times that the trials may end.
-    fn looks(&self) -> usize {
-        self.until.map_or(1, |_| Until::looks(self.count))
-    }
-
-    /// Returns the group with its first plan twice, if that is wanted.
-    fn group(&self, group: &[Plan]) -> Vec<Plan> {
-        let mut group = group.to_vec();
-        if self.aa {
-            let mut again = group[0].clone();
-            again.target.label = Some(AGAIN.to_owned());
-            group.insert(1, again);
-        }
-        group
-    }
-}
-
-/// Runs each group of plans, which differ only in their targets, with [`interleave`], and prints
-/// how the targets compare.
-///
-/// # Errors
-/// [`StartError`]; earlier steps are saved and printed.
-pub fn run(runner: &mut Runner, trials: Trials, groups: &[Vec<Plan>]) -> Result<(), StartError> {
-    let groups: Vec<_> = groups.iter().map(|group| trials.group(group)).collect();
-    if trials.until.is_none() {
-        let plans = groups.iter().flatten();
-        runner.console.progress.outline(plans, trials.count);
-    }
-    runner.name_targets(groups.iter().flatten());
-    let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);
-    let mut measured = Vec::new();
-    let mut outcome = Ok(());
-    for group in &groups {
-        if runner.is_interrupted() {
-            break;
-        }
-        match interleave(runner, trials, group, &mut random, |_| None) {
-            Ok(steps) => {
-                if let Some(steps) = whole(steps) {
-                    tell_precision(runner, trials, &steps);
-                    measured.push(steps);
-                }
-            }
-            Err(error) => {
-                outcome = Err(error);
-                break;
-            }
-        }
-    }
-    if !measured.is_empty() {
-        // Groups that were not measured are among the comparisons, too.
-        let pairs = groups.iter().map(|group| group.len() - 1).sum();
-        runner.say(&table(&measured, pairs, trials));
-    }
-    outcome
-}
 
 /// Returns the tables of a run with trials, without what only its command line says: a precision to
 /// reach, or a margin.
@@ -157,7 +57,7 @@ pub fn groups_of(run: &Run) -> Vec<Vec<Vec<Step>>> {
 
 /// Returns a table for each target of each group, and what they show; `pairs` of targets are compared
 /// in all.
-fn table(groups: &[Vec<Vec<Step>>], pairs: usize, trials: Trials) -> String {
+pub(super) fn table(groups: &[Vec<Vec<Step>>], pairs: usize, trials: Trials) -> String {
     let comparisons = pairs * metric::TRIALS.len();
     let mut parts = Vec::new();
     for steps in groups {
@@ -221,21 +121,6 @@ fn is_again(step: &Step) -> bool {
     step.label.as_deref() == Some(AGAIN)
 }
 
-/// Prints whether the trials ended with the precision that was asked for.
-fn tell_precision(runner: &mut Runner, trials: Trials, steps: &[Vec<Step>]) {
-    let Some(until) = trials.until else {
-        return;
-    };
-    let count = steps[0].len();
-    if until.is_met(steps, trials.count) {
-        runner.say(&format!("{until} after {count} trials"));
-    } else if !runner.is_interrupted() {
-        runner.fail(Verdict::Condition, &format!(
-            "{until} was not reached in {count} trials: measure longer (-d), or allow more (--max-trials)"
-        ));
-    }
-}
-
 /// Explains the tables of trials, of which the target with the fewest has `fewest`.
 fn legend(trials: Trials, comparisons: usize, fewest: usize) -> String {
     let number = match trials.until {
@@ -269,53 +154,6 @@ fn legend(trials: Trials, comparisons: usize, fewest: usize) -> String {
         ));
     }
     sentences.join(" ")
-}
-
-/// Runs each plan of a group once per trial, and returns the steps of each plan. Each trial has a
-/// random order of its own, so that drift of the machines favours no plan. It ends early at an
-/// interrupt, and where the values are known as well as was asked. `describe` returns the text to
-/// print right after a step.
-///
-/// # Errors
-/// [`StartError`]; earlier steps are saved.
-pub fn interleave(
-    runner: &mut Runner,
-    trials: Trials,
-    group: &[Plan],
-    random: &mut ChaCha8Rng,
-    describe: impl Fn(&Step) -> Option<String>,
-) -> Result<Vec<Vec<Step>>, StartError> {
-    let mut steps: Vec<Vec<Step>> = vec![Vec::new(); group.len()];
-    for trial in 1..=trials.count {
-        let is_met = |until: Until| trial > until::FEWEST && until.is_met(&steps, trials.count);
-        if trials.until.is_some_and(is_met) {
-            break;
-        }
-        runner.begin_trial(trial, trials.order_seed);
-        for place in shuffled(group.len(), random) {
-            if runner.is_interrupted() {
-                return Ok(steps);
-            }
-            let plan = group[place].of_trial(trial);
-            steps[place].push(runner.measure(&plan, &describe)?.clone());
-        }
-    }
-    Ok(steps)
-}
-
-/// The trials in which every target was measured to its end: an interruption may have cut the last
-/// one short. `None`: there is no such trial.
-pub fn whole(mut steps: Vec<Vec<Step>>) -> Option<Vec<Vec<Step>>> {
-    let complete = |own: &Vec<Step>| {
-        own.iter()
-            .take_while(|step| step.status == Status::Complete)
-            .count()
-    };
-    let trials = steps.iter().map(complete).min().unwrap_or(0);
-    for own in &mut steps {
-        own.truncate(trials);
-    }
-    (trials > 0).then_some(steps)
 }
 
 /// Returns the rows of a group's target with this number: its value of each metric, and the difference
@@ -415,15 +253,6 @@ pub(crate) fn shown(difference: Difference, more_is_better: bool, scale: Scale) 
     format!("{word}{equivalent}")
 }
 
-/// Returns the numbers below `count` in a random order (Fisher and Yates).
-pub(crate) fn shuffled(count: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..count).collect();
-    for last in (1..count).rev() {
-        order.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
-    }
-    order
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -458,19 +287,5 @@ mod tests {
             text.starts_with("no difference shown (could have seen"),
             "{text}"
         );
-    }
-
-    #[test]
-    fn every_target_comes_once_and_in_every_order() {
-        let mut random = ChaCha8Rng::seed_from_u64(1);
-        let mut orders = std::collections::BTreeSet::new();
-        for _ in 0..100 {
-            let order = shuffled(3, &mut random);
-            let mut sorted = order.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, [0, 1, 2]);
-            orders.insert(order);
-        }
-        assert_eq!(orders.len(), 6);
     }
 }
