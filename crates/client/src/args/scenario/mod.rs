@@ -1,24 +1,25 @@
 //! Scenario files: command lines as TOML, with the flags' names and units.
 //!
 //! Each `[[step]]` is a command with its flags. What a flag is called, takes and means is known from
-//! the command line's definition alone, so that a new flag is a key at once.
+//! the command line's definition alone, so that a new flag is a key at once. [`of_command_line`]
+//! writes such a file, and [`schema`](schema()) describes it.
+
+mod schema;
+mod write;
 
 use std::{borrow::Cow, fs, io, ops::Range, path::Path};
 
 use clap::{
-    Arg, ArgAction, ArgMatches, Command, FromArgMatches,
+    Arg, ArgAction, Command, FromArgMatches,
     error::{ContextKind, ContextValue},
-    parser::ValueSource,
 };
-use netping_report::export::FORMATS;
-use serde_json::{Value, json};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
+pub use self::{schema::schema, write::of_command_line};
 use super::{Cli, help};
-use crate::run::command_line::HIDDEN;
 
 /// The commands of scenarios: those that measure, and those that work on result files.
 const COMMANDS: [&str; 9] = [
@@ -35,8 +36,10 @@ const COMMANDS: [&str; 9] = [
 
 /// The key of a step's command.
 const COMMAND: &str = "command";
+
 /// The key of the steps.
 const STEPS: &str = "step";
+
 /// The key of what all steps have in common.
 const DEFAULTS: &str = "defaults";
 
@@ -399,131 +402,8 @@ fn line_of(text: &str, at: usize) -> usize {
     before.split(|byte| *byte == b'\n').count()
 }
 
-/// Writes a command line, which begins with the program's name, as a scenario of one step.
-///
-/// # Errors
-/// [`ScenarioError::CommandLine`].
-pub fn of_command_line(words: &[String]) -> Result<String, ScenarioError> {
-    let unreadable = |reason: String| ScenarioError::CommandLine(reason);
-    let definition = help::command();
-    let matches = definition.clone().try_get_matches_from(words);
-    let matches = matches.map_err(|error| {
-        let text = error.to_string();
-        unreadable(text.lines().next().unwrap_or_default().to_owned())
-    })?;
-    let mut lines = vec![format!("[[{STEPS}]]")];
-    let (command, own) = match matches.subcommand() {
-        None => (&definition, &matches),
-        Some((name, own)) => {
-            let command = definition.find_subcommand(name);
-            let command = command.filter(|_| COMMANDS.contains(&name));
-            lines.push(format!("{COMMAND} = {}", quoted(name)));
-            (
-                command.ok_or_else(|| unreadable(format!("a scenario has no step '{name}'")))?,
-                own,
-            )
-        }
-    };
-    for arg in command.get_arguments() {
-        let (Some(key), true) = (key_of(arg), is_given(arg, own)) else {
-            continue;
-        };
-        let raw = own.get_raw(arg.get_id().as_str()).into_iter().flatten();
-        let raw = raw.map(|value| value.to_string_lossy());
-        let (hidden, raw): (Vec<_>, Vec<_>) =
-            raw.partition(|value| key == "header" && value.ends_with(HIDDEN));
-        let all_hidden = raw.is_empty() && !hidden.is_empty();
-        for header in hidden {
-            let name = header.trim_end_matches(HIDDEN);
-            lines.push(format!(
-                "# The value of the header {name} is not in the result: add it here."
-            ));
-        }
-        if all_hidden {
-            continue;
-        }
-        let raw: Vec<String> = raw.iter().map(|value| quoted(value)).collect();
-        let value = match &*raw {
-            [] => "true".to_owned(),
-            _ if !takes_values(arg) => "true".to_owned(),
-            [value] => value.clone(),
-            values => format!("[{}]", values.join(", ")),
-        };
-        // The repetition would replace the results that it is made from.
-        let is_output =
-            key == "json" || key == "html" || FORMATS.iter().any(|format| format.name == key);
-        let comment = if is_output { "# " } else { "" };
-        lines.push(format!("{comment}{key} = {value}"));
-    }
-    Ok(lines.join("\n") + "\n")
-}
-
-fn is_given(arg: &Arg, matches: &ArgMatches) -> bool {
-    matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
-}
-
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
-}
-
-/// Returns the JSON schema of scenario files.
-pub fn schema() -> Value {
-    let definition = help::command();
-    let mut steps = vec![step_schema(&definition, None)];
-    let commands = COMMANDS
-        .iter()
-        .filter_map(|name| definition.find_subcommand(name));
-    steps.extend(commands.map(|command| step_schema(command, Some(command.get_name()))));
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A scenario file of netping",
-        "type": "object",
-        "properties": {
-            STEPS: { "type": "array", "minItems": 1, "items": { "anyOf": steps } },
-            DEFAULTS: { "type": "object", "description": "Keys of all steps that have them, and do not set them or one that excludes them." },
-        },
-        "required": [STEPS],
-        "additionalProperties": false,
-    })
-}
-
-fn step_schema(command: &Command, name: Option<&str>) -> Value {
-    let mut properties = serde_json::Map::new();
-    let mut required = Vec::new();
-    if let Some(name) = name {
-        properties.insert(COMMAND.to_owned(), json!({ "const": name }));
-        required.push(COMMAND.to_owned());
-    }
-    for arg in command.get_arguments() {
-        let Some(key) = key_of(arg).filter(|_| !arg.is_hide_set()) else {
-            continue;
-        };
-        let one = json!({ "type": ["string", "number"] });
-        let mut schema = if takes_values(arg) {
-            json!({ "anyOf": [one, { "type": "array", "items": one }] })
-        } else {
-            json!({ "type": "boolean" })
-        };
-        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-        schema["description"] = json!(help);
-        properties.insert(key.to_owned(), schema);
-        if arg.is_required_set() {
-            required.push(key.to_owned());
-        }
-    }
-    json!({
-        "type": "object",
-        "description": command.get_about().map(ToString::to_string),
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false,
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{env, path::PathBuf};
-
     use super::*;
 
     fn split(line: &str) -> Vec<String> {
@@ -622,51 +502,5 @@ mod tests {
         assert_eq!(error("steps = 1").0, 1);
         assert_eq!(error("[[step]]\na = 1\na = 2\n").0, 3);
         assert!(error("").1.contains("no [[step]]"));
-    }
-
-    #[test]
-    fn a_command_line_becomes_a_scenario_that_means_the_same() {
-        for line in [
-            "netping throughput tcp://h -c 1..8 --data 'a \"b\"' --data c --fail-if 'p99>1ms' --pin",
-            "netping tcp://h http://h -d 2s",
-            "netping bulk grpc://h --size server",
-            "netping proxy --direct tcp://h --via a=tcp://p --via b=tcp://q --rate 1k",
-            "netping proxy --direct tcp://h --via a=tcp://p --max",
-            "netping compare base.json new.json",
-        ] {
-            let text = of_command_line(&split(line)).unwrap();
-            let steps = Scenario::parse(&text)
-                .map_err(|wrong| wrong.reason)
-                .unwrap()
-                .steps;
-            let matches = help::command().try_get_matches_from(split(line)).unwrap();
-            let expected = format!("{:?}", Cli::from_arg_matches(&matches).unwrap());
-            assert_eq!(format!("{:?}", steps[0].cli), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_hidden_header_is_not_sent_as_one() {
-        let line = "netping latency http://h -H 'authorization: hidden' -H 'accept: a'";
-        let text = of_command_line(&split(line)).unwrap();
-        assert!(
-            text.contains("# The value of the header authorization is not in"),
-            "{text}"
-        );
-        assert!(text.contains("header = \"accept: a\"\n"), "{text}");
-    }
-
-    #[test]
-    fn the_committed_schema_is_that_of_the_flags() {
-        let text = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("schema/scenario.schema.json");
-        if env::var_os("UPDATE_SCHEMA").is_some() {
-            fs::write(&path, &text).unwrap();
-        }
-        assert!(
-            fs::read_to_string(&path).unwrap() == text,
-            "{} differs from the flags: UPDATE_SCHEMA=1 cargo test -p netping-client --lib scenario",
-            path.display()
-        );
     }
 }
