@@ -17,8 +17,8 @@ const GREATEST: f64 = 1e15;
 /// Maximum length of a window, in seconds: some 46 days.
 const LONGEST_WINDOW: f64 = 4e6;
 
-/// How far a description's times may be from those of its histogram, as a share: files of other
-/// programs may describe times before these were rounded to a histogram's slots.
+/// Largest deviation of a description's times from those of its histogram, as a share: a program may
+/// describe times before it rounds them to a histogram's slots.
 const ROUNDING: f64 = 0.005;
 
 /// Checks that counts add up, that numbers are within bounds, and that histograms are those that

@@ -88,7 +88,7 @@ pub fn of_run(run: &Run) -> String {
             let own = value(metric, rounds);
             let half = own.and_then(|(_, half)| half);
             cells.push(metric.cell(own.map(|(value, _)| value)));
-            cells.push(half.map_or_else(|| "-".to_owned(), |half| format!("{:.1}%", half * 100.0)));
+            cells.push(half_width(half));
         }
         let cpu = |metric: &Metric| optional(value(metric, rounds).map(|(value, _)| value));
         cells.extend([cpu(&metric::CLIENT_CPU), cpu(&metric::SERVER_CPU)]);
@@ -132,9 +132,14 @@ fn row(cell: &Cell<'_>, rounds: &[&Step], difference: Option<&RoundDifference>) 
         of(&|own| amount(metric, own)),
         cpu(&metric::CLIENT_CPU),
         cpu(&metric::SERVER_CPU),
-        half.map_or_else(|| "-".to_owned(), |half| format!("{:.1}%", half * 100.0)),
+        half_width(half),
         of(&|own| ends(metric, own)),
     ]
+}
+
+/// Returns half the width of an interval, a share, as its column has it.
+fn half_width(half: Option<f64>) -> String {
+    half.map_or_else(|| "-".to_owned(), |half| format!("{:.1}%", half * 100.0))
 }
 
 /// Returns a difference as its column has it: a ratio of rates, or microseconds added.

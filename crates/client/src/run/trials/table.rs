@@ -1,5 +1,6 @@
-//! What trials show, as text: a table for each target, and the findings of its comparison with the
-//! first.
+//! Text about trials: a table for each target, and the findings of its comparison with the first.
+
+use std::collections::BTreeMap;
 
 use netping_measure::statistics::difference::{Difference, Finding};
 use netping_report::table::{Column, Table};
@@ -36,17 +37,25 @@ pub fn table_of(run: &Run) -> String {
     table(&groups, pairs, trials)
 }
 
-/// Returns the whole trials of each load of a run: those of each target, the first one that was given
-/// before the others.
+/// Returns the whole trials of each group of a run: those of each target, the first one that was given
+/// before the others. Targets of one group may differ in connections, and groups in them alone; but
+/// each group begins with a first trial.
 pub fn groups_of(run: &Run) -> Vec<Vec<Vec<Step>>> {
+    let mut begun = BTreeMap::new();
+    let mut keys = Vec::new();
     let mut groups: Vec<Vec<Vec<Step>>> = Vec::new();
     for step in run.steps_by_target() {
-        let load = step.settings.asked();
-        let is_like = |group: &&mut Vec<Vec<Step>>| group[0][0].settings.asked() == load;
-        let Some(group) = groups.iter_mut().find(is_like) else {
-            groups.push(vec![vec![step.clone()]]);
-            continue;
-        };
+        let asked = step.settings.asked();
+        let number = begun.entry((step.name(), asked)).or_insert(0);
+        *number += u32::from(step.trial == 1);
+        let key = (asked, *number);
+        let place = keys.iter().position(|known| *known == key);
+        let place = place.unwrap_or_else(|| {
+            keys.push(key);
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        let group = &mut groups[place];
         match group.iter_mut().find(|own| own[0].name() == step.name()) {
             Some(own) => own.push(step.clone()),
             None => group.push(vec![step.clone()]),
@@ -255,7 +264,46 @@ pub(crate) fn shown(difference: Difference, more_is_better: bool, scale: Scale) 
 
 #[cfg(test)]
 mod tests {
+    use netping_results::fixtures;
+
     use super::*;
+
+    #[test]
+    fn trials_of_other_connections_are_not_added_up() {
+        let mut run = fixtures::run(Vec::new());
+        // The first target has a connection for each caller, whatever is asked of the second; the
+        // trials of the second group are more.
+        for (connections, trials) in [(1, 2), (16, 3)] {
+            for trial in 1..=trials {
+                for (target, own) in [("grpc://h", connections), ("tcp://h", 64)] {
+                    let mut step = fixtures::step(1, |_| vec![1000; 10]);
+                    (step.trial, step.target) = (trial, target.to_owned());
+                    (step.settings.callers, step.settings.connections) = (64, own);
+                    run.steps.push(step);
+                }
+            }
+        }
+        run.targets = vec!["tcp://h".to_owned(), "grpc://h".to_owned()];
+        let groups = groups_of(&run);
+        let shown = |own: &Vec<Step>| {
+            (
+                own[0].target.clone(),
+                own[0].settings.connections,
+                own.len(),
+            )
+        };
+        let found: Vec<Vec<_>> = groups
+            .iter()
+            .map(|group| group.iter().map(shown).collect())
+            .collect();
+        let group = |connections, trials| {
+            vec![
+                ("tcp://h".to_owned(), 64, trials),
+                ("grpc://h".to_owned(), connections, trials),
+            ]
+        };
+        assert_eq!(found, [group(1, 2), group(16, 3)]);
+    }
 
     #[test]
     fn a_difference_beyond_all_measure_is_no_long_number() {
