@@ -1,10 +1,12 @@
 //! HTTP/2 connections, for gRPC and for plain requests; and the latter.
 
 use std::{
+    cell::Cell,
     future::poll_fn,
-    io,
+    io::{self, IoSlice},
+    pin::Pin,
     rc::Rc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Waker, ready},
 };
 
 use bytes::Bytes;
@@ -15,6 +17,7 @@ use h2::{
 use http::{Request, StatusCode, Uri, Version};
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::{secure::Stream, target::Target};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{Failure, Milestones, connect, http::Reply, prepared::Prepared};
 
@@ -38,12 +41,89 @@ pub(crate) async fn handshake(
 
 /// Opens HTTP/2 on a stream; a task of its own drives the connection.
 pub(crate) async fn open(builder: &Builder, stream: Stream) -> Result<SendRequest<Bytes>, Failure> {
-    let (send, connection) = builder.handshake(stream).await?;
+    let has_read = Rc::default();
+    let stream = Gathered {
+        stream,
+        has_read: Rc::clone(&has_read),
+    };
+    let (send, mut connection) = builder.handshake(stream).await?;
     tokio::task::spawn_local(async move {
         // Every request on the connection learns of its end by itself.
-        let _ = connection.await;
+        let _ = poll_fn(|cx| {
+            has_read.set(false);
+            Pin::new(&mut connection).poll(cx)
+        })
+        .await;
     });
     Ok(send)
+}
+
+/// A stream that gathers what the connection has to say with the next requests of its callers.
+///
+/// Some servers send a PING with every batch of replies (gRPC in Go does). Its acknowledgement would
+/// be written at once, and the requests that the replies bring about just after it: two system calls
+/// on either side, where one does.
+struct Gathered {
+    stream: Stream,
+    /// Whether bytes have been read since the connection's task was last polled.
+    has_read: Rc<Cell<bool>>,
+}
+
+impl Gathered {
+    /// Puts a write off until the callers whose replies have just been read have had their turn.
+    fn poll_turn(&self, cx: &Context<'_>) -> Poll<()> {
+        if !self.has_read.take() {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl AsyncRead for Gathered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_ready() {
+            self.has_read.set(true);
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Gathered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_turn(cx));
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_turn(cx));
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
 }
 
 /// Returns the failure of a request that was answered with this HTTP status.
