@@ -58,6 +58,15 @@ const DRIFT: f64 = 0.1;
 /// N and X * R may differ by this share.
 const LITTLE: f64 = 0.02;
 
+/// What a step measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// The server: a client that limits it distorts the numbers.
+    Server,
+    /// Client and server together, either of which may use all of its CPUs.
+    Both,
+}
+
 /// The facts that warnings are derived from.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
@@ -73,6 +82,8 @@ pub struct Facts<'a> {
     pub drain_slots: &'a [u64],
     /// Service times of successes.
     pub service_time: &'a Counts,
+    /// What the step measures.
+    pub subject: Subject,
     /// True where an automatic warm-up found no steady rate in its time.
     pub warmup_failed: bool,
     /// True where the server is on the client's host.
@@ -110,7 +121,7 @@ impl Facts<'_> {
 
 fn client_bound(facts: &Facts<'_>) -> Option<Warning> {
     // A worker that polls all the time always uses its whole core.
-    if facts.settings.busy_poll {
+    if facts.settings.busy_poll || facts.subject == Subject::Both {
         return None;
     }
     // An interrupted warm-up leaves no window.
@@ -422,6 +433,7 @@ mod tests {
             slots,
             drain_slots,
             service_time: &step.histograms.service_time,
+            subject: Subject::Server,
             warmup_failed: false,
             shared_host: false,
             server_restarted: false,

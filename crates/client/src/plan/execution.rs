@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use netping_results::validity::Subject;
+
 /// The phases' lengths and the client's threads.
 #[derive(Debug, Clone, Copy)]
 pub struct Execution {
@@ -17,6 +19,8 @@ pub struct Execution {
     pub pin: bool,
     /// Workers poll all the time.
     pub busy_poll: bool,
+    /// What is measured.
+    pub subject: Subject,
     /// Every request is kept, to check the statistics against them.
     pub keep_samples: bool,
 }
@@ -49,6 +53,7 @@ impl Default for Execution {
             workers: 1,
             pin: false,
             busy_poll: false,
+            subject: Subject::Server,
             keep_samples: false,
         }
     }

@@ -24,6 +24,7 @@ pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
         slots: measurement.totals.window_slots(),
         drain_slots: measurement.totals.drain_slots(),
         service_time: &histograms.service_time,
+        subject: plan.execution.subject,
         warmup_failed: measurement.warmup_failed,
         shared_host: measurement.server_shares_host || plan.target.is_own_host(),
         server_restarted: measurement.server_restarted,

@@ -11,7 +11,7 @@ use std::{path::Path, time::Duration};
 
 use anyhow::Context;
 use netping_protocol::{frame::Reply, message, pki::PkiError, scheme::Protocol};
-use netping_results::{round_difference::RoundDifference, run::Step};
+use netping_results::{round_difference::RoundDifference, run::Step, validity::Subject};
 use netping_system::cores;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -149,6 +149,7 @@ fn plan(
     }
     load.callers = block.callers;
     load.connections = block.shared.unwrap_or(block.callers);
+    plan.execution.subject = Subject::Both;
     plan.execution.workers = cores::own().len().clamp(1, plan.load.connections);
     plan.execution.warmup = Warmup::Time(SETTLING);
     plan.execution.extent = Extent::Time(WINDOW);

@@ -181,8 +181,9 @@ fn legend(rounds: usize, all: &[&RoundDifference]) -> String {
     format!(
         "{rounds} rounds in random order; differences are those within rounds, and all {} intervals hold with a \
          probability of 95%. {NOT_SHOWN}: no difference shown, as its interval allows for none, or '{AGAIN}', a \
-         second server like the first, differs as much (p50 {}, rate {}). 'cli us' and 'srv us' are the CPU time \
-         of client and server per request; '+-' is the 95% interval of the value.",
+         second server like the first, differs as much (p50 {}, rate {}). Rates are those of client and server \
+         together: 'cli us' and 'srv us', the CPU time of either per request, show which of them limits one. \
+         '+-' is the 95% interval of the value.",
         all.len(),
         noise(&metric::P50),
         noise(&metric::RATE),
