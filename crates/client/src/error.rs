@@ -188,6 +188,10 @@ fn advice(failure: &Failure, target: &Target) -> String {
             "; is a QUIC server listening on UDP port {}, and does a firewall let UDP through?",
             target.port
         ),
+        ErrorKind::ConnectTimeout if target.scheme.encryption() != Encryption::None => {
+            "; is the host up, does a firewall let the port through, and does the server there answer a handshake?"
+                .to_owned()
+        }
         ErrorKind::ConnectTimeout => {
             "; is the host up, and does a firewall let the port through?".to_owned()
         }
@@ -209,8 +213,8 @@ fn advice(failure: &Failure, target: &Target) -> String {
             "; a proxy without a backend answers with a page of its own".to_owned()
         }
         ErrorKind::Timeout => format!(
-            "; the server accepts connections, but does not answer: does it speak {}? If it is slow, give a longer \
-             --timeout",
+            "; the server accepts connections, but sends no whole reply: does it speak {}? If it is slow, or its \
+             stream long, give a longer --timeout",
             target.scheme.as_str()
         ),
         _ if target.scheme.encryption() == Encryption::None => format!(

@@ -75,9 +75,16 @@ fn collect(name: &str, value: Value, found: &mut BTreeMap<String, String>) {
         Value::Null if name.is_empty() => return,
         Value::Null => "none".to_owned(),
         Value::String(text) => text,
+        Value::Number(number) if number.is_f64() => decimal(number.as_f64().unwrap_or_default()),
         other => other.to_string(),
     };
     found.insert(name.to_owned(), text);
+}
+
+/// Returns a number with at most six decimals: the settings' seconds are not finer.
+fn decimal(number: f64) -> String {
+    let text = format!("{number:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

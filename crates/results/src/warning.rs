@@ -316,6 +316,33 @@ impl Warning {
     }
 }
 
+impl Warning {
+    /// Returns the remedy with those of its flags for which `has` holds.
+    pub fn remedy_with(&self, has: impl Fn(&str) -> bool) -> String {
+        with_flags(self.remedy(), has)
+    }
+}
+
+fn with_flags(remedy: &str, has: impl Fn(&str) -> bool) -> String {
+    let mut text = String::new();
+    let mut rest = remedy;
+    while let Some((before, (inside, after))) = rest
+        .split_once(" (")
+        .and_then(|(before, after)| Some((before, after.split_once(')')?)))
+    {
+        text.push_str(before);
+        let known = inside.split(", ");
+        let known: Vec<_> = known
+            .filter(|word| !word.starts_with('-') || has(word))
+            .collect();
+        if !known.is_empty() {
+            text.extend([" (", &known.join(", "), ")"]);
+        }
+        rest = after;
+    }
+    text + rest
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -472,4 +499,17 @@ fn not_steady(
 /// Returns a time of so many nanoseconds in microseconds.
 fn us(nanoseconds: u64) -> String {
     format::nanos_as_micros(Some(nanoseconds)) + " us"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_keeps_the_flags_that_are_asked_for() {
+        let remedy = "measure longer (-d, --requests), repeat (--trials), or pin (taskset, --pin)";
+        assert_eq!(with_flags(remedy, |_| true), remedy);
+        let quick = with_flags(remedy, |flag| flag == "-d");
+        assert_eq!(quick, "measure longer (-d), repeat, or pin (taskset)");
+    }
 }

@@ -11,6 +11,8 @@ use crate::error::UsageError;
 
 /// Flags of `netping ladder`.
 #[derive(Debug, Clone, Args)]
+// A ladder's steps are too short for it.
+#[command(mut_arg("live", |flag| flag.hide(true)))]
 pub struct LadderArgs {
     /// Three rounds, in about 15 s: too few to call anything a difference
     #[arg(long, conflicts_with = "budget")]

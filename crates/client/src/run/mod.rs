@@ -406,7 +406,8 @@ impl Runner {
 
     /// Fails the command if a step broke a limit.
     fn judge(&mut self, step: &Step) {
-        for line in self.limits.broken(step) {
+        let has_trials = self.store.run.order_seed.is_some();
+        for line in self.limits.broken(step, has_trials) {
             self.fail(Verdict::Condition, &line);
         }
         self.judge_warnings(&step.warnings);
@@ -444,6 +445,7 @@ impl Runner {
         let run = &self.store.run;
         self.say(&validity::describe(run));
         self.print();
+        self.say_passed();
         if !self.unwanted.is_empty() {
             let names = self.unwanted.join(", ");
             let line = format!("failed by --strict: {names} (--allow NAME accepts a warning)");
@@ -456,6 +458,20 @@ impl Runner {
             self.decide(Verdict::Interrupted);
         }
         self.verdict
+    }
+
+    /// Says that no condition held, if there are any and none did.
+    fn say_passed(&self) {
+        let steps = self.steps();
+        if let Some(conditions) = self.limits.conditions()
+            && !steps.is_empty()
+            && steps
+                .iter()
+                .all(|step| self.limits.broken(step, false).is_empty())
+            && !self.is_interrupted()
+        {
+            self.say(&format!("passed --fail-if {conditions}: no step broke it"));
+        }
     }
 
     /// Ends a run that failed: its steps are saved already, and what can be said of them is said.

@@ -67,10 +67,16 @@ impl Limits {
         self.strict && !self.allowed.iter().any(|allowed| allowed == warning)
     }
 
-    /// Returns a line for each `--fail-if` condition that holds for a step, or cannot be decided.
-    pub fn broken(&self, step: &Step) -> Vec<String> {
+    /// Returns a line for each `--fail-if` condition that holds for a step, perhaps one of several
+    /// trials, or cannot be decided.
+    pub fn broken(&self, step: &Step, has_trials: bool) -> Vec<String> {
         let callers = plural(step.settings.callers as u64, "caller");
-        let place = format!("{} with {callers}, trial {}", step.name(), step.trial);
+        let trial = if has_trials {
+            format!(", trial {}", step.trial)
+        } else {
+            String::new()
+        };
+        let place = format!("{} with {callers}{trial}", step.name());
         let line = |condition: &Condition| match condition.check(step) {
             Answer::Fails(_) => None,
             Answer::Holds(value) => Some(format!(
@@ -82,6 +88,16 @@ impl Limits {
             )),
         };
         self.fail_if.iter().filter_map(line).collect()
+    }
+
+    /// Returns the `--fail-if` conditions as one names them, if there are any.
+    pub fn conditions(&self) -> Option<String> {
+        let quoted = self
+            .fail_if
+            .iter()
+            .map(|condition| format!("'{condition}'"));
+        let all: Vec<_> = quoted.collect();
+        (!all.is_empty()).then(|| all.join(", "))
     }
 }
 

@@ -40,7 +40,7 @@ pub fn describe(run: &Run) -> String {
         } else {
             ""
         };
-        let remedy = with_flags(warning.remedy(), |flag| flags.has(flag));
+        let remedy = warning.remedy_with(|flag| flags.has(flag));
         let name = warning.name();
         lines.push(format!("{name}{rows}: {at_worst}{warning}; {remedy}"));
     }
@@ -69,27 +69,6 @@ pub fn describe(run: &Run) -> String {
     lines.extend(peak.and_then(|peak| limit(run, peak, &flags)));
     lines.extend(peak.and_then(fairness));
     lines.join("\n")
-}
-
-/// Returns a remedy with those of its flags that a command has.
-fn with_flags(remedy: &str, has: impl Fn(&str) -> bool) -> String {
-    let mut text = String::new();
-    let mut rest = remedy;
-    while let Some((before, (inside, after))) = rest
-        .split_once(" (")
-        .and_then(|(before, after)| Some((before, after.split_once(')')?)))
-    {
-        text.push_str(before);
-        let known = inside.split(", ");
-        let known: Vec<_> = known
-            .filter(|word| !word.starts_with('-') || has(word))
-            .collect();
-        if !known.is_empty() {
-            text.extend([" (", &known.join(", "), ")"]);
-        }
-        rest = after;
-    }
-    text + rest
 }
 
 /// Returns the rows that a warning is about, the first few of them; nothing where all rows are.
@@ -199,10 +178,6 @@ mod tests {
 
     #[test]
     fn a_remedy_has_the_flags_of_the_command_alone() {
-        let remedy = "measure longer (-d, --requests), repeat (--trials), or pin (taskset, --pin)";
-        assert_eq!(with_flags(remedy, |_| true), remedy);
-        let quick = with_flags(remedy, |flag| flag == "-d");
-        assert_eq!(quick, "measure longer (-d), repeat, or pin (taskset)");
         let mut run = fixtures::run(Vec::new());
         let mut step = fixtures::step(1, |_| vec![1000; 10]);
         step.warnings = vec![Warning::TooFewSamples { samples: 5 }];

@@ -229,7 +229,7 @@ fn the_verdict_says_what_to_do() {
     for text in [
         "PARTIAL",
         "CLIENT_BOUND",
-        "give the client more threads (--workers)",
+        "give the client more threads or faster cores",
         "(1 of 2 steps)",
         "reset 120, grpc_14 7",
     ] {
