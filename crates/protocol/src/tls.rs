@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
 };
 
+use ::aws_lc_rs::hmac;
 use rustls::{
     CommonState, DigitallySignedStruct, HandshakeKind, ProtocolVersion, RootCertStore,
     SignatureScheme,
@@ -124,6 +125,12 @@ impl Identity {
             chain,
             key,
         })
+    }
+
+    /// Derives a secret for one purpose from the private key: always the same one.
+    pub fn derive(&self, purpose: &[u8]) -> Vec<u8> {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.key.secret_der());
+        hmac::sign(&key, purpose).as_ref().to_vec()
     }
 
     /// Makes a self-signed certificate for this host, which no client trusts.

@@ -1,6 +1,7 @@
 //! Echo over QUIC: ALPN `netping/1`, frames on every bidirectional stream of a connection.
 
 mod connection;
+mod reset;
 
 use std::{io, net::UdpSocket, sync::Arc};
 
@@ -9,6 +10,7 @@ use netping_protocol::{
     codec::Limits,
     frame,
     scheme::{Scheme, port},
+    tls::Identity,
     units::{bytes_in, number_in},
 };
 use netping_serving::{
@@ -21,8 +23,8 @@ use netping_serving::{
     shutdown::Shutdown,
 };
 use quinn::{
-    Endpoint, EndpointConfig, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig,
-    VarInt, crypto::rustls::QuicServerConfig,
+    Endpoint, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    crypto::rustls::QuicServerConfig,
 };
 use tokio::sync::mpsc;
 
@@ -71,7 +73,12 @@ fn serve(
     shutdown: &Shutdown,
 ) -> Result<(), StartError> {
     let ServerArgs { common, own } = args;
-    let config = config(common, own)?;
+    let Some(identity) = own.tls.identity()? else {
+        let reason = "QUIC is always encrypted: give --tls-cert and --tls-key, or --tls-self-signed for a quick try";
+        return Err(StartError::Flags(reason));
+    };
+    let options = reset::endpoint(&identity);
+    let config = config(common, own, identity)?;
     // Streams end after the requests they have received, and then the connection closes.
     let chassis = Chassis::start(&mut listening, common, own.runtime.profile())?;
     let acceptor = Acceptor {
@@ -87,8 +94,9 @@ fn serve(
     let sockets = [listening.service].into_iter().chain(listening.others);
     let workers = sockets.map(|socket| {
         let (acceptor, config, failed) = (acceptor.clone(), config.clone(), failed.clone());
+        let options = options.clone();
         async move {
-            let (options, runtime) = (EndpointConfig::default(), Arc::new(TokioRuntime));
+            let runtime = Arc::new(TokioRuntime);
             match Endpoint::new(options, Some(config), socket, runtime) {
                 Ok(endpoint) => acceptor.run(&endpoint).await,
                 Err(error) => {
@@ -106,11 +114,12 @@ fn serve(
     })
 }
 
-fn config(common: &CommonArgs, args: &QuicArgs) -> Result<ServerConfig, StartError> {
-    let Some(tls) = args.tls.config(Scheme::Quic.alpn())? else {
-        let reason = "QUIC is always encrypted: give --tls-cert and --tls-key, or --tls-self-signed for a quick try";
-        return Err(StartError::Flags(reason));
-    };
+fn config(
+    common: &CommonArgs,
+    args: &QuicArgs,
+    identity: Identity,
+) -> Result<ServerConfig, StartError> {
+    let tls = args.tls.config_with(identity, Scheme::Quic.alpn())?;
     let tls = QuicServerConfig::try_from(tls)
         .map_err(|error| StartError::System(io::Error::other(error)))?;
     let idle_timeout = match common.idle_timeout {

@@ -167,28 +167,49 @@ impl TlsArgs {
         self.tls_cert.is_some() || self.tls_self_signed
     }
 
-    /// Returns the TLS configuration, or `None` for clear text.
+    /// Returns the server's certificate and key, or `None` for clear text.
     ///
     /// # Errors
     /// Fails if a file cannot be used or the flags contradict each other.
-    pub fn config(&self, alpn: &[&[u8]]) -> Result<Option<ServerConfig>, StartError> {
-        let identity = match (&self.tls_cert, &self.tls_key) {
-            (Some(certificates), Some(key)) => Identity::read(certificates, key)?,
-            _ if self.tls_self_signed => Identity::self_signed()?,
+    pub fn identity(&self) -> Result<Option<Identity>, StartError> {
+        match (&self.tls_cert, &self.tls_key) {
+            (Some(certificates), Some(key)) => Ok(Some(Identity::read(certificates, key)?)),
+            _ if self.tls_self_signed => Ok(Some(Identity::self_signed()?)),
             _ if self.tls_client_ca.is_some() => {
                 let reason = "--tls-client-ca needs the server's own --tls-cert and --tls-key (or --tls-self-signed)";
-                return Err(StartError::Flags(reason));
+                Err(StartError::Flags(reason))
             }
-            _ => return Ok(None),
-        };
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the TLS configuration, or `None` for clear text.
+    ///
+    /// # Errors
+    /// Fails as [`TlsArgs::identity`].
+    pub fn config(&self, alpn: &[&[u8]]) -> Result<Option<ServerConfig>, StartError> {
+        let identity = self.identity()?;
+        let config = identity.map(|identity| self.config_with(identity, alpn));
+        config.transpose()
+    }
+
+    /// Returns the TLS configuration with this certificate and key.
+    ///
+    /// # Errors
+    /// Fails if the authorities' file cannot be used.
+    pub fn config_with(
+        &self,
+        identity: Identity,
+        alpn: &[&[u8]],
+    ) -> Result<ServerConfig, StartError> {
         let client_ca = self.tls_client_ca.as_deref();
-        Ok(Some(tls::server(identity, client_ca, alpn)?))
+        Ok(tls::server(identity, client_ca, alpn)?)
     }
 
     /// Returns the server's side of the handshake.
     ///
     /// # Errors
-    /// Fails as [`TlsArgs::config`].
+    /// Fails as [`TlsArgs::identity`].
     pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor, StartError> {
         let config = self.config(alpn)?.map(Arc::new);
         Ok(config.map_or(Acceptor::Plain, Acceptor::Tls))
@@ -209,7 +230,7 @@ impl SecureArgs {
     /// Returns the server's side of the handshake.
     ///
     /// # Errors
-    /// Fails as [`TlsArgs::config`], or if the key file cannot be used.
+    /// Fails as [`TlsArgs::identity`], or if the key file cannot be used.
     pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor, StartError> {
         match &self.psk_file {
             Some(path) => Ok(Acceptor::Psk(Arc::new(Key::read(path)?))),
