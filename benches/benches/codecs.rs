@@ -29,9 +29,12 @@ fn codecs(c: &mut Criterion) {
                 b.iter(|| {
                     input.extend_from_slice(black_box(request));
                     while let Ok(Some(request)) = codec.next(&mut input) {
-                        codec
+                        let mut rest = codec
                             .reply(&request, &mut output)
                             .expect("an echo cannot fail");
+                        while let Some(more) = rest {
+                            rest = more.append(&mut output);
+                        }
                     }
                     black_box(&output);
                     output.clear();

@@ -8,7 +8,11 @@
 //! let mut input = BytesMut::from("ping\npo");
 //! let mut output = BytesMut::new();
 //! while let Some(request) = codec.next(&mut input)? {
-//!     codec.reply(&request, &mut output)?;
+//!     let mut rest = codec.reply(&request, &mut output)?;
+//!     // A server writes the output here, and clears it.
+//!     while let Some(more) = rest {
+//!         rest = more.append(&mut output);
+//!     }
 //! }
 //! assert_eq!(output, "ping\n");
 //! assert_eq!(input, "po");
@@ -29,6 +33,13 @@ use crate::{
 /// Time a server keeps reading after reporting a [`Violation`], so that the peer receives the
 /// error.
 pub const LINGER: Duration = Duration::from_secs(1);
+
+/// Bytes of a reply that are appended at once. Longer replies are made as the peer takes them, so
+/// that a few bytes of a request never cost more memory than this.
+pub const PART: usize = 64 << 10;
+
+/// Bytes for which room is made when a frame begins; for a longer one it grows as its bytes come.
+const ROOM: usize = 4 << 10;
 
 /// Limits on the requests of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +106,32 @@ pub enum Request {
     Frame(Bytes, Reply),
 }
 
+/// What is left of a long reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "the reply is not whole"]
+pub struct Rest {
+    /// The bytes that the reply repeats; never empty.
+    pattern: Bytes,
+    /// Place in the pattern at which it goes on.
+    at: usize,
+    /// Bytes that are left.
+    left: usize,
+}
+
+impl Rest {
+    /// Appends the next part of the reply; returns what is left then, if anything.
+    pub fn append(mut self, output: &mut BytesMut) -> Option<Self> {
+        let part = self.left.min(PART);
+        output.reserve(part);
+        let first = part.min(self.pattern.len() - self.at);
+        output.extend_from_slice(&self.pattern[self.at..][..first]);
+        payload::repeat_into(&self.pattern, part - first, output);
+        self.at = (self.at + part) % self.pattern.len();
+        self.left -= part;
+        (self.left > 0).then_some(self)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Unknown,
@@ -144,21 +181,25 @@ impl Codec {
         }
     }
 
-    /// Appends the reply to `request`.
+    /// Appends the reply to `request`, or the first part of a long one; returns what is left, which
+    /// comes before the next reply.
     ///
     /// # Errors
     /// Fails with [`Violation::Message`] if a payload should be a message and is not.
-    pub fn reply(&self, request: &Request, output: &mut BytesMut) -> Result<(), Violation> {
+    pub fn reply(
+        &self,
+        request: &Request,
+        output: &mut BytesMut,
+    ) -> Result<Option<Rest>, Violation> {
         match request {
-            Request::Line(line) => output.extend_from_slice(line),
+            Request::Line(line) => return Ok(repeat(line, line.len(), output)),
             Request::Frame(payload, Reply::Echo) => {
                 output.extend_from_slice(&(payload.len() as u32).to_be_bytes());
-                output.extend_from_slice(payload);
+                return Ok(repeat(payload, payload.len(), output));
             }
             Request::Frame(payload, Reply::Bytes(length)) => {
                 output.extend_from_slice(&length.to_be_bytes());
-                output.reserve(*length as usize);
-                payload::repeat_into(payload, *length as usize, output);
+                return Ok(repeat(payload, *length as usize, output));
             }
             Request::Frame(payload, Reply::Message) => {
                 let request = BenchmarkMessage::decode(payload.clone())
@@ -168,7 +209,7 @@ impl Codec {
                 reply.encode_raw(output);
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Appends the error for a peer that broke the protocol, as a line or a frame.
@@ -228,13 +269,33 @@ impl Codec {
             return Err(Violation::FrameTooLong { length, limit });
         }
         if input.len() < frame::REQUEST_HEADER + payload {
-            input.reserve(frame::REQUEST_HEADER + payload - input.len());
+            let missing = frame::REQUEST_HEADER + payload - input.len();
+            input.reserve(missing.min(input.len().max(ROOM)));
             return Ok(None);
         }
         input.advance(frame::REQUEST_HEADER);
         let payload = input.split_to(payload).freeze();
         Ok(Some(Request::Frame(payload, header.reply)))
     }
+}
+
+/// Appends `payload`, repeated and cut to `length` bytes, or the first part of that.
+fn repeat(payload: &Bytes, length: usize, output: &mut BytesMut) -> Option<Rest> {
+    if length <= PART {
+        payload::repeat_into(payload, length, output);
+        return None;
+    }
+    let pattern = if payload.is_empty() {
+        Bytes::from_static(payload::EMPTY)
+    } else {
+        payload.clone()
+    };
+    let whole = Rest {
+        pattern,
+        at: 0,
+        left: length,
+    };
+    whole.append(output)
 }
 
 #[cfg(test)]
@@ -246,7 +307,12 @@ mod tests {
     fn serve(codec: &mut Codec, input: &mut BytesMut) -> Result<BytesMut, Violation> {
         let mut output = BytesMut::new();
         while let Some(request) = codec.next(input)? {
-            codec.reply(&request, &mut output)?;
+            let mut rest = codec.reply(&request, &mut output)?;
+            while let Some(more) = rest {
+                let before = output.len();
+                rest = more.append(&mut output);
+                assert!(output.len() - before <= PART);
+            }
         }
         Ok(output)
     }
@@ -304,6 +370,34 @@ mod tests {
         input.extend_from_slice(&framed(b"abc", Reply::Bytes(7)));
         let output = serve(&mut Codec::new(Limits::default()), &mut input).unwrap();
         assert_eq!(&output[..], b"\0\0\0\x07abcabca");
+    }
+
+    #[test]
+    fn a_long_reply_comes_in_parts() {
+        let long = vec![b'y'; PART + 7];
+        for payload in [&b""[..], b"abc", &long] {
+            for length in [PART, PART + 1, 3 * PART + 5] {
+                let mut input = BytesMut::from(&frame::MAGIC[..]);
+                let reply = Reply::Bytes(length as u32);
+                input.extend_from_slice(&framed(payload, reply));
+                let output = serve(&mut Codec::new(Limits::default()), &mut input).unwrap();
+                let mut expected = (length as u32).to_be_bytes().to_vec();
+                payload::repeat_into(payload, length, &mut expected);
+                assert!(output == expected, "{} {length}", payload.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_alone_makes_little_room() {
+        let mut input = BytesMut::from(&frame::MAGIC[..]);
+        let header = RequestHeader {
+            payload: 16 << 20,
+            reply: Reply::Echo,
+        };
+        input.extend_from_slice(&header.encode());
+        assert_eq!(Codec::new(Limits::default()).next(&mut input), Ok(None));
+        assert!(input.capacity() <= 2 * ROOM, "{}", input.capacity());
     }
 
     #[test]

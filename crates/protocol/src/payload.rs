@@ -187,6 +187,9 @@ pub fn put_frame(message: &BenchmarkMessage, out: &mut Vec<u8>) {
 /// Length to which a short payload is repeated before it is copied, in bytes: it fits the L1 cache.
 const BLOCK: usize = 4 << 10;
 
+/// What an empty payload counts as where it is repeated.
+pub(crate) const EMPTY: &[u8] = b"x";
+
 /// Appends `payload`, repeated and cut to `length` bytes; an empty payload counts as `x`.
 pub fn repeat_into(payload: &[u8], length: usize, out: &mut impl BufMut) {
     let payload = unit(payload);
@@ -205,7 +208,7 @@ pub fn repeat_into(payload: &[u8], length: usize, out: &mut impl BufMut) {
 
 /// Returns the bytes that a reply repeats.
 fn unit(payload: &[u8]) -> &[u8] {
-    if payload.is_empty() { b"x" } else { payload }
+    if payload.is_empty() { EMPTY } else { payload }
 }
 
 fn put_repeated(unit: &[u8], length: usize, out: &mut impl BufMut) {

@@ -3,6 +3,7 @@
 
 mod connected;
 mod services;
+mod watched;
 
 use std::{io, ops::RangeInclusive};
 
@@ -27,7 +28,11 @@ use netping_serving::{
 use tokio_stream::StreamExt;
 use tonic::{service::Routes, transport::Server};
 
-use crate::{connected::ConnectedStream, services::Services};
+use crate::{
+    connected::ConnectedStream,
+    services::{Pattern, Services},
+    watched::Watched,
+};
 
 /// Flags of this server.
 #[derive(Debug, Clone, Args)]
@@ -105,7 +110,10 @@ fn serve(
         ..own.runtime.profile()
     };
     let chassis = Chassis::start(&mut listening, common, profile)?;
-    let routes = routes(&chassis, own)?;
+    let watched = Watched {
+        routes: routes(&chassis, own)?,
+        chassis: chassis.clone(),
+    };
     let tcp = TcpServer {
         listener: listening.service,
         chassis: &chassis,
@@ -118,7 +126,7 @@ fn serve(
         let streams = accepts
             .map(move |stream| io::Result::Ok(ConnectedStream::new(stream, chassis.clone())));
         let serving =
-            server(own).serve_with_incoming_shutdown(routes.clone(), streams, async move {
+            server(own).serve_with_incoming_shutdown(watched.clone(), streams, async move {
                 shutdown.triggered().await;
             });
         async move {
@@ -145,6 +153,7 @@ fn routes(chassis: &Chassis, args: &GrpcArgs) -> Result<Routes, StartError> {
         max_message: limit,
         bulk_total: args.bulk_total,
         bulk_chunk: args.bulk_chunk,
+        pattern: Pattern::default(),
     };
     let echo = EchoServer::new(services.clone()).max_decoding_message_size(limit);
     let hello = HelloServer::new(services.clone()).max_decoding_message_size(limit);

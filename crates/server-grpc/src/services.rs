@@ -1,6 +1,9 @@
 //! Implementations of the RPCs.
 
-use std::{pin::Pin, sync::Arc};
+use std::{
+    pin::Pin,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use bytes::Bytes;
 use netping_protocol::{
@@ -9,9 +12,14 @@ use netping_protocol::{
     hello::{BenchmarkMessage, hello_server::Hello},
     message, payload,
 };
-use netping_serving::{chassis::Chassis, connection::Connection};
+use netping_serving::{
+    chassis::Chassis,
+    connection::{Connection, Full, MAX_MEMORY, Reserved},
+};
 use tokio_stream::Stream;
 use tonic::{Code, Request, Response, Status, Streaming};
+
+use crate::watched::Hold;
 
 /// Offset of a bulk stream's chunk within a page, in bytes. tonic copies the chunk to a few bytes
 /// after the beginning of a page. glibc copies with `rep movsb`, which on AMD's Zen 3 and 4 is
@@ -29,15 +37,40 @@ pub(crate) struct Services {
     pub bulk_total: u64,
     /// Default length of the messages of a bulk stream, in bytes.
     pub bulk_chunk: u32,
+    pub pattern: Pattern,
+}
+
+/// The contents of bulk messages, which all streams share.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pattern(Arc<RwLock<Bytes>>);
+
+impl Pattern {
+    /// Returns a message of `length` bytes.
+    fn of(&self, length: usize) -> Bytes {
+        // A lock that is poisoned holds a whole pattern, the old one or the new one.
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= length {
+            return known.slice(..length);
+        }
+        drop(known);
+        let mut bytes = Vec::with_capacity(PAGE_OFFSET + length);
+        bytes.resize(PAGE_OFFSET, 0);
+        payload::repeat_into(payload::BULK_PATTERN, length, &mut bytes);
+        let longer = Bytes::from(bytes).slice(PAGE_OFFSET..);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = longer.clone();
+        longer
+    }
 }
 
 impl Services {
-    /// Applies the synthetic load to a request and counts it on its connection.
-    async fn begin<T>(&self, request: &Request<T>) {
+    /// Applies the synthetic load to a request and counts it on its connection, which it returns.
+    async fn begin<'a, T>(&self, request: &'a Request<T>) -> Option<&'a Arc<Connection>> {
         self.chassis.load().apply().await;
-        if let Some(connection) = request.extensions().get::<Arc<Connection>>() {
+        let connection = request.extensions().get::<Arc<Connection>>();
+        if let Some(connection) = connection {
             connection.count_requests(1);
         }
+        connection
     }
 
     fn invalid(&self, message: String) -> Status {
@@ -54,6 +87,21 @@ impl Services {
         Status::out_of_range(format!("{} (the server's --max-message)", status.message()))
     }
 
+    /// Waits until a reply of so many bytes may be made on a connection.
+    async fn reserve(
+        &self,
+        connection: Option<&Arc<Connection>>,
+        bytes: usize,
+    ) -> Result<Option<Reserved>, Status> {
+        let Some(connection) = connection else {
+            return Ok(None);
+        };
+        connection.reserve(bytes).await.map_err(|Full| {
+            self.chassis.count_error(MAX_MEMORY);
+            Status::resource_exhausted("the server's --max-memory is reached")
+        })
+    }
+
     /// Rejects a reply or a chunk over the limit.
     fn check_length(&self, what: &str, length: usize) -> Result<(), Status> {
         if length <= self.max_message {
@@ -66,10 +114,33 @@ impl Services {
     }
 }
 
+/// Parts of messages, in bytes: a frame's length, unless the peer allows longer ones.
+const PART: usize = 16 << 10;
+
+/// Parts of the messages of a long bulk stream, in bytes. Shorter ones would cost it its speed.
+const BULK_PART: usize = 512 << 10;
+
+/// Length from which on a bulk stream is long, in bytes: its peer has taken most of it when only a part
+/// is left.
+const LONG: u64 = 8 << 20;
+
+/// Returns a reply that holds the memory reserved for it until it has left.
+fn holding<T>(message: T, reserved: Option<Reserved>, part: usize) -> Response<T> {
+    let mut response = Response::new(message);
+    if let Some(reserved) = reserved {
+        let hold = Hold {
+            _reserved: reserved,
+            part,
+        };
+        response.extensions_mut().insert(hold);
+    }
+    response
+}
+
 #[tonic::async_trait]
 impl Echo for Services {
     async fn echo(&self, request: Request<EchoRequest>) -> Result<Response<EchoResponse>, Status> {
-        self.begin(&request).await;
+        let connection = self.begin(&request).await.cloned();
         let EchoRequest {
             input,
             response_bytes,
@@ -83,11 +154,12 @@ impl Echo for Services {
         if !input.is_ascii() {
             return Err(self.invalid("with response_bytes, the input must be ASCII".to_owned()));
         }
+        let reserved = self.reserve(connection.as_ref(), length).await?;
         let mut output = Vec::with_capacity(length);
         payload::repeat_into(input.as_bytes(), length, &mut output);
         let output =
             String::from_utf8(output).map_err(|_| Status::internal("ASCII that is not UTF-8"))?;
-        Ok(Response::new(EchoResponse { output }))
+        Ok(holding(EchoResponse { output }, reserved, PART))
     }
 }
 
@@ -110,7 +182,7 @@ impl DataService for Services {
         &self,
         request: Request<DataRequest>,
     ) -> Result<Response<Self::GiveMeDataStream>, Status> {
-        self.begin(&request).await;
+        let connection = self.begin(&request).await.cloned();
         let request = request.into_inner();
         let mut left = match request.total_bytes {
             0 => self.bulk_total,
@@ -121,19 +193,20 @@ impl DataService for Services {
             chunk => chunk,
         } as usize;
         self.check_length("a chunk", chunk)?;
-        // All messages of the stream share one chunk. A short stream needs no more than its length.
+        // A short stream needs no more than its length.
         let longest = left.min(chunk as u64) as usize;
-        let mut pattern = Vec::with_capacity(PAGE_OFFSET + longest);
-        pattern.resize(PAGE_OFFSET, 0);
-        payload::repeat_into(payload::BULK_PATTERN, longest, &mut pattern);
-        let pattern = Bytes::from(pattern).slice(PAGE_OFFSET..);
+        // While the peer takes one message, the next is made.
+        let reserved = self.reserve(connection.as_ref(), 2 * longest).await?;
+        let pattern = self.pattern.of(longest);
+        let part = if left < LONG { PART } else { BULK_PART };
         let messages = std::iter::from_fn(move || {
             let length = left.min(chunk as u64);
             left -= length;
             let data = pattern.slice(..length as usize);
             (length > 0).then_some(Ok(DataResponse { data }))
         });
-        Ok(Response::new(Box::pin(tokio_stream::iter(messages))))
+        let messages: Self::GiveMeDataStream = Box::pin(tokio_stream::iter(messages));
+        Ok(holding(messages, reserved, part))
     }
 
     async fn take_my_data(

@@ -6,6 +6,8 @@
 use std::{
     io::Write,
     net::{Shutdown as Direction, TcpStream},
+    pin::Pin,
+    task::{Context, Waker},
 };
 
 use bytes::Bytes;
@@ -18,6 +20,7 @@ use netping_protocol::{
 };
 use netping_server_grpc::SERVICE;
 use netping_serving::testing::{TestServer, eventually, read_all};
+use prost::Message;
 use tokio_stream::StreamExt;
 use tonic::{Code, transport::Channel};
 use tonic_health::pb::{
@@ -184,6 +187,56 @@ fn a_silent_peer_misses_the_first_byte_deadline() {
     server.await_error("first_byte_timeout");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_message_that_does_not_go_on_is_cut_off_and_counted() {
+    let server = TestServer::start(&SERVICE, &["--request-timeout", "200ms"]);
+    let mut client = Http2::connect(&server).await;
+    // The sender stays, so that the stream is not reset.
+    let (reply, _sending) = client.send(b"\0\0\0\0\x03\x0a", false).await;
+    assert_eq!(status(reply).await, Code::DeadlineExceeded);
+    assert_eq!(server.errors("request_timeout"), 1);
+    assert_eq!(client.call(b"\0\0\0\0\0").await, Code::Ok);
+}
+
+#[test]
+fn a_drain_does_not_wait_for_a_peer_without_requests() {
+    let server = TestServer::start(&SERVICE, &["--drain-timeout", "1h"]);
+    let mut silent = server.connect();
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    silent.write_all(&[PREFACE, &settings].concat()).unwrap();
+    server.await_connections(1);
+    server.shut_down();
+    read_all(&mut silent);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn many_large_replies_that_nobody_takes_wait_for_memory() {
+    const REPLY: u32 = 16 << 20;
+    let server = TestServer::start(&SERVICE, &[]);
+    let mut client = Http2::connect(&server).await;
+    let message = request("x", REPLY).encode_to_vec();
+    let prefix = (message.len() as u32).to_be_bytes();
+    let body: &'static [u8] = [&[0], &prefix[..], &message].concat().leak();
+    let mut sent = Vec::new();
+    for _ in 0..5 {
+        sent.push(client.send(body, true).await);
+    }
+    let (mut fifth, _sending) = sent.pop().unwrap();
+    // Four replies of 16 MiB are 64 MiB. Nothing of them is read.
+    let mut unread = Vec::new();
+    for (reply, sending) in sent {
+        unread.push((reply.await.unwrap(), sending));
+    }
+    // This one came after the fifth, and is small.
+    let (small, _sending) = client.send(b"\0\0\0\0\0", true).await;
+    small.await.unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    let polled = Pin::new(&mut fifth).poll(&mut cx);
+    assert!(polled.is_pending(), "{polled:?}");
+    drop(unread);
+    fifth.await.unwrap();
+}
+
 #[test]
 fn a_peer_that_speaks_tls_to_a_clear_text_port_is_counted() {
     let server = TestServer::start(&SERVICE, &[]);
@@ -241,25 +294,39 @@ impl Http2 {
         Self { requests }
     }
 
-    /// Calls Echo with this body and returns the status.
-    async fn call(&mut self, body: &'static [u8]) -> Code {
+    /// Sends a call of Echo; the body may go on.
+    async fn send(&mut self, body: &'static [u8], is_whole: bool) -> Sent {
         let request = http::Request::post("http://test/echopb.Echo/Echo")
             .header("content-type", "application/grpc")
             .header("te", "trailers")
             .body(())
             .unwrap();
         self.requests = self.requests.clone().ready().await.unwrap();
-        let (reply, mut sending): (ResponseFuture, SendStream<Bytes>) =
-            self.requests.send_request(request, false).unwrap();
-        sending.send_data(Bytes::from_static(body), true).unwrap();
-        let (head, mut body) = reply.await.unwrap().into_parts();
-        while let Some(data) = body.data().await {
-            data.unwrap();
-        }
-        let trailers = body.trailers().await.unwrap().unwrap_or_default();
-        let status = trailers
-            .get("grpc-status")
-            .or(head.headers.get("grpc-status"));
-        Code::from_bytes(status.unwrap().as_bytes())
+        let (reply, mut sending) = self.requests.send_request(request, false).unwrap();
+        sending
+            .send_data(Bytes::from_static(body), is_whole)
+            .unwrap();
+        (reply, sending)
     }
+
+    /// Calls Echo with this body and returns the status.
+    async fn call(&mut self, body: &'static [u8]) -> Code {
+        let (reply, _sending) = self.send(body, true).await;
+        status(reply).await
+    }
+}
+
+/// The reply to come, and the rest of the request.
+type Sent = (ResponseFuture, SendStream<Bytes>);
+
+async fn status(reply: ResponseFuture) -> Code {
+    let (head, mut body) = reply.await.unwrap().into_parts();
+    while let Some(data) = body.data().await {
+        data.unwrap();
+    }
+    let trailers = body.trailers().await.unwrap().unwrap_or_default();
+    let status = trailers
+        .get("grpc-status")
+        .or(head.headers.get("grpc-status"));
+    Code::from_bytes(status.unwrap().as_bytes())
 }

@@ -50,7 +50,7 @@ impl ConnectionThread {
         }
         match self.echo(&mut codec, &mut input) {
             Ok(()) => {
-                if !input.is_empty() {
+                if !input.is_empty() && !self.connection.is_overdue() {
                     self.chassis.count_error("eof_in_request");
                 }
                 // Tells a TLS peer that nothing was cut off. It fails only if the peer is gone.
@@ -81,6 +81,7 @@ impl ConnectionThread {
         let mut output = BytesMut::new();
         let mut chunk = [0; CHUNK];
         let mut large = Vec::new();
+        let mut is_partial = false;
         loop {
             // The codec has reserved room for the rest of a frame.
             let buffer = if input.capacity() - input.len() < LONG {
@@ -101,16 +102,22 @@ impl ConnectionThread {
                     Err(violation) => return self.refuse(codec, input, output, &violation),
                 };
                 load.apply_blocking();
-                if let Err(violation) = codec.reply(&request, &mut output) {
-                    return self.refuse(codec, input, output, &violation);
-                }
+                let mut rest = match codec.reply(&request, &mut output) {
+                    Ok(rest) => rest,
+                    Err(violation) => return self.refuse(codec, input, output, &violation),
+                };
                 // Counted before the reply leaves, so that a peer that has the reply finds it
                 // counted.
                 self.connection.count_requests(1);
-                if output.len() >= CHUNK {
+                while rest.is_some() || output.len() >= CHUNK {
                     self.write_all(&output)?;
                     output.clear();
+                    rest = rest.and_then(|rest| rest.append(&mut output));
                 }
+            }
+            if is_partial || !input.is_empty() {
+                is_partial = !input.is_empty();
+                self.connection.note_partial(is_partial);
             }
             if !output.is_empty() {
                 self.write_all(&output)?;

@@ -59,6 +59,14 @@ pub struct CommonArgs {
     /// Close a connection without traffic after this time; 0s: never
     #[arg(long, default_value = "5m", value_parser = parse_duration, value_name = "TIME")]
     pub idle_timeout: Duration,
+    /// Time limit for a request, from its first byte to its last, and one second more for each 64 KiB
+    /// of it; 0s: none
+    #[arg(long, default_value = "30s", value_parser = parse_duration, value_name = "TIME")]
+    pub request_timeout: Duration,
+    /// Refuse connections while the process holds more memory, in bytes [default: half of the
+    /// machine's, or of what its cgroup may use]
+    #[arg(long, value_name = "BYTES", value_parser = bytes_in::<u64>(1..))]
+    pub max_memory: Option<u64>,
     /// Time for requests in flight to finish after SIGTERM or SIGINT
     #[arg(long, default_value = "5s", value_parser = parse_duration, value_name = "TIME")]
     pub drain_timeout: Duration,

@@ -1,6 +1,7 @@
 //! The work of every server around its connections: admission, counting, deadlines, drain.
 
 use std::{
+    future,
     io::{self, Write},
     net::TcpStream,
     os::fd::AsFd,
@@ -10,16 +11,17 @@ use std::{
 };
 
 use netping_protocol::secure;
-use netping_system::{cores, limits};
+use netping_system::{cores, limits, memory};
 use nix::libc;
 use socket2::SockRef;
 use tokio::{runtime::Builder, time};
 
 use crate::{
     args::CommonArgs,
-    connection::{Connection, Deadlines, Ending, Guard, Overdue},
+    connection::{Connection, Connections, Deadlines, Ending, Guard, Overdue},
     listen::Listening,
     metrics,
+    request_limit::{REQUEST_TIMEOUT, RequestLimit},
     state::State,
     synthetic_load::SyntheticLoad,
 };
@@ -32,6 +34,9 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 
 /// Time that connections get to end after the drain has closed them.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Time in which the peers of a protocol with a goodbye answer it.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// File descriptors reserved for everything but connections.
 const RESERVED_FILES: u64 = 64;
@@ -66,6 +71,7 @@ pub struct Chassis {
     state: Arc<State>,
     profile: Profile,
     drain_timeout: Duration,
+    request_limit: RequestLimit,
     load: SyntheticLoad,
 }
 
@@ -86,11 +92,13 @@ impl Chassis {
         let max_connections = args.max_connections.unwrap_or(affordable);
         let cores = cores::own().len();
         let cores = profile.workers.map_or(cores, |workers| workers.min(cores));
-        let state = Arc::new(State::new(max_connections, cores));
+        let max_memory = args.max_memory.or_else(|| Some(memory::available()? / 2));
+        let state = Arc::new(State::new(max_connections, max_memory, cores));
         let deadlines = Deadlines {
             first_byte: args.first_byte_timeout,
             first_bytes: profile.first_bytes,
             idle: args.idle_timeout,
+            request: RequestLimit::new(args.request_timeout),
         };
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let metrics = match listening.metrics.take() {
@@ -116,6 +124,7 @@ impl Chassis {
             state,
             profile,
             drain_timeout: args.drain_timeout,
+            request_limit: deadlines.request,
             load: SyntheticLoad::new(&args.load),
         })
     }
@@ -123,6 +132,11 @@ impl Chassis {
     /// Returns the load that each request causes beyond its reply.
     pub fn load(&self) -> SyntheticLoad {
         self.load
+    }
+
+    /// Returns the time that a request may take to come.
+    pub fn request_limit(&self) -> RequestLimit {
+        self.request_limit
     }
 
     /// Counts an error of this kind, a word in `snake_case`.
@@ -139,14 +153,13 @@ impl Chassis {
     /// Admits a connection that a task will serve. Returns `None` if too many are open: close it.
     pub fn admit_task(&self) -> Option<Guard> {
         let state = &self.state;
-        state.note_admission(state.connections.admit_task(state.max_connections))
+        state.admit(Connections::admit_task)
     }
 
     /// Admits a connection that a thread will serve. Returns `None` if too many are open: close it.
     pub fn admit_socket(&self, socket: &Arc<TcpStream>) -> Option<Connection> {
         let state = &self.state;
-        let limit = state.max_connections;
-        state.note_admission(state.connections.admit_socket(socket, limit))
+        state.admit(|connections, limit| connections.admit_socket(socket, limit))
     }
 
     /// Counts a failed accept and returns the time to wait before the next one.
@@ -171,14 +184,32 @@ impl Chassis {
             .log_rarely(|| tracing::warn!("no thread for a connection: {error}"));
     }
 
+    /// Closes the connections whose peers have nothing in flight, but do not answer a goodbye.
+    async fn close_idle(&self) {
+        if self.profile.drain_by_eof {
+            return future::pending().await;
+        }
+        // An honest peer has answered by then.
+        time::sleep(GOODBYE).await;
+        loop {
+            self.state.connections.close_idle();
+            time::sleep(REAP_INTERVAL).await;
+        }
+    }
+
     /// Ends all connections: lets them finish first, then, after the drain timeout, closes them.
     pub async fn drain(&self) {
         let connections = &self.state.connections;
         if self.profile.drain_by_eof {
             connections.end_all(Ending::Drain);
         }
-        let drained = time::timeout(self.drain_timeout, connections.empty()).await;
-        if drained.is_ok() {
+        let drained = async {
+            tokio::select! {
+                () = connections.empty() => {}
+                () = self.close_idle() => {}
+            }
+        };
+        if time::timeout(self.drain_timeout, drained).await.is_ok() {
             return;
         }
         let (open, ..) = connections.totals();
@@ -201,10 +232,12 @@ async fn reap(state: Weak<State>, deadlines: Deadlines) {
         let Some(state) = state.upgrade() else {
             return;
         };
+        state.look_at_memory();
         for overdue in state.connections.reap(deadlines) {
             state.count_error(match overdue {
                 Overdue::FirstByte => "first_byte_timeout",
                 Overdue::Idle => "idle_timeout",
+                Overdue::Request => REQUEST_TIMEOUT,
             });
         }
     }

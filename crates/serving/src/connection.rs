@@ -4,7 +4,7 @@ use std::{
     future::poll_fn,
     net::{Shutdown as Direction, TcpStream},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     task::{Context, Poll},
@@ -13,9 +13,9 @@ use std::{
 
 use atomic_waker::AtomicWaker;
 use slab::Slab;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::clock;
+use crate::{clock, request_limit::RequestLimit};
 
 /// Counters of one connection. Only its own tasks write them, so a request touches no cache line
 /// that another connection writes; totals are summed when they are read.
@@ -24,6 +24,10 @@ use crate::clock;
 struct Tally {
     requests: AtomicU64,
     bytes_in: AtomicU64,
+    /// Requests whose replies are not whole, on a connection that counts them.
+    active: AtomicU64,
+    /// Number of the request of which a part has come and the rest is awaited; 0: none.
+    partial: AtomicU64,
     /// Set when the reaper has closed the connection.
     overdue: AtomicBool,
 }
@@ -92,6 +96,9 @@ struct Entry {
     changed: Instant,
     /// Requests and bytes at that time.
     seen: (u64, u64),
+    /// The request that the reaper last saw in part: its number, when that was, and the bytes of the
+    /// connection until then.
+    partial: (u64, Instant, u64),
 }
 
 /// All open connections, and the sums of the closed ones.
@@ -99,6 +106,8 @@ struct Entry {
 pub struct Connections {
     open: Mutex<Open>,
     emptied: Notify,
+    /// Whether the process holds more memory than it may.
+    is_full: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -118,6 +127,8 @@ pub struct Deadlines {
     pub first_bytes: u64,
     /// Longest time without traffic; zero: unlimited.
     pub idle: Duration,
+    /// Time limit for a request to come.
+    pub request: RequestLimit,
 }
 
 /// The deadline that a connection has missed.
@@ -125,6 +136,7 @@ pub struct Deadlines {
 pub enum Overdue {
     FirstByte,
     Idle,
+    Request,
 }
 
 impl Connections {
@@ -140,15 +152,20 @@ impl Connections {
             return None;
         }
         open.admitted += 1;
+        let now = clock::now();
         let key = open.entries.insert(Entry {
             tally: Arc::clone(&tally),
             handle,
-            changed: clock::now(),
+            changed: now,
             seen: (0, 0),
+            partial: (0, now, 0),
         });
         Some(Connection {
             tally,
             key,
+            pending: OnceLock::new(),
+            is_blocked: AtomicBool::new(false),
+            unblocked: Notify::new(),
             connections: Arc::clone(self),
         })
     }
@@ -175,6 +192,16 @@ impl Connections {
         self.insert(Handle::Socket(Arc::clone(socket)), limit)
     }
 
+    /// Notes whether the process holds more memory than it may.
+    pub fn set_full(&self, is_full: bool) {
+        self.is_full.store(is_full, Ordering::Relaxed);
+    }
+
+    /// Returns true if the process holds more memory than it may.
+    pub fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
+    }
+
     /// Returns the numbers of open connections, of all admitted connections, and of requests.
     pub fn totals(&self) -> (usize, u64, u64) {
         let open = self.lock();
@@ -183,6 +210,15 @@ impl Connections {
             requests += entry.tally.requests.load(Ordering::Relaxed);
         }
         (open.entries.len(), open.admitted, requests)
+    }
+
+    /// Closes the connections that have no request, of those that count them.
+    pub fn close_idle(&self) {
+        for (_, entry) in &self.lock().entries {
+            if entry.tally.active.load(Ordering::Acquire) == 0 {
+                entry.handle.end(Ending::Close);
+            }
+        }
     }
 
     /// Asks every open connection to end.
@@ -207,11 +243,19 @@ impl Connections {
                 entry.seen = seen;
                 entry.changed = now;
             }
+            let partial = entry.tally.partial.load(Ordering::Relaxed);
+            if partial != entry.partial.0 {
+                entry.partial = (partial, now, seen.1);
+            }
+            let (_, since, before) = entry.partial;
+            let limit = deadlines.request.after(seen.1 - before);
+            let is_slow = partial > 0 && limit.is_some_and(|limit| now - since >= limit);
             let quiet = now.saturating_duration_since(entry.changed);
             let reason = match begun {
                 false if !deadlines.first_byte.is_zero() && quiet >= deadlines.first_byte => {
                     Overdue::FirstByte
                 }
+                _ if is_slow => Overdue::Request,
                 _ if !deadlines.idle.is_zero() && quiet >= deadlines.idle => Overdue::Idle,
                 _ => continue,
             };
@@ -219,6 +263,7 @@ impl Connections {
             entry.handle.end(Ending::Close);
             // Report it once: its task needs a moment to end.
             entry.changed = now;
+            entry.partial.1 = now;
             overdue.push(reason);
         }
         overdue
@@ -241,13 +286,103 @@ impl Connections {
 pub struct Connection {
     tally: Arc<Tally>,
     key: usize,
+    /// KiB that replies may still hold.
+    pending: OnceLock<Arc<Semaphore>>,
+    /// Whether the peer takes nothing: the last write had to wait.
+    is_blocked: AtomicBool,
+    unblocked: Notify,
     connections: Arc<Connections>,
 }
 
+/// Memory that the replies of a connection may hold before its peer takes them, in KiB.
+const PENDING: u32 = 64 << 10;
+
+/// Length up to which a reply is not counted as pending memory, in bytes.
+const SMALL: usize = 4 << 10;
+
+/// A part of a connection's pending memory, which is free again once all clones are dropped.
+#[derive(Debug, Clone)]
+pub struct Reserved(
+    #[expect(dead_code, reason = "held until it is dropped")] Arc<OwnedSemaphorePermit>,
+);
+
+/// The process holds more memory than it may.
+#[derive(Debug, Clone, Copy)]
+pub struct Full;
+
+/// The kind under which what was refused for lack of memory is counted.
+pub const MAX_MEMORY: &str = "max_memory";
+
+/// A request whose reply is not whole.
+#[derive(Debug)]
+pub struct Active(Arc<Connection>);
+
+impl Active {
+    /// Begins a request on a connection that counts them.
+    pub fn begin(connection: &Arc<Connection>) -> Self {
+        connection.tally.active.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(connection))
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.tally.active.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 impl Connection {
+    /// Notes whether a write had to wait.
+    pub fn set_blocked(&self, is_blocked: bool) {
+        if self.is_blocked.load(Ordering::Relaxed) != is_blocked {
+            self.is_blocked.store(is_blocked, Ordering::Release);
+            self.unblocked.notify_waiters();
+        }
+    }
+
+    async fn unblocked(&self) {
+        loop {
+            let unblocked = self.unblocked.notified();
+            if !self.is_blocked.load(Ordering::Acquire) {
+                return;
+            }
+            unblocked.await;
+        }
+    }
+
+    /// Waits until the peer takes something, and the connection's replies hold so little that one of
+    /// `bytes` may be made; `None` for a small one, which may always. One of more than 64 MiB waits until
+    /// it is alone.
+    ///
+    /// # Errors
+    /// Fails with [`Full`] while the process holds more memory than it may.
+    pub async fn reserve(&self, bytes: usize) -> Result<Option<Reserved>, Full> {
+        if bytes <= SMALL {
+            return Ok(None);
+        }
+        let all = || Arc::new(Semaphore::new(PENDING as usize));
+        let pending = Arc::clone(self.pending.get_or_init(all));
+        let kib = u32::try_from(bytes.div_ceil(1 << 10)).map_or(PENDING, |kib| kib.min(PENDING));
+        let permit = pending.acquire_many_owned(kib).await;
+        self.unblocked().await;
+        if self.connections.is_full() {
+            return Err(Full);
+        }
+        // The semaphore is never closed.
+        Ok(permit.ok().map(|permit| Reserved(Arc::new(permit))))
+    }
+
     /// Adds to the number of answered requests.
     pub fn count_requests(&self, requests: u64) {
         self.tally.requests.fetch_add(requests, Ordering::Relaxed);
+    }
+
+    /// Notes that a part of the next request has come, or that none has. For a connection whose
+    /// requests come one after the other.
+    pub fn note_partial(&self, is_partial: bool) {
+        let number = self.tally.requests.load(Ordering::Relaxed) + 1;
+        let number = if is_partial { number } else { 0 };
+        self.tally.partial.store(number, Ordering::Relaxed);
     }
 
     /// Returns true if the reaper has closed the connection, and counted that.
@@ -323,6 +458,7 @@ mod tests {
         first_byte: Duration::from_nanos(1),
         first_bytes: 4,
         idle: Duration::ZERO,
+        request: RequestLimit::new(Duration::ZERO),
     };
 
     #[tokio::test]
@@ -333,6 +469,56 @@ mod tests {
         assert_eq!(connections.reap(DEADLINES), [Overdue::FirstByte]);
         guard.connection.count_bytes(1);
         assert_eq!(connections.reap(DEADLINES), []);
+    }
+
+    #[tokio::test]
+    async fn replies_wait_for_memory_of_their_connection() {
+        let connections = Arc::new(Connections::default());
+        let guard = connections.admit_task(1).unwrap();
+        let connection = guard.connection();
+        assert!(connection.reserve(SMALL).await.unwrap().is_none());
+        let whole = connection.reserve(1 << 30).await;
+        assert!(connection.reserve(SMALL).await.unwrap().is_none());
+        let mut next = Box::pin(connection.reserve(SMALL + 1));
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(next.as_mut().poll(&mut cx).is_pending());
+        drop(whole);
+        assert!(next.await.unwrap().is_some());
+        connections.set_full(true);
+        assert!(connection.reserve(SMALL + 1).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_a_request_is_idle() {
+        let connections = Arc::new(Connections::default());
+        let guard = connections.admit_task(1).unwrap();
+        let active = Active::begin(guard.connection());
+        connections.close_idle();
+        assert_eq!(guard.signal.ending(), Ending::None);
+        drop(active);
+        connections.close_idle();
+        guard.closed().await;
+    }
+
+    #[test]
+    fn a_request_that_comes_too_slowly_is_overdue() {
+        let connections = Arc::new(Connections::default());
+        let guard = connections.admit_task(1).unwrap();
+        let deadlines = Deadlines {
+            request: RequestLimit::new(Duration::from_nanos(1)),
+            ..DEADLINES
+        };
+        let connection = guard.connection();
+        connection.count_bytes(10);
+        connection.note_partial(true);
+        // It begins when it is first seen.
+        assert_eq!(connections.reap(deadlines), []);
+        assert_eq!(connections.reap(deadlines), [Overdue::Request]);
+        connection.count_requests(1);
+        connection.note_partial(true);
+        assert_eq!(connections.reap(deadlines), []);
+        connection.note_partial(false);
+        assert_eq!(connections.reap(deadlines), []);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Echo on one byte stream: lines or frames in, replies out.
 
-use std::io;
+use std::{io, time::Instant};
 
 use bytes::BytesMut;
 use netping_protocol::codec::{Codec, LINGER, Violation};
@@ -9,7 +9,7 @@ use tokio::{
     time,
 };
 
-use crate::{chassis::Chassis, connection::Connection};
+use crate::{chassis::Chassis, clock, connection::Connection, request_limit::REQUEST_TIMEOUT};
 
 /// Bytes of replies to pipelined requests that are gathered before they are written.
 const CHUNK: usize = 64 << 10;
@@ -29,6 +29,7 @@ where
         chassis,
         input: BytesMut::with_capacity(BUFFER),
         output: BytesMut::with_capacity(BUFFER),
+        begun: None,
     };
     match echo.run().await {
         Ok(()) if !echo.input.is_empty() => chassis.count_error("eof_in_request"),
@@ -49,6 +50,8 @@ struct Echo<'a, S> {
     chassis: &'a Chassis,
     input: BytesMut,
     output: BytesMut,
+    /// When a request was first seen to be incomplete.
+    begun: Option<Instant>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
@@ -67,7 +70,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
             if self.input.capacity() - self.input.len() < BUFFER / 2 {
                 self.input.reserve(BUFFER);
             }
-            match self.stream.read_buf(&mut self.input).await {
+            match self.read().await {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
                 // A TLS peer closed without saying so: a request that is cut off shows it.
@@ -86,17 +89,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
                 Ok(None) => return Ok(Ok(())),
                 Err(violation) => return Ok(Err(violation)),
             };
+            self.begun = None;
             load.apply().await;
-            if let Err(violation) = self.codec.reply(&request, &mut self.output) {
-                return Ok(Err(violation));
-            }
+            let mut rest = match self.codec.reply(&request, &mut self.output) {
+                Ok(rest) => rest,
+                Err(violation) => return Ok(Err(violation)),
+            };
             // Counted before the reply leaves, so that a peer that has the reply finds it counted.
             self.connection.count_requests(1);
-            if self.output.len() >= CHUNK {
+            while rest.is_some() || self.output.len() >= CHUNK {
                 self.stream.write_all(&self.output).await?;
                 self.output.clear();
+                rest = rest.and_then(|rest| rest.append(&mut self.output));
             }
         }
+    }
+
+    /// Reads more of the input; returns the number of bytes, 0 at the end.
+    async fn read(&mut self) -> io::Result<usize> {
+        if self.input.is_empty() {
+            return self.stream.read_buf(&mut self.input).await;
+        }
+        let begun = *self.begun.get_or_insert_with(clock::now);
+        let came = self.input.len() as u64;
+        let limit = self.chassis.request_limit().after(came);
+        let read = self.stream.read_buf(&mut self.input);
+        let Some(limit) = limit else {
+            return read.await;
+        };
+        if let Ok(read) = time::timeout_at((begun + limit).into(), read).await {
+            return read;
+        }
+        self.chassis.count_error(REQUEST_TIMEOUT);
+        self.input.clear();
+        Ok(0)
     }
 
     /// Tells the peer how it broke the protocol, and closes.

@@ -49,6 +49,7 @@ impl<S> Guarded<S> {
         result: Poll<io::Result<T>>,
         cx: &Context<'_>,
     ) -> Poll<io::Result<T>> {
+        self.connection().set_blocked(result.is_pending());
         match result {
             Poll::Pending => match self.ending(cx, false) {
                 Some(Err(error)) => Poll::Ready(Err(error)),

@@ -12,7 +12,7 @@
 pub mod args;
 pub mod blocking;
 pub mod chassis;
-mod clock;
+pub mod clock;
 pub mod connection;
 pub mod echo;
 pub mod error;
@@ -20,6 +20,7 @@ pub mod guarded;
 pub mod listen;
 mod log;
 mod metrics;
+pub mod request_limit;
 pub mod runtime;
 pub mod service;
 pub mod shutdown;

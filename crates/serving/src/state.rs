@@ -5,12 +5,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use netping_system::memory;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
 };
 
-use crate::{clock, connection::Connections};
+use crate::{
+    clock,
+    connection::{Connections, MAX_MEMORY},
+};
 
 /// Least time between two log messages about refused or failed connections.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
@@ -25,17 +29,20 @@ pub struct State {
     pub connections: Arc<Connections>,
     pub errors: Family<ErrorLabels, Counter>,
     pub max_connections: usize,
+    /// Memory of the process above which no connection is admitted, in bytes.
+    max_memory: Option<u64>,
     /// Cores that requests can be served on.
     pub cores: usize,
     last_log: Mutex<Option<Instant>>,
 }
 
 impl State {
-    pub fn new(max_connections: usize, cores: usize) -> Self {
+    pub fn new(max_connections: usize, max_memory: Option<u64>, cores: usize) -> Self {
         Self {
             connections: Arc::default(),
             errors: Family::default(),
             max_connections,
+            max_memory,
             cores,
             last_log: Mutex::new(None),
         }
@@ -46,14 +53,27 @@ impl State {
         self.errors.get_or_create(&ErrorLabels { kind }).inc();
     }
 
-    /// Counts and logs a connection that was refused because `max_connections` are open.
-    pub fn note_admission<T>(&self, admitted: Option<T>) -> Option<T> {
+    /// Admits a connection with `admit`, unless too many are open or the process holds too much memory;
+    /// then it counts and logs that.
+    pub fn admit<T>(&self, admit: impl FnOnce(&Arc<Connections>, usize) -> Option<T>) -> Option<T> {
+        if self.connections.is_full() {
+            self.count_error(MAX_MEMORY);
+            self.log_rarely(|| tracing::warn!("--max-memory is reached: refusing new connections"));
+            return None;
+        }
+        let open = self.max_connections;
+        let admitted = admit(&self.connections, open);
         if admitted.is_none() {
             self.count_error("max_connections");
-            let open = self.max_connections;
             self.log_rarely(|| tracing::warn!("{open} connections are open: refusing new ones"));
         }
         admitted
+    }
+
+    /// Notes whether the process holds more memory than it may.
+    pub fn look_at_memory(&self) {
+        let is_full = || Some(memory::resident()? > self.max_memory?);
+        self.connections.set_full(is_full().unwrap_or(false));
     }
 
     /// Calls `log` unless something was logged this way less than a second ago.

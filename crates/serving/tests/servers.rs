@@ -5,7 +5,10 @@ use std::{
     net::{Shutdown as Direction, TcpStream},
 };
 
-use netping_protocol::frame::{MAGIC, Reply, RequestHeader};
+use netping_protocol::{
+    frame::{MAGIC, Reply, RequestHeader},
+    payload::repeat_into,
+};
 use netping_serving::testing::{TestServer, eventually, read_all, read_line};
 
 /// Starts both servers that speak lines and frames.
@@ -131,6 +134,56 @@ fn silent_and_idle_connections_are_closed_by_their_deadlines() {
         idle.write_all(b"a\n").unwrap();
         assert_eq!(read_all(&mut idle), b"a\n");
         server.await_error("idle_timeout");
+    }
+}
+
+#[test]
+fn a_request_that_does_not_go_on_is_cut_off_and_counted() {
+    for server in both(&["--request-timeout", "200ms"]) {
+        for (request, reply) in [
+            (&b"whole\nhalf a li"[..], &b"whole\n"[..]),
+            (&MAGIC[..2], b""),
+        ] {
+            let before = server.errors("request_timeout");
+            let mut slow = server.connect();
+            slow.write_all(request).unwrap();
+            assert_eq!(read_all(&mut slow), reply);
+            eventually("a counted error", || {
+                server.errors("request_timeout") > before
+            });
+        }
+        assert!(echoes(&server));
+    }
+}
+
+#[test]
+fn long_replies_come_whole() {
+    const LENGTH: u32 = 1_000_003;
+    for server in both(&[]) {
+        let mut frames = server.connect();
+        let reply = Reply::Bytes(LENGTH);
+        let header = RequestHeader { payload: 2, reply }.encode();
+        let request = [&header[..], b"ab"].concat();
+        frames
+            .write_all(&[&MAGIC[..], &request, &request].concat())
+            .unwrap();
+        frames.shutdown(Direction::Write).unwrap();
+        let mut one = LENGTH.to_be_bytes().to_vec();
+        repeat_into(b"ab", LENGTH as usize, &mut one);
+        assert!(read_all(&mut frames) == [&one[..], &one].concat());
+    }
+}
+
+#[test]
+fn a_server_that_holds_too_much_refuses_connections() {
+    for server in both(&["--max-memory", "1"]) {
+        eventually("a refused connection", || {
+            let stream = server.connect();
+            // It is closed before or after this.
+            let _ = stream.shutdown(Direction::Write);
+            drop(stream);
+            server.errors("max_memory") > 0
+        });
     }
 }
 

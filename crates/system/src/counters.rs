@@ -1,9 +1,11 @@
 //! Counters of the whole machine that explain slow requests: CPU time withheld, packets sent again
 //! or dropped.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, time::Duration};
 
-use procfs::{CurrentSI, KernelStats, process::Process};
+use procfs::{CurrentSI, KernelStats};
+
+use crate::cgroup;
 
 /// Counters of the machine, of this process's cgroup and of its network namespace, since they
 /// began; each `None` where the kernel does not show it.
@@ -39,27 +41,15 @@ impl HostCounters {
     }
 }
 
-/// Returns the time for which this process's cgroup was throttled (`cpu.stat`,
-/// `Documentation/admin-guide/cgroup-v2.rst` of Linux, and `scheduler/sched-bwc.rst` for version 1).
+/// Returns the time for which this process's cgroup was throttled.
 fn throttled() -> Option<Duration> {
-    let groups = Process::myself().ok()?.cgroups().ok()?;
-    groups.into_iter().find_map(|group| {
-        let folder = match group.hierarchy {
-            0 => PathBuf::from("/sys/fs/cgroup"),
-            _ if group.controllers.iter().any(|name| name == "cpu") => {
-                PathBuf::from("/sys/fs/cgroup/cpu")
-            }
-            _ => return None,
-        };
-        let path = folder.join(group.pathname.trim_start_matches('/'));
-        let text = fs::read_to_string(path.join("cpu.stat")).ok()?;
-        let value = |name: &str| {
-            let mut lines = text.lines();
-            lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
-        };
-        let microseconds = value("throttled_usec ").map(Duration::from_micros);
-        microseconds.or_else(|| value("throttled_time ").map(Duration::from_nanos))
-    })
+    let text = cgroup::read("cpu", &["cpu.stat"])?;
+    let value = |name: &str| {
+        let mut lines = text.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    };
+    let microseconds = value("throttled_usec ").map(Duration::from_micros);
+    microseconds.or_else(|| value("throttled_time ").map(Duration::from_nanos))
 }
 
 /// Returns a counter of the section `TcpExt` of `/proc/net/netstat`, whose lines come in pairs of

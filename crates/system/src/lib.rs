@@ -3,11 +3,13 @@
 //!
 //! Linux only. Clocks that measure requests are not here: they belong to the code that measures.
 
+mod cgroup;
 pub mod cores;
 pub mod counters;
 pub mod cpu;
 pub mod host;
 pub mod limits;
+pub mod memory;
 pub mod priority;
 pub mod process;
 pub mod signals;

@@ -20,11 +20,14 @@ pub fn serve<'a>(mut codec: Codec, chunks: impl IntoIterator<Item = &'a [u8]>) -
         loop {
             match codec.next(&mut input) {
                 Ok(None) => break,
-                Ok(Some(request)) => {
-                    if let Err(violation) = codec.reply(&request, &mut output) {
-                        return (output.to_vec(), Err(violation));
+                Ok(Some(request)) => match codec.reply(&request, &mut output) {
+                    Ok(mut rest) => {
+                        while let Some(more) = rest {
+                            rest = more.append(&mut output);
+                        }
                     }
-                }
+                    Err(violation) => return (output.to_vec(), Err(violation)),
+                },
                 Err(violation) => return (output.to_vec(), Err(violation)),
             }
         }

@@ -1,0 +1,205 @@
+//! The service around all RPCs: it limits the time in which a request comes, and knows which requests
+//! of a connection are not answered, and what their replies hold.
+
+use std::{
+    convert::Infallible,
+    mem,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Instant,
+};
+
+use bytes::Bytes;
+use netping_serving::{
+    chassis::Chassis,
+    clock,
+    connection::{Active, Connection, Reserved},
+    request_limit::REQUEST_TIMEOUT,
+};
+use pin_project_lite::pin_project;
+use tokio::time::{Sleep, sleep_until};
+use tonic::{
+    Status,
+    body::Body,
+    codegen::{
+        Body as HttpBody, Service,
+        http::{Request, Response},
+    },
+    service::Routes,
+};
+
+type Frame = http_body::Frame<Bytes>;
+
+/// All RPCs of one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Watched {
+    pub routes: Routes,
+    pub chassis: Chassis,
+}
+
+impl Service<Request<Body>> for Watched {
+    type Response = Response<ReplyBody>;
+    type Error = Infallible;
+    type Future = Replying;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<Request<RequestBody>>::poll_ready(&mut self.routes, cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Replying {
+        let connection = request.extensions().get::<Arc<Connection>>();
+        let active = connection.map(Active::begin);
+        let request = request.map(|body| RequestBody {
+            body,
+            came: 0,
+            begun: None,
+            overdue: None,
+            chassis: self.chassis.clone(),
+        });
+        Replying {
+            response: self.routes.call(request),
+            active,
+        }
+    }
+}
+
+pin_project! {
+    /// The head of a reply to come.
+    pub(crate) struct Replying {
+        #[pin]
+        response: <Routes as Service<Request<RequestBody>>>::Future,
+        active: Option<Active>,
+    }
+}
+
+impl Future for Replying {
+    type Output = Result<Response<ReplyBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let Ok(mut response) = ready!(this.response.poll(cx));
+        let hold = response.extensions_mut().remove();
+        let active = this.active.take();
+        Poll::Ready(Ok(response.map(|body| ReplyBody {
+            body,
+            _active: active,
+            hold,
+            rest: Bytes::new(),
+        })))
+    }
+}
+
+/// The memory that is reserved for a reply, which its service puts into the response's extensions.
+///
+/// The connection takes a part when the window has room for some of it, and the last one ends the
+/// reservation: so much of a reply may wait there for the peer.
+#[derive(Debug, Clone)]
+pub(crate) struct Hold {
+    pub _reserved: Reserved,
+    /// Length of the parts in which messages are handed over, in bytes.
+    pub part: usize,
+}
+
+/// A reply. It is dropped when its last part has left for the connection.
+pub(crate) struct ReplyBody {
+    body: Body,
+    _active: Option<Active>,
+    hold: Option<Hold>,
+    /// What is left of a message that was longer than a part.
+    rest: Bytes,
+}
+
+impl ReplyBody {
+    /// Returns the next part of a message, or the whole of one for which nothing is reserved.
+    fn part(&mut self, mut data: Bytes) -> Frame {
+        if let Some(Hold { part, .. }) = self.hold
+            && data.len() > part
+        {
+            self.rest = data.split_off(part);
+        }
+        Frame::data(data)
+    }
+}
+
+impl HttpBody for ReplyBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame, Status>>> {
+        if !self.rest.is_empty() {
+            let rest = mem::take(&mut self.rest);
+            return Poll::Ready(Some(Ok(self.part(rest))));
+        }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(frame.map(|frame| match frame?.into_data() {
+            Ok(data) => Ok(self.part(data)),
+            Err(trailers) => Ok(trailers),
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+}
+
+/// A request, which must come in time.
+struct RequestBody {
+    body: Body,
+    /// Bytes that have come.
+    came: u64,
+    /// When it was first seen to be incomplete.
+    begun: Option<Instant>,
+    overdue: Option<Pin<Box<Sleep>>>,
+    chassis: Chassis,
+}
+
+impl RequestBody {
+    /// Waits until the request has taken too long.
+    fn poll_overdue(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(limit) = self.chassis.request_limit().after(self.came) else {
+            return Poll::Pending;
+        };
+        let begun = *self.begun.get_or_insert_with(clock::now);
+        let deadline = (begun + limit).into();
+        let overdue = self
+            .overdue
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if overdue.deadline() != deadline {
+            overdue.as_mut().reset(deadline);
+        }
+        overdue.as_mut().poll(cx)
+    }
+}
+
+impl HttpBody for RequestBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame, Status>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+            if let Some(Ok(frame)) = &frame {
+                self.came += frame.data_ref().map_or(0, |data| data.len() as u64);
+            }
+            return Poll::Ready(frame);
+        }
+        ready!(self.poll_overdue(cx));
+        self.chassis.count_error(REQUEST_TIMEOUT);
+        let late = "the request did not come within the server's --request-timeout";
+        Poll::Ready(Some(Err(Status::deadline_exceeded(late))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,31 @@
+//! The memory of this process, and what it may use.
+
+use procfs::{Current, Meminfo, page_size, process::Process};
+
+use crate::cgroup;
+
+/// Returns the memory that this process holds (its resident set), in bytes.
+pub fn resident() -> Option<u64> {
+    let pages = Process::myself().ok()?.statm().ok()?.resident;
+    Some(pages * page_size())
+}
+
+/// Returns the memory of the machine, or what this process's cgroup may use of it, in bytes.
+pub fn available() -> Option<u64> {
+    let machine = Meminfo::current().ok()?.mem_total;
+    let limit = cgroup::read("memory", &["memory.max", "memory.limit_in_bytes"]);
+    // Version 2 writes "max" where there is no limit, and version 1 a very large number.
+    let limit = limit.and_then(|text| text.trim().parse().ok());
+    Some(machine.min(limit.unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_holds_memory_and_no_more_than_there_is() {
+        let (held, available) = (resident().unwrap(), available().unwrap());
+        assert!(0 < held && held < available, "{held} {available}");
+    }
+}
