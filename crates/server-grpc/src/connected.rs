@@ -1,7 +1,8 @@
 //! Accepted connections in the form that tonic serves.
 
 use std::{
-    io,
+    io::{self, IoSlice},
+    mem,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -16,15 +17,19 @@ use tokio::{
 };
 use tonic::transport::server::Connected;
 
+use crate::sent_frames::SentFrames;
+
 /// Longest wait for the peer to close its side of a connection that has been shut down.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A stream whose requests carry its [`Connection`], which counts them.
 pub(crate) struct ConnectedStream {
     stream: Accepted,
-    /// `Some` until the first bytes have come, to count a client that speaks TLS to a clear-text
+    sent: SentFrames,
+    chassis: Chassis,
+    /// True until the first bytes have come, to count a client that speaks TLS to a clear-text
     /// port.
-    fresh: Option<Chassis>,
+    is_fresh: bool,
     /// `Some` once the stream is shut down: the end of the wait for the peer.
     lingering: Option<Pin<Box<Sleep>>>,
 }
@@ -33,8 +38,17 @@ impl ConnectedStream {
     pub(crate) fn new(stream: Accepted, chassis: Chassis) -> Self {
         Self {
             stream,
-            fresh: Some(chassis),
+            sent: SentFrames::default(),
+            chassis,
+            is_fresh: true,
             lingering: None,
+        }
+    }
+
+    /// Counts what the server has told its peer of errors.
+    fn count_sent(&mut self, data: &[IoSlice<'_>], written: usize) {
+        for kind in self.sent.read(data, written) {
+            self.chassis.count_error(&kind);
         }
     }
 
@@ -76,10 +90,8 @@ impl AsyncRead for ConnectedStream {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        if let Some(chassis) = self.fresh.take()
-            && buf.filled().get(before) == Some(&tls::HANDSHAKE)
-        {
-            chassis.count_error("tls");
+        if mem::take(&mut self.is_fresh) && buf.filled().get(before) == Some(&tls::HANDSHAKE) {
+            self.chassis.count_error("tls");
             let error = io::Error::new(io::ErrorKind::InvalidData, "the peer speaks TLS");
             return Poll::Ready(Err(error));
         }
@@ -93,15 +105,19 @@ impl AsyncWrite for ConnectedStream {
         cx: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, data)
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, data))?;
+        self.count_sent(&[IoSlice::new(data)], written);
+        Poll::Ready(Ok(written))
     }
 
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        data: &[io::IoSlice<'_>],
+        data: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, data)
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, data))?;
+        self.count_sent(data, written);
+        Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -2,6 +2,7 @@
 //! reflection.
 
 mod connected;
+mod sent_frames;
 mod services;
 mod watched;
 

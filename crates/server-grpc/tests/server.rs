@@ -175,6 +175,8 @@ fn a_peer_that_provokes_resets_loses_its_connection() {
     assert!(resets <= 1024, "{resets}");
     // ENHANCE_YOUR_CALM.
     assert_eq!(goaway, Some(vec![0, 0, 0, 11]));
+    server.await_error("http2_goaway_enhance_your_calm");
+    assert_eq!(server.errors("http2_reset_protocol_error"), resets);
 }
 
 #[test]

@@ -1,0 +1,147 @@
+//! What the server has against its peers, read from the HTTP/2 frames that it sends (RFC 9113,
+//! sections 4.1, 6.4 and 6.8): tonic and hyper do not tell.
+
+use std::io::IoSlice;
+
+/// Length of a frame's header, in bytes.
+const HEADER: usize = 9;
+
+const RST_STREAM: u8 = 3;
+const GOAWAY: u8 = 7;
+
+/// Names of the error codes (RFC 9113, section 7), in their order.
+const CODES: [&str; 14] = [
+    "no_error",
+    "protocol_error",
+    "internal_error",
+    "flow_control_error",
+    "settings_timeout",
+    "stream_closed",
+    "frame_size_error",
+    "refused_stream",
+    "cancel",
+    "compression_error",
+    "connect_error",
+    "enhance_your_calm",
+    "inadequate_security",
+    "http_1_1_required",
+];
+
+/// Finds the resets and goodbyes with an error among the frames that are written.
+#[derive(Debug, Default)]
+pub(crate) struct SentFrames {
+    /// The beginning of a frame that is not whole yet.
+    head: [u8; HEADER + 8],
+    filled: usize,
+    /// Bytes of a frame's payload that are still to come, and are of no interest.
+    skip: usize,
+}
+
+impl SentFrames {
+    /// Reads the first `length` bytes of what is in `parts`; returns the kinds under which what was found
+    /// is counted.
+    pub fn read(&mut self, parts: &[IoSlice<'_>], length: usize) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut left = length;
+        for part in parts {
+            let written = &part[..part.len().min(left)];
+            left -= written.len();
+            self.read_part(written, &mut found);
+        }
+        found
+    }
+
+    fn read_part(&mut self, mut bytes: &[u8], found: &mut Vec<String>) {
+        loop {
+            let skipped = self.skip.min(bytes.len());
+            self.skip -= skipped;
+            bytes = &bytes[skipped..];
+            if bytes.is_empty() {
+                return;
+            }
+            let taken = (self.wanted() - self.filled).min(bytes.len());
+            let (head, rest) = bytes.split_at(taken);
+            self.head[self.filled..][..taken].copy_from_slice(head);
+            self.filled += taken;
+            bytes = rest;
+            if self.filled == self.wanted() {
+                found.extend(self.kind());
+                self.skip = (HEADER + self.length()).saturating_sub(self.filled);
+                self.filled = 0;
+            }
+        }
+    }
+
+    /// Returns the number of bytes of a frame to look at.
+    fn wanted(&self) -> usize {
+        if self.filled < HEADER {
+            return HEADER;
+        }
+        let payload = match self.head[3] {
+            RST_STREAM => 4,
+            GOAWAY => 8,
+            _ => 0,
+        };
+        HEADER + payload.min(self.length())
+    }
+
+    /// Returns the length of the frame's payload.
+    fn length(&self) -> usize {
+        let [high, middle, low, ..] = self.head;
+        u32::from_be_bytes([0, high, middle, low]) as usize
+    }
+
+    fn kind(&self) -> Option<String> {
+        let (what, code) = match (self.head[3], self.filled) {
+            (RST_STREAM, 13) => ("reset", &self.head[9..13]),
+            (GOAWAY, 17) => ("goaway", &self.head[13..17]),
+            _ => return None,
+        };
+        let code = u32::from_be_bytes(code.try_into().ok()?);
+        let name = CODES.get(code as usize).copied().unwrap_or("unknown");
+        (code > 0).then(|| format!("http2_{what}_{name}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+        let length = (payload.len() as u32).to_be_bytes();
+        [&length[1..], &[kind, 0, 0, 0, 0, 1], payload].concat()
+    }
+
+    #[test]
+    fn errors_are_found_however_they_are_written() {
+        let frames = [
+            frame(0, &[7; 300]),
+            frame(RST_STREAM, &[0, 0, 0, 7]),
+            frame(1, b""),
+            frame(RST_STREAM, &[0, 0, 0, 0]),
+            frame(GOAWAY, &[0, 0, 0, 5, 0, 0, 0, 11, b'w', b'h', b'y']),
+            frame(GOAWAY, &[0, 0, 0, 5, 0, 0, 0, 99]),
+            frame(GOAWAY, &[0, 0, 0, 5, 0, 0, 0, 0]),
+        ]
+        .concat();
+        let expected = [
+            "http2_reset_refused_stream",
+            "http2_goaway_enhance_your_calm",
+            "http2_goaway_unknown",
+        ];
+        for step in [1, 2, 5, 9, 10, 64, 1000] {
+            let mut sent = SentFrames::default();
+            let mut found = Vec::new();
+            for chunk in frames.chunks(step) {
+                let (one, other) = chunk.split_at(chunk.len() / 2);
+                let parts = [
+                    IoSlice::new(one),
+                    IoSlice::new(other),
+                    IoSlice::new(&[3; 20]),
+                ];
+                found.extend(sent.read(&parts, chunk.len()));
+            }
+            assert_eq!(found, expected, "{step}");
+        }
+    }
+}
