@@ -88,7 +88,8 @@ pub(super) fn no_address() -> io::Error {
 
 /// Classifies the failure of a handshake: the sides did not agree, or the connection broke.
 pub(super) fn handshake_failure(error: &io::Error) -> Failure {
-    if is_security_error(error) {
+    // A server that does not have the key, or is full, closes without a word.
+    if is_security_error(error) && error.kind() != io::ErrorKind::UnexpectedEof {
         return Failure::lost(ErrorKind::Tls, error);
     }
     let failure = io_failure(error);

@@ -122,7 +122,13 @@ fn cause(error: &(dyn Error + 'static)) -> Option<Failure> {
                 return Some(http2::io_failure(io));
             }
             if h2.is_go_away() {
-                return Some(Failure::lost(ErrorKind::Goaway, h2));
+                // The library ends connections so too on which the peer breaks the protocol.
+                let kind = if http2::is_goodbye(h2) {
+                    ErrorKind::Goaway
+                } else {
+                    ErrorKind::Protocol
+                };
+                return Some(Failure::lost(kind, h2));
             }
         }
         cause = error.source();

@@ -180,7 +180,7 @@ pub(super) fn is_spent(send: &mut SendRequest<Bytes>) -> bool {
 
 /// Returns true for the server's GOAWAY. The library reports one too when no stream is left, and
 /// with another reason if the peer does not speak HTTP/2.
-fn is_goodbye(error: &h2::Error) -> bool {
+pub(super) fn is_goodbye(error: &h2::Error) -> bool {
     error.is_go_away() && (error.is_remote() || error.reason() == Some(Reason::NO_ERROR))
 }
 
