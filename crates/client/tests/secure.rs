@@ -604,7 +604,8 @@ fn connect_times_each_part() {
         for (phase, of) in connect {
             assert_eq!(of["time"]["count"], 50, "{kind} {phase}");
         }
-        // No part is longer than the whole.
+        // The parts are no longer than the whole, but for the histograms' error. A busy machine puts time
+        // between them.
         let mean = |phase: &str| {
             connect
                 .get(phase)
@@ -616,7 +617,7 @@ fn connect_times_each_part() {
             .map(|phase| mean(phase))
             .sum();
         assert!(
-            (parts / mean("total") - 1.0).abs() < 0.01,
+            parts > 0.0 && parts <= mean("total") * 1.01,
             "{kind}: {connect:?}"
         );
     }
