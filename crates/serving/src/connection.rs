@@ -26,6 +26,8 @@ struct Tally {
     bytes_in: AtomicU64,
     /// Requests whose replies are not whole, on a connection that counts them.
     active: AtomicU64,
+    /// Whether the peer takes nothing: the last write had to wait.
+    is_blocked: AtomicBool,
     /// Number of the request of which a part has come and the rest is awaited; 0: none.
     partial: AtomicU64,
     /// Set when the reaper has closed the connection.
@@ -164,7 +166,6 @@ impl Connections {
             tally,
             key,
             pending: OnceLock::new(),
-            is_blocked: AtomicBool::new(false),
             unblocked: Notify::new(),
             connections: Arc::clone(self),
         })
@@ -212,10 +213,13 @@ impl Connections {
         (open.entries.len(), open.admitted, requests)
     }
 
-    /// Closes the connections that have no request, of those that count them.
+    /// Closes the connections that have no request, of those that count them, and nothing left to write.
     pub fn close_idle(&self) {
         for (_, entry) in &self.lock().entries {
-            if entry.tally.active.load(Ordering::Acquire) == 0 {
+            let Tally {
+                active, is_blocked, ..
+            } = &*entry.tally;
+            if active.load(Ordering::Acquire) == 0 && !is_blocked.load(Ordering::Acquire) {
                 entry.handle.end(Ending::Close);
             }
         }
@@ -288,8 +292,6 @@ pub struct Connection {
     key: usize,
     /// KiB that replies may still hold.
     pending: OnceLock<Arc<Semaphore>>,
-    /// Whether the peer takes nothing: the last write had to wait.
-    is_blocked: AtomicBool,
     unblocked: Notify,
     connections: Arc<Connections>,
 }
@@ -334,8 +336,9 @@ impl Drop for Active {
 impl Connection {
     /// Notes whether a write had to wait.
     pub fn set_blocked(&self, is_blocked: bool) {
-        if self.is_blocked.load(Ordering::Relaxed) != is_blocked {
-            self.is_blocked.store(is_blocked, Ordering::Release);
+        let own = &self.tally.is_blocked;
+        if own.load(Ordering::Relaxed) != is_blocked {
+            own.store(is_blocked, Ordering::Release);
             self.unblocked.notify_waiters();
         }
     }
@@ -343,7 +346,7 @@ impl Connection {
     async fn unblocked(&self) {
         loop {
             let unblocked = self.unblocked.notified();
-            if !self.is_blocked.load(Ordering::Acquire) {
+            if !self.tally.is_blocked.load(Ordering::Acquire) {
                 return;
             }
             unblocked.await;
@@ -493,9 +496,12 @@ mod tests {
         let connections = Arc::new(Connections::default());
         let guard = connections.admit_task(1).unwrap();
         let active = Active::begin(guard.connection());
+        guard.connection().set_blocked(true);
+        connections.close_idle();
+        drop(active);
         connections.close_idle();
         assert_eq!(guard.signal.ending(), Ending::None);
-        drop(active);
+        guard.connection().set_blocked(false);
         connections.close_idle();
         guard.closed().await;
     }
