@@ -1,6 +1,10 @@
 //! The only file of the client that reads the time.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    fmt,
+    str::FromStr,
+    time::{Duration, Instant, SystemTime},
+};
 
 /// A source of times, in nanoseconds since the clock's origin. All workers of a run share one
 /// origin.
@@ -46,6 +50,73 @@ impl Deadline {
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn left(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
+    }
+}
+
+/// A time of day, in nanoseconds since 1970, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(u64);
+
+impl Moment {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    fn now() -> Self {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self(since_1970.map_or(0, |since| since.as_nanos() as u64))
+    }
+
+    /// Returns the time left until then, or the time since.
+    ///
+    /// # Errors
+    /// The time since, if it is past.
+    pub fn left(self) -> Result<Duration, Duration> {
+        let now = Self::now().0;
+        let left = self.0.checked_sub(now).map(Duration::from_nanos);
+        left.ok_or_else(|| Duration::from_nanos(now - self.0))
+    }
+
+    /// Returns the moment so long after this one.
+    #[must_use]
+    pub fn after(self, time: Duration) -> Self {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(time))
+    }
+
+    /// Returns the moment so long before this one.
+    #[must_use]
+    pub fn before(self, time: Duration) -> Self {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(time))
+    }
+}
+
+impl FromStr for Moment {
+    type Err = String;
+
+    /// Reads RFC 3339 in UTC, nanoseconds since 1970, or a time from now on, such as `+5s`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            "a moment looks like 2026-01-31T12:00:00Z, 1769860800000000000 (nanoseconds since 1970) or +5s"
+                .to_owned()
+        };
+        if let Some(time) = text.strip_prefix('+') {
+            let time = humantime::parse_duration(time).map_err(|_| wrong())?;
+            return Ok(Self::now().after(time));
+        }
+        if let Ok(nanoseconds) = text.parse() {
+            return Ok(Self(nanoseconds));
+        }
+        let time = humantime::parse_rfc3339(text).map_err(|_| wrong())?;
+        let since_1970 = time.duration_since(SystemTime::UNIX_EPOCH);
+        since_1970
+            .map(|since| Self(since.as_nanos() as u64))
+            .map_err(|_| wrong())
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(self.0);
+        humantime::format_rfc3339_millis(time).fmt(f)
     }
 }
 
@@ -119,5 +190,28 @@ impl Manual {
 impl Clock for Manual {
     fn now(&self) -> u64 {
         self.0.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_read_in_each_of_its_forms() {
+        let moment: Moment = "2026-01-31T12:00:00.25Z".parse().unwrap();
+        assert_eq!("1769860800250000000".parse(), Ok(moment));
+        assert_eq!(moment.to_string(), "2026-01-31T12:00:00.250Z");
+        assert_eq!(
+            moment
+                .after(Duration::from_secs(5))
+                .before(Duration::from_secs(5)),
+            moment
+        );
+        assert!("+1h".parse::<Moment>().unwrap().left().is_ok());
+        assert!("1".parse::<Moment>().unwrap().left().is_err());
+        for wrong in ["", "+", "noon", "2026-01-31", "+5", "-5s"] {
+            assert!(wrong.parse::<Moment>().is_err(), "{wrong}");
+        }
     }
 }

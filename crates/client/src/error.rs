@@ -3,8 +3,10 @@
 use std::{
     io::{self, Write},
     process::ExitCode,
+    time::Duration,
 };
 
+use humantime::format_duration;
 use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{
     psk::KeyError,
@@ -16,6 +18,7 @@ use netping_results::format::on_lines;
 
 use crate::{
     args::ScenarioError,
+    clock::Moment,
     service::{DataError, ExpectError, SchemaError},
     transport::{Failure, connect::UNIX_SOCKET},
 };
@@ -127,6 +130,17 @@ pub enum StartError {
         target: Target,
         /// The failure.
         failure: Failure,
+    },
+    /// The moment at which a step was to begin had passed.
+    #[error(
+        "the connections were open {} after {at}, when the step was to begin: start earlier, or give a later --start-at",
+        format_duration(*late)
+    )]
+    Late {
+        /// The moment.
+        at: Moment,
+        /// The time since.
+        late: Duration,
     },
     /// The system refused a thread or a runtime.
     #[error("cannot start a worker: {0}; try fewer --workers")]

@@ -2,7 +2,10 @@
 
 mod common;
 
-use std::{thread, time::Duration};
+use std::{
+    thread,
+    time::{Duration, SystemTime},
+};
 
 use common::{Server, load, netping, parse, run, signal, spawn, stderr, stdout};
 use nix::sys::signal::Signal;
@@ -515,4 +518,27 @@ fn the_servers_cpu_time_comes_from_the_source_that_is_given() {
         "{}",
         stderr(&output)
     );
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the moment is a time of day")]
+fn a_step_begins_at_the_moment_that_was_given_and_not_after_it() {
+    let server = Server::start("tokio", &[]);
+    let flags = ["-c", "2", "-d", "200ms", "--warmup", "0s", "--start-at"];
+    let moment = SystemTime::now() + Duration::from_secs(2);
+    let since_1970 = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let run = throughput(
+        &server.url,
+        &[&flags[..], &[&since_1970.as_nanos().to_string()]].concat(),
+    );
+    let begun = run["steps"][0]["window_started_at"].as_str().unwrap();
+    assert!(
+        humantime::parse_rfc3339(begun).unwrap() >= moment,
+        "{begun}"
+    );
+
+    let past = ["2026-01-01T00:00:00Z"];
+    let late = common::run(&[&["throughput", &server.url][..], &flags, &past].concat());
+    assert_eq!(late.status.code(), Some(3));
+    assert!(stderr(&late).contains("start earlier, or give a later --start-at"));
 }

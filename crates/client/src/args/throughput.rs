@@ -13,6 +13,7 @@ use super::{
     range::{Range, count},
 };
 use crate::{
+    clock::Moment,
     error::{PlanError, UsageError},
     plan::{Arrival, Extent, Plan},
     run::trials::Trials,
@@ -51,6 +52,10 @@ pub struct ThroughputArgs {
     /// Number of requests to measure in each step, instead of a duration
     #[arg(short = 'n', long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     requests: Option<NonZeroU64>,
+    /// Send the first request at this moment, in step with other clients: RFC 3339 in UTC, nanoseconds
+    /// since 1970, or +10s. Further steps begin at moments that follow from it
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["find", "utilisation", "requests", "until"])]
+    start_at: Option<Moment>,
     /// Connections that gRPC, QUIC and --http2 callers share [default: one per worker, over QUIC
     /// and --http2 at least one per 100 callers; TCP, and HTTP without --http2, has one per caller]
     #[arg(long, value_name = "RANGE")]
@@ -108,6 +113,12 @@ impl ThroughputArgs {
             let reason = "--connections is for grpc://, quic://, --http2 and --http3: otherwise each caller has a connection of \
                           its own (-c)";
             return Err(UsageError(reason.to_owned()));
+        }
+        if self.start_at.is_some() && self.load.is_automatic() {
+            return Err(UsageError(
+                "--start-at needs steps of a known length: give a --warmup other than auto"
+                    .to_owned(),
+            ));
         }
         match self.requests {
             None => self.load.check(),
@@ -182,6 +193,7 @@ impl ThroughputArgs {
             .plan(base.clone(), callers, connections, arrival)?;
         plan.load.requests_per_connection = requests_per_connection;
         plan.execution.extent = self.extent(arrival);
+        plan.execution.start_at = self.start_at;
         Ok(plan)
     }
 }

@@ -28,13 +28,13 @@ pub use self::{
     observer::{Observer, Phase},
 };
 
-use std::sync::Arc;
+use std::{hint, sync::Arc, thread, time::Duration};
 
 use self::{
     running::Running,
-    workers::{Launch, Workers},
+    workers::{LOOK, Launch, Workers},
 };
-use crate::{error::StartError, interrupt::Interrupt, plan::Plan};
+use crate::{clock::Moment, error::StartError, interrupt::Interrupt, plan::Plan};
 
 /// Runs `plan`.
 ///
@@ -50,6 +50,9 @@ pub fn run(
     let launch = Launch(Arc::new(plan.clone()));
     let workers: Workers = plan.load.kind.visit(endpoint, launch)?;
     let negotiated = workers.connected(&plan.target.url, interrupt)?;
+    if let Some(moment) = plan.execution.start_at {
+        wait_until(moment, interrupt)?;
+    }
     let measurement = Running::new(plan, interrupt, observer, &workers)?.measure();
     workers.join()?;
     let measurement = measurement?;
@@ -58,4 +61,25 @@ pub fn run(
         negotiated: measurement.negotiated.or(negotiated),
         ..measurement
     })
+}
+
+/// The time before a moment from which on the clock is watched without sleeping: longer than a sleep
+/// is late.
+const WATCHED: Duration = Duration::from_millis(2);
+
+/// Waits until a moment.
+fn wait_until(moment: Moment, interrupt: &Interrupt) -> Result<(), StartError> {
+    let late = |late| StartError::Late { at: moment, late };
+    let mut left = moment.left().map_err(late)?;
+    while !left.is_zero() {
+        if interrupt.is_set() {
+            return Err(StartError::Interrupted);
+        }
+        match left.checked_sub(WATCHED) {
+            Some(time) if !time.is_zero() => thread::sleep(time.min(LOOK)),
+            _ => hint::spin_loop(),
+        }
+        left = moment.left().unwrap_or_default();
+    }
+    Ok(())
 }

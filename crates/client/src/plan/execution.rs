@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use netping_results::validity::Subject;
 
+use crate::clock::Moment;
+
 /// The phases' lengths and the client's threads.
 #[derive(Debug, Clone, Copy)]
 pub struct Execution {
@@ -19,6 +21,8 @@ pub struct Execution {
     pub pin: bool,
     /// Workers poll all the time.
     pub busy_poll: bool,
+    /// The moment at which the first request is sent; `None`: once the connections are open.
+    pub start_at: Option<Moment>,
     /// What is measured.
     pub subject: Subject,
     /// Every request is kept, to check the statistics against them.
@@ -53,9 +57,19 @@ impl Default for Execution {
             workers: 1,
             pin: false,
             busy_poll: false,
+            start_at: None,
             subject: Subject::Server,
             keep_samples: false,
         }
+    }
+}
+
+impl Execution {
+    /// Returns the longest time that a step takes from its first request to the last reply, which comes
+    /// within `timeout`; without what is not known beforehand.
+    pub fn longest(&self, timeout: Duration) -> Duration {
+        let known = [self.warmup.duration(), self.extent.duration()];
+        known.into_iter().flatten().sum::<Duration>() + timeout
     }
 }
 

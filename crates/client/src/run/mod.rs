@@ -28,7 +28,7 @@ use netping_system::limits::raise_open_files;
 use rand_chacha::ChaCha8Rng;
 
 use crate::{
-    clock,
+    clock::{self, Moment},
     engine::{Measurement, Observer},
     environment,
     error::{Failed, StartError, Verdict},
@@ -49,6 +49,10 @@ use crate::{
 
 /// The time that a server has to tell its limit on connections, before a step begins.
 const LIMIT_PATIENCE: Duration = Duration::from_millis(100);
+
+/// The time before the moment of a step in which its connections are opened. Servers close connections
+/// on which nothing comes.
+const CONNECTING: Duration = Duration::from_secs(5);
 
 /// Runs the body of a measuring command; what it measured is kept, whether it succeeds or not.
 ///
@@ -85,6 +89,8 @@ pub struct Runner {
     silent: Vec<ServerSource>,
     /// The current trial, from 1 on.
     trial: u32,
+    /// The moment at which the next step begins, of steps that begin at given moments.
+    next_start: Option<Moment>,
     /// The verdict so far.
     verdict: Verdict,
     /// Names of the warnings that fail the command.
@@ -114,6 +120,7 @@ impl Runner {
             server_limits: Vec::new(),
             silent: Vec::new(),
             trial: 1,
+            next_start: None,
             verdict: Verdict::Success,
             unwanted: Vec::new(),
         })
@@ -263,6 +270,7 @@ impl Runner {
             *source = ServerSource::Nowhere;
         }
         let plan = &plan;
+        let plan = &self.in_step(plan);
         let outcome = self.execute(plan)?;
         // A restarted server has counters, though not of one process.
         if outcome.server_note.is_some()
@@ -272,6 +280,26 @@ impl Runner {
             self.silent.push(plan.target.server.clone());
         }
         Ok((step(plan, &outcome, self.trial), outcome))
+    }
+
+    /// Returns a plan with the moment at which it begins, if it has one: that of the first step was given,
+    /// and that of each further one follows from the lengths of those before. Waits until it is time to
+    /// open the connections.
+    fn in_step(&mut self, plan: &Plan) -> Plan {
+        let mut plan = plan.clone();
+        let Some(given) = plan.execution.start_at else {
+            return plan;
+        };
+        let moment = self.next_start.unwrap_or(given);
+        self.next_start =
+            Some(moment.after(plan.execution.longest(plan.load.timeout) + CONNECTING));
+        plan.execution.start_at = Some(moment);
+        let opening = moment.before(CONNECTING);
+        if let Ok(left) = opening.left() {
+            self.remark(&format!("waiting to begin at {moment}"));
+            self.wait(clock::Deadline::after(left));
+        }
+        plan
     }
 
     /// Measures each plan once, in random order, as a round, and keeps their steps in the order of

@@ -91,6 +91,7 @@ fn one_request(plan: &Plan) -> Plan {
     one.load.requests_per_connection = None;
     one.load.timeout = plan.load.timeout.max(FIRST_CALL);
     one.execution.workers = 1;
+    one.execution.start_at = None;
     one.execution.warmup = Warmup::Time(Duration::ZERO);
     let kept = plan.target.kept.clone();
     one.execution.extent = Extent::Requests(kept.as_ref().map_or(1, |kept| kept.requests));
