@@ -49,18 +49,22 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// Validity of a server's or a client's certificate: 825 days, the longest that every platform
-    /// accepts. It begins a day ago, for hosts whose clocks are behind.
-    pub const LEAF: Self = Self {
-        from_days: -1,
-        until_days: 824,
-    };
+    /// Usual validity of a server's or a client's certificate, as public authorities have it: 90 days.
+    pub const LEAF: Self = Self::for_days(90);
 
     /// Validity of an authority's own certificate: ten years.
     pub const AUTHORITY: Self = Self {
         from_days: -1,
         until_days: 3650,
     };
+
+    /// Returns a validity for this many days. It begins a day ago, for hosts whose clocks are behind.
+    pub const fn for_days(days: i16) -> Self {
+        Self {
+            from_days: -1,
+            until_days: days,
+        }
+    }
 }
 
 /// A certificate and its private key, both as PEM.

@@ -13,8 +13,11 @@ pub struct CertsArgs {
     /// A name or address of the server, for its certificate; may be repeated
     #[arg(long = "host", value_name = "NAME|IP", default_values = ["localhost", "127.0.0.1", "::1"])]
     pub hosts: Vec<String>,
+    /// Days for which the server's and the client's certificates are valid
+    #[arg(long, value_name = "N", default_value_t = 90, value_parser = clap::value_parser!(i16).range(1..=3650))]
+    pub days: i16,
     /// Create a pre-shared key, psk.key, and no certificates
-    #[arg(long, conflicts_with = "hosts")]
+    #[arg(long, conflicts_with_all = ["hosts", "days"])]
     pub psk: bool,
     /// Replace existing files; new certificates do not work with old ones
     #[arg(long)]

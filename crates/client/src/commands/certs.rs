@@ -9,7 +9,10 @@ use std::{
 };
 
 use anyhow::Context;
-use netping_protocol::{pki::PkiError, scheme::port};
+use netping_protocol::{
+    pki::{PkiError, Validity},
+    scheme::port,
+};
 
 use crate::{
     args::CertsArgs,
@@ -25,7 +28,7 @@ pub fn run(args: &CertsArgs) -> Result<Verdict, Failed> {
     let files = if args.psk {
         vec![shared_key()?]
     } else {
-        certificates(&args.hosts).map_err(failed)?
+        certificates(&args.hosts, Validity::for_days(args.days)).map_err(failed)?
     };
     DirBuilder::new()
         .recursive(true)

@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use netping_protocol::{
-    pki::{Authority, PkiError, Role},
+    pki::{Authority, PkiError, Role, Validity},
     psk::Key,
 };
 
@@ -66,15 +66,15 @@ pub fn shared_key() -> anyhow::Result<NewFile> {
 }
 
 /// Returns the certificate of a new authority, and those that it issued for a server at `hosts` and
-/// for a client, with their keys.
+/// for a client, with their keys. They are valid for so long.
 ///
 /// # Errors
 /// [`PkiError`].
-pub fn certificates(hosts: &[String]) -> Result<Vec<NewFile>, PkiError> {
+pub fn certificates(hosts: &[String], validity: Validity) -> Result<Vec<NewFile>, PkiError> {
     let authority = Authority::new()?;
-    let server = authority.issue(Role::Server, hosts)?;
+    let server = authority.issue_valid(Role::Server, hosts, validity)?;
     // A server checks the issuer of a client's certificate, not its name.
-    let client = authority.issue(Role::Client, &[])?;
+    let client = authority.issue_valid(Role::Client, &[], validity)?;
     Ok(vec![
         NewFile::public(CA, authority.ca_pem()),
         NewFile::public(SERVER_CERT, server.cert_pem),

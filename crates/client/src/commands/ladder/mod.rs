@@ -10,7 +10,12 @@ mod text;
 use std::{path::Path, time::Duration};
 
 use anyhow::Context;
-use netping_protocol::{frame::Reply, message, pki::PkiError, scheme::Protocol};
+use netping_protocol::{
+    frame::Reply,
+    message,
+    pki::{PkiError, Validity},
+    scheme::Protocol,
+};
 use netping_results::{round_difference::RoundDifference, run::Step, validity::Subject};
 use netping_system::cores;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -218,8 +223,8 @@ fn differences(cells: &[Cell<'_>], steps: &[Vec<&Step>]) -> Vec<Option<RoundDiff
 
 fn make_credentials(folder: &Path) -> anyhow::Result<()> {
     let hosts = ["127.0.0.1".to_owned()];
-    let mut files =
-        credentials::certificates(&hosts).map_err(|error: PkiError| anyhow::anyhow!("{error}"))?;
+    let mut files = credentials::certificates(&hosts, Validity::LEAF)
+        .map_err(|error: PkiError| anyhow::anyhow!("{error}"))?;
     files.push(credentials::shared_key()?);
     credentials::write(folder, &files, false)
 }
