@@ -77,16 +77,18 @@ impl Moment {
     /// Returns the moment so long after this one.
     #[must_use]
     pub fn after(self, time: Duration) -> Self {
-        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_add(time))
+        Self(self.0.saturating_add(nanos(time)))
     }
 
     /// Returns the moment so long before this one.
     #[must_use]
     pub fn before(self, time: Duration) -> Self {
-        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_sub(time))
+        Self(self.0.saturating_sub(nanos(time)))
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl FromStr for Moment {

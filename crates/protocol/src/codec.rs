@@ -106,7 +106,7 @@ pub enum Request {
     Frame(Bytes, Reply),
 }
 
-/// What is left of a long reply.
+/// The rest of a long reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "the reply is not whole"]
 pub struct Rest {

@@ -187,7 +187,7 @@ pub fn put_frame(message: &BenchmarkMessage, out: &mut Vec<u8>) {
 /// Length to which a short payload is repeated before it is copied, in bytes: it fits the L1 cache.
 const BLOCK: usize = 4 << 10;
 
-/// What an empty payload counts as where it is repeated.
+/// Bytes that are repeated in place of an empty payload.
 pub(crate) const EMPTY: &[u8] = b"x";
 
 /// Appends `payload`, repeated and cut to `length` bytes; an empty payload counts as `x`.

@@ -58,7 +58,7 @@ const DRIFT: f64 = 0.1;
 /// N and X * R may differ by this share.
 const LITTLE: f64 = 0.02;
 
-/// What a step measures.
+/// The subject of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// The server: a client that limits it distorts the numbers.
@@ -82,7 +82,7 @@ pub struct Facts<'a> {
     pub drain_slots: &'a [u64],
     /// Service times of successes.
     pub service_time: &'a Counts,
-    /// What the step measures.
+    /// The subject of the step.
     pub subject: Subject,
     /// True where an automatic warm-up found no steady rate in its time.
     pub warmup_failed: bool,

@@ -314,9 +314,7 @@ impl Warning {
             }
         }
     }
-}
 
-impl Warning {
     /// Returns the remedy with those of its flags for which `has` holds.
     pub fn remedy_with(&self, has: impl Fn(&str) -> bool) -> String {
         with_flags(self.remedy(), has)

@@ -1,5 +1,5 @@
-//! What the server has against its peers, read from the HTTP/2 frames that it sends (RFC 9113,
-//! sections 4.1, 6.4 and 6.8): tonic and hyper do not tell.
+//! Errors of its peers that the server reports to them, read from the HTTP/2 frames that it sends
+//! (RFC 9113, sections 4.1, 6.4 and 6.8): tonic and hyper do not tell.
 
 use std::io::IoSlice;
 

@@ -2,7 +2,7 @@
 
 use std::{
     pin::Pin,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use bytes::Bytes;
@@ -42,23 +42,20 @@ pub(crate) struct Services {
 
 /// The contents of bulk messages, which all streams share.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pattern(Arc<RwLock<Bytes>>);
+pub(crate) struct Pattern(Arc<Mutex<Bytes>>);
 
 impl Pattern {
     /// Returns a message of `length` bytes.
     fn of(&self, length: usize) -> Bytes {
-        // A lock that is poisoned holds a whole pattern, the old one or the new one.
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= length {
-            return known.slice(..length);
+        // A lock that is poisoned holds the pattern as it was.
+        let mut pattern = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if pattern.len() < length {
+            let mut bytes = Vec::with_capacity(PAGE_OFFSET + length);
+            bytes.resize(PAGE_OFFSET, 0);
+            payload::repeat_into(payload::BULK_PATTERN, length, &mut bytes);
+            *pattern = Bytes::from(bytes).slice(PAGE_OFFSET..);
         }
-        drop(known);
-        let mut bytes = Vec::with_capacity(PAGE_OFFSET + length);
-        bytes.resize(PAGE_OFFSET, 0);
-        payload::repeat_into(payload::BULK_PATTERN, length, &mut bytes);
-        let longer = Bytes::from(bytes).slice(PAGE_OFFSET..);
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = longer.clone();
-        longer
+        pattern.slice(..length)
     }
 }
 

@@ -106,7 +106,7 @@ pub(crate) struct ReplyBody {
     body: Body,
     _active: Option<Active>,
     hold: Option<Hold>,
-    /// What is left of a message that was longer than a part.
+    /// The rest of a message that was longer than a part.
     rest: Bytes,
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Read, Write},
+    mem,
     net::{Shutdown as Direction, SocketAddr, TcpStream},
     sync::Arc,
     thread,
@@ -101,6 +102,10 @@ impl ConnectionThread {
                     Ok(None) => break,
                     Err(violation) => return self.refuse(codec, input, output, &violation),
                 };
+                // All of it has come: what follows is the server's time, not the peer's.
+                if mem::take(&mut is_partial) {
+                    self.connection.note_partial(false);
+                }
                 load.apply_blocking();
                 let mut rest = match codec.reply(&request, &mut output) {
                     Ok(rest) => rest,
@@ -115,9 +120,9 @@ impl ConnectionThread {
                     rest = rest.and_then(|rest| rest.append(&mut output));
                 }
             }
-            if is_partial || !input.is_empty() {
-                is_partial = !input.is_empty();
-                self.connection.note_partial(is_partial);
+            if !is_partial && !input.is_empty() {
+                is_partial = true;
+                self.connection.note_partial(true);
             }
             if !output.is_empty() {
                 self.write_all(&output)?;

@@ -26,7 +26,7 @@ struct Tally {
     bytes_in: AtomicU64,
     /// Requests whose replies are not whole, on a connection that counts them.
     active: AtomicU64,
-    /// Whether the peer takes nothing: the last write had to wait.
+    /// True while the peer takes nothing: the last write had to wait.
     is_blocked: AtomicBool,
     /// Number of the request of which a part has come and the rest is awaited; 0: none.
     partial: AtomicU64,
@@ -108,7 +108,7 @@ struct Entry {
 pub struct Connections {
     open: Mutex<Open>,
     emptied: Notify,
-    /// Whether the process holds more memory than it may.
+    /// True while the process holds more memory than it may.
     is_full: AtomicBool,
 }
 

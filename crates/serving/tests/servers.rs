@@ -157,6 +157,18 @@ fn a_request_that_does_not_go_on_is_cut_off_and_counted() {
 }
 
 #[test]
+fn a_request_that_has_come_may_take_longer_than_its_limit() {
+    for server in both(&["--request-timeout", "2s", "--delay", "2500ms"]) {
+        let mut stream = server.connect();
+        stream.write_all(b"one\ntw").unwrap();
+        assert_eq!(read_line(&mut stream), "one\n");
+        // A part of it has come before, and the rest now.
+        stream.write_all(b"o\n").unwrap();
+        assert_eq!(read_line(&mut stream), "two\n");
+    }
+}
+
+#[test]
 fn long_replies_come_whole() {
     const LENGTH: u32 = 1_000_003;
     for server in both(&[]) {

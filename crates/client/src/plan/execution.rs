@@ -23,7 +23,7 @@ pub struct Execution {
     pub busy_poll: bool,
     /// The moment at which the first request is sent; `None`: once the connections are open.
     pub start_at: Option<Moment>,
-    /// What is measured.
+    /// The subject of the measurement.
     pub subject: Subject,
     /// Every request is kept, to check the statistics against them.
     pub keep_samples: bool,

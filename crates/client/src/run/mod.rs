@@ -269,8 +269,8 @@ impl Runner {
         if self.silent.contains(source) {
             *source = ServerSource::Nowhere;
         }
+        plan.execution.start_at = self.await_start(&plan);
         let plan = &plan;
-        let plan = &self.in_step(plan);
         let outcome = self.execute(plan)?;
         // A restarted server has counters, though not of one process.
         if outcome.server_note.is_some()
@@ -282,24 +282,18 @@ impl Runner {
         Ok((step(plan, &outcome, self.trial), outcome))
     }
 
-    /// Returns a plan with the moment at which it begins, if it has one: that of the first step was given,
-    /// and that of each further one follows from the lengths of those before. Waits until it is time to
-    /// open the connections.
-    fn in_step(&mut self, plan: &Plan) -> Plan {
-        let mut plan = plan.clone();
-        let Some(given) = plan.execution.start_at else {
-            return plan;
-        };
-        let moment = self.next_start.unwrap_or(given);
-        self.next_start =
-            Some(moment.after(plan.execution.longest(plan.load.timeout) + CONNECTING));
-        plan.execution.start_at = Some(moment);
-        let opening = moment.before(CONNECTING);
-        if let Ok(left) = opening.left() {
+    /// Returns the moment at which a step begins, if it has one: that of the first step was given, and that
+    /// of each further one follows from the lengths of those before. Waits until it is time to open the
+    /// connections.
+    fn await_start(&mut self, plan: &Plan) -> Option<Moment> {
+        let moment = self.next_start.or(plan.execution.start_at)?;
+        let length = plan.execution.longest(plan.load.timeout);
+        self.next_start = Some(moment.after(length + CONNECTING));
+        if let Ok(left) = moment.before(CONNECTING).left() {
             self.remark(&format!("waiting to begin at {moment}"));
             self.wait(clock::Deadline::after(left));
         }
-        plan
+        Some(moment)
     }
 
     /// Measures each plan once, in random order, as a round, and keeps their steps in the order of

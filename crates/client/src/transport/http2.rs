@@ -65,7 +65,7 @@ pub(crate) async fn open(builder: &Builder, stream: Stream) -> Result<SendReques
 /// on either side, where one does.
 struct Gathered {
     stream: Stream,
-    /// Whether bytes have been read since the connection's task was last polled.
+    /// True if bytes have been read since the connection's task was last polled.
     has_read: Rc<Cell<bool>>,
 }
 
