@@ -1,4 +1,5 @@
-//! The server's side of a byte stream: lines or frames in, replies out. No socket, no clock.
+//! The server's side of a byte stream: lines or frames in, replies out. No socket, and no clock but
+//! the time of day, which a peer may ask for.
 //!
 //! ```
 //! use bytes::BytesMut;
@@ -19,7 +20,7 @@
 //! # Ok::<(), netping_protocol::codec::Violation>(())
 //! ```
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::{Buf, Bytes, BytesMut};
 use prost::Message;
@@ -104,6 +105,15 @@ pub enum Request {
     Line(Bytes),
     /// The payload of a frame, and the reply it asks for.
     Frame(Bytes, Reply),
+    /// A frame that asks for the server's times; it was received so many nanoseconds after 1970.
+    Times(u64),
+}
+
+/// Returns the time of day, in nanoseconds since 1970, UTC.
+#[expect(clippy::disallowed_methods, reason = "peers ask for the time of day")]
+fn time_of_day() -> u64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    since_1970.map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// The rest of a long reply.
@@ -208,6 +218,8 @@ impl Codec {
                 output.extend_from_slice(&(reply.encoded_len() as u32).to_be_bytes());
                 reply.encode_raw(output);
             }
+            Request::Frame(_, Reply::Times) => put_times(time_of_day(), output),
+            Request::Times(received) => put_times(*received, output),
         }
         Ok(None)
     }
@@ -262,7 +274,7 @@ impl Codec {
         let payload = header.payload as usize;
         let length = match header.reply {
             Reply::Bytes(reply) => payload.max(reply as usize),
-            Reply::Echo | Reply::Message => payload,
+            Reply::Echo | Reply::Message | Reply::Times => payload,
         };
         let limit = self.limits.max_frame;
         if length > limit {
@@ -275,8 +287,17 @@ impl Codec {
         }
         input.advance(frame::REQUEST_HEADER);
         let payload = input.split_to(payload).freeze();
-        Ok(Some(Request::Frame(payload, header.reply)))
+        Ok(Some(match header.reply {
+            Reply::Times => Request::Times(time_of_day()),
+            reply => Request::Frame(payload, reply),
+        }))
     }
+}
+
+/// Appends the times of a request that was received then and is replied to now.
+fn put_times(received: u64, output: &mut BytesMut) {
+    output.extend_from_slice(&(frame::TIMES as u32).to_be_bytes());
+    output.extend_from_slice(&frame::encode_times(received, time_of_day()));
 }
 
 /// Appends `payload`, repeated and cut to `length` bytes, or the first part of that.
@@ -370,6 +391,23 @@ mod tests {
         input.extend_from_slice(&framed(b"abc", Reply::Bytes(7)));
         let output = serve(&mut Codec::new(Limits::default()), &mut input).unwrap();
         assert_eq!(&output[..], b"\0\0\0\x07abcabca");
+    }
+
+    #[test]
+    fn times_are_those_of_receiving_and_sending() {
+        let before = time_of_day();
+        let mut input = BytesMut::from(&frame::MAGIC[..]);
+        input.extend_from_slice(&framed(b"ignored", Reply::Times));
+        let mut codec = Codec::new(Limits::default());
+        let request = codec.next(&mut input).unwrap().unwrap();
+        let decoded = time_of_day();
+        let mut output = BytesMut::new();
+        assert_eq!(codec.reply(&request, &mut output).unwrap(), None);
+        let (length, times) = output.split_at(frame::REPLY_HEADER);
+        assert_eq!(length, (frame::TIMES as u32).to_be_bytes());
+        let (received, sent) = frame::decode_times(times.try_into().unwrap());
+        assert!(before <= received && received <= decoded, "{received}");
+        assert!(decoded <= sent, "{sent}");
     }
 
     #[test]

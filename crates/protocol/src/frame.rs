@@ -15,8 +15,12 @@ pub const REQUEST_HEADER: usize = 8;
 /// Length of a reply's header, in bytes.
 pub const REPLY_HEADER: usize = 4;
 
+/// Length of the reply to [`Reply::Times`], in bytes.
+pub const TIMES: usize = 16;
+
 const ECHO: u32 = 0xFFFF_FFFF;
 const MESSAGE: u32 = 0xFFFF_FFFE;
+const SERVER_TIMES: u32 = 0xFFFF_FFFD;
 
 /// The reply that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +29,9 @@ pub enum Reply {
     Echo,
     /// The result of [`crate::message::say`] on the payload, which is a `BenchmarkMessage`.
     Message,
+    /// The times at which the server received the request and sent the reply, in nanoseconds since
+    /// 1970 (two u64 BE).
+    Times,
     /// The payload, repeated and cut to this many bytes (see [`crate::payload::repeat_into`]).
     Bytes(u32),
 }
@@ -35,6 +42,7 @@ impl Reply {
         match self {
             Self::Echo => ECHO,
             Self::Message => MESSAGE,
+            Self::Times => SERVER_TIMES,
             Self::Bytes(length) => length,
         }
     }
@@ -44,6 +52,7 @@ impl Reply {
         match word {
             ECHO => Self::Echo,
             MESSAGE => Self::Message,
+            SERVER_TIMES => Self::Times,
             length => Self::Bytes(length),
         }
     }
@@ -83,6 +92,23 @@ pub fn reply_length(input: &[u8]) -> Option<u32> {
     input.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
+/// Encodes the reply to [`Reply::Times`].
+pub fn encode_times(received: u64, sent: u64) -> [u8; TIMES] {
+    let mut bytes = [0; TIMES];
+    bytes[..8].copy_from_slice(&received.to_be_bytes());
+    bytes[8..].copy_from_slice(&sent.to_be_bytes());
+    bytes
+}
+
+/// Reads the reply to [`Reply::Times`]: when the request was received, and when the reply was sent.
+pub fn decode_times(bytes: &[u8; TIMES]) -> (u64, u64) {
+    let at = |start: usize| {
+        let bytes = bytes[start..][..8].iter();
+        bytes.fold(0, |time, byte| time << 8 | u64::from(*byte))
+    };
+    (at(0), at(8))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -96,6 +122,15 @@ mod tests {
             prop_assert_eq!(header.reply.to_wire(), reply);
             prop_assert_eq!(RequestHeader::decode(&header.encode()), Some(header));
         }
+    }
+
+    #[test]
+    fn times_survive_the_wire() {
+        let (received, sent) = (1_769_860_800_250_000_001, u64::MAX);
+        assert_eq!(
+            decode_times(&encode_times(received, sent)),
+            (received, sent)
+        );
     }
 
     #[test]

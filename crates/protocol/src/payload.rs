@@ -8,7 +8,7 @@ use bytes::BufMut;
 use prost::Message;
 
 use crate::{
-    frame::{REQUEST_HEADER, Reply, RequestHeader},
+    frame::{self, REQUEST_HEADER, Reply, RequestHeader},
     hello::BenchmarkMessage,
     message,
 };
@@ -131,12 +131,13 @@ impl Exchange {
         match self.reply {
             Reply::Echo => self.payload().len(),
             Reply::Message => messages.map_or(0, |messages| messages.reply.encoded_len()),
+            Reply::Times => frame::TIMES,
             Reply::Bytes(length) => length as usize,
         }
     }
 
     /// Returns true if `reply` is the right one. Bytes are compared one by one, a message field by
-    /// field.
+    /// field; of times only the length is known.
     pub fn verify(&self, reply: &[u8]) -> bool {
         let payload = self.payload();
         match self.reply {
@@ -144,6 +145,7 @@ impl Exchange {
             Reply::Message => {
                 BenchmarkMessage::decode(reply).is_ok_and(|reply| self.verify_message(&reply))
             }
+            Reply::Times => reply.len() == frame::TIMES,
             Reply::Bytes(length) => {
                 let unit = unit(payload);
                 let mut chunks = reply.chunks(unit.len());

@@ -33,7 +33,7 @@ impl Plan {
             payload_bytes: self.payload_bytes(),
             response_bytes: match load.reply {
                 Reply::Bytes(length) => Some(length),
-                Reply::Echo | Reply::Message => None,
+                Reply::Echo | Reply::Message | Reply::Times => None,
             },
             message: (load.reply == Reply::Message).then(|| "benchmark".to_owned()),
             unix_socket: self.target.unix_socket.as_deref().map(socket_name),

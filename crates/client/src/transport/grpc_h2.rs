@@ -157,7 +157,7 @@ pub(super) fn echo_request(exchange: &Exchange) -> EchoRequest {
         input: String::from_utf8_lossy(exchange.payload()).into_owned(),
         response_bytes: match exchange.reply() {
             Reply::Bytes(length) => length,
-            Reply::Echo | Reply::Message => 0,
+            Reply::Echo | Reply::Message | Reply::Times => 0,
         },
     }
 }
