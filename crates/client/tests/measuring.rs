@@ -542,3 +542,47 @@ fn a_step_begins_at_the_moment_that_was_given_and_not_after_it() {
     assert_eq!(late.status.code(), Some(3));
     assert!(stderr(&late).contains("start earlier, or give a later --start-at"));
 }
+
+#[test]
+fn the_clock_of_a_server_is_compared_with_the_clients() {
+    for (kind, flags, trust) in [
+        ("threads", &[][..], &[][..]),
+        ("quic", &["--tls-self-signed"], &["--tls-insecure"]),
+    ] {
+        let server = Server::start(kind, flags);
+        let ask = |words: &[&str], ahead: &str| {
+            let mut client = netping();
+            let client = client.args(words).env("NETPING_TEST_CLOCK_OFFSET", ahead);
+            client.args(trust).output().unwrap()
+        };
+        let clock = ["clock", &server.url, "--max-clock-error", "5s"];
+        let output = ask(&clock, "0s");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stdout(&output).contains(&server.url), "{}", stdout(&output));
+        let output = ask(&clock, "1h");
+        assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains(" ahead of that of"),
+            "{}",
+            stderr(&output)
+        );
+        // Nothing is measured with it.
+        let run = [
+            "latency",
+            &server.url,
+            "-n",
+            "9",
+            "--clock-server",
+            &server.url,
+        ];
+        let refused = ask(&[&run[..], &["--max-clock-error", "5s"]].concat(), "1h");
+        assert_eq!(refused.status.code(), Some(3), "{}", stderr(&refused));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let json = file.path().to_str().unwrap();
+        let output = ask(&[&run[..], &["--json", json]].concat(), "1h");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let offset = &load(file.path())["clock"]["offset"]["offset_ns"];
+        let hours = offset.as_f64().unwrap() / 3.6e12;
+        assert!((-1.01..-0.99).contains(&hours), "{offset}");
+    }
+}

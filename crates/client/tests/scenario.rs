@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use common::{Server, load, netping, stderr, stdout};
 
@@ -71,4 +71,39 @@ fn nothing_is_run_if_any_step_is_wrong() {
     assert!(!result.exists());
     let output = netping().args(["run", "/nowhere.toml"]).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+}
+
+#[test]
+fn steps_of_several_commands_begin_at_moments_that_follow_from_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start("tokio", &[]);
+    let text = "[variables]\nserver = 'tcp://127.0.0.1:1'\n[defaults]\nduration = '100ms'\nwarmup = '0s'\n\
+                timeout = '100ms'\nno-first-call = true\nserver-metrics = 'off'\n\
+                [[step]]\ncommand = 'throughput'\ntargets = '${server}'\ncallers = 1\njson = '${first}'\n\
+                [[step]]\ncommand = 'latency'\ntargets = '${server}'\njson = '${second}'\n";
+    let [first, second] = ["first.json", "second.json"].map(|name| folder.path().join(name));
+    let text = text
+        .replace("${first}", &first.display().to_string())
+        .replace("${second}", &second.display().to_string());
+    let file = folder.path().join("scenario.toml");
+    fs::write(&file, text).unwrap();
+    let set = format!("server={}", server.url);
+    let run = |words: &[&str]| {
+        let mut client = netping();
+        let client = client.arg("run").arg(&file).args(words);
+        client.output().unwrap()
+    };
+    let output = run(&["--set", &set, "--start-at", "+1s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let began = |path| {
+        let run = load(path);
+        let began = run["steps"][0]["window_started_at"].as_str().unwrap();
+        humantime::parse_rfc3339(began).unwrap()
+    };
+    // 100 ms, the time limit, and 5 s for connections lie between the first step's moment and the next.
+    let between = began(&second).duration_since(began(&first)).unwrap();
+    assert!(between >= Duration::from_secs(5), "{between:?}");
+    let unknown = run(&["--set", "sever=x"]);
+    assert_eq!(unknown.status.code(), Some(2), "{}", stderr(&unknown));
+    assert!(stderr(&unknown).contains("[variables] has no 'sever'"));
 }

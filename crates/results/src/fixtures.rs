@@ -155,6 +155,7 @@ pub fn run(steps: Vec<Step>) -> Run {
         bulk: Vec::new(),
         overheads: Vec::new(),
         differences: Vec::new(),
+        clock: None,
         parts: Vec::new(),
     }
 }

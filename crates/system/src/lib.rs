@@ -4,6 +4,7 @@
 //! Linux only. Clocks that measure requests are not here: they belong to the code that measures.
 
 mod cgroup;
+pub mod clock_quality;
 pub mod cores;
 pub mod counters;
 pub mod cpu;

@@ -23,7 +23,7 @@ const ALWAYS: [&str; 4] = ["tls-ca", "tls-insecure", "json", "html"];
 const SHORT: [Short; 9] = [
     Short {
         command: "netping",
-        flags: &["duration", "payload"],
+        flags: &["duration"],
         examples: "netping ladder                 measure every server on this machine\n\
                    netping tcp://HOST:8004        look at a server for 10 s\n\
                    netping http://HOST:80/PATH    look at a service of your own",

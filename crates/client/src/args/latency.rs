@@ -8,6 +8,7 @@ use netping_protocol::target::Target;
 
 use super::{
     SharedArgs,
+    in_step::InStepArgs,
     output::ComparisonArgs,
     range::count,
     request::{positive, warmup},
@@ -15,7 +16,7 @@ use super::{
 use crate::{
     error::{PlanError, UsageError},
     plan::{Extent, Plan, Warmup},
-    run::trials::Trials,
+    run::{options::Options, trials::Trials},
 };
 
 /// Flags of `netping latency`.
@@ -50,6 +51,8 @@ pub struct LatencyArgs {
     #[command(flatten)]
     comparison: ComparisonArgs,
     #[command(flatten)]
+    in_step: InStepArgs,
+    #[command(flatten)]
     pub shared: SharedArgs,
 }
 
@@ -63,8 +66,17 @@ impl LatencyArgs {
             plan.execution.extent = self
                 .duration
                 .map_or(Extent::Requests(self.samples.get()), Extent::Time);
+            self.in_step.apply(&mut plan.execution)?;
         }
         Ok(plans)
+    }
+
+    /// Returns the options of the run.
+    pub fn options(&self) -> Result<Options, PlanError> {
+        Ok(Options {
+            clock: self.in_step.demand(&self.shared.request)?,
+            ..self.shared.output.options()?
+        })
     }
 
     /// Returns the trials of so many targets.

@@ -121,11 +121,6 @@ impl LoadArgs {
         }
     }
 
-    /// Returns true if the length of the warm-up is not known beforehand.
-    pub fn is_automatic(&self) -> bool {
-        self.warmup == Some(Warmup::Auto)
-    }
-
     fn warmup(&self) -> Warmup {
         let default = || Warmup::Time(LONGEST_DEFAULT_WARMUP.min(self.duration / 5));
         self.warmup.unwrap_or_else(default)

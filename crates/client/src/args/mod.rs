@@ -3,12 +3,14 @@
 
 mod bulk;
 mod certs;
+mod clock;
 mod compare;
 mod connect;
 mod export;
 mod flags;
 mod grpc;
 mod help;
+mod in_step;
 mod ladder;
 mod latency;
 mod load;
@@ -29,6 +31,7 @@ mod throughput;
 
 pub use bulk::BulkArgs;
 pub use certs::CertsArgs;
+pub use clock::ClockArgs;
 pub use compare::CompareArgs;
 pub use connect::ConnectArgs;
 pub use flags::Flags;
@@ -42,7 +45,7 @@ pub use proxy::{ProxyArgs, ProxyPlans};
 pub use quick::QuickArgs;
 pub use report::ReportArgs;
 pub use run::RunArgs;
-pub use scenario::{Scenario, ScenarioError, of_command_line, schema};
+pub use scenario::{Given, Scenario, ScenarioError, of_command_line, schema};
 pub use secure::SecureArgs;
 pub use throughput::ThroughputArgs;
 
@@ -86,6 +89,8 @@ pub enum Command {
     Proxy(ProxyArgs),
     /// Compare result files with a base
     Compare(CompareArgs),
+    /// Measure the offset of this host's clock from those of servers
+    Clock(ClockArgs),
     /// Add up the result files of several clients that loaded one server at the same time
     Merge(MergeArgs),
     /// Show result files as tables, or write them as a page with charts, or in other formats

@@ -13,6 +13,7 @@ use crate::{
     error::UsageError,
     probe::metrics::ServerSource,
     run::{
+        clock_demand::ClockDemand,
         options::{JsonTo, Limits, Options},
         progress::Form,
         trials::Trials,
@@ -52,7 +53,7 @@ pub struct ComparisonArgs {
     #[arg(long, value_name = "SHARE%", value_parser = margin)]
     equivalent: Option<f64>,
     /// Repeat until the interval of a metric is this narrow for every target: 'p99 +-5%'
-    #[arg(long, value_name = "METRIC +-SHARE%", conflicts_with = "trials")]
+    #[arg(long, value_name = "METRIC +-SHARE%", conflicts_with_all = ["trials", "start_at"])]
     until: Option<Until>,
     /// Most trials with --until
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(3..), requires = "until")]
@@ -134,6 +135,7 @@ impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
             exports: exports.clone(),
             push: None,
             progress: self.progress,
+            clock: ClockDemand::default(),
             limits: Limits {
                 max_error_rate: self.max_error_rate,
                 fail_if: Vec::new(),

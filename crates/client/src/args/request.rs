@@ -149,6 +149,16 @@ impl RequestArgs {
         Ok(plan)
     }
 
+    /// Returns the way to a server that is not measured itself.
+    pub fn destination(&self, target: &Target) -> Result<Destination, PlanError> {
+        let secured = self.connector(target)?;
+        Ok(Destination::new(
+            target.clone(),
+            ServerSource::Nowhere,
+            secured,
+        ))
+    }
+
     /// Returns true if a Unix socket stands for the targets' hosts.
     pub fn has_unix_socket(&self) -> bool {
         self.unix_socket.is_some()

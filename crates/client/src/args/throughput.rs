@@ -8,15 +8,15 @@ use netping_results::condition::Condition;
 
 use super::{
     SharedArgs,
+    in_step::InStepArgs,
     load::LoadArgs,
     output::ComparisonArgs,
     range::{Range, count},
 };
 use crate::{
-    clock::Moment,
     error::{PlanError, UsageError},
     plan::{Arrival, Extent, Plan},
-    run::trials::Trials,
+    run::{options::Options, trials::Trials},
     transport::Kind,
 };
 
@@ -41,21 +41,17 @@ pub struct ThroughputArgs {
     #[arg(long, value_name = "RANGE", group = "open")]
     rate: Option<Range>,
     /// Search for the highest rate at which a condition holds, such as 'p99<1ms'
-    #[arg(long, value_name = "CONDITION", group = "open", conflicts_with_all = ["rate", "trials", "until"])]
+    #[arg(long, value_name = "CONDITION", group = "open", conflicts_with_all = ["rate", "trials", "until", "start_at"])]
     pub find: Option<Condition>,
     /// Open loop: measure the capacity of each target in a closed loop, then its response times at
     /// these shares of it, in per cent: 50,70,90
-    #[arg(long, value_name = "RANGE", group = "open", value_parser = shares)]
+    #[arg(long, value_name = "RANGE", group = "open", value_parser = shares, conflicts_with = "start_at")]
     utilisation: Option<Range>,
     #[command(flatten)]
     load: LoadArgs,
     /// Number of requests to measure in each step, instead of a duration
     #[arg(short = 'n', long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     requests: Option<NonZeroU64>,
-    /// Send the first request at this moment, in step with other clients: RFC 3339 in UTC, nanoseconds
-    /// since 1970, or +10s. Further steps begin at moments that follow from it
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["find", "utilisation", "requests", "until"])]
-    start_at: Option<Moment>,
     /// Connections that gRPC, QUIC and --http2 callers share [default: one per worker, over QUIC
     /// and --http2 at least one per 100 callers; TCP, and HTTP without --http2, has one per caller]
     #[arg(long, value_name = "RANGE")]
@@ -68,6 +64,8 @@ pub struct ThroughputArgs {
     requests_per_connection: Option<NonZeroU64>,
     #[command(flatten)]
     comparison: ComparisonArgs,
+    #[command(flatten)]
+    in_step: InStepArgs,
     #[command(flatten)]
     pub shared: SharedArgs,
 }
@@ -97,6 +95,14 @@ impl ThroughputArgs {
         Ok(groups)
     }
 
+    /// Returns the options of the run.
+    pub fn options(&self) -> Result<Options, PlanError> {
+        Ok(Options {
+            clock: self.in_step.demand(&self.shared.request)?,
+            ..self.shared.output.options()?
+        })
+    }
+
     /// Returns the trials of each step.
     pub fn trials(&self) -> Result<Trials, UsageError> {
         self.comparison
@@ -113,12 +119,6 @@ impl ThroughputArgs {
             let reason = "--connections is for grpc://, quic://, --http2 and --http3: otherwise each caller has a connection of \
                           its own (-c)";
             return Err(UsageError(reason.to_owned()));
-        }
-        if self.start_at.is_some() && self.load.is_automatic() {
-            return Err(UsageError(
-                "--start-at needs steps of a known length: give a --warmup other than auto"
-                    .to_owned(),
-            ));
         }
         match self.requests {
             None => self.load.check(),
@@ -193,7 +193,7 @@ impl ThroughputArgs {
             .plan(base.clone(), callers, connections, arrival)?;
         plan.load.requests_per_connection = requests_per_connection;
         plan.execution.extent = self.extent(arrival);
-        plan.execution.start_at = self.start_at;
+        self.in_step.apply(&mut plan.execution)?;
         Ok(plan)
     }
 }

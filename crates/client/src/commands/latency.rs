@@ -24,7 +24,7 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
     };
     let plans = args.plans(&targets)?;
     let trials = args.trials(plans.len())?;
-    run::run(args.shared.output.options()?, |runner| {
+    run::run(args.options()?, |runner| {
         runner.call_all(&plans)?;
         if let Repeat::Times(times) = args.repeat {
             let times = u32::try_from(times).unwrap_or(u32::MAX);

@@ -2,6 +2,7 @@
 
 mod bulk;
 mod certs;
+mod clock;
 mod compare;
 mod connect;
 mod grpc;
@@ -55,6 +56,7 @@ fn command(cli: Cli) -> Result<Verdict, Failed> {
         Command::Merge(args) => merge::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Certs(args) => certs::run(&args),
+        Command::Clock(args) => clock::run(&args),
         Command::Completions(args) => man::completions(&args),
         Command::Grpc(args) => grpc::run(&args),
         Command::Man(args) => man::run(&args),

@@ -21,7 +21,7 @@ pub fn run(args: &RunArgs) -> Result<Verdict, Failed> {
         return Ok(Verdict::Success);
     };
     let mut verdict = Verdict::Success;
-    for step in Scenario::read(file)?.steps {
+    for step in Scenario::read(file, &args.given())?.steps {
         tell(&step.name);
         stand_for(step.words);
         verdict = verdict.max(super::command(step.cli)?);

@@ -24,7 +24,7 @@ use crate::{
 pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
     let groups = args.groups()?;
     let trials = args.trials()?;
-    let options = args.shared.output.options()?;
+    let options = args.options()?;
     run::run(options, |runner| {
         runner.call_all(&groups[0])?;
         let mut rows = Rows::new();

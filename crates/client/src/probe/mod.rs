@@ -1,5 +1,7 @@
-//! The resources that a server uses: read from its metrics or from the system.
+//! What a server tells of itself: the resources that it uses, read from its metrics or from the
+//! system, and its time of day.
 
+pub mod clock_offset;
 pub mod metrics;
 pub mod process;
 pub mod reader;

@@ -1,5 +1,6 @@
 //! The run of a measuring command: a store keeps and saves its steps, a console shows them.
 
+pub(crate) mod clock_demand;
 pub(crate) mod command_line;
 pub(crate) mod console;
 mod live;
@@ -13,6 +14,7 @@ pub(crate) mod until;
 pub(crate) mod validity;
 
 mod bulk;
+mod in_step;
 mod step;
 mod troubles;
 
@@ -50,10 +52,6 @@ use crate::{
 /// The time that a server has to tell its limit on connections, before a step begins.
 const LIMIT_PATIENCE: Duration = Duration::from_millis(100);
 
-/// The time before the moment of a step in which its connections are opened. Servers close connections
-/// on which nothing comes.
-const CONNECTING: Duration = Duration::from_secs(5);
-
 /// Runs the body of a measuring command; what it measured is kept, whether it succeeds or not.
 ///
 /// # Errors
@@ -89,8 +87,6 @@ pub struct Runner {
     silent: Vec<ServerSource>,
     /// The current trial, from 1 on.
     trial: u32,
-    /// The moment at which the next step begins, of steps that begin at given moments.
-    next_start: Option<Moment>,
     /// The verdict so far.
     verdict: Verdict,
     /// Names of the warnings that fail the command.
@@ -100,7 +96,8 @@ pub struct Runner {
 impl Runner {
     fn begin(options: Options) -> Result<Self, Failed> {
         raise_open_files();
-        let store = Store::create(options.json, options.exports)?;
+        let mut store = Store::create(options.json, options.exports)?;
+        store.run.clock = Some(options.clock.check()?);
         let interrupt = Interrupt::on_signals().context("cannot handle Ctrl-C")?;
         let console = Console::new(
             store.needs_stdout(),
@@ -120,7 +117,6 @@ impl Runner {
             server_limits: Vec::new(),
             silent: Vec::new(),
             trial: 1,
-            next_start: None,
             verdict: Verdict::Success,
             unwanted: Vec::new(),
         })
@@ -282,14 +278,11 @@ impl Runner {
         Ok((step(plan, &outcome, self.trial), outcome))
     }
 
-    /// Returns the moment at which a step begins, if it has one: that of the first step was given, and that
-    /// of each further one follows from the lengths of those before. Waits until it is time to open the
+    /// Returns the moment at which a step begins, if it has one. Waits until it is time to open the
     /// connections.
     fn await_start(&mut self, plan: &Plan) -> Option<Moment> {
-        let moment = self.next_start.or(plan.execution.start_at)?;
-        let length = plan.execution.longest(plan.load.timeout);
-        self.next_start = Some(moment.after(length + CONNECTING));
-        if let Ok(left) = moment.before(CONNECTING).left() {
+        let (moment, opening) = in_step::turn(plan)?;
+        if let Ok(left) = opening.left() {
             self.remark(&format!("waiting to begin at {moment}"));
             self.wait(clock::Deadline::after(left));
         }

@@ -9,7 +9,7 @@ use netping_results::{
     run::{Run, Step},
 };
 
-use crate::run::progress::Form;
+use crate::run::{clock_demand::ClockDemand, progress::Form};
 
 /// The format of a page.
 const PAGE: &str = "html";
@@ -25,6 +25,8 @@ pub struct Options {
     pub push: Option<String>,
     /// The form of progress on standard error; `None`: as it is a terminal or not.
     pub progress: Option<Form>,
+    /// The demands on this host's clock.
+    pub clock: ClockDemand,
     /// Conditions under which the command fails.
     pub limits: Limits,
 }

@@ -42,6 +42,7 @@ impl Store {
             command_line: command_line(),
             started_at: clock::timestamp(),
             environment: environment::fingerprint(),
+            clock: None,
             order_seed: None,
             targets: Vec::new(),
             steps: Vec::new(),

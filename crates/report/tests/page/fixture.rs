@@ -52,6 +52,7 @@ pub fn all() -> Vec<(&'static str, Vec<Run>)> {
 
 pub fn run(command: &[&str], steps: Vec<Step>) -> Run {
     Run {
+        clock: None,
         parts: Vec::new(),
         schema_version: SCHEMA_VERSION,
         status: Status::Complete,

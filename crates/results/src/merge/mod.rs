@@ -58,6 +58,7 @@ pub fn merge(
         command_line,
         started_at: started_at.min().cloned().unwrap_or_default(),
         environment: environment(clients),
+        clock: None,
         order_seed: first.order_seed.filter(|_| same_seed),
         targets: first.targets.clone(),
         steps,

@@ -1,8 +1,10 @@
 //! A run as data: what was measured, where, and the results.
 
+pub mod clock;
 pub mod part;
 pub mod step;
 
+pub use clock::{Clock, ClockOffset};
 pub use part::{Part, PartStep};
 pub use step::{Histograms, Step, StepSettings};
 
@@ -42,6 +44,9 @@ pub struct Run {
     pub started_at: String,
     /// Where the client ran.
     pub environment: Environment,
+    /// The time of day there; absent in a merged run, whose parts have theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Clock>,
     /// The seed of the order in which the targets of a trial were measured; absent with one trial.
     pub order_seed: Option<u64>,
     /// The names of the targets of trials, in the order in which they were given: the others are

@@ -5,6 +5,7 @@
 //! writes such a file, and [`schema`](schema()) describes it.
 
 mod schema;
+mod variables;
 mod write;
 
 use std::{borrow::Cow, fs, io, ops::Range, path::Path};
@@ -18,6 +19,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
+use self::variables::Variables;
 pub use self::{schema::schema, write::of_command_line};
 use super::{Cli, help};
 
@@ -42,6 +44,24 @@ const STEPS: &str = "step";
 
 /// The key of what all steps have in common.
 const DEFAULTS: &str = "defaults";
+
+/// The key of the variables, which only a file with this table has.
+const VARIABLES: &str = "variables";
+
+/// The flag that puts clients in step.
+const START_AT: &str = "start-at";
+
+/// The commands that measure nothing themselves.
+const WITHOUT_LOAD: [&str; 3] = ["compare", "merge", "report"];
+
+/// What the command line adds to a file.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// Values of variables, by their names.
+    pub variables: Vec<(String, String)>,
+    /// Flags and their values, for each step that has such a flag and does not set it.
+    pub flags: Vec<(&'static str, String)>,
+}
 
 /// The steps of a scenario.
 #[derive(Debug)]
@@ -101,27 +121,28 @@ impl Scenario {
     ///
     /// # Errors
     /// [`ScenarioError::File`] and [`ScenarioError::Line`].
-    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
+    pub fn read(path: &Path, given: &Given) -> Result<Self, ScenarioError> {
         let name = path.display().to_string();
         let text = fs::read_to_string(path).map_err(|reason| ScenarioError::File {
             path: name.clone(),
             reason,
         })?;
-        Self::parse(&text).map_err(|wrong| ScenarioError::Line {
+        Self::parse(&text, given).map_err(|wrong| ScenarioError::Line {
             path: name,
             line: line_of(&text, wrong.at.start),
             reason: wrong.reason,
         })
     }
 
-    fn parse(text: &str) -> Result<Self, Wrong> {
+    fn parse(text: &str, given: &Given) -> Result<Self, Wrong> {
         let table = DeTable::parse(text).map_err(|error| Wrong {
             at: error.span().unwrap_or_default(),
             reason: error.message().to_owned(),
         })?;
+        let table = with_variables(table.into_inner(), &given.variables)?;
         let mut defaults = None;
         let mut steps = None;
-        for (key, value) in table.get_ref() {
+        for (key, value) in &table {
             match (&**key.get_ref(), value.get_ref()) {
                 (STEPS, DeValue::Array(own)) => steps = Some(own),
                 (DEFAULTS, DeValue::Table(own)) => {
@@ -129,8 +150,11 @@ impl Scenario {
                     defaults = Some(own);
                 }
                 (STEPS, _) => return Err(wrong(key, "steps are written as [[step]]")),
+                (VARIABLES, DeValue::Table(_)) => {}
                 (other, _) => {
-                    let reason = format!("{other}: a scenario has [[step]] and [defaults] only");
+                    let reason = format!(
+                        "{other}: a scenario has [[step]], [defaults] and [variables] only"
+                    );
                     return Err(wrong(key, &reason));
                 }
             }
@@ -145,12 +169,35 @@ impl Scenario {
                 return Err(wrong(step, "steps are written as [[step]]"));
             };
             let line = line_of(text, step.span().start);
-            Step::parse(number, line, step.span(), own, defaults)
+            Step::parse((number, line), step.span(), own, defaults, &given.flags)
         });
         Ok(Self {
             steps: parsed.collect::<Result<_, _>>()?,
         })
     }
+}
+
+/// Puts the values of variables into a scenario that has some.
+fn with_variables<'a>(
+    mut table: DeTable<'a>,
+    given: &[(String, String)],
+) -> Result<DeTable<'a>, Wrong> {
+    let own = table.get(VARIABLES).map(|own| (own.span(), own.get_ref()));
+    let variables = match own {
+        Some((_, DeValue::Table(own))) => Variables::read(own, given)?,
+        Some((at, _)) => {
+            let reason = format!("variables are written as [{VARIABLES}]");
+            return Err(Wrong { at, reason });
+        }
+        None if given.is_empty() => return Ok(table),
+        None => Variables::read(&DeTable::new(), given)?,
+    };
+    for (key, value) in &mut table {
+        if key.get_ref() != VARIABLES {
+            variables.put_into(value)?;
+        }
+    }
+    Ok(table)
 }
 
 /// Rejects keys that no step can have.
@@ -172,11 +219,11 @@ fn check_defaults(keys: &DeTable<'_>) -> Result<(), Wrong> {
 
 impl Step {
     fn parse(
-        number: usize,
-        line: usize,
+        (number, line): (usize, usize),
         place: Range<usize>,
         own: &DeTable<'_>,
         defaults: Option<&DeTable<'_>>,
+        given_flags: &[(&'static str, String)],
     ) -> Result<Self, Wrong> {
         let definition = help::command();
         let named = own.iter().find(|(key, _)| key.get_ref() == COMMAND);
@@ -235,6 +282,18 @@ impl Step {
                 given.push((arg.get_id(), words));
             } else {
                 flags.extend(words);
+            }
+        }
+        for (flag, value) in given_flags.iter().filter(|(flag, _)| !is_own(flag)) {
+            if argument(command, flag).is_some() {
+                flags.push(format!("--{flag}={value}"));
+            } else if *flag == START_AT && !name.is_some_and(|name| WITHOUT_LOAD.contains(&name)) {
+                return Err(Wrong {
+                    at: place,
+                    reason: format!(
+                        "--{START_AT} is for throughput and latency: this step's length is not known"
+                    ),
+                });
             }
         }
         // The command knows them by their order.
@@ -411,7 +470,7 @@ mod tests {
     }
 
     fn error(text: &str) -> (usize, String) {
-        let wrong = Scenario::parse(text).unwrap_err();
+        let wrong = Scenario::parse(text, &Given::default()).unwrap_err();
         (line_of(text, wrong.at.start), wrong.reason)
     }
 
@@ -422,7 +481,7 @@ mod tests {
                     fail-if = ['p99>1ms', 'rate<5']\n\n\
                     [[step]]\ntargets = 'tcp://h'\nduration = '1s'\n\n\
                     [[step]]\ncommand = 'latency'\ntargets = 'tcp://h'\nsamples = 9\n";
-        let steps = Scenario::parse(text).unwrap().steps;
+        let steps = Scenario::parse(text, &Given::default()).unwrap().steps;
         let shown = |line: &str| {
             let matches = help::command().try_get_matches_from(split(line)).unwrap();
             format!("{:?}", Cli::from_arg_matches(&matches).unwrap())
@@ -442,10 +501,74 @@ mod tests {
     }
 
     #[test]
+    fn variables_stand_for_their_values() {
+        let text = "[variables]\nserver = 'h'\nn = 5\n[defaults]\nsamples = '${n}'\n\
+                    [[step]]\ncommand = 'latency'\ntargets = ['tcp://${server}:1', 'grpc://${server}:${n}']\n";
+        let words = |variables: &[(&str, &str)]| {
+            let own = |text: &str| text.to_owned();
+            let variables = variables
+                .iter()
+                .map(|(name, value)| (own(name), own(value)));
+            let given = Given {
+                variables: variables.collect(),
+                flags: Vec::new(),
+            };
+            let steps = Scenario::parse(text, &given).map_err(|wrong| wrong.reason)?;
+            Ok(steps.steps[0].words[2..].join(" "))
+        };
+        let expected = "--samples=5 -- tcp://h:1 grpc://h:5";
+        assert_eq!(words(&[]), Ok(expected.to_owned()));
+        let expected = "--samples=5 -- tcp://[::1]:1 grpc://[::1]:5";
+        assert_eq!(words(&[("server", "[::1]")]), Ok(expected.to_owned()));
+        let error: Result<String, String> = words(&[("sever", "h")]);
+        assert_eq!(
+            error,
+            Err("[variables] has no 'sever'; it has n, server".to_owned())
+        );
+        let step = "[[step]]\ncommand = 'latency'\ntargets = 'tcp://${x}'\n";
+        let (line, reason) = self::error(&format!("[variables]\n{step}"));
+        assert_eq!(reason, "[variables] has no 'x'; it has none");
+        assert_eq!(line, 4);
+        // Without the table, nothing is a variable.
+        let steps = Scenario::parse(step, &Given::default()).unwrap().steps;
+        assert!(steps[0].words.contains(&"tcp://${x}".to_owned()));
+    }
+
+    #[test]
+    fn given_flags_reach_the_steps_that_have_them() {
+        let given = Given {
+            variables: Vec::new(),
+            flags: vec![
+                ("start-at", "7".to_owned()),
+                ("max-clock-error", "1ms".to_owned()),
+            ],
+        };
+        let text = "[[step]]\ncommand = 'throughput'\ntargets = 'tcp://h'\nmax-clock-error = '2ms'\n\
+                    [[step]]\ncommand = 'merge'\nfiles = ['a', 'b']\njson = 'c'\n";
+        let steps = Scenario::parse(text, &given).unwrap().steps;
+        assert!(
+            steps[0]
+                .words
+                .ends_with(&split("--max-clock-error=2ms --start-at=7 -- tcp://h")),
+            "{:?}",
+            steps[0].words
+        );
+        assert!(steps[1].words.ends_with(&split("--json=c -- a b")));
+        let bulk = "\n[[step]]\ncommand = 'bulk'\ntargets = 'tcp://h'\n";
+        let wrong = Scenario::parse(bulk, &given).unwrap_err();
+        assert_eq!(line_of(bulk, wrong.at.start), 2);
+        assert!(
+            wrong.reason.contains("length is not known"),
+            "{}",
+            wrong.reason
+        );
+    }
+
+    #[test]
     fn other_names_of_flags_are_keys_and_a_value_may_be_left_out() {
         let text = "[[step]]\ncommand = 'proxy'\ndirect = 'tcp://h'\nvia = 'a=tcp://p'\nmax = true\n\
                     [[step]]\ntargets = 'http://h'\nmetadata = 'a: b'\n";
-        let steps = Scenario::parse(text).unwrap().steps;
+        let steps = Scenario::parse(text, &Given::default()).unwrap().steps;
         assert!(
             steps[0].words.contains(&"--max".to_owned()),
             "{:?}",
@@ -458,7 +581,7 @@ mod tests {
     #[test]
     fn arguments_without_a_flag_stand_in_the_commands_order() {
         let text = "[defaults]\nbase = 'b.json'\n[[step]]\ncommand = 'compare'\nnew = 'a.json'\n";
-        let steps = Scenario::parse(text).unwrap().steps;
+        let steps = Scenario::parse(text, &Given::default()).unwrap().steps;
         assert!(
             steps[0].words.ends_with(&split("-- b.json a.json")),
             "{:?}",

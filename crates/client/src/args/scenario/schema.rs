@@ -3,7 +3,7 @@
 use clap::Command;
 use serde_json::{Value, json};
 
-use super::{COMMAND, COMMANDS, DEFAULTS, STEPS, key_of, takes_values};
+use super::{COMMAND, COMMANDS, DEFAULTS, STEPS, VARIABLES, key_of, takes_values};
 use crate::args::help;
 
 /// Returns the JSON schema of scenario files.
@@ -21,6 +21,11 @@ pub fn schema() -> Value {
         "properties": {
             STEPS: { "type": "array", "minItems": 1, "items": { "anyOf": steps } },
             DEFAULTS: { "type": "object", "description": "Keys of all steps that have them, and do not set them or one that excludes them." },
+            VARIABLES: {
+                "type": "object",
+                "description": "Values that ${name} stands for in texts; --set name=value gives another.",
+                "additionalProperties": { "type": ["string", "number"] },
+            },
         },
         "required": [STEPS],
         "additionalProperties": false,

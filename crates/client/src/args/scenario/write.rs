@@ -78,7 +78,7 @@ mod tests {
     use clap::FromArgMatches;
 
     use super::*;
-    use crate::args::{Cli, Scenario};
+    use crate::args::{Cli, Given, Scenario};
 
     fn split(line: &str) -> Vec<String> {
         shlex::split(line).unwrap()
@@ -95,7 +95,7 @@ mod tests {
             "netping compare base.json new.json",
         ] {
             let text = of_command_line(&split(line)).unwrap();
-            let steps = Scenario::parse(&text)
+            let steps = Scenario::parse(&text, &Given::default())
                 .map_err(|wrong| wrong.reason)
                 .unwrap()
                 .steps;

@@ -1,0 +1,185 @@
+//! The offset between this machine's time of day and a server's, by the exchange of times.
+
+use std::{io, time::Duration};
+
+use netping_measure::error_kind::ErrorKind;
+use netping_protocol::{
+    frame::{self, Reply, RequestHeader},
+    scheme::Protocol,
+};
+use netping_results::run::ClockOffset;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    runtime::Builder,
+    time,
+};
+
+use crate::{
+    clock::Moment,
+    error::StartError,
+    plan::Destination,
+    transport::{
+        Failure, Milestones, Transport, connect,
+        quic::{Quic, explained},
+    },
+};
+
+/// Exchanges of which the one with the shortest round trip counts.
+const EXCHANGES: usize = 200;
+
+/// Time limit for all of them.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The times of one exchange, in nanoseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+struct Exchange {
+    /// The client sends the request.
+    sent: u64,
+    /// The server has received it.
+    received: u64,
+    /// The server replies.
+    replied: u64,
+    /// The client has received the reply.
+    returned: u64,
+}
+
+impl Exchange {
+    /// Returns the server's time less the client's, in nanoseconds.
+    fn offset(self) -> i64 {
+        let there = i128::from(self.received) - i128::from(self.sent);
+        let back = i128::from(self.replied) - i128::from(self.returned);
+        i128::midpoint(there, back) as i64
+    }
+
+    /// Returns the time on the way there and back, in nanoseconds. A clock that was set meanwhile
+    /// gives none.
+    fn round_trip(self) -> Option<u64> {
+        let whole = self.returned.checked_sub(self.sent)?;
+        whole.checked_sub(self.replied.checked_sub(self.received)?)
+    }
+}
+
+/// Returns true if a server of this kind tells its time.
+pub fn tells_time(protocol: Protocol) -> bool {
+    matches!(protocol, Protocol::Tcp | Protocol::Quic)
+}
+
+/// Measures the offset to the clock of a server that [tells its time](tells_time).
+///
+/// # Errors
+/// [`StartError`] if the server does not answer, or does not tell its time.
+pub fn measure(server: &Destination) -> Result<ClockOffset, StartError> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let asked = runtime.block_on(async { time::timeout(PATIENCE, ask(server)).await });
+    let best = asked.unwrap_or_else(|_| {
+        let failure = Failure::request(ErrorKind::Timeout, "no answer in time");
+        Err(first_call(server, failure))
+    })?;
+    Ok(ClockOffset {
+        server: server.url.to_string(),
+        offset_ns: best.offset(),
+        round_trip_ns: best.round_trip().unwrap_or(u64::MAX),
+    })
+}
+
+/// Returns the exchange with the shortest round trip.
+async fn ask(server: &Destination) -> Result<Exchange, StartError> {
+    let endpoint = server.endpoint()?;
+    let failed = |failure| StartError::Connect {
+        target: server.url.clone(),
+        failure,
+    };
+    // The time of opening is not measured here.
+    let no_clock = || 0;
+    let mut milestones = Milestones::start(&no_clock);
+    let exchanges = if server.url.scheme.protocol() == Protocol::Quic {
+        let transport = Quic::new(endpoint);
+        let handle = transport.connect(&mut milestones).await.map_err(failed)?;
+        let connection = handle.connection();
+        let (send, recv) = connection
+            .open_bi()
+            .await
+            .map_err(Failure::from)
+            .map_err(failed)?;
+        explained(exchange(recv, send, &[]).await, connection)
+    } else {
+        let stream = connect::open(&endpoint, None, &mut milestones).await;
+        let (recv, send) = tokio::io::split(stream.map_err(failed)?);
+        exchange(recv, send, &frame::MAGIC).await
+    };
+    exchanges.map_err(|failure| first_call(server, failure))
+}
+
+fn first_call(server: &Destination, failure: Failure) -> StartError {
+    StartError::FirstCall {
+        target: server.url.clone(),
+        failure,
+    }
+}
+
+/// Exchanges times on a stream that begins with `magic`; returns the exchange with the shortest round
+/// trip.
+async fn exchange(
+    mut reader: impl AsyncRead + Unpin,
+    mut writer: impl AsyncWrite + Unpin,
+    magic: &[u8],
+) -> Result<Exchange, Failure> {
+    writer.write_all(magic).await?;
+    let header = RequestHeader {
+        payload: 0,
+        reply: Reply::Times,
+    };
+    let mut best: Option<(u64, Exchange)> = None;
+    for _ in 0..EXCHANGES {
+        let sent = Moment::now().nanos();
+        writer.write_all(&header.encode()).await?;
+        writer.flush().await?;
+        let mut reply = [0; frame::REPLY_HEADER];
+        reader.read_exact(&mut reply).await?;
+        if frame::reply_length(&reply) != Some(frame::TIMES as u32) {
+            let detail =
+                "the server does not tell its time: it is an older netping server, or another";
+            return Err(Failure::lost(ErrorKind::Protocol, detail));
+        }
+        let mut times = [0; frame::TIMES];
+        reader.read_exact(&mut times).await?;
+        let returned = Moment::now().nanos();
+        let (received, replied) = frame::decode_times(&times);
+        let exchange = Exchange {
+            sent,
+            received,
+            replied,
+            returned,
+        };
+        if let Some(round_trip) = exchange.round_trip()
+            && best.is_none_or(|(shortest, _)| round_trip < shortest)
+        {
+            best = Some((round_trip, exchange));
+        }
+    }
+    let unsteady = || io::Error::other("a clock was set while the offset was measured");
+    Ok(best.ok_or_else(unsteady)?.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_offset_is_that_of_equal_ways() {
+        // 10 ns there, 5 ns in the server, 10 ns back; the server's clock is 100 ns behind.
+        let exchange = Exchange {
+            sent: 1000,
+            received: 910,
+            replied: 915,
+            returned: 1025,
+        };
+        assert_eq!(exchange.offset(), -100);
+        assert_eq!(exchange.round_trip(), Some(20));
+        let set = Exchange {
+            returned: 999,
+            ..exchange
+        };
+        assert_eq!(set.round_trip(), None);
+    }
+}
