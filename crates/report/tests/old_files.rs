@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use netping_report::{export::FORMATS, page};
-use netping_results::{compare::compare_runs, merge::merge, run::Run};
+use netping_results::{
+    compare::compare_runs,
+    merge::{MergeRules, merge},
+    run::Run,
+};
 use serde_json::{Map, Value};
 
 const FILES: [&str; 8] = [
@@ -137,6 +141,6 @@ fn they_are_merged() {
         step.histograms.service_time = step.histograms.lag.clone();
     }
     let tool = clients[0].1.tool.clone();
-    let sum = merge(&clients, tool, Vec::new()).unwrap();
+    let sum = merge(&clients, &MergeRules::default(), tool, Vec::new()).unwrap();
     assert_eq!(sum.parts.len(), 2);
 }

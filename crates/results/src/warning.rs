@@ -202,6 +202,14 @@ impl Warning {
         }
     }
 
+    /// Returns true if it is about the client rather than the server or the path to it.
+    pub fn is_of_client(&self) -> bool {
+        matches!(
+            self,
+            Self::ClientBound { .. } | Self::ClientStarved { .. } | Self::ClientThrottled { .. }
+        )
+    }
+
     /// Returns true if it weighs more than another of its kind, or says more of the same.
     pub fn is_worse_than(&self, other: &Self) -> bool {
         let weight = |warning: &Self| warning.severity() == Severity::Invalid;

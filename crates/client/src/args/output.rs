@@ -50,7 +50,7 @@ pub struct ComparisonArgs {
     #[arg(long)]
     aa: bool,
     /// Say where targets are equivalent: the same to within this share (two one-sided tests)
-    #[arg(long, value_name = "SHARE%", value_parser = margin)]
+    #[arg(long, value_name = "SHARE%", value_parser = share_in_percent)]
     equivalent: Option<f64>,
     /// Repeat until the interval of a metric is this narrow for every target: 'p99 +-5%'
     #[arg(long, value_name = "METRIC +-SHARE%", conflicts_with_all = ["trials", "start_at"])]
@@ -252,8 +252,8 @@ fn gateway(text: &str) -> Result<String, String> {
     Ok(url.into())
 }
 
-/// Reads a margin in per cent, as a share.
-fn margin(text: &str) -> Result<f64, String> {
+/// Reads a share in per cent.
+pub(super) fn share_in_percent(text: &str) -> Result<f64, String> {
     match text.strip_suffix('%').map(str::parse::<f64>) {
         Some(Ok(percent)) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
         _ => Err("not a share from 0% to 100%, such as 5%".to_owned()),

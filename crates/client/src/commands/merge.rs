@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use anyhow::Context;
 use netping_report::table::Table;
 use netping_results::{
-    format::{nanos_as_micros, on_one_line, optional, thousands},
+    format::{on_one_line, optional, thousands},
     merge::merge,
-    run::{Run, Step},
+    metric::{self, Metric},
+    run::{Part, Run, Step},
 };
 
 use super::columns;
@@ -17,7 +18,12 @@ use crate::{
     run::{command_line::command_line, options::JsonTo, store::tool, validity},
 };
 
-const COLUMNS: &str = "callers|conns|req/s|p50 us|p99 us|cli us|srv us|failed";
+const COLUMNS: &str =
+    "<client|callers|conns|req/s|p50 us|p99 us|start ms|overlap|clock us|cli us|srv us|failed";
+
+const LEGEND: &str = "start: of a client's window, after that of the first; overlap: share of its window that all have in common; \
+                      clock: the server's less the client's, from --clock-server. Starts are by the server's clock where \
+                      all offsets are known.";
 
 pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
     let mut clients = Vec::new();
@@ -27,7 +33,8 @@ pub fn run(args: &MergeArgs) -> Result<Verdict, Failed> {
             Run::load(file).map_err(anyhow::Error::new)?,
         ));
     }
-    let merged = merge(&clients, tool(), command_line()).map_err(anyhow::Error::new)?;
+    let merged =
+        merge(&clients, &args.rules(), tool(), command_line()).map_err(anyhow::Error::new)?;
     let saved = match &args.json {
         JsonTo::File(path) => merged.save(path).map_err(anyhow::Error::new),
         JsonTo::Stdout => print_json(&merged),
@@ -52,7 +59,7 @@ fn print_json(run: &Run) -> anyhow::Result<()> {
         .context("cannot write the results to standard output")
 }
 
-/// Returns the contribution of each client, and the sum.
+/// Returns the contribution of each client to each step, and the sum.
 fn describe(run: &Run) -> String {
     let mut lines = Vec::new();
     for part in &run.parts {
@@ -63,7 +70,6 @@ fn describe(run: &Run) -> String {
             thousands(requests as f64)
         ));
     }
-    let rows: Vec<_> = run.steps.iter().map(row).collect();
     if let Some(step) = run.steps.first() {
         lines.push(format!(
             "\n{}  {} clients",
@@ -71,19 +77,60 @@ fn describe(run: &Run) -> String {
             run.parts.len()
         ));
     }
+    let rows = run.steps.iter().enumerate();
+    let rows: Vec<_> = rows
+        .flat_map(|(at, step)| {
+            let clients = run.parts.iter().map(move |part| client(run, part, at));
+            clients.chain([row(step)])
+        })
+        .collect();
     lines.push(Table::whole(&columns(COLUMNS), &rows));
+    lines.push(LEGEND.to_owned());
     lines.push(validity::describe(run));
     lines.join("\n")
 }
 
+/// Returns the row of a client's contribution to a step.
+fn client(run: &Run, part: &Part, at: usize) -> Vec<String> {
+    let mut row = vec![String::new(); COLUMNS.split('|').count()];
+    row[0] = on_one_line(&part.host);
+    let Some(step) = part.steps.get(at) else {
+        return row;
+    };
+    row[3] = thousands(step.rate);
+    let time = |metric: &Metric| {
+        step.response_time
+            .as_ref()
+            .map(|time| metric.cell_of_times(time))
+    };
+    row[4] = time(&metric::P50).unwrap_or_default();
+    row[5] = time(&metric::P99).unwrap_or_default();
+    let first = run.parts.iter().filter_map(|part| part.start(at)).min();
+    let start = part.start(at).zip(first);
+    let after = start.map(|(own, first)| own.abs_diff(first) as f64 / 1e6);
+    row[6] = after.map_or_else(String::new, |after| format!("{after:.3}"));
+    row[7] = format!("{:.2}%", step.overlap * 100.0);
+    let offset = part.clock.as_ref().and_then(|clock| clock.offset.as_ref());
+    row[8] = offset.map_or_else(String::new, |offset| {
+        let (offset, uncertainty) = (offset.offset_ns as f64, offset.uncertainty_ns() as f64);
+        format!("{:.1} +-{:.1}", offset / 1e3, uncertainty / 1e3)
+    });
+    row
+}
+
 fn row(step: &Step) -> Vec<String> {
     let (summary, time) = (&step.summary, &step.summary.response_time);
+    let empty = String::new;
     vec![
+        "all".to_owned(),
         step.settings.callers.to_string(),
         step.settings.connections.to_string(),
         thousands(summary.rate),
-        nanos_as_micros(time.quantile(50.0)),
-        nanos_as_micros(time.quantile(99.0)),
+        metric::P50.cell_of_times(time),
+        metric::P99.cell_of_times(time),
+        empty(),
+        empty(),
+        empty(),
         optional(step.cost.client_cpu_us_per_request),
         optional(step.cost.server_cpu_us_per_request()),
         thousands((summary.scheduled - summary.accounting.ok) as f64),

@@ -8,7 +8,7 @@ use netping_results::{
     connect::ChannelSecurity,
     format::thousands,
     metric::{self, Metric, Unit},
-    run::{Run, Step},
+    run::{Part, PartStep, Run, Step},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -32,6 +32,7 @@ pub(super) fn section(runs: &[Run]) -> Markup {
                 h3 { "Command line" }
                 pre."wide" { code { (command_line(&run.command_line)) } }
                 (rows("Steps", &run.steps.iter().map(step).collect::<Vec<_>>()))
+                (rows("Clients", &clients(run)))
                 (rows("Bulk streams", &run.bulk.iter().map(bulk).collect::<Vec<_>>()))
                 h3 { "Environment" }
                 (list(&environment(run)))
@@ -178,6 +179,42 @@ fn bulk(step: &BulkStep) -> Row {
     let results = results.map(|(title, cell)| (title.to_owned(), cell));
     let results = results.to_vec();
     Row { settings, results }
+}
+
+/// Returns what each client of a merged run contributed to each step.
+fn clients(run: &Run) -> Vec<Row> {
+    let row = |part: &Part, at: usize, step: &PartStep| {
+        let time = |metric: &Metric| {
+            let times = step.response_time.as_ref();
+            times.map_or_else(|| "-".to_owned(), |times| metric.cell_of_times(times))
+        };
+        let offset = part.clock.as_ref().and_then(|clock| clock.offset.as_ref());
+        let offset = offset.map(|offset| offset.offset_ns as f64 / 1e3);
+        let results = [
+            ("req/s", thousands(step.rate)),
+            ("p50 µs", time(&metric::P50)),
+            ("p99 µs", time(&metric::P99)),
+            ("overlap", format!("{:.2} %", step.overlap * 100.0)),
+            (
+                "server's clock less its own µs",
+                offset.map_or_else(|| "-".to_owned(), |offset| format!("{offset:.1}")),
+            ),
+        ];
+        let results = results.map(|(title, cell)| (title.to_owned(), cell));
+        let settings = [
+            ("client".to_owned(), part.host.clone()),
+            ("step".to_owned(), (at + 1).to_string()),
+        ];
+        Row {
+            settings: settings.into(),
+            results: results.to_vec(),
+        }
+    };
+    let each = run.parts.iter().flat_map(|part| {
+        let steps = part.steps.iter().enumerate();
+        steps.map(move |(at, step)| row(part, at, step))
+    });
+    each.collect()
 }
 
 fn environment(run: &Run) -> Settings {

@@ -177,7 +177,7 @@ mod tests {
     use crate::{
         compare::compare_runs,
         fixtures::{run, step},
-        merge::merge,
+        merge::{MergeRules, merge},
     };
 
     static JSON: LazyLock<String> = LazyLock::new(|| {
@@ -406,6 +406,7 @@ mod tests {
             let tool = read.tool.clone();
             let _ = merge(
                 &[("a".to_owned(), other), ("b".to_owned(), read)],
+                &MergeRules::default(),
                 tool,
                 Vec::new(),
             );

@@ -1,13 +1,37 @@
 //! The reasons why results cannot be merged.
 
-use crate::environment_diff::EnvironmentDiff;
+use crate::{environment_diff::EnvironmentDiff, warning::Warning};
 
 /// A reason why results cannot be merged.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum MergeError {
     /// There are fewer than two.
     #[error("there is nothing to merge: give the result files of two clients or more")]
     TooFew,
+    /// There are not as many as there were clients.
+    #[error(
+        "{found} result files for {expected} clients: fetch those that are missing, or give another --clients"
+    )]
+    Missing {
+        /// Number of files.
+        found: usize,
+        /// Number of clients.
+        expected: usize,
+    },
+    /// Two are of different versions.
+    #[error(
+        "{first} is of netping {first_version}, and {second} of {second_version}: run the same binary on all clients"
+    )]
+    Version {
+        /// One file.
+        first: String,
+        /// Its version and commit.
+        first_version: String,
+        /// The other file.
+        second: String,
+        /// Its version and commit.
+        second_version: String,
+    },
     /// One is a sum already.
     #[error("{0} is itself merged: give the clients' own files, all at once")]
     Merged(String),
@@ -56,6 +80,19 @@ pub enum MergeError {
         /// The difference, with the first file's value as the base's.
         diff: Box<EnvironmentDiff>,
     },
+    /// A client was the limit itself.
+    #[error(
+        "step {step} of {name}: {}: {warning}; {}, or accept it with --allow {}",
+        warning.name(), warning.remedy(), warning.name()
+    )]
+    Client {
+        /// Which step, from 1 on.
+        step: usize,
+        /// The file.
+        name: String,
+        /// What it says of the client.
+        warning: Box<Warning>,
+    },
     /// The time of a window is unknown.
     #[error(
         "step {step} of {name} does not say when its window began: measure again with this version of netping"
@@ -68,8 +105,8 @@ pub enum MergeError {
     },
     /// The clients did not load the server together.
     #[error(
-        "step {step}: the windows of {first} and {second} overlap by only {percent} % of the longest, and 99 % are needed: \
-         start the clients together, with the same -d (a longer one forgives more) and --warmup, on hosts whose clocks agree"
+        "step {step}: the windows of {first} and {second} overlap by only {percent} % of the longest, and {needed} % are needed \
+         (--min-overlap): start the clients at one moment (--start-at), with the same -d and --warmup, on hosts whose clocks agree"
     )]
     Apart {
         /// Which step, from 1 on.
@@ -80,5 +117,7 @@ pub enum MergeError {
         second: String,
         /// Their overlap, in per cent of the longest window.
         percent: u64,
+        /// The overlap that is needed.
+        needed: u64,
     },
 }

@@ -9,27 +9,57 @@ pub use error::MergeError;
 
 use netping_measure::{counts::Counts, status::Status};
 
-use crate::run::{Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool};
+use crate::run::{ClockOffset, Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool};
+
+/// The demands on results that are to be merged.
+#[derive(Debug, Clone)]
+pub struct MergeRules {
+    /// The number of clients, if it is known.
+    pub clients: Option<usize>,
+    /// Least share of the longest window that all windows have in common, from 0 to 1.
+    pub min_overlap: f64,
+    /// Names of warnings about a client that are accepted although they invalidate.
+    pub allowed: Vec<String>,
+}
+
+impl Default for MergeRules {
+    fn default() -> Self {
+        Self {
+            clients: None,
+            min_overlap: 0.99,
+            allowed: Vec::new(),
+        }
+    }
+}
 
 /// Adds up what several clients measured of one server at the same time. Each comes with the name
 /// of its file; `tool` and `command_line` are those of the merging itself.
 ///
 /// Counts and histograms are added, never averaged, and quantiles are those of the sum. The rate is
-/// that of the time that all windows have in common.
+/// that of the time that all windows have in common: by the clock of the server where all offsets
+/// from it are known, else by clocks that are taken to agree.
 ///
 /// # Errors
 /// [`MergeError`].
 pub fn merge(
     clients: &[(String, Run)],
+    rules: &MergeRules,
     tool: Tool,
     command_line: Vec<String>,
 ) -> Result<Run, MergeError> {
+    if let Some(expected) = rules.clients.filter(|expected| *expected != clients.len()) {
+        return Err(MergeError::Missing {
+            found: clients.len(),
+            expected,
+        });
+    }
     let [(_, first), others @ ..] = clients else {
         return Err(MergeError::TooFew);
     };
     if others.is_empty() {
         return Err(MergeError::TooFew);
     }
+    refuse_versions(clients)?;
     for (name, run) in clients {
         if !run.parts.is_empty() {
             return Err(MergeError::Merged(name.clone()));
@@ -39,14 +69,19 @@ pub fn merge(
         }
     }
     refuse_same(clients)?;
+    let behind = behind(clients);
     let mut steps = Vec::new();
     for at in 0..steps_of(clients)? {
-        let parts: Vec<(&str, &Step)> = clients
+        let parts: Vec<(&str, &Step, i64)> = clients
             .iter()
-            .map(|(name, run)| (name.as_str(), &run.steps[at]))
+            .zip(&behind)
+            .map(|((name, run), behind)| (name.as_str(), &run.steps[at], *behind))
             .collect();
-        steps.push(step::merge(at + 1, &parts)?);
+        steps.push(step::merge(at + 1, &parts, rules)?);
     }
+    let parts = clients.iter().zip(&behind);
+    let parts = parts.map(|((_, run), behind)| part(run, *behind, &steps));
+    let parts = parts.collect();
     let started_at = clients.iter().map(|(_, run)| &run.started_at);
     let same_seed = others
         .iter()
@@ -65,7 +100,7 @@ pub fn merge(
         bulk: Vec::new(),
         overheads: Vec::new(),
         differences: Vec::new(),
-        parts: clients.iter().map(|(_, run)| part(run)).collect(),
+        parts,
     })
 }
 
@@ -115,17 +150,69 @@ fn times(run: &Run) -> impl Iterator<Item = [&Counts; 2]> {
     all.map(|all| [&all.service_time, &all.response_time])
 }
 
-fn part(run: &Run) -> Part {
-    let step = |step: &Step| PartStep {
+/// Returns the time by which each client's clock is behind that of the server, in nanoseconds; 0 for
+/// all where it is not known of each, from one server's clock.
+fn behind(clients: &[(String, Run)]) -> Vec<i64> {
+    let offsets: Option<Vec<&ClockOffset>> = clients
+        .iter()
+        .map(|(_, run)| run.clock.as_ref()?.offset.as_ref())
+        .collect();
+    let offsets = offsets.filter(|all| all.iter().all(|own| own.server == all[0].server));
+    offsets.map_or_else(
+        || vec![0; clients.len()],
+        |all| all.iter().map(|own| own.offset_ns).collect(),
+    )
+}
+
+/// Rejects results of unlike programs.
+fn refuse_versions(clients: &[(String, Run)]) -> Result<(), MergeError> {
+    let version = |run: &Run| {
+        let commit = run.tool.commit.as_ref();
+        let commit = commit.map_or_else(String::new, |commit| format!(" ({commit})"));
+        format!("{}{commit}", run.tool.version)
+    };
+    let (first, run) = &clients[0];
+    let other = clients.iter().find(|(_, other)| other.tool != run.tool);
+    other.map_or(Ok(()), |(second, other)| {
+        Err(MergeError::Version {
+            first: first.clone(),
+            first_version: version(run),
+            second: second.clone(),
+            second_version: version(other),
+        })
+    })
+}
+
+/// Describes a client's part in the merged steps; its clock is so many nanoseconds behind.
+fn part(run: &Run, behind: i64, merged: &[Step]) -> Part {
+    let step = |(step, merged): (&Step, &Step)| PartStep {
         requests: step.summary.scheduled,
         rate: step.summary.rate,
+        window_started_at: step.window_started_at,
+        window_seconds: step.summary.seconds,
+        overlap: overlap(step, behind, merged),
+        response_time: Some(step.summary.response_time.clone()),
     };
     Part {
         host: run.environment.host.clone(),
         started_at: run.started_at.clone(),
         command_line: run.command_line.clone(),
-        steps: run.steps.iter().map(step).collect(),
+        clock: run.clock.clone(),
+        steps: run.steps.iter().zip(merged).map(step).collect(),
     }
+}
+
+/// Returns the share of a client's window that lies in that of all.
+fn overlap(step: &Step, behind: i64, merged: &Step) -> f64 {
+    let window = |step: &Step, behind: i64| {
+        let start = step.window_started_at.unwrap_or(0);
+        let start = start.saturating_add_signed(behind);
+        let length = (step.summary.seconds * 1e9).round() as u64;
+        (start, start.saturating_add(length))
+    };
+    let ((start, end), all) = (window(step, behind), window(merged, 0));
+    let common = end.min(all.1).saturating_sub(start.max(all.0));
+    common as f64 / (end - start).max(1) as f64
 }
 
 /// The clients' machines as one: names side by side, cores added, and of the rest what they have in
@@ -166,6 +253,7 @@ mod tests {
     use super::*;
     use crate::{
         fixtures::{STARTED_AT, run, step, tool},
+        run::Clock,
         warning::Warning,
     };
 
@@ -198,11 +286,87 @@ mod tests {
     }
 
     fn merged(clients: &[(String, Run)]) -> Result<Run, MergeError> {
-        merge(
+        merged_by(clients, &MergeRules::default())
+    }
+
+    fn merged_by(clients: &[(String, Run)], rules: &MergeRules) -> Result<Run, MergeError> {
+        let command_line = vec!["netping".to_owned(), "merge".to_owned()];
+        merge(clients, rules, tool(), command_line)
+    }
+
+    #[test]
+    fn windows_overlap_by_the_servers_clock() {
+        let [mut a, mut b] = clients(3 * SECOND);
+        let clock = |offset_ns| {
+            Some(Clock {
+                offset: Some(ClockOffset {
+                    server: "tcp://h:1".to_owned(),
+                    offset_ns,
+                    round_trip_ns: 7,
+                }),
+                ..Clock::default()
+            })
+        };
+        assert!(matches!(
+            merged(&[a.clone(), b.clone()]),
+            Err(MergeError::Apart {
+                percent: 70,
+                needed: 99,
+                ..
+            })
+        ));
+        // The second client's clock is 3 s ahead of the server's.
+        let three = 3_000_000_000;
+        (a.1.clock, b.1.clock) = (clock(500), clock(500 - three));
+        let run = merged(&[a.clone(), b.clone()]).unwrap();
+        assert_eq!(run.steps[0].window_started_at, Some(STARTED_AT + 500));
+        let parts: Vec<_> = run.parts.iter().map(|part| part.steps[0].overlap).collect();
+        assert_eq!(parts, [1.0, 1.0]);
+        assert_eq!(run.parts[1].clock, b.1.clock);
+        // Not by the clocks of two servers.
+        let mut other = clock(500 - three).unwrap();
+        other.offset.as_mut().unwrap().server = "tcp://other:1".to_owned();
+        b.1.clock = Some(other);
+        assert!(matches!(
+            merged(&[a.clone(), b.clone()]),
+            Err(MergeError::Apart { .. })
+        ));
+        let rules = MergeRules {
+            min_overlap: 0.7,
+            ..MergeRules::default()
+        };
+        let run = merged_by(&[a, b], &rules).unwrap();
+        let overlap = run.parts[0].steps[0].overlap;
+        assert!((overlap - 0.7).abs() < 1e-9, "{overlap}");
+    }
+
+    #[test]
+    fn clients_that_are_missing_limiting_or_of_another_version_are_rejected() {
+        let [a, b] = clients(0);
+        let rules = |clients, allowed: &[&str]| MergeRules {
             clients,
-            tool(),
-            vec!["netping".to_owned(), "merge".to_owned()],
-        )
+            allowed: allowed.iter().map(|name| (*name).to_owned()).collect(),
+            ..MergeRules::default()
+        };
+        assert!(matches!(
+            merged_by(&[a.clone(), b.clone()], &rules(Some(3), &[])),
+            Err(MergeError::Missing {
+                found: 2,
+                expected: 3
+            })
+        ));
+        let mut old = b.clone();
+        old.1.tool.commit = Some("0123abc".to_owned());
+        let error = merged(&[a.clone(), old]).unwrap_err().to_string();
+        assert!(error.contains("(0123abc)"), "{error}");
+        let mut bound = b;
+        bound.1.steps[0].warnings = vec![Warning::ClientBound {
+            busiest_worker: 0.97,
+        }];
+        let both = [a, bound];
+        let error = merged(&both).unwrap_err().to_string();
+        assert!(error.contains("--allow CLIENT_BOUND"), "{error}");
+        assert!(merged_by(&both, &rules(Some(2), &["CLIENT_BOUND"])).is_ok());
     }
 
     #[test]

@@ -12,25 +12,31 @@ use netping_measure::{
     summary::Summary,
 };
 
-use super::{MergeError, cost::cost, window::Common};
+use super::{MergeError, MergeRules, cost::cost, window::Common};
 use crate::{
     connect::ChannelSecurity,
     environment_diff::{EnvironmentDiff, diff},
     messages::MessageSummary,
     run::{Histograms, Step, StepSettings},
     times::Times,
-    warning::Warning,
+    warning::{Severity, Warning},
 };
 
 /// Settings that each client decides for itself.
 const OWN: [&str; 3] = ["workers", "seed", "warmup_seconds"];
 
-/// Adds up the `number`th step of clients that are given with the names of their files.
-pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, MergeError> {
-    let steps: Vec<&Step> = parts.iter().map(|(_, step)| *step).collect();
+/// Adds up the `number`th step of clients that are given with the names of their files and the times
+/// by which their clocks are behind, in nanoseconds.
+pub(super) fn merge(
+    number: usize,
+    parts: &[(&str, &Step, i64)],
+    rules: &MergeRules,
+) -> Result<Step, MergeError> {
+    let steps: Vec<&Step> = parts.iter().map(|(_, step, _)| *step).collect();
     let first = steps[0];
     refuse_different(number, parts)?;
-    let common = Common::of(number, parts)?;
+    refuse_limiting(number, parts, &rules.allowed)?;
+    let common = Common::of(number, parts, rules.min_overlap)?;
     let add = |of: fn(&Histograms) -> &Counts| total(steps.iter().map(|step| of(&step.histograms)));
     let histograms = Histograms {
         service_time: add(|own| &own.service_time),
@@ -86,9 +92,9 @@ pub(super) fn merge(number: usize, parts: &[(&str, &Step)]) -> Result<Step, Merg
 }
 
 /// Refuses clients that were not asked for the same.
-fn refuse_different(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeError> {
-    let (first, step) = parts[0];
-    for (second, other) in parts {
+fn refuse_different(number: usize, parts: &[(&str, &Step, i64)]) -> Result<(), MergeError> {
+    let (first, step, _) = parts[0];
+    for (second, other, _) in parts {
         let label = |step: &Step| step.label.clone().unwrap_or_else(|| "none".to_owned());
         let (trial, other_trial) = (step.trial.to_string(), other.trial.to_string());
         let own = [
@@ -105,6 +111,30 @@ fn refuse_different(number: usize, parts: &[(&str, &Step)]) -> Result<(), MergeE
                 first: first.to_owned(),
                 second: (*second).to_owned(),
                 diff: Box::new(diff),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a client that was the limit itself, or late: the others' load does not make up for it.
+fn refuse_limiting(
+    number: usize,
+    parts: &[(&str, &Step, i64)],
+    allowed: &[String],
+) -> Result<(), MergeError> {
+    for (name, step, _) in parts {
+        let mut warnings = step.warnings.iter();
+        let limiting = warnings.find(|warning| {
+            warning.is_of_client()
+                && warning.severity() == Severity::Invalid
+                && !allowed.iter().any(|own| own == warning.name())
+        });
+        if let Some(warning) = limiting {
+            return Err(MergeError::Client {
+                step: number,
+                name: (*name).to_owned(),
+                warning: Box::new(warning.clone()),
             });
         }
     }

@@ -7,11 +7,6 @@ use netping_measure::{
 use super::MergeError;
 use crate::run::Step;
 
-/// Windows that have less than this share of the longest in common are not the same. Files have the
-/// times of whole windows, and of these only: what one client had while another was not there cannot
-/// be taken out of them.
-const LEAST_COMMON: f64 = 0.99;
-
 /// So much of a client's second, a hundredth, may lie outside the common time: clocks never agree
 /// to the nanosecond.
 const TOLERANCE: u64 = INTERVAL / 100;
@@ -33,14 +28,22 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Of the `number`th step, whose clients are given with the names of their files.
-    pub fn of(number: usize, parts: &[(&str, &Step)]) -> Result<Self, MergeError> {
+    /// Of the `number`th step, whose clients are given with the names of their files and the times
+    /// by which their clocks are behind, in nanoseconds. Clients whose windows have less than
+    /// `min_overlap` of the longest in common are refused: files have the times of whole windows, and
+    /// what one client had while another was not there cannot be taken out of them.
+    pub fn of(
+        number: usize,
+        parts: &[(&str, &Step, i64)],
+        min_overlap: f64,
+    ) -> Result<Self, MergeError> {
         let mut windows = Vec::new();
-        for (name, step) in parts {
+        for (name, step, behind) in parts {
             let start = step.window_started_at.ok_or_else(|| MergeError::NoTime {
                 step: number,
                 name: (*name).to_owned(),
             })?;
+            let start = start.saturating_add_signed(*behind);
             let length = (step.summary.seconds * 1e9).round() as u64;
             windows.push((*name, start, start.saturating_add(length)));
         }
@@ -58,15 +61,16 @@ impl Common {
             .unwrap_or_default();
         let start = last.1;
         let common = first.2.saturating_sub(start);
-        if common == 0 || (common as f64) < LEAST_COMMON * longest as f64 {
+        if common == 0 || (common as f64) < min_overlap * longest as f64 {
             return Err(MergeError::Apart {
                 step: number,
                 first: first.0.to_owned(),
                 second: last.0.to_owned(),
                 percent: (common as f64 / longest.max(1) as f64 * 100.0) as u64,
+                needed: (min_overlap * 100.0) as u64,
             });
         }
-        let steps: Vec<&Step> = parts.iter().map(|(_, step)| *step).collect();
+        let steps: Vec<&Step> = parts.iter().map(|(_, step, _)| *step).collect();
         let shifts: Vec<u64> = windows
             .iter()
             .map(|(_, own, _)| (start - own).saturating_sub(TOLERANCE).div_ceil(INTERVAL))
