@@ -16,7 +16,7 @@ use nix::sys::utsname::uname;
 use crate::resolve::resolve;
 
 /// Descriptors that the client needs besides its connections.
-const OWN_FILES: u64 = 64;
+pub const OWN_FILES: u64 = 64;
 
 /// Returns the machine's fingerprint for result files.
 pub fn fingerprint() -> Environment {
@@ -113,10 +113,7 @@ pub fn warnings(environment: &Environment) -> Vec<String> {
         );
     }
     let clock = setting("clock_source");
-    if !matches!(
-        clock,
-        "" | "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "arch_sys_counter"
-    ) {
+    if !clock.is_empty() && !is_fast_clock(clock) {
         warnings.push(format!(
             "the clock source '{clock}' is slow: each time stamp costs a system call"
         ));
@@ -138,6 +135,14 @@ pub fn warnings(environment: &Environment) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// Returns true if the kernel's clock source is read without a system call.
+pub fn is_fast_clock(source: &str) -> bool {
+    matches!(
+        source,
+        "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "arch_sys_counter"
+    )
 }
 
 /// Returns true if one of a target's addresses is this host's own.
@@ -180,7 +185,8 @@ pub fn objections(connections: u64, server_limit: Option<u64>) -> Vec<String> {
     objections
 }
 
-fn ephemeral_ports() -> Option<u64> {
+/// Returns the number of ports from which connections to one address may come.
+pub fn ephemeral_ports() -> Option<u64> {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
     let mut ends = range.split_ascii_whitespace().map(str::parse::<u64>);
     let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);

@@ -14,6 +14,7 @@
 )]
 
 pub mod args;
+mod check;
 mod clock;
 pub mod commands;
 pub mod engine;

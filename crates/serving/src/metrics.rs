@@ -20,7 +20,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use netping_system::{
     counters::HostCounters,
     cpu,
-    host::boot_id,
+    host::{boot_id, somaxconn},
+    limits::open_files,
     process::{OwnCounts, own_context_switches, own_start_time},
 };
 use prometheus_client::{
@@ -222,6 +223,12 @@ impl Collector for ProcessCollector {
                 gauge(&mut encoder, name, help, value)?;
             }
         }
+        gauge(
+            &mut encoder,
+            "process_max_fds",
+            "Maximum number of open file descriptors",
+            open_files(),
+        )?;
         encode_host(&mut encoder)?;
         if let Some(seconds) = own_start_time() {
             let help = "Start of the process, in seconds since 1970";
@@ -234,16 +241,35 @@ impl Collector for ProcessCollector {
         }
         if let Some(id) = boot_id() {
             let help = "The kernel's boot id: the same for all processes of a machine";
-            let mut metric =
-                encoder.encode_descriptor("netping_boot_info", help, None, MetricType::Gauge)?;
-            ConstGauge::new(1_u64).encode(metric.encode_family(&[("boot_id", id.as_str())])?)?;
+            info(&mut encoder, "netping_boot_info", help, ("boot_id", &id))?;
         }
-        Ok(())
+        let version = ("version", env!("CARGO_PKG_VERSION"));
+        info(
+            &mut encoder,
+            "netping_build_info",
+            "The server's version",
+            version,
+        )
     }
+}
+
+/// Encodes a text as the label of a gauge that is 1.
+fn info(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    label: (&str, &str),
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    ConstGauge::new(1_u64).encode(metric.encode_family(&[label])?)
 }
 
 /// Encodes the counters of the machine that explain slow requests.
 fn encode_host(encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    if let Some(most) = somaxconn() {
+        let help = "The kernel's limit on connections that wait to be accepted";
+        gauge(encoder, "netping_host_somaxconn", help, most)?;
+    }
     let host = HostCounters::read();
     let times = [
         (

@@ -1,4 +1,4 @@
-//! The identity of the running machine.
+//! The identity and the limits of the running machine.
 
 use std::fs;
 
@@ -7,4 +7,10 @@ use std::fs;
 pub fn boot_id() -> Option<String> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned())
+}
+
+/// Returns the limit on connections that wait to be accepted (`net.core.somaxconn`).
+pub fn somaxconn() -> Option<u64> {
+    let text = fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
+    text.trim().parse().ok()
 }

@@ -3,6 +3,7 @@
 
 mod bulk;
 mod certs;
+mod check;
 mod clock;
 mod compare;
 mod connect;
@@ -31,6 +32,7 @@ mod throughput;
 
 pub use bulk::BulkArgs;
 pub use certs::CertsArgs;
+pub use check::CheckArgs;
 pub use clock::ClockArgs;
 pub use compare::CompareArgs;
 pub use connect::ConnectArgs;
@@ -89,6 +91,8 @@ pub enum Command {
     Proxy(ProxyArgs),
     /// Compare result files with a base
     Compare(CompareArgs),
+    /// Look at this host and at servers before an expensive run, and say what to do
+    Check(CheckArgs),
     /// Measure the offset of this host's clock from those of servers
     Clock(ClockArgs),
     /// Add up the result files of several clients that loaded one server at the same time

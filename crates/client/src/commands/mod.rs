@@ -2,6 +2,7 @@
 
 mod bulk;
 mod certs;
+mod check;
 mod clock;
 mod compare;
 mod connect;
@@ -56,6 +57,7 @@ fn command(cli: Cli) -> Result<Verdict, Failed> {
         Command::Merge(args) => merge::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Certs(args) => certs::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Clock(args) => clock::run(&args),
         Command::Completions(args) => man::completions(&args),
         Command::Grpc(args) => grpc::run(&args),

@@ -79,6 +79,8 @@ const SAME_START: f64 = 1.5;
 
 const BOOT: &str = "netping_boot_info{boot_id=\"";
 
+const BUILD: &str = "netping_build_info{version=\"";
+
 impl Probe {
     /// Returns a probe of `source`.
     pub fn new(source: ServerSource) -> Self {
@@ -205,9 +207,19 @@ impl Reading {
 
     /// Returns the boot id of the server's machine.
     pub fn boot_id(&self) -> Option<&str> {
+        self.label(BOOT)
+    }
+
+    /// Returns the version of the server.
+    pub fn version(&self) -> Option<&str> {
+        self.label(BUILD)
+    }
+
+    /// Returns the value of the only label of a counter whose name begins so.
+    fn label(&self, beginning: &str) -> Option<&str> {
         let names = self.0.keys().map(String::as_str);
-        let mut ids = names.filter_map(|name| name.strip_prefix(BOOT)?.strip_suffix("\"}"));
-        ids.next()
+        let mut values = names.filter_map(|name| name.strip_prefix(beginning)?.strip_suffix("\"}"));
+        values.next()
     }
 
     /// Returns true if the server's process is not the one of a `later` reading.
@@ -221,6 +233,11 @@ impl Reading {
     /// Returns the server's limit on connections.
     pub fn max_connections(&self) -> Option<u64> {
         self.count("netping_max_connections")
+    }
+
+    /// Returns the kernel's limit on connections that wait to be accepted.
+    pub fn somaxconn(&self) -> Option<u64> {
+        self.count("netping_host_somaxconn")
     }
 
     /// Returns the number of requests that the server has answered.

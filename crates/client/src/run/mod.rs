@@ -8,6 +8,7 @@ pub(crate) mod options;
 pub(crate) mod progress;
 pub(crate) mod push;
 pub(crate) mod search;
+pub(crate) mod step;
 pub(crate) mod store;
 pub(crate) mod trials;
 pub(crate) mod until;
@@ -15,7 +16,6 @@ pub(crate) mod validity;
 
 mod bulk;
 mod in_step;
-mod step;
 mod troubles;
 
 use std::{path::PathBuf, slice, thread, time::Duration};
