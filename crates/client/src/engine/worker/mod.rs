@@ -3,6 +3,8 @@
 mod assignment;
 mod caller;
 mod reaper;
+#[cfg(test)]
+mod simulation;
 mod state;
 #[cfg(test)]
 mod tests;

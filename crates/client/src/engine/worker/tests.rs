@@ -45,7 +45,7 @@ impl Sink for Kept {
 }
 
 /// One caller of a closed loop.
-fn one_caller(extent: Extent) -> Plan {
+pub(super) fn one_caller(extent: Extent) -> Plan {
     let clear = (Connector::Plain, Trust::default());
     let url = "tcp://localhost".parse().unwrap();
     let mut plan = Plan::new(
@@ -70,14 +70,29 @@ fn closed_loop() -> Plan {
 fn measure(plan: Plan, window: Window, behaviour: Behaviour) -> (Totals, WorkerReport, u64) {
     let clock = Manual::default();
     let mock = Mock::new(clock.clone(), behaviour);
+    let step = behaviour.side_by_side.then_some(STEP);
+    let (totals, report) = run_on(&mock, plan, window, &clock, step);
+    (totals, report, mock.calls())
+}
+
+/// Runs the callers of a plan on a transport and a manual clock, which moves on by `step` whenever
+/// every task has had a turn, and tokio's timers with it.
+pub(super) fn run_on<T: Transport>(
+    transport: &T,
+    plan: Plan,
+    window: Window,
+    clock: &Manual,
+    step: Option<u64>,
+) -> (Totals, WorkerReport) {
     let timeline = Arc::new(Timeline::new(plan.execution.extent.requests()));
     timeline.set(0, window, 10 * MS);
     let ended = Arc::clone(&timeline);
     let max_backlog = plan.load.max_backlog;
+    let limit = plan.load.requests_per_connection;
     let kept = Kept::default();
     let mut aggregate = Aggregate::new(plan.loop_kind());
     let slots: Vec<_> = (0..plan.load.connections)
-        .map(|_| Rc::new(ConnectionSlot::new(mock.clone(), None)))
+        .map(|_| Rc::new(ConnectionSlot::new(transport.clone(), limit)))
         .collect();
     let assignment = Assignment {
         share: Share::of(&plan, 0),
@@ -86,23 +101,25 @@ fn measure(plan: Plan, window: Window, behaviour: Behaviour) -> (Totals, WorkerR
         replies: Arc::default(),
         backlog: Arc::new(Backlog::new(1, max_backlog)),
     };
+    let backlog = Arc::clone(&assignment.backlog);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .start_paused(step.is_some())
         .build_local(tokio::runtime::LocalOptions::default());
     let report = runtime.unwrap().block_on(async {
         for slot in &slots {
             slot.open().await.unwrap();
         }
-        if behaviour.side_by_side {
+        if let Some(step) = step {
             let clock = clock.clone();
             tokio::task::spawn_local(async move {
                 loop {
-                    clock.advance(STEP);
-                    tokio::task::yield_now().await;
+                    clock.advance(step);
+                    tokio::time::advance(Duration::from_nanos(step)).await;
                 }
             });
         }
-        run(assignment, &slots, clock, kept.clone()).await
+        run(assignment, &slots, clock.clone(), kept.clone()).await
     });
     aggregate.add_rest(report.outside, &report.successes);
     for interval in kept.0.take() {
@@ -113,12 +130,14 @@ fn measure(plan: Plan, window: Window, behaviour: Behaviour) -> (Totals, WorkerR
     for age in &report.in_flight {
         record(&mut in_flight, *age);
     }
-    let not_sent = report.not_sent.clone().unwrap_or_else(histogram);
-    (
-        aggregate.finish(window, &in_flight, &not_sent),
-        report,
-        mock.calls(),
-    )
+    let mut not_sent = report.not_sent.clone().unwrap_or_else(histogram);
+    for due in backlog.drain() {
+        if window.contains(due) {
+            record(&mut not_sent, window.end - due);
+        }
+    }
+    let totals = aggregate.finish(window, &in_flight, &not_sent);
+    (totals, report)
 }
 
 #[test]

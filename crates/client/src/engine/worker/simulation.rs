@@ -1,0 +1,244 @@
+//! Callers against a server that fails at random, on a clock that the test moves on.
+//!
+//! Each seed is a plan and a course of failures: connections that are refused, hang or break,
+//! requests that fail, hang or are answered on a connection that the server then ends. After a while
+//! the server is well again. Whatever happened, every request is counted once, and every caller goes
+//! on.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{BTreeMap, BTreeSet},
+    future::pending,
+    num::NonZeroU64,
+    rc::Rc,
+    time::Duration,
+};
+
+use netping_measure::{
+    connect::ConnectPhase, error_kind::ErrorKind, summary::Summary, window::Window,
+};
+use netping_protocol::payload::Exchange;
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use tokio::time::sleep;
+
+use super::tests::{one_caller, run_on};
+use crate::{
+    clock::{Clock, Manual},
+    plan::{Arrival, Extent, Plan},
+    transport::{Carried, Connection, Failure, Milestones, Transport},
+};
+
+const MS: u64 = 1_000_000;
+
+/// Step of the clock.
+const STEP: u64 = MS / 2;
+
+/// The window opens while the server fails.
+const WINDOW: Window = Window {
+    start: 10 * MS,
+    end: 400 * MS,
+};
+
+/// The server fails from here on: connections are open then.
+const FAILS: u64 = 2 * MS;
+
+/// The server is well from here on. Before the window's end, the longest pause of a caller (it has
+/// failed a few times in a row) and its time limit are over.
+const WELL: u64 = 60 * MS;
+
+/// From here on every caller must have been answered once more.
+const LAST: u64 = 340 * MS;
+
+/// Number of schedules.
+const SCHEDULES: u64 = 10_000;
+
+/// Numbers of what the server saw.
+#[derive(Debug, Default)]
+struct Seen {
+    answered: u64,
+    failed: BTreeMap<ErrorKind, u64>,
+    /// Callers that were answered after [`LAST`].
+    last: BTreeSet<u32>,
+}
+
+/// A server that fails at random.
+#[derive(Clone)]
+struct Server {
+    clock: Manual,
+    random: Rc<RefCell<ChaCha8Rng>>,
+    /// Callers share a connection.
+    shares: bool,
+    seen: Rc<RefCell<Seen>>,
+}
+
+/// A connection to it.
+struct Link {
+    server: Server,
+    /// It is broken, for all who share it.
+    broken: Rc<Cell<bool>>,
+    /// The server has ended it after a reply.
+    spent: Rc<Cell<bool>>,
+}
+
+impl Server {
+    /// Returns a random number below `limit`.
+    fn draw(&self, limit: u64) -> u64 {
+        self.random.borrow_mut().next_u64() % limit
+    }
+
+    fn is_well(&self) -> bool {
+        !(FAILS..WELL).contains(&self.clock.now())
+    }
+
+    /// Takes up to 3 ms.
+    async fn work(&self) {
+        sleep(Duration::from_nanos(self.draw(3 * MS))).await;
+    }
+
+    /// Counts a failure.
+    fn failure(&self, kind: ErrorKind, lost: bool) -> Failure {
+        *self.seen.borrow_mut().failed.entry(kind).or_default() += 1;
+        if lost {
+            Failure::lost(kind, "simulated")
+        } else {
+            Failure::request(kind, "simulated")
+        }
+    }
+}
+
+impl Transport for Server {
+    type Connection = Link;
+
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<Link, Failure> {
+        if !self.is_well() {
+            match self.draw(10) {
+                0..3 => return Err(self.failure(ErrorKind::Refused, true)),
+                3 => pending().await,
+                _ => self.work().await,
+            }
+        }
+        milestones.reached(ConnectPhase::Tcp);
+        Ok(Link {
+            server: self.clone(),
+            broken: Rc::default(),
+            spent: Rc::default(),
+        })
+    }
+}
+
+impl Connection for Link {
+    fn share(&self) -> Option<Self> {
+        self.server.shares.then(|| Self {
+            server: self.server.clone(),
+            broken: Rc::clone(&self.broken),
+            spent: Rc::clone(&self.spent),
+        })
+    }
+
+    fn is_spent(&mut self) -> bool {
+        self.spent.get()
+    }
+
+    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
+        let server = self.server.clone();
+        let fate = if server.is_well() { 9 } else { server.draw(10) };
+        server.work().await;
+        if self.broken.get() {
+            return Err(server.failure(ErrorKind::Eof, true));
+        }
+        match fate {
+            0 => pending().await,
+            1 => {
+                self.broken.set(true);
+                return Err(server.failure(ErrorKind::Reset, true));
+            }
+            2 => return Err(server.failure(ErrorKind::Mismatch, false)),
+            3 => self.spent.set(true),
+            _ => {}
+        }
+        let mut seen = server.seen.borrow_mut();
+        seen.answered += 1;
+        if server.clock.now() >= LAST {
+            seen.last.insert(exchange.caller());
+        }
+        Ok(())
+    }
+}
+
+/// Returns a plan: 1 to 6 callers on their own or shared connections, closed or open, some with a
+/// limit on the requests of a connection.
+fn plan(server: &Server) -> Plan {
+    let mut plan = one_caller(Extent::Time(Duration::from_nanos(
+        WINDOW.end - WINDOW.start,
+    )));
+    plan.load.callers = 1 + server.draw(6) as usize;
+    plan.load.connections = if server.shares {
+        1 + server.draw(plan.load.callers as u64) as usize
+    } else {
+        plan.load.callers
+    };
+    plan.load.timeout = Duration::from_millis(5 + server.draw(15));
+    if server.draw(3) == 0 {
+        plan.load.requests_per_connection = NonZeroU64::new(1 + server.draw(4));
+    }
+    if server.draw(2) == 0 {
+        plan.load.arrival = Arrival::Constant(1000.0);
+        plan.load.max_backlog = 5 + server.draw(100) as usize;
+    }
+    plan
+}
+
+/// Runs the schedule of a seed, and checks its accounts.
+fn check(seed: u64) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let shares = random.next_u64().is_multiple_of(2);
+    let clock = Manual::default();
+    let server = Server {
+        clock: clock.clone(),
+        random: Rc::new(RefCell::new(random)),
+        shares,
+        seen: Rc::default(),
+    };
+    let plan = plan(&server);
+    let is_closed = plan.load.arrival == Arrival::Closed;
+    let callers = plan.load.callers;
+    let (totals, report) = run_on(&server, plan, WINDOW, &clock, Some(STEP));
+    let summary = Summary::of(&totals);
+    let seen = server.seen.borrow();
+
+    assert_eq!(
+        summary.accounting.ok + summary.outside_ok,
+        seen.answered,
+        "seed {seed}: answers"
+    );
+    // Beside what the server saw, there are only requests that took too long.
+    let timeouts = [ErrorKind::Timeout, ErrorKind::ConnectTimeout];
+    let others = summary.accounting.errors.iter();
+    let others = others.filter(|(kind, _)| !timeouts.contains(kind));
+    for (kind, count) in others {
+        assert!(*count <= seen.failed[kind], "seed {seed}: {kind}");
+    }
+    let failed: u64 = seen.failed.values().sum();
+    let counted = summary.accounting.failed() + summary.outside_errors;
+    assert!(
+        counted >= failed,
+        "seed {seed}: {counted} of {failed} failures"
+    );
+    assert!(report.in_flight.len() <= callers, "seed {seed}: in flight");
+    if is_closed {
+        assert_eq!(seen.last.len(), callers, "seed {seed}: callers at the end");
+    } else {
+        // A request is due every millisecond.
+        let due = (WINDOW.end - WINDOW.start) / MS;
+        assert_eq!(summary.scheduled, due, "seed {seed}: due requests");
+        assert!(!seen.last.is_empty(), "seed {seed}: callers at the end");
+    }
+}
+
+#[test]
+fn accounts_add_up_and_no_caller_is_lost_whatever_fails() {
+    (0..SCHEDULES).for_each(check);
+}
