@@ -10,6 +10,8 @@ use netping_protocol::{scheme::port, target::Target};
 use netping_system::process::{ProcError, Usage};
 use ureq::Timeout;
 
+use crate::resolve::http_agent;
+
 /// Time limit of one reading over HTTP.
 pub const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -93,7 +95,7 @@ impl Probe {
             .build();
         Self {
             source,
-            agent: config.into(),
+            agent: http_agent(config),
         }
     }
 

@@ -21,6 +21,7 @@ use self::metrics::{Metrics, Series};
 use crate::{
     engine::{Observer, Phase},
     plan::Plan,
+    resolve::http_agent,
     run::progress::Progress,
 };
 
@@ -115,7 +116,7 @@ fn run(url: &str, pushes: &Receiver<Metrics>, trouble: &Sender<String>) {
         .timeout_global(Some(TIMEOUT))
         .proxy(None)
         .build();
-    let agent = ureq::Agent::from(config);
+    let agent = http_agent(config);
     let mut complained = false;
     while let Ok(first) = pushes.recv() {
         let newest = pushes.try_iter().last().unwrap_or(first);
