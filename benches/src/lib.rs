@@ -1,4 +1,7 @@
-//! Servers in this process, for the benchmarks.
+//! Servers in this process, for the benchmarks; processes of their own, for the programs that check
+//! netping as a user runs it.
+
+pub mod processes;
 
 use std::{thread, time::Duration};
 

@@ -10,10 +10,9 @@ use std::{
     thread,
 };
 
-use crate::{
-    Tell, Truth,
-    netping::{Server, netping},
-};
+use netping_benches::processes::{Server, netping};
+
+use crate::{Tell, Truth};
 
 /// Counts the lines that it relays in each direction.
 #[derive(Default)]

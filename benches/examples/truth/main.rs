@@ -7,7 +7,6 @@
 //! Commands are run as a user runs them: this program is also `netping` itself.
 
 mod counters;
-mod netping;
 mod queues;
 mod simulations;
 mod stalls;
@@ -15,6 +14,7 @@ mod warnings;
 
 use std::{env, process::ExitCode};
 
+use netping_benches::processes;
 use netping_report::table::{Column, Table};
 
 /// A truth that was checked.
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     let is_part = |name: &String| PARTS.iter().any(|(part, _)| part == name);
     if !args.iter().all(is_part) {
-        return netping::main(&args);
+        return processes::main(&args);
     }
     let mut rows = Vec::new();
     let mut failed = false;
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         if !args.is_empty() && !args.iter().any(|part| part == name) {
             continue;
         }
-        let begun = netping::time_of_day();
+        let begun = processes::time_of_day();
         check(&mut |truth| {
             failed |= truth.passed == Some(false);
             let verdict = match truth.passed {
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
             let row = [truth.what, truth.expected, truth.found, verdict.to_owned()];
             rows.push([&[name.to_owned()], &row[..]].concat());
         });
-        eprintln!("{name}: {:.0} s", netping::time_of_day() - begun);
+        eprintln!("{name}: {:.0} s", processes::time_of_day() - begun);
     }
     println!("{}", Table::whole(&COLUMNS, &rows));
     ExitCode::from(u8::from(failed))

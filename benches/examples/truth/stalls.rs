@@ -8,10 +8,9 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
-use crate::{
-    Tell, Truth,
-    netping::{Client, Server, time_of_day, wait},
-};
+use netping_benches::processes::{Client, Server, time_of_day, wait};
+
+use crate::{Tell, Truth};
 
 /// Stalls of each kind of loop.
 const RUNS: usize = 40;

@@ -5,10 +5,9 @@ use std::{ffi::OsStr, fs, path::PathBuf, time::Duration};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::{
-    Tell, Truth,
-    netping::{Client, Said, Server, address, hogs, netping, plain, wait},
-};
+use netping_benches::processes::{Client, Said, Server, address, hogs, netping, plain, wait};
+
+use crate::{Tell, Truth};
 
 /// Runs of each trouble.
 const RUNS: usize = 20;

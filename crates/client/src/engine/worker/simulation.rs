@@ -207,11 +207,11 @@ fn check(seed: u64) {
     let callers = plan.load.callers;
     let (totals, report) = run_on(&server, plan, WINDOW, &clock, Some(STEP));
     let summary = Summary::of(&totals);
-    let seen = server.seen.borrow();
+    let by_server = server.seen.borrow();
 
     assert_eq!(
         summary.accounting.ok + summary.outside_ok,
-        seen.answered,
+        by_server.answered,
         "seed {seed}: answers"
     );
     // Beside what the server saw, there are only requests that took too long.
@@ -219,9 +219,9 @@ fn check(seed: u64) {
     let others = summary.accounting.errors.iter();
     let others = others.filter(|(kind, _)| !timeouts.contains(kind));
     for (kind, count) in others {
-        assert!(*count <= seen.failed[kind], "seed {seed}: {kind}");
+        assert!(*count <= by_server.failed[kind], "seed {seed}: {kind}");
     }
-    let failed: u64 = seen.failed.values().sum();
+    let failed: u64 = by_server.failed.values().sum();
     let counted = summary.accounting.failed() + summary.outside_errors;
     assert!(
         counted >= failed,
@@ -229,12 +229,19 @@ fn check(seed: u64) {
     );
     assert!(report.in_flight.len() <= callers, "seed {seed}: in flight");
     if is_closed {
-        assert_eq!(seen.last.len(), callers, "seed {seed}: callers at the end");
+        assert_eq!(
+            by_server.last.len(),
+            callers,
+            "seed {seed}: callers at the end"
+        );
     } else {
         // A request is due every millisecond.
         let due = (WINDOW.end - WINDOW.start) / MS;
         assert_eq!(summary.scheduled, due, "seed {seed}: due requests");
-        assert!(!seen.last.is_empty(), "seed {seed}: callers at the end");
+        assert!(
+            !by_server.last.is_empty(),
+            "seed {seed}: callers at the end"
+        );
     }
 }
 

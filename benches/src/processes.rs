@@ -24,6 +24,9 @@ const ON: &str = "on";
 /// The name under which a process uses a core all the time.
 const HOG: &str = "hog";
 
+/// Time between looks at a process.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// The core of the client, and that of the server.
 pub const CLIENT: usize = 0;
 pub const SERVER: usize = 1;
@@ -77,6 +80,25 @@ impl Process {
     }
 }
 
+impl Process {
+    /// Returns its number.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Waits until it ends, for at most so long; returns its exit code, -1 if a signal ended it.
+    pub fn ended_within(&mut self, time: Duration) -> Option<i32> {
+        let rounds = time.as_millis() / LOOK.as_millis();
+        for _ in 0..=rounds {
+            if let Ok(Some(status)) = self.0.try_wait() {
+                return Some(status.code().unwrap_or(-1));
+            }
+            wait(LOOK);
+        }
+        None
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         // A stopped process could not end.
@@ -110,11 +132,22 @@ impl Server {
 
     /// Starts it at these addresses, its own and that of its metrics.
     pub fn start_at([own, metrics]: [&str; 2], name: &str, flags: &[&str]) -> Self {
+        Self::start_logging_to([own, metrics], name, flags, Stdio::inherit())
+    }
+
+    /// Starts it with its log going there.
+    pub fn start_logging_to(
+        [own, metrics]: [&str; 2],
+        name: &str,
+        flags: &[&str],
+        log: Stdio,
+    ) -> Self {
         let listen = ["--listen", own, "--metrics", metrics];
         let serve = ["serve", "--die-with-parent", name];
         let args = [&serve[..], &listen, flags].concat();
         let mut child = on(SERVER, &args)
             .stdout(Stdio::piped())
+            .stderr(log)
             .spawn()
             .expect("a process");
         let output = child.stdout.take().expect("a pipe");
@@ -143,6 +176,11 @@ impl Server {
         address(&self.url)
     }
 
+    /// Returns the address of its metrics.
+    pub fn metrics_address(&self) -> &str {
+        address(&self.metrics)
+    }
+
     /// Returns the flag and the URL with which a client finds its metrics.
     pub fn metrics(&self) -> [&str; 2] {
         ["--server-metrics", &self.metrics]
@@ -150,15 +188,25 @@ impl Server {
 
     /// Returns the number of requests that it has answered by its own count.
     pub fn requests(&self) -> u64 {
-        let mut stream = TcpStream::connect(address(&self.metrics)).expect("metrics");
-        let request = b"GET /metrics HTTP/1.1\r\nHost: truth\r\nConnection: close\r\n\r\n";
-        stream.write_all(request).expect("a request");
+        self.metric("netping_requests_total").expect("a count") as u64
+    }
+
+    /// Returns the value of one of its metrics, whose name includes the labels.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        let mut stream = TcpStream::connect(address(&self.metrics)).ok()?;
+        let request = b"GET /metrics HTTP/1.1\r\nHost: metrics\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).ok()?;
         let mut text = String::new();
-        stream.read_to_string(&mut text).expect("a reply");
-        let count = text
+        stream.read_to_string(&mut text).ok()?;
+        let value = text
             .lines()
-            .find_map(|line| line.strip_prefix("netping_requests_total "));
-        count.expect("a count").trim().parse().expect("a number")
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value?.trim().parse().ok()
+    }
+
+    /// Waits until its process ends, for at most so long; returns its exit code.
+    pub fn ended_within(&mut self, time: Duration) -> Option<i32> {
+        self.process.ended_within(time)
     }
 }
 

@@ -1,0 +1,225 @@
+//! The fault matrix: what servers and the client promise under faults, and what came of it.
+//!
+//! `cargo run --release -p netping-benches --example faults` takes about two minutes and prints a
+//! table; `--long` tries every fault five times and adds servers with TLS and with a pre-shared key. It
+//! exits with 1 if a promise was not kept.
+//!
+//! Servers and clients are processes of their own: this program is also `netping` itself.
+
+mod http2;
+mod limits;
+mod peers;
+mod relay;
+mod restarts;
+
+use std::{env, path::PathBuf, process::ExitCode};
+
+use netping_benches::processes::{self, Server, netping, plain};
+use netping_report::table::{Column, Table};
+
+/// A server under test: its name in the table, that of `netping serve`, its flags, and those of a
+/// client.
+struct Kind {
+    name: &'static str,
+    server: &'static str,
+    flags: Vec<String>,
+    client: Vec<String>,
+}
+
+impl Kind {
+    /// Starts the server with its flags and these.
+    fn start(&self, flags: &[&str]) -> Server {
+        Server::start(self.server, &self.all(flags))
+    }
+
+    /// Returns the server's flags, and these.
+    fn all<'a>(&'a self, flags: &[&'a str]) -> Vec<&'a str> {
+        let own = self.flags.iter().map(String::as_str);
+        own.chain(flags.iter().copied()).collect()
+    }
+
+    /// Returns a client's flags.
+    fn client(&self) -> Vec<&str> {
+        self.client.iter().map(String::as_str).collect()
+    }
+
+    fn is(&self, names: &[&str]) -> bool {
+        names.contains(&self.server)
+    }
+}
+
+/// What came of a fault.
+struct Outcome {
+    came: String,
+    kept: bool,
+}
+
+/// A fault: its name, the promise, the servers that can have it, and the trial.
+struct Fault {
+    what: &'static str,
+    promised: &'static str,
+    servers: &'static [&'static str],
+    try_it: fn(&Kind) -> Outcome,
+}
+
+const COLUMNS: [Column; 5] = [
+    Column::text("fault", 0),
+    Column::text("server", 0),
+    Column::text("promised", 0),
+    Column::text("came", 0),
+    Column::text("", 0),
+];
+
+/// Repetitions of each fault with `--long`.
+const REPETITIONS: usize = 5;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let is_long = args == ["--long"];
+    if !is_long && !args.is_empty() {
+        return processes::main(&args);
+    }
+    let folder = env::temp_dir().join(format!("netping-faults-{}", std::process::id()));
+    let certificates = folder.to_str().expect("a path of UTF-8").to_owned();
+    let made = plain(&["certs", "--out", &certificates]);
+    assert!(made.status.success(), "no certificates in {certificates}");
+    let failed = check(is_long, &folder);
+    // The folder is this program's own.
+    let _ = std::fs::remove_dir_all(&folder);
+    ExitCode::from(u8::from(failed))
+}
+
+/// Tries every fault on every server that can have it, and prints the table. Returns true if a
+/// promise was not kept.
+fn check(is_long: bool, certificates: &std::path::Path) -> bool {
+    let faults = [
+        &peers::FAULTS[..],
+        &http2::FAULTS,
+        &limits::FAULTS,
+        &relay::FAULTS,
+        &restarts::FAULTS,
+    ];
+    let (mut rows, mut failed) = (Vec::new(), false);
+    for fault in faults.into_iter().flatten() {
+        for kind in kinds(is_long, certificates) {
+            if !kind.is(fault.servers) {
+                continue;
+            }
+            let outcome = if is_long {
+                repeated(|| (fault.try_it)(&kind))
+            } else {
+                tried((fault.try_it)(&kind), || (fault.try_it)(&kind))
+            };
+            failed |= !outcome.kept;
+            let verdict = if outcome.kept { "kept" } else { "BROKEN" };
+            eprintln!("{}, {}: {}: {verdict}", fault.what, kind.name, outcome.came);
+            let row = [
+                fault.what,
+                kind.name,
+                fault.promised,
+                &outcome.came,
+                verdict,
+            ];
+            rows.push(row.map(str::to_owned).to_vec());
+        }
+    }
+    println!("{}", Table::whole(&COLUMNS, &rows));
+    failed
+}
+
+/// Returns the first outcome that breaks the promise, or the last.
+fn repeated(try_it: impl Fn() -> Outcome) -> Outcome {
+    let mut outcome = try_it();
+    for _ in 1..REPETITIONS {
+        if !outcome.kept {
+            break;
+        }
+        outcome = try_it();
+    }
+    outcome
+}
+
+/// Returns an outcome, or that of a second try: a busy machine may make a server late.
+fn tried(first: Outcome, again: impl Fn() -> Outcome) -> Outcome {
+    if first.kept {
+        return first;
+    }
+    let second = again();
+    Outcome {
+        came: format!("{}; at first {}", second.came, first.came),
+        kept: second.kept,
+    }
+}
+
+/// Returns the servers under test.
+fn kinds(is_long: bool, certificates: &std::path::Path) -> Vec<Kind> {
+    let file = |name: &str| -> String {
+        let path: PathBuf = certificates.join(name);
+        path.to_str().expect("a path of UTF-8").to_owned()
+    };
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let (pem, key, ca, psk) = (
+        file("server.pem"),
+        file("server.key"),
+        file("ca.pem"),
+        file("psk.key"),
+    );
+    let clear = |name, server| Kind {
+        name,
+        server,
+        flags: Vec::new(),
+        client: Vec::new(),
+    };
+    let tls = |name, server| Kind {
+        name,
+        server,
+        flags: words(&["--tls-cert", &pem, "--tls-key", &key]),
+        client: words(&["--tls-ca", &ca]),
+    };
+    let shared = |name, server| Kind {
+        name,
+        server,
+        flags: words(&["--psk-file", &psk]),
+        client: words(&["--psk-file", &psk]),
+    };
+    let mut kinds = vec![
+        clear("threads", "threads"),
+        clear("tokio", "tokio"),
+        clear("grpc", "grpc"),
+        tls("quic", "quic"),
+    ];
+    if is_long {
+        kinds.extend([
+            tls("threads, TLS", "threads"),
+            tls("tokio, TLS", "tokio"),
+            tls("grpc, TLS", "grpc"),
+            shared("threads, PSK", "threads"),
+            shared("tokio, PSK", "tokio"),
+        ]);
+    }
+    kinds
+}
+
+/// Returns true if an honest client is served without a failure.
+fn serves(server: &Server, kind: &Kind) -> bool {
+    let latency = ["latency", &server.url, "-n", "200", "--warmup", "0s"];
+    let said = netping(&[&latency[..], &server.metrics(), &kind.client()].concat());
+    said.output.status.code() == Some(0)
+}
+
+/// Says whether an honest client was served.
+fn word(honest: bool) -> &'static str {
+    if honest { "served" } else { "NOT served" }
+}
+
+/// Returns the server's resident memory, in MiB.
+fn memory(server: &Server) -> f64 {
+    let bytes = server.metric("process_resident_memory_bytes");
+    bytes.unwrap_or(f64::NAN) / f64::from(1 << 20)
+}
+
+/// Returns the number of errors of a kind that the server has counted.
+fn errors(server: &Server, kind: &str) -> f64 {
+    let name = format!("netping_errors_total{{kind=\"{kind}\"}}");
+    server.metric(&name).unwrap_or(0.0)
+}

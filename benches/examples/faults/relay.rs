@@ -1,0 +1,136 @@
+//! Relays that change a byte, and that cut connections.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    thread,
+};
+
+use netping_benches::processes::netping;
+
+use crate::{Fault, Kind, Outcome, restarts::accounts};
+
+const TCP: [&str; 3] = ["threads", "tokio", "grpc"];
+
+pub const FAULTS: [Fault; 2] = [
+    Fault {
+        what: "a byte in 10,000 changed on the way back",
+        promised: "accounts add up, failures are seen",
+        servers: &TCP,
+        try_it: corrupted,
+    },
+    Fault {
+        what: "connections cut after 20,000 bytes",
+        promised: "accounts add up, failures and reconnects are seen",
+        servers: &TCP,
+        try_it: cut,
+    },
+];
+
+/// What a relay does to the bytes of the server.
+#[derive(Clone, Copy)]
+enum Harm {
+    /// Changes each byte at a multiple of this.
+    Change(usize),
+    /// Ends the connection after so many bytes.
+    Cut(usize),
+}
+
+/// Starts a relay to a server, until this process ends; returns its address.
+fn relay(server: &str, harm: Harm) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let server = server.to_owned();
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let Ok(upstream) = TcpStream::connect(&server) else {
+                continue;
+            };
+            let _ = client.set_nodelay(true);
+            let _ = upstream.set_nodelay(true);
+            let (Ok(to_server), Ok(from_client)) = (upstream.try_clone(), client.try_clone())
+            else {
+                continue;
+            };
+            thread::spawn(move || {
+                let _ = io::copy(&mut &from_client, &mut &to_server);
+                let _ = to_server.shutdown(Shutdown::Write);
+            });
+            thread::spawn(move || {
+                let _ = harmed(&upstream, &client, harm);
+                let _ = upstream.shutdown(Shutdown::Both);
+                let _ = client.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    address
+}
+
+fn harmed(mut from: &TcpStream, mut to: &TcpStream, harm: Harm) -> io::Result<()> {
+    let mut buffer = [0; 4096];
+    let mut seen = 0;
+    loop {
+        let read = from.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(());
+        }
+        for at in 0..read {
+            seen += 1;
+            match harm {
+                Harm::Change(every) if seen % every == 0 => buffer[at] ^= 0x55,
+                Harm::Cut(after) if seen == after => return to.write_all(&buffer[..at]),
+                _ => {}
+            }
+        }
+        to.write_all(&buffer[..read])?;
+    }
+}
+
+/// Runs a load through a relay; returns the accounts, whether they add up, the failures and the
+/// reconnects.
+fn through(kind: &Kind, harm: Harm) -> (String, bool, bool, u64) {
+    let server = kind.start(&[]);
+    let address = relay(server.address(), harm);
+    let (scheme, _) = server.url.split_once("://").expect("a URL");
+    let url = format!("{scheme}://{address}");
+    let run = [
+        "throughput",
+        &url,
+        "-c",
+        "4",
+        "-d",
+        "1s",
+        "--warmup",
+        "0s",
+        "--payload",
+        "64",
+    ];
+    let limits = [
+        "--timeout",
+        "500ms",
+        "--no-first-call",
+        "--server-metrics",
+        "off",
+    ];
+    let said = netping(&[&run[..], &limits, &kind.client()].concat());
+    let (came, adds_up) = accounts(&said);
+    let fails = said.output.status.code() == Some(1);
+    let reconnects = said.step()["reconnects"].as_u64().unwrap_or_default();
+    (came, adds_up, fails, reconnects)
+}
+
+fn corrupted(kind: &Kind) -> Outcome {
+    let (came, adds_up, fails, _) = through(kind, Harm::Change(10_000));
+    Outcome {
+        came,
+        kept: adds_up && fails,
+    }
+}
+
+fn cut(kind: &Kind) -> Outcome {
+    let (came, adds_up, fails, reconnects) = through(kind, Harm::Cut(20_000));
+    Outcome {
+        came: format!("{came}; {reconnects} reconnects"),
+        kept: adds_up && fails && reconnects > 0,
+    }
+}
