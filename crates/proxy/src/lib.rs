@@ -15,10 +15,11 @@ use netping_protocol::{
 };
 use netping_serving::{
     args::{RuntimeArgs, ServerArgs},
-    chassis::{Chassis, Profile},
+    chassis::Chassis,
     connection::Guard,
     error::StartError,
     listen::Listening,
+    profile::Profile,
     runtime::{Accepts, TcpServer},
     service::Service,
     shutdown::Shutdown,

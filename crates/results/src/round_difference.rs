@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     metric::{Better, Metric},
-    run::Step,
+    run::step::Step,
 };
 
 /// The difference of two targets in one metric, paired within rounds: what changes from round to

@@ -19,9 +19,10 @@ use netping_protocol::{
 };
 use netping_serving::{
     args::{RuntimeArgs, ServerArgs, TlsArgs},
-    chassis::{Chassis, Profile},
+    chassis::Chassis,
     error::StartError,
     listen::Listening,
+    profile::Profile,
     runtime::{Accepts, TcpServer},
     service::Service,
     shutdown::Shutdown,

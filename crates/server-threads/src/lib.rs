@@ -12,9 +12,10 @@ use netping_protocol::{
 use netping_serving::{
     args::{ServerArgs, StreamArgs, TlsArgs},
     blocking,
-    chassis::{Chassis, Profile},
+    chassis::Chassis,
     error::StartError,
     listen::Listening,
+    profile::Profile,
     service::Service,
     shutdown::Shutdown,
 };

@@ -15,7 +15,7 @@ use netping_protocol::{
     units::{bytes_in, number_in},
 };
 
-use crate::{chassis::Profile, error::StartError};
+use crate::{error::StartError, profile::Profile};
 
 /// Flags of a server: those of every server, then its own.
 #[derive(Debug, Clone, Parser)]

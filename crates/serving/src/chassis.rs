@@ -21,6 +21,7 @@ use crate::{
     connection::{Connection, Connections, Deadlines, Ending, Guard, Overdue},
     listen::Listening,
     metrics,
+    profile::Profile,
     request_limit::{REQUEST_TIMEOUT, RequestLimit},
     state::State,
     synthetic_load::SyntheticLoad,
@@ -40,30 +41,6 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 /// File descriptors reserved for everything but connections.
 const RESERVED_FILES: u64 = 64;
-
-/// The properties of a server that its chassis needs to know.
-#[derive(Debug, Clone, Copy)]
-pub struct Profile {
-    /// Bytes that an honest client has sent by the first-byte deadline.
-    pub first_bytes: u64,
-    /// True if connections read as closed during a drain. False for a protocol that has a goodbye
-    /// of its own.
-    pub drain_by_eof: bool,
-    /// File descriptors that each connection takes.
-    pub files_per_connection: u64,
-    /// Threads that serve requests; `None`: one for each connection.
-    pub workers: Option<usize>,
-}
-
-impl Profile {
-    /// The properties of a server whose connections end after a whole request.
-    pub const ECHO: Self = Self {
-        first_bytes: 1,
-        drain_by_eof: true,
-        files_per_connection: 1,
-        workers: None,
-    };
-}
 
 /// The shared part of a running server. Clones are the same chassis.
 #[derive(Debug, Clone)]

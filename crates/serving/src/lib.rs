@@ -20,6 +20,7 @@ pub mod guarded;
 pub mod listen;
 mod log;
 mod metrics;
+pub mod profile;
 pub mod request_limit;
 pub mod runtime;
 pub mod service;

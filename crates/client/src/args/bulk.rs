@@ -13,8 +13,8 @@ use netping_results::{
 use super::{
     output::{ResultArgs, ServerArgs},
     range::ByteRange,
-    request::positive,
     secure::SecureArgs,
+    time::positive,
 };
 use crate::{
     environment,

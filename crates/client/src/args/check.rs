@@ -5,10 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use netping_protocol::{target::Target, units::number_in};
 
-use super::{
-    output::json_to,
-    request::{RequestArgs, positive},
-};
+use super::{output::json_to, request::RequestArgs, time::positive};
 use crate::{error::PlanError, plan::Plan, run::options::JsonTo};
 
 /// Flags of `netping check`.

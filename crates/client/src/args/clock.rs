@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use netping_protocol::target::Target;
 
-use super::{in_step::tells_time, request::positive, secure::SecureArgs};
+use super::{in_step::tells_time, secure::SecureArgs, time::positive};
 use crate::{error::PlanError, plan::Destination, probe::metrics::ServerSource};
 
 /// Flags of `netping clock`.

@@ -7,11 +7,7 @@ use netping_protocol::{target::Target, units::number_in};
 use netping_system::cores;
 use url::Host;
 
-use super::{
-    output::OutputArgs,
-    range::count,
-    request::{RequestArgs, warmup},
-};
+use super::{output::OutputArgs, range::count, request::RequestArgs, time::warmup};
 use crate::{
     error::PlanError,
     plan::{Extent, Plan, Warmup},

@@ -6,7 +6,7 @@ use clap::Args;
 use humantime::format_duration;
 use netping_protocol::target::Target;
 
-use super::request::{RequestArgs, positive};
+use super::{request::RequestArgs, time::positive};
 use crate::{
     clock::Moment,
     error::{PlanError, UsageError},

@@ -6,7 +6,7 @@ use clap::Args;
 use netping_protocol::units::number_in;
 use netping_system::cores;
 
-use super::{output::OutputArgs, request::positive};
+use super::{output::OutputArgs, time::positive};
 use crate::error::UsageError;
 
 /// Flags of `netping ladder`.

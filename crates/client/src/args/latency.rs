@@ -11,7 +11,7 @@ use super::{
     in_step::InStepArgs,
     output::ComparisonArgs,
     range::count,
-    request::{positive, warmup},
+    time::{positive, warmup},
 };
 use crate::{
     error::{PlanError, UsageError},

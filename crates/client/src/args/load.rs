@@ -7,7 +7,7 @@ use humantime::format_duration;
 use netping_protocol::units::number_in;
 use netping_system::cores;
 
-use super::request::{positive, warmup};
+use super::time::{positive, warmup};
 use crate::{
     environment,
     error::UsageError,

@@ -29,6 +29,7 @@ mod scenario;
 mod secure;
 mod service;
 mod throughput;
+mod time;
 
 pub use bulk::BulkArgs;
 pub use certs::CertsArgs;
@@ -47,7 +48,7 @@ pub use proxy::{ProxyArgs, ProxyPlans};
 pub use quick::QuickArgs;
 pub use report::ReportArgs;
 pub use run::RunArgs;
-pub use scenario::{Given, Scenario, ScenarioError, of_command_line, schema};
+pub use scenario::{Given, Scenario, of_command_line, schema};
 pub use secure::SecureArgs;
 pub use throughput::ThroughputArgs;
 

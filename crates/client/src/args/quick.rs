@@ -5,11 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use netping_protocol::target::Target;
 
-use super::{
-    load::with_callers,
-    output::OutputArgs,
-    request::{RequestArgs, positive},
-};
+use super::{load::with_callers, output::OutputArgs, request::RequestArgs, time::positive};
 use crate::{
     error::{PlanError, UsageError},
     plan::{Arrival, Extent, Plan, Warmup},

@@ -6,7 +6,6 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use humantime::parse_duration;
 use netping_protocol::{
     frame::{self, Reply},
     line, message,
@@ -21,10 +20,11 @@ use super::{
     output::ServerArgs,
     secure::SecureArgs,
     service::{Service, ServiceArgs, is_call},
+    time::positive,
 };
 use crate::{
     error::{PlanError, UsageError},
-    plan::{Destination, Plan, Trust, Warmup},
+    plan::{Destination, Plan, Trust},
     probe::metrics::ServerSource,
     transport::Kind,
 };
@@ -331,22 +331,4 @@ fn socket_path(given: &Path) -> PathBuf {
         || given.to_owned(),
         |name| PathBuf::from(format!("\0{name}")),
     )
-}
-
-/// Reads a warm-up: a time, or `auto`.
-pub(super) fn warmup(text: &str) -> Result<Warmup, String> {
-    if text == "auto" {
-        return Ok(Warmup::Auto);
-    }
-    let wrong = |error| format!("{error}; a warm-up is a time such as 500ms or 2s, or 'auto'");
-    parse_duration(text).map(Warmup::Time).map_err(wrong)
-}
-
-/// Reads a time above zero.
-pub(super) fn positive(text: &str) -> Result<Duration, String> {
-    match parse_duration(text) {
-        Ok(Duration::ZERO) => Err("0 is too short".to_owned()),
-        Ok(duration) => Ok(duration),
-        Err(error) => Err(format!("{error}; a time looks like 500ms, 2s or 1m")),
-    }
 }

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use netping_protocol::{pool::Order, scheme::Protocol, target::Target, units::number_in};
 
-use super::request::positive;
+use super::time::positive;
 use crate::{
     error::{PlanError, UsageError},
     plan::Destination,

@@ -10,7 +10,7 @@ use netping_protocol::{scheme::port, target::Target};
 use netping_system::process::{ProcError, Usage};
 use ureq::Timeout;
 
-use crate::resolve::http_agent;
+use super::http_agent::http_agent;
 
 /// Time limit of one reading over HTTP.
 pub const TIMEOUT: Duration = Duration::from_secs(1);

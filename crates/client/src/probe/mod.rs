@@ -2,6 +2,7 @@
 //! system, and its time of day.
 
 pub mod clock_offset;
+pub mod http_agent;
 pub mod metrics;
 pub mod process;
 pub mod reader;

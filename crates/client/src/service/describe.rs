@@ -7,11 +7,8 @@ use prost_reflect::{
     MessageDescriptor, MethodDescriptor, SerializeOptions, ServiceDescriptor,
 };
 
-use super::{
-    method,
-    schema::{Schema, SchemaError},
-};
-use crate::plan::Destination;
+use super::{method, schema::Schema};
+use crate::{error::SchemaError, plan::Destination};
 
 /// Returns a line for each method whose path begins with the one in the destination's URL.
 ///

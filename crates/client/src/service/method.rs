@@ -12,9 +12,10 @@ use serde_json::value::RawValue;
 use super::{
     data::{Data, DataError},
     expect::{self, ExpectError},
-    schema::{Schema, SchemaError},
+    schema::Schema,
 };
 use crate::{
+    error::SchemaError,
     plan::Destination,
     transport::{
         grpc_h2::{PREFIX, put_prefix},

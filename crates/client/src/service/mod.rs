@@ -5,6 +5,7 @@
 
 mod data;
 mod describe;
+mod descriptors;
 mod expect;
 mod method;
 mod reflection;
@@ -15,5 +16,5 @@ pub use self::{
     describe::{describe, list},
     expect::{ExpectError, expected_body},
     method::{Method, prepared},
-    schema::{Schema, SchemaError},
+    schema::Schema,
 };

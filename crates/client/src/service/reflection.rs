@@ -17,10 +17,10 @@ use tonic_reflection::pb::v1::{
     server_reflection_response::MessageResponse as Answer,
 };
 
-use super::schema::{self, SchemaError};
+use super::descriptors;
 use crate::{
     clock::{Clock, Monotonic},
-    error::{StartError, UNIMPLEMENTED},
+    error::{SchemaError, StartError, UNIMPLEMENTED},
     plan::Destination,
     transport::{
         Endpoint, Failure, Milestones, connect,
@@ -199,7 +199,7 @@ impl Server {
     /// Returns the types of all files.
     fn pool(self) -> Result<DescriptorPool, SchemaError> {
         let origin = format!("what {} tells by reflection", self.target);
-        schema::pool(self.files, &origin)
+        descriptors::pool(self.files, &origin)
     }
 
     async fn ask(&mut self, question: Question) -> Result<Answer, SchemaError> {

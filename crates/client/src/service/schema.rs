@@ -5,18 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use prost::{DecodeError, Message};
-use prost_reflect::{
-    DescriptorError, DescriptorPool,
-    prost_types::{
-        DescriptorProto, FileDescriptorProto, FileDescriptorSet,
-        field_descriptor_proto::{Label, Type},
-    },
-};
+use prost::Message;
+use prost_reflect::{DescriptorPool, prost_types::FileDescriptorSet};
 use protox::Compiler;
 
-use super::reflection;
-use crate::{error::StartError, plan::Destination, transport::Failure};
+use super::{descriptors::pool, reflection};
+use crate::{error::SchemaError, plan::Destination};
 
 /// The place that the schema of a service comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,68 +26,6 @@ pub enum Schema {
     },
     /// A file with an encoded `FileDescriptorSet`, as `protoc --descriptor_set_out` writes it.
     Encoded(PathBuf),
-}
-
-/// The reason why there is no schema.
-#[derive(Debug, thiserror::Error)]
-pub enum SchemaError {
-    /// The server could not be asked.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// The server has no reflection.
-    #[error(
-        "{0}: the server does not tell its schema (it has no gRPC reflection); give the schema with --proto FILE or \
-         --protoset FILE"
-    )]
-    NoReflection(String),
-    /// The server failed to tell its schema.
-    #[error("{target}: gRPC reflection failed: {}; the schema can be given with --proto FILE or --protoset FILE", failure.detail)]
-    Reflection {
-        /// The server.
-        target: String,
-        /// The failure.
-        failure: Failure,
-    },
-    /// The server does not know the name, or knows it only in part.
-    #[error("{target}: the server has no '{name}'; it has {known}")]
-    Unknown {
-        /// The server.
-        target: String,
-        /// The name that was asked for.
-        name: String,
-        /// The services that there are.
-        known: String,
-    },
-    /// The URL names a service only.
-    #[error("{target} names a service and no method; it has {}", known.join(", "))]
-    NoMethod {
-        /// The server.
-        target: String,
-        /// The methods of the service.
-        known: Vec<String>,
-    },
-    /// A file could not be read.
-    #[error("cannot read {}: {reason}", path.display())]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// The system's error.
-        reason: io::Error,
-    },
-    /// Source files could not be compiled.
-    #[error("the schema has an error: {0}")]
-    Source(String),
-    /// A file holds something else than descriptors.
-    #[error("{0} is no FileDescriptorSet, as protoc --descriptor_set_out writes it: {1}")]
-    NoDescriptors(String, DecodeError),
-    /// Descriptors do not form a schema.
-    #[error("{origin} is not a whole schema: {reason}")]
-    Descriptors {
-        /// Where they come from.
-        origin: String,
-        /// The library's error.
-        reason: DescriptorError,
-    },
 }
 
 impl Schema {
@@ -118,51 +50,6 @@ impl Schema {
                 pool(set.file, &origin)
             }
         }
-    }
-}
-
-/// Returns the types that files declare.
-///
-/// # Errors
-/// [`SchemaError::Descriptors`].
-pub(super) fn pool(
-    mut files: Vec<FileDescriptorProto>,
-    origin: &str,
-) -> Result<DescriptorPool, SchemaError> {
-    files.iter_mut().for_each(without_edition);
-    let mut pool = DescriptorPool::new();
-    pool.add_file_descriptor_protos(files)
-        .map_err(|reason| SchemaError::Descriptors {
-            origin: origin.to_owned(),
-            reason,
-        })?;
-    Ok(pool)
-}
-
-/// Rewrites a file of an edition of Protocol Buffers as the library knows it: with fields that are
-/// present or not as in proto2, and packed numbers as in proto3. These are the defaults of edition
-/// 2023; what a schema chooses otherwise is ignored.
-fn without_edition(file: &mut FileDescriptorProto) {
-    if file.syntax() != "editions" {
-        return;
-    }
-    file.syntax = Some("proto2".to_owned());
-    let mut messages: Vec<&mut DescriptorProto> = file.message_type.iter_mut().collect();
-    while let Some(message) = messages.pop() {
-        for field in &mut message.field {
-            let packs = !matches!(
-                field.r#type(),
-                Type::String | Type::Bytes | Type::Message | Type::Group
-            );
-            if packs && field.label() == Label::Repeated {
-                field
-                    .options
-                    .get_or_insert_default()
-                    .packed
-                    .get_or_insert(true);
-            }
-        }
-        messages.extend(&mut message.nested_type);
     }
 }
 
@@ -201,42 +88,4 @@ fn compile(files: &[PathBuf], folders: &[PathBuf]) -> Result<DescriptorPool, Sch
     let mut compiler = Compiler::new(folders).map_err(wrong)?;
     compiler.open_files(files).map_err(wrong)?;
     Ok(compiler.descriptor_pool())
-}
-
-#[cfg(test)]
-mod tests {
-    use netping_protocol::FILE_DESCRIPTOR_SET;
-
-    use super::*;
-
-    #[test]
-    fn a_schema_of_an_edition_has_fields_with_presence_and_packed_numbers() {
-        let mut set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap();
-        for file in &mut set.file {
-            file.syntax = Some("editions".to_owned());
-            for field in file
-                .message_type
-                .iter_mut()
-                .flat_map(|message| &mut message.field)
-            {
-                if field.name() == "response_bytes" {
-                    field.set_label(Label::Repeated);
-                }
-            }
-        }
-        let pool = pool(set.file, "the test").unwrap();
-        let request = pool.get_message_by_name("echopb.EchoRequest").unwrap();
-        assert!(
-            request
-                .get_field_by_name("input")
-                .unwrap()
-                .supports_presence()
-        );
-        assert!(
-            request
-                .get_field_by_name("response_bytes")
-                .unwrap()
-                .is_packed()
-        );
-    }
 }

@@ -15,6 +15,7 @@ use prost::encoding::{DecodeContext, decode_key, skip_field};
 use super::{
     Carried, Connection, Endpoint, Failure, Milestones, Transport, connect,
     grpc_h2::{PREFIX, check_end, head_at},
+    http_reply::status_failure,
     http2,
     prepared::{Check, Prepared},
 };
@@ -134,7 +135,7 @@ pub(crate) async fn call(
     stream.send_data(body, true)?;
     let response = response.await?;
     if response.status() != StatusCode::OK {
-        return Err(http2::status_failure(response.status()));
+        return Err(status_failure(response.status()));
     }
     let (head, mut body) = response.into_parts();
     check_type(&head.headers)?;

@@ -22,7 +22,10 @@ use prost::{
     encoding::{encode_key, encode_varint, encoded_len_varint, key_len},
 };
 
-use super::{Carried, Connection, Endpoint, Failure, Milestones, Transport, connect, http2};
+use super::{
+    Carried, Connection, Endpoint, Failure, Milestones, Transport, connect,
+    http_reply::status_failure, http2,
+};
 
 /// Length of a gRPC message's prefix: a flag byte and a length of four bytes.
 pub(crate) const PREFIX: usize = 5;
@@ -123,7 +126,7 @@ impl Connection for H2Handle {
 
         let response = response.await?;
         if response.status() != StatusCode::OK {
-            return Err(http2::status_failure(response.status()));
+            return Err(status_failure(response.status()));
         }
         let (head, mut body) = response.into_parts();
         let message = read(&mut body, exchange.reply_length() + MARGIN).await?;

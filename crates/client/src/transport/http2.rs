@@ -14,12 +14,12 @@ use h2::{
     Reason,
     client::{Builder, SendRequest},
 };
-use http::{Request, StatusCode, Uri, Version};
+use http::{Request, Uri, Version};
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::{secure::Stream, target::Target};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Failure, Milestones, connect, http::Reply, prepared::Prepared};
+use super::{Failure, Milestones, connect, http_reply::Reply, prepared::Prepared};
 
 /// Flow-control windows, in bytes: large enough never to hold a reply back.
 pub(crate) const STREAM_WINDOW: u32 = 4 << 20;
@@ -124,12 +124,6 @@ impl AsyncWrite for Gathered {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
-}
-
-/// Returns the failure of a request that was answered with this HTTP status.
-pub(crate) fn status_failure(status: StatusCode) -> Failure {
-    let kind = ErrorKind::Http(status.as_u16());
-    Failure::request(kind, format!("HTTP status {status}"))
 }
 
 impl From<h2::Error> for Failure {

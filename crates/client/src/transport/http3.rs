@@ -11,7 +11,8 @@ use netping_protocol::{payload::Exchange, tls::Negotiated};
 
 use super::{
     Carried, Connection, Endpoint, Failure, Milestones, ReplyLength, Transport,
-    http::{Reply, with_version},
+    http::with_version,
+    http_reply::Reply,
     http2,
     prepared::Prepared,
     quic::{Quic, explained},

@@ -9,6 +9,7 @@ mod http;
 mod http1;
 pub(crate) mod http2;
 mod http3;
+pub(crate) mod http_reply;
 #[cfg(test)]
 pub mod mock;
 pub(crate) mod prepared;

@@ -1,7 +1,10 @@
 //! The form of a result file: a run, and the warnings about it in words.
 
+use std::path::Path;
+
 use serde::Serialize;
 
+use super::save::{SaveError, prepare_file, write_atomically};
 use crate::{
     run::Run,
     warning::{Severity, Warning},
@@ -79,4 +82,38 @@ fn entry<'a>(all: &'a mut Vec<RunWarning>, warning: &Warning) -> &'a mut RunWarn
         own.worst = warning.clone();
     }
     own
+}
+
+impl Run {
+    /// The JSON text, with a newline at its end.
+    ///
+    /// # Errors
+    /// Those of `serde_json`, which these types never cause.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(&ResultFile::of(self)).map(|text| text + "\n")
+    }
+
+    /// Checks that the file can be written, by [`prepare_file`]: one that is there stays as it is.
+    ///
+    /// # Errors
+    /// [`SaveError`].
+    pub fn prepare(&self, path: &Path) -> Result<(), SaveError> {
+        prepare_file(path, self.text(path)?.as_bytes())
+    }
+
+    /// Writes the file anew, by [`write_atomically`].
+    ///
+    /// # Errors
+    /// [`SaveError`], and then the old file is as it was.
+    pub fn save(&self, path: &Path) -> Result<(), SaveError> {
+        write_atomically(path, self.text(path)?.as_bytes())
+    }
+
+    /// The text for the file at `path`.
+    fn text(&self, path: &Path) -> Result<String, SaveError> {
+        self.to_json().map_err(|error| SaveError {
+            path: path.to_owned(),
+            reason: error.into(),
+        })
+    }
 }

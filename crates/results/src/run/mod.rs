@@ -8,20 +8,12 @@ pub use clock::{Clock, ClockOffset};
 pub use part::{Part, PartStep};
 pub use step::{Histograms, Step, StepSettings};
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use netping_measure::status::Status;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    bulk::BulkStep,
-    file::{
-        form::ResultFile,
-        save::{SaveError, prepare_file, write_atomically},
-    },
-    overhead::Overhead,
-    round_difference::RoundDifference,
-};
+use crate::{bulk::BulkStep, overhead::Overhead, round_difference::RoundDifference};
 
 /// The version of the result file's form. It rises when a reader of the old form could misread the
 /// new one.
@@ -107,38 +99,4 @@ pub struct Environment {
     pub open_files: u64,
     /// Other properties of the system that may affect the numbers: setting and value.
     pub system: BTreeMap<String, String>,
-}
-
-impl Run {
-    /// The JSON text, with a newline at its end.
-    ///
-    /// # Errors
-    /// Those of `serde_json`, which these types never cause.
-    pub fn to_json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(&ResultFile::of(self)).map(|text| text + "\n")
-    }
-
-    /// Checks that the file can be written, by [`prepare_file`]: one that is there stays as it is.
-    ///
-    /// # Errors
-    /// [`SaveError`].
-    pub fn prepare(&self, path: &Path) -> Result<(), SaveError> {
-        prepare_file(path, self.text(path)?.as_bytes())
-    }
-
-    /// Writes the file anew, by [`write_atomically`].
-    ///
-    /// # Errors
-    /// [`SaveError`], and then the old file is as it was.
-    pub fn save(&self, path: &Path) -> Result<(), SaveError> {
-        write_atomically(path, self.text(path)?.as_bytes())
-    }
-
-    /// The text for the file at `path`.
-    fn text(&self, path: &Path) -> Result<String, SaveError> {
-        self.to_json().map_err(|error| SaveError {
-            path: path.to_owned(),
-            reason: error.into(),
-        })
-    }
 }

@@ -8,7 +8,7 @@ mod schema;
 mod variables;
 mod write;
 
-use std::{borrow::Cow, fs, io, ops::Range, path::Path};
+use std::{borrow::Cow, fs, ops::Range, path::Path};
 
 use clap::{
     Arg, ArgAction, Command, FromArgMatches,
@@ -22,6 +22,7 @@ use toml::{
 use self::variables::Variables;
 pub use self::{schema::schema, write::of_command_line};
 use super::{Cli, help};
+use crate::error::ScenarioError;
 
 /// The commands of scenarios: those that measure, and those that work on result files.
 const COMMANDS: [&str; 9] = [
@@ -79,32 +80,6 @@ pub struct Step {
     pub words: Vec<String>,
     /// That command line.
     pub cli: Cli,
-}
-
-/// A scenario that cannot be run.
-#[derive(Debug, thiserror::Error)]
-pub enum ScenarioError {
-    /// The file could not be read.
-    #[error("cannot read {path}: {reason}")]
-    File {
-        /// Path of the file.
-        path: String,
-        /// The system's error.
-        reason: io::Error,
-    },
-    /// Something in the file is wrong.
-    #[error("{path}:{line}: {reason}")]
-    Line {
-        /// Path of the file.
-        path: String,
-        /// The line, from 1 on.
-        line: usize,
-        /// The key, and what is wrong with it.
-        reason: String,
-    },
-    /// A command line cannot be written as a scenario.
-    #[error("the result's command line cannot be read by this version: {0}")]
-    CommandLine(String),
 }
 
 /// A mistake, and its place in the text.

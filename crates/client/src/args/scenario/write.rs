@@ -3,7 +3,8 @@
 use clap::{Arg, ArgMatches, parser::ValueSource};
 use netping_report::export::FORMATS;
 
-use super::{COMMAND, COMMANDS, STEPS, ScenarioError, key_of, takes_values};
+use super::{COMMAND, COMMANDS, STEPS, key_of, takes_values};
+use crate::error::ScenarioError;
 use crate::{args::help, run::command_line::HIDDEN};
 
 /// Writes a command line, which begins with the program's name, as a scenario of one step.

@@ -21,7 +21,7 @@ use self::metrics::{Metrics, Series};
 use crate::{
     engine::{Observer, Phase},
     plan::Plan,
-    resolve::http_agent,
+    probe::http_agent::http_agent,
     run::progress::Progress,
 };
 

@@ -24,7 +24,8 @@ use super::{
 use crate::transport::{
     Failure, Milestones, connect,
     grpc_h2::{PREFIX, check_end, check_status, head, prefixed, read},
-    http2::{self, STREAM_WINDOW, status_failure},
+    http_reply::status_failure,
+    http2::{self, STREAM_WINDOW},
 };
 
 /// Largest frame accepted by default, in bytes: room for the usual messages whole. HTTP/2's default

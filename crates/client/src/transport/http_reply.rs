@@ -1,0 +1,108 @@
+//! The reply to an HTTP request, whatever the version.
+
+use std::sync::OnceLock;
+
+use http::StatusCode;
+use netping_measure::error_kind::ErrorKind;
+use netping_protocol::frame;
+
+use super::{
+    Failure,
+    prepared::{Check, Prepared},
+};
+
+/// Longest body that is compared or shown, in bytes.
+const LONGEST: usize = frame::DEFAULT_MAX;
+
+/// A reply as it comes.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    /// Its status.
+    pub status: StatusCode,
+    /// The length of its body so far, in bytes.
+    length: u64,
+    /// Its body so far, if that is wanted.
+    contents: Option<Vec<u8>>,
+    /// Its body ended before it was whole.
+    missing: bool,
+}
+
+impl Reply {
+    /// Returns a reply of which nothing has come yet.
+    pub(super) fn expected(prepared: &Prepared) -> Self {
+        Self {
+            contents: prepared.wants_contents().then(Vec::new),
+            ..Self::default()
+        }
+    }
+
+    /// Adds the next part of the body.
+    pub(super) fn add(&mut self, part: &[u8]) {
+        self.length += part.len() as u64;
+        if let Some(contents) = &mut self.contents {
+            let room = LONGEST.saturating_sub(contents.len());
+            contents.extend_from_slice(&part[..part.len().min(room)]);
+        }
+    }
+
+    /// Notes the length that the headers promised, if there is a body to have it.
+    pub(super) fn ended_early(&mut self, promised: Option<u64>) {
+        self.missing = promised.is_some_and(|promised| promised > self.length)
+            && self.status != StatusCode::NOT_MODIFIED;
+    }
+
+    /// Verifies a whole reply. It has been read to its end, so the connection stays usable in any
+    /// case.
+    pub(super) fn verify(&self, prepared: &Prepared, first: &OnceLock<u64>) -> Result<(), Failure> {
+        if self.missing {
+            let detail = format!(
+                "the reply ended after {} bytes, before it was whole",
+                self.length
+            );
+            return Err(Failure::request(ErrorKind::Eof, detail));
+        }
+        let good = match &*prepared.statuses {
+            [] => self.status.is_success(),
+            statuses => statuses.contains(&self.status.as_u16()),
+        };
+        if let Some(contents) = &self.contents {
+            if self.length > LONGEST as u64 {
+                let detail = format!(
+                    "a reply of {} bytes; only those of up to {LONGEST} are compared or shown",
+                    self.length
+                );
+                return Err(Failure::request(ErrorKind::Mismatch, detail));
+            }
+            // The contents of a reply with another status are shown, and explain it.
+            let examined = prepared.examine(contents);
+            if good {
+                return examined;
+            }
+        }
+        if !good {
+            return Err(status_failure(self.status));
+        }
+        let has_no_body = matches!(
+            self.status,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+        );
+        if !matches!(prepared.check, Check::Form) || has_no_body {
+            return Ok(());
+        }
+        let first = *first.get_or_init(|| self.length);
+        if self.length == first {
+            return Ok(());
+        }
+        let detail = format!(
+            "a reply of {} bytes, where the first one had {first}; --expect any allows for it",
+            self.length
+        );
+        Err(Failure::request(ErrorKind::Mismatch, detail))
+    }
+}
+
+/// Returns the failure of a request that was answered with this HTTP status.
+pub(crate) fn status_failure(status: StatusCode) -> Failure {
+    let kind = ErrorKind::Http(status.as_u16());
+    Failure::request(kind, format!("HTTP status {status}"))
+}
