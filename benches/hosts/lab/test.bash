@@ -1,0 +1,186 @@
+# Sourced by lab: `lab test`. Prints a line for each thing shown, and returns 1 if one is not so.
+# shellcheck shell=bash disable=SC2154 # variables of lab
+
+failed=0
+
+lab_test() {
+    local long=no
+    on_time=shown
+    while [[ $# -gt 0 ]]; do
+        case $1 in
+            --long) long=yes ;;
+            --ci) on_time=told ;;
+            *) echo "unknown: $1" >&2 && return 2 ;;
+        esac
+        shift
+    done
+    trap lab_down EXIT
+    lab_up
+    results=$dir/results
+    test_campaign
+    test_second_run
+    test_failures
+    [[ $long = no ]] || test_many_clients 16
+    return $failed
+}
+
+# shown WHAT COMMAND...: "ok" if the command succeeds; its output either way.
+shown() {
+    local what=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        echo "ok $what${output:+: $output}"
+    else
+        echo "FAILED $what${output:+: $output}"
+        failed=1
+    fi
+}
+
+# told WHAT COMMAND...: the same, but a failure is none of the test.
+told() {
+    local before=$failed
+    shown "$@"
+    failed=$before
+}
+
+# play LOG ARGUMENTS...
+play() {
+    local log=$dir/$1
+    shift
+    lab_play "$@" -e results_folder="$results" >"$log" 2>&1 || { tail -n 25 "$log" && return 1; }
+}
+
+checks() { python3 "$here/checks.py" "$@"; }
+
+test_campaign() {
+    local began=$SECONDS
+    shown "the play, from nothing to the page of the campaign" play campaign.log campaign.yml -e @lab/campaign.yml
+    echo "   in $((SECONDS - began)) s"
+    local folder
+    folder=$(echo "$results"/*)
+    read_results "$folder"
+    $on_time "$(checks name delay)" checks delay "$folder" $((2 * delay_ms))
+    shown "no process is left" nothing_runs
+}
+
+read_results() {
+    local check
+    for check in page counts quantiles; do
+        shown "$(checks name $check)" checks $check "$1"
+    done
+    $on_time "$(checks name spread)" checks spread "$1"
+}
+
+test_second_run() {
+    shown "a second run changes nothing" second_run
+    shown "--check works" play check.log site.yml -e scenario=scenarios/smoke.toml --check
+    shown "tuned.yml sets and restores" tuned
+}
+
+second_run() {
+    play second.log site.yml -e scenario=scenarios/smoke.toml --tags binaries,check
+    ! grep -E 'changed=[1-9]' "$dir/second.log"
+}
+
+tuned() {
+    local before
+    before=$(lab_ssh server sysctl net.ipv4.ip_local_port_range)
+    play tuned.log tuned.yml
+    [[ $(lab_ssh server sysctl -n net.ipv4.ip_local_port_range) = 1024*65535 ]]
+    play tuned-again.log tuned.yml
+    ! grep -E 'changed=[1-9]' "$dir/tuned-again.log"
+    play restored.log tuned.yml -e tuned_state=restored
+    [[ $(lab_ssh server sysctl net.ipv4.ip_local_port_range) = "$before" ]]
+}
+
+test_failures() {
+    local a_minute='{"scenario_variables": {"duration": "60s"}}'
+    failure "lead time too short" "client-[12]: Run netping: .*late" : -e lead_time=0
+    failure "a client's clock 10 ms ahead" "client-2: Compare clocks: .*10ms" : \
+        -e '{"client_environment": "{{ {\"NETPING_TEST_CLOCK_OFFSET\": \"10ms\"} if inventory_hostname == \"client-2\" else {} }}"}'
+    failure "a server that dies" "server: tokio is not running" kill_in server netping-server-
+    failure "a client's disk is full" "client-2: Run netping: no space left" fill_disk client-2
+    lab_ssh client-2 rm "$dir/client-2.work/filler"
+    failure "a client past its deadline" "client-1: Run netping: ended at its deadline" : -e run_limit=2 -e "$a_minute"
+    failure "a client's sshd dies" "client-2: cannot be reached" kill_in client-2 sshd -e run_limit=8 -e "$a_minute"
+    lab_up
+    play binaries.log site.yml --tags binaries
+    lab_ssh client-2 "echo >> $dir/client-2.work/bin/netping"
+    failure "a client of another version" "client-2 has netping" :
+}
+
+# failure WHAT PATTERN HOOK... [-e ...]: the play fails and says so with PATTERN, in the middle of a
+# run in which HOOK happens; nothing merged and no process is left.
+failure() {
+    local what=$1 pattern=$2 hook=()
+    shift 2
+    while [[ $# -gt 0 && $1 != -e ]]; do hook+=("$1") && shift; done
+    rm -rf "$results"
+    { until_served && "${hook[@]}"; } >/dev/null 2>&1 &
+    local waiting=$!
+    shown "failure: $what" fails "$pattern" campaign.yml --skip-tags binaries -e @lab/failing.yml "$@"
+    kill $waiting 2>/dev/null || true
+    wait $waiting 2>/dev/null || true
+    shown "   nothing merged" nothing_merged
+    shown "   no process is left 30 s after its deadline" no_process_in_30_s
+}
+
+fails() {
+    local pattern=$1
+    shift
+    ! play failure.log "$@" >/dev/null || { echo "the play succeeded" && return 1; }
+    grep -E -m 1 -o "$pattern.*" "$dir/failure.log" || { tail -n 25 "$dir/failure.log" && return 1; }
+}
+
+nothing_merged() { [[ -z $(find "$results" -mindepth 3 -maxdepth 3 -name '*.json' 2>/dev/null) ]]; }
+
+nothing_runs() {
+    local name pid
+    for name in $(namespaces); do
+        for pid in $(ip netns pids "$name"); do
+            case $(cat "/proc/$pid/comm" 2>/dev/null) in
+                netping* | timeout) echo "$name: $(tr '\0' ' ' <"/proc/$pid/cmdline")" && return 1 ;;
+            esac
+        done
+    done
+}
+
+no_process_in_30_s() {
+    local second
+    for second in {1..30}; do
+        nothing_runs >/dev/null && return 0
+        sleep 1
+    done
+    nothing_runs
+}
+
+# Returns when the server has served the load for a while.
+until_served() {
+    local tries
+    for tries in {1..600}; do
+        ip netns exec "$lab.controller" python3 "$here/checks.py" served http://198.18.0.10:9004/metrics 100 && return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+# kill_in HOST PROGRAM: all its processes there.
+kill_in() {
+    local pid
+    for pid in $(ip netns pids "$lab.$1"); do
+        [[ $(cat "/proc/$pid/comm" 2>/dev/null) != "$2"* ]] || kill -KILL "$pid"
+    done
+}
+
+fill_disk() { lab_ssh "$1" "head -c 1G /dev/zero >$dir/$1.work/filler"; }
+
+test_many_clients() {
+    local clients=$1 began
+    lab_up --clients "$clients"
+    rm -rf "$results"
+    began=$SECONDS
+    shown "$clients clients" play many.log campaign.yml -e '{"campaign": [{"scenario": "scenarios/smoke.toml", "servers": ["server"]}]}' \
+        -e lead_time=30
+    echo "   in $((SECONDS - began)) s"
+    read_results "$(echo "$results"/*)"
+}
