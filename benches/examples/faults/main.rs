@@ -81,8 +81,10 @@ fn main() -> ExitCode {
     }
     let folder = env::temp_dir().join(format!("netping-faults-{}", std::process::id()));
     let certificates = folder.to_str().expect("a path of UTF-8").to_owned();
-    let made = plain(&["certs", "--out", &certificates]);
-    assert!(made.status.success(), "no certificates in {certificates}");
+    for what in [&["certs"][..], &["certs", "--psk"]] {
+        let made = plain(&[what, &["--out", &certificates]].concat());
+        assert!(made.status.success(), "no keys in {certificates}");
+    }
     let failed = check(is_long, &folder);
     // The folder is this program's own.
     let _ = std::fs::remove_dir_all(&folder);
@@ -193,7 +195,6 @@ fn kinds(is_long: bool, certificates: &std::path::Path) -> Vec<Kind> {
             tls("threads, TLS", "threads"),
             tls("tokio, TLS", "tokio"),
             tls("grpc, TLS", "grpc"),
-            shared("threads, PSK", "threads"),
             shared("tokio, PSK", "tokio"),
         ]);
     }
