@@ -39,7 +39,11 @@ pub enum Role {
     Client,
 }
 
-/// Period in which a certificate is valid, in days from now; negative days are in the past.
+/// The time by which a period begins and ends earlier, for hosts whose clocks are behind: so the
+/// period is no longer than its days.
+const BEHIND: Duration = Duration::hours(1);
+
+/// Period in which a certificate is valid, in days from an hour ago; negative days are in the past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
     /// Beginning of the period, in days.
@@ -54,14 +58,14 @@ impl Validity {
 
     /// Validity of an authority's own certificate: ten years.
     pub const AUTHORITY: Self = Self {
-        from_days: -1,
+        from_days: 0,
         until_days: 3650,
     };
 
-    /// Returns a validity for this many days. It begins a day ago, for hosts whose clocks are behind.
+    /// Returns a validity for this many days.
     pub const fn for_days(days: i16) -> Self {
         Self {
-            from_days: -1,
+            from_days: 0,
             until_days: days,
         }
     }
@@ -189,9 +193,9 @@ fn describe(
     params
         .distinguished_name
         .push(DnType::CommonName, common_name);
-    let now = OffsetDateTime::now_utc();
-    params.not_before = now + Duration::days(i64::from(validity.from_days));
-    params.not_after = now + Duration::days(i64::from(validity.until_days));
+    let start = OffsetDateTime::now_utc() - BEHIND;
+    params.not_before = start + Duration::days(i64::from(validity.from_days));
+    params.not_after = start + Duration::days(i64::from(validity.until_days));
     Ok(params)
 }
 
