@@ -193,6 +193,9 @@ pub const UNIMPLEMENTED: u16 = 12;
 
 fn advice(failure: &Failure, target: &Target) -> String {
     match failure.kind {
+        ErrorKind::Tls if failure.detail.contains("CertificateRequired") => {
+            "; the server asks for the client's certificate: give --tls-cert and --tls-key".to_owned()
+        }
         ErrorKind::Tls if failure.detail.contains("certificate") => {
             "; give the authority of the server's certificate with --tls-ca FILE, or accept any certificate with \
              --tls-insecure; a server that asks for a certificate needs --tls-cert and --tls-key"
