@@ -63,9 +63,10 @@ pub fn run(
     })
 }
 
-/// The time before a moment from which on the clock is watched without sleeping: longer than a sleep
-/// is late.
-const WATCHED: Duration = Duration::from_millis(2);
+/// The time before a moment from which on the clock is watched without sleeping: longer than a sleep is
+/// late on an idle machine (the kernel's timer slack is 50 us), and short, since clients that share a
+/// machine watch it all at once.
+const WATCHED: Duration = Duration::from_micros(200);
 
 /// Waits until a moment.
 fn wait_until(moment: Moment, interrupt: &Interrupt) -> Result<(), StartError> {
