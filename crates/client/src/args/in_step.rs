@@ -6,13 +6,13 @@ use clap::Args;
 use humantime::format_duration;
 use netping_protocol::target::Target;
 
-use super::{request::RequestArgs, time::positive};
+use super::{SharedArgs, time::positive};
 use crate::{
     clock::Moment,
     error::{PlanError, UsageError},
     plan::{Execution, Warmup},
     probe::clock_offset,
-    run::clock_demand::ClockDemand,
+    run::{clock_demand::ClockDemand, options::Options},
 };
 
 /// Flags about clocks.
@@ -34,16 +34,20 @@ pub struct InStepArgs {
 }
 
 impl InStepArgs {
-    /// Returns what is asked of this host's clock; `request` has the flags of secured connections.
-    pub fn demand(&self, request: &RequestArgs) -> Result<ClockDemand, PlanError> {
+    /// Returns the options of a run with these flags about clocks.
+    pub fn options(&self, shared: &SharedArgs) -> Result<Options, PlanError> {
         let server = self.clock_server.as_ref();
         let server = server.map(|target| {
             tells_time(target)?;
-            request.destination(target)
+            shared.request.destination(target)
         });
-        Ok(ClockDemand {
+        let clock = ClockDemand {
             server: server.transpose()?,
             max_error: self.max_clock_error,
+        };
+        Ok(Options {
+            clock,
+            ..shared.output.options()?
         })
     }
 

@@ -97,10 +97,7 @@ impl ThroughputArgs {
 
     /// Returns the options of the run.
     pub fn options(&self) -> Result<Options, PlanError> {
-        Ok(Options {
-            clock: self.in_step.demand(&self.shared.request)?,
-            ..self.shared.output.options()?
-        })
+        self.in_step.options(&self.shared)
     }
 
     /// Returns the trials of each step.
