@@ -12,7 +12,7 @@ pub struct RunArgs {
     /// Scenario file: TOML with the flags' names as keys
     #[arg(value_name = "FILE.toml", required_unless_present_any = ["from", "schema"])]
     pub file: Option<PathBuf>,
-    /// Value of a variable of the file, instead of that in its [variables]; may be repeated
+    /// Value of a variable of the file, instead of its own; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
     #[command(flatten)]
