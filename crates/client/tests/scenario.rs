@@ -93,7 +93,7 @@ fn steps_of_several_commands_begin_at_moments_that_follow_from_one() {
         let client = client.arg("run").arg(&file).args(words);
         client.output().unwrap()
     };
-    let output = run(&["--set", &set, "--start-at", "+1s"]);
+    let output = run(&["--set", &set, "--start-at", "+4s"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let began = |path| {
         let run = load(path);
