@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// What came of a fault.
+/// The outcome of a fault.
 struct Outcome {
     came: String,
     kept: bool,

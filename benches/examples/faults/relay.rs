@@ -27,7 +27,7 @@ pub const FAULTS: [Fault; 2] = [
     },
 ];
 
-/// What a relay does to the bytes of the server.
+/// Harm that a relay does to the bytes of the server.
 #[derive(Clone, Copy)]
 enum Harm {
     /// Changes each byte at a multiple of this.
