@@ -8,7 +8,7 @@ use netping_results::{
     format::{on_one_line, optional, thousands},
     merge::merge,
     metric::{self, Metric},
-    run::{Part, Run, Step},
+    run::{Part, Run, Step, clock::behind},
 };
 
 use super::columns;
@@ -77,21 +77,30 @@ fn describe(run: &Run) -> String {
             run.parts.len()
         ));
     }
-    let rows = run.steps.iter().enumerate();
-    let rows: Vec<_> = rows
-        .flat_map(|(at, step)| {
-            let clients = run.parts.iter().map(move |part| client(run, part, at));
-            clients.chain([row(step)])
-        })
-        .collect();
+    let behind = behind(run.parts.iter().map(|part| part.clock.as_ref()));
+    let mut rows = Vec::new();
+    for (at, step) in run.steps.iter().enumerate() {
+        let start = |(part, behind): (&Part, &i64)| {
+            let own = part.steps.get(at)?.window_started_at?;
+            Some(own.saturating_add_signed(*behind))
+        };
+        let starts: Vec<Option<u64>> = run.parts.iter().zip(&behind).map(start).collect();
+        let first = starts.iter().flatten().min();
+        for (part, start) in run.parts.iter().zip(&starts) {
+            let after = start.zip(first).map(|(own, first)| own - first);
+            rows.push(client(part, at, after));
+        }
+        rows.push(row(step));
+    }
     lines.push(Table::whole(&columns(COLUMNS), &rows));
     lines.push(LEGEND.to_owned());
     lines.push(validity::describe(run));
     lines.join("\n")
 }
 
-/// Returns the row of a client's contribution to a step.
-fn client(run: &Run, part: &Part, at: usize) -> Vec<String> {
+/// Returns the row of a client's contribution to a step, whose window began so many nanoseconds after
+/// the first client's.
+fn client(part: &Part, at: usize, after: Option<u64>) -> Vec<String> {
     let mut row = vec![String::new(); COLUMNS.split('|').count()];
     row[0] = on_one_line(&part.host);
     let Some(step) = part.steps.get(at) else {
@@ -105,10 +114,7 @@ fn client(run: &Run, part: &Part, at: usize) -> Vec<String> {
     };
     row[4] = time(&metric::P50).unwrap_or_default();
     row[5] = time(&metric::P99).unwrap_or_default();
-    let first = run.parts.iter().filter_map(|part| part.start(at)).min();
-    let start = part.start(at).zip(first);
-    let after = start.map(|(own, first)| own.abs_diff(first) as f64 / 1e6);
-    row[6] = after.map_or_else(String::new, |after| format!("{after:.3}"));
+    row[6] = after.map_or_else(String::new, |after| format!("{:.3}", after as f64 / 1e6));
     row[7] = format!("{:.2}%", step.overlap * 100.0);
     let offset = part.clock.as_ref().and_then(|clock| clock.offset.as_ref());
     row[8] = offset.map_or_else(String::new, |offset| {

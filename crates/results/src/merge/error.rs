@@ -90,7 +90,7 @@ pub enum MergeError {
         step: usize,
         /// The file.
         name: String,
-        /// What it says of the client.
+        /// The warning.
         warning: Box<Warning>,
     },
     /// The time of a window is unknown.

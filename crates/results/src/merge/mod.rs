@@ -9,7 +9,7 @@ pub use error::MergeError;
 
 use netping_measure::{counts::Counts, status::Status};
 
-use crate::run::{ClockOffset, Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool};
+use crate::run::{Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool, clock::behind};
 
 /// The demands on results that are to be merged.
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ pub fn merge(
         }
     }
     refuse_same(clients)?;
-    let behind = behind(clients);
+    let behind = behind(clients.iter().map(|(_, run)| run.clock.as_ref()));
     let mut steps = Vec::new();
     for at in 0..steps_of(clients)? {
         let parts: Vec<(&str, &Step, i64)> = clients
@@ -148,20 +148,6 @@ fn is_same(a: &Run, b: &Run) -> bool {
 fn times(run: &Run) -> impl Iterator<Item = [&Counts; 2]> {
     let all = run.steps.iter().map(|step| &step.histograms);
     all.map(|all| [&all.service_time, &all.response_time])
-}
-
-/// Returns the time by which each client's clock is behind that of the server, in nanoseconds; 0 for
-/// all where it is not known of each, from one server's clock.
-fn behind(clients: &[(String, Run)]) -> Vec<i64> {
-    let offsets: Option<Vec<&ClockOffset>> = clients
-        .iter()
-        .map(|(_, run)| run.clock.as_ref()?.offset.as_ref())
-        .collect();
-    let offsets = offsets.filter(|all| all.iter().all(|own| own.server == all[0].server));
-    offsets.map_or_else(
-        || vec![0; clients.len()],
-        |all| all.iter().map(|own| own.offset_ns).collect(),
-    )
 }
 
 /// Rejects results of unlike programs.
@@ -253,7 +239,7 @@ mod tests {
     use super::*;
     use crate::{
         fixtures::{STARTED_AT, run, step, tool},
-        run::Clock,
+        run::{Clock, ClockOffset},
         warning::Warning,
     };
 

@@ -40,3 +40,19 @@ impl ClockOffset {
         self.round_trip_ns.div_ceil(2)
     }
 }
+
+/// Returns the time by which each of several clients' clocks is behind that of the server, in
+/// nanoseconds; 0 for all where it is not known of each, from one server's clock.
+pub fn behind<'a>(clocks: impl IntoIterator<Item = Option<&'a Clock>>) -> Vec<i64> {
+    let offsets: Vec<Option<&ClockOffset>> = clocks
+        .into_iter()
+        .map(|clock| clock?.offset.as_ref())
+        .collect();
+    let first = offsets.first().copied().flatten();
+    let each = offsets.iter().map(|offset| {
+        let offset = (*offset)?;
+        (offset.server == first?.server).then_some(offset.offset_ns)
+    });
+    each.collect::<Option<_>>()
+        .unwrap_or_else(|| vec![0; offsets.len()])
+}

@@ -23,16 +23,6 @@ pub struct Part {
     pub steps: Vec<PartStep>,
 }
 
-impl Part {
-    /// Returns the start of its window in a step, in nanoseconds since 1970: by the server's clock if
-    /// the offset from it is known.
-    pub fn start(&self, step: usize) -> Option<u64> {
-        let own = self.steps.get(step)?.window_started_at?;
-        let offset = self.clock.as_ref().and_then(|clock| clock.offset.as_ref());
-        Some(own.saturating_add_signed(offset.map_or(0, |offset| offset.offset_ns)))
-    }
-}
-
 /// One client's contribution to a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
