@@ -1,4 +1,4 @@
-//! What to look at before an expensive run: this machine, and the servers as far as they tell.
+//! A look at this machine, and at servers as far as they tell, before an expensive run.
 
 pub mod floor;
 pub mod machine;
@@ -15,9 +15,9 @@ pub struct Finding {
     pub what: &'static str,
     /// Its value, with the unit.
     pub value: String,
-    /// What it means for a run.
+    /// Its meaning for a run.
     pub state: State,
-    /// What to do about it; empty where all is well.
+    /// The remedy; empty where all is well.
     pub remedy: String,
 }
 

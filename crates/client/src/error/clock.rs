@@ -22,7 +22,7 @@ pub enum ClockError {
         offset: Duration,
         /// The bound on the difference's error.
         uncertainty: Duration,
-        /// What is allowed.
+        /// The limit.
         max: Duration,
     },
     /// Nothing keeps it.
@@ -39,7 +39,7 @@ pub enum ClockError {
     Estimate {
         /// The estimate.
         error: Duration,
-        /// What is allowed.
+        /// The limit.
         max: Duration,
     },
     /// The system does not tell how good it is.

@@ -55,7 +55,7 @@ const START_AT: &str = "start-at";
 /// The commands that measure nothing themselves.
 const WITHOUT_LOAD: [&str; 3] = ["compare", "merge", "report"];
 
-/// What the command line adds to a file.
+/// Additions of the command line to a file.
 #[derive(Debug, Default)]
 pub struct Given {
     /// Values of variables, by their names.
