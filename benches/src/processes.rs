@@ -31,6 +31,11 @@ const LOOK: Duration = Duration::from_millis(20);
 pub const CLIENT: usize = 0;
 pub const SERVER: usize = 1;
 
+/// Returns true if the arguments are those of a command that this program starts itself as.
+pub fn is_own(args: &[String]) -> bool {
+    args.first().is_some_and(|name| name == ON)
+}
+
 /// Runs one of the commands that this program starts itself as.
 pub fn main(args: &[String]) -> ExitCode {
     let args = match args {
@@ -214,6 +219,11 @@ impl Server {
 pub fn address(url: &str) -> &str {
     let (_, rest) = url.split_once("://").expect("a scheme");
     rest.split('/').next().expect("an address")
+}
+
+/// Returns true if a server accepts connections at an address.
+pub fn accepts(address: &str) -> bool {
+    TcpStream::connect(address).is_ok()
 }
 
 /// A client that runs.

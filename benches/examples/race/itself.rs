@@ -1,0 +1,58 @@
+//! What this program can also be: a proxy, and the barest of servers.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    os::unix::fs::PermissionsExt,
+    process::ExitCode,
+    thread,
+};
+
+/// The name under which it is netping-proxy.
+pub const PROXY: &str = "proxy";
+
+/// The name under which it is a server with a thread for each connection, of nothing but std.
+pub const BARE: &str = "bare";
+
+/// Runs as one of them, if the arguments say so.
+pub fn run(args: &[String]) -> Option<ExitCode> {
+    match args {
+        [name, flags @ ..] if name == PROXY => {
+            let line = [vec!["netping-proxy".to_owned()], flags.to_vec()].concat();
+            Some(netping_serving::service::run(
+                &netping_proxy::SERVICE,
+                line.into_iter().map(Into::into),
+            ))
+        }
+        [name, address] if name == BARE => {
+            echo(address);
+            Some(ExitCode::SUCCESS)
+        }
+        _ => None,
+    }
+}
+
+fn echo(address: &str) {
+    let listener = TcpListener::bind(address).expect("a free address");
+    for stream in listener.incoming().flatten() {
+        let _ = stream.set_nodelay(true);
+        thread::spawn(move || {
+            let mut reader = BufReader::new(&stream);
+            let mut line = Vec::new();
+            while reader
+                .read_until(b'\n', &mut line)
+                .is_ok_and(|read| read > 0)
+                && (&stream).write_all(&line).is_ok()
+            {
+                line.clear();
+            }
+        });
+    }
+}
+
+/// Makes a file with a pre-shared key.
+pub fn make_key(path: &str) {
+    fs::write(path, [7; 32]).expect("a file");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("its permissions");
+}
