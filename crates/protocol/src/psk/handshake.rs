@@ -6,6 +6,7 @@ use snow::{Builder, HandshakeState};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{
+    cipher::Resolver,
     error::{MAX_HANDSHAKE, NoiseError},
     key::Key,
 };
@@ -19,7 +20,7 @@ const PROLOGUE: &[u8] = b"netping/1";
 
 /// Returns the builder of either side of the handshake.
 pub(super) fn builder(key: &Key) -> Result<Builder<'_>, snow::Error> {
-    Builder::new(PATTERN.parse()?)
+    Builder::with_resolver(PATTERN.parse()?, Box::new(Resolver))
         .prologue(PROLOGUE)?
         .psk(0, &key.0)
 }

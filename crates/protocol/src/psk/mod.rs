@@ -12,6 +12,7 @@
 //! Noise has no closing message: an end between two messages is accepted, even if an attacker
 //! caused it. Lines and frames show whether they are whole.
 
+mod cipher;
 mod error;
 mod handshake;
 mod key;

@@ -11,13 +11,11 @@ use snow::{Builder, HandshakeState, TransportState};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::{
+    cipher::TAG,
     error::NoiseError,
     handshake::{self, HEADER},
     key::Key,
 };
-
-/// Length of a message's authentication tag, in bytes.
-const TAG: usize = 16;
 
 /// Longest ciphertext of a message, in bytes.
 const MAX_MESSAGE: usize = u16::MAX as usize;
