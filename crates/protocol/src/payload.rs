@@ -190,7 +190,7 @@ pub fn put_frame(message: &BenchmarkMessage, out: &mut Vec<u8>) {
 const BLOCK: usize = 4 << 10;
 
 /// Bytes that are repeated in place of an empty payload.
-pub(crate) const EMPTY: &[u8] = b"x";
+const EMPTY: &[u8] = b"x";
 
 /// Appends `payload`, repeated and cut to `length` bytes; an empty payload counts as `x`.
 pub fn repeat_into(payload: &[u8], length: usize, out: &mut impl BufMut) {
@@ -209,7 +209,7 @@ pub fn repeat_into(payload: &[u8], length: usize, out: &mut impl BufMut) {
 }
 
 /// Returns the bytes that a reply repeats.
-fn unit(payload: &[u8]) -> &[u8] {
+pub(crate) fn unit(payload: &[u8]) -> &[u8] {
     if payload.is_empty() { EMPTY } else { payload }
 }
 

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use netping_protocol::codec::{Codec, LINGER, Limits, Violation};
 use netping_serving::{chassis::Chassis, connection::Connection};
 use rustls::ServerConnection;
@@ -84,8 +84,7 @@ impl ConnectionThread {
         let mut large = Vec::new();
         let mut is_partial = false;
         loop {
-            // The codec has reserved room for the rest of a frame.
-            let buffer = if input.capacity() - input.len() < LONG {
+            let buffer = if codec.room() < LONG {
                 &mut chunk[..]
             } else {
                 large.resize(LARGE, 0);
@@ -95,21 +94,36 @@ impl ConnectionThread {
             if read == 0 {
                 return Ok(());
             }
-            input.extend_from_slice(&buffer[..read]);
+            // What has come at once needs no buffer of its own.
+            let was_empty = input.is_empty();
+            if !was_empty {
+                input.extend_from_slice(&buffer[..read]);
+            }
+            let mut left = if was_empty {
+                &buffer[..read]
+            } else {
+                &input[..]
+            };
             loop {
-                let request = match codec.next(input) {
+                let request = match codec.next(&mut left) {
                     Ok(Some(request)) => request,
                     Ok(None) => break,
-                    Err(violation) => return self.refuse(codec, input, output, &violation),
+                    Err(violation) => {
+                        input.clear();
+                        return self.refuse(codec, output, &violation);
+                    }
                 };
                 // All of it has come: what follows is the server's time, not the peer's.
                 if mem::take(&mut is_partial) {
                     self.connection.note_partial(false);
                 }
                 load.apply_blocking();
-                let mut rest = match codec.reply(&request, &mut output) {
+                let mut rest = match codec.reply(request, &mut output) {
                     Ok(rest) => rest,
-                    Err(violation) => return self.refuse(codec, input, output, &violation),
+                    Err(violation) => {
+                        input.clear();
+                        return self.refuse(codec, output, &violation);
+                    }
                 };
                 // Counted before the reply leaves, so that a peer that has the reply finds it
                 // counted.
@@ -120,7 +134,16 @@ impl ConnectionThread {
                     rest = rest.and_then(|rest| rest.append(&mut output));
                 }
             }
-            if !is_partial && !input.is_empty() {
+            let left = left.len();
+            if was_empty {
+                input.extend_from_slice(&buffer[read - left..read]);
+            } else {
+                input.advance(input.len() - left);
+            }
+            if left > 0 {
+                input.reserve(codec.room());
+            }
+            if !is_partial && left > 0 {
                 is_partial = true;
                 self.connection.note_partial(true);
             }
@@ -135,14 +158,12 @@ impl ConnectionThread {
     fn refuse(
         &mut self,
         codec: &Codec,
-        input: &mut BytesMut,
         mut output: BytesMut,
         violation: &Violation,
     ) -> io::Result<()> {
         tracing::debug!(peer = ?self.address(), "closing a connection: {violation}");
         self.chassis.count_error(violation.kind());
         codec.refuse(violation, &mut output);
-        input.clear();
         self.stream.set_nonblocking(false)?;
         self.write_all(&output)?;
         self.close_tls()?;

@@ -1,21 +1,29 @@
 //! Echo on one byte stream: lines or frames in, replies out.
 
-use std::{io, time::Instant};
+use std::{
+    future::{Future, poll_fn},
+    io,
+    pin::pin,
+    time::Instant,
+};
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use netping_protocol::codec::{Codec, LINGER, Violation};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     time,
 };
 
-use crate::{chassis::Chassis, clock, connection::Connection, request_limit::REQUEST_TIMEOUT};
+use crate::{
+    buffers::{self, BUFFER},
+    chassis::Chassis,
+    clock,
+    connection::Connection,
+    request_limit::REQUEST_TIMEOUT,
+};
 
 /// Bytes of replies to pipelined requests that are gathered before they are written.
 const CHUNK: usize = 64 << 10;
-
-/// Initial size of a stream's buffers, in bytes. Larger requests grow them.
-const BUFFER: usize = 4 << 10;
 
 /// Serves one stream to its end. Counts its requests on `connection` and its errors on `chassis`.
 pub async fn echo<S>(stream: &mut S, codec: Codec, connection: &Connection, chassis: &Chassis)
@@ -27,8 +35,8 @@ where
         codec,
         connection,
         chassis,
-        input: BytesMut::with_capacity(BUFFER),
-        output: BytesMut::with_capacity(BUFFER),
+        input: BytesMut::new(),
+        output: BytesMut::new(),
         begun: None,
     };
     match echo.run().await {
@@ -48,7 +56,9 @@ struct Echo<'a, S> {
     codec: Codec,
     connection: &'a Connection,
     chassis: &'a Chassis,
+    /// Empty, and without memory, while no part of a request is here.
     input: BytesMut,
+    /// Without memory while no reply is on its way.
     output: BytesMut,
     /// When a request was first seen to be incomplete.
     begun: Option<Instant>,
@@ -65,11 +75,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
                 self.stream.write_all(&self.output).await?;
                 // TLS may have buffered a part.
                 self.stream.flush().await?;
-                self.output.clear();
             }
-            if self.input.capacity() - self.input.len() < BUFFER / 2 {
-                self.input.reserve(BUFFER);
-            }
+            buffers::give(&mut self.output);
             match self.read().await {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
@@ -80,35 +87,69 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
         }
     }
 
-    /// Appends the replies to all whole requests in the input.
+    /// Appends the replies to all whole requests in the input, and takes those off it.
     async fn answer(&mut self) -> io::Result<Result<(), Violation>> {
-        let load = self.chassis.load();
+        let Self {
+            stream,
+            codec,
+            connection,
+            chassis,
+            input,
+            output,
+            begun,
+        } = self;
+        let load = chassis.load();
+        let mut left = &input[..];
         loop {
-            let request = match self.codec.next(&mut self.input) {
+            let request = match codec.next(&mut left) {
                 Ok(Some(request)) => request,
-                Ok(None) => return Ok(Ok(())),
+                Ok(None) => break,
                 Err(violation) => return Ok(Err(violation)),
             };
-            self.begun = None;
+            *begun = None;
             load.apply().await;
-            let mut rest = match self.codec.reply(&request, &mut self.output) {
+            if output.capacity() == 0 {
+                *output = buffers::take();
+            }
+            let mut rest = match codec.reply(request, output) {
                 Ok(rest) => rest,
                 Err(violation) => return Ok(Err(violation)),
             };
             // Counted before the reply leaves, so that a peer that has the reply finds it counted.
-            self.connection.count_requests(1);
-            while rest.is_some() || self.output.len() >= CHUNK {
-                self.stream.write_all(&self.output).await?;
-                self.output.clear();
-                rest = rest.and_then(|rest| rest.append(&mut self.output));
+            connection.count_requests(1);
+            while rest.is_some() || output.len() >= CHUNK {
+                stream.write_all(output).await?;
+                output.clear();
+                rest = rest.and_then(|rest| rest.append(output));
             }
         }
+        let answered = input.len() - left.len();
+        if left.is_empty() {
+            buffers::give(input);
+        } else {
+            input.advance(answered);
+            let room = codec.room().max(BUFFER / 2);
+            if input.capacity() - input.len() < room {
+                input.reserve(room);
+            }
+        }
+        Ok(Ok(()))
     }
 
     /// Reads more of the input; returns the number of bytes, 0 at the end.
     async fn read(&mut self) -> io::Result<usize> {
         if self.input.is_empty() {
-            return self.stream.read_buf(&mut self.input).await;
+            return poll_fn(|cx| {
+                if self.input.capacity() == 0 {
+                    self.input = buffers::take();
+                }
+                let read = pin!(self.stream.read_buf(&mut self.input)).poll(cx);
+                if read.is_pending() {
+                    buffers::give(&mut self.input);
+                }
+                read
+            })
+            .await;
         }
         let begun = *self.begun.get_or_insert_with(clock::now);
         let came = self.input.len() as u64;

@@ -11,6 +11,7 @@
 
 pub mod args;
 pub mod blocking;
+mod buffers;
 pub mod chassis;
 pub mod clock;
 pub mod connection;

@@ -14,13 +14,14 @@ pub type Served = (Vec<u8>, Result<usize, Violation>);
 
 /// Serves a stream whose bytes arrive in these chunks.
 pub fn serve<'a>(mut codec: Codec, chunks: impl IntoIterator<Item = &'a [u8]>) -> Served {
-    let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
+    let (mut input, mut output) = (Vec::new(), BytesMut::new());
     for chunk in chunks {
         input.extend_from_slice(chunk);
+        let mut left = &input[..];
         loop {
-            match codec.next(&mut input) {
+            match codec.next(&mut left) {
                 Ok(None) => break,
-                Ok(Some(request)) => match codec.reply(&request, &mut output) {
+                Ok(Some(request)) => match codec.reply(request, &mut output) {
                     Ok(mut rest) => {
                         while let Some(more) = rest {
                             rest = more.append(&mut output);
@@ -31,6 +32,8 @@ pub fn serve<'a>(mut codec: Codec, chunks: impl IntoIterator<Item = &'a [u8]>) -
                 Err(violation) => return (output.to_vec(), Err(violation)),
             }
         }
+        let answered = input.len() - left.len();
+        input.drain(..answered);
     }
     (output.to_vec(), Ok(input.len()))
 }
