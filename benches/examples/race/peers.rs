@@ -62,13 +62,13 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts a server on a free port and waits until it accepts. `configuration` returns the
-    /// arguments for its address and a folder of its own.
+    /// Starts a server on a free port and waits until it accepts; returns `None` if it ends before.
+    /// `configuration` returns the arguments for its address and a folder of its own.
     pub fn start(
         core: usize,
         program: &str,
         configuration: impl FnOnce(&str, &Path) -> Vec<String>,
-    ) -> Self {
+    ) -> Option<Self> {
         let files = TempDir::new().expect("a folder");
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = free.local_addr().expect("an address").to_string();
@@ -76,15 +76,19 @@ impl Peer {
         let args = configuration(&address, files.path());
         let args: Vec<_> = args.iter().map(String::as_str).collect();
         let child = on(core, program, &args).stdout(Stdio::null()).spawn();
-        let child = child.expect("taskset");
-        while !accepts(&address) {
-            wait(Duration::from_millis(20));
-        }
-        Self {
-            child,
+        let mut peer = Self {
+            child: child.expect("taskset"),
             address,
             _files: files,
+        };
+        while !accepts(&peer.address) {
+            if let Ok(Some(status)) = peer.child.try_wait() {
+                eprintln!("{program} ended: {status}");
+                return None;
+            }
+            wait(Duration::from_millis(20));
         }
+        Some(peer)
     }
 
     /// Returns the number of its process.
@@ -101,7 +105,7 @@ impl Drop for Peer {
 }
 
 /// Starts nginx, which answers with so many bytes.
-pub fn nginx(core: usize, bytes: usize) -> Peer {
+pub fn nginx(core: usize, bytes: usize) -> Option<Peer> {
     Peer::start(core, "nginx", |address, folder| {
         let here = folder.display();
         fs::write(folder.join("index"), "x".repeat(bytes)).expect("a file");
@@ -118,10 +122,10 @@ pub fn nginx(core: usize, bytes: usize) -> Peer {
 }
 
 /// Starts HAProxy with one thread, which relays bytes to a server.
-pub fn haproxy(core: usize, server: &str) -> Peer {
+pub fn haproxy(core: usize, server: &str) -> Option<Peer> {
     Peer::start(core, "haproxy", |address, folder| {
         let text = format!(
-            "global\n  nbthread 1\n  maxconn 20000\n\
+            "global\n  nbthread 1\n  maxconn 2000\n\
              defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n\
              listen relay\n  bind {address}\n  server one {server}\n"
         );
@@ -136,7 +140,7 @@ pub fn haproxy(core: usize, server: &str) -> Peer {
 }
 
 /// Starts iperf3's server.
-pub fn iperf3(core: usize) -> Peer {
+pub fn iperf3(core: usize) -> Option<Peer> {
     Peer::start(core, "iperf3", |address, _| {
         let port = address.rsplit(':').next().unwrap_or_default();
         ["-s", "-B", "127.0.0.1", "-p", port]

@@ -259,7 +259,7 @@ fn grpc_server(race: &Race, shape: [usize; 2]) -> Option<Contest> {
         return None;
     }
     let ours = server("grpc", &[]);
-    let theirs = Peer::start(SERVER, &program, |address, _| vec![address.to_owned()]);
+    let theirs = Peer::start(SERVER, &program, |address, _| vec![address.to_owned()])?;
     let seconds = race.seconds;
     Some(Contest::of(
         Box::new(move || h2load(CLIENT, ours.address(), shape, seconds)),
@@ -291,7 +291,7 @@ fn http_client(race: &Race) -> Option<Contest> {
     if !is_installed("nginx") || !is_installed("wrk") {
         return None;
     }
-    let server = Rc::new(nginx(SERVER, 100));
+    let server = Rc::new(nginx(SERVER, 100)?);
     let url = format!("http://{}/", server.address);
     let ours = rate(race, url, &["-c", "64"]);
     let ours = with(&server, ours);
@@ -323,7 +323,7 @@ fn bulk(race: &Race, name: &str) -> Option<Contest> {
         return None;
     }
     let ours = bulk_rate(server(name, &[]), &[]);
-    let (theirs, seconds) = (peers::iperf3(SERVER), race.seconds);
+    let (theirs, seconds) = (peers::iperf3(SERVER)?, race.seconds);
     let theirs = move || peers::iperf3_rate(CLIENT, &theirs, seconds);
     Some(Contest::of(ours, Box::new(theirs), "GiB/s"))
 }
@@ -393,11 +393,7 @@ fn memory(race: &Race) -> Option<Contest> {
             "--server-metrics",
             "off",
         ]);
-        while server
-            .metric("netping_connections_open")
-            .unwrap_or_default()
-            < CONNECTIONS
-        {
+        while server.metric("netping_connections").unwrap_or_default() < CONNECTIONS {
             wait(Duration::from_millis(20));
         }
         wait(Duration::from_secs(1));
@@ -414,7 +410,7 @@ fn threads(race: &Race) -> Option<Contest> {
     let bare = Peer::start(SERVER, &program, |address, _| {
         vec![itself::BARE.to_owned(), address.to_owned()]
     });
-    let bare = Rc::new(bare);
+    let bare = Rc::new(bare?);
     let ours = with(&server, rate(race, server.url.clone(), &["-c", "512"]));
     let theirs = rate(race, format!("tcp://{}", bare.address), &["-c", "512"]);
     Some(Contest::of(ours, with(&bare, theirs), PER_SECOND))
@@ -461,7 +457,7 @@ fn proxy(race: &Race, bytes: &'static str) -> Option<Contest> {
         ]
         .map(str::to_owned)
         .into()
-    });
+    })?;
     let cost = |relay: Peer| -> Side {
         let (race, server) = (race.clone(), Rc::clone(&server));
         Box::new(move || {
@@ -475,6 +471,6 @@ fn proxy(race: &Race, bytes: &'static str) -> Option<Contest> {
             (spent() - before) / (number(&step["ok"]) + number(&step["outside_ok"])) * 1e6
         })
     };
-    let theirs = peers::haproxy(SERVER, server.address());
+    let theirs = peers::haproxy(SERVER, server.address())?;
     Some(Contest::of(cost(own), cost(theirs), "us"))
 }
