@@ -194,12 +194,12 @@ pub fn timestamp() -> String {
     humantime::format_rfc3339_seconds(wall()).to_string()
 }
 
-/// A clock that stands still until it is moved, for tests.
-#[cfg(test)]
+/// A clock that stands still until it is moved, for tests and simulations.
+#[cfg(any(test, feature = "simulation"))]
 #[derive(Debug, Clone, Default)]
 pub struct Manual(std::rc::Rc<std::cell::Cell<u64>>);
 
-#[cfg(test)]
+#[cfg(any(test, feature = "simulation"))]
 impl Manual {
     /// Moves it on.
     pub fn advance(&self, nanoseconds: u64) {
@@ -207,7 +207,7 @@ impl Manual {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "simulation"))]
 impl Clock for Manual {
     fn now(&self) -> u64 {
         self.0.get()

@@ -23,6 +23,8 @@ mod worker;
 mod worker_thread;
 mod workers;
 
+#[cfg(feature = "simulation")]
+pub use self::worker::simulated;
 pub use self::{
     measurement::Measurement,
     observer::{Observer, Phase},

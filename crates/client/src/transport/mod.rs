@@ -10,7 +10,7 @@ mod http1;
 pub(crate) mod http2;
 mod http3;
 pub(crate) mod http_reply;
-#[cfg(test)]
+#[cfg(any(test, feature = "simulation"))]
 pub mod mock;
 pub(crate) mod prepared;
 pub(crate) mod quic;

@@ -3,6 +3,8 @@
 mod assignment;
 mod caller;
 mod reaper;
+#[cfg(any(test, feature = "simulation"))]
+pub mod simulated;
 #[cfg(test)]
 mod simulation;
 mod state;

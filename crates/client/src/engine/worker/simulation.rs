@@ -24,7 +24,7 @@ use rand_chacha::{
 };
 use tokio::time::sleep;
 
-use super::tests::{one_caller, run_on};
+use super::{simulated::one_caller, tests::run_on};
 use crate::{
     clock::{Clock, Manual},
     plan::{Arrival, Extent, Plan},

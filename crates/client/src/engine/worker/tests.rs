@@ -1,27 +1,20 @@
 //! The measurement loop against a mock transport on a manual clock.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use netping_measure::{
-    aggregate::{Aggregate, Totals},
-    error_kind::ErrorKind,
-    histogram::{Histogram, histogram, record},
-    recorder::{Interval, Sink},
-    summary::Summary,
+    aggregate::Totals, error_kind::ErrorKind, histogram::Histogram, summary::Summary,
     window::Window,
 };
-use netping_protocol::secure::Connector;
 
-use super::*;
+use super::{
+    simulated::{one_caller, ten_thousand_requests},
+    *,
+};
 use crate::{
     clock::Manual,
-    engine::{backlog::Backlog, share::Share, timeline::Timeline},
-    plan::{Arrival, Destination, Extent, Plan, Trust},
-    probe::metrics::ServerSource,
-    transport::{
-        Kind,
-        mock::{Behaviour, Mock},
-    },
+    plan::{Arrival, Extent, Plan},
+    transport::mock::{Behaviour, Mock},
 };
 
 const MS: u64 = 1_000_000;
@@ -30,35 +23,6 @@ const WINDOW: Window = Window {
     start: 1000 * MS,
     end: 3000 * MS,
 };
-
-#[derive(Clone, Default)]
-struct Kept(Rc<RefCell<Vec<Interval>>>);
-
-impl Sink for Kept {
-    fn hand_on(&mut self, interval: Interval) {
-        self.0.borrow_mut().push(interval);
-    }
-
-    fn spare(&mut self) -> Option<Interval> {
-        None
-    }
-}
-
-/// One caller of a closed loop.
-pub(super) fn one_caller(extent: Extent) -> Plan {
-    let clear = (Connector::Plain, Trust::default());
-    let url = "tcp://localhost".parse().unwrap();
-    let mut plan = Plan::new(
-        Destination::new(url, ServerSource::Nowhere, clear),
-        Kind::Line,
-    );
-    plan.load.payload = 16;
-    plan.load.timeout = Duration::from_secs(1);
-    plan.execution.extent = extent;
-    // On a manual clock, to wait is to look at it again and again.
-    plan.execution.busy_poll = true;
-    plan
-}
 
 /// A window of two seconds after a warm-up of one.
 fn closed_loop() -> Plan {
@@ -84,60 +48,20 @@ pub(super) fn run_on<T: Transport>(
     clock: &Manual,
     step: Option<u64>,
 ) -> (Totals, WorkerReport) {
-    let timeline = Arc::new(Timeline::new(plan.execution.extent.requests()));
-    timeline.set(0, window, 10 * MS);
-    let ended = Arc::clone(&timeline);
-    let max_backlog = plan.load.max_backlog;
-    let limit = plan.load.requests_per_connection;
-    let kept = Kept::default();
-    let mut aggregate = Aggregate::new(plan.loop_kind());
-    let slots: Vec<_> = (0..plan.load.connections)
-        .map(|_| Rc::new(ConnectionSlot::new(transport.clone(), limit)))
-        .collect();
-    let assignment = Assignment {
-        share: Share::of(&plan, 0),
-        plan: Arc::new(plan),
-        timeline,
-        replies: Arc::default(),
-        backlog: Arc::new(Backlog::new(1, max_backlog)),
-    };
-    let backlog = Arc::clone(&assignment.backlog);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(step.is_some())
         .build_local(tokio::runtime::LocalOptions::default());
-    let report = runtime.unwrap().block_on(async {
-        for slot in &slots {
-            slot.open().await.unwrap();
+    let moving = step.map(|step| {
+        let clock = clock.clone();
+        async move {
+            loop {
+                clock.advance(step);
+                tokio::time::advance(Duration::from_nanos(step)).await;
+            }
         }
-        if let Some(step) = step {
-            let clock = clock.clone();
-            tokio::task::spawn_local(async move {
-                loop {
-                    clock.advance(step);
-                    tokio::time::advance(Duration::from_nanos(step)).await;
-                }
-            });
-        }
-        run(assignment, &slots, clock.clone(), kept.clone()).await
     });
-    aggregate.add_rest(report.outside, &report.successes);
-    for interval in kept.0.take() {
-        aggregate.add(interval);
-    }
-    let window = ended.window();
-    let mut in_flight = histogram();
-    for age in &report.in_flight {
-        record(&mut in_flight, *age);
-    }
-    let mut not_sent = report.not_sent.clone().unwrap_or_else(histogram);
-    for due in backlog.drain() {
-        if window.contains(due) {
-            record(&mut not_sent, window.end - due);
-        }
-    }
-    let totals = aggregate.finish(window, &in_flight, &not_sent);
-    (totals, report)
+    simulated::run_on(transport, plan, window, clock, &runtime.unwrap(), moving)
 }
 
 #[test]
@@ -242,4 +166,12 @@ fn requests_due_while_the_server_stands_still_are_in_the_response_times() {
     assert!((498..502).contains(&percent(&totals.response, 100.0)));
     assert_eq!(percent(&totals.service, 99.0), 0);
     assert!(percent(&totals.lag, 100.0) >= 490);
+}
+
+#[test]
+fn about_ten_thousand_requests_are_simulated() {
+    for open in [false, true] {
+        let requests = ten_thousand_requests(open);
+        assert!((9_500..=10_500).contains(&requests), "{requests}");
+    }
 }

@@ -1,0 +1,193 @@
+//! Instructions of the code on the way of a request, and of that which reads and writes results.
+//!
+//! Counts are the same in every run on a machine, whatever else it does. It needs valgrind and
+//! gungraun-runner:
+//!
+//! ```text
+//! cargo bench -p netping-benches --features instructions --bench instructions
+//! ```
+
+use std::hint::black_box;
+
+use bytes::BytesMut;
+use gungraun::{library_benchmark, library_benchmark_group, main};
+use netping_client::engine::simulated::ten_thousand_requests;
+use netping_measure::{
+    recorder::{Interval, Recorder, Sink},
+    sample::{LoopKind, Sample},
+    window::Window,
+};
+use netping_protocol::{
+    codec::{Codec, Limits},
+    frame::{MAGIC, Reply},
+    payload::Exchange,
+    psk::{Key, Noise},
+};
+use netping_results::{
+    fixtures,
+    merge::{MergeRules, merge},
+    run::Run,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    runtime::{Builder, Runtime},
+};
+
+/// Requests of each benchmark of the protocol.
+const REQUESTS: usize = 1000;
+
+/// Length of their payloads, in bytes.
+const PAYLOAD: usize = 581;
+
+/// Encodes requests, decodes and answers them, and verifies the replies.
+fn echo(lines: bool) {
+    let mut exchange = Exchange::new(0, PAYLOAD, Reply::Echo);
+    let mut codec = Codec::new(Limits::default());
+    let mut output = BytesMut::new();
+    if !lines {
+        codec.next(&mut &MAGIC[..]).expect("the magic bytes");
+    }
+    for _ in 0..REQUESTS {
+        exchange.advance();
+        let (mut input, header) = if lines {
+            (exchange.line(), 0)
+        } else {
+            (exchange.frame(), 4)
+        };
+        let request = codec.next(&mut input).expect("no violation");
+        let request = request.expect("a whole request");
+        let rest = codec.reply(request, &mut output).expect("an echo");
+        assert!(rest.is_none());
+        assert!(exchange.verify(black_box(&output[header..][..PAYLOAD])));
+        output.clear();
+    }
+}
+
+#[library_benchmark]
+#[bench::line(true)]
+#[bench::frame(false)]
+fn codec(lines: bool) {
+    echo(lines);
+}
+
+type Pair = (Runtime, Noise<DuplexStream>, Noise<DuplexStream>);
+
+fn connected() -> Pair {
+    let runtime = Builder::new_current_thread().build().expect("a runtime");
+    let key = Key::generate().expect("a key");
+    let (near, far) = duplex(64 << 10);
+    let (near, far) = runtime.block_on(async {
+        tokio::try_join!(Noise::connect(near, &key), Noise::accept(far, &key)).expect("a handshake")
+    });
+    (runtime, near, far)
+}
+
+#[library_benchmark]
+#[bench::record(setup = connected)]
+fn psk((runtime, mut near, mut far): Pair) -> Pair {
+    let mut bytes = [b'x'; PAYLOAD];
+    runtime.block_on(async {
+        for _ in 0..REQUESTS {
+            near.write_all(&bytes).await.expect("a write");
+            far.read_exact(&mut bytes).await.expect("a read");
+        }
+    });
+    (runtime, near, far)
+}
+
+/// Returns every interval at once.
+#[derive(Default)]
+struct Reuse(Option<Interval>);
+
+impl Sink for Reuse {
+    fn hand_on(&mut self, interval: Interval) {
+        self.0 = Some(interval);
+    }
+
+    fn spare(&mut self) -> Option<Interval> {
+        self.0.take()
+    }
+}
+
+fn recorder(kind: LoopKind) -> Recorder<Reuse> {
+    Recorder::new(kind, 0, Reuse::default())
+}
+
+#[library_benchmark]
+#[bench::closed_loop(recorder(LoopKind::Closed))]
+#[bench::open_loop(recorder(LoopKind::Open))]
+fn record(mut recorder: Recorder<Reuse>) -> Recorder<Reuse> {
+    let window = Window {
+        start: 0,
+        end: u64::MAX,
+    };
+    let mut step = 0;
+    for _ in 0..REQUESTS {
+        // Times from 10 to 74 us, all in one second.
+        step = (step + 7919) % 65_536;
+        let sample = Sample {
+            intended: step,
+            free: step + 20,
+            start: step + 50,
+            end: step + 10_000,
+        };
+        recorder.record(window, black_box(sample), Ok(()));
+    }
+    recorder
+}
+
+#[library_benchmark]
+#[bench::closed_loop(false)]
+#[bench::open_loop(true)]
+fn engine(open: bool) -> u64 {
+    ten_thousand_requests(open)
+}
+
+/// Returns a run of so many steps of three seconds, with a thousand replies in each second.
+fn run(steps: usize) -> Run {
+    let times = |second| (0..1000).map(|at| 10_000 + at * 97 + second * 13).collect();
+    fixtures::run((0..steps).map(|_| fixtures::step(3, times)).collect())
+}
+
+fn file(steps: usize) -> String {
+    run(steps).to_json().expect("JSON")
+}
+
+#[library_benchmark]
+#[bench::of_400_steps(run(400))]
+fn write(run: Run) -> String {
+    run.to_json().expect("JSON")
+}
+
+#[library_benchmark]
+#[bench::of_400_steps(file(400))]
+fn read(file: String) -> Run {
+    Run::from_json(file.as_bytes()).expect("a run")
+}
+
+#[library_benchmark]
+#[bench::of_400_steps(vec![run(400)])]
+fn page(runs: Vec<Run>) -> String {
+    netping_report::page::html(&runs)
+}
+
+fn parts() -> Vec<(String, Run)> {
+    let part = |at: u64| {
+        let mut part = run(10);
+        part.environment.host = format!("client-{at}");
+        (part.environment.host.clone(), part)
+    };
+    (0..4).map(part).collect()
+}
+
+#[library_benchmark]
+#[bench::of_4_clients(parts())]
+fn merging(parts: Vec<(String, Run)>) -> Run {
+    let rules = MergeRules::default();
+    merge(&parts, &rules, fixtures::tool(), Vec::new()).expect("parts of one run")
+}
+
+library_benchmark_group!(name = request, benchmarks = [codec, psk, record, engine]);
+library_benchmark_group!(name = results, benchmarks = [write, read, page, merging]);
+
+main!(library_benchmark_groups = [request, results]);
