@@ -1,6 +1,6 @@
-//! HTTP/2 peers that take no bytes, and that reset what they ask for.
+//! HTTP/2 peers that take no bytes, that reset what they ask for, and that send frames without end.
 
-use std::time::Duration;
+use std::{io::Write, time::Duration};
 
 use h2::{Reason, client};
 use http::Request;
@@ -9,7 +9,7 @@ use tokio::{net::TcpStream, runtime::Builder, time};
 
 use crate::{Fault, Kind, Outcome, errors, memory, serves, word};
 
-pub const FAULTS: [Fault; 2] = [
+pub const FAULTS: [Fault; 6] = [
     Fault {
         what: "100 bulk streams, window 0",
         promised: "at most 160 MiB more memory, others served",
@@ -22,7 +22,100 @@ pub const FAULTS: [Fault; 2] = [
         servers: &["grpc"],
         try_it: rapid_reset,
     },
+    Fault {
+        what: "PING flood, acknowledgements never read",
+        promised: FLOODED,
+        servers: &["grpc"],
+        try_it: |kind| flood(kind, &[], &frame(PING, 0, 0, &[0; 8])),
+    },
+    Fault {
+        what: "SETTINGS flood, acknowledgements never read",
+        promised: FLOODED,
+        servers: &["grpc"],
+        try_it: |kind| flood(kind, &[], &frame(SETTINGS, 0, 0, &[])),
+    },
+    Fault {
+        what: "headers without an end",
+        promised: FLOODED,
+        servers: &["grpc"],
+        try_it: |kind| {
+            let first = frame(HEADERS, 0, 1, &[0x82]);
+            flood(kind, &first, &frame(CONTINUATION, 0, 1, &LONG_HEADER))
+        },
+    },
+    Fault {
+        what: "PRIORITY flood",
+        promised: FLOODED,
+        servers: &["grpc"],
+        try_it: |kind| flood(kind, &[], &frame(PRIORITY, 0, 3, &[0, 0, 0, 1, 0])),
+    },
 ];
+
+const FLOODED: &str = "at most 64 MiB more memory, others served";
+
+/// Types of frames: RFC 9113, section 6.
+const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const CONTINUATION: u8 = 9;
+
+/// A header of 1,000 bytes that is not indexed: RFC 7541, section 6.2.2. Its name is `x`.
+const LONG_HEADER: [u8; 1000] = {
+    let mut bytes = [b'y'; 1000];
+    // The length of the value is 995: 127 in the prefix, and 868 in two bytes more.
+    (bytes[0], bytes[1], bytes[2]) = (0, 1, b'x');
+    (bytes[3], bytes[4], bytes[5]) = (0x7F, 0xE3, 0x06);
+    bytes
+};
+
+/// Bytes of a flood.
+const FLOOD: usize = 32 << 20;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
+    [&head, payload].concat()
+}
+
+/// Sends a frame again and again, until the server has taken 32 MiB or wants no more for a second.
+fn flood(kind: &Kind, first: &[u8], again: &[u8]) -> Outcome {
+    if !kind.flags.is_empty() {
+        return in_the_clear();
+    }
+    let server = kind.start(&[]);
+    serves(&server, kind);
+    let before = memory(&server);
+    let mut stream = std::net::TcpStream::connect(server.address()).expect("a connection");
+    let patience = Some(Duration::from_secs(1));
+    stream.set_write_timeout(patience).expect("a socket");
+    let opening = [
+        &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..],
+        &frame(SETTINGS, 0, 0, &[]),
+    ]
+    .concat();
+    let block = again.repeat((64 << 10) / again.len());
+    let mut sent = 0;
+    if stream
+        .write_all(&opening)
+        .and_then(|()| stream.write_all(first))
+        .is_ok()
+    {
+        while sent < FLOOD && stream.write_all(&block).is_ok() {
+            sent += block.len();
+        }
+    }
+    let more = memory(&server) - before;
+    let honest = serves(&server, kind);
+    Outcome {
+        came: format!(
+            "{more:.0} MiB more after {} MiB; others {}",
+            sent >> 20,
+            word(honest)
+        ),
+        kept: honest && more <= 64.0,
+    }
+}
 
 /// `DataRequest` of 16 MiB in one chunk, as a gRPC message.
 const BULK: &[u8] = b"\x00\x00\x00\x00\x0a\x08\x80\x80\x80\x08\x10\x80\x80\x80\x08";

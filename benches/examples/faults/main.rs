@@ -9,6 +9,7 @@
 mod http2;
 mod limits;
 mod peers;
+mod quic;
 mod relay;
 mod restarts;
 
@@ -97,6 +98,7 @@ fn check(is_long: bool, certificates: &std::path::Path) -> bool {
     let faults = [
         &peers::FAULTS[..],
         &http2::FAULTS,
+        &quic::FAULTS,
         &limits::FAULTS,
         &relay::FAULTS,
         &restarts::FAULTS,

@@ -69,14 +69,14 @@ pub const FAULTS: [Fault; 8] = [
 ];
 
 /// Flags of a server whose deadlines a test can wait for.
-const SHORT: [&str; 4] = ["--first-byte-timeout", "1s", "--request-timeout", "1s"];
+pub const SHORT: [&str; 4] = ["--first-byte-timeout", "1s", "--request-timeout", "1s"];
 
 /// Seconds within which a server with these deadlines ends a connection: they are a second, and the
 /// machine may be busy.
 const WITHIN: f64 = 4.0;
 
 /// Longest wait for the end of a connection.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(server.address()).expect("a connection");
@@ -97,7 +97,7 @@ fn end(mut stream: &TcpStream, since: f64) -> Option<f64> {
 }
 
 /// Says when a connection ended and how the server counted it.
-fn told(ended: Option<f64>, counted: &[(&str, f64)], honest: bool) -> Outcome {
+pub fn told(ended: Option<f64>, counted: &[(&str, f64)], honest: bool) -> Outcome {
     let when = ended.map_or_else(
         || "not closed".to_owned(),
         |seconds| format!("closed after {seconds:.1} s"),
@@ -116,7 +116,7 @@ fn told(ended: Option<f64>, counted: &[(&str, f64)], honest: bool) -> Outcome {
 }
 
 /// Counts of the deadlines that a server may name.
-fn deadlines(server: &Server) -> [(&'static str, f64); 4] {
+pub fn deadlines(server: &Server) -> [(&'static str, f64); 4] {
     [
         "first_byte_timeout",
         "request_timeout",

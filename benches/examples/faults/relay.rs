@@ -1,18 +1,19 @@
-//! Relays that change a byte, and that cut connections.
+//! Relays that change a byte, cut connections, or let little through.
 
 use std::{
     io::{self, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
     thread,
+    time::Duration,
 };
 
-use netping_benches::processes::netping;
+use netping_benches::processes::{netping, wait};
 
 use crate::{Fault, Kind, Outcome, restarts::accounts};
 
 const TCP: [&str; 3] = ["threads", "tokio", "grpc"];
 
-pub const FAULTS: [Fault; 2] = [
+pub const FAULTS: [Fault; 3] = [
     Fault {
         what: "a byte in 10,000 changed on the way back",
         promised: "accounts add up, failures are seen",
@@ -25,6 +26,12 @@ pub const FAULTS: [Fault; 2] = [
         servers: &TCP,
         try_it: cut,
     },
+    Fault {
+        what: "25 kB/s let through on each connection",
+        promised: "accounts add up, none fails",
+        servers: &TCP,
+        try_it: narrow,
+    },
 ];
 
 /// Harm that a relay does to the bytes of the server.
@@ -34,6 +41,8 @@ enum Harm {
     Change(usize),
     /// Ends the connection after so many bytes.
     Cut(usize),
+    /// Lets so many bytes through in a second, on each connection.
+    Narrow(usize),
 }
 
 /// Starts a relay to a server, until this process ends; returns its address.
@@ -82,12 +91,17 @@ fn harmed(mut from: &TcpStream, mut to: &TcpStream, harm: Harm) -> io::Result<()
                 _ => {}
             }
         }
+        if let Harm::Narrow(bytes_per_second) = harm {
+            wait(Duration::from_secs_f64(
+                read as f64 / bytes_per_second as f64,
+            ));
+        }
         to.write_all(&buffer[..read])?;
     }
 }
 
-/// Runs a load through a relay; returns the accounts, whether they add up, the failures and the
-/// reconnects.
+/// Runs a load through a relay; returns the accounts, whether they add up, whether requests failed,
+/// and the reconnects.
 fn through(kind: &Kind, harm: Harm) -> (String, bool, bool, u64) {
     let server = kind.start(&[]);
     let address = relay(server.address(), harm);
@@ -105,9 +119,13 @@ fn through(kind: &Kind, harm: Harm) -> (String, bool, bool, u64) {
         "--payload",
         "64",
     ];
+    let timeout = match harm {
+        Harm::Narrow(_) => "2s",
+        _ => "500ms",
+    };
     let limits = [
         "--timeout",
-        "500ms",
+        timeout,
         "--no-first-call",
         "--server-metrics",
         "off",
@@ -124,6 +142,14 @@ fn corrupted(kind: &Kind) -> Outcome {
     Outcome {
         came,
         kept: adds_up && fails,
+    }
+}
+
+fn narrow(kind: &Kind) -> Outcome {
+    let (came, adds_up, fails, reconnects) = through(kind, Harm::Narrow(25_000));
+    Outcome {
+        came,
+        kept: adds_up && !fails && reconnects == 0,
     }
 }
 
