@@ -139,7 +139,7 @@ pub enum StartError {
     /// The moment at which a step was to begin had passed.
     #[error(
         "the connections were open {} after {at}, when the step was to begin: start earlier, or give a later --start-at",
-        format_duration(*late)
+        format_duration(Duration::from_millis(late.as_millis().max(1) as u64))
     )]
     Late {
         /// The moment.
