@@ -89,6 +89,7 @@ fn psk((runtime, mut near, mut far): Pair) -> Pair {
     runtime.block_on(async {
         for _ in 0..REQUESTS {
             near.write_all(&bytes).await.expect("a write");
+            near.flush().await.expect("a write");
             far.read_exact(&mut bytes).await.expect("a read");
         }
     });
