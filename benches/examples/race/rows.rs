@@ -465,7 +465,7 @@ fn proxy(race: &Race, bytes: &'static str) -> Option<Contest> {
             let spent = || Usage::of(relay.id()).map_or(f64::NAN, |usage| usage.cpu_seconds);
             let before = spent();
             let url = format!("tcp://{}", relay.address);
-            let flags = ["-c", "64", "--rate", "5k", "--reply", bytes];
+            let flags = ["-c", "64", "--rate", "5k", "--payload", bytes];
             let said = throughput(&race, &url, &flags);
             let step = said.step();
             (spent() - before) / (number(&step["ok"]) + number(&step["outside_ok"])) * 1e6
