@@ -151,10 +151,10 @@ fn engine(open: bool) -> u64 {
     ten_thousand_requests(open)
 }
 
-/// Returns a run of so many steps of three seconds, with a thousand replies in each second.
+/// Returns a run of so many equal steps of three seconds, with a thousand replies in each second.
 fn run(steps: usize) -> Run {
     let times = |second| (0..1000).map(|at| 10_000 + at * 97 + second * 13).collect();
-    fixtures::run((0..steps).map(|_| fixtures::step(3, times)).collect())
+    fixtures::run(vec![fixtures::step(3, times); steps])
 }
 
 fn file(steps: usize) -> String {
