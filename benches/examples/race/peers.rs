@@ -171,7 +171,7 @@ pub fn h2load(core: usize, address: &str, [connections, streams]: [usize; 2], se
     let url = format!("http://{address}/echopb.Echo/Echo");
     let [connections, streams] = [connections, streams].map(|number| number.to_string());
     let file = body.path().to_string_lossy();
-    let seconds = format!("{seconds}");
+    let seconds = format!("{}ms", seconds * 1e3);
     let text = run(
         core,
         "h2load",
