@@ -182,7 +182,8 @@ pub(crate) async fn goodbye<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, l
     let goodbye = async {
         stream.write_all(last).await?;
         stream.shutdown().await?;
-        let mut discarded = [0; BUFFER];
+        // On the heap: it would be a part of every connection's task.
+        let mut discarded = vec![0; BUFFER];
         while stream.read(&mut discarded).await? > 0 {}
         io::Result::Ok(())
     };

@@ -126,7 +126,7 @@ pub fn ten_thousand_requests(open: bool) -> u64 {
             ..Behaviour::default()
         },
     );
-    let length = Duration::from_nanos(if open { 100 * MS } else { 63 * MS });
+    let length = Duration::from_nanos(if open { 100 * MS } else { 75 * MS });
     let mut plan = one_caller(Extent::Time(length));
     (plan.load.callers, plan.load.connections) = (16, 16);
     if open {
