@@ -162,19 +162,19 @@ fn file(steps: usize) -> String {
 }
 
 #[library_benchmark]
-#[bench::of_400_steps(run(400))]
+#[bench::of_20_steps(run(20))]
 fn write(run: Run) -> String {
     run.to_json().expect("JSON")
 }
 
 #[library_benchmark]
-#[bench::of_400_steps(file(400))]
+#[bench::of_20_steps(file(20))]
 fn read(file: String) -> Run {
     Run::from_json(file.as_bytes()).expect("a run")
 }
 
 #[library_benchmark]
-#[bench::of_400_steps(vec![run(400)])]
+#[bench::of_20_steps(vec![run(20)])]
 fn page(runs: Vec<Run>) -> String {
     netping_report::page::html(&runs)
 }
