@@ -153,7 +153,16 @@ fn engine(open: bool) -> u64 {
 
 /// Returns a run of so many equal steps of three seconds, with a thousand replies in each second.
 fn run(steps: usize) -> Run {
-    let times = |second| (0..1000).map(|at| 10_000 + at * 97 + second * 13).collect();
+    run_from(10_000, steps)
+}
+
+/// Returns one whose shortest time is so many nanoseconds.
+fn run_from(shortest: u64, steps: usize) -> Run {
+    let times = |second| {
+        (0..1000)
+            .map(|at| shortest + at * 97 + second * 13)
+            .collect()
+    };
     fixtures::run(vec![fixtures::step(3, times); steps])
 }
 
@@ -181,7 +190,7 @@ fn page(runs: Vec<Run>) -> String {
 
 fn parts() -> Vec<(String, Run)> {
     let part = |at: u64| {
-        let mut part = run(10);
+        let mut part = run_from(10_000 + at * 1000, 10);
         part.environment.host = format!("client-{at}");
         (part.environment.host.clone(), part)
     };
