@@ -1,4 +1,4 @@
-//! What is measured in a row, and what is said of it.
+//! The measurements of a row, and their description.
 
 use netping_measure::statistics::{estimate::Estimate, paired::Paired};
 

@@ -1,4 +1,4 @@
-//! What this program can also be: a proxy, and the barest of servers.
+//! Other programs that this one runs as: netping-proxy, and a server of nothing but std.
 
 use std::{
     fs,

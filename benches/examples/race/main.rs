@@ -23,6 +23,10 @@ use netping_benches::processes;
 
 use crate::{contest::Contest, rows::ROWS};
 
+/// As in netping's own binaries: this program is also their client and servers.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Races netping against other programs, and prints a table in Markdown.
 #[derive(Debug, Clone, Parser)]
 pub struct Race {
