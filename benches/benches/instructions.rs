@@ -11,12 +11,9 @@ use std::hint::black_box;
 
 use bytes::BytesMut;
 use gungraun::{library_benchmark, library_benchmark_group, main};
+use netping_benches::recording::Recording;
 use netping_client::engine::simulated::ten_thousand_requests;
-use netping_measure::{
-    recorder::{Interval, Recorder, Sink},
-    sample::{LoopKind, Sample},
-    window::Window,
-};
+use netping_measure::sample::LoopKind;
 use netping_protocol::{
     codec::{Codec, Limits},
     frame::{MAGIC, Reply},
@@ -103,45 +100,14 @@ fn psk(mut pair: Pair) -> Pair {
     pair
 }
 
-/// Returns every interval at once.
-#[derive(Default)]
-struct Reuse(Option<Interval>);
-
-impl Sink for Reuse {
-    fn hand_on(&mut self, interval: Interval) {
-        self.0 = Some(interval);
-    }
-
-    fn spare(&mut self) -> Option<Interval> {
-        self.0.take()
-    }
-}
-
-fn recorder(kind: LoopKind) -> Recorder<Reuse> {
-    Recorder::new(kind, 0, Reuse::default())
-}
-
 #[library_benchmark]
-#[bench::closed_loop(recorder(LoopKind::Closed))]
-#[bench::open_loop(recorder(LoopKind::Open))]
-fn record(mut recorder: Recorder<Reuse>) -> Recorder<Reuse> {
-    let window = Window {
-        start: 0,
-        end: u64::MAX,
-    };
-    let mut step = 0;
+#[bench::closed_loop(Recording::new(LoopKind::Closed))]
+#[bench::open_loop(Recording::new(LoopKind::Open))]
+fn record(mut recording: Recording) -> Recording {
     for _ in 0..REQUESTS {
-        // Times from 10 to 74 us, all in one second.
-        step = (step + 7919) % 65_536;
-        let sample = Sample {
-            intended: step,
-            free: step + 20,
-            start: step + 50,
-            end: step + 10_000,
-        };
-        recorder.record(window, black_box(sample), Ok(()));
+        recording.record();
     }
-    recorder
+    recording
 }
 
 #[library_benchmark]

@@ -2,6 +2,7 @@
 //! netping as a user runs it.
 
 pub mod processes;
+pub mod recording;
 
 use std::{thread, time::Duration};
 
