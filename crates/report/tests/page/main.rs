@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use fixture::HOSTILE;
 use netping_report::page::{self, Chart, Exact};
-use netping_results::run::Run;
+use netping_results::{fixtures, run::Run};
 use serde_json::Value;
 
 fn kinds(runs: &[Run]) -> Vec<String> {
@@ -218,6 +218,37 @@ fn a_page_needs_nothing_from_elsewhere_and_stays_small() {
         for link in ["http://", "https://", " src=", "url(", "@import"] {
             assert!(!own.contains(link), "{name}: {link}");
         }
+    }
+}
+
+#[test]
+fn a_sweep_of_1000_loads_stays_small_and_the_table_has_them_all() {
+    let load = |at: u32| {
+        let mut step = fixtures::step(3, |_| (0..200).map(|n| 10_000 + n * 497).collect());
+        step.settings.callers = 1 + at as usize;
+        step
+    };
+    let run = fixtures::run((0..1000).map(load).collect());
+    let html = page::html(&[run]);
+    assert!(html.len() < 1_000_000, "{} bytes", html.len());
+    // Marks that would cover one another are left out: on this logarithmic axis, most of them.
+    let marks = html.matches("data-series=").count();
+    assert!((300..800).contains(&marks), "{marks}");
+    for callers in [1, 500, 999, 1000] {
+        assert!(html.contains(&format!("<td>{callers}</td>")), "{callers}");
+    }
+}
+
+#[test]
+fn names_within_a_page_are_unique() {
+    for (name, runs) in fixture::all() {
+        let html = page::html(&runs);
+        let ids = html.split(" id=\"").skip(1);
+        let mut ids: Vec<_> = ids.filter_map(|rest| rest.split('"').next()).collect();
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), count, "{name}");
     }
 }
 

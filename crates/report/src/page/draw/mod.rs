@@ -49,6 +49,7 @@ fn svg(chart: &Chart, before: &Markup) -> Markup {
             Form::Plane(plane) => {
                 let axes = plane::Axes {
                     plane,
+                    id: format!("{}-{at}", chart.file_stem()),
                     height: HEIGHTS[usize::from(last > 0)],
                     named: at == last,
                 };

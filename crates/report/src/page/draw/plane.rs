@@ -21,6 +21,12 @@ const RIGHT: f64 = 28.0;
 /// More points than this in a panel are drawn small.
 const MANY: usize = 40;
 
+/// Most points of a series that all have marks. Of more, those have none that lie nearer to the one
+/// before than this, along the horizontal axis: they would cover one another. The line goes through
+/// all points, and the table has them.
+const MOST_MARKS: usize = 300;
+const APART: f64 = 1.0;
+
 /// Most lines in one plane, of which each has its name at its end; of more, each target has a plane
 /// of its own.
 const MOST_LINES: usize = 4;
@@ -38,6 +44,8 @@ const TICK_X: f64 = 54.0;
 pub(super) struct Axes<'a> {
     pub(super) plane: &'a Plane,
     pub(super) height: f64,
+    /// The name of what its planes have in common, which no other panel of a page has.
+    pub(super) id: String,
     /// True where the horizontal axis has a title.
     pub(super) named: bool,
 }
@@ -71,13 +79,19 @@ pub(super) fn draw(panel: &Panel, axes: &Axes<'_>, keys: &[Key<'_>], pen: &mut P
     }
 }
 
-/// Draws a plane for each target, all with the same axes, and the lines of the others faintly behind
-/// its own.
+/// Draws a plane for each target, all with the same axes, and all lines faintly behind its own.
 fn multiples(panel: &Panel, axes: &Axes<'_>, keys: &[Key<'_>], pen: &mut Pen) -> Markup {
     let mut colours: Vec<usize> = keys.iter().map(|key| key.colour).collect();
     colours.dedup();
     let right = WIDTH - RIGHT;
     let last = colours.len() - 1;
+    // Drawn once, and placed behind each.
+    let all = {
+        let frame = frame(panel, axes, [0.0, SMALL], right);
+        let lines = panel.series.iter();
+        let lines = lines.map(|series| joined(series, axes.plane, &frame));
+        lines.collect::<String>()
+    };
     let plane = |(at, colour): (usize, &usize)| {
         let own: Vec<Key<'_>> = keys
             .iter()
@@ -87,11 +101,6 @@ fn multiples(panel: &Panel, axes: &Axes<'_>, keys: &[Key<'_>], pen: &mut Pen) ->
         let named = key(&own, pen);
         let top = pen.take(SMALL + 9.0) + 3.0;
         let frame = frame(panel, axes, [top, top + SMALL], right);
-        let others = panel
-            .series
-            .iter()
-            .filter(|series| series.colour != *colour);
-        let faint = others.map(|series| joined(series, axes.plane, &frame).0);
         let series = panel
             .series
             .iter()
@@ -100,14 +109,19 @@ fn multiples(panel: &Panel, axes: &Axes<'_>, keys: &[Key<'_>], pen: &mut Pen) ->
         html! {
             (named)
             (grid(panel, axes, &frame))
-            path."context" d=(faint.collect::<String>()) fill="none" stroke="#8c959f" stroke-opacity="0.45" stroke-width="0.8" {}
+            use href={ "#" (axes.id) } y=(number(top)) {}
             @for own in guides { (guide(own, &frame)) }
             @for series in series { (line(panel, axes, series, &frame)) }
             @if at == last { (numbers(axes, &frame, pen)) }
         }
     };
     let planes: Vec<Markup> = colours.iter().enumerate().map(plane).collect();
-    html! { @for plane in planes { (plane) } }
+    html! {
+        defs {
+            path."context" id=(axes.id) d=(all) fill="none" stroke="#8c959f" stroke-opacity="0.45" stroke-width="0.8" {}
+        }
+        @for plane in planes { (plane) }
+    }
 }
 
 fn frame(panel: &Panel, axes: &Axes<'_>, [top, bottom]: [f64; 2], right: f64) -> Frame {
@@ -235,7 +249,9 @@ fn guide(guide: &Guide, frame: &Frame) -> Markup {
 
 /// Draws a series: the line through its means, their error bars, and its points.
 fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &Frame) -> Markup {
-    let (path, bars) = joined(series, axes.plane, frame);
+    let path = joined(series, axes.plane, frame);
+    let marked = marked(series, frame);
+    let bars = bars(&marked, frame);
     let points: usize = panel.series.iter().map(|series| series.points.len()).sum();
     let radius = if points > MANY { 1.7 } else { 2.8 };
     html! {
@@ -247,7 +263,7 @@ fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &Frame) -> Marku
             @if !bars.is_empty() {
                 path."bars" d=(bars) fill="none" stroke="currentColor" stroke-width="0.9" stroke-opacity="0.75" {}
             }
-            @for each in &series.points {
+            @for each in marked {
                 @let at = axes.plane.x.unit.shown(each.x.value());
                 @match each.mark {
                     // The panel's title names the series of all its cells, which are many.
@@ -267,20 +283,47 @@ fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &Frame) -> Marku
     }
 }
 
-/// Returns the path through the means of a series, and that of their error bars.
-fn joined(series: &Series, plane: &Plane, frame: &Frame) -> (String, String) {
-    let (mut path, mut bars) = (String::new(), Vec::new());
-    let mut last = None;
-    let dots = series
-        .points
-        .iter()
-        .filter(|point| point.mark == Mark::Dot)
-        .collect::<Vec<_>>();
-    for points in dots.chunk_by(|a, b| a.x == b.x) {
-        let Some((mean, range)) = middle(points) else {
-            continue;
+/// Returns the points that have marks of their own.
+fn marked<'a>(series: &'a Series, frame: &Frame) -> Vec<&'a Point> {
+    if series.points.len() <= MOST_MARKS {
+        return series.points.iter().collect();
+    }
+    let place = |point: &Point| frame.x.place(point.x.value());
+    let mut marked: Vec<&Point> = Vec::new();
+    for point in &series.points {
+        let is_apart = |last: &&Point| {
+            matches!(point.mark, Mark::Cell { .. })
+                || point.x == last.x
+                || (place(point) - place(last)).abs() >= APART
         };
-        let value = points[0].x.value();
+        if marked.last().is_none_or(is_apart) {
+            marked.push(point);
+        }
+    }
+    marked
+}
+
+/// A dot, the mean of all at its place on the horizontal axis, and the interval of that.
+type MeanAt<'a> = (&'a Point, f64, Option<[f64; 2]>);
+
+/// Returns the first of the dots at each place, with their mean.
+fn means<'a>(points: &[&'a Point]) -> Vec<MeanAt<'a>> {
+    let is_dot = |point: &&Point| point.mark == Mark::Dot;
+    let dots: Vec<&Point> = points.iter().copied().filter(is_dot).collect();
+    let mean = |points: &[&'a Point]| {
+        let (mean, range) = middle(points)?;
+        Some((points[0], mean, range))
+    };
+    dots.chunk_by(|a, b| a.x == b.x).filter_map(mean).collect()
+}
+
+/// Returns the path through the means of a series.
+fn joined(series: &Series, plane: &Plane, frame: &Frame) -> String {
+    let mut path = String::new();
+    let mut last = None;
+    let points: Vec<_> = series.points.iter().collect();
+    for (point, mean, _) in means(&points) {
+        let value = point.x.value();
         let x = number(frame.x.place(value));
         let is_near = |last: f64| match plane.joined {
             Joined::All => true,
@@ -290,12 +333,18 @@ fn joined(series: &Series, plane: &Plane, frame: &Frame) -> (String, String) {
         let start = if last.is_some_and(is_near) { "L" } else { "M" };
         last = Some(value);
         path.extend([start, &x, " ", &number(frame.y.place(mean))]);
-        if let Some([low, high]) = range {
-            let (low, high) = (number(frame.y.place(low)), number(frame.y.place(high)));
-            bars.push(format!("M{x} {low}V{high}m-2.5 0h5M{x} {low}m-2.5 0h5"));
-        }
     }
-    (path, bars.concat())
+    path
+}
+
+/// Returns the path of the points' error bars.
+fn bars(points: &[&Point], frame: &Frame) -> String {
+    let bar = |(point, _, range): MeanAt<'_>| {
+        let x = number(frame.x.place(point.x.value()));
+        let [low, high] = range?.map(|end| number(frame.y.place(end)));
+        Some(format!("M{x} {low}V{high}m-2.5 0h5M{x} {low}m-2.5 0h5"))
+    };
+    means(points).into_iter().filter_map(bar).collect()
 }
 
 /// Returns the outline of a heatmap's cell.
