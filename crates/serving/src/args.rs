@@ -43,10 +43,12 @@ pub struct CommonArgs {
     /// Let several servers share the port (SO_REUSEPORT)
     #[arg(long)]
     pub reuse_port: bool,
-    /// Receive buffer of each connection, in bytes (SO_RCVBUF) [default: the kernel's]
+    /// Receive buffer of each connection, in bytes (SO_RCVBUF) [default: the kernel's; a UDP socket's:
+    /// 2 MiB]
     #[arg(long, value_name = "BYTES", value_parser = bytes_in::<usize>(..))]
     pub recv_buffer: Option<usize>,
-    /// Send buffer of each connection, in bytes (SO_SNDBUF) [default: the kernel's]
+    /// Send buffer of each connection, in bytes (SO_SNDBUF) [default: the kernel's; a UDP socket's:
+    /// 2 MiB]
     #[arg(long, value_name = "BYTES", value_parser = bytes_in::<usize>(..))]
     pub send_buffer: Option<usize>,
     /// Maximum number of open connections; one more is closed and counted [default: as the limit on

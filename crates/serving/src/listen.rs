@@ -31,6 +31,8 @@ pub struct Listening<L = TcpListener> {
 pub trait Bind: AsFd + Sized {
     /// Stream or datagram.
     const TYPE: Type;
+    /// Size of the socket's buffers, in bytes, unless flags set it; `None`: the kernel's.
+    const BUFFER: Option<usize>;
     /// Prepares a bound socket for requests.
     ///
     /// # Errors
@@ -45,6 +47,8 @@ pub trait Bind: AsFd + Sized {
 
 impl Bind for TcpListener {
     const TYPE: Type = Type::STREAM;
+    // The kernel lets them grow as they fill.
+    const BUFFER: Option<usize> = None;
 
     fn ready(socket: Socket, args: &CommonArgs) -> io::Result<Self> {
         socket.listen(args.backlog)?;
@@ -58,6 +62,8 @@ impl Bind for TcpListener {
 
 impl Bind for UdpSocket {
     const TYPE: Type = Type::DGRAM;
+    // They do not grow, and the kernel's hold no more than 0.2 MB, less than a burst of a bulk stream.
+    const BUFFER: Option<usize> = Some(2 << 20);
 
     fn ready(socket: Socket, _: &CommonArgs) -> io::Result<Self> {
         Ok(socket.into())
@@ -129,10 +135,10 @@ fn bind<L: Bind>(address: SocketAddr, args: &CommonArgs, reuse_port: bool) -> io
     socket.set_reuse_port(reuse_port)?;
     // Accepted connections inherit the sizes. They determine the window scale, so they are set
     // before `listen`.
-    if let Some(bytes) = args.recv_buffer {
+    if let Some(bytes) = args.recv_buffer.or(L::BUFFER) {
         socket.set_recv_buffer_size(bytes)?;
     }
-    if let Some(bytes) = args.send_buffer {
+    if let Some(bytes) = args.send_buffer.or(L::BUFFER) {
         socket.set_send_buffer_size(bytes)?;
     }
     socket.bind(&address.into())?;

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -10,9 +10,10 @@ use std::{
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::{payload::Exchange, secure::Connector, tls::Negotiated};
 use quinn::{
-    ClientConfig, ConnectionError, Endpoint as QuicEndpoint, RecvStream, SendStream,
-    TransportConfig, VarInt, crypto::rustls::QuicClientConfig,
+    ClientConfig, ConnectionError, Endpoint as QuicEndpoint, EndpointConfig, RecvStream,
+    SendStream, TokioRuntime, TransportConfig, VarInt, crypto::rustls::QuicClientConfig,
 };
+use socket2::SockRef;
 use tokio::{
     io::{Join, join},
     time,
@@ -26,6 +27,10 @@ use super::{
 /// Flow-control windows, in bytes: large enough never to hold a reply back.
 pub(crate) const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
+
+/// Size of a socket's buffers, in bytes, which the kernel may cap. Those of UDP do not grow as TCP's
+/// do, and a burst of a bulk stream is more than the kernel's default.
+const SOCKET_BUFFER: usize = 2 << 20;
 
 /// A connection without any sign of life is lost after this time, in milliseconds: UDP itself does
 /// not report a server that is gone.
@@ -104,9 +109,14 @@ impl Quic {
         if let Some(socket) = socket.get() {
             return Ok(socket.clone());
         }
-        let new = QuicEndpoint::client((any, 0).into())?;
+        let new = UdpSocket::bind((any, 0))?;
+        SockRef::from(&new).set_recv_buffer_size(SOCKET_BUFFER)?;
+        SockRef::from(&new).set_send_buffer_size(SOCKET_BUFFER)?;
+        let runtime = Arc::new(TokioRuntime);
+        let new = QuicEndpoint::new(EndpointConfig::default(), None, new, runtime)?;
         Ok(socket.get_or_init(|| new).clone())
     }
+
     async fn connect_to(
         &self,
         address: SocketAddr,
