@@ -1,7 +1,8 @@
-//! Other programs that this one runs as: netping-proxy, and a server of nothing but std.
+//! Other programs that this one runs as: netping-proxy, a server of nothing but std, and a pair of
+//! nothing but quinn.
 
 use std::{
-    fs,
+    env, fs,
     io::{BufRead, BufReader, Write},
     net::TcpListener,
     os::unix::fs::PermissionsExt,
@@ -9,11 +10,22 @@ use std::{
     thread,
 };
 
+use crate::bare_quic;
+
 /// The name under which it is netping-proxy.
 pub const PROXY: &str = "proxy";
 
 /// The name under which it is a server with a thread for each connection, of nothing but std.
 pub const BARE: &str = "bare";
+
+/// The names under which it is the server and the client of bulk over QUIC, on nothing but quinn.
+pub const QUIC_SERVER: &str = "quic-server";
+pub const QUIC_CLIENT: &str = "quic-client";
+
+/// Returns the path of this program.
+pub fn program() -> Option<String> {
+    Some(env::current_exe().ok()?.to_string_lossy().into_owned())
+}
 
 /// Runs as one of them, if the arguments say so.
 pub fn run(args: &[String]) -> Option<ExitCode> {
@@ -27,6 +39,14 @@ pub fn run(args: &[String]) -> Option<ExitCode> {
         }
         [name, address] if name == BARE => {
             echo(address);
+            Some(ExitCode::SUCCESS)
+        }
+        [name, address] if name == QUIC_SERVER || name == QUIC_CLIENT => {
+            let address = address.parse().expect("an address");
+            match &name[..] {
+                QUIC_SERVER => bare_quic::server(address),
+                _ => bare_quic::client(address),
+            }
             Some(ExitCode::SUCCESS)
         }
         _ => None,

@@ -11,6 +11,7 @@
 //!   second;
 //! - `grpc-server ADDRESS` serves netping's `echopb.Echo` at the address.
 
+mod bare_quic;
 mod contest;
 mod itself;
 mod peers;

@@ -88,7 +88,11 @@ pub const ROWS: [Row; 23] = [
     row("bulk-tcp", "bulk TCP and iperf3 -R", |race| {
         bulk(race, "tokio")
     }),
-    row("bulk-quic", "bulk QUIC", bulk_quic),
+    row(
+        "bulk-quic",
+        "bulk QUIC and a pair of nothing but quinn",
+        bulk_quic,
+    ),
     row(
         "secure-tls",
         "581 bytes, 64 callers on 64 connections: TLS and plain TCP",
@@ -330,10 +334,16 @@ fn bulk(race: &Race, name: &str) -> Option<Contest> {
 
 fn bulk_quic(_: &Race) -> Option<Contest> {
     let server = server("quic", &["--tls-self-signed"]);
-    Some(Contest::alone(
-        bulk_rate(server, &["--tls-insecure"]),
-        "GiB/s",
-    ))
+    let ours = bulk_rate(server, &["--tls-insecure"]);
+    let program = itself::program()?;
+    let bare = Peer::start(SERVER, &program, |address, _| {
+        vec![itself::QUIC_SERVER.to_owned(), address.to_owned()]
+    })?;
+    let theirs = move || {
+        let said = peers::run(CLIENT, &program, &[itself::QUIC_CLIENT, &bare.address]);
+        said.trim().parse().unwrap_or(f64::NAN)
+    };
+    Some(Contest::of(ours, Box::new(theirs), "GiB/s"))
 }
 
 fn secure(race: &Race, name: &str, scheme: &str) -> Option<Contest> {
@@ -406,7 +416,7 @@ fn memory(race: &Race) -> Option<Contest> {
 
 fn threads(race: &Race) -> Option<Contest> {
     let server = server("threads", &[]);
-    let program = std::env::current_exe().ok()?.to_string_lossy().into_owned();
+    let program = itself::program()?;
     let bare = Peer::start(SERVER, &program, |address, _| {
         vec![itself::BARE.to_owned(), address.to_owned()]
     });
@@ -441,7 +451,7 @@ fn proxy(race: &Race, bytes: &'static str) -> Option<Contest> {
         return None;
     }
     let server = server("tokio", &[]);
-    let program = std::env::current_exe().ok()?.to_string_lossy().into_owned();
+    let program = itself::program()?;
     let own = Peer::start(SERVER, &program, |address, _| {
         let to = server.address();
         [
