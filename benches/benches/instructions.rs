@@ -7,12 +7,12 @@
 //! cargo bench -p netping-benches --features instructions --bench instructions
 //! ```
 
-use std::hint::black_box;
+use std::{hint::black_box, time::Duration};
 
 use bytes::BytesMut;
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use netping_benches::recording::Recording;
-use netping_client::engine::simulated::ten_thousand_requests;
+use netping_client::engine::simulated;
 use netping_measure::sample::LoopKind;
 use netping_protocol::{
     codec::{Codec, Limits},
@@ -111,10 +111,10 @@ fn record(mut recording: Recording) -> Recording {
 }
 
 #[library_benchmark]
-#[bench::closed_loop(false)]
-#[bench::open_loop(true)]
-fn engine(open: bool) -> u64 {
-    ten_thousand_requests(open)
+#[bench::closed_loop(75, false)]
+#[bench::open_loop(100, true)]
+fn engine(milliseconds: u64, open: bool) -> u64 {
+    simulated::requests(16, Duration::from_millis(milliseconds), open)
 }
 
 /// Returns a run of so many equal steps of three seconds, with a thousand replies in each second.

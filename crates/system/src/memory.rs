@@ -10,6 +10,12 @@ pub fn resident() -> Option<u64> {
     Some(pages * page_size())
 }
 
+/// Returns the most memory that this process has held (its largest resident set), in bytes.
+pub fn peak() -> Option<u64> {
+    let kibibytes = Process::myself().ok()?.status().ok()?.vmhwm?;
+    Some(kibibytes * 1024)
+}
+
 /// Returns the memory of the machine, or what this process's cgroup may use of it, in bytes.
 pub fn available() -> Option<u64> {
     let machine = Meminfo::current().ok()?.mem_total;
@@ -25,7 +31,8 @@ mod tests {
 
     #[test]
     fn this_process_holds_memory_and_no_more_than_there_is() {
-        let (held, available) = (resident().unwrap(), available().unwrap());
+        let (held, peak, available) = (resident().unwrap(), peak().unwrap(), available().unwrap());
         assert!(0 < held && held < available, "{held} {available}");
+        assert!(0 < peak && peak < available, "{peak} {available}");
     }
 }

@@ -113,24 +113,24 @@ pub(super) fn run_on<T: Transport>(
     (totals, report)
 }
 
-/// Sends 10,000 requests of 16 callers to a mock that answers after 100 us; those of an open loop
-/// are Poisson arrivals. Returns the number of successes.
-pub fn ten_thousand_requests(open: bool) -> u64 {
+/// Runs so many callers for a time on a manual clock, against a mock that answers after 100 us; those
+/// of an open loop are Poisson arrivals, at five eighths of what the callers could send. Returns the
+/// number of successes.
+pub fn requests(callers: usize, length: Duration, open: bool) -> u64 {
     const STEP: u64 = 20_000;
     let clock = Manual::default();
     let mock = Mock::new(
         clock.clone(),
         Behaviour {
-            service: 100_000,
+            service: 5 * STEP,
             side_by_side: true,
             ..Behaviour::default()
         },
     );
-    let length = Duration::from_nanos(if open { 100 * MS } else { 75 * MS });
     let mut plan = one_caller(Extent::Time(length));
-    (plan.load.callers, plan.load.connections) = (16, 16);
+    (plan.load.callers, plan.load.connections) = (callers, callers);
     if open {
-        let (rate, seed) = (100_000.0, 1);
+        let (rate, seed) = (6250.0 * callers as f64, 1);
         plan.load.arrival = Arrival::Poisson { rate, seed };
         plan.load.max_backlog = 100_000;
     }

@@ -8,7 +8,7 @@ use netping_measure::{
 };
 
 use super::{
-    simulated::{one_caller, ten_thousand_requests},
+    simulated::{one_caller, requests},
     *,
 };
 use crate::{
@@ -169,9 +169,10 @@ fn requests_due_while_the_server_stands_still_are_in_the_response_times() {
 }
 
 #[test]
-fn about_ten_thousand_requests_are_simulated() {
-    for open in [false, true] {
-        let requests = ten_thousand_requests(open);
-        assert!((9_500..=10_500).contains(&requests), "{requests}");
+fn simulated_callers_wait_for_replies_and_for_arrivals() {
+    for (callers, open, expected) in [(16, false, 10_000), (16, true, 10_000), (1, false, 625)] {
+        let milliseconds = if open { 100 } else { 75 };
+        let sent = requests(callers, Duration::from_millis(milliseconds), open);
+        assert!(sent.abs_diff(expected) < expected / 20, "{callers}: {sent}");
     }
 }
