@@ -18,6 +18,7 @@ lab_test() {
     lab_up
     results=$dir/results
     test_campaign
+    test_ipv6
     test_second_run
     test_failures
     [[ $long = no ]] || test_many_clients 16
@@ -69,6 +70,13 @@ read_results() {
         shown "$(checks name $check)" checks $check "$1"
     done
     $on_time "$(checks name spread)" checks spread "$1"
+}
+
+test_ipv6() {
+    rm -rf "$results"
+    shown "the same by IPv6, across zones too" play ipv6.log campaign.yml --skip-tags binaries,check \
+        -e '{"address": "{{ ipv6 }}", "listen": "[::]", "campaign": [{"scenario": "scenarios/smoke.toml", "servers": ["server", "far"]}]}'
+    rm -rf "$results"
 }
 
 test_second_run() {
