@@ -21,6 +21,7 @@ lab_test() {
     test_ipv6
     test_second_run
     test_failures
+    [[ $long = no ]] || test_proxies
     [[ $long = no ]] || test_many_clients 16
     return $failed
 }
@@ -181,6 +182,14 @@ kill_in() {
 }
 
 fill_disk() { lab_ssh "$1" "head -c 1G /dev/zero >$dir/$1.work/filler"; }
+
+test_proxies() {
+    lab_up
+    rm -rf "$results"
+    shown "HAProxy, nginx and netping-proxy" play proxies.log campaign.yml -e accepted_exit_codes=[0,1] \
+        -e '{"install_packages": true, "scenario_variables": {"rate": "1k", "duration": "1s"},
+             "campaign": [{"scenario": "scenarios/proxies.toml", "clients": ["client-1"], "servers": ["server"]}]}'
+}
 
 test_many_clients() {
     local clients=$1 began
