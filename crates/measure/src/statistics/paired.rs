@@ -26,9 +26,11 @@ pub struct Paired {
 
 impl Paired {
     /// Compares values of the same trials by Student's t-test of their differences, as one of
-    /// `comparisons` made together. `None` with fewer than two pairs, or unequal numbers of values.
+    /// `comparisons` made together. `None` with fewer than two pairs, unequal numbers of values, or
+    /// one that is not finite.
     pub fn compare(first: &[f64], second: &[f64], comparisons: usize) -> Option<Self> {
-        if first.len() != second.len() {
+        let is_finite = first.iter().chain(second).all(|value| value.is_finite());
+        if first.len() != second.len() || !is_finite {
             return None;
         }
         let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| b - a).collect();
@@ -94,5 +96,7 @@ mod tests {
     fn values_that_are_no_pairs_are_not_compared() {
         assert_eq!(Paired::compare(&[1.0, 2.0], &[1.0], 1), None);
         assert_eq!(Paired::compare(&[1.0], &[2.0], 1), None);
+        let endless = [1.0, f64::INFINITY];
+        assert_eq!(Paired::compare(&[1.0, 2.0], &endless, 1), None);
     }
 }
