@@ -1,8 +1,15 @@
 //! Name resolution of targets.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::{
+    cell::RefCell,
+    io,
+    net::{SocketAddr, ToSocketAddrs},
+    sync::mpsc::{self, Sender},
+    thread,
+};
 
 use netping_protocol::target::Target;
+use tokio::sync::oneshot;
 
 use crate::error::StartError;
 
@@ -17,4 +24,72 @@ pub fn resolve(target: &Target) -> Result<Vec<SocketAddr>, StartError> {
         source,
     })?;
     Ok(found.collect())
+}
+
+/// A name to look up, and where the answer goes.
+type Question = (String, oneshot::Sender<io::Result<Vec<SocketAddr>>>);
+
+thread_local! {
+    /// Threads of this worker that wait for a name.
+    static IDLE: RefCell<Vec<Sender<Question>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Returns the addresses of a target's host, without keeping the calling thread from other work. As
+/// many threads are kept as names have been looked up at the same time.
+///
+/// # Errors
+/// Those of the system, also where it refuses a thread: tokio's own look-up panics then.
+pub async fn resolve_aside(target: &Target) -> io::Result<Vec<SocketAddr>> {
+    let idle = IDLE.with_borrow_mut(Vec::pop);
+    let resolver = idle.map_or_else(start_resolver, Ok)?;
+    let (answer, answered) = oneshot::channel();
+    let gone = || io::Error::other("the resolver's thread has ended");
+    let question = (target.authority(), answer);
+    resolver.send(question).map_err(|_| gone())?;
+    let found = answered.await.map_err(|_| gone())?;
+    IDLE.with_borrow_mut(|idle| idle.push(resolver));
+    found
+}
+
+/// Starts a thread that ends when nobody can ask it any more.
+fn start_resolver() -> io::Result<Sender<Question>> {
+    let (resolver, questions) = mpsc::channel::<Question>();
+    let answer_all = move || {
+        for (authority, answer) in questions {
+            let found = authority.to_socket_addrs().map(Iterator::collect);
+            // Whoever asked may have given up.
+            let _ = answer.send(found);
+        }
+    };
+    let builder = thread::Builder::new().name("resolver".to_owned());
+    match builder.spawn(answer_all) {
+        Ok(_) => Ok(resolver),
+        Err(error) => {
+            let text = format!("no thread to resolve the name: {error}");
+            Err(io::Error::new(error.kind(), text))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    #[test]
+    fn names_are_looked_up_at_the_same_time_and_threads_are_kept() {
+        let target: Target = "tcp://127.0.0.1:7".parse().unwrap();
+        let runtime = Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let found = tokio::join!(resolve_aside(&target), resolve_aside(&target));
+            let expected = [SocketAddr::from(([127, 0, 0, 1], 7))];
+            assert_eq!(found.0.unwrap(), expected);
+            assert_eq!(found.1.unwrap(), expected);
+            let idle = || IDLE.with_borrow(Vec::len);
+            assert_eq!(idle(), 2);
+            resolve_aside(&target).await.unwrap();
+            assert_eq!(idle(), 2);
+        });
+    }
 }

@@ -4,9 +4,10 @@ use std::{io, net::SocketAddr, path::Path};
 
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::secure::{Stream, is_security_error};
-use tokio::net::{TcpSocket, TcpStream, UnixStream, lookup_host};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 use super::{Endpoint, Failure, Milestones};
+use crate::resolve::resolve_aside;
 
 /// The beginning of what is said of a Unix socket.
 pub(crate) const UNIX_SOCKET: &str = "the Unix socket";
@@ -75,10 +76,9 @@ pub(super) async fn addresses(
     if !endpoint.resolve_each {
         return Ok(endpoint.addresses.clone());
     }
-    let target = &endpoint.target;
-    let found = lookup_host((target.host.to_string(), target.port)).await?;
+    let found = resolve_aside(&endpoint.target).await?;
     milestones.reached(ConnectPhase::Resolve);
-    Ok(found.collect())
+    Ok(found)
 }
 
 /// Returns the error of a name without addresses.
