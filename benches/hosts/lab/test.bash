@@ -186,8 +186,8 @@ fill_disk() { lab_ssh "$1" "head -c 1G /dev/zero >$dir/$1.work/filler"; }
 test_proxies() {
     lab_up
     rm -rf "$results"
-    shown "HAProxy, nginx and netping-proxy" play proxies.log campaign.yml -e accepted_exit_codes=[0,1] \
-        -e '{"install_packages": true, "scenario_variables": {"rate": "1k", "duration": "1s"},
+    shown "HAProxy, nginx and netping-proxy" play proxies.log campaign.yml \
+        -e '{"install_packages": true, "accepted_exit_codes": [0, 1], "scenario_variables": {"rate": "1k", "duration": "1s"},
              "campaign": [{"scenario": "scenarios/proxies.toml", "clients": ["client-1"], "servers": ["server"]}]}'
 }
 
