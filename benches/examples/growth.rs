@@ -1,5 +1,5 @@
-//! What grows with the size of a run, and whether it grows faster than the work: CPU time, memory
-//! and size of the output against callers, steps, seconds, targets and merged parts. Prints Markdown.
+//! Growth with the size of a run: CPU time, memory and size of the output against callers, steps,
+//! seconds, targets and merged parts. Prints Markdown.
 //!
 //! `cargo run --release -p netping-benches --example growth` runs every row; with names of rows as
 //! arguments, those alone. The order of growth is the exponent of the size, from the size
@@ -37,9 +37,9 @@ const TRIES: usize = 5;
 /// Memory that a size must take for its growth to be known, in KiB.
 const LITTLE: f64 = 4096.0;
 
-/// What is left to do once the input is there.
+/// The measured part of a row, with its input.
 struct Work {
-    /// Of what the CPU time is spread over: requests, or units of the size.
+    /// The number of requests or of units of the size, over which the CPU time is spread.
     units: usize,
     /// Does it, and returns the bytes of the output.
     run: Box<dyn FnOnce() -> usize>,
@@ -47,7 +47,7 @@ struct Work {
 
 struct Row {
     name: &'static str,
-    /// What the sizes count.
+    /// The unit of the sizes.
     unit: &'static str,
     sizes: &'static [usize],
     /// Makes the input of a size.
@@ -184,8 +184,7 @@ fn merged(size: usize) -> Work {
     })
 }
 
-/// What one size costs.
-#[derive(Clone, Copy)]
+/// The cost of one size.
 struct Cost {
     size: f64,
     /// CPU time for each unit of work, in microseconds.
