@@ -1,43 +1,47 @@
 //! HTTP/2 peers that take no bytes, that reset what they ask for, and that send frames without end.
 
-use std::{io::Write, time::Duration};
+use std::time::Duration;
 
 use h2::{Reason, client};
 use http::Request;
 use netping_benches::processes::Server;
-use tokio::{net::TcpStream, runtime::Builder, time};
+use tokio::time;
 
-use crate::{Fault, Kind, Outcome, errors, memory, serves, word};
+use crate::{
+    Fault, Kind, Outcome, errors, memory,
+    peer::{self, Peer},
+    serves, word,
+};
 
 pub const FAULTS: [Fault; 6] = [
     Fault {
         what: "100 bulk streams, window 0",
         promised: "at most 160 MiB more memory, others served",
-        servers: &["grpc"],
+        servers: Kind::is_grpc,
         try_it: no_window,
     },
     Fault {
         what: "3,000 requests, each reset",
         promised: "at most 64 MiB more memory, counted, others served",
-        servers: &["grpc"],
+        servers: Kind::is_grpc,
         try_it: rapid_reset,
     },
     Fault {
         what: "PING flood, acknowledgements never read",
         promised: FLOODED,
-        servers: &["grpc"],
+        servers: Kind::is_grpc,
         try_it: |kind| flood(kind, &[], &frame(PING, 0, 0, &[0; 8])),
     },
     Fault {
         what: "SETTINGS flood, acknowledgements never read",
         promised: FLOODED,
-        servers: &["grpc"],
+        servers: Kind::is_grpc,
         try_it: |kind| flood(kind, &[], &frame(SETTINGS, 0, 0, &[])),
     },
     Fault {
         what: "headers without an end",
         promised: FLOODED,
-        servers: &["grpc"],
+        servers: Kind::is_grpc,
         try_it: |kind| {
             let first = frame(HEADERS, 0, 1, &[0x82]);
             flood(kind, &first, &frame(CONTINUATION, 0, 1, &LONG_HEADER))
@@ -46,7 +50,7 @@ pub const FAULTS: [Fault; 6] = [
     Fault {
         what: "PRIORITY flood",
         promised: FLOODED,
-        servers: &["grpc"],
+        servers: Kind::is_grpc,
         try_it: |kind| flood(kind, &[], &frame(PRIORITY, 0, 3, &[0, 0, 0, 1, 0])),
     },
 ];
@@ -80,15 +84,11 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 /// Sends a frame again and again, until the server has taken 32 MiB or wants no more for a second.
 fn flood(kind: &Kind, first: &[u8], again: &[u8]) -> Outcome {
-    if !kind.flags.is_empty() {
-        return in_the_clear();
-    }
     let server = kind.start(&[]);
     serves(&server, kind);
     let before = memory(&server);
-    let mut stream = std::net::TcpStream::connect(server.address()).expect("a connection");
-    let patience = Some(Duration::from_secs(1));
-    stream.set_write_timeout(patience).expect("a socket");
+    let mut peer = Peer::new(&server, &kind.connector);
+    let mut takes = |bytes: &[u8]| peer.send(bytes, Duration::from_secs(1)).is_ok();
     let opening = [
         &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..],
         &frame(SETTINGS, 0, 0, &[]),
@@ -96,12 +96,8 @@ fn flood(kind: &Kind, first: &[u8], again: &[u8]) -> Outcome {
     .concat();
     let block = again.repeat((64 << 10) / again.len());
     let mut sent = 0;
-    if stream
-        .write_all(&opening)
-        .and_then(|()| stream.write_all(first))
-        .is_ok()
-    {
-        while sent < FLOOD && stream.write_all(&block).is_ok() {
+    if takes(&opening) && takes(first) {
+        while sent < FLOOD && takes(&block) {
             sent += block.len();
         }
     }
@@ -131,6 +127,7 @@ fn request(server: &Server, path: &str) -> Request<()> {
 /// Runs a peer on a connection of its own. Returns the server's additional memory while it, and what it
 /// asked for, is open, in MiB.
 fn peer<F, T>(
+    kind: &Kind,
     server: &Server,
     window: u32,
     ask: impl FnOnce(client::SendRequest<bytes::Bytes>) -> F,
@@ -139,12 +136,9 @@ where
     F: Future<Output = T>,
 {
     let before = memory(server);
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.expect("a runtime");
-    runtime.block_on(async {
-        let stream = TcpStream::connect(server.address())
-            .await
-            .expect("a connection");
+    peer::runtime().block_on(async {
+        let stream = peer::connected(server).await;
+        let stream = kind.connector.connect(stream).await.expect("a handshake");
         let mut builder = client::Builder::new();
         builder
             .initial_window_size(window)
@@ -170,12 +164,9 @@ where
 }
 
 fn no_window(kind: &Kind) -> Outcome {
-    if !kind.flags.is_empty() {
-        return in_the_clear();
-    }
     let server = kind.start(&[]);
     serves(&server, kind);
-    let more = peer(&server, 0, |mut send| {
+    let more = peer(kind, &server, 0, |mut send| {
         let request = || request(&server, "/grpc_bench.DataService/GiveMeData");
         let requests: Vec<_> = (0..100).map(|_| request()).collect();
         async move {
@@ -203,12 +194,9 @@ fn no_window(kind: &Kind) -> Outcome {
 }
 
 fn rapid_reset(kind: &Kind) -> Outcome {
-    if !kind.flags.is_empty() {
-        return in_the_clear();
-    }
     let server = kind.start(&[]);
     serves(&server, kind);
-    let more = peer(&server, 65_535, |mut send| {
+    let more = peer(kind, &server, 65_535, |mut send| {
         let requests: Vec<_> = (0..3000)
             .map(|_| request(&server, "/echopb.Echo/Echo"))
             .collect();
@@ -235,12 +223,5 @@ fn rapid_reset(kind: &Kind) -> Outcome {
             word(honest)
         ),
         kept: honest && more <= 64.0 && counted > 0.0,
-    }
-}
-
-fn in_the_clear() -> Outcome {
-    Outcome {
-        came: "in the clear only".to_owned(),
-        kept: true,
     }
 }

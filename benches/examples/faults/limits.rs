@@ -12,19 +12,17 @@ use nix::sys::signal::Signal;
 
 use crate::{Fault, Kind, Outcome, serves, word};
 
-const TCP: [&str; 3] = ["threads", "tokio", "grpc"];
-
 pub const FAULTS: [Fault; 2] = [
     Fault {
         what: "no file descriptors left",
         promised: "less than 0.3 s of CPU in 1 s, and served afterwards",
-        servers: &TCP,
+        servers: Kind::is_tcp,
         try_it: no_files,
     },
     Fault {
         what: "log on a full disk, then SIGTERM",
         promised: "served, and ended with 0",
-        servers: &["threads", "tokio", "grpc", "quic"],
+        servers: Kind::is_any,
         try_it: full_log,
     },
 ];

@@ -8,23 +8,36 @@
 
 mod http2;
 mod limits;
+mod peer;
 mod peers;
 mod quic;
 mod relay;
 mod restarts;
 
-use std::{env, path::PathBuf, process::ExitCode};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use netping_benches::processes::{self, Server, netping, plain};
+use netping_protocol::{
+    psk::Key,
+    scheme::Scheme,
+    secure::Connector,
+    tls::{self, ClientOptions},
+};
 use netping_report::table::{Column, Table};
 
-/// A server under test: its name in the table, that of `netping serve`, its flags, and those of a
-/// client.
+/// A server under test: its name in the table, that of `netping serve`, its flags, those of a client,
+/// and the handshake of a peer.
 struct Kind {
     name: &'static str,
     server: &'static str,
     flags: Vec<String>,
     client: Vec<String>,
+    connector: Connector,
 }
 
 impl Kind {
@@ -44,8 +57,29 @@ impl Kind {
         self.client.iter().map(String::as_str).collect()
     }
 
-    fn is(&self, names: &[&str]) -> bool {
-        names.contains(&self.server)
+    fn is_any(&self) -> bool {
+        self.is_tcp() || self.is_quic()
+    }
+
+    fn is_tcp(&self) -> bool {
+        self.is_lines() || self.is_grpc()
+    }
+
+    /// Returns true if connections over TCP begin with a handshake.
+    fn is_secure_tcp(&self) -> bool {
+        self.is_tcp() && !matches!(self.connector, Connector::Plain)
+    }
+
+    fn is_lines(&self) -> bool {
+        ["threads", "tokio"].contains(&self.server)
+    }
+
+    fn is_grpc(&self) -> bool {
+        self.server == "grpc"
+    }
+
+    fn is_quic(&self) -> bool {
+        self.server == "quic"
     }
 }
 
@@ -55,11 +89,11 @@ struct Outcome {
     kept: bool,
 }
 
-/// A fault: its name, the promise, the servers that can have it, and the trial.
+/// A fault: its name, the promise, whether a server can have it, and the trial.
 struct Fault {
     what: &'static str,
     promised: &'static str,
-    servers: &'static [&'static str],
+    servers: fn(&Kind) -> bool,
     try_it: fn(&Kind) -> Outcome,
 }
 
@@ -94,7 +128,7 @@ fn main() -> ExitCode {
 
 /// Tries every fault on every server that can have it, and prints the table. Returns true if a
 /// promise was not kept.
-fn check(is_long: bool, certificates: &std::path::Path) -> bool {
+fn check(is_long: bool, certificates: &Path) -> bool {
     let faults = [
         &peers::FAULTS[..],
         &http2::FAULTS,
@@ -106,7 +140,7 @@ fn check(is_long: bool, certificates: &std::path::Path) -> bool {
     let (mut rows, mut failed) = (Vec::new(), false);
     for fault in faults.into_iter().flatten() {
         for kind in kinds(is_long, certificates) {
-            if !kind.is(fault.servers) {
+            if !(fault.servers)(&kind) {
                 continue;
             }
             let outcome = if is_long {
@@ -156,48 +190,56 @@ fn tried(first: Outcome, again: impl Fn() -> Outcome) -> Outcome {
 }
 
 /// Returns the servers under test.
-fn kinds(is_long: bool, certificates: &std::path::Path) -> Vec<Kind> {
-    let file = |name: &str| -> String {
-        let path: PathBuf = certificates.join(name);
-        path.to_str().expect("a path of UTF-8").to_owned()
+fn kinds(is_long: bool, certificates: &Path) -> Vec<Kind> {
+    let path = |name: &str| -> PathBuf { certificates.join(name) };
+    let flags = |flags: &[(&str, &str)]| -> Vec<String> {
+        let words = flags.iter().flat_map(|(flag, file)| {
+            let file = path(file);
+            [*flag, file.to_str().expect("a path of UTF-8")].map(str::to_owned)
+        });
+        words.collect()
     };
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    let (pem, key, ca, psk) = (
-        file("server.pem"),
-        file("server.key"),
-        file("ca.pem"),
-        file("psk.key"),
-    );
     let clear = |name, server| Kind {
         name,
         server,
         flags: Vec::new(),
         client: Vec::new(),
+        connector: Connector::Plain,
     };
-    let tls = |name, server| Kind {
-        name,
-        server,
-        flags: words(&["--tls-cert", &pem, "--tls-key", &key]),
-        client: words(&["--tls-ca", &ca]),
-    };
-    let shared = |name, server| Kind {
-        name,
-        server,
-        flags: words(&["--psk-file", &psk]),
-        client: words(&["--psk-file", &psk]),
+    let tls = |name, server, scheme: Scheme| {
+        let options = ClientOptions {
+            ca: Some(path("ca.pem")),
+            ..ClientOptions::default()
+        };
+        let config = tls::client(&options, scheme.alpn()).expect("a configuration");
+        let host = "localhost".try_into().expect("a name");
+        Kind {
+            name,
+            server,
+            flags: flags(&[("--tls-cert", "server.pem"), ("--tls-key", "server.key")]),
+            client: flags(&[("--tls-ca", "ca.pem")]),
+            connector: Connector::Tls(Arc::new(config), host),
+        }
     };
     let mut kinds = vec![
         clear("threads", "threads"),
         clear("tokio", "tokio"),
         clear("grpc", "grpc"),
-        tls("quic", "quic"),
+        tls("quic", "quic", Scheme::Quic),
     ];
     if is_long {
+        let key = Key::read(&path("psk.key")).expect("a key");
         kinds.extend([
-            tls("threads, TLS", "threads"),
-            tls("tokio, TLS", "tokio"),
-            tls("grpc, TLS", "grpc"),
-            shared("tokio, PSK", "tokio"),
+            tls("threads, TLS", "threads", Scheme::TcpTls),
+            tls("tokio, TLS", "tokio", Scheme::TcpTls),
+            tls("grpc, TLS", "grpc", Scheme::GrpcTls),
+            Kind {
+                name: "tokio, PSK",
+                server: "tokio",
+                flags: flags(&[("--psk-file", "psk.key")]),
+                client: flags(&[("--psk-file", "psk.key")]),
+                connector: Connector::Psk(Arc::new(key)),
+            },
         ]);
     }
     kinds

@@ -1,69 +1,85 @@
 //! Peers that break off, say nothing, too little, too much, or nonsense.
 
-use std::{
-    io::{self, Read, Write},
-    net::{Shutdown, TcpStream},
-    time::Duration,
-};
+use std::time::Duration;
 
 use netping_benches::processes::{Server, time_of_day, wait};
+use netping_protocol::secure::Connector;
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
-use socket2::SockRef;
 
-use crate::{Fault, Kind, Outcome, errors, memory, serves, word};
+use crate::{
+    Fault, Kind, Outcome, errors, memory,
+    peer::{PATIENCE, Peer},
+    serves, word,
+};
 
-const TCP: [&str; 3] = ["threads", "tokio", "grpc"];
-
-pub const FAULTS: [Fault; 8] = [
+pub const FAULTS: [Fault; 11] = [
     Fault {
         what: "silent peer",
         promised: "closed within 4 s, counted",
-        servers: &TCP,
-        try_it: silent,
+        servers: Kind::is_tcp,
+        try_it: |kind| silent(kind, &Connector::Plain),
+    },
+    Fault {
+        what: "silent peer, after the handshake",
+        promised: "closed within 4 s, counted",
+        servers: Kind::is_secure_tcp,
+        try_it: |kind| silent(kind, &kind.connector),
+    },
+    Fault {
+        what: "half a handshake",
+        promised: "closed within 4 s, counted",
+        servers: Kind::is_secure_tcp,
+        try_it: half_handshake,
+    },
+    Fault {
+        what: "random bytes for a handshake, 20 times",
+        promised: "closed within 4 s each, others served",
+        servers: Kind::is_secure_tcp,
+        try_it: |kind| garbage(kind, &Connector::Plain),
     },
     Fault {
         what: "half an opening",
         promised: "closed within 4 s, counted",
-        servers: &TCP,
+        servers: Kind::is_tcp,
         try_it: half_opening,
     },
     Fault {
         what: "a byte every 100 ms",
         promised: "closed within 4 s, counted",
-        servers: &TCP,
+        servers: Kind::is_tcp,
         try_it: trickle,
     },
     Fault {
         what: "1 MiB without an end",
         promised: "closed within 4 s, others served",
-        servers: &TCP,
+        servers: Kind::is_tcp,
         try_it: endless,
     },
     Fault {
         what: "64 KiB of random bytes, 20 times",
         promised: "closed within 4 s each, others served",
-        servers: &TCP,
-        try_it: garbage,
+        servers: Kind::is_tcp,
+        try_it: |kind| garbage(kind, &kind.connector),
     },
     Fault {
         what: "end in mid-request",
         promised: "closed within 4 s, others served",
-        servers: &TCP,
+        servers: Kind::is_tcp,
         try_it: half_close,
     },
     Fault {
         what: "300 resets in mid-request",
         promised: "others served, no connection left",
-        servers: &TCP,
+        servers: Kind::is_tcp,
         try_it: resets,
     },
     Fault {
         what: "32 x 16 MiB asked for, never read",
         promised: "at most 64 MiB more memory, others served",
-        servers: &["threads", "tokio"],
+        servers: Kind::is_lines,
         try_it: unread,
     },
 ];
@@ -74,27 +90,6 @@ pub const SHORT: [&str; 4] = ["--first-byte-timeout", "1s", "--request-timeout",
 /// Seconds within which a server with these deadlines ends a connection: they are a second, and the
 /// machine may be busy.
 const WITHIN: f64 = 4.0;
-
-/// Longest wait for the end of a connection.
-pub const PATIENCE: Duration = Duration::from_secs(5);
-
-fn connect(server: &Server) -> TcpStream {
-    let stream = TcpStream::connect(server.address()).expect("a connection");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-    stream.set_nodelay(true).expect("a socket");
-    stream
-}
-
-/// Reads to the end of the connection; returns the time that it took, in seconds; `None` if it did not
-/// come.
-fn end(mut stream: &TcpStream, since: f64) -> Option<f64> {
-    let late = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
-    let ended = match io::copy(&mut stream, &mut io::sink()) {
-        Err(error) => !late(&error),
-        Ok(_) => true,
-    };
-    ended.then(|| time_of_day() - since)
-}
 
 /// Says when a connection ended and how the server counted it.
 pub fn told(ended: Option<f64>, counted: &[(&str, f64)], honest: bool) -> Outcome {
@@ -126,52 +121,48 @@ pub fn deadlines(server: &Server) -> [(&'static str, f64); 4] {
     .map(|kind| (kind, errors(server, kind)))
 }
 
-fn silent(kind: &Kind) -> Outcome {
+fn silent(kind: &Kind, connector: &Connector) -> Outcome {
     let server = kind.start(&SHORT);
     let begun = time_of_day();
-    let ended = end(&connect(&server), begun);
+    let ended = Peer::new(&server, connector).end(begun);
+    told(ended, &deadlines(&server), serves(&server, kind))
+}
+
+/// Sends the first bytes of a handshake: a record of TLS, or as many of Noise.
+fn half_handshake(kind: &Kind) -> Outcome {
+    let server = kind.start(&SHORT);
+    let begun = time_of_day();
+    let mut peer = Peer::new(&server, &Connector::Plain);
+    let _ = peer.send(b"\x16\x03\x01", PATIENCE);
+    let ended = peer.end(begun);
     told(ended, &deadlines(&server), serves(&server, kind))
 }
 
 fn half_opening(kind: &Kind) -> Outcome {
     let server = kind.start(&SHORT);
     let begun = time_of_day();
-    let mut stream = connect(&server);
-    let opening: &[u8] = if kind.server == "grpc" {
-        b"PRI * HT"
-    } else {
-        b"\0N"
-    };
-    stream.write_all(opening).expect("bytes");
-    told(
-        end(&stream, begun),
-        &deadlines(&server),
-        serves(&server, kind),
-    )
+    let mut peer = Peer::new(&server, &kind.connector);
+    let opening: &[u8] = if kind.is_grpc() { b"PRI * HT" } else { b"\0N" };
+    let _ = peer.send(opening, PATIENCE);
+    let ended = peer.end(begun);
+    told(ended, &deadlines(&server), serves(&server, kind))
 }
 
 fn trickle(kind: &Kind) -> Outcome {
     let server = kind.start(&SHORT);
     let begun = time_of_day();
-    let mut stream = connect(&server);
+    let mut peer = Peer::new(&server, &kind.connector);
     let mut ended = None;
-    stream
-        .set_read_timeout(Some(Duration::from_millis(100)))
-        .expect("a socket");
     let opening = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     for at in 0..50 {
-        let byte = if kind.server == "grpc" {
+        let byte = if kind.is_grpc() {
             opening[at % opening.len()]
         } else {
             b'x'
         };
-        let sent = stream.write_all(&[byte]);
-        // The read takes the time between bytes; a server may speak first.
-        let open = match stream.read(&mut [0; 64]) {
-            Ok(read) => read > 0,
-            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-        };
-        if sent.is_err() || !open {
+        let sent = peer.send(&[byte], PATIENCE);
+        // The look takes the time between bytes.
+        if sent.is_err() || !peer.stays_open(Duration::from_millis(100)) {
             ended = Some(time_of_day() - begun);
             break;
         }
@@ -182,13 +173,14 @@ fn trickle(kind: &Kind) -> Outcome {
 fn endless(kind: &Kind) -> Outcome {
     let server = kind.start(&SHORT);
     let begun = time_of_day();
-    let mut stream = connect(&server);
+    let mut peer = Peer::new(&server, &kind.connector);
     // The server may close before it has all.
-    let _ = stream.write_all(&vec![b'x'; 1 << 20]);
-    told(end(&stream, begun), &[], serves(&server, kind))
+    let _ = peer.send(&vec![b'x'; 1 << 20], PATIENCE);
+    let ended = peer.end(begun);
+    told(ended, &[], serves(&server, kind))
 }
 
-fn garbage(kind: &Kind) -> Outcome {
+fn garbage(kind: &Kind, connector: &Connector) -> Outcome {
     let server = kind.start(&SHORT);
     let mut random = ChaCha8Rng::seed_from_u64(7);
     let mut longest = Some(0.0);
@@ -198,10 +190,10 @@ fn garbage(kind: &Kind) -> Outcome {
         // It ends as a line does.
         bytes.push(b'\n');
         let begun = time_of_day();
-        let mut stream = connect(&server);
-        let _ = stream.write_all(&bytes);
-        let _ = stream.shutdown(Shutdown::Write);
-        let took = end(&stream, begun);
+        let mut peer = Peer::new(&server, connector);
+        let _ = peer.send(&bytes, PATIENCE);
+        peer.finish();
+        let took = peer.end(begun);
         longest = longest
             .zip(took)
             .map(|(one, other): (f64, f64)| one.max(other));
@@ -212,19 +204,18 @@ fn garbage(kind: &Kind) -> Outcome {
 fn half_close(kind: &Kind) -> Outcome {
     let server = kind.start(&SHORT);
     let begun = time_of_day();
-    let mut stream = connect(&server);
-    stream.write_all(b"abc").expect("bytes");
-    let _ = stream.shutdown(Shutdown::Write);
-    told(end(&stream, begun), &[], serves(&server, kind))
+    let mut peer = Peer::new(&server, &kind.connector);
+    let _ = peer.send(b"abc", PATIENCE);
+    peer.finish();
+    let ended = peer.end(begun);
+    told(ended, &[], serves(&server, kind))
 }
 
 fn resets(kind: &Kind) -> Outcome {
     let server = kind.start(&SHORT);
     for _ in 0..300 {
-        let mut stream = connect(&server);
-        let _ = stream.write_all(b"abc");
-        // Closing with this resets the connection.
-        let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+        let mut peer = Peer::resetting(&server, &kind.connector);
+        let _ = peer.send(b"abc", PATIENCE);
     }
     let honest = serves(&server, kind);
     let mut open = f64::NAN;
@@ -242,13 +233,6 @@ fn resets(kind: &Kind) -> Outcome {
 }
 
 fn unread(kind: &Kind) -> Outcome {
-    if !kind.flags.is_empty() {
-        // The bytes of this peer are those of a server in the clear.
-        return Outcome {
-            came: "in the clear only".to_owned(),
-            kept: true,
-        };
-    }
     let server = kind.start(&[]);
     serves(&server, kind);
     let before = memory(&server);
@@ -259,17 +243,16 @@ fn unread(kind: &Kind) -> Outcome {
         b"x",
     ]
     .concat();
-    let streams: Vec<TcpStream> = (0..32)
-        .map(|_| {
-            let mut stream = connect(&server);
-            stream.write_all(&request).expect("a request");
-            stream
-        })
-        .collect();
+    let ask = |_| {
+        let mut peer = Peer::new(&server, &kind.connector);
+        peer.send(&request, PATIENCE).expect("a request");
+        peer
+    };
+    let peers: Vec<Peer> = (0..32).map(ask).collect();
     wait(Duration::from_secs(1));
     let more = memory(&server) - before;
     let honest = serves(&server, kind);
-    drop(streams);
+    drop(peers);
     Outcome {
         came: format!("{more:.0} MiB more; others {}", word(honest)),
         kept: honest && more <= 64.0,

@@ -6,8 +6,7 @@ use std::{net::UdpSocket, sync::Arc, time::Duration};
 use netping_benches::processes::{Server, time_of_day};
 use netping_protocol::{
     frame::{Reply, RequestHeader},
-    scheme::Scheme,
-    tls::{self, ClientOptions},
+    secure::Connector,
 };
 use quinn::{
     ClientConfig, Connection, Endpoint, TransportConfig, VarInt, crypto::rustls::QuicClientConfig,
@@ -16,70 +15,62 @@ use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
-use tokio::{runtime::Builder, time};
+use tokio::time;
 
 use crate::{
     Fault, Kind, Outcome, memory,
-    peers::{PATIENCE, SHORT, deadlines, told},
+    peer::{self, PATIENCE},
+    peers::{SHORT, deadlines, told},
     serves, word,
 };
-
-const QUIC: [&str; 1] = ["quic"];
 
 pub const FAULTS: [Fault; 5] = [
     Fault {
         what: "QUIC connection without a stream",
         promised: "closed within 4 s, counted",
-        servers: &QUIC,
+        servers: Kind::is_quic,
         try_it: silent,
     },
     Fault {
         what: "half a request on a QUIC stream",
         promised: "ended within 4 s, counted",
-        servers: &QUIC,
+        servers: Kind::is_quic,
         try_it: half_request,
     },
     Fault {
         what: "10,000 random datagrams",
         promised: "at most 16 MiB more memory, others served",
-        servers: &QUIC,
+        servers: Kind::is_quic,
         try_it: garbage,
     },
     Fault {
         what: "100 QUIC streams of 16 MiB, never read",
         promised: "at most 160 MiB more memory, others served",
-        servers: &QUIC,
+        servers: Kind::is_quic,
         try_it: unread,
     },
     Fault {
         what: "3,000 QUIC streams, each reset",
         promised: "at most 64 MiB more memory, others served",
-        servers: &QUIC,
+        servers: Kind::is_quic,
         try_it: resets,
     },
 ];
 
 /// Runs a peer on a connection of its own.
 fn peer<F: Future>(kind: &Kind, server: &Server, ask: impl FnOnce(Connection) -> F) -> F::Output {
-    let authority = kind.client.last().expect("the path of an authority");
-    let options = ClientOptions {
-        ca: Some(authority.into()),
-        insecure: false,
-        identity: None,
-        resume: false,
-        tls12: false,
-        cipher: None,
+    let Connector::Tls(tls, _) = &kind.connector else {
+        unreachable!("QUIC without TLS");
     };
-    let tls = tls::client(&options, Scheme::Quic.alpn()).expect("a configuration");
-    let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("TLS 1.3")));
+    let tls = QuicClientConfig::try_from(Arc::clone(tls)).expect("TLS 1.3");
+    let mut config = ClientConfig::new(Arc::new(tls));
     let mut transport = TransportConfig::default();
     // Nothing that this peer does not read holds the server back but its own limits.
     transport
         .receive_window(VarInt::MAX)
         .stream_receive_window(VarInt::from_u32(1));
     config.transport_config(Arc::new(transport));
-    let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(async {
+    peer::runtime().block_on(async {
         let endpoint = Endpoint::client("127.0.0.1:0".parse().expect("an address"));
         let address = server.address().parse().expect("an address");
         let connecting = endpoint

@@ -2,34 +2,39 @@
 
 use std::{
     io::{self, Read, Write},
-    net::{Shutdown, TcpListener, TcpStream},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket},
+    sync::{Arc, OnceLock},
     thread,
     time::Duration,
 };
 
-use netping_benches::processes::{netping, wait};
+use netping_benches::processes::{Server, netping, wait};
 
 use crate::{Fault, Kind, Outcome, restarts::accounts};
 
-const TCP: [&str; 3] = ["threads", "tokio", "grpc"];
-
-pub const FAULTS: [Fault; 3] = [
+pub const FAULTS: [Fault; 4] = [
     Fault {
         what: "a byte in 10,000 changed on the way back",
         promised: "accounts add up, failures are seen",
-        servers: &TCP,
+        servers: Kind::is_tcp,
         try_it: corrupted,
+    },
+    Fault {
+        what: "a datagram in 50 changed on the way back",
+        promised: "accounts add up, none fails",
+        servers: Kind::is_quic,
+        try_it: changed_datagrams,
     },
     Fault {
         what: "connections cut after 20,000 bytes",
         promised: "accounts add up, failures and reconnects are seen",
-        servers: &TCP,
+        servers: Kind::is_tcp,
         try_it: cut,
     },
     Fault {
         what: "25 kB/s let through on each connection",
         promised: "accounts add up, none fails",
-        servers: &TCP,
+        servers: Kind::is_tcp,
         try_it: narrow,
     },
 ];
@@ -75,6 +80,40 @@ fn relay(server: &str, harm: Harm) -> String {
     address
 }
 
+/// Starts a relay of one client's datagrams, which changes a byte of each of the server's at a multiple
+/// of `every`, until this process ends; returns its address.
+fn datagram_relay(server: &str, every: usize) -> String {
+    let bound = || UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let (near, far) = (Arc::new(bound()), Arc::new(bound()));
+    far.connect(server).expect("an address");
+    let address = near.local_addr().expect("an address").to_string();
+    let client = Arc::new(OnceLock::<SocketAddr>::new());
+    let (from_client, to_server, seen) = (Arc::clone(&near), Arc::clone(&far), Arc::clone(&client));
+    thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok((read, sender)) = from_client.recv_from(&mut buffer) {
+            let _ = seen.set(sender);
+            // What is lost is sent again.
+            let _ = to_server.send(&buffer[..read]);
+        }
+    });
+    thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 16];
+        for count in 1.. {
+            let Ok(read) = far.recv(&mut buffer) else {
+                continue;
+            };
+            if count % every == 0 {
+                buffer[read / 2] ^= 0x55;
+            }
+            if let Some(client) = client.get() {
+                let _ = near.send_to(&buffer[..read], client);
+            }
+        }
+    });
+    address
+}
+
 fn harmed(mut from: &TcpStream, mut to: &TcpStream, harm: Harm) -> io::Result<()> {
     let mut buffer = [0; 4096];
     let mut seen = 0;
@@ -105,6 +144,15 @@ fn harmed(mut from: &TcpStream, mut to: &TcpStream, harm: Harm) -> io::Result<()
 fn through(kind: &Kind, harm: Harm) -> (String, bool, bool, u64) {
     let server = kind.start(&[]);
     let address = relay(server.address(), harm);
+    let timeout = match harm {
+        Harm::Narrow(_) => "2s",
+        _ => "500ms",
+    };
+    loaded(kind, &server, &address, timeout)
+}
+
+/// Runs a load with this time limit to a server by another address.
+fn loaded(kind: &Kind, server: &Server, address: &str, timeout: &str) -> (String, bool, bool, u64) {
     let (scheme, _) = server.url.split_once("://").expect("a URL");
     let url = format!("{scheme}://{address}");
     let run = [
@@ -119,10 +167,6 @@ fn through(kind: &Kind, harm: Harm) -> (String, bool, bool, u64) {
         "--payload",
         "64",
     ];
-    let timeout = match harm {
-        Harm::Narrow(_) => "2s",
-        _ => "500ms",
-    };
     let limits = [
         "--timeout",
         timeout,
@@ -142,6 +186,16 @@ fn corrupted(kind: &Kind) -> Outcome {
     Outcome {
         came,
         kept: adds_up && fails,
+    }
+}
+
+fn changed_datagrams(kind: &Kind) -> Outcome {
+    let server = kind.start(&[]);
+    let address = datagram_relay(server.address(), 50);
+    let (came, adds_up, fails, reconnects) = loaded(kind, &server, &address, "2s");
+    Outcome {
+        came,
+        kept: adds_up && !fails && reconnects == 0,
     }
 }
 

@@ -8,31 +8,29 @@ use serde_json::Value;
 
 use crate::{Fault, Kind, Outcome};
 
-const ALL: [&str; 4] = ["threads", "tokio", "grpc", "quic"];
-
 pub const FAULTS: [Fault; 4] = [
     Fault {
         what: "kill -9 in mid-run",
         promised: "accounts add up, exit code 1, SERVER_GONE",
-        servers: &ALL,
+        servers: Kind::is_any,
         try_it: killed,
     },
     Fault {
         what: "stopped for 0.7 s",
         promised: "accounts add up, none fails, seen in the longest time",
-        servers: &ALL,
+        servers: Kind::is_any,
         try_it: stopped,
     },
     Fault {
         what: "kill -9 and restart",
         promised: "accounts add up, served again within 1 s",
-        servers: &ALL,
+        servers: Kind::is_any,
         try_it: restarted,
     },
     Fault {
         what: "SIGTERM under load",
         promised: "accounts add up, drained with 0 within 7 s",
-        servers: &ALL,
+        servers: Kind::is_any,
         try_it: ended,
     },
 ];
