@@ -1,6 +1,12 @@
 //! gRPC by a tonic channel, as an application built on tonic uses it.
 
-use std::error::Error;
+use std::{
+    error::Error,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use hyper_util::rt::TokioIo;
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
@@ -15,7 +21,7 @@ use tonic::{
 
 use super::{
     Carried, Connection, Endpoint, Failure, Milestones, Transport, connect, grpc_h2::echo_request,
-    http2,
+    http2, watched::Watched,
 };
 
 /// Opens channels of one connection each, for calls of `echopb.Echo/Echo`, or of `pb.Hello/Say`
@@ -32,10 +38,11 @@ impl Transport for GrpcTonic {
         let stream = connect::open(&self.endpoint, None, milestones).await?;
         let negotiated = stream.negotiated();
         // The channel gets this one connection: one that it opened itself would not be counted.
-        let mut stream = Some(TokioIo::new(stream));
-        let gone = || Failure::lost(ErrorKind::Goaway, "the connection is gone");
-        let connector =
-            tower::service_fn(move |_| std::future::ready(stream.take().ok_or_else(gone)));
+        let given_up = Arc::new(AtomicBool::new(false));
+        let mut stream = Some(TokioIo::new(Watched::new(stream, Arc::clone(&given_up))));
+        let connector = tower::service_fn(move |_| {
+            std::future::ready(stream.take().ok_or_else(|| gone(&given_up)))
+        });
         let authority = self.endpoint.target.authority();
         let scheme = negotiated.as_ref().map_or("http", |_| "https");
         let connecting = async {
@@ -55,6 +62,16 @@ impl Transport for GrpcTonic {
             negotiated,
         })
     }
+}
+
+/// Returns the failure of a request that finds its connection ended. The channel does not say why, but
+/// the client tells a server that broke the protocol so.
+fn gone(given_up: &AtomicBool) -> Failure {
+    if given_up.load(Ordering::Relaxed) {
+        let detail = "the client ended the connection: the server broke the protocol";
+        return Failure::lost(ErrorKind::Protocol, detail);
+    }
+    Failure::lost(ErrorKind::Goaway, "the connection is gone")
 }
 
 /// A caller's handle on a channel.

@@ -15,6 +15,7 @@ pub mod mock;
 pub(crate) mod prepared;
 pub(crate) mod quic;
 mod tcp;
+mod watched;
 
 use std::{
     fmt,
