@@ -1,7 +1,10 @@
 //! Helpers of the fuzz targets.
 
 use bytes::BytesMut;
-use netping_protocol::codec::{Codec, Limits, Violation};
+use netping_protocol::{
+    codec::{Codec, Limits, Request, Violation},
+    frame::TIMES,
+};
 
 /// Small limits, so that short inputs exceed them.
 pub const LIMITS: Limits = Limits {
@@ -12,7 +15,8 @@ pub const LIMITS: Limits = Limits {
 /// The result of serving a stream: the replies, and the violation or the number of bytes left.
 pub type Served = (Vec<u8>, Result<usize, Violation>);
 
-/// Serves a stream whose bytes arrive in these chunks.
+/// Serves a stream whose bytes arrive in these chunks. The times in its replies are 0: they are those of
+/// the clock.
 pub fn serve<'a>(mut codec: Codec, chunks: impl IntoIterator<Item = &'a [u8]>) -> Served {
     let (mut input, mut output) = (Vec::new(), BytesMut::new());
     for chunk in chunks {
@@ -21,14 +25,19 @@ pub fn serve<'a>(mut codec: Codec, chunks: impl IntoIterator<Item = &'a [u8]>) -
         loop {
             match codec.next(&mut left) {
                 Ok(None) => break,
-                Ok(Some(request)) => match codec.reply(request, &mut output) {
-                    Ok(mut rest) => {
-                        while let Some(more) = rest {
-                            rest = more.append(&mut output);
-                        }
+                Ok(Some(request)) => {
+                    let mut rest = match codec.reply(request, &mut output) {
+                        Ok(rest) => rest,
+                        Err(violation) => return (output.to_vec(), Err(violation)),
+                    };
+                    while let Some(more) = rest {
+                        rest = more.append(&mut output);
                     }
-                    Err(violation) => return (output.to_vec(), Err(violation)),
-                },
+                    if let Request::Times(_) = request {
+                        let start = output.len() - TIMES;
+                        output[start..].fill(0);
+                    }
+                }
                 Err(violation) => return (output.to_vec(), Err(violation)),
             }
         }
