@@ -1,4 +1,4 @@
-//! A connection to a server under test whose handshake is done, byte by byte.
+//! A peer of a server under test: a connection after its handshake, and any bytes on it.
 
 use std::time::Duration;
 
@@ -21,28 +21,29 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Connects, with the server's handshake or [`Connector::Plain`].
+    /// Connects, and performs the handshake of the connector.
     pub fn new(server: &Server, connector: &Connector) -> Self {
-        let runtime = runtime();
-        let stream = runtime.block_on(async {
-            let stream = connected(server).await;
-            connector.connect(stream).await.expect("a handshake")
-        });
-        Self { stream, runtime }
+        Self::on(connected(server), connector)
     }
 
-    /// Connects; dropping the peer then resets the connection.
+    /// Connects so that dropping the peer resets the connection.
     pub fn resetting(server: &Server, connector: &Connector) -> Self {
-        let runtime = runtime();
-        let stream = runtime.block_on(async {
+        let stream = async {
             let stream = connected(server).await;
             stream.set_zero_linger().expect("a socket");
-            connector.connect(stream).await.expect("a handshake")
-        });
+            stream
+        };
+        Self::on(stream, connector)
+    }
+
+    fn on(stream: impl Future<Output = TcpStream>, connector: &Connector) -> Self {
+        let runtime = runtime();
+        let secure = async { connector.connect(stream.await).await };
+        let stream = runtime.block_on(secure).expect("a handshake");
         Self { stream, runtime }
     }
 
-    /// Sends bytes, unless the server takes none for so long.
+    /// Sends bytes, all of them within this time.
     pub fn send(&mut self, bytes: &[u8], patience: Duration) -> io::Result<()> {
         let Self { stream, runtime } = self;
         runtime.block_on(async {
@@ -54,7 +55,7 @@ impl Peer {
         })
     }
 
-    /// Sends the end of what it has to say.
+    /// Ends its side of the connection.
     pub fn finish(&mut self) {
         // The server may have closed the connection.
         let _ = self.runtime.block_on(self.stream.shutdown());
