@@ -11,6 +11,7 @@ mod queues;
 mod simulations;
 mod stalls;
 mod warnings;
+mod watch;
 
 use std::{env, process::ExitCode};
 
