@@ -57,10 +57,6 @@ impl Kind {
         self.client.iter().map(String::as_str).collect()
     }
 
-    fn is_any(&self) -> bool {
-        self.is_tcp() || self.is_quic()
-    }
-
     fn is_tcp(&self) -> bool {
         self.is_lines() || self.is_grpc()
     }
