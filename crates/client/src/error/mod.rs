@@ -25,7 +25,7 @@ use netping_results::format::on_lines;
 use crate::{
     clock::Moment,
     service::{DataError, ExpectError},
-    transport::{Failure, connect::UNIX_SOCKET},
+    transport::failure::{Failure, UNIX_SOCKET},
 };
 
 /// The verdict on a command that came to its end. Of several, the greatest holds.

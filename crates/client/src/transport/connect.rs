@@ -6,11 +6,12 @@ use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::secure::{Stream, is_security_error};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
-use super::{Endpoint, Failure, Milestones};
+use super::{
+    connection::Milestones,
+    endpoint::Endpoint,
+    failure::{Failure, UNIX_SOCKET},
+};
 use crate::resolve::resolve_aside;
-
-/// The beginning of what is said of a Unix socket.
-pub(crate) const UNIX_SOCKET: &str = "the Unix socket";
 
 /// Returns the name of a Unix socket; that of an abstract one begins with `@`.
 pub(crate) fn socket_name(socket: &Path) -> String {

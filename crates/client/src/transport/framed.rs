@@ -7,7 +7,7 @@ use netping_protocol::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::Failure;
+use super::failure::Failure;
 
 /// Room beyond the expected reply, in bytes: it shows a reply that is too long, and a read that
 /// does not fill the buffer spares the runtime a second one to learn that nothing is left.

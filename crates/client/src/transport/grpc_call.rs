@@ -13,7 +13,10 @@ use netping_protocol::{frame, payload::Exchange, tls::Negotiated};
 use prost::encoding::{DecodeContext, decode_key, skip_field};
 
 use super::{
-    Carried, Connection, Endpoint, Failure, Milestones, Transport, connect,
+    connect,
+    connection::{Carried, Connection, Milestones, Transport},
+    endpoint::Endpoint,
+    failure::Failure,
     grpc_h2::{PREFIX, check_end, head_at},
     http_reply::status_failure,
     http2,

@@ -23,8 +23,12 @@ use prost::{
 };
 
 use super::{
-    Carried, Connection, Endpoint, Failure, Milestones, Transport, connect,
-    http_reply::status_failure, http2,
+    connect,
+    connection::{Carried, Connection, Milestones, Transport},
+    endpoint::Endpoint,
+    failure::Failure,
+    http_reply::status_failure,
+    http2,
 };
 
 /// Length of a gRPC message's prefix: a flag byte and a length of four bytes.

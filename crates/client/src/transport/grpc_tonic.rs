@@ -20,8 +20,13 @@ use tonic::{
 };
 
 use super::{
-    Carried, Connection, Endpoint, Failure, Milestones, Transport, connect, grpc_h2::echo_request,
-    http2, watched::Watched,
+    connect,
+    connection::{Carried, Connection, Milestones, Transport},
+    endpoint::Endpoint,
+    failure::Failure,
+    grpc_h2::echo_request,
+    http2,
+    watched::Watched,
 };
 
 /// Opens channels of one connection each, for calls of `echopb.Echo/Echo`, or of `pb.Hello/Say`

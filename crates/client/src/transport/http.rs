@@ -14,7 +14,10 @@ use netping_protocol::{
 };
 
 use super::{
-    Carried, Connection, Endpoint, Failure, Milestones, ReplyLength, Transport, connect,
+    connect,
+    connection::{Carried, Connection, Milestones, Transport},
+    endpoint::{Endpoint, ReplyLength},
+    failure::Failure,
     http_reply::Reply,
     http1::{self, Http1},
     http2::{self, Http2},

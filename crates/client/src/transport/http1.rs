@@ -22,7 +22,7 @@ use netping_protocol::{
     target::Target,
 };
 
-use super::{Failure, connect, http_reply::Reply, http2::closed, prepared::Prepared};
+use super::{connect, failure::Failure, http_reply::Reply, http2::closed, prepared::Prepared};
 
 /// A request whose body is known beforehand.
 type Whole = Request<Full<Bytes>>;

@@ -19,7 +19,9 @@ use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::{secure::Stream, target::Target};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Failure, Milestones, connect, http_reply::Reply, prepared::Prepared};
+use super::{
+    connect, connection::Milestones, failure::Failure, http_reply::Reply, prepared::Prepared,
+};
 
 /// Flow-control windows, in bytes: large enough never to hold a reply back.
 pub(crate) const STREAM_WINDOW: u32 = 4 << 20;

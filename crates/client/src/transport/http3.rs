@@ -10,7 +10,9 @@ use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{payload::Exchange, tls::Negotiated};
 
 use super::{
-    Carried, Connection, Endpoint, Failure, Milestones, ReplyLength, Transport,
+    connection::{Carried, Connection, Milestones, Transport},
+    endpoint::{Endpoint, ReplyLength},
+    failure::Failure,
     http::with_version,
     http_reply::Reply,
     http2,

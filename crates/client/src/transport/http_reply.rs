@@ -7,7 +7,7 @@ use netping_measure::error_kind::ErrorKind;
 use netping_protocol::frame;
 
 use super::{
-    Failure,
+    failure::Failure,
     prepared::{Check, Prepared},
 };
 

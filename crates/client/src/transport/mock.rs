@@ -5,7 +5,10 @@ use std::{cell::Cell, rc::Rc};
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::payload::Exchange;
 
-use super::{Carried, Connection, Failure, Milestones, Transport};
+use super::{
+    connection::{Carried, Connection, Milestones, Transport},
+    failure::Failure,
+};
 use crate::clock::{Clock, Manual};
 
 /// The behaviour of a mock. Times are in nanoseconds.

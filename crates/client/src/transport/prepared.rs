@@ -9,7 +9,7 @@ use std::{
 use http::{HeaderMap, Method, header::HOST, uri::Authority};
 use netping_protocol::{pool::Pool, target::Target};
 
-use super::Failure;
+use super::failure::Failure;
 
 /// Requests that differ only in their bodies, and the check of their replies. By default they are
 /// HTTP's `GET`.

@@ -20,7 +20,10 @@ use tokio::{
 };
 
 use super::{
-    Carried, Connection, Endpoint, Failure, Milestones, Transport, connect,
+    connect,
+    connection::{Carried, Connection, Milestones, Transport},
+    endpoint::Endpoint,
+    failure::Failure,
     framed::{Framed, Framing},
 };
 

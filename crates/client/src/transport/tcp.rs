@@ -4,7 +4,10 @@ use netping_protocol::{frame, payload::Exchange, secure::Stream, tls::Negotiated
 use tokio::io::AsyncWriteExt;
 
 use super::{
-    Carried, Connection, Endpoint, Failure, Milestones, Transport, connect,
+    connect,
+    connection::{Carried, Connection, Milestones, Transport},
+    endpoint::Endpoint,
+    failure::Failure,
     framed::{Framed, Framing},
 };
 

@@ -1,0 +1,129 @@
+//! Transports and their connections, as the engine sees them.
+
+use std::future::Future;
+
+use netping_measure::connect::ConnectPhase;
+use netping_protocol::{payload::Exchange, tls::Negotiated};
+
+use super::failure::Failure;
+
+/// Opens connections of one kind to one server.
+pub trait Transport: Clone + 'static {
+    /// An open connection.
+    type Connection: Connection;
+
+    /// Opens a connection that is ready for requests, and notes the time of each part.
+    fn connect(
+        &self,
+        milestones: &mut Milestones<'_>,
+    ) -> impl Future<Output = Result<Self::Connection, Failure>>;
+}
+
+/// An open connection, or a caller's handle on it.
+pub trait Connection: Sized + 'static {
+    /// Returns another handle on the same connection; `None` if a connection serves one caller
+    /// only.
+    fn share(&self) -> Option<Self>;
+
+    /// Returns the outcome of the handshake; `None` in the clear.
+    fn negotiated(&self) -> Option<Negotiated> {
+        None
+    }
+
+    /// Returns true if the server has ended the connection, or asked for its end, without losing a
+    /// request: the next one needs a new connection. Asked between requests.
+    fn is_spent(&mut self) -> bool {
+        false
+    }
+
+    /// Sends the exchange's current request, waits for the whole reply and verifies it: every byte,
+    /// if they are known beforehand. Notes the messages of a call that streams.
+    fn call(
+        &mut self,
+        exchange: &Exchange,
+        carried: &mut Carried<'_>,
+    ) -> impl Future<Output = Result<(), Failure>>;
+}
+
+/// The time of each part of opening a connection, in nanoseconds.
+pub struct Milestones<'a> {
+    now: &'a dyn Fn() -> u64,
+    last: u64,
+    spent: [Option<u64>; ConnectPhase::ALL.len()],
+}
+
+impl<'a> Milestones<'a> {
+    /// Begins to open a connection.
+    pub fn start(now: &'a dyn Fn() -> u64) -> Self {
+        Self {
+            now,
+            last: now(),
+            spent: [None; ConnectPhase::ALL.len()],
+        }
+    }
+
+    /// Ends a part; the next begins.
+    pub fn reached(&mut self, phase: ConnectPhase) {
+        let now = (self.now)();
+        self.spent[phase as usize] = Some(now - self.last);
+        self.last = now;
+    }
+
+    /// Notes an address that did not answer: its time belongs to no part, only to the total.
+    pub fn tried_in_vain(&mut self) {
+        self.last = (self.now)();
+    }
+
+    /// Ends the opening; returns its times.
+    pub fn finish(self) -> Opened {
+        Opened {
+            spent: self.spent,
+            at: self.last,
+        }
+    }
+}
+
+/// The times of an opened connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Opened {
+    /// By [`ConnectPhase`], in nanoseconds; `None` if there was no such part.
+    pub spent: [Option<u64>; ConnectPhase::ALL.len()],
+    /// The end of the opening, in nanoseconds.
+    pub at: u64,
+}
+
+/// The messages of a call that streams, noted while it runs.
+pub struct Carried<'a> {
+    now: &'a dyn Fn() -> u64,
+    /// Messages sent; 0 if the call does not stream.
+    pub sent: u64,
+    /// Messages received.
+    pub received: u64,
+    /// When the first of them came, in nanoseconds.
+    pub first: Option<u64>,
+}
+
+impl<'a> Carried<'a> {
+    /// Begins a call.
+    pub fn start(now: &'a dyn Fn() -> u64) -> Self {
+        Self {
+            now,
+            sent: 0,
+            received: 0,
+            first: None,
+        }
+    }
+
+    /// Notes a message that was received.
+    pub fn receive(&mut self) {
+        if self.first.is_none() {
+            self.first = Some((self.now)());
+        }
+        self.received += 1;
+    }
+
+    /// Returns true if nothing was noted.
+    pub fn is_empty(&self) -> bool {
+        self.sent == 0 && self.received == 0
+    }
+}

@@ -1,0 +1,45 @@
+//! Failures of requests and connections.
+
+use std::fmt;
+
+use netping_measure::error_kind::ErrorKind;
+
+/// The beginning of the description of a Unix socket that refuses connections.
+pub(crate) const UNIX_SOCKET: &str = "the Unix socket";
+
+/// The failure of a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct Failure {
+    /// The kind that it is counted as.
+    pub kind: ErrorKind,
+    /// A description for people.
+    pub detail: String,
+    /// The connection is unusable.
+    pub lost: bool,
+}
+
+impl Failure {
+    /// Returns a failure that ends the connection.
+    pub fn lost(kind: ErrorKind, detail: impl fmt::Display) -> Self {
+        let lost = true;
+        Self {
+            lost,
+            ..Self::request(kind, detail)
+        }
+    }
+
+    /// Returns the failure of a whole reply that is not the right one: "the reply {what}".
+    pub fn mismatch(what: impl fmt::Display) -> Self {
+        Self::request(ErrorKind::Mismatch, format!("the reply {what}"))
+    }
+
+    /// Returns a failure of one request that leaves the connection usable.
+    pub fn request(kind: ErrorKind, detail: impl fmt::Display) -> Self {
+        Self {
+            kind,
+            detail: detail.to_string(),
+            lost: false,
+        }
+    }
+}
