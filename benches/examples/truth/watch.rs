@@ -1,7 +1,8 @@
-//! A look at the machine itself, which may be late, or change its speed, while nothing else does.
+//! A watch on the machine itself, which may be late, or change its speed, while the load is steady.
 //!
 //! A virtual machine does both: its CPUs wait for those of the host, and the host moves them to cores
-//! that are nearer to each other or further apart. netping warns of the consequences, and is right.
+//! that are nearer to each other or further apart. netping is right to warn of the consequences, but
+//! they are not those of the trouble under test.
 
 use std::{
     io::{self, Read, Write},
@@ -24,10 +25,10 @@ const MOST: usize = 5;
 /// The time that a sleeper sleeps.
 const SLEEP: Duration = Duration::from_millis(1);
 
-/// A sleeper that wakes by more than this after its time is late.
+/// A sleeper that wakes more than this after its time is late.
 const LATE: Duration = Duration::from_micros(200);
 
-/// The share of the time in which a program may be late before the run is repeated: half of what
+/// The share of the time for which the machine may be late before the run is repeated: half of what
 /// would show in a 99th percentile.
 const MOST_LATE: f64 = 0.005;
 
@@ -37,14 +38,14 @@ const PAUSE: Duration = Duration::from_millis(4);
 /// Bytes that go from core to core in a look.
 const BYTES: usize = 65_536;
 
-/// Times that a look sends them, of which the fastest counts: the first finds the caches cold.
+/// Turns of a look, of which the fastest counts: the first finds the caches cold.
 const TURNS: usize = 3;
 
-/// Looks that are a stretch, of about a tenth of a second. Its time is that which a fifth of them do
-/// not exceed: the others were interrupted.
+/// Looks in a stretch, which is about a tenth of a second long. Its time is their 20th percentile:
+/// slower looks may have been interrupted.
 const STRETCH: usize = 25;
 
-/// Stretches before client and server have warmed up, which do not count.
+/// Stretches that do not count, because client and server warm up.
 const WARM_UP: usize = 5;
 
 /// By how much the longest stretch's time may exceed the shortest one's before the run is repeated.
@@ -152,7 +153,7 @@ fn send(mut to: UnixStream, is_over: &AtomicBool) -> f64 {
     0.0
 }
 
-/// Returns the times in which the bytes of each look came into this core's cache, in seconds.
+/// Returns the time that each look took to get its bytes into this core's cache, in seconds.
 fn take(mut from: UnixStream) -> Vec<f64> {
     let mut looks = Vec::new();
     let mut bytes = vec![0; BYTES];
