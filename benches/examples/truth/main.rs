@@ -1,6 +1,6 @@
 //! A suite of ground truths: situations whose right answer is known, and what netping says of them.
 //!
-//! `cargo run --release -p netping-benches --example truth` runs all parts in about 20 minutes and
+//! `cargo run --release -p netping-benches --example truth` runs all parts in about 22 minutes and
 //! prints a table; with names of parts as arguments, those alone: `queues`, `stalls`, `warnings`,
 //! `counters`, `simulations`. It needs two cores, which it gives to client and server.
 //!
