@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::Parser;
-use netping_client::{args::Cli, commands};
+use netping::{args::Cli, commands};
 use netping_system::cores;
 use nix::{
     sys::signal::{Signal, kill},

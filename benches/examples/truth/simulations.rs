@@ -59,13 +59,13 @@ const SIMULATIONS: [Simulation; 13] = [
     (
         "--until: looks after every trial",
         "cover in 95 % or more",
-        "netping-client",
+        "netping",
         "looking_often_does_not_make_the_interval_wrong",
     ),
     (
         "--find at a noise of 10 and 30 %",
         "a fresh window passes in 80 % or more",
-        "netping-client",
+        "netping",
         "a_lucky_window_decides_nothing",
     ),
     (

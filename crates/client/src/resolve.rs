@@ -11,21 +11,6 @@ use std::{
 use netping_protocol::target::Target;
 use tokio::sync::oneshot;
 
-use crate::error::StartError;
-
-/// Returns the addresses of a target's host, in the order in which to try them.
-///
-/// # Errors
-/// [`StartError::Resolve`].
-pub fn resolve(target: &Target) -> Result<Vec<SocketAddr>, StartError> {
-    let found = target.authority().to_socket_addrs();
-    let found = found.map_err(|source| StartError::Resolve {
-        target: target.clone(),
-        source,
-    })?;
-    Ok(found.collect())
-}
-
 /// A name to look up, and where the answer goes.
 type Question = (String, oneshot::Sender<io::Result<Vec<SocketAddr>>>);
 

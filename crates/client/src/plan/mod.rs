@@ -1,7 +1,5 @@
 //! A validated run of one step. The engine sees only this.
 
-pub(crate) mod credentials;
-
 mod arrival;
 mod execution;
 mod load;
@@ -12,7 +10,7 @@ pub use self::{
     arrival::Arrival,
     execution::{Execution, Extent, Warmup},
     load::Load,
-    target::{Destination, Trust},
+    target::{Destination, Trust, resolve},
 };
 
 use netping_measure::sample::LoopKind;

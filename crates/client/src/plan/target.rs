@@ -1,14 +1,16 @@
 //! The server of a plan, and how it is reached.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    net::{SocketAddr, ToSocketAddrs, UdpSocket},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use netping_protocol::{secure::Connector, target::Target};
 
 use crate::{
-    environment,
     error::StartError,
     probe::metrics::ServerSource,
-    resolve::resolve,
     transport::{
         Endpoint, ReplyLength,
         prepared::{Kept, Prepared},
@@ -73,7 +75,7 @@ impl Destination {
 
     /// Returns true if the server is on this host.
     pub fn is_own_host(&self) -> bool {
-        self.unix_socket.is_some() || environment::is_own(&self.url)
+        self.unix_socket.is_some() || has_own_address(&self.url)
     }
 
     /// Returns the endpoint for transports, with its addresses.
@@ -95,4 +97,24 @@ impl Destination {
             reply_length: self.reply_length.clone().unwrap_or_default(),
         })
     }
+}
+
+/// Returns the addresses of a target's host, in the order in which to try them.
+///
+/// # Errors
+/// [`StartError::Resolve`].
+pub fn resolve(target: &Target) -> Result<Vec<SocketAddr>, StartError> {
+    let found = target.authority().to_socket_addrs();
+    let found = found.map_err(|source| StartError::Resolve {
+        target: target.clone(),
+        source,
+    })?;
+    Ok(found.collect())
+}
+
+/// Returns true if one of a target's addresses is this host's own.
+fn has_own_address(target: &Target) -> bool {
+    // Only an own address can be bound; port 0 disturbs no service.
+    let bound = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
+    resolve(target).is_ok_and(|addresses| addresses.iter().any(bound))
 }

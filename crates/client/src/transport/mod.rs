@@ -15,7 +15,7 @@ mod http3;
 pub(crate) mod http_reply;
 #[cfg(any(test, feature = "simulation"))]
 pub mod mock;
-pub(crate) mod prepared;
+pub mod prepared;
 pub(crate) mod quic;
 mod tcp;
 mod watched;

@@ -1,0 +1,259 @@
+//! Flags about requests to a service that is not netping's own.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use clap::{Args, ValueEnum};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use netping_client::{
+    plan::Destination,
+    service::{self, Data, Schema},
+    transport::prepared::{Check, Kept, Prepared},
+};
+use netping_protocol::{pool::Order, scheme::Protocol, target::Target, units::number_in};
+
+use super::time::positive;
+use crate::error::{PlanError, UsageError};
+
+/// Flags about requests to a service that is not netping's own.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Your own service")]
+pub struct ServiceArgs {
+    /// JSON of gRPC messages, or the body of HTTP requests: text, @FILE, or - for standard input
+    ///
+    /// It may be repeated. Several documents, and the lines of a .jsonl file, are sent in turn. The
+    /// words n and uuid between double braces are filled in before the run.
+    #[arg(long, value_name = "DATA")]
+    data: Vec<String>,
+    /// Order in which a caller sends several data
+    #[arg(long, value_name = "ORDER", default_value = "turn", requires = "data")]
+    data_order: DataOrder,
+    /// Header of HTTP requests, or metadata of gRPC calls; may be repeated
+    #[arg(short = 'H', long = "header", visible_alias = "metadata", value_name = "NAME: VALUE", value_parser = header)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// Method of HTTP requests [default: GET, with --data POST]
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    method: Option<Method>,
+    /// Statuses of good HTTP replies, such as 200,204 [default: 200 to 299]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = number_in::<u16>(100..=599))]
+    expect_status: Vec<u16>,
+    /// Contents of good replies: a file with an HTTP body, or with the fields of a gRPC message as
+    /// JSON; or 'any' [default: any message; with GET, as many bytes as the first reply]
+    #[arg(long, visible_alias = "expect-body", value_name = "FILE|any")]
+    expect: Option<String>,
+    /// Send N requests first, and print their replies
+    #[arg(long, value_name = "N", value_parser = number_in::<u16>(1..), conflicts_with = "no_first_call")]
+    sample_replies: Option<u16>,
+    /// Deadline that is sent to the gRPC server
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    deadline: Option<Duration>,
+    #[command(flatten)]
+    schema: SchemaArgs,
+}
+
+/// Flags about the schema of a gRPC service.
+#[derive(Debug, Clone, Args)]
+pub struct SchemaArgs {
+    /// Schema of a gRPC service [default: the server's own, by reflection]
+    #[arg(long, value_name = "FILE", conflicts_with = "protoset")]
+    proto: Vec<PathBuf>,
+    /// Folder of --proto files and their imports; may be repeated [default: the files' own]
+    #[arg(
+        short = 'I',
+        long = "proto-path",
+        value_name = "DIR",
+        requires = "proto"
+    )]
+    proto_path: Vec<PathBuf>,
+    /// The same as an encoded FileDescriptorSet (protoc --descriptor_set_out --include_imports)
+    #[arg(long, value_name = "FILE")]
+    protoset: Option<PathBuf>,
+}
+
+/// The order of several data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DataOrder {
+    /// One after the other
+    Turn,
+    /// Any, as often as others
+    Random,
+}
+
+/// The flags, with the files read that they name.
+#[derive(Debug)]
+pub(super) struct Service<'a> {
+    args: &'a ServiceArgs,
+    data: Data,
+    headers: HeaderMap,
+}
+
+impl ServiceArgs {
+    /// Rejects flags that concern none of these targets.
+    pub fn check(&self, targets: &[Target]) -> Result<(), UsageError> {
+        let http = |target: &Target| target.scheme.is_http();
+        let call = |target: &Target| is_call(target);
+        let given = [
+            ("--method", self.method.is_some(), false),
+            ("--expect-status", !self.expect_status.is_empty(), false),
+            ("--deadline", self.deadline.is_some(), true),
+            ("--proto", !self.schema.proto.is_empty(), true),
+            ("--protoset", self.schema.protoset.is_some(), true),
+        ];
+        for (flag, given, for_calls) in given {
+            let of_use = if for_calls {
+                targets.iter().any(call)
+            } else {
+                targets.iter().any(http)
+            };
+            if given && !of_use {
+                let kind = if for_calls {
+                    "gRPC methods"
+                } else {
+                    "http:// and https://"
+                };
+                return Err(UsageError(format!(
+                    "{flag} is for {kind}, and no target is one{}",
+                    named(for_calls)
+                )));
+            }
+        }
+        let given = [
+            ("--data", !self.data.is_empty()),
+            ("--header", !self.headers.is_empty()),
+            ("--expect", self.expect.is_some()),
+            ("--sample-replies", self.sample_replies.is_some()),
+        ];
+        if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given)
+            && let Some(other) = targets.iter().find(|target| !http(target) && !call(target))
+        {
+            let hint = named(other.scheme.protocol() == Protocol::Grpc);
+            return Err(UsageError(format!(
+                "{flag} is for gRPC methods, http:// and https://, and {other} is none of them{hint}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Reads the data, once for all targets.
+    pub(super) fn read(&self) -> Result<Service<'_>, PlanError> {
+        let order = match self.data_order {
+            DataOrder::Turn => Order::Turn,
+            DataOrder::Random => Order::Random,
+        };
+        let mut headers: HeaderMap = HeaderMap::new();
+        for (name, value) in &self.headers {
+            headers.append(name, value.clone());
+        }
+        Ok(Service {
+            args: self,
+            data: Data::read(&self.data, order)?,
+            headers,
+        })
+    }
+}
+
+impl Service<'_> {
+    /// Prepares the requests to the destination, if they are not netping's own.
+    pub fn prepare(&self, destination: &mut Destination) -> Result<(), PlanError> {
+        let prepared = if destination.url.scheme.is_http() {
+            self.http()?
+        } else if is_call(&destination.url) {
+            self.grpc(destination)?
+        } else {
+            return Ok(());
+        };
+        destination.prepared = Arc::new(prepared);
+        let limit = self.args.sample_replies.map(u64::from);
+        destination.kept = limit.map(Kept::new);
+        Ok(())
+    }
+
+    fn http(&self) -> Result<Prepared, PlanError> {
+        let args = self.args;
+        let method = args.method.clone().unwrap_or(if self.data.is_empty() {
+            Method::GET
+        } else {
+            Method::POST
+        });
+        let check = match args.expect.as_deref() {
+            Some("any") => Check::Any,
+            Some(file) => service::expected_body(file.as_ref())?,
+            None if self.data.is_empty() && method == Method::GET => Check::Form,
+            None => Check::Any,
+        };
+        Ok(Prepared {
+            method,
+            headers: self.headers.clone(),
+            bodies: self.data.bodies()?,
+            statuses: args.expect_status.clone(),
+            check,
+            data_hash: self.data.hash(),
+            ..Prepared::default()
+        })
+    }
+
+    fn grpc(&self, destination: &Destination) -> Result<Prepared, PlanError> {
+        let method = service::Method::find(&self.args.schema.schema(), destination)?;
+        let check = match self.args.expect.as_deref() {
+            None | Some("any") => Check::Form,
+            Some(file) => method.expecting(file.as_ref())?,
+        };
+        let mut prepared = service::prepared(&method, &self.data, check)?;
+        prepared.headers = self.headers.clone();
+        prepared.deadline = self.args.deadline;
+        Ok(prepared)
+    }
+}
+
+impl SchemaArgs {
+    /// Returns the place that the schema comes from.
+    pub fn schema(&self) -> Schema {
+        match &self.protoset {
+            Some(file) => Schema::Encoded(file.clone()),
+            None if self.proto.is_empty() => Schema::Server,
+            None => Schema::Sources {
+                files: self.proto.clone(),
+                folders: self.proto_path.clone(),
+            },
+        }
+    }
+}
+
+/// Returns true for targets that name a gRPC method.
+pub(super) fn is_call(target: &Target) -> bool {
+    target.scheme.protocol() == Protocol::Grpc && !target.path.is_empty()
+}
+
+fn named(is_grpc: bool) -> &'static str {
+    if is_grpc {
+        "; a target names its method: grpc://HOST:PORT/package.Service/Method"
+    } else {
+        ""
+    }
+}
+
+/// Reads a header.
+fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let parts = text.split_once(':');
+    let (name, value) = parts.ok_or("a header looks like 'name: value'")?;
+    let name = name.trim().parse::<HeaderName>();
+    let value = HeaderValue::from_str(value.trim());
+    match (name, value) {
+        (Ok(name), Ok(value)) => Ok((name, value)),
+        (Err(error), _) => Err(error.to_string()),
+        (_, Err(error)) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_a_name_and_a_value() {
+        let (name, value) = header("X-Key:  a:b ").unwrap();
+        assert_eq!((name.as_str(), value.to_str().unwrap()), ("x-key", "a:b"));
+        for wrong in ["x", "a b: c", "x: \u{7f}"] {
+            assert!(header(wrong).is_err(), "{wrong}");
+        }
+    }
+}

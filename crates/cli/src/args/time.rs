@@ -1,0 +1,24 @@
+//! Times in flags.
+
+use std::time::Duration;
+
+use humantime::parse_duration;
+use netping_client::plan::Warmup;
+
+/// Reads a warm-up: a time, or `auto`.
+pub(super) fn warmup(text: &str) -> Result<Warmup, String> {
+    if text == "auto" {
+        return Ok(Warmup::Auto);
+    }
+    let wrong = |error| format!("{error}; a warm-up is a time such as 500ms or 2s, or 'auto'");
+    parse_duration(text).map(Warmup::Time).map_err(wrong)
+}
+
+/// Reads a time above zero.
+pub(super) fn positive(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(Duration::ZERO) => Err("0 is too short".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(format!("{error}; a time looks like 500ms, 2s or 1m")),
+    }
+}

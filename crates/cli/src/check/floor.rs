@@ -1,0 +1,98 @@
+//! The floor of a machine: the round trip of a byte over loopback between two threads, without any
+//! protocol. No server on this machine answers faster.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    thread,
+    time::Duration,
+};
+
+use netping_client::clock::{Clock, Deadline, Monotonic};
+use netping_measure::{
+    distribution::Distribution,
+    histogram::{histogram, record},
+};
+
+/// Measured time of each floor.
+const TIME: Duration = Duration::from_millis(300);
+
+/// Round trips before those that count.
+const WARM_UP: usize = 500;
+
+/// Measures round trips between two threads that wait in the kernel, or with `busy` poll.
+///
+/// # Errors
+/// Those of the sockets and of the thread.
+pub fn round_trips(busy: bool) -> io::Result<Distribution> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = listener.local_addr()?;
+    let echo = thread::Builder::new().spawn(move || {
+        let (stream, _) = listener.accept()?;
+        echo(&stream, busy)
+    })?;
+    let stream = TcpStream::connect(address)?;
+    prepare(&stream, busy)?;
+    let clock = Monotonic::start();
+    let mut times = histogram();
+    for _ in 0..WARM_UP {
+        round_trip(&stream)?;
+    }
+    let end = Deadline::after(TIME);
+    while !end.left().is_zero() {
+        let start = clock.now();
+        round_trip(&stream)?;
+        record(&mut times, clock.now() - start);
+    }
+    drop(stream);
+    // The other side has seen the end of the connection; its errors have been this side's.
+    let _ = echo.join();
+    Ok(Distribution::of(&times))
+}
+
+fn prepare(stream: &TcpStream, busy: bool) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(busy)
+}
+
+fn echo(stream: &TcpStream, busy: bool) -> io::Result<()> {
+    prepare(stream, busy)?;
+    loop {
+        let mut byte = [0];
+        if read(stream, &mut byte)? == 0 {
+            return Ok(());
+        }
+        (&*stream).write_all(&byte)?;
+    }
+}
+
+fn round_trip(stream: &TcpStream) -> io::Result<()> {
+    (&*stream).write_all(b"x")?;
+    match read(stream, &mut [0])? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a byte, without sleeping where the socket does not block.
+fn read(mut stream: &TcpStream, byte: &mut [u8; 1]) -> io::Result<usize> {
+    loop {
+        match stream.read(byte) {
+            // Both may have one core.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::yield_now(),
+            result => return result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_floors_have_round_trips() {
+        for busy in [false, true] {
+            assert!(round_trips(busy).unwrap().count > 0);
+        }
+    }
+}

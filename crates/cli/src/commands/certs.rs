@@ -1,0 +1,112 @@
+//! `netping certs`: certificates or a pre-shared key to try the encrypted transports.
+
+use std::{
+    fs::DirBuilder,
+    io::{self, Write},
+    net::Ipv6Addr,
+    os::unix::fs::DirBuilderExt,
+    path::Path,
+};
+
+use anyhow::Context;
+use netping_protocol::{
+    pki::{PkiError, Validity},
+    scheme::port,
+};
+
+use crate::{
+    args::CertsArgs,
+    credentials::{
+        CA, CLIENT_CERT, CLIENT_KEY, SERVER_CERT, SERVER_KEY, SHARED_KEY, certificates,
+        refuse_existing, shared_key, write,
+    },
+    error::{Failed, UsageError, Verdict},
+};
+
+pub fn run(args: &CertsArgs) -> Result<Verdict, Failed> {
+    let folder = &args.out;
+    let files = if args.psk {
+        vec![shared_key()?]
+    } else {
+        certificates(&args.hosts, Validity::for_days(args.days)).map_err(failed)?
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+    if !args.force {
+        refuse_existing(folder, &files)?;
+    }
+    write(folder, &files, args.force)?;
+    let guide = if args.psk {
+        shared_key_guide(folder)
+    } else {
+        certificates_guide(folder, &args.hosts)
+    };
+    let written: Vec<_> = files
+        .iter()
+        .map(|file| format!("wrote {}", folder.join(file.name).display()))
+        .collect();
+    // The files are written even if nobody reads this.
+    let _ = writeln!(io::stdout(), "{}\n\n{guide}", written.join("\n"));
+    Ok(Verdict::Success)
+}
+
+fn failed(error: PkiError) -> Failed {
+    match error {
+        PkiError::Name(_) => UsageError(format!("--host {error}")).into(),
+        PkiError::Make(_) => anyhow::Error::new(error).into(),
+    }
+}
+
+/// Returns instructions for the certificates.
+fn certificates_guide(folder: &Path, hosts: &[String]) -> String {
+    let at = |name: &str| folder.join(name).display().to_string();
+    let host = hosts.first().map_or("localhost", String::as_str);
+    let host = if host.parse::<Ipv6Addr>().is_ok() {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
+    };
+    let ca = at(CA);
+    let server = format!(
+        "netping-server-tokio --tls-cert {} --tls-key {}",
+        at(SERVER_CERT),
+        at(SERVER_KEY)
+    );
+    let client = format!(
+        "netping latency tcp+tls://{host}:{} --tls-ca {ca}",
+        port::TOKIO
+    );
+    let client_shows = format!(
+        "--tls-cert {} --tls-key {}",
+        at(CLIENT_CERT),
+        at(CLIENT_KEY)
+    );
+    format!(
+        "The authority's own key is not kept: this set cannot be extended, only replaced as a whole.\n\
+         \n\
+         A server, and a client that checks its certificate:\n  {server}\n  {client}\n\
+         \n\
+         The same, and the server checks the client's certificate too:\n  \
+         {server} --tls-client-ca {ca}\n  {client} {client_shows}\n\
+         \n\
+         A server listens on 127.0.0.1 unless told otherwise: for other hosts, --listen 0.0.0.0:{}.",
+        port::TOKIO,
+    )
+}
+
+/// Returns instructions for a pre-shared key.
+fn shared_key_guide(folder: &Path) -> String {
+    let key = folder.join(SHARED_KEY);
+    let key = key.display();
+    format!(
+        "A server, and a client that has the same key:\n  \
+         netping-server-tokio --psk-file {key}\n  \
+         netping latency tcp+psk://localhost:{} --psk-file {key}\n\
+         \n\
+         Whoever has the file can be either side: copy it over a secure channel, such as scp.",
+        port::TOKIO,
+    )
+}

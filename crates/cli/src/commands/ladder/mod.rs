@@ -1,0 +1,234 @@
+//! `netping ladder`: every server on this machine, from the plainest up.
+//!
+//! All servers run from the beginning to the end. A round measures every rung under the load of every
+//! block once, in random order, and rungs are compared within rounds.
+
+mod process;
+mod rungs;
+mod sides;
+mod text;
+
+use std::{path::Path, time::Duration};
+
+use anyhow::Context;
+use netping_client::{
+    clock::{Clock, Deadline, Monotonic},
+    error::StartError,
+    plan::{Destination, Extent, Plan, Warmup},
+    transport::Kind,
+};
+use netping_protocol::{
+    frame::Reply,
+    message,
+    pki::{PkiError, Validity},
+    scheme::Protocol,
+};
+use netping_results::{round_difference::RoundDifference, run::Step, validity::Subject};
+use netping_system::cores;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+pub(super) use self::text::of_run;
+use self::{
+    process::ServerProcess,
+    rungs::{AGAIN, Block, RUNGS, Rung},
+    sides::Sides,
+};
+use crate::{
+    args::{LadderArgs, LadderCpus, LadderRounds, SecureArgs},
+    credentials, environment,
+    error::{Failed, PlanError, Verdict},
+    run::{self, Runner},
+};
+
+/// The time for a server to settle under a load, and the window after it.
+const SETTLING: Duration = Duration::from_millis(50);
+const WINDOW: Duration = Duration::from_millis(150);
+
+/// The stem of the files' names, unless others are given.
+const STEM: &str = "netping-ladder";
+
+/// A rung under the load of a block, measured once in each round.
+struct Cell<'a> {
+    rung: &'a Rung,
+    block: &'a Block,
+    plan: Plan,
+    /// The place of the cell that it is compared with.
+    base: Option<usize>,
+}
+
+/// Runs the ladder.
+///
+/// # Errors
+/// [`Failed`] if it cannot start.
+pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
+    args.check()?;
+    let options = args.output.options()?;
+    let sides = match args.cpus()? {
+        LadderCpus::Given { client, servers } => Sides::given(client, servers),
+        LadderCpus::Any => Sides::unpinned(),
+        LadderCpus::Halves => Sides::split(&cores::by_core(&cores::own())),
+    };
+    run::run(options, |runner| {
+        let folder = tempfile::tempdir().context("cannot create a folder for certificates")?;
+        let folder = folder.path();
+        make_credentials(folder)?;
+        let rungs = RUNGS.iter().filter(|rung| args.full || !rung.is_extra);
+        let rungs: Vec<&Rung> = rungs.collect();
+        let start =
+            |rung: &&Rung| ServerProcess::start(rung.server, &rung.flags(folder), &sides.servers);
+        let servers = rungs.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        sides.confine_client();
+        let blocks = Block::all(args.callers(), args.connections(), args.full);
+        let cells = cells(&rungs, &servers, &blocks, folder)?;
+        climb(runner, args.rounds(), &cells)?;
+        if runner.steps().is_empty() {
+            return Ok(());
+        }
+        let steps = by_cell(runner.steps(), cells.len());
+        let differences = differences(&cells, &steps);
+        runner.say(&sides.sentence);
+        runner.say(&text::ladder(&blocks, &cells, &steps, &differences));
+        runner.add_differences(differences.into_iter().flatten().collect());
+        // What was interrupted replaces nothing that is complete.
+        let partial = if runner.is_interrupted() {
+            "-partial"
+        } else {
+            ""
+        };
+        for file in runner.save_as(&format!("{STEM}{partial}")) {
+            runner.say(&format!("results: {}", file.display()));
+        }
+        Ok(())
+    })
+}
+
+/// Returns every rung under the load of every block that it belongs to.
+fn cells<'a>(
+    rungs: &[&'a Rung],
+    servers: &[ServerProcess],
+    blocks: &'a [Block],
+    folder: &Path,
+) -> Result<Vec<Cell<'a>>, PlanError> {
+    let mut cells: Vec<Cell<'a>> = Vec::new();
+    for block in blocks {
+        for (rung, server) in rungs.iter().zip(servers) {
+            if block.shared.is_some() && !server.target().scheme.shares_connections() {
+                continue;
+            }
+            let is_base = |other: &Cell<'_>| match block.shared {
+                Some(_) => other.rung.name == rung.name && other.block.is_unshared(block),
+                None => Some(other.rung.name) == rung.over && other.block == block,
+            };
+            cells.push(Cell {
+                rung,
+                block,
+                plan: plan(rung, block, server, folder)?,
+                base: cells.iter().position(is_base),
+            });
+        }
+    }
+    Ok(cells)
+}
+
+fn plan(
+    rung: &Rung,
+    block: &Block,
+    server: &ServerProcess,
+    folder: &Path,
+) -> Result<Plan, PlanError> {
+    let target = server.target();
+    let secured = SecureArgs::of(folder, rung.mutual).connector(target)?;
+    let mut destination = Destination::new(target.clone(), server.source().clone(), secured);
+    destination.label = Some(rung.name.to_owned());
+    let kind = match target.scheme.protocol() {
+        Protocol::Tcp if block.is_message => Kind::Frame,
+        Protocol::Tcp => Kind::Line,
+        Protocol::Grpc => Kind::GrpcH2,
+        Protocol::Quic => Kind::Quic,
+        // No rung is a web server.
+        Protocol::Http => Kind::Http1,
+    };
+    let mut plan = Plan::new(destination, kind);
+    let load = &mut plan.load;
+    if block.is_message {
+        load.payload = message::LENGTH;
+        load.reply = Reply::Message;
+    } else {
+        load.payload = 16;
+    }
+    load.callers = block.callers;
+    load.connections = block.shared.unwrap_or(block.callers);
+    plan.execution.subject = Subject::Both;
+    plan.execution.workers = cores::own().len().clamp(1, plan.load.connections);
+    plan.execution.warmup = Warmup::Time(SETTLING);
+    plan.execution.extent = Extent::Time(WINDOW);
+    Ok(plan)
+}
+
+/// Measures rounds of all cells until there are enough, or the user ends it.
+fn climb(runner: &mut Runner, enough: LadderRounds, cells: &[Cell<'_>]) -> Result<(), StartError> {
+    let plans: Vec<&Plan> = cells.iter().map(|cell| &cell.plan).collect();
+    let seed = environment::random_seed();
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let clock = Monotonic::start();
+    let mut longest = 0;
+    for round in 1.. {
+        let begun = clock.now();
+        let least = Duration::from_nanos(longest) * enough.fewest.saturating_sub(round - 1);
+        let left = enough.budget.saturating_sub(Duration::from_nanos(begun));
+        // Without a budget, the first round tells how long the others take.
+        let left = Some(left.max(least)).filter(|left| !left.is_zero());
+        let progress = &runner.console.progress;
+        progress.begin_round(round, left.map(Deadline::after));
+        runner.begin_trial(round, seed);
+        if !runner.round(&plans, &mut random)? {
+            break;
+        }
+        longest = longest.max(clock.now() - begun);
+        let after_another = Duration::from_nanos(clock.now() + longest);
+        if round >= enough.fewest && after_another > enough.budget {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the steps of each cell, one for each round.
+fn by_cell(steps: &[Step], cells: usize) -> Vec<Vec<&Step>> {
+    let of = |cell| steps.iter().skip(cell).step_by(cells).collect();
+    (0..cells).map(of).collect()
+}
+
+/// Returns the difference of each cell to its base, where it has one.
+fn differences(cells: &[Cell<'_>], steps: &[Vec<&Step>]) -> Vec<Option<RoundDifference>> {
+    let comparisons = cells.iter().filter(|cell| cell.base.is_some()).count();
+    let between = |(cell, own): (&Cell<'_>, &Vec<&Step>)| {
+        let pair = [&steps[cell.base?][..], own];
+        let difference = RoundDifference::between(cell.block.metric, pair, comparisons)?;
+        Some(RoundDifference {
+            is_noise: cell.rung.name == AGAIN,
+            ..difference
+        })
+    };
+    let mut differences: Vec<_> = cells.iter().zip(steps).map(between).collect();
+    for (place, cell) in cells.iter().enumerate() {
+        let is_noise = |other: &Cell<'_>| {
+            other.rung.name == AGAIN
+                && (other.block == cell.block || other.block.is_unshared(cell.block))
+        };
+        let again = cells.iter().position(is_noise);
+        let noise = again.and_then(|again| Some(differences[again].as_ref()?.relative.abs()));
+        if let (Some(own), Some(noise)) = (&mut differences[place], noise) {
+            own.noise_floor = noise;
+        }
+    }
+    differences
+}
+
+fn make_credentials(folder: &Path) -> anyhow::Result<()> {
+    let hosts = ["127.0.0.1".to_owned()];
+    let mut files = credentials::certificates(&hosts, Validity::LEAF)
+        .map_err(|error: PkiError| anyhow::anyhow!("{error}"))?;
+    files.push(credentials::shared_key()?);
+    credentials::write(folder, &files, false)
+}

@@ -1,0 +1,523 @@
+//! The run of a measuring command: a store keeps and saves its steps, a console shows them.
+
+pub(crate) mod clock_demand;
+pub(crate) mod command_line;
+pub(crate) mod console;
+mod live;
+pub(crate) mod options;
+pub(crate) mod progress;
+pub(crate) mod push;
+pub(crate) mod search;
+pub(crate) mod step;
+pub(crate) mod store;
+pub(crate) mod trials;
+pub(crate) mod until;
+pub(crate) mod validity;
+
+mod bulk;
+mod in_step;
+mod troubles;
+
+use std::{path::PathBuf, slice, thread, time::Duration};
+
+use anyhow::Context;
+use netping_client::{
+    clock::{self, Moment},
+    engine::{Measurement, Observer},
+    error::StartError,
+    interrupt::Interrupt,
+    plan::{Plan, Warmup},
+    probe::{metrics::ServerSource, reader::read_within},
+    workload::{Watch, Workload, requests::Requests},
+};
+use netping_measure::status::Status;
+use netping_results::{
+    format::on_lines, overhead::Overhead, round_difference::RoundDifference, run::Step,
+    warning::Warning,
+};
+use netping_system::limits::raise_open_files;
+use rand_chacha::ChaCha8Rng;
+
+use crate::{
+    environment,
+    error::{Failed, Verdict},
+    interrupt,
+    run::{
+        console::{Console, stdout_failure},
+        options::{Limits, Options},
+        progress::Form,
+        push::{Push, Watchers},
+        step::step,
+        store::Store,
+        troubles::troubles,
+    },
+};
+
+/// The time that a server has to tell its limit on connections, before a step begins.
+const LIMIT_PATIENCE: Duration = Duration::from_millis(100);
+
+/// Runs the body of a measuring command; what it measured is kept, whether it succeeds or not.
+///
+/// # Errors
+/// Those of `body`, and files that cannot be written, before anything is measured.
+pub fn run(
+    options: Options,
+    body: impl FnOnce(&mut Runner) -> Result<(), Failed>,
+) -> Result<Verdict, Failed> {
+    let mut runner = Runner::begin(options)?;
+    let result = body(&mut runner);
+    match result {
+        Ok(()) => Ok(runner.finish()),
+        Err(failed) => {
+            runner.end();
+            Err(failed)
+        }
+    }
+}
+
+/// The run of one measuring command.
+#[derive(Debug)]
+pub struct Runner {
+    store: Store,
+    /// The terminal.
+    pub console: Console,
+    /// The user's request to end.
+    pub interrupt: Interrupt,
+    limits: Limits,
+    push: Option<Push>,
+    /// The limit on connections of each server asked so far.
+    server_limits: Vec<(ServerSource, Option<u64>)>,
+    /// Guessed sources of counters that did not answer.
+    silent: Vec<ServerSource>,
+    /// The current trial, from 1 on.
+    trial: u32,
+    /// The verdict so far.
+    verdict: Verdict,
+    /// Names of the warnings that fail the command.
+    unwanted: Vec<&'static str>,
+}
+
+impl Runner {
+    fn begin(options: Options) -> Result<Self, Failed> {
+        raise_open_files();
+        let mut store = Store::create(options.json, options.exports)?;
+        store.run.clock = Some(options.clock.check()?);
+        let interrupt = interrupt::on_signals().context("cannot handle Ctrl-C")?;
+        let console = Console::new(
+            store.needs_stdout(),
+            options.progress.unwrap_or_else(Form::for_stderr),
+            &interrupt,
+        );
+        for warning in environment::warnings(&store.run.environment) {
+            console.remark(&format!("warning: {warning}"));
+        }
+        let push = options.push.map(Push::start).transpose();
+        Ok(Self {
+            store,
+            console,
+            interrupt,
+            limits: options.limits,
+            push: push.context("cannot start a thread")?,
+            server_limits: Vec::new(),
+            silent: Vec::new(),
+            trial: 1,
+            verdict: Verdict::Success,
+            unwanted: Vec::new(),
+        })
+    }
+
+    /// Prints a part of the result.
+    pub fn say(&self, line: &str) {
+        self.console.say(line);
+    }
+
+    /// Prints a remark to standard error.
+    pub fn remark(&self, line: &str) {
+        self.console.remark(line);
+    }
+
+    /// Prints the reason for a verdict, though the command goes on.
+    pub fn fail(&mut self, verdict: Verdict, line: &str) {
+        self.remark(line);
+        self.decide(verdict);
+    }
+
+    fn decide(&mut self, verdict: Verdict) {
+        self.verdict = self.verdict.max(verdict);
+    }
+
+    /// Returns the steps so far.
+    pub fn steps(&self) -> &[Step] {
+        &self.store.run.steps
+    }
+
+    /// Returns the largest share of requests that may fail, from 0 to 1.
+    pub fn max_error_rate(&self) -> f64 {
+        self.limits.max_error_rate
+    }
+
+    /// Returns true once the user wants it to end.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.is_set()
+    }
+
+    /// Waits until the deadline or an interrupt.
+    pub fn wait(&self, until: clock::Deadline) {
+        while !self.is_interrupted() && !until.left().is_zero() {
+            thread::sleep(until.left().min(Duration::from_millis(20)));
+        }
+    }
+
+    /// Notes the targets of trials, in the order in which they were given.
+    pub fn name_targets<'a>(&mut self, plans: impl Iterator<Item = &'a Plan>) {
+        let targets = &mut self.store.run.targets;
+        for plan in plans {
+            let name = plan.target.label.clone();
+            let name = name.unwrap_or_else(|| plan.target.url.to_string());
+            if !targets.contains(&name) {
+                targets.push(name);
+            }
+        }
+    }
+
+    /// Begins a trial, numbered from 1, whose order of targets is drawn with `seed`.
+    pub fn begin_trial(&mut self, trial: u32, seed: u64) {
+        self.trial = trial;
+        self.store.run.order_seed = Some(seed);
+    }
+
+    /// Sends one request to each target before any is measured, so that one that is not there, or
+    /// speaks another protocol, is found at once.
+    ///
+    /// # Errors
+    /// The first [`StartError`].
+    pub fn call_all(&self, plans: &[Plan]) -> Result<(), StartError> {
+        plans.iter().try_for_each(|plan| self.call(plan))
+    }
+
+    /// Sends one request, to see that a plan's target answers; shows the reply if that is wished.
+    ///
+    /// # Errors
+    /// [`StartError`] if it does not.
+    pub fn call(&self, plan: &Plan) -> Result<(), StartError> {
+        let progress = &self.console.progress;
+        progress.begin(plan.target.label.as_deref().unwrap_or(""));
+        let outcome = Requests::open(slice::from_ref(plan), self.watch_progress());
+        progress.end();
+        if let Some(kept) = &plan.target.kept {
+            let show = &plan.target.prepared.show.0;
+            for reply in kept.take() {
+                let text = on_lines(&show(&reply));
+                self.say(&format!("reply of {}: {text}", plan.target.url));
+            }
+        }
+        outcome.map(drop)
+    }
+
+    /// Runs a step that may break limits.
+    ///
+    /// # Errors
+    /// [`StartError`]; earlier steps are saved.
+    pub fn explore(
+        &mut self,
+        plan: &Plan,
+        describe: impl FnOnce(&Step) -> Option<String>,
+    ) -> Result<&Step, StartError> {
+        let step = self.take(plan, describe)?;
+        Ok(self.keep(step))
+    }
+
+    /// Runs a step, prints its description and its failures, and saves it.
+    ///
+    /// # Errors
+    /// [`StartError`]; earlier steps are saved.
+    pub fn measure(
+        &mut self,
+        plan: &Plan,
+        describe: impl FnOnce(&Step) -> Option<String>,
+    ) -> Result<&Step, StartError> {
+        let step = self.take(plan, describe)?;
+        self.judge(&step);
+        if step.summary.scheduled == 0 && step.status == Status::Complete {
+            self.fail(
+                Verdict::Requests,
+                "warning: no request ended within the window; use a longer -d, or a shorter --timeout",
+            );
+        }
+        Ok(self.keep(step))
+    }
+
+    /// Runs a step, and prints its description and its failures.
+    fn take(
+        &mut self,
+        plan: &Plan,
+        describe: impl FnOnce(&Step) -> Option<String>,
+    ) -> Result<Step, StartError> {
+        let (step, outcome) = self.run_step(plan)?;
+        if let Some(text) = describe(&step) {
+            self.say(&text);
+        }
+        self.explain(&step, plan, &outcome);
+        Ok(step)
+    }
+
+    /// Runs a step.
+    fn run_step(&mut self, plan: &Plan) -> Result<(Step, Measurement), StartError> {
+        self.warn_of_limits(plan);
+        let mut plan = plan.clone();
+        let source = &mut plan.target.server;
+        if self.silent.contains(source) {
+            *source = ServerSource::Nowhere;
+        }
+        plan.execution.start_at = self.await_start(&plan);
+        let plan = &plan;
+        let outcome = self.execute(plan)?;
+        // A restarted server has counters, though not of one process.
+        if outcome.server_note.is_some()
+            && !outcome.server_restarted
+            && let ServerSource::Url { asked: false, .. } = plan.target.server
+        {
+            self.silent.push(plan.target.server.clone());
+        }
+        Ok((step(plan, &outcome, self.trial), outcome))
+    }
+
+    /// Returns the moment at which a step begins, if it has one. Waits until it is time to open the
+    /// connections.
+    fn await_start(&mut self, plan: &Plan) -> Option<Moment> {
+        let (moment, opening) = in_step::turn(plan)?;
+        if let Ok(left) = opening.left() {
+            self.remark(&format!("waiting to begin at {moment}"));
+            self.wait(clock::Deadline::after(left));
+        }
+        Some(moment)
+    }
+
+    /// Measures each plan once, in random order, as a round, and keeps their steps in the order of
+    /// the plans. Returns false, and keeps nothing, if the user ends it.
+    ///
+    /// # Errors
+    /// [`StartError`]; earlier rounds are saved.
+    pub fn round(&mut self, plans: &[&Plan], random: &mut ChaCha8Rng) -> Result<bool, StartError> {
+        let mut steps = vec![None; plans.len()];
+        for place in trials::shuffled(plans.len(), random) {
+            let plan = plans[place];
+            let (step, outcome) = self.run_step(plan)?;
+            if self.is_interrupted() {
+                return Ok(false);
+            }
+            if step.summary.unserved() > 0 {
+                let callers = plan.load.callers;
+                self.remark(&format!("{}, {callers} callers:", step.name()));
+                for line in troubles(&step, plan.target.url.scheme, &outcome.details) {
+                    self.remark(&line);
+                }
+            }
+            steps[place] = Some(step);
+        }
+        for step in steps.into_iter().flatten() {
+            self.judge(&step);
+            self.push(step);
+        }
+        self.save();
+        Ok(true)
+    }
+
+    /// Keeps and saves a step.
+    fn keep(&mut self, step: Step) -> &Step {
+        self.push(step);
+        self.save();
+        &self.steps()[self.steps().len() - 1]
+    }
+
+    /// Adds a step to the run, and pushes it to the gateway.
+    fn push(&mut self, step: Step) {
+        if let Some(trouble) = self.push.as_ref().and_then(|push| push.end_step(&step)) {
+            self.remark(&trouble);
+        }
+        self.store.run.steps.push(step);
+    }
+
+    /// Returns what a workload watches: the interrupt, and the progress.
+    pub fn watch_progress(&self) -> Watch<'_> {
+        self.watch(&self.console.progress)
+    }
+
+    fn watch<'a>(&'a self, observer: &'a dyn Observer) -> Watch<'a> {
+        Watch {
+            interrupt: &self.interrupt,
+            observer,
+        }
+    }
+
+    /// Adds the overheads of proxies and saves them.
+    pub fn add_overheads(&mut self, overheads: &[Overhead]) {
+        self.store.run.overheads.extend_from_slice(overheads);
+        self.save();
+    }
+
+    /// Adds the differences of targets that were measured in rounds.
+    pub fn add_differences(&mut self, differences: Vec<RoundDifference>) {
+        self.store.run.differences = differences;
+    }
+
+    /// Writes a page and a result file with this stem at the end, unless others were asked for;
+    /// returns their paths.
+    pub fn save_as(&mut self, stem: &str) -> Vec<PathBuf> {
+        self.store.add_files(stem)
+    }
+
+    /// Warns if the system or the server cannot have as many connections as planned. A server is
+    /// asked for its limit once.
+    fn warn_of_limits(&mut self, plan: &Plan) {
+        let limit = self.server_limit(&plan.target.server);
+        for objection in environment::objections(plan.load.connections as u64, limit) {
+            self.remark(&format!("warning: {}: {objection}", plan.target.url));
+        }
+    }
+
+    fn server_limit(&mut self, source: &ServerSource) -> Option<u64> {
+        let mut known = self.server_limits.iter();
+        if let Some((_, limit)) = known.find(|(of, _)| of == source) {
+            return *limit;
+        }
+        let reading = read_within(source, LIMIT_PATIENCE);
+        let limit = reading.and_then(|reading| reading.max_connections());
+        self.server_limits.push((source.clone(), limit));
+        limit
+    }
+
+    fn execute(&self, plan: &Plan) -> Result<Measurement, StartError> {
+        let (progress, push) = (&self.console.progress, self.push.as_ref());
+        progress.begin_step(plan);
+        let outcome = Requests::new(plan).run(self.watch(&Watchers::of(plan, progress, push)));
+        progress.end();
+        if let (Err(_), Some(push)) = (&outcome, push) {
+            push.abandon_step();
+        }
+        outcome
+    }
+
+    /// Prints what failed in a step, and circumstances that its description does not have.
+    fn explain(&self, step: &Step, plan: &Plan, measurement: &Measurement) {
+        for line in troubles(step, plan.target.url.scheme, &measurement.details) {
+            self.remark(&line);
+        }
+        if let Some(security) = &step.security {
+            let mut others = self.steps().iter().rev();
+            let before = others.find(|other| other.target == step.target);
+            self.console
+                .security(security, before.and_then(|step| step.security.as_ref()));
+        }
+        if plan.execution.warmup == Warmup::Auto && step.summary.seconds > 0.0 {
+            let steady = if measurement.warmup_failed {
+                "and the rate was still not steady"
+            } else {
+                "until the rate was steady"
+            };
+            let seconds = step.settings.warmup_seconds;
+            self.remark(&format!("  warm-up: {seconds:.1} s {steady}"));
+        }
+        if let Some(note) = &measurement.server_note {
+            self.remark(&format!("  server CPU time unknown: {note}"));
+        }
+    }
+
+    /// Fails the command if a step broke a limit.
+    fn judge(&mut self, step: &Step) {
+        let has_trials = self.store.run.order_seed.is_some();
+        for line in self.limits.broken(step, has_trials) {
+            self.fail(Verdict::Condition, &line);
+        }
+        self.judge_warnings(&step.warnings);
+        if step.summary.failure_share() > self.limits.max_error_rate {
+            self.decide(Verdict::Requests);
+        }
+    }
+
+    /// Fails the command if there is a warning that is not allowed.
+    fn judge_warnings(&mut self, warnings: &[Warning]) {
+        let names = warnings.iter().map(Warning::name);
+        let unwanted = names.filter(|name| self.limits.forbids(name));
+        let new: Vec<_> = unwanted
+            .filter(|name| !self.unwanted.contains(name))
+            .collect();
+        self.unwanted.extend(new);
+    }
+
+    /// Completes the run, unless the user interrupted it, and decides on it.
+    fn finish(mut self) -> Verdict {
+        if !self.is_interrupted() {
+            self.store.run.status = Status::Complete;
+        }
+        if self.store.is_worth_saving() {
+            self.save();
+        }
+        self.end_push();
+        if self.is_interrupted() {
+            self.say(if self.store.is_worth_saving() {
+                "interrupted: these are the results up to that point"
+            } else {
+                "interrupted before there was a result"
+            });
+        }
+        let run = &self.store.run;
+        self.say(&validity::describe(run));
+        self.print();
+        self.say_passed();
+        if !self.unwanted.is_empty() {
+            let names = self.unwanted.join(", ");
+            let line = format!("failed by --strict: {names} (--allow NAME accepts a warning)");
+            self.fail(Verdict::Warnings, &line);
+        }
+        if self.console.is_broken() {
+            self.decide(Verdict::Unsaved);
+        }
+        if self.is_interrupted() {
+            self.decide(Verdict::Interrupted);
+        }
+        self.verdict
+    }
+
+    /// Says that no condition held, if there are any and none did.
+    fn say_passed(&self) {
+        let steps = self.steps();
+        if let Some(conditions) = self.limits.conditions()
+            && !steps.is_empty()
+            && steps
+                .iter()
+                .all(|step| self.limits.broken(step, false).is_empty())
+            && !self.is_interrupted()
+        {
+            self.say(&format!("passed --fail-if {conditions}: no step broke it"));
+        }
+    }
+
+    /// Ends a run that failed: its steps are saved already, and what can be said of them is said.
+    fn end(mut self) {
+        self.end_push();
+        if !self.store.run.steps.is_empty() {
+            self.say(&validity::describe(&self.store.run));
+        }
+        self.print();
+    }
+
+    /// Waits for the last push.
+    fn end_push(&mut self) {
+        if let Some(trouble) = self.push.take().and_then(Push::end) {
+            self.remark(&trouble);
+        }
+    }
+
+    fn save(&mut self) {
+        for failure in self.store.save() {
+            self.fail(Verdict::Unsaved, &format!("error: {failure}"));
+        }
+    }
+
+    fn print(&mut self) {
+        if let Err(error) = self.store.print() {
+            self.fail(Verdict::Unsaved, &stdout_failure(&error));
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Progress on standard error while steps run: a bar, a line per second, a full screen, or nothing.
+
+use std::{
+    cell::{Cell, RefCell},
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use clap::ValueEnum;
+use humantime::format_duration;
+use indicatif::{ProgressBar, ProgressStyle};
+use netping_client::{
+    clock::Deadline,
+    engine::{Observer, Phase},
+    interrupt::Interrupt,
+    plan::Plan,
+};
+use netping_measure::{counts::Counts, recorder::Interval};
+use netping_report::table::{is_unicode, terminal_width};
+use netping_results::format::{nanos_as_micros, thousands};
+
+use crate::run::live::{Head, Live};
+
+/// The form in which progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// A line per second
+    Lines,
+    /// A bar that is redrawn
+    Bar,
+    /// Nothing
+    None,
+    /// A full screen
+    #[value(skip)]
+    Live,
+}
+
+impl Form {
+    /// Returns a bar on a terminal, and lines elsewhere.
+    pub fn for_stderr() -> Self {
+        if io::stderr().is_terminal() {
+            Self::Bar
+        } else {
+            Self::Lines
+        }
+    }
+}
+
+/// The width of a bar with the spaces around it, and of the `^C` that a terminal may write after it.
+const BAR: usize = 18;
+
+/// The time between two lines.
+const LINE: Duration = Duration::from_secs(1);
+
+/// Shows the progress of a command.
+#[derive(Debug)]
+pub struct Progress {
+    form: Form,
+    bar: ProgressBar,
+    live: Option<Live>,
+    /// The command's steps, where their number is known beforehand.
+    outline: Cell<Option<Outline>>,
+    /// The round, of a command that measures in rounds, and the end that is expected.
+    round: Cell<Option<(u32, Option<Deadline>)>>,
+    step: RefCell<Running>,
+    next_line: Cell<Option<Deadline>>,
+}
+
+/// The steps of a command.
+#[derive(Debug, Clone, Copy)]
+struct Outline {
+    steps: u32,
+    /// Steps that have begun.
+    begun: u32,
+    /// Planned time of those that have not; `None` if some have no planned time.
+    ahead: Option<Duration>,
+}
+
+/// The step that runs.
+#[derive(Debug, Default)]
+struct Running {
+    what: String,
+    /// Planned time of the phases that have not begun.
+    ahead: Option<Duration>,
+    phase: &'static str,
+    /// True while requests count.
+    measures: bool,
+    planned: Option<Duration>,
+    times: Counts,
+    failed: u64,
+}
+
+impl Progress {
+    /// Creates progress that is not shown yet; keys of a full screen may set `interrupt`.
+    pub fn new(form: Form, interrupt: &Interrupt) -> Self {
+        let bar = match form {
+            Form::Bar => ProgressBar::new(0),
+            Form::Lines | Form::None | Form::Live => ProgressBar::hidden(),
+        };
+        if let Ok(style) = ProgressStyle::with_template("{prefix}  {bar:12} {msg}") {
+            let drawn = if is_unicode() { "█░" } else { "#-" };
+            bar.set_style(style.progress_chars(drawn));
+        }
+        Self {
+            form,
+            bar,
+            live: (form == Form::Live).then(|| Live::new(interrupt.clone())),
+            outline: Cell::new(None),
+            round: Cell::new(None),
+            step: RefCell::default(),
+            next_line: Cell::new(None),
+        }
+    }
+
+    /// Tells of all steps of a command: each of these, so many times.
+    pub fn outline<'a>(&self, plans: impl Iterator<Item = &'a Plan>, times: u32) {
+        let (mut steps, mut ahead) = (0, Some(Duration::ZERO));
+        for plan in plans {
+            steps += times;
+            let length = planned(plan).map(|length| length.saturating_mul(times));
+            ahead = ahead.zip(length).map(|(sum, own)| sum.saturating_add(own));
+        }
+        self.outline.set(Some(Outline {
+            steps,
+            begun: 0,
+            ahead,
+        }));
+    }
+
+    /// Begins a round, numbered from 1, of steps that are too short for rates of their own.
+    pub fn begin_round(&self, round: u32, ends: Option<Deadline>) {
+        self.round.set(Some((round, ends)));
+    }
+
+    /// Begins a step of the outline, or a further one.
+    pub fn begin_step(&self, plan: &Plan) {
+        let length = planned(plan);
+        let mut place = String::new();
+        if let Some(mut outline) = self.outline.get() {
+            outline.begun += 1;
+            let ahead = outline.ahead.zip(length);
+            outline.ahead = ahead.map(|(sum, own)| sum.saturating_sub(own));
+            self.outline.set(Some(outline));
+            if outline.steps > 1 {
+                place = format!("{} of {}  ", outline.begun, outline.steps);
+            }
+        }
+        if let Some((round, _)) = self.round.get() {
+            place = format!("round {round}  ");
+        }
+        let name = plan.target.label.clone();
+        let name = name.unwrap_or_else(|| plan.target.url.to_string());
+        let load = match plan.load.arrival.rate() {
+            Some(rate) => format!("{} req/s planned", thousands(rate)),
+            None => format!("-c {}", plan.load.callers),
+        };
+        let what = format!("{place}{name}  {load}");
+        self.begin(&what);
+        self.step.borrow_mut().ahead = length;
+        if let Some(live) = &self.live {
+            live.begin_step(plan, &what);
+        }
+    }
+
+    /// Begins what has no planned time.
+    pub fn begin(&self, what: &str) {
+        *self.step.borrow_mut() = Running {
+            what: what.trim().to_owned(),
+            ..Running::default()
+        };
+        self.bar.reset();
+        self.bar.set_message("");
+        self.bar.set_prefix(what.trim().to_owned());
+    }
+
+    /// Shows nothing until the next step.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+        if let Some(live) = &self.live {
+            live.end();
+        }
+    }
+
+    /// Hides what is shown while `write` writes to the terminal.
+    pub fn hidden(&self, write: impl FnOnce()) {
+        match &self.live {
+            Some(live) => live.hidden(write),
+            None => self.bar.suspend(write),
+        }
+    }
+
+    /// Returns the time left of the command, `elapsed` after the phase began.
+    fn left(&self, elapsed: Duration) -> Option<Duration> {
+        if let Some((_, ends)) = self.round.get() {
+            return ends.map(Deadline::left);
+        }
+        let step = self.step.borrow();
+        let outline = self.outline.get()?;
+        let phase = step.planned?.saturating_sub(elapsed);
+        Some(outline.ahead? + step.ahead? + phase)
+    }
+
+    /// Returns what there is to say, `elapsed` after the phase began.
+    fn message(&self, elapsed: Duration, rate: f64) -> Vec<String> {
+        let step = self.step.borrow();
+        let mut parts = Vec::new();
+        if self.round.get().is_none() {
+            parts.push(format!("{} {:.0} s", step.phase, elapsed.as_secs_f64()));
+            parts.push(format!("{} req/s", thousands(rate)));
+        }
+        for (name, q) in [("p50", 0.5), ("p99", 0.99)] {
+            let time = step.times.quantile(q);
+            parts.extend(time.map(|time| format!("{name} {} us", nanos_as_micros(Some(time)))));
+        }
+        if step.failed > 0 {
+            parts.push(format!("{} failed", thousands(step.failed as f64)));
+        }
+        let left = self.left(elapsed).map(|left| left.as_secs());
+        parts.extend(
+            left.map(|left| format!("{} left", format_duration(Duration::from_secs(left)))),
+        );
+        parts
+    }
+}
+
+impl Observer for Progress {
+    fn phase(&self, phase: Phase, planned: Option<Duration>) {
+        let mut step = self.step.borrow_mut();
+        step.planned = planned;
+        step.ahead = match (step.ahead, planned) {
+            (Some(ahead), Some(own)) => Some(ahead.saturating_sub(own)),
+            (ahead, None) if matches!(phase, Phase::Connect | Phase::Drain) => ahead,
+            _ => None,
+        };
+        step.measures = phase == Phase::Measure;
+        step.phase = match phase {
+            Phase::Connect => "connecting",
+            Phase::Warmup => "warming up",
+            Phase::Measure => "measuring",
+            Phase::Drain => "waiting for the last replies",
+        };
+        self.bar
+            .set_length(planned.map_or(0, |planned| planned.as_millis() as u64));
+        self.bar.set_position(0);
+        self.bar.set_message(step.phase);
+    }
+
+    fn tick(&self, elapsed: Duration, rate: f64) {
+        match self.form {
+            Form::None => {}
+            Form::Live => {
+                let step = self.step.borrow();
+                let head = Head {
+                    phase: step.phase,
+                    measures: step.measures,
+                    elapsed,
+                    planned: step.planned,
+                    left: self.left(elapsed),
+                    rate,
+                };
+                self.live.iter().for_each(|live| live.tick(head));
+            }
+            Form::Bar => {
+                let planned = self.step.borrow().planned;
+                let position = planned.map_or(elapsed, |planned| elapsed.min(planned));
+                self.bar.set_position(position.as_millis() as u64);
+                let what = self.step.borrow().what.chars().count();
+                let room =
+                    terminal_width().map_or(usize::MAX, |width| width.saturating_sub(what + BAR));
+                let message = fitting(self.message(elapsed, rate), room);
+                self.bar.set_message(message);
+            }
+            Form::Lines => {
+                let next = self.next_line.get();
+                if next.is_some_and(|next| !next.left().is_zero()) {
+                    return;
+                }
+                self.next_line.set(Some(Deadline::after(LINE)));
+                // The first line comes after a second.
+                if next.is_some() {
+                    let what = self.step.borrow().what.clone();
+                    let line = format!("{what}  {}", self.message(elapsed, rate).join("  "));
+                    let _ = writeln!(io::stderr(), "{}", line.trim_end());
+                }
+            }
+        }
+    }
+
+    fn interval(&self, interval: &Interval) {
+        match (self.form, &self.live) {
+            (Form::None, _) => return,
+            (_, Some(live)) => return live.interval(interval),
+            _ => {}
+        }
+        let mut step = self.step.borrow_mut();
+        step.times.add_histogram(interval.response_times());
+        step.failed += interval.errors.values().sum::<u64>();
+    }
+
+    fn ends_step(&self) -> bool {
+        self.live.as_ref().is_some_and(Live::ends_step)
+    }
+}
+
+/// Joins the parts that fit; the first two, and then the last, are those that are kept.
+fn fitting(mut parts: Vec<String>, room: usize) -> String {
+    loop {
+        let text = parts.join("  ");
+        if text.chars().count() <= room || parts.len() < 2 {
+            return text.chars().take(room).collect();
+        }
+        parts.remove(2.min(parts.len() - 1));
+    }
+}
+
+/// Returns the planned time of a step.
+fn planned(plan: &Plan) -> Option<Duration> {
+    let execution = &plan.execution;
+    Some(execution.warmup.duration()? + execution.extent.duration()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_terminal_is_told_the_phase_the_rate_and_the_time_left() {
+        let parts = || {
+            [
+                "measuring 3 s",
+                "58,404 req/s",
+                "p50 59 us",
+                "p99 217 us",
+                "2s left",
+            ]
+            .map(str::to_owned)
+        };
+        assert_eq!(fitting(parts().into(), 100).chars().count(), 59);
+        assert_eq!(
+            fitting(parts().into(), 40),
+            "measuring 3 s  58,404 req/s  2s left"
+        );
+        assert_eq!(fitting(parts().into(), 30), "measuring 3 s  58,404 req/s");
+        assert_eq!(fitting(parts().into(), 9), "measuring");
+    }
+}

@@ -1,0 +1,188 @@
+//! Live numbers for Prometheus, through a Pushgateway.
+//!
+//! The intervals of the workers are added up where the engine collects them, off the path of
+//! requests. A thread of its own encodes and sends the sums, one push at a time: a slow gateway
+//! gets fewer pushes, a missing one none, and the run goes on.
+
+mod metrics;
+
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    sync::mpsc::{self, Receiver, Sender},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use netping_client::{
+    engine::{Observer, Phase},
+    plan::Plan,
+    probe::http_agent::http_agent,
+};
+use netping_measure::recorder::Interval;
+use netping_results::run::Step;
+
+use self::metrics::{Metrics, Series};
+use crate::run::progress::Progress;
+
+/// Longest time for a push.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The Prometheus text format, in the subset that it shares with OpenMetrics.
+const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// A pusher of live numbers.
+#[derive(Debug)]
+pub struct Push {
+    metrics: RefCell<Metrics>,
+    /// Second of the phase in which the last push was made.
+    pushed: Cell<Option<u64>>,
+    pushes: Sender<Metrics>,
+    troubles: Receiver<String>,
+    thread: JoinHandle<()>,
+}
+
+impl Push {
+    /// Starts the thread; nothing is pushed before the first step.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn start(url: String) -> io::Result<Self> {
+        let (pushes, queue) = mpsc::channel();
+        let (trouble, troubles) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("push".to_owned())
+            .spawn(move || run(&url, &queue, &trouble))?;
+        Ok(Self {
+            metrics: RefCell::default(),
+            pushed: Cell::default(),
+            pushes,
+            troubles,
+            thread,
+        })
+    }
+
+    /// Pushes the final numbers of a step. Returns the first failure of a push, once.
+    pub fn end_step(&self, step: &Step) -> Option<String> {
+        self.metrics.borrow_mut().current().end(step);
+        self.push();
+        self.troubles.try_recv().ok()
+    }
+
+    /// Marks a step that failed as no longer running.
+    pub fn abandon_step(&self) {
+        self.metrics.borrow_mut().current().abandon();
+        self.push();
+    }
+
+    /// Ends after the last push. Returns the first failure of a push, unless it was returned
+    /// before.
+    pub fn end(self) -> Option<String> {
+        drop(self.pushes);
+        // A panic there breaks no invariant here, and its failures have been reported.
+        let _ = self.thread.join();
+        self.troubles.try_recv().ok()
+    }
+
+    fn push(&self) {
+        // The thread may have ended.
+        let _ = self.pushes.send(self.metrics.borrow().clone());
+    }
+}
+
+impl Observer for Push {
+    fn phase(&self, _phase: Phase, _planned: Option<Duration>) {
+        self.pushed.set(None);
+    }
+
+    fn tick(&self, elapsed: Duration, rate: f64) {
+        self.metrics.borrow_mut().current().rate = rate;
+        let second = Some(elapsed.as_secs());
+        if self.pushed.replace(second) != second {
+            self.push();
+        }
+    }
+
+    fn interval(&self, interval: &Interval) {
+        self.metrics.borrow_mut().current().add(interval);
+    }
+}
+
+/// Pushes until the sender is gone. Every push has all numbers, so only the newest one in the queue
+/// is sent.
+fn run(url: &str, pushes: &Receiver<Metrics>, trouble: &Sender<String>) {
+    // A proxy of the environment is meant for other traffic.
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(TIMEOUT))
+        .proxy(None)
+        .build();
+    let agent = http_agent(config);
+    let mut complained = false;
+    while let Ok(first) = pushes.recv() {
+        let newest = pushes.try_iter().last().unwrap_or(first);
+        let sent = newest
+            .into_text()
+            .map_err(|error| error.to_string())
+            .and_then(|body| {
+                agent
+                    .put(url)
+                    .content_type(CONTENT_TYPE)
+                    .send(body.as_str())
+                    .map_err(|error| error.to_string())
+            });
+        if let Err(error) = sent
+            && !complained
+        {
+            complained = true;
+            let text = format!(
+                "warning: --prometheus-push: cannot push to {url}: {error}; the run goes on without it"
+            );
+            // The run may be over.
+            let _ = trouble.send(text);
+        }
+    }
+}
+
+/// All observers of a step.
+#[derive(Debug)]
+pub struct Watchers<'a> {
+    progress: &'a Progress,
+    push: Option<&'a Push>,
+}
+
+impl<'a> Watchers<'a> {
+    /// Creates the observers of a step that begins.
+    pub fn of(plan: &Plan, progress: &'a Progress, push: Option<&'a Push>) -> Self {
+        if let Some(push) = push {
+            push.metrics.borrow_mut().begin(Series::of(plan));
+        }
+        Self { progress, push }
+    }
+}
+
+impl Observer for Watchers<'_> {
+    fn phase(&self, phase: Phase, planned: Option<Duration>) {
+        self.progress.phase(phase, planned);
+        if let Some(push) = self.push {
+            push.phase(phase, planned);
+        }
+    }
+
+    fn tick(&self, elapsed: Duration, rate: f64) {
+        self.progress.tick(elapsed, rate);
+        if let Some(push) = self.push {
+            push.tick(elapsed, rate);
+        }
+    }
+
+    fn interval(&self, interval: &Interval) {
+        self.progress.interval(interval);
+        if let Some(push) = self.push {
+            push.interval(interval);
+        }
+    }
+
+    fn ends_step(&self) -> bool {
+        self.progress.ends_step()
+    }
+}
