@@ -11,7 +11,7 @@
 )]
 
 pub mod args;
-mod check;
+
 pub mod commands;
 mod credentials;
 mod environment;

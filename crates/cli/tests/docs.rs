@@ -8,7 +8,8 @@ use std::{
 
 use clap::{Command, CommandFactory, Parser, error::ErrorKind};
 use netping::{
-    args::{Cli, Command as Subcommand, ServerCommand},
+    args::{Cli, Command as Subcommand},
+    commands::serve::ServerCommand,
     error::PlanError,
 };
 use netping_serving::args::ServerArgs;

@@ -8,10 +8,6 @@
 //! tells of itself.
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
-#![expect(
-    clippy::missing_errors_doc,
-    reason = "the docs of the error types describe the errors"
-)]
 
 pub mod clock;
 pub mod clock_offset;

@@ -145,7 +145,7 @@ fn commands_with(flag: &str) -> Option<String> {
 }
 
 /// Returns true if a command has a flag, such as `-d` or `--warmup`.
-pub(super) fn has_flag(command: &Command, flag: &str) -> bool {
+pub fn has_flag(command: &Command, flag: &str) -> bool {
     let is_it = |arg: &Arg| match flag.strip_prefix("--") {
         Some(long) => arg.get_long() == Some(long),
         None => arg.get_short().is_some_and(|short| flag.ends_with(short)),
@@ -158,7 +158,7 @@ fn similar_command(word: &str) -> Option<String> {
 }
 
 /// Returns the name that is most like a word, if one is much like it.
-pub(super) fn most_similar<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+pub fn most_similar<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let likeness = names.map(|name| (strsim::jaro(word, name), name));
     let best = likeness.max_by(|one, other| one.0.total_cmp(&other.0))?;
     (best.0 >= ALIKE).then(|| best.1.to_owned())

@@ -11,7 +11,7 @@ use netping_client::{
 };
 use netping_protocol::target::Target;
 
-use super::{SharedArgs, time::positive};
+use super::{shared::SharedArgs, time::positive};
 use crate::{
     error::{PlanError, UsageError},
     run::{clock_demand::ClockDemand, options::Options},
@@ -94,7 +94,7 @@ impl InStepArgs {
 }
 
 /// Rejects a server that does not tell its time.
-pub(super) fn tells_time(target: &Target) -> Result<(), UsageError> {
+pub fn tells_time(target: &Target) -> Result<(), UsageError> {
     if clock_offset::tells_time(target.scheme.protocol()) {
         return Ok(());
     }

@@ -68,7 +68,7 @@ enum Arrivals {
 }
 
 /// Checks a number of callers.
-pub(super) fn callers_in_range(callers: u64) -> Result<usize, UsageError> {
+pub fn callers_in_range(callers: u64) -> Result<usize, UsageError> {
     let fits = u32::try_from(callers).map(|callers| callers as usize);
     fits.map_err(|_| {
         UsageError(format!(
@@ -80,7 +80,7 @@ pub(super) fn callers_in_range(callers: u64) -> Result<usize, UsageError> {
 
 /// Gives `plan` so many callers. `connections` is the number of shared connections, `None`: one for
 /// each worker; `workers` that of the client's threads, `None`: one for each core.
-pub(super) fn with_callers(
+pub fn with_callers(
     mut plan: Plan,
     callers: u64,
     connections: Option<u64>,

@@ -1,60 +1,46 @@
-//! The command line. Flag types stay in this folder: a [`Plan`](netping_client::plan::Plan) or a plain value
-//! leaves it.
+//! The command line, and the flags that commands share. A [`Plan`](netping_client::plan::Plan) or a
+//! plain value is made of flags before anything is measured.
 
-mod bulk;
-mod certs;
-mod check;
-mod clock;
-mod compare;
-mod connect;
-mod export;
+pub mod export;
 mod flags;
-mod grpc;
-mod help;
-mod in_step;
-mod ladder;
-mod latency;
-mod load;
-mod man;
-mod merge;
-mod output;
-mod paths;
-mod proxy;
-mod quick;
-mod range;
-mod report;
-mod request;
-mod run;
+pub mod help;
+pub mod in_step;
+pub mod load;
+pub mod output;
+pub mod paths;
+pub mod range;
+pub mod request;
 mod scenario;
-mod secure;
-mod service;
-mod throughput;
-mod time;
+pub mod secure;
+pub mod service;
+pub mod shared;
+pub mod time;
 
-pub use bulk::BulkArgs;
-pub use certs::CertsArgs;
-pub use check::CheckArgs;
-pub use clock::ClockArgs;
-pub use compare::CompareArgs;
-pub use connect::ConnectArgs;
 pub use flags::Flags;
-pub use grpc::{GrpcArgs, GrpcCommand};
-pub use help::{command, parse};
-pub use ladder::{LadderArgs, LadderCpus, LadderRounds};
-pub use latency::{LatencyArgs, Repeat};
-pub use man::ManArgs;
-pub use merge::MergeArgs;
-pub use proxy::{ProxyArgs, ProxyPlans};
-pub use quick::QuickArgs;
-pub use report::ReportArgs;
-pub use run::RunArgs;
+pub use help::parse;
 pub use scenario::{Given, Scenario, of_command_line, schema};
-pub use secure::SecureArgs;
-pub use throughput::ThroughputArgs;
-
-use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
+
+use crate::commands::{
+    bulk::args::BulkArgs,
+    certs::CertsArgs,
+    check::args::CheckArgs,
+    clock::ClockArgs,
+    compare::args::CompareArgs,
+    connect::args::ConnectArgs,
+    grpc::GrpcArgs,
+    ladder::args::LadderArgs,
+    latency::args::LatencyArgs,
+    man::args::{CompletionsArgs, ManArgs},
+    merge::args::MergeArgs,
+    proxy::args::ProxyArgs,
+    quick::args::QuickArgs,
+    report::args::ReportArgs,
+    run::args::RunArgs,
+    serve::ServeArgs,
+    throughput::args::ThroughputArgs,
+};
 
 /// Measures what a small request costs over TCP, gRPC and QUIC
 #[derive(Debug, Parser)]
@@ -112,66 +98,6 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page, or write those of all commands
     Man(ManArgs),
-}
-
-/// Flags of the commands that measure requests in trials.
-#[derive(Debug, Clone, clap::Args)]
-pub struct SharedArgs {
-    #[command(flatten)]
-    pub request: request::RequestArgs,
-    #[command(flatten)]
-    pub trials: output::TrialArgs,
-    #[command(flatten)]
-    pub output: output::OutputArgs,
-}
-
-/// Flags of `netping completions`.
-#[derive(Debug, Clone, clap::Args)]
-pub struct CompletionsArgs {
-    /// The shell
-    pub shell: clap_complete::Shell,
-}
-
-/// Flags of `netping serve`.
-#[derive(Debug, clap::Args)]
-pub struct ServeArgs {
-    /// End when the process that started this one ends.
-    #[arg(long, hide = true)]
-    pub die_with_parent: bool,
-    /// Cores to stay on.
-    #[arg(long, hide = true, value_delimiter = ',')]
-    pub cores: Vec<usize>,
-    #[command(subcommand)]
-    pub server: ServerCommand,
-}
-
-/// The servers.
-#[derive(Debug, Subcommand)]
-pub enum ServerCommand {
-    /// TCP, an OS thread per connection
-    #[command(disable_help_flag = true)]
-    Threads(ServerFlags),
-    /// TCP, tokio tasks
-    #[command(disable_help_flag = true)]
-    Tokio(ServerFlags),
-    /// gRPC, tonic
-    #[command(disable_help_flag = true)]
-    Grpc(ServerFlags),
-    /// QUIC, quinn
-    #[command(disable_help_flag = true)]
-    Quic(ServerFlags),
-}
-
-/// The flags of a server, which it reads itself.
-#[derive(Debug, clap::Args)]
-pub struct ServerFlags {
-    /// The server's flags; --help lists them
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "FLAGS"
-    )]
-    pub flags: Vec<OsString>,
 }
 
 #[cfg(test)]

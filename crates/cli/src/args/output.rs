@@ -229,11 +229,7 @@ impl ServerArgs {
 }
 
 /// Reads a destination of JSON.
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "clap takes parsers that return a Result"
-)]
-pub(super) fn json_to(text: &str) -> Result<JsonTo, String> {
+pub fn json_to(text: &str) -> Result<JsonTo, String> {
     Ok(match text {
         "-" => JsonTo::Stdout,
         file => JsonTo::File(file.into()),
@@ -253,7 +249,7 @@ fn gateway(text: &str) -> Result<String, String> {
 }
 
 /// Reads a share in per cent.
-pub(super) fn share_in_percent(text: &str) -> Result<f64, String> {
+pub fn share_in_percent(text: &str) -> Result<f64, String> {
     match text.strip_suffix('%').map(str::parse::<f64>) {
         Some(Ok(percent)) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
         _ => Err("not a share from 0% to 100%, such as 5%".to_owned()),

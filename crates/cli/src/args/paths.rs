@@ -9,7 +9,7 @@ use crate::error::UsageError;
 
 /// Checks that the files `written`, given with their flags, differ from each other and from those
 /// `read`.
-pub(super) fn apart<'a>(
+pub fn apart<'a>(
     read: &[&Path],
     written: impl IntoIterator<Item = (&'static str, &'a Path)>,
 ) -> Result<(), UsageError> {
@@ -30,6 +30,16 @@ pub(super) fn apart<'a>(
             )));
         }
         before.push((flag, own));
+    }
+    Ok(())
+}
+
+/// Rejects a second `-`.
+pub fn once_from_stdin(files: &[&Path]) -> Result<(), UsageError> {
+    if files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
+        return Err(UsageError(
+            "'-' can be given only once: standard input is read to its end".to_owned(),
+        ));
     }
     Ok(())
 }

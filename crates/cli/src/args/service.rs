@@ -80,7 +80,7 @@ enum DataOrder {
 
 /// The flags, with the files read that they name.
 #[derive(Debug)]
-pub(super) struct Service<'a> {
+pub struct Service<'a> {
     args: &'a ServiceArgs,
     data: Data,
     headers: HeaderMap,
@@ -134,7 +134,7 @@ impl ServiceArgs {
     }
 
     /// Reads the data, once for all targets.
-    pub(super) fn read(&self) -> Result<Service<'_>, PlanError> {
+    pub fn read(&self) -> Result<Service<'_>, PlanError> {
         let order = match self.data_order {
             DataOrder::Turn => Order::Turn,
             DataOrder::Random => Order::Random,
@@ -219,7 +219,7 @@ impl SchemaArgs {
 }
 
 /// Returns true for targets that name a gRPC method.
-pub(super) fn is_call(target: &Target) -> bool {
+pub fn is_call(target: &Target) -> bool {
     target.scheme.protocol() == Protocol::Grpc && !target.path.is_empty()
 }
 

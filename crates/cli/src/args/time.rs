@@ -6,7 +6,7 @@ use humantime::parse_duration;
 use netping_client::plan::Warmup;
 
 /// Reads a warm-up: a time, or `auto`.
-pub(super) fn warmup(text: &str) -> Result<Warmup, String> {
+pub fn warmup(text: &str) -> Result<Warmup, String> {
     if text == "auto" {
         return Ok(Warmup::Auto);
     }
@@ -15,7 +15,7 @@ pub(super) fn warmup(text: &str) -> Result<Warmup, String> {
 }
 
 /// Reads a time above zero.
-pub(super) fn positive(text: &str) -> Result<Duration, String> {
+pub fn positive(text: &str) -> Result<Duration, String> {
     match parse_duration(text) {
         Ok(Duration::ZERO) => Err("0 is too short".to_owned()),
         Ok(duration) => Ok(duration),

@@ -1,32 +1,26 @@
-//! The commands, one short file each.
+//! The commands: each with its own flags, and what it does.
 
-mod bulk;
-mod certs;
-mod check;
-mod clock;
-mod compare;
-mod connect;
-mod grpc;
-mod ladder;
-mod latency;
-mod man;
-mod merge;
-mod proxy;
-mod quick;
-mod report;
-mod scenario;
-mod serve;
+pub mod bulk;
+pub mod certs;
+pub mod check;
+pub mod clock;
+pub mod compare;
+pub mod connect;
+pub mod grpc;
+pub mod ladder;
+pub mod latency;
+pub mod man;
+pub mod merge;
+pub mod proxy;
+pub mod quick;
+pub mod report;
+pub mod run;
+pub mod serve;
 mod table;
-mod throughput;
+mod text;
+pub mod throughput;
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
-
-use anyhow::Context;
-use netping_report::table::Column;
-use netping_results::{format::thousands, run::StepSettings};
+use std::process::ExitCode;
 
 use crate::{
     args::{Cli, Command},
@@ -62,60 +56,7 @@ fn command(cli: Cli) -> Result<Verdict, Failed> {
         Command::Completions(args) => man::completions(&args),
         Command::Grpc(args) => grpc::run(&args),
         Command::Man(args) => man::run(&args),
-        Command::Run(args) => scenario::run(&args),
+        Command::Run(args) => run::run(&args),
         Command::Serve(_) => Err(UsageError("a server is no step".to_owned()).into()),
-    }
-}
-
-/// Returns the columns with these titles, separated by `|`. A title after `<` is that of a column
-/// of words; the others hold numbers.
-fn columns(titles: &'static str) -> Vec<Column> {
-    let column = |title: &'static str| match title.strip_prefix('<') {
-        Some(words) => Column::text(words, 0),
-        None => Column::number(title, 0),
-    };
-    titles.split('|').map(column).collect()
-}
-
-/// Describes the requests of a step, as headings have it; `None` where they are all empty.
-fn requests(settings: &StepSettings) -> Option<String> {
-    let bytes = |bytes| format!("{} bytes", thousands(bytes as f64));
-    match (settings.payload_bytes, settings.bodies) {
-        (0, None) => None,
-        (length, None) => Some(bytes(length)),
-        (length, Some(bodies)) => {
-            let order = settings.body_order.as_deref().unwrap_or_default();
-            let mean = bytes(length);
-            let bodies = thousands(bodies as f64);
-            Some(format!("{bodies} bodies ({order}) of {mean} on average"))
-        }
-    }
-}
-
-/// Returns a p-value with three decimals.
-fn probability(p: f64) -> String {
-    if p < 0.001 {
-        return "<0.001".to_owned();
-    }
-    format!("{p:.3}")
-}
-
-/// Prints a text as it is; a reader that closed the pipe has read enough.
-fn print_text(text: &str) -> anyhow::Result<()> {
-    print(|out| {
-        out.extend_from_slice(text.as_bytes());
-        Ok(())
-    })
-}
-
-/// Prints what `write` writes; a reader that closed the pipe has read enough.
-fn print(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow::Result<()> {
-    let mut text = Vec::new();
-    write(&mut text)?;
-    match io::stdout().write_all(&text) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to standard output")
-        }
-        _ => Ok(()),
     }
 }

@@ -3,9 +3,50 @@
 
 use std::{ffi::OsString, process::ExitCode};
 
+use clap::{Args, Subcommand};
 use netping_system::{cores, signals};
 
-use crate::args::{ServeArgs, ServerCommand, ServerFlags};
+/// Flags of `netping serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// End when the process that started this one ends.
+    #[arg(long, hide = true)]
+    pub die_with_parent: bool,
+    /// Cores to stay on.
+    #[arg(long, hide = true, value_delimiter = ',')]
+    pub cores: Vec<usize>,
+    #[command(subcommand)]
+    pub server: ServerCommand,
+}
+
+/// The servers.
+#[derive(Debug, Subcommand)]
+pub enum ServerCommand {
+    /// TCP, an OS thread per connection
+    #[command(disable_help_flag = true)]
+    Threads(ServerFlags),
+    /// TCP, tokio tasks
+    #[command(disable_help_flag = true)]
+    Tokio(ServerFlags),
+    /// gRPC, tonic
+    #[command(disable_help_flag = true)]
+    Grpc(ServerFlags),
+    /// QUIC, quinn
+    #[command(disable_help_flag = true)]
+    Quic(ServerFlags),
+}
+
+/// The flags of a server, which it reads itself.
+#[derive(Debug, Args)]
+pub struct ServerFlags {
+    /// The server's flags; --help lists them
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "FLAGS"
+    )]
+    pub flags: Vec<OsString>,
+}
 
 /// Runs the server until it ends.
 pub fn run(args: ServeArgs) -> ExitCode {

@@ -3,6 +3,7 @@
 //! All servers run from the beginning to the end. A round measures every rung under the load of every
 //! block once, in random order, and rungs are compared within rounds.
 
+pub mod args;
 mod process;
 mod rungs;
 mod sides;
@@ -29,12 +30,13 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 pub(super) use self::text::of_run;
 use self::{
+    args::{LadderArgs, LadderCpus, LadderRounds},
     process::ServerProcess,
     rungs::{AGAIN, Block, RUNGS, Rung},
     sides::Sides,
 };
 use crate::{
-    args::{LadderArgs, LadderCpus, LadderRounds, SecureArgs},
+    args::secure::SecureArgs,
     credentials, environment,
     error::{Failed, PlanError, Verdict},
     run::{self, Runner},

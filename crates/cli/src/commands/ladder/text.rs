@@ -13,7 +13,7 @@ use netping_results::{
 };
 
 use super::{
-    super::columns as titles,
+    super::text::columns as titles,
     Cell,
     rungs::{AGAIN, Block},
 };

@@ -1,0 +1,54 @@
+//! Flags of `netping connect`.
+
+use std::num::NonZeroU64;
+
+use clap::Args;
+use netping_client::plan::{Extent, Plan, Warmup};
+use netping_protocol::{target::Target, units::number_in};
+use netping_system::cores;
+use url::Host;
+
+use crate::{
+    args::{output::OutputArgs, range::count, request::RequestArgs, time::warmup},
+    error::PlanError,
+};
+
+/// Flags of `netping connect`.
+#[derive(Debug, Clone, Args)]
+pub struct ConnectArgs {
+    /// Servers, such as tcp+tls://HOST:8004, quic://HOST:8006 or https://HOST/PATH
+    #[arg(required = true, value_name = "URL")]
+    targets: Vec<Target>,
+    /// Connections to open, one for each sample
+    #[arg(short = 'n', long, alias = "requests", default_value = "10000", value_parser = count, value_name = "N")]
+    samples: NonZeroU64,
+    /// Callers, each with one connection at a time
+    #[arg(short = 'c', long, alias = "concurrency", default_value = "1", value_name = "N", value_parser = number_in::<u32>(1..))]
+    callers: u32,
+    /// Warm up for this long; these connections do not count
+    #[arg(long, default_value = "200ms", value_parser = warmup, value_name = "TIME|auto")]
+    warmup: Warmup,
+    #[command(flatten)]
+    request: RequestArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl ConnectArgs {
+    /// Returns a plan for each target.
+    pub fn plans(&self) -> Result<Vec<Plan>, PlanError> {
+        self.request.check(&self.targets)?;
+        let callers = self.callers as usize;
+        let mut plans = self.request.plans(&self.targets)?;
+        for plan in &mut plans {
+            plan.target.resolve_each = matches!(plan.target.url.host, Host::Domain(_));
+            plan.load.callers = callers;
+            plan.load.connections = callers;
+            plan.load.requests_per_connection = Some(NonZeroU64::MIN);
+            plan.execution.workers = cores::own().len().clamp(1, callers);
+            plan.execution.warmup = self.warmup;
+            plan.execution.extent = Extent::Requests(self.samples.get());
+        }
+        Ok(plans)
+    }
+}

@@ -1,0 +1,33 @@
+//! Flags of `netping run`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::args::in_step::InStepArgs;
+
+/// Flags of `netping run`.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// Scenario file: TOML with the flags' names as keys
+    #[arg(value_name = "FILE.toml", required_unless_present_any = ["from", "schema"])]
+    pub file: Option<PathBuf>,
+    /// Value of a variable of the file, instead of its own; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    pub set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub in_step: InStepArgs,
+    /// Print the scenario of a result file instead: its command line as TOML
+    #[arg(long, value_name = "RUN.json", conflicts_with = "file")]
+    pub from: Option<PathBuf>,
+    /// Print the JSON schema of scenario files instead
+    #[arg(long, conflicts_with_all = ["file", "from"])]
+    pub schema: bool,
+}
+
+/// Reads `NAME=VALUE`.
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let both = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = both.ok_or("a variable is set by NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,207 @@
+//! Flags of `netping throughput`.
+
+use std::{num::NonZeroU64, time::Duration};
+
+use clap::Args;
+use netping_client::{
+    plan::{Arrival, Extent, Plan},
+    transport::Kind,
+};
+use netping_protocol::target::Target;
+use netping_results::condition::Condition;
+
+use crate::{
+    args::{
+        in_step::InStepArgs,
+        load::LoadArgs,
+        output::ComparisonArgs,
+        range::{Range, count},
+        shared::SharedArgs,
+    },
+    error::{PlanError, UsageError},
+    run::{options::Options, trials::Trials},
+};
+
+/// Flags of `netping throughput`.
+#[derive(Debug, Clone, Args)]
+pub struct ThroughputArgs {
+    /// Servers, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
+    #[arg(required = true, value_name = "URL")]
+    targets: Vec<Target>,
+    /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or
+    /// 10..100+10; in an open loop, the limit on outstanding requests
+    #[arg(
+        short = 'c',
+        long,
+        alias = "concurrency",
+        default_value = "64",
+        value_name = "RANGE"
+    )]
+    callers: Range,
+    /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or
+    /// 10k..25k+1k
+    #[arg(long, value_name = "RANGE", group = "open")]
+    rate: Option<Range>,
+    /// Search for the highest rate at which a condition holds, such as 'p99<1ms'
+    #[arg(long, value_name = "CONDITION", group = "open", conflicts_with_all = ["rate", "trials", "until", "start_at"])]
+    pub find: Option<Condition>,
+    /// Open loop: measure the capacity of each target in a closed loop, then its response times at
+    /// these shares of it, in per cent: 50,70,90
+    #[arg(long, value_name = "RANGE", group = "open", value_parser = shares, conflicts_with = "start_at")]
+    utilisation: Option<Range>,
+    #[command(flatten)]
+    load: LoadArgs,
+    /// Number of requests to measure in each step, instead of a duration
+    #[arg(short = 'n', long, value_parser = count, value_name = "N", conflicts_with = "duration")]
+    requests: Option<NonZeroU64>,
+    /// Connections that gRPC, QUIC and --http2 callers share [default: one per worker, over QUIC
+    /// and --http2 at least one per 100 callers; TCP, and HTTP without --http2, has one per caller]
+    #[arg(long, value_name = "RANGE")]
+    connections: Option<Range>,
+    /// Open a connection for each request, as a part of the request
+    #[arg(long, conflicts_with = "requests_per_connection")]
+    new_connection_per_request: bool,
+    /// Reopen a connection after N requests, as a part of the first of them
+    #[arg(long, value_parser = count, value_name = "N")]
+    requests_per_connection: Option<NonZeroU64>,
+    #[command(flatten)]
+    comparison: ComparisonArgs,
+    #[command(flatten)]
+    in_step: InStepArgs,
+    #[command(flatten)]
+    pub shared: SharedArgs,
+}
+
+impl ThroughputArgs {
+    /// Returns the steps: a group for each combination of callers, connections and rate, in which
+    /// only the target differs.
+    pub fn groups(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
+        self.check()?;
+        let bases = self.shared.request.plans(&self.targets)?;
+        let mut groups = Vec::new();
+        for &callers in self.callers.values() {
+            for connections in self.connection_counts(callers) {
+                for arrival in self.arrivals() {
+                    let plan = |base: &Plan| self.plan(base, callers, connections, arrival);
+                    groups.push(bases.iter().map(plan).collect::<Result<Vec<_>, _>>()?);
+                }
+            }
+        }
+        if groups.is_empty() {
+            return Err(UsageError(
+                "nothing to measure: every step has more --connections than callers (-c)"
+                    .to_owned(),
+            )
+            .into());
+        }
+        Ok(groups)
+    }
+
+    /// Returns the options of the run.
+    pub fn options(&self) -> Result<Options, PlanError> {
+        self.in_step.options(&self.shared)
+    }
+
+    /// Returns the trials of each step.
+    pub fn trials(&self) -> Result<Trials, UsageError> {
+        self.comparison
+            .of(self.shared.trials.trials(), self.targets.len())
+    }
+
+    fn check(&self) -> Result<(), UsageError> {
+        let request = &self.shared.request;
+        request.check(&self.targets)?;
+        let kinds = self.targets.iter().map(|target| request.kind(target));
+        let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
+        let shared = self.connections.is_some() && self.connections.as_ref() != Some(&self.callers);
+        if shared && !kinds.into_iter().any(Kind::multiplexes) {
+            let reason = "--connections is for grpc://, quic://, --http2 and --http3: otherwise each caller has a connection of \
+                          its own (-c)";
+            return Err(UsageError(reason.to_owned()));
+        }
+        match self.requests {
+            None => self.load.check(),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Returns the numbers of shared connections that so many callers can use; `None`: one for each
+    /// worker.
+    fn connection_counts(&self, callers: u64) -> Vec<Option<u64>> {
+        match &self.connections {
+            None => vec![None],
+            Some(range) => range
+                .values()
+                .iter()
+                .filter(|&&count| count <= callers)
+                .map(|&count| Some(count))
+                .collect(),
+        }
+    }
+
+    /// Returns `plan` with another rate, as a step of a search.
+    pub fn at_rate(&self, plan: &Plan, rate: f64) -> Plan {
+        let mut plan = plan.clone();
+        plan.load.arrival = self.load.arrival(rate);
+        plan.execution.extent = self.extent(plan.load.arrival);
+        plan
+    }
+
+    /// Returns the shares of each target's capacity at which it is to be measured.
+    pub fn utilisations(&self) -> Option<impl Iterator<Item = f64>> {
+        let shares = self.utilisation.as_ref()?.values();
+        Some(shares.iter().map(|&percent| percent as f64 / 100.0))
+    }
+
+    /// Returns an open loop for each rate, or a closed loop.
+    fn arrivals(&self) -> Vec<Arrival> {
+        let rates = self.rate.as_ref().map(|rates| {
+            rates
+                .values()
+                .iter()
+                .map(|&rate| self.load.arrival(rate as f64))
+        });
+        rates.map_or_else(|| vec![Arrival::Closed], Iterator::collect)
+    }
+
+    /// Returns the length of the window. In an open loop, a number of requests is a time.
+    fn extent(&self, arrival: Arrival) -> Extent {
+        match (self.requests, arrival.rate()) {
+            (None, _) => Extent::Time(self.load.duration),
+            (Some(requests), None) => Extent::Requests(requests.get()),
+            (Some(requests), Some(rate)) => {
+                Extent::Time(Duration::from_secs_f64(requests.get() as f64 / rate))
+            }
+        }
+    }
+
+    fn plan(
+        &self,
+        base: &Plan,
+        callers: u64,
+        connections: Option<u64>,
+        arrival: Arrival,
+    ) -> Result<Plan, UsageError> {
+        let requests_per_connection = if self.new_connection_per_request {
+            Some(NonZeroU64::MIN)
+        } else {
+            self.requests_per_connection
+        };
+        let mut plan = self
+            .load
+            .plan(base.clone(), callers, connections, arrival)?;
+        plan.load.requests_per_connection = requests_per_connection;
+        plan.execution.extent = self.extent(arrival);
+        self.in_step.apply(&mut plan.execution)?;
+        Ok(plan)
+    }
+}
+
+/// Reads shares in per cent.
+fn shares(text: &str) -> Result<Range, String> {
+    let range: Range = text.parse()?;
+    match range.values().iter().find(|share| **share > 100) {
+        None => Ok(range),
+        Some(share) => Err(format!("{share} is more than 100 per cent of the capacity")),
+    }
+}
