@@ -1,6 +1,6 @@
-//! Result files that the first release of each schema version wrote are still read.
+//! Result files that earlier builds wrote are still read.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{fs, path::Path};
 
 use netping_report::{export::FORMATS, page};
 use netping_results::{
@@ -8,7 +8,7 @@ use netping_results::{
     merge::{MergeRules, merge},
     run::Run,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 const FILES: [&str; 8] = [
     "throughput-closed",
@@ -21,17 +21,13 @@ const FILES: [&str; 8] = [
     "merged",
 ];
 
-/// The versions, each with a folder of files.
-const VERSIONS: [&str; 2] = ["v1", "v2"];
-
-fn text(version: &str, name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../results/tests/fixtures");
-    fs::read_to_string(folder.join(version).join(name).with_extension("json")).unwrap()
+fn text(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../results/tests/fixtures/v2");
+    fs::read_to_string(folder.join(name).with_extension("json")).unwrap()
 }
 
-fn run(version: &str, name: &str) -> Run {
-    Run::from_json(text(version, name).as_bytes())
-        .unwrap_or_else(|error| panic!("{version} {name}: {error}"))
+fn run(name: &str) -> Run {
+    Run::from_json(text(name).as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 fn written(run: &Run) -> Value {
@@ -62,77 +58,38 @@ fn assert_kept(place: &str, before: &Value, after: &Value) {
     }
 }
 
-/// Returns how often each number and text occurs in a file.
-fn leaves(value: &Value) -> BTreeMap<String, usize> {
-    match value {
-        Value::Null => BTreeMap::new(),
-        Value::Array(_) | Value::Object(_) => {
-            let in_array = value.as_array().into_iter().flatten();
-            let in_object = value.as_object().into_iter().flat_map(Map::values);
-            let mut all = BTreeMap::new();
-            for (leaf, count) in in_array.chain(in_object).flat_map(leaves) {
-                *all.entry(leaf).or_default() += count;
-            }
-            all
-        }
-        leaf => BTreeMap::from([(leaf.to_string(), 1)]),
-    }
-}
-
 #[test]
 fn everything_in_a_file_is_written_as_it_was_read() {
     for name in FILES {
-        let before: Value = serde_json::from_str(&text("v2", name)).unwrap();
-        assert_kept(name, &before, &written(&run("v2", name)));
+        let before: Value = serde_json::from_str(&text(name)).unwrap();
+        assert_kept(name, &before, &written(&run(name)));
     }
-}
-
-#[test]
-fn every_value_of_version_1_has_a_place() {
-    for name in FILES {
-        let mut before: Value = serde_json::from_str(&text("v1", name)).unwrap();
-        for step in before["steps"].as_array_mut().unwrap() {
-            // It is text now.
-            step["window_started_at"] = Value::Null;
-        }
-        let after = leaves(&written(&run("v1", name)));
-        for (leaf, count) in leaves(&before) {
-            let kept = after.get(&leaf).copied().unwrap_or(0);
-            assert!(kept >= count, "{name}: {count} of {leaf}, {kept} kept");
-        }
-    }
-    let run = run("v1", "throughput-open");
-    let start = run.steps[0].window_started_at;
-    assert_eq!(start, Some(1_795_317_222_827_290_797));
 }
 
 #[test]
 fn every_format_renders_them() {
     let folder = tempfile::tempdir().unwrap();
-    for (version, name) in VERSIONS.iter().flat_map(|v| FILES.map(|name| (v, name))) {
-        let runs = [run(version, name)];
+    for name in FILES {
+        let runs = [run(name)];
         for format in &FORMATS {
             let path = folder.path().join(format.name);
             format.write(&runs, &path).unwrap();
             assert!(
                 fs::metadata(&path).unwrap().len() > 0,
-                "{version} {name}: {}",
+                "{name}: {}",
                 format.name
             );
         }
-        assert!(!page::charts(&runs).is_empty(), "{version} {name}");
+        assert!(!page::charts(&runs).is_empty(), "{name}");
         let same = compare_runs(&runs[0], &runs[0], &[]);
-        assert!(
-            same.diffs.is_empty() && !same.pairs.is_empty(),
-            "{version} {name}"
-        );
+        assert!(same.diffs.is_empty() && !same.pairs.is_empty(), "{name}");
     }
 }
 
 #[test]
 fn they_are_merged() {
     let mut clients = ["a", "b"].map(|host| {
-        let mut run = run("v1", "throughput-open");
+        let mut run = run("throughput-open");
         run.environment.host = host.to_owned();
         (host.to_owned(), run)
     });

@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, de::IgnoredAny};
 
 use crate::{
-    file::{check::check, version_1},
+    file::check::check,
     run::{Run, SCHEMA_VERSION},
 };
 
@@ -44,13 +44,12 @@ pub enum Unreadable {
     /// It is JSON, but not of netping.
     #[error("not a result file of netping: it is JSON, but has no schema_version")]
     Foreign,
-    /// It is of a later form.
+    /// Its schema version is not [`SCHEMA_VERSION`].
     #[error(
-        "schema version {version}, and this netping reads up to {own}: use the netping that wrote it{tool}, or a \
-         later one",
+        "schema version {version}, and this netping reads {own}: use the netping that wrote it{tool}",
         own = SCHEMA_VERSION
     )]
-    Newer {
+    OtherVersion {
         /// The file's `schema_version`.
         version: u64,
         /// The version of the netping that wrote it, in brackets; empty where the file does not
@@ -83,8 +82,7 @@ struct WriterTool {
 }
 
 impl Run {
-    /// Reads a result file; `-` is standard input. Files of this form and of older ones are read.
-    /// Of a larger file than [`LARGEST`] no more than that is read.
+    /// Reads a result file; `-` is standard input. Of a larger file than [`LARGEST`] no more than that is read.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -122,22 +120,15 @@ impl Run {
         })?;
         let form = serde_json::from_slice::<Form>(json).map_err(|_| Unreadable::Foreign)?;
         let version = form.schema_version.ok_or(Unreadable::Foreign)?;
-        if version > u64::from(SCHEMA_VERSION) {
+        if version != u64::from(SCHEMA_VERSION) {
             let writer = serde_json::from_slice::<Writer>(json);
             let tool = writer.map_or_else(
                 |_| String::new(),
                 |writer| format!(" ({})", writer.tool.version),
             );
-            return Err(Unreadable::Newer { version, tool });
+            return Err(Unreadable::OtherVersion { version, tool });
         }
-        let run: Self = if version < u64::from(SCHEMA_VERSION) {
-            let mut file = serde_json::from_slice(json).map_err(Unreadable::Form)?;
-            version_1::upgrade(&mut file);
-            serde_json::from_value(file)
-        } else {
-            serde_json::from_slice(json)
-        }
-        .map_err(Unreadable::Form)?;
+        let run = serde_json::from_slice(json).map_err(Unreadable::Form)?;
         check(&run).map_err(Unreadable::Unsound)?;
         Ok(run)
     }
@@ -207,7 +198,7 @@ mod tests {
             (&whole.summary.accounting, &whole.intervals)
         );
         assert_eq!(step.histograms.service_time, whole.histograms.service_time);
-        // An older file has none of what came later.
+        // A file may have been written before a field was added.
         let mut older: Value = serde_json::from_str(&JSON).unwrap();
         older["steps"][0]
             .as_object_mut()
@@ -243,28 +234,29 @@ mod tests {
             ));
         }
         assert!(error("{\"a\": 1}").contains("no schema_version"));
-        assert!(error("{\"schema_version\": 1}").contains("missing field `status`"));
+        assert!(error("{\"schema_version\": 2}").contains("missing field `status`"));
         assert!(changed(|run| run["steps"] = json!(7)).contains("invalid type: integer `7`"));
     }
 
     #[test]
-    fn a_later_form_says_what_reads_it() {
-        let error = changed(|run| {
-            run["schema_version"] = json!(3);
-            run["tool"]["version"] = json!("9.1.0");
-            run["steps"] = json!("of another kind");
-        });
-        assert!(
-            error.contains("version 3") && error.contains("the netping that wrote it (9.1.0)"),
-            "{error}"
-        );
+    fn another_version_says_what_reads_it() {
+        for version in [1, 3] {
+            let error = changed(|run| {
+                run["schema_version"] = json!(version);
+                run["tool"]["version"] = json!("9.1.0");
+                run["steps"] = json!("of another kind");
+            });
+            assert_eq!(
+                error,
+                format!(
+                    "schema version {version}, and this netping reads 2: use the netping that wrote it (9.1.0)"
+                )
+            );
+        }
         let error = Run::from_json(b"{\"schema_version\": 3}")
             .unwrap_err()
             .to_string();
-        assert!(
-            error.contains("the netping that wrote it, or a later one"),
-            "{error}"
-        );
+        assert!(error.ends_with("use the netping that wrote it"), "{error}");
     }
 
     #[test]
@@ -361,7 +353,7 @@ mod tests {
     #[test]
     fn deep_nesting_does_not_overflow_the_stack() {
         let nested = "[".repeat(1_000_000);
-        let inside = |text: &str| format!("{{\"schema_version\": 1, \"steps\": {text}");
+        let inside = |text: &str| format!("{{\"schema_version\": 2, \"steps\": {text}");
         for text in [
             nested.clone(),
             inside(&nested),

@@ -32,7 +32,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 }
 
 /// Returns nanoseconds since 1970 as text.
-pub fn text(nanoseconds: u64) -> String {
+fn text(nanoseconds: u64) -> String {
     let time: SystemTime = UNIX_EPOCH + Duration::from_nanos(nanoseconds);
     humantime::format_rfc3339_nanos(time).to_string()
 }
