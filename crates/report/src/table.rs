@@ -4,9 +4,9 @@ use std::{
     borrow::Cow,
     env,
     io::{self, IsTerminal},
+    iter,
 };
 
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, presets};
 use terminal_size::{Width, terminal_size_of};
 
 /// A column: its title, with the unit, and its least width.
@@ -59,9 +59,19 @@ impl Column {
         self
     }
 
-    /// Characters that it takes, with the gap at its right.
-    fn space(&self) -> usize {
-        usize::from(GAP) + usize::from(self.width).max(self.title.chars().count())
+    /// Returns its width, in characters, without a gap.
+    fn width(&self) -> usize {
+        usize::from(self.width).max(self.title.chars().count())
+    }
+
+    /// Returns a cell as wide as the column.
+    fn padded(&self, cell: &str) -> String {
+        let width = self.width();
+        if self.left {
+            format!("{cell:<width$}")
+        } else {
+            format!("{cell:>width$}")
+        }
     }
 }
 
@@ -69,8 +79,8 @@ impl Column {
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Spaces between two columns.
-const GAP: u16 = 2;
+/// Space between two columns.
+const GAP: &str = "  ";
 
 /// A table whose rows can be shown one by one, as they come about, and still stand under each
 /// other.
@@ -97,8 +107,8 @@ impl Table {
 
     /// The line of titles; above it one with those that are left out, if any are.
     pub fn header(&self) -> String {
-        let titles = self.columns.iter().map(|column| column.title.to_string());
-        let titles = self.lines(&[titles.collect()]);
+        let titles: Vec<_> = self.columns.iter().map(|column| &column.title).collect();
+        let titles = self.row(&titles);
         let titles = if self.styled {
             format!("{BOLD}{titles}{PLAIN}")
         } else {
@@ -120,8 +130,12 @@ impl Table {
     }
 
     /// One row.
-    pub fn row(&self, cells: &[String]) -> String {
-        self.lines(&[cells.to_vec()])
+    pub fn row(&self, cells: &[impl AsRef<str>]) -> String {
+        let cells = self.kept(cells);
+        let padded: Vec<_> = cells
+            .map(|(cell, column)| column.padded(cell.as_ref()))
+            .collect();
+        padded.join(GAP).trim_end().to_owned()
     }
 
     /// Titles and rows together, each column as wide as it needs. Rows that fit no terminal of this
@@ -146,33 +160,8 @@ impl Table {
     }
 
     fn with(&self, rows: &[Vec<String>]) -> String {
-        format!("{}\n{}", self.header(), self.lines(rows))
-    }
-
-    fn lines(&self, rows: &[Vec<String>]) -> String {
-        let mut table = comfy_table::Table::new();
-        table
-            .load_style(presets::NOTHING)
-            .set_content_arrangement(ContentArrangement::Disabled);
-        for row in rows {
-            table.add_row(self.kept(row).map(|(text, column)| {
-                Cell::new(text).set_alignment(if column.left {
-                    CellAlignment::Left
-                } else {
-                    CellAlignment::Right
-                })
-            }));
-        }
-        for (at, (column, _)) in self.kept(&self.columns).enumerate() {
-            if let Some(settings) = table.column_mut(at) {
-                settings.set_padding((0, GAP));
-                settings.set_constraint(ColumnConstraint::LowerBoundary(
-                    comfy_table::Width::Fixed(column.width + GAP),
-                ));
-            }
-        }
-        let text = table.to_string();
-        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        let rows = rows.iter().map(|row| self.row(row));
+        let lines: Vec<_> = iter::once(self.header()).chain(rows).collect();
         lines.join("\n")
     }
 
@@ -185,18 +174,22 @@ impl Table {
 
 /// Returns the width of a table without the columns that can be spared.
 fn least_width(columns: &[Column]) -> usize {
-    let kept = columns.iter().filter(|column| column.spare == 0);
-    let sum: usize = kept.map(Column::space).sum();
-    sum.saturating_sub(usize::from(GAP))
+    width_of(columns.iter().filter(|column| column.spare == 0))
+}
+
+/// Returns the width of these columns with the gaps between them.
+fn width_of<'a>(columns: impl Iterator<Item = &'a Column>) -> usize {
+    let sum: usize = columns.map(|column| column.width() + GAP.len()).sum();
+    sum.saturating_sub(GAP.len())
 }
 
 /// Returns rows one below the other: a line for each cell that is not empty, with its title.
 fn records(columns: &[Column], rows: &[Vec<String>], width: usize) -> String {
     let titles = columns.iter().map(|column| column.title.chars().count());
     let longest = titles.max().unwrap_or(0);
-    let indent = " ".repeat(longest + usize::from(GAP));
+    let indent = " ".repeat(longest + GAP.len());
     let line = |(cell, column): (&String, &Column)| {
-        let title = format!("{:longest$}  ", column.title);
+        let title = format!("{:longest$}{GAP}", column.title);
         let options = textwrap::Options::new(width.max(NARROWEST))
             .initial_indent(&title)
             .subsequent_indent(&indent)
@@ -231,12 +224,7 @@ fn as_wide_as(columns: &[Column], rows: &[Vec<String>]) -> Vec<Column> {
 fn fitting(columns: &[Column], width: Option<usize>) -> Vec<bool> {
     let mut shown = vec![true; columns.len()];
     let Some(width) = width else { return shown };
-    // The last gap is of no need.
-    let mut needed = columns
-        .iter()
-        .map(Column::space)
-        .sum::<usize>()
-        .saturating_sub(usize::from(GAP));
+    let mut needed = width_of(columns.iter());
     let mut spared: Vec<usize> = (0..columns.len())
         .filter(|&at| columns[at].spare > 0)
         .collect();
@@ -245,7 +233,7 @@ fn fitting(columns: &[Column], width: Option<usize>) -> Vec<bool> {
         && let Some(at) = spared.pop()
     {
         shown[at] = false;
-        needed -= columns[at].space();
+        needed = needed.saturating_sub(columns[at].width() + GAP.len());
     }
     shown
 }

@@ -105,9 +105,6 @@ pub fn parse() -> Cli {
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-/// Least similarity, from 0 to 1, at which a word is taken for a misspelled name.
-const ALIKE: f64 = 0.8;
-
 /// Returns the error with the hints that help here.
 fn with_hints(mut error: Error) -> Error {
     // It would explain how to pass a misspelled flag as a target.
@@ -115,9 +112,8 @@ fn with_hints(mut error: Error) -> Error {
     // A command line may begin with a target, so a misspelled command is read as one.
     if error.kind() == ErrorKind::ValueValidation
         && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidValue)
-        && let Some(command) = similar_command(word)
+        && let Some(tip) = similar_command(word)
     {
-        let tip = ContextValue::Strings(vec![command]);
         error.insert(ContextKind::SuggestedSubcommand, tip);
     }
     if error.kind() == ErrorKind::UnknownArgument
@@ -153,15 +149,11 @@ pub fn has_flag(command: &Command, flag: &str) -> bool {
     command.get_arguments().any(is_it)
 }
 
-fn similar_command(word: &str) -> Option<String> {
-    most_similar(word, command().get_subcommands().map(Command::get_name))
-}
-
-/// Returns the name that is most like a word, if one is much like it.
-pub fn most_similar<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    let likeness = names.map(|name| (strsim::jaro(word, name), name));
-    let best = likeness.max_by(|one, other| one.0.total_cmp(&other.0))?;
-    (best.0 >= ALIKE).then(|| best.1.to_owned())
+/// Returns the commands that a word may be a misspelling of: what clap suggests where no target may stand.
+fn similar_command(word: &str) -> Option<ContextValue> {
+    let commands = Command::new("netping").subcommands(command().get_subcommands());
+    let error = commands.try_get_matches_from(["netping", word]).err()?;
+    error.get(ContextKind::SuggestedSubcommand).cloned()
 }
 
 /// Returns the command line's definition.

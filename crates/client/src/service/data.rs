@@ -2,13 +2,13 @@
 
 use std::{
     fs,
+    hash::{BuildHasher, RandomState},
     io::{self, Read},
     path::Path,
 };
 
 use bytes::Bytes;
 use netping_protocol::pool::{Order, Pool};
-use uuid::Uuid;
 
 /// Bodies in a pool whose documents have placeholders, or somewhat more, so that each document is
 /// there equally often.
@@ -290,10 +290,25 @@ fn fill(document: &[u8], number: usize) -> Vec<u8> {
     let mut parts = text.split(UUID);
     let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        filled.push_str(&Uuid::new_v4().to_string());
+        filled.push_str(&uuid());
         filled.push_str(part);
     }
     filled.replace(NUMBER, &number.to_string()).into_bytes()
+}
+
+/// Returns a random UUID (version 4 of RFC 9562).
+fn uuid() -> String {
+    // Its keys are random.
+    let random = RandomState::new();
+    let [high, low] = [0, 1].map(|half| random.hash_one(half));
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xFFFF,
+        high & 0xFFF,
+        ((low >> 48) & 0x3FFF) | 0x8000,
+        low & 0xFFFF_FFFF_FFFF
+    )
 }
 
 #[cfg(test)]
@@ -332,6 +347,23 @@ mod tests {
         assert_eq!(different.len(), FILLED);
         assert_eq!(pool.bodies()[4095], "{\"id\": 4095}");
         assert!(pool.bodies()[4094].starts_with(b"{\"id\": 4094, \"key\": \""));
+    }
+
+    #[test]
+    fn uuids_are_random_and_of_version_4() {
+        let all: BTreeSet<_> = (0..1000).map(|_| uuid()).collect();
+        assert_eq!(all.len(), 1000);
+        for uuid in all {
+            let parts: Vec<_> = uuid.split('-').collect();
+            assert_eq!(
+                parts.iter().map(|part| part.len()).collect::<Vec<_>>(),
+                [8, 4, 4, 4, 12]
+            );
+            assert!(
+                parts[2].starts_with('4') && parts[3].starts_with(['8', '9', 'a', 'b']),
+                "{uuid}"
+            );
+        }
     }
 
     #[test]

@@ -372,10 +372,12 @@ fn scalar(value: &DeValue<'_>) -> Result<String, String> {
 }
 
 fn unknown(command: &Command, key: &str) -> String {
-    let known = command.get_arguments().filter_map(key_of);
-    let similar = help::most_similar(key, known);
+    let flag = format!("--{key}");
+    let error = command.clone().try_get_matches_from(["", &flag]).err();
+    let similar = error.and_then(|error| error.get(ContextKind::SuggestedArg).cloned());
     let hint = similar.map_or_else(String::new, |similar| {
-        format!("; did you mean '{similar}'?")
+        let similar = similar.to_string();
+        format!("; did you mean '{}'?", similar.trim_start_matches('-'))
     });
     let name = command.get_name();
     let what = if name == "netping" {
