@@ -1,13 +1,15 @@
 //! A suite of ground truths: situations whose right answer is known, and what netping says of them.
 //!
 //! `cargo run --release -p netping-benches --example truth` runs all parts in about 22 minutes and
-//! prints a table; with names of parts as arguments, those alone: `queues`, `stalls`, `warnings`,
-//! `counters`, `simulations`. It needs two cores, which it gives to client and server.
+//! prints a table; with names of parts as arguments, those alone: `simulations`, `queues-50`,
+//! `queues-80`, `queues-90`, `counters`, `stalls`, `refusals`, `warnings`. It needs two cores, which it
+//! gives to client and server.
 //!
 //! Commands are run as a user runs them: this program is also `netping` itself.
 
 mod counters;
 mod queues;
+mod refusals;
 mod simulations;
 mod stalls;
 mod warnings;
@@ -36,11 +38,14 @@ type Tell<'a> = &'a mut dyn FnMut(Truth);
 /// A part: its name, and the function that checks its truths.
 type Part = (&'static str, fn(Tell<'_>));
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 8] = [
     ("simulations", simulations::check),
-    ("queues", queues::check),
+    ("queues-50", |tell| queues::check(0.5, tell)),
+    ("queues-80", |tell| queues::check(0.8, tell)),
+    ("queues-90", |tell| queues::check(0.9, tell)),
     ("counters", counters::check),
     ("stalls", stalls::check),
+    ("refusals", refusals::check),
     ("warnings", warnings::check),
 ];
 

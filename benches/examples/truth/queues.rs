@@ -21,30 +21,27 @@ const NEAR: f64 = 200_000.0;
 const SHARE: f64 = 0.01;
 
 /// Checks queues with fixed and with exponential service, one and eight callers, who are the
-/// servers of the queue, at three loads.
-pub fn check(tell: Tell<'_>) {
+/// servers of the queue, at this share of their capacity.
+pub fn check(load: f64, tell: Tell<'_>) {
     let fixed = start(&netping_server_tokio::SERVICE, &["--delay", "5ms"]);
     let exponential = start(&netping_server_tokio::SERVICE, &["--delay", "exp:5ms"]);
-    let mut seed = 0;
-    for (name, target, callers, workers) in [
+    let queues = [
         ("M/D/1", &fixed, 1, 1),
         ("M/D/8", &fixed, 8, 1),
         ("M/D/8", &fixed, 8, 8),
         ("M/M/8", &exponential, 8, 1),
         ("M/M/8", &exponential, 8, 8),
-    ] {
-        for load in [0.5, 0.8, 0.9] {
-            let rate = load * callers as f64 / (SERVICE + OVERHEAD);
-            let mut plan = plan(target, Extent::Time(Duration::from_secs(8)));
-            plan.load.arrival = Arrival::Poisson { rate, seed };
-            plan.load.callers = callers;
-            plan.load.connections = callers;
-            plan.execution.workers = workers;
-            let percent = load * 100.0;
-            let what = format!("{name} at {percent:.0} %, client workers: {workers}; mean and p99");
-            tell(compare(what, plan));
-            seed += 1;
-        }
+    ];
+    for (seed, (name, target, callers, workers)) in (0..).zip(queues) {
+        let rate = load * callers as f64 / (SERVICE + OVERHEAD);
+        let mut plan = plan(target, Extent::Time(Duration::from_secs(8)));
+        plan.load.arrival = Arrival::Poisson { rate, seed };
+        plan.load.callers = callers;
+        plan.load.connections = callers;
+        plan.execution.workers = workers;
+        let percent = load * 100.0;
+        let what = format!("{name} at {percent:.0} %, client workers: {workers}; mean and p99");
+        tell(compare(what, plan));
     }
 }
 
