@@ -3,9 +3,9 @@
 //!
 //! The way of one request: the [`engine`] runs a [`plan::Plan`] with one worker thread per core; a
 //! caller takes a connection from its slot, sends through a [`transport`], and gives the times to
-//! the recorder of `netping-measure`. A [`workload`] defines one unit of measurement. The
-//! [`service`] module prepares requests that are the user's own. A [`probe`] reads what a server
-//! tells of itself.
+//! the recorder of `netping-measure`. The [`service`] module prepares requests that are the user's
+//! own. A [`probe`] reads what a server tells of itself. Bulk streams, in [`workload`], run without
+//! the engine.
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 

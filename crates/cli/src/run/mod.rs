@@ -18,17 +18,17 @@ mod bulk;
 mod in_step;
 mod troubles;
 
-use std::{path::PathBuf, slice, thread, time::Duration};
+use std::{path::PathBuf, thread, time::Duration};
 
 use anyhow::Context;
 use netping_client::{
     clock::{self, Moment},
-    engine::{Measurement, Observer},
+    engine::{self, Measurement},
     error::StartError,
     interrupt::Interrupt,
     plan::{Plan, Warmup},
     probe::{metrics::ServerSource, reader::read_within},
-    workload::{Watch, Workload, requests::Requests},
+    workload::first_call::first_call,
 };
 use netping_measure::status::Status;
 use netping_results::{
@@ -161,6 +161,11 @@ impl Runner {
         self.interrupt.is_set()
     }
 
+    /// Returns the flag of the user's interrupt.
+    pub fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
     /// Waits until the deadline or an interrupt.
     pub fn wait(&self, until: clock::Deadline) {
         while !self.is_interrupted() && !until.left().is_zero() {
@@ -202,7 +207,7 @@ impl Runner {
     pub fn call(&self, plan: &Plan) -> Result<(), StartError> {
         let progress = &self.console.progress;
         progress.begin(plan.target.label.as_deref().unwrap_or(""));
-        let outcome = Requests::open(slice::from_ref(plan), self.watch_progress());
+        let outcome = first_call(plan, &self.interrupt, progress);
         progress.end();
         if let Some(kept) = &plan.target.kept {
             let show = &plan.target.prepared.show.0;
@@ -211,7 +216,7 @@ impl Runner {
                 self.say(&format!("reply of {}: {text}", plan.target.url));
             }
         }
-        outcome.map(drop)
+        outcome
     }
 
     /// Runs a step that may break limits.
@@ -338,18 +343,6 @@ impl Runner {
         self.store.run.steps.push(step);
     }
 
-    /// Returns what a workload watches: the interrupt, and the progress.
-    pub fn watch_progress(&self) -> Watch<'_> {
-        self.watch(&self.console.progress)
-    }
-
-    fn watch<'a>(&'a self, observer: &'a dyn Observer) -> Watch<'a> {
-        Watch {
-            interrupt: &self.interrupt,
-            observer,
-        }
-    }
-
     /// Adds the overheads of proxies and saves them.
     pub fn add_overheads(&mut self, overheads: &[Overhead]) {
         self.store.run.overheads.extend_from_slice(overheads);
@@ -390,7 +383,7 @@ impl Runner {
     fn execute(&self, plan: &Plan) -> Result<Measurement, StartError> {
         let (progress, push) = (&self.console.progress, self.push.as_ref());
         progress.begin_step(plan);
-        let outcome = Requests::new(plan).run(self.watch(&Watchers::of(plan, progress, push)));
+        let outcome = engine::run(plan, &self.interrupt, &Watchers::of(plan, progress, push));
         progress.end();
         if let (Err(_), Some(push)) = (&outcome, push) {
             push.abandon_step();

@@ -4,10 +4,7 @@ pub mod args;
 
 use std::collections::BTreeMap;
 
-use netping_client::workload::{
-    Workload,
-    bulk::{Bulk, BulkPlan, Ended},
-};
+use netping_client::workload::bulk::{Bulk, BulkPlan, Ended};
 use netping_measure::{
     statistics::{difference::Difference, estimate::Estimate},
     status::Status,
@@ -55,7 +52,7 @@ const COMPARED: &str = "to first|<shown";
 pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
     let plans = args.plans()?;
     run::run(args.options()?, |runner| {
-        let mut streams = Bulk::open(&plans, runner.watch_progress())?;
+        let mut streams = Bulk::open(&plans, runner.interrupt())?;
         let steps = measure(runner, args.trials(), &plans, &mut streams);
         runner.say(&table(&steps));
         for (step, bulk) in steps.iter().zip(&streams) {
@@ -94,7 +91,7 @@ fn measure(
             let step = &mut steps[at];
             let progress = format!("run {round} of {}  {}", rounds.count, name(step));
             runner.console.progress.begin(&progress);
-            let outcome = streams[at].run(runner.watch_progress());
+            let outcome = streams[at].run(runner.interrupt());
             runner.console.progress.end();
             match outcome {
                 Ok(run) => step.runs.push(run),

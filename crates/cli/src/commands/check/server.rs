@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use netping_client::{
     clock_offset,
-    engine::{Observer, Phase},
+    engine::{self, Observer, Phase},
     interrupt::Interrupt,
     plan::{Extent, Plan, Warmup},
     probe::metrics::{Probe, Reading, ServerSource},
-    workload::{Watch, Workload, requests::Requests},
+    workload::first_call::first_call,
 };
 use netping_results::{
     format::thousands,
@@ -66,15 +66,11 @@ pub fn findings(
 
 /// Sends requests, one after another. Returns false if the server does not answer.
 fn about_round_trips(found: &mut Findings, plan: &Plan, interrupt: &Interrupt) -> bool {
-    let watch = Watch {
-        interrupt,
-        observer: &Unwatched,
-    };
     let mut plan = plan.clone();
     plan.execution.warmup = Warmup::Time(Duration::ZERO);
     plan.execution.extent = Extent::Requests(REQUESTS);
-    let measured = Requests::open(std::slice::from_ref(&plan), watch)
-        .and_then(|_| Requests::new(&plan).run(watch));
+    let measured = first_call(&plan, interrupt, &Unwatched)
+        .and_then(|()| engine::run(&plan, interrupt, &Unwatched));
     match measured {
         Ok(measured) => {
             let step = step(&plan, &measured, 1);

@@ -52,7 +52,6 @@ use crate::{
     plan::Destination,
     probe::metrics::{Probe, Reading},
     transport::{Endpoint, Failure},
-    workload::{Watch, Workload},
 };
 
 /// Limit on the bytes of the warm-up.
@@ -133,12 +132,13 @@ pub struct Bulk {
     server_note: Option<String>,
 }
 
-impl Workload for Bulk {
-    type Plan = BulkPlan;
-    type Outcome = BulkRun;
-    type Error = Ended;
-
-    fn open(plans: &[BulkPlan], watch: Watch<'_>) -> Result<Vec<Self>, StartError> {
+impl Bulk {
+    /// Opens the streams of all plans before any is measured, so that a target that cannot be
+    /// reached is reported at once. Returns them in the plans' order.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn open(plans: &[BulkPlan], interrupt: &Interrupt) -> Result<Vec<Self>, StartError> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build_local(LocalOptions::default())?;
@@ -146,7 +146,7 @@ impl Workload for Bulk {
         let driver = Rc::new(Driver { runtime, clock });
         let open = |plan: &BulkPlan| {
             let mut bulk = Self::new(plan, &driver)?;
-            let opened = driver.runtime.block_on(bulk.open(watch.interrupt));
+            let opened = driver.runtime.block_on(bulk.open_streams(interrupt));
             opened.map_err(|ended| match ended {
                 Ended::Failed(failure) => StartError::Connect {
                     target: plan.target.url.clone(),
@@ -160,16 +160,17 @@ impl Workload for Bulk {
     }
 
     /// Carries the bytes once. Streams that fail are opened anew by the next run.
-    fn run(&mut self, watch: Watch<'_>) -> Result<BulkRun, Ended> {
-        let run = self.measure(watch.interrupt);
+    ///
+    /// # Errors
+    /// [`Ended`] if the bytes do not arrive.
+    pub fn run(&mut self, interrupt: &Interrupt) -> Result<BulkRun, Ended> {
+        let run = self.measure(interrupt);
         if let Err(Ended::Failed(_)) = run {
             self.opened = None;
         }
         run
     }
-}
 
-impl Bulk {
     fn new(plan: &BulkPlan, driver: &Rc<Driver>) -> Result<Self, StartError> {
         Ok(Self {
             plan: plan.clone(),
@@ -196,7 +197,7 @@ impl Bulk {
         self.server_note.as_deref()
     }
 
-    async fn open(&mut self, interrupt: &Interrupt) -> Result<(), Ended> {
+    async fn open_streams(&mut self, interrupt: &Interrupt) -> Result<(), Ended> {
         let clock = self.driver.clock;
         let meter = Rc::new(Meter::new(clock));
         let spec = Spec {
@@ -225,7 +226,7 @@ impl Bulk {
             self.opened = None;
         }
         if self.opened.is_none() {
-            runtime.block_on(self.open(interrupt))?;
+            runtime.block_on(self.open_streams(interrupt))?;
         }
         if !self.warm {
             // A size that the server chooses is that of the warm-up too.

@@ -1,13 +1,11 @@
-//! Requests and their replies: rates and times. With one request per connection, opening
-//! connections is what is measured.
+//! The first call: a request before a measurement, to see that its target answers.
 
 use std::{sync::Arc, time::Duration};
 
 use netping_measure::error_kind::ErrorKind;
 
-use super::{Watch, Workload};
 use crate::{
-    engine::{self, Measurement},
+    engine::{self, Measurement, Observer},
     error::{StartError, UNIMPLEMENTED},
     interrupt::Interrupt,
     plan::{Arrival, Extent, Plan, Warmup},
@@ -18,38 +16,21 @@ use crate::{
 /// Least time that a first call may take, however impatient the measured requests are.
 const FIRST_CALL: Duration = Duration::from_secs(1);
 
-/// The requests of one plan.
-#[derive(Debug)]
-pub struct Requests(Plan);
-
-impl Requests {
-    /// Returns the requests of a plan whose target need not be reached beforehand.
-    pub fn new(plan: &Plan) -> Self {
-        Self(plan.clone())
+/// Sends one request to the target of a plan that is to answer a first call, or those whose replies
+/// are shown. Nothing is kept of them but these replies.
+///
+/// # Errors
+/// [`StartError`] if there is no answer.
+pub fn first_call(
+    plan: &Plan,
+    interrupt: &Interrupt,
+    observer: &dyn Observer,
+) -> Result<(), StartError> {
+    if !plan.target.first_call {
+        return Ok(());
     }
-}
-
-impl Workload for Requests {
-    type Plan = Plan;
-    type Outcome = Measurement;
-    type Error = StartError;
-
-    /// Sends one request to each target that is to answer a first call, or those whose replies are
-    /// shown. Nothing is kept of them but these replies.
-    fn open(plans: &[Plan], watch: Watch<'_>) -> Result<Vec<Self>, StartError> {
-        let open = |plan: &Plan| {
-            if plan.target.first_call {
-                let one = engine::run(&one_request(plan), watch.interrupt, watch.observer)?;
-                answered(plan, one, watch.interrupt)?;
-            }
-            Ok(Self::new(plan))
-        };
-        plans.iter().map(open).collect()
-    }
-
-    fn run(&mut self, watch: Watch<'_>) -> Result<Measurement, StartError> {
-        engine::run(&self.0, watch.interrupt, watch.observer)
-    }
+    let one = engine::run(&one_request(plan), interrupt, observer)?;
+    answered(plan, one, interrupt)
 }
 
 /// Checks that a first call was answered. A status other than success is an answer: the run counts
