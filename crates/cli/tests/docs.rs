@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Command, CommandFactory, Parser, error::ErrorKind};
 use netping::{
-    args::{Cli, Command as Subcommand},
+    args::{Cli, Command as Subcommand, Given, Scenario},
     commands::serve::ServerCommand,
     error::PlanError,
 };
@@ -33,6 +33,40 @@ fn every_flag_that_the_text_mentions_exists() {
 #[test]
 fn every_code_block_names_its_language() {
     assert_eq!(problems(blocks_without_language), Vec::<String>::new());
+}
+
+#[test]
+fn every_scenario_of_the_docs_and_of_the_playbooks_parses() {
+    let mut problems = problems(wrong_scenarios);
+    for folder in [
+        "benches/hosts/scenarios",
+        "benches/hosts/lab",
+        "docs/recipes",
+    ] {
+        let entries = fs::read_dir(root().join(folder)).unwrap();
+        let paths: Vec<PathBuf> = entries
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| {
+                path.extension()
+                    .is_some_and(|extension| extension == "toml")
+            })
+            .collect();
+        assert!(!paths.is_empty(), "{folder}");
+        problems.extend(paths.iter().filter_map(|path| check_scenario(path).err()));
+    }
+    assert_eq!(problems, Vec::<String>::new());
+}
+
+#[test]
+fn a_scenario_that_does_not_parse_is_a_problem() {
+    let wrong = |run: &str| {
+        let text = format!("```toml\n[[step]]\nrun = '{run}'\n```\n");
+        wrong_scenarios(&Page::of(&text)).len()
+    };
+    assert_eq!(wrong("latency tcp://h"), 0);
+    assert_eq!(wrong("latency tcp://h --gone"), 1);
+    // Parsed by clap, refused by the plan.
+    assert_eq!(wrong("throughput tcp://h -d 1s --warmup 2s"), 1);
 }
 
 #[test]
@@ -427,6 +461,30 @@ fn check_further(cli: &Cli) -> Result<(), String> {
         Subcommand::Serve(args) => return check_server(&args.server),
         _ => Ok(()),
     })
+}
+
+fn wrong_scenarios(page: &Page) -> Vec<String> {
+    let scenarios = page
+        .blocks
+        .iter()
+        .filter(|(_, block)| block.language == "toml" && block.text.contains("[[step]]"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scenario.toml");
+    let checked = scenarios.map(|(line, block)| {
+        fs::write(&file, &block.text).unwrap();
+        let problem = |reason| page.problem(*line, reason);
+        check_scenario(&file).map_err(problem)
+    });
+    checked.filter_map(Result::err).collect()
+}
+
+fn check_scenario(path: &Path) -> Result<(), String> {
+    let scenario = Scenario::read(path, &Given::default()).map_err(|error| error.to_string())?;
+    let problem = |name: &str, reason| format!("{}: {name}: {reason}", path.display());
+    scenario
+        .steps
+        .iter()
+        .try_for_each(|step| check_further(&step.cli).map_err(|reason| problem(&step.name, reason)))
 }
 
 fn usage_of(result: Result<(), PlanError>) -> Result<(), String> {

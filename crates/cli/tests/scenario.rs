@@ -19,9 +19,9 @@ fn a_scenario_repeats_commands_and_a_result_becomes_one() {
     let server = Server::start("tokio", &[]);
     let [first, second] = ["first.json", "second.json"].map(|name| folder.path().join(name));
     let text = format!(
-        "[defaults]\nno-first-call = true\nserver-metrics = 'off'\nwarmup = '0s'\n\n\
-         [[step]]\ncommand = 'throughput'\ntargets = '{url}'\ncallers = [1, 2]\nrequests = 50\njson = '{first}'\n\n\
-         [[step]]\ncommand = 'latency'\ntargets = ['{url}']\nsamples = 30\nfail-if = 'p50>0us'\njson = '{second}'\n",
+        "[defaults]\nflags = '--no-first-call --server-metrics off --warmup 0s'\n\n\
+         [[step]]\nrun = 'throughput {url} -c 1,2 -n 50 --json {first}'\n\n\
+         [[step]]\nrun = 'latency {url} --samples 30 --fail-if p50>0us --json {second}'\n",
         url = server.url,
         first = first.display(),
         second = second.display()
@@ -30,7 +30,7 @@ fn a_scenario_repeats_commands_and_a_result_becomes_one() {
     // The condition of the second step.
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     assert!(
-        stderr(&output).contains("step 2 (line 13), latency"),
+        stderr(&output).contains("step 2 (line 8), latency"),
         "{}",
         stderr(&output)
     );
@@ -43,12 +43,16 @@ fn a_scenario_repeats_commands_and_a_result_becomes_one() {
         .output()
         .unwrap();
     let text = stdout(&output);
+    let written = format!("--json {}", second.display());
+    let (repetition, left_out) = text.split_once("\n# ").unwrap();
     assert!(
-        text.starts_with("[[step]]\ncommand = \"latency\"\n") && text.contains("\n# json = "),
+        repetition.starts_with("[[step]]\nrun = ") && !repetition.contains(&written),
         "{text}"
     );
+    assert!(left_out.contains(&written), "{text}");
     // The repetition does not replace what it repeats, unless that is wanted.
-    let output = run(&folder, &text.replace("# json = ", "json = "));
+    let again = repetition.replace("--samples 30", &format!("--samples 30 {written}"));
+    let output = run(&folder, &again);
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     assert_eq!(
         load(&second)["steps"][0]["settings"],
@@ -61,11 +65,11 @@ fn nothing_is_run_if_any_step_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let result = folder.path().join("run.json");
     let text = format!(
-        "[[step]]\ntargets = 'tcp://127.0.0.1:1'\njson = '{}'\n\n[[step]]\ntargets = 'tcp://h'\nduratio = '1s'\n",
+        "[[step]]\nrun = 'tcp://127.0.0.1:1 --json {}'\n\n[[step]]\nrun = 'tcp://h --duratio 1s'\n",
         result.display()
     );
     let output = run(&folder, &text);
-    let says = "scenario.toml:7: duratio: a quick look has no such flag; did you mean 'duration'?";
+    let says = "scenario.toml:5: unexpected argument '--duratio' found";
     assert!(stderr(&output).contains(says), "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(2));
     assert!(!result.exists());
@@ -77,23 +81,28 @@ fn nothing_is_run_if_any_step_is_wrong() {
 fn steps_of_several_commands_begin_at_moments_that_follow_from_one() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start("tokio", &[]);
-    let text = "[variables]\nserver = 'tcp://127.0.0.1:1'\n[defaults]\nduration = '100ms'\nwarmup = '0s'\n\
-                timeout = '100ms'\nno-first-call = true\nserver-metrics = 'off'\n\
-                [[step]]\ncommand = 'throughput'\ntargets = '${server}'\ncallers = 1\njson = '${first}'\n\
-                [[step]]\ncommand = 'latency'\ntargets = '${server}'\njson = '${second}'\n";
-    let [first, second] = ["first.json", "second.json"].map(|name| folder.path().join(name));
-    let text = text
-        .replace("${first}", &first.display().to_string())
-        .replace("${second}", &second.display().to_string());
+    let text = "[variables]\nserver = 'tcp://127.0.0.1:1'\nfirst = 'first.json'\nsecond = 'second.json'\n\
+                [defaults]\nflags = '-d 100ms --warmup 0s --timeout 100ms --no-first-call --server-metrics off'\n\
+                [[step]]\nrun = 'throughput ${server} -c 1 --json ${first}'\n\
+                [[step]]\nrun = 'latency ${server} --json ${second}'\n";
+    // A value with a space stays one word.
+    let [first, second] = ["1 first.json", "2 second.json"].map(|name| folder.path().join(name));
     let file = folder.path().join("scenario.toml");
     fs::write(&file, text).unwrap();
-    let set = format!("server={}", server.url);
+    let set = [
+        format!("server={}", server.url),
+        format!("first={}", first.display()),
+        format!("second={}", second.display()),
+    ];
     let run = |words: &[&str]| {
         let mut client = netping();
-        let client = client.arg("run").arg(&file).args(words);
+        client.arg("run").arg(&file).args(words);
+        for value in &set {
+            client.args(["--set", value]);
+        }
         client.output().unwrap()
     };
-    let output = run(&["--set", &set, "--start-at", "+4s"]);
+    let output = run(&["--start-at", "+4s"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let began = |path| {
         let run = load(path);

@@ -106,7 +106,7 @@ pub fn parse() -> Cli {
 }
 
 /// Returns the error with the hints that help here.
-fn with_hints(mut error: Error) -> Error {
+pub(super) fn with_hints(mut error: Error) -> Error {
     // It would explain how to pass a misspelled flag as a target.
     error.remove(ContextKind::Suggested);
     // A command line may begin with a target, so a misspelled command is read as one.

@@ -61,9 +61,9 @@ impl InStepArgs {
             .max_clock_error
             .map(|error| format_duration(error).to_string());
         let flags = [
-            ("start-at", start_at),
-            ("clock-server", server),
-            ("max-clock-error", error),
+            ("--start-at", start_at),
+            ("--clock-server", server),
+            ("--max-clock-error", error),
         ];
         let given = |(flag, value): (_, Option<String>)| Some((flag, value?));
         flags.into_iter().filter_map(given).collect()

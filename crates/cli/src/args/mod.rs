@@ -17,8 +17,8 @@ pub mod shared;
 pub mod time;
 
 pub use flags::Flags;
-pub use help::parse;
-pub use scenario::{Given, Scenario, of_command_line, schema};
+pub use help::{command, parse};
+pub use scenario::{Given, Scenario, of_command_line};
 
 use clap::{Parser, Subcommand};
 

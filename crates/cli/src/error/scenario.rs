@@ -20,7 +20,7 @@ pub enum ScenarioError {
         path: String,
         /// The line, from 1 on.
         line: usize,
-        /// The key, and what is wrong with it.
+        /// The mistake.
         reason: String,
     },
     /// A command line cannot be written as a scenario.

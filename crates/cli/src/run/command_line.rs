@@ -9,7 +9,7 @@ use std::{
 static STEP: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 /// Flags whose values are headers.
-const HEADER_FLAGS: [&str; 3] = ["-H", "--header", "--metadata"];
+pub const HEADER_FLAGS: [&str; 3] = ["-H", "--header", "--metadata"];
 
 /// Parts of the names of headers whose values may be secret.
 const SECRET: [&str; 6] = ["auth", "cookie", "token", "key", "secret", "password"];

@@ -1,26 +1,18 @@
-//! Scenario files: command lines as TOML, with the flags' names and units.
+//! Scenario files: command lines in TOML, with variables and flags that steps share.
 //!
-//! Each `[[step]]` is a command with its flags. What a flag is called, takes and means is known from
-//! the command line's definition alone, so that a new flag is a key at once. [`of_command_line`]
-//! writes such a file, and [`schema`](schema()) describes it.
+//! A step's `run` is split as a shell would, and then its variables are put in. clap alone decides
+//! what the words mean and which of the shared flags go with them. [`of_command_line`] writes such a
+//! file.
 
-mod schema;
-mod variables;
 mod write;
 
-use std::{borrow::Cow, fs, ops::Range, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
-use clap::{
-    Arg, ArgAction, Command, FromArgMatches,
-    error::{ContextKind, ContextValue},
-};
-use toml::{
-    Spanned,
-    de::{DeTable, DeValue},
-};
+use clap::{Parser, error::ErrorKind};
+use serde::Deserialize;
+use toml::{Spanned, Value};
 
-use self::variables::Variables;
-pub use self::{schema::schema, write::of_command_line};
+pub use self::write::of_command_line;
 use super::{Cli, help};
 use crate::error::ScenarioError;
 
@@ -37,23 +29,11 @@ const COMMANDS: [&str; 9] = [
     "report",
 ];
 
-/// The key of a step's command.
-const COMMAND: &str = "command";
-
-/// The key of the steps.
-const STEPS: &str = "step";
-
-/// The key of what all steps have in common.
-const DEFAULTS: &str = "defaults";
-
-/// The key of the variables, which only a file with this table has.
-const VARIABLES: &str = "variables";
-
-/// The flag that puts clients in step.
-const START_AT: &str = "start-at";
-
 /// The commands that measure nothing themselves.
 const WITHOUT_LOAD: [&str; 3] = ["compare", "merge", "report"];
+
+/// The flag that puts clients in step.
+const START_AT: &str = "--start-at";
 
 /// Additions of the command line to a file.
 #[derive(Debug, Default)]
@@ -76,7 +56,7 @@ pub struct Scenario {
 pub struct Step {
     /// Its place in the file, and its command.
     pub name: String,
-    /// The words of the command line that it stands for.
+    /// The words of its command line, with the program's name.
     pub words: Vec<String>,
     /// That command line.
     pub cli: Cli,
@@ -85,11 +65,29 @@ pub struct Step {
 /// A mistake, and its place in the text.
 #[derive(Debug)]
 struct Wrong {
-    at: Range<usize>,
+    at: usize,
     reason: String,
 }
 
-type Key<'a> = (&'a Spanned<Cow<'a, str>>, &'a Spanned<DeValue<'a>>);
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    variables: BTreeMap<String, Value>,
+    defaults: Option<Defaults>,
+    #[serde(default, rename = "step")]
+    steps: Vec<Spanned<BTreeMap<String, Spanned<Value>>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Defaults {
+    flags: Spanned<String>,
+}
+
+/// The values of variables, by their names.
+type Variables = BTreeMap<String, String>;
 
 impl Scenario {
     /// Reads a file.
@@ -104,331 +102,185 @@ impl Scenario {
         })?;
         Self::parse(&text, given).map_err(|wrong| ScenarioError::Line {
             path: name,
-            line: line_of(&text, wrong.at.start),
+            line: line_of(&text, wrong.at),
             reason: wrong.reason,
         })
     }
 
     fn parse(text: &str, given: &Given) -> Result<Self, Wrong> {
-        let table = DeTable::parse(text).map_err(|error| Wrong {
-            at: error.span().unwrap_or_default(),
+        let file: File = toml::from_str(text).map_err(|error| Wrong {
+            at: error.span().unwrap_or_default().start,
             reason: error.message().to_owned(),
         })?;
-        let table = with_variables(table.into_inner(), &given.variables)?;
-        let mut defaults = None;
-        let mut steps = None;
-        for (key, value) in &table {
-            match (&**key.get_ref(), value.get_ref()) {
-                (STEPS, DeValue::Array(own)) => steps = Some(own),
-                (DEFAULTS, DeValue::Table(own)) => {
-                    check_defaults(own)?;
-                    defaults = Some(own);
+        let nowhere = Spanned::new(0..0, String::new());
+        let variables = variables(file.variables, &given.variables)
+            .map_err(|reason| wrong(&nowhere, reason))?;
+        let flags = file.defaults.map_or(nowhere, |defaults| defaults.flags);
+        let shared =
+            words_of(flags.get_ref(), &variables).map_err(|reason| wrong(&flags, reason))?;
+        // Each flag with its value.
+        let shared: Vec<&[String]> = shared.chunk_by(|_, next| !next.starts_with('-')).collect();
+        let mut unknown = shared.clone();
+        let mut steps = Vec::new();
+        for table in &file.steps {
+            let run = table.get_ref().get("run");
+            let run = run.filter(|_| table.get_ref().len() == 1);
+            let Some((run, command_line)) =
+                run.and_then(|run| Some((run, run.get_ref().as_str()?)))
+            else {
+                let reason = "a step is its command line and nothing else: write \
+                              run = \"throughput tcp://HOST:8004 -c 64\"";
+                return Err(wrong(table, reason));
+            };
+            let mut words =
+                words_of(command_line, &variables).map_err(|reason| wrong(run, reason))?;
+            words.insert(0, "netping".to_owned());
+            add_given(&mut words, given);
+            let own = words.clone();
+            for flag in &shared {
+                let obstacle = unfit(&own, flag);
+                if obstacle != Some(ErrorKind::UnknownArgument) {
+                    unknown.retain(|other| other != flag);
                 }
-                (STEPS, _) => return Err(wrong(key, "steps are written as [[step]]")),
-                (VARIABLES, DeValue::Table(_)) => {}
-                (other, _) => {
-                    let reason = format!(
-                        "{other}: a scenario has [[step]], [defaults] and [variables] only"
-                    );
-                    return Err(wrong(key, &reason));
+                if obstacle.is_none() {
+                    words = with(&words, flag);
                 }
             }
+            let (number, line) = (steps.len() + 1, line_of(text, run.span().start));
+            let title = command_of(&words).unwrap_or("quick look");
+            steps.push(Step {
+                name: format!("step {number} (line {line}), {title}"),
+                cli: parse(&words, given).map_err(|reason| wrong(run, reason))?,
+                words,
+            });
         }
-        let steps = steps.filter(|steps| !steps.is_empty()).ok_or(Wrong {
-            at: 0..0,
-            reason: "there is no [[step]]".to_owned(),
-        })?;
-        let parsed = steps.iter().enumerate().map(|(at, step)| {
-            let number = at + 1;
-            let DeValue::Table(own) = step.get_ref() else {
-                return Err(wrong(step, "steps are written as [[step]]"));
-            };
-            let line = line_of(text, step.span().start);
-            Step::parse((number, line), step.span(), own, defaults, &given.flags)
-        });
-        Ok(Self {
-            steps: parsed.collect::<Result<_, _>>()?,
-        })
+        match unknown.first() {
+            _ if steps.is_empty() => Err(wrong(&flags, "there is no [[step]]")),
+            Some(flag) => Err(wrong(&flags, format!("no step has the flag '{}'", flag[0]))),
+            None => Ok(Self { steps }),
+        }
     }
 }
 
-/// Puts the values of variables into a scenario that has some.
-fn with_variables<'a>(
-    mut table: DeTable<'a>,
+/// Returns the values of the table, replaced by those that are given.
+fn variables(
+    table: BTreeMap<String, Value>,
     given: &[(String, String)],
-) -> Result<DeTable<'a>, Wrong> {
-    let own = table.get(VARIABLES).map(|own| (own.span(), own.get_ref()));
-    let variables = match own {
-        Some((_, DeValue::Table(own))) => Variables::read(own, given)?,
-        Some((at, _)) => {
-            let reason = format!("variables are written as [{VARIABLES}]");
-            return Err(Wrong { at, reason });
-        }
-        None if given.is_empty() => return Ok(table),
-        None => Variables::read(&DeTable::new(), given)?,
-    };
-    for (key, value) in &mut table {
-        if key.get_ref() != VARIABLES {
-            variables.put_into(value)?;
-        }
-    }
-    Ok(table)
-}
-
-/// Rejects keys that no step can have.
-fn check_defaults(keys: &DeTable<'_>) -> Result<(), Wrong> {
-    let definition = help::command();
-    let commands = COMMANDS
-        .iter()
-        .filter_map(|name| definition.find_subcommand(name));
-    let all: Vec<&Command> = commands.chain([&definition]).collect();
-    let has = |key: &str| all.iter().any(|command| argument(command, key).is_some());
-    match keys.keys().find(|key| !has(key.get_ref())) {
-        None => Ok(()),
-        Some(key) => {
-            let reason = format!("{}: no step has such a flag", key.get_ref());
-            Err(wrong(key, &reason))
-        }
-    }
-}
-
-impl Step {
-    fn parse(
-        (number, line): (usize, usize),
-        place: Range<usize>,
-        own: &DeTable<'_>,
-        defaults: Option<&DeTable<'_>>,
-        given_flags: &[(&'static str, String)],
-    ) -> Result<Self, Wrong> {
-        let definition = help::command();
-        let named = own.iter().find(|(key, _)| key.get_ref() == COMMAND);
-        let (name, command) = match named {
-            None => (None, &definition),
-            Some((_, value)) => {
-                let name = value
-                    .get_ref()
-                    .as_str()
-                    .filter(|name| COMMANDS.contains(name));
-                let command = name.and_then(|name| definition.find_subcommand(name));
-                let known = || {
-                    let known = COMMANDS.join(", ");
-                    wrong(
-                        value,
-                        &format!("{COMMAND}: one of {known}; without it, a quick look"),
-                    )
-                };
-                (name, command.ok_or_else(known)?)
-            }
-        };
-        let is_own = |key: &str| own.iter().any(|(other, _)| other.get_ref() == key);
-        let inherited = defaults.into_iter().flat_map(DeTable::iter);
-        let own_args = own.iter();
-        let own_args = own_args.filter_map(|(key, _)| argument(command, key.get_ref()));
-        let own_args: Vec<&Arg> = own_args.collect();
-        let conflicts = |one: &Arg, other: &Arg| {
-            let others = command.get_arg_conflicts_with(one);
-            others.iter().any(|arg| arg.get_id() == other.get_id())
-        };
-        let goes_with_own = |arg: &Arg| {
-            let mut own = own_args.iter();
-            own.all(|own| !conflicts(own, arg) && !conflicts(arg, own))
-        };
-        // A command without such a flag does not inherit it, nor a step with another one instead.
-        let inherited = inherited.filter(|(key, _)| {
-            let arg = argument(command, key.get_ref());
-            !is_own(key.get_ref()) && arg.is_some_and(goes_with_own)
-        });
-        let keys: Vec<Key<'_>> = own
-            .iter()
-            .filter(|(key, _)| key.get_ref() != COMMAND)
-            .chain(inherited)
-            .collect();
-        let mut flags = Vec::new();
-        let mut given = Vec::new();
-        for (key, value) in &keys {
-            let Some(arg) = argument(command, key.get_ref()) else {
-                return Err(wrong(key, &unknown(command, key.get_ref())));
-            };
-            let words = words(arg, value.get_ref()).map_err(|reason| {
-                let reason = format!("{}: {reason}", key.get_ref());
-                wrong(value, &reason)
-            })?;
-            if arg.is_positional() {
-                given.push((arg.get_id(), words));
-            } else {
-                flags.extend(words);
-            }
-        }
-        for (flag, value) in given_flags.iter().filter(|(flag, _)| !is_own(flag)) {
-            if argument(command, flag).is_some() {
-                flags.push(format!("--{flag}={value}"));
-            } else if *flag == START_AT && !name.is_some_and(|name| WITHOUT_LOAD.contains(&name)) {
-                return Err(Wrong {
-                    at: place,
-                    reason: format!(
-                        "--{START_AT} is for throughput and latency: this step's length is not known"
-                    ),
-                });
-            }
-        }
-        // The command knows them by their order.
-        let positional = command.get_positionals().flat_map(|arg| {
-            let own = given.iter().find(|(id, _)| *id == arg.get_id());
-            own.map(|(_, values)| values.clone()).unwrap_or_default()
-        });
-        let mut words = vec!["netping".to_owned()];
-        words.extend(name.map(str::to_owned));
-        words.extend(flags);
-        words.push("--".to_owned());
-        words.extend(positional);
-        let matches = definition.clone().try_get_matches_from(&words);
-        let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
-        let title = name.unwrap_or("quick look");
-        Ok(Self {
-            name: format!("step {number} (line {line}), {title}"),
-            cli: cli.map_err(|error| explained(&error, &keys, place))?,
-            words,
-        })
-    }
-}
-
-/// Returns the argument of a command that a key names: a flag by one of its long names, or what has
-/// no flag.
-fn argument<'a>(command: &'a Command, key: &str) -> Option<&'a Arg> {
-    let is_alias = |arg: &Arg| {
-        let aliases = arg.get_visible_aliases().unwrap_or_default();
-        aliases.contains(&key)
-    };
-    let mut all = command.get_arguments();
-    all.find(|arg| key_of(arg) == Some(key) || is_alias(arg))
-}
-
-/// Returns the key of an argument; `None` if scenarios do without it.
-fn key_of(arg: &Arg) -> Option<&str> {
-    match arg.get_long() {
-        Some("help" | "version") => None,
-        Some(long) => Some(long),
-        None => arg.is_positional().then(|| arg.get_id().as_str()),
-    }
-}
-
-fn takes_values(arg: &Arg) -> bool {
-    matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
-}
-
-fn is_repeatable(arg: &Arg) -> bool {
-    let several = arg
-        .get_num_args()
-        .is_some_and(|count| count.max_values() > 1);
-    matches!(arg.get_action(), ArgAction::Append) || several
-}
-
-/// Returns an argument as the command line has it: a flag with each of its values, or the values alone.
-fn words(arg: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, String> {
-    let Some(flag) = arg.get_long().map(|long| format!("--{long}")) else {
-        return values(arg, value);
-    };
-    let may_lack_value = |arg: &Arg| {
-        let count = arg.get_num_args();
-        count.is_some_and(|count| count.min_values() == 0)
-    };
-    match value.as_bool() {
-        Some(on) if !takes_values(arg) => Ok(Vec::from_iter(on.then_some(flag))),
-        None if !takes_values(arg) => Err("true or false is expected".to_owned()),
-        Some(true) if may_lack_value(arg) => Ok(vec![flag]),
-        _ => {
-            let values = values(arg, value)?.into_iter();
-            Ok(values.map(|value| format!("{flag}={value}")).collect())
-        }
-    }
-}
-
-fn values(arg: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, String> {
-    let DeValue::Array(all) = value else {
-        return Ok(vec![scalar(value)?]);
-    };
-    let all: Vec<String> = all
-        .iter()
-        .map(|value| scalar(value.get_ref()))
-        .collect::<Result<_, _>>()?;
-    // A flag that is given once takes a list with commas.
-    Ok(if is_repeatable(arg) {
-        all
-    } else {
-        vec![all.join(",")]
-    })
-}
-
-fn scalar(value: &DeValue<'_>) -> Result<String, String> {
-    match value {
-        DeValue::String(text) => Ok(text.clone().into_owned()),
-        DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str().to_owned()),
-        DeValue::Float(number) => Ok(number.as_str().to_owned()),
-        other => Err(format!(
-            "a text or a number is expected, not {}",
-            other.type_str()
-        )),
-    }
-}
-
-fn unknown(command: &Command, key: &str) -> String {
-    let flag = format!("--{key}");
-    let error = command.clone().try_get_matches_from(["", &flag]).err();
-    let similar = error.and_then(|error| error.get(ContextKind::SuggestedArg).cloned());
-    let hint = similar.map_or_else(String::new, |similar| {
-        let similar = similar.to_string();
-        format!("; did you mean '{}'?", similar.trim_start_matches('-'))
+) -> Result<Variables, String> {
+    let own = table.into_iter().map(|(name, value)| match value {
+        Value::String(text) => (name, text),
+        other => (name, other.to_string()),
     });
-    let name = command.get_name();
-    let what = if name == "netping" {
-        "a quick look"
-    } else {
-        name
-    };
-    format!("{key}: {what} has no such flag{hint}")
+    let mut variables: Variables = own.collect();
+    for (name, value) in given {
+        if !variables.contains_key(name) {
+            return Err(no_variable(name, &variables));
+        }
+        variables.insert(name.clone(), value.clone());
+    }
+    Ok(variables)
 }
 
-/// Returns the place of the key that an error of the command line is about, and the error in a line.
-fn explained(error: &clap::Error, keys: &[Key<'_>], place: Range<usize>) -> Wrong {
-    let named = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(arg)) => Some(arg.as_str()),
-        Some(ContextValue::Strings(args)) => args.first().map(String::as_str),
-        _ => None,
-    };
-    let is_named = |key: &str| {
-        named.is_some_and(|arg| {
-            let flag = arg.trim_start_matches('-');
-            flag.split([' ', '=']).next() == Some(key)
-        })
-    };
-    let key = keys.iter().find(|(key, _)| is_named(key.get_ref()));
-    let text = error.to_string();
-    let text = text.trim_start_matches("error: ");
-    // What follows is about command lines.
-    let text = text.split("\n\nUsage:").next().unwrap_or(text);
-    let text = text
-        .split("\n\nFor more information")
-        .next()
-        .unwrap_or(text);
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    let reason = lines.join(" ");
-    match key {
-        Some((key, _)) => Wrong {
-            at: key.span(),
-            reason: format!("{}: {reason}", key.get_ref()),
-        },
-        None => Wrong { at: place, reason },
+/// Splits a line as a shell would, and puts the variables into its words.
+fn words_of(line: &str, variables: &Variables) -> Result<Vec<String>, String> {
+    let words = shlex::split(line).ok_or("a quote is not closed")?;
+    if variables.is_empty() {
+        return Ok(words);
+    }
+    words.iter().map(|word| expand(word, variables)).collect()
+}
+
+/// Replaces each `${name}` by the variable's value.
+fn expand(word: &str, variables: &Variables) -> Result<String, String> {
+    let mut parts = word.split("${");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, after) = part
+            .split_once('}')
+            .ok_or_else(|| format!("'${{' without '}}' in '{word}'"))?;
+        let value = variables.get(name);
+        whole += value.ok_or_else(|| no_variable(name, variables))?;
+        whole += after;
+    }
+    Ok(whole)
+}
+
+fn no_variable(name: &str, variables: &Variables) -> String {
+    let known: Vec<&String> = variables.keys().collect();
+    format!("[variables] has no '{name}', only {known:?}")
+}
+
+/// Adds the flags of `netping run` to a step that has them and does not set them.
+fn add_given(words: &mut Vec<String>, given: &Given) {
+    for (name, value) in &given.flags {
+        let flag = [(*name).to_owned(), value.clone()];
+        let is_set = words.iter().any(|word| word.starts_with(&flag[0]));
+        if !is_set && unfit(words, &flag) != Some(ErrorKind::UnknownArgument) {
+            *words = with(words, &flag);
+        }
     }
 }
 
-fn wrong<T>(at: &Spanned<T>, reason: &str) -> Wrong {
+/// Returns why a flag does not go with a step: its command has no such flag, or the step sets it or
+/// one that excludes it. Other mistakes are for [`parse`] to tell.
+fn unfit(step: &[String], flag: &[String]) -> Option<ErrorKind> {
+    let error = Cli::try_parse_from(with(step, flag)).err()?;
+    let kinds = [ErrorKind::UnknownArgument, ErrorKind::ArgumentConflict];
+    Some(error.kind()).filter(|kind| kinds.contains(kind))
+}
+
+/// Puts a flag behind the words of a step, or before `--`.
+fn with(step: &[String], flag: &[String]) -> Vec<String> {
+    let end = step.iter().position(|word| word == "--");
+    let (flags, others) = step.split_at(end.unwrap_or(step.len()));
+    [flags, flag, others].concat()
+}
+
+/// Returns the command of a step; `None` for a quick look.
+fn command_of(words: &[String]) -> Option<&str> {
+    let command = words.get(1).map(String::as_str);
+    command.filter(|name| COMMANDS.contains(name))
+}
+
+/// Reads the words of a step.
+fn parse(words: &[String], given: &Given) -> Result<Cli, String> {
+    let cli = Cli::try_parse_from(words).map_err(reason)?;
+    let command = command_of(words);
+    if cli.command.is_some() && command.is_none() {
+        let known = COMMANDS.join(", ");
+        return Err(format!(
+            "'{}' is no step: give {known} or a quick look",
+            words[1]
+        ));
+    }
+    let measures = !command.is_some_and(|name| WITHOUT_LOAD.contains(&name));
+    let has_start = words.iter().any(|word| word.starts_with(START_AT));
+    let is_given = given.flags.iter().any(|(name, _)| *name == START_AT);
+    if measures && is_given && !has_start {
+        return Err(format!(
+            "{START_AT} is for throughput and latency: this step's length is not known"
+        ));
+    }
+    Ok(cli)
+}
+
+/// Returns the reason and the hint of an error, without what is about command lines.
+fn reason(error: clap::Error) -> String {
+    let text = help::with_hints(error).to_string();
+    let Some(text) = text.strip_prefix("error: ") else {
+        return "a step measures or works on result files".to_owned();
+    };
+    let lines = text.lines().map(str::trim);
+    let lines =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
+fn wrong<T>(at: &Spanned<T>, reason: impl Into<String>) -> Wrong {
     Wrong {
-        at: at.span(),
-        reason: reason.to_owned(),
+        at: at.span().start,
+        reason: reason.into(),
     }
 }
 
@@ -442,165 +294,221 @@ fn line_of(text: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
+    fn steps(text: &str, given: &Given) -> Vec<Step> {
+        let scenario = Scenario::parse(text, given);
+        scenario.map_err(|wrong| wrong.reason).unwrap().steps
+    }
+
+    /// The words of each step, behind the program's name.
+    fn words(text: &str) -> Vec<Vec<String>> {
+        let steps = steps(text, &Given::default()).into_iter();
+        steps.map(|step| step.words[1..].to_vec()).collect()
+    }
+
     fn split(line: &str) -> Vec<String> {
         shlex::split(line).unwrap()
     }
 
     fn error(text: &str) -> (usize, String) {
-        let wrong = Scenario::parse(text, &Given::default()).unwrap_err();
-        (line_of(text, wrong.at.start), wrong.reason)
+        error_with(text, &Given::default())
+    }
+
+    fn error_with(text: &str, given: &Given) -> (usize, String) {
+        let wrong = Scenario::parse(text, given).unwrap_err();
+        (line_of(text, wrong.at), wrong.reason)
+    }
+
+    fn with_flags(flags: &[(&'static str, &str)]) -> Given {
+        let flags = flags
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()));
+        Given {
+            variables: Vec::new(),
+            flags: flags.collect(),
+        }
     }
 
     #[test]
-    fn a_step_is_the_command_line_with_these_flags() {
-        let text = "[defaults]\nduration = '3s'\nruns = 4\n\n\
-                    [[step]]\ncommand = 'throughput'\ntargets = ['tcp://h', 'grpc://h']\ncallers = [1, 8]\npin = true\n\
-                    fail-if = ['p99>1ms', 'rate<5']\n\n\
-                    [[step]]\ntargets = 'tcp://h'\nduration = '1s'\n\n\
-                    [[step]]\ncommand = 'latency'\ntargets = 'tcp://h'\nsamples = 9\n";
-        let steps = Scenario::parse(text, &Given::default()).unwrap().steps;
-        let shown = |line: &str| {
-            let matches = help::command().try_get_matches_from(split(line)).unwrap();
-            format!("{:?}", Cli::from_arg_matches(&matches).unwrap())
-        };
-        let expected = "netping throughput tcp://h grpc://h -c 1,8 --pin -d 3s --fail-if 'p99>1ms' --fail-if 'rate<5'";
-        assert_eq!(format!("{:?}", steps[0].cli), shown(expected));
-        assert_eq!(
-            format!("{:?}", steps[1].cli),
-            shown("netping tcp://h -d 1s")
-        );
-        assert_eq!(steps[1].name, "step 2 (line 12), quick look");
-        // A number of samples takes the place of a time.
-        assert_eq!(
-            format!("{:?}", steps[2].cli),
-            shown("netping latency tcp://h --samples 9")
-        );
+    fn a_step_is_its_command_line() {
+        let text = "[[step]]\nrun = '''\nthroughput tcp://h\n  --data '{\"a b\": 1}' # why\n  -c 8\n'''\n\n\
+                    [[step]]\nrun = \"tcp://h -d 1s\"\n";
+        let steps = steps(text, &Given::default());
+        let expected = [
+            "netping",
+            "throughput",
+            "tcp://h",
+            "--data",
+            "{\"a b\": 1}",
+            "-c",
+            "8",
+        ];
+        assert_eq!(steps[0].words, expected);
+        assert_eq!(steps[0].name, "step 1 (line 2), throughput");
+        assert!(matches!(
+            steps[0].cli.command,
+            Some(crate::args::Command::Throughput(_))
+        ));
+        assert_eq!(steps[1].words, ["netping", "tcp://h", "-d", "1s"]);
+        assert_eq!(steps[1].name, "step 2 (line 9), quick look");
+        assert!(steps[1].cli.command.is_none());
     }
 
     #[test]
-    fn variables_stand_for_their_values() {
-        let text = "[variables]\nserver = 'h'\nn = 5\n[defaults]\nsamples = '${n}'\n\
-                    [[step]]\ncommand = 'latency'\ntargets = ['tcp://${server}:1', 'grpc://${server}:${n}']\n";
-        let words = |variables: &[(&str, &str)]| {
-            let own = |text: &str| text.to_owned();
-            let variables = variables
-                .iter()
-                .map(|(name, value)| (own(name), own(value)));
-            let given = Given {
-                variables: variables.collect(),
-                flags: Vec::new(),
-            };
-            let steps = Scenario::parse(text, &given).map_err(|wrong| wrong.reason)?;
-            Ok(steps.steps[0].words[2..].join(" "))
-        };
-        let expected = "--samples=5 -- tcp://h:1 grpc://h:5";
-        assert_eq!(words(&[]), Ok(expected.to_owned()));
-        let expected = "--samples=5 -- tcp://[::1]:1 grpc://[::1]:5";
-        assert_eq!(words(&[("server", "[::1]")]), Ok(expected.to_owned()));
-        let error: Result<String, String> = words(&[("sever", "h")]);
-        assert_eq!(
-            error,
-            Err("[variables] has no 'sever'; it has n, server".to_owned())
+    fn a_step_goes_without_shared_flags_that_it_sets_or_excludes_or_does_not_have() {
+        let text = "[defaults]\nflags = \"-d 3s --trials 4 -H 'a: b c' --max-trials=9\"\n\
+                    [[step]]\nrun = 'throughput http://h --until \"p99 +-5%\" --duration 1s'\n\
+                    [[step]]\nrun = 'latency http://h --samples 9 -H c:d'\n\
+                    [[step]]\nrun = 'compare -- a b'\n";
+        // Only the first step has the flag without which the last one means nothing.
+        let wrong = error(text);
+        assert!(wrong.0 == 6 && wrong.1.contains("--until"), "{wrong:?}");
+        let words = words(&text.replace(" --max-trials=9", ""));
+        let expected = "throughput http://h --until 'p99 +-5%' --duration 1s -H 'a: b c'";
+        assert_eq!(words[0], split(expected));
+        // A number of samples excludes a time; headers add up.
+        let expected = "latency http://h --samples 9 -H c:d --trials 4 -H 'a: b c'";
+        assert_eq!(words[1], split(expected));
+        assert_eq!(words[2], split("compare -- a b"));
+    }
+
+    #[test]
+    fn shared_flags_come_before_the_end_of_flags_and_do_not_contradict_each_other() {
+        let step = "[[step]]\nrun = 'latency -- tcp://h'\n";
+        let words = words(&format!("[defaults]\nflags = '-d 1s --pin'\n{step}"));
+        assert_eq!(words[0], split("latency -d 1s --pin -- tcp://h"));
+        let (line, reason) = error(&format!("[defaults]\nflags = '-d 1s -n 5'\n{step}"));
+        assert!(
+            line == 4 && reason.contains("cannot be used with"),
+            "{line}: {reason}"
         );
-        let step = "[[step]]\ncommand = 'latency'\ntargets = 'tcp://${x}'\n";
-        let (line, reason) = self::error(&format!("[variables]\n{step}"));
-        assert_eq!(reason, "[variables] has no 'x'; it has none");
-        assert_eq!(line, 4);
-        // Without the table, nothing is a variable.
-        let steps = Scenario::parse(step, &Given::default()).unwrap().steps;
-        assert!(steps[0].words.contains(&"tcp://${x}".to_owned()));
+        let (line, reason) = error(&format!("[defaults]\nflags = '--pin --duraton 1s'\n{step}"));
+        assert_eq!((line, &*reason), (2, "no step has the flag '--duraton'"));
+    }
+
+    #[test]
+    fn variables_stand_for_their_values_within_a_word() {
+        let text = "[variables]\nserver = 'h'\nn = 5\nname = \"it's ${n}\"\n[defaults]\nflags = '-n ${n}'\n\
+                    [[step]]\nrun = 'latency http://${server}:${n}/ -H \"x: ${name}\" --data=${name}'\n";
+        let own = words(text);
+        let expected = [
+            "latency",
+            "http://h:5/",
+            "-H",
+            "x: it's ${n}",
+            "--data=it's ${n}",
+            "-n",
+            "5",
+        ];
+        assert_eq!(own[0], expected);
+        let mut given = Given::default();
+        given
+            .variables
+            .push(("server".to_owned(), "[::1]".to_owned()));
+        assert_eq!(steps(text, &given)[0].words[2], "http://[::1]:5/");
+        given.variables.push(("sever".to_owned(), "h".to_owned()));
+        let (_, reason) = error_with(text, &given);
+        assert_eq!(
+            reason,
+            r#"[variables] has no 'sever', only ["n", "name", "server"]"#
+        );
+        let wrong = error("[variables]\nx = 1\n[[step]]\nrun = 'tcp://${y}'\n");
+        assert_eq!(
+            wrong,
+            (4, r#"[variables] has no 'y', only ["x"]"#.to_owned())
+        );
+        let wrong = error("[variables]\nx = 1\n[[step]]\nrun = 'tcp://${x'\n");
+        assert_eq!(wrong, (4, "'${' without '}' in 'tcp://${x'".to_owned()));
+        // In a file without variables it means nothing.
+        assert_eq!(words("[[step]]\nrun = 'tcp://${x}'\n")[0], ["tcp://${x}"]);
     }
 
     #[test]
     fn given_flags_reach_the_steps_that_have_them() {
-        let given = Given {
-            variables: Vec::new(),
-            flags: vec![
-                ("start-at", "7".to_owned()),
-                ("max-clock-error", "1ms".to_owned()),
-            ],
-        };
-        let text = "[[step]]\ncommand = 'throughput'\ntargets = 'tcp://h'\nmax-clock-error = '2ms'\n\
-                    [[step]]\ncommand = 'merge'\nfiles = ['a', 'b']\njson = 'c'\n";
-        let steps = Scenario::parse(text, &given).unwrap().steps;
+        let given = with_flags(&[("--start-at", "7"), ("--max-clock-error", "1ms")]);
+        let text = "[defaults]\nflags = '--max-clock-error 3ms'\n\
+                    [[step]]\nrun = 'throughput tcp://h --max-clock-error=2ms'\n\
+                    [[step]]\nrun = 'latency -d 1s -- tcp://h'\n\
+                    [[step]]\nrun = 'merge --json c -- a b'\n";
+        let steps = steps(text, &given);
+        let expected = "netping throughput tcp://h --max-clock-error=2ms --start-at 7";
+        assert_eq!(steps[0].words, split(expected));
+        let expected = "netping latency -d 1s --start-at 7 --max-clock-error 1ms -- tcp://h";
+        assert_eq!(steps[1].words, split(expected));
+        assert_eq!(steps[2].words, split("netping merge --json c -- a b"));
+    }
+
+    #[test]
+    fn a_step_that_cannot_begin_at_a_moment_is_an_error() {
+        let given = with_flags(&[("--start-at", "7")]);
+        let (line, reason) = error_with("\n[[step]]\nrun = 'bulk tcp://h'\n", &given);
         assert!(
-            steps[0]
-                .words
-                .ends_with(&split("--max-clock-error=2ms --start-at=7 -- tcp://h")),
-            "{:?}",
-            steps[0].words
+            line == 3 && reason.contains("length is not known"),
+            "{line}: {reason}"
         );
-        assert!(steps[1].words.ends_with(&split("--json=c -- a b")));
-        let bulk = "\n[[step]]\ncommand = 'bulk'\ntargets = 'tcp://h'\n";
-        let wrong = Scenario::parse(bulk, &given).unwrap_err();
-        assert_eq!(line_of(bulk, wrong.at.start), 2);
+        let typo = "[[step]]\nrun = 'latency tcp://h --smples 5'\n";
+        let (line, reason) = error_with(typo, &given);
+        assert!(line == 2 && reason.contains("--smples"), "{line}: {reason}");
+        let find = "[[step]]\nrun = 'throughput tcp://h --find p99<1ms'\n";
+        let (line, reason) = error_with(find, &given);
         assert!(
-            wrong.reason.contains("length is not known"),
-            "{}",
-            wrong.reason
+            line == 2 && reason.contains("cannot be used with"),
+            "{line}: {reason}"
         );
     }
 
     #[test]
-    fn other_names_of_flags_are_keys_and_a_value_may_be_left_out() {
-        let text = "[[step]]\ncommand = 'proxy'\ndirect = 'tcp://h'\nvia = 'a=tcp://p'\nmax = true\n\
-                    [[step]]\ntargets = 'http://h'\nmetadata = 'a: b'\n";
-        let steps = Scenario::parse(text, &Given::default()).unwrap().steps;
-        assert!(
-            steps[0].words.contains(&"--max".to_owned()),
-            "{:?}",
-            steps[0].words
-        );
-        let header = "--header=a: b".to_owned();
-        assert!(steps[1].words.contains(&header), "{:?}", steps[1].words);
-    }
-
-    #[test]
-    fn arguments_without_a_flag_stand_in_the_commands_order() {
-        let text = "[defaults]\nbase = 'b.json'\n[[step]]\ncommand = 'compare'\nnew = 'a.json'\n";
-        let steps = Scenario::parse(text, &Given::default()).unwrap().steps;
-        assert!(
-            steps[0].words.ends_with(&split("-- b.json a.json")),
-            "{:?}",
-            steps[0].words
-        );
-    }
-
-    #[test]
-    fn a_mistake_has_its_line_and_its_key() {
-        let step = "[[step]]\ncommand = 'latency'\ntargets = 'tcp://h'\n";
-        let (line, reason) = error(&format!("{step}sample = 5\n"));
-        assert_eq!(line, 4, "{reason}");
+    fn a_mistake_has_its_line_and_its_reason() {
+        let step = |run: &str| error(&format!("\n[[step]]\nrun = \"{run}\"\n"));
+        for (run, expected) in [
+            ("", "a step measures or works on result files"),
+            ("latency --help", "a step measures or works on result files"),
+            ("latency 'tcp://h", "a quote is not closed"),
+            (
+                "latency",
+                "the following required arguments were not provided: <URL>...",
+            ),
+        ] {
+            assert_eq!(step(run), (3, expected.to_owned()));
+        }
+        for (run, expected) in [
+            (
+                "latency tcp://h --sample 5",
+                "unexpected argument '--sample' found tip: ",
+            ),
+            (
+                "latency tcp://h -d long",
+                "invalid value 'long' for '--duration <TIME>': ",
+            ),
+            ("serve tokio", "'serve' is no step: give ladder, latency, "),
+        ] {
+            let (line, reason) = step(run);
+            assert!(
+                line == 3 && reason.starts_with(expected),
+                "{line}: {reason}"
+            );
+        }
+        let latency = "[[step]]\nrun = 'latency tcp://h'\n";
+        assert_eq!(error(&format!("{latency}run = ''\n")).0, 3);
+        assert_eq!(error(&format!("{latency}[other]\n")).0, 3);
         assert_eq!(
-            reason,
-            "sample: latency has no such flag; did you mean 'samples'?"
+            error(&format!("{latency}[defaults]\nduration = '5s'\n")).0,
+            4
         );
-        let (line, reason) = error(&format!("{step}duration = 'long'\n"));
-        assert!(
-            line == 4 && reason.starts_with("duration: invalid value 'long'"),
-            "{line}: {reason}"
-        );
-        let (line, reason) = error(&format!("{step}busy-poll = 'yes'\n"));
-        assert_eq!(
-            (line, &*reason),
-            (4, "busy-poll: true or false is expected")
-        );
-        let (line, reason) = error(&format!("{step}samples = [true]\n"));
-        assert!(
-            line == 4 && reason.starts_with("samples: a text or a number"),
-            "{line}: {reason}"
-        );
-        let (line, reason) = error("\n[[step]]\ncommand = 'serve'\n");
-        assert!(
-            line == 3 && reason.contains("one of ladder, latency"),
-            "{line}: {reason}"
-        );
-        let (line, reason) = error(&format!("[defaults]\nduraton = 1\n{step}"));
-        assert_eq!((line, &*reason), (2, "duraton: no step has such a flag"));
-        let (line, reason) = error("\n[[step]]\ncommand = 'latency'\n");
-        assert!(line == 2 && reason.contains("required"), "{line}: {reason}");
-        assert_eq!(error("steps = 1").0, 1);
-        assert_eq!(error("[[step]]\na = 1\na = 2\n").0, 3);
-        assert!(error("").1.contains("no [[step]]"));
+        assert_eq!(error("").1, "there is no [[step]]");
+    }
+
+    #[test]
+    fn a_step_of_keys_is_told_how_to_become_a_command_line() {
+        for step in [
+            "command = 'latency'\ntargets = ['tcp://h']\n",
+            "run = 'latency tcp://h'\nduration = '5s'\n",
+            "run = ['latency', 'tcp://h']\n",
+        ] {
+            let (line, reason) = error(&format!("\n[[step]]\n{step}"));
+            assert!(
+                line == 2 && reason.contains("write run = \""),
+                "{line}: {reason}"
+            );
+        }
     }
 }

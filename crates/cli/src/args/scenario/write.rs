@@ -1,85 +1,72 @@
 //! Scenario files from command lines.
 
-use clap::{Arg, ArgMatches, parser::ValueSource};
 use netping_report::export::FORMATS;
+use toml::Value;
 
-use super::{COMMAND, COMMANDS, STEPS, key_of, takes_values};
-use crate::error::ScenarioError;
-use crate::{args::help, run::command_line::HIDDEN};
+use super::{Given, parse};
+use crate::{
+    error::ScenarioError,
+    run::command_line::{HEADER_FLAGS, HIDDEN},
+};
 
 /// Writes a command line, which begins with the program's name, as a scenario of one step.
+///
+/// Comments have its output files, which the repetition would replace, and the headers whose values
+/// results do not have.
 ///
 /// # Errors
 /// [`ScenarioError::CommandLine`].
 pub fn of_command_line(words: &[String]) -> Result<String, ScenarioError> {
-    let unreadable = |reason: String| ScenarioError::CommandLine(reason);
-    let definition = help::command();
-    let matches = definition.clone().try_get_matches_from(words);
-    let matches = matches.map_err(|error| {
-        let text = error.to_string();
-        unreadable(text.lines().next().unwrap_or_default().to_owned())
-    })?;
-    let mut lines = vec![format!("[[{STEPS}]]")];
-    let (command, own) = match matches.subcommand() {
-        None => (&definition, &matches),
-        Some((name, own)) => {
-            let command = definition.find_subcommand(name);
-            let command = command.filter(|_| COMMANDS.contains(&name));
-            lines.push(format!("{COMMAND} = {}", quoted(name)));
-            (
-                command.ok_or_else(|| unreadable(format!("a scenario has no step '{name}'")))?,
-                own,
-            )
+    parse(words, &Given::default()).map_err(ScenarioError::CommandLine)?;
+    let mut kept = Vec::new();
+    let mut comments = String::new();
+    let mut rest = words.iter().skip(1).map(String::as_str);
+    while let Some(word) = rest.next() {
+        let (flag, is_whole) = flag_of(word);
+        let (is_output, is_header) = (is_output(flag), HEADER_FLAGS.contains(&flag));
+        let mut both = vec![word];
+        if (is_output || is_header) && !is_whole {
+            both.extend(rest.next());
         }
-    };
-    for arg in command.get_arguments() {
-        let (Some(key), true) = (key_of(arg), is_given(arg, own)) else {
-            continue;
+        let is_hidden = is_header && both.iter().any(|word| word.ends_with(HIDDEN));
+        let reason = match (is_output, is_hidden) {
+            (true, _) => "it would be replaced",
+            (_, true) => "its value is not in the result",
+            _ => {
+                kept.extend(both);
+                continue;
+            }
         };
-        let raw = own.get_raw(arg.get_id().as_str()).into_iter().flatten();
-        let raw = raw.map(|value| value.to_string_lossy());
-        let (hidden, raw): (Vec<_>, Vec<_>) =
-            raw.partition(|value| key == "header" && value.ends_with(HIDDEN));
-        let all_hidden = raw.is_empty() && !hidden.is_empty();
-        for header in hidden {
-            let name = header.trim_end_matches(HIDDEN);
-            lines.push(format!(
-                "# The value of the header {name} is not in the result: add it here."
-            ));
-        }
-        if all_hidden {
-            continue;
-        }
-        let raw: Vec<String> = raw.iter().map(|value| quoted(value)).collect();
-        let value = match &*raw {
-            [] => "true".to_owned(),
-            _ if !takes_values(arg) => "true".to_owned(),
-            [value] => value.clone(),
-            values => format!("[{}]", values.join(", ")),
-        };
-        // The repetition would replace the results that it is made from.
-        let is_output =
-            key == "json" || key == "html" || FORMATS.iter().any(|format| format.name == key);
-        let comment = if is_output { "# " } else { "" };
-        lines.push(format!("{comment}{key} = {value}"));
+        comments += &format!("# Left out, since {reason}: {}\n", joined(&both)?);
     }
-    Ok(lines.join("\n") + "\n")
+    let run = Value::String(joined(&kept)?);
+    Ok(format!("[[step]]\nrun = {run}\n{comments}"))
 }
 
-fn is_given(arg: &Arg, matches: &ArgMatches) -> bool {
-    matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
+/// Returns the flag of a word, and true if its value is in the same word.
+fn flag_of(word: &str) -> (&str, bool) {
+    match (word.strip_prefix("-H"), word.split_once('=')) {
+        (Some(value), _) => ("-H", !value.is_empty()),
+        (None, Some((flag, _))) => (flag, true),
+        (None, None) => (word, false),
+    }
 }
 
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+/// Returns true for a flag that names a file to write.
+fn is_output(flag: &str) -> bool {
+    let name = flag.strip_prefix("--");
+    name.is_some_and(|name| name == "json" || FORMATS.iter().any(|format| format.name == name))
+}
+
+fn joined(words: &[&str]) -> Result<String, ScenarioError> {
+    let joined = shlex::try_join(words.iter().copied());
+    joined.map_err(|error| ScenarioError::CommandLine(error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::FromArgMatches;
-
     use super::*;
-    use crate::args::{Cli, Given, Scenario};
+    use crate::args::Scenario;
 
     fn split(line: &str) -> Vec<String> {
         shlex::split(line).unwrap()
@@ -88,32 +75,44 @@ mod tests {
     #[test]
     fn a_command_line_becomes_a_scenario_that_means_the_same() {
         for line in [
-            "netping throughput tcp://h -c 1..8 --data 'a \"b\"' --data c --fail-if 'p99>1ms' --pin",
+            "netping throughput tcp://h -c 1..8 --data 'a \"b\" ${n}' --data \"it's\" --fail-if 'p99>1ms' --pin",
             "netping tcp://h http://h -d 2s",
             "netping bulk grpc://h --size server",
-            "netping proxy --direct tcp://h --via a=tcp://p --via b=tcp://q --rate 1k",
-            "netping proxy --direct tcp://h --via a=tcp://p --max",
-            "netping compare base.json new.json",
+            "netping proxy --direct tcp://h --via a=tcp://p --via b=tcp://q --max=8 --rate 1k",
+            "netping latency http://h -Haccept:a --header=from:b -H 'te: c d'",
+            "netping compare -- base.json new.json",
         ] {
             let text = of_command_line(&split(line)).unwrap();
             let steps = Scenario::parse(&text, &Given::default())
                 .map_err(|wrong| wrong.reason)
                 .unwrap()
                 .steps;
-            let matches = help::command().try_get_matches_from(split(line)).unwrap();
-            let expected = format!("{:?}", Cli::from_arg_matches(&matches).unwrap());
-            assert_eq!(format!("{:?}", steps[0].cli), expected, "{text}");
+            assert_eq!(steps[0].words, split(line), "{text}");
+            assert!(!text.contains('#'), "{text}");
         }
     }
 
     #[test]
-    fn a_hidden_header_is_not_sent_as_one() {
-        let line = "netping latency http://h -H 'authorization: hidden' -H 'accept: a'";
+    fn neither_files_nor_hidden_headers_are_repeated() {
+        let line = "netping latency --json 'a b' tcp://h --csv=c -H 'authorization: hidden' -H 'accept: a' \
+                    '--header=x-key: hidden' '-Hcookie: hidden' --html h -d 1s";
         let text = of_command_line(&split(line)).unwrap();
-        assert!(
-            text.contains("# The value of the header authorization is not in"),
-            "{text}"
-        );
-        assert!(text.contains("header = \"accept: a\"\n"), "{text}");
+        let expected = "\
+            [[step]]\n\
+            run = \"latency tcp://h -H 'accept: a' -d 1s\"\n\
+            # Left out, since it would be replaced: --json 'a b'\n\
+            # Left out, since it would be replaced: '--csv=c'\n\
+            # Left out, since its value is not in the result: -H 'authorization: hidden'\n\
+            # Left out, since its value is not in the result: '--header=x-key: hidden'\n\
+            # Left out, since its value is not in the result: '-Hcookie: hidden'\n\
+            # Left out, since it would be replaced: --html h\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_command_line_that_is_no_step_is_refused() {
+        for line in ["netping serve tokio", "netping latency tcp://h --gone"] {
+            assert!(of_command_line(&split(line)).is_err(), "{line}");
+        }
     }
 }

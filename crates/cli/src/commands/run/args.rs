@@ -4,25 +4,32 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::args::in_step::InStepArgs;
+use crate::args::{Given, in_step::InStepArgs};
 
 /// Flags of `netping run`.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
-    /// Scenario file: TOML with the flags' names as keys
-    #[arg(value_name = "FILE.toml", required_unless_present_any = ["from", "schema"])]
+    /// Scenario file: command lines in TOML
+    #[arg(value_name = "FILE.toml", required_unless_present = "from")]
     pub file: Option<PathBuf>,
     /// Value of a variable of the file, instead of its own; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     pub set: Vec<(String, String)>,
     #[command(flatten)]
-    pub in_step: InStepArgs,
-    /// Print the scenario of a result file instead: its command line as TOML
+    in_step: InStepArgs,
+    /// Print the scenario of a result file instead: its command line in TOML
     #[arg(long, value_name = "RUN.json", conflicts_with = "file")]
     pub from: Option<PathBuf>,
-    /// Print the JSON schema of scenario files instead
-    #[arg(long, conflicts_with_all = ["file", "from"])]
-    pub schema: bool,
+}
+
+impl RunArgs {
+    /// Returns what the command line adds to the file.
+    pub fn given(&self) -> Given {
+        Given {
+            variables: self.set.clone(),
+            flags: self.in_step.flags(),
+        }
+    }
 }
 
 /// Reads `NAME=VALUE`.
