@@ -7,4 +7,5 @@ pub mod page;
 pub mod sparkline;
 pub mod steps;
 pub mod table;
+pub mod verdict;
 pub mod words;

@@ -10,16 +10,14 @@ use netping_measure::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{connect::ChannelSecurity, format, warning::Warning};
+use crate::{
+    connect::ChannelSecurity,
+    format,
+    warning::{ClientBound, Errors, FewRuns, SharedHost, Warning},
+};
 
 /// A size or a length in [`BulkSettings`] that the server chooses.
 pub const SERVERS_CHOICE: u64 = 0;
-
-/// Fewer runs than these say little about how much they vary.
-const FEWEST: usize = 3;
-
-/// A client that uses this share of its only core has none to spare.
-const FULL_CORE: f64 = 0.95;
 
 /// One measurement of a bulk stream: one target with one set of settings, and each of its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,16 +79,10 @@ impl BulkStep {
         });
         let (made, failed) = self.attempts();
         let warnings = [
-            busy.filter(|&busy| busy >= FULL_CORE)
-                .map(|busiest_worker| Warning::ClientBound { busiest_worker }),
-            (self.runs.len() < FEWEST).then_some(Warning::FewRuns {
-                runs: self.runs.len() as u64,
-            }),
-            (failed > 0).then(|| Warning::Errors {
-                share: failed as f64 / made as f64,
-                time_share: 0.0,
-            }),
-            shared_host.then_some(Warning::SharedHost),
+            busy.and_then(ClientBound::of_bulk).map(Warning::from),
+            FewRuns::of_bulk(self.runs.len()).map(Warning::from),
+            Errors::of_bulk(failed, made).map(Warning::from),
+            shared_host.then_some(SharedHost.into()),
         ];
         self.warnings = warnings.into_iter().flatten().collect();
     }

@@ -21,5 +21,4 @@ pub mod overhead;
 pub mod round_difference;
 pub mod run;
 pub mod times;
-pub mod validity;
 pub mod warning;

@@ -4,7 +4,10 @@ use std::fmt;
 
 use netping_measure::cost::HostEvents;
 
-use crate::{run::Step, validity::busiest_worker, warning::Warning};
+use crate::{
+    run::Step,
+    warning::{SharedHost, busiest_worker},
+};
 
 /// A resource is full from this share of it on.
 const FULL: f64 = 0.9;
@@ -58,7 +61,7 @@ impl Limit {
         let demand = cost.server.as_ref();
         let server = demand.and_then(|demand| Some((demand.cpu_seconds / seconds, demand.cores?)));
         let server_share = server.map(|(used, cores)| used / cores as f64);
-        if step.warnings.contains(&Warning::SharedHost)
+        if step.warnings.contains(&SharedHost.into())
             && let (Some((used, _)), Some(cores)) = (server, cost.client_host.cores)
         {
             let own: f64 = cost.client_worker_cpu_seconds.iter().sum();
@@ -141,7 +144,7 @@ mod tests {
     use netping_measure::cost::ServerDemand;
 
     use super::*;
-    use crate::fixtures;
+    use crate::{fixtures, warning::Warning};
 
     /// Returns the limit of a step of 2 s, with this CPU time of one worker and of the server.
     fn limit(worker: f64, server: Option<f64>, warnings: Vec<Warning>) -> Limit {
@@ -172,7 +175,7 @@ mod tests {
             name(limit(1.0, Some(3.8), vec![]))
                 .starts_with("server CPU: it used 95% of its 2 cores")
         );
-        let shared = limit(1.5, Some(2.3), vec![Warning::SharedHost]);
+        let shared = limit(1.5, Some(2.3), vec![SharedHost.into()]);
         assert!(name(shared).starts_with("this machine's CPU: client and server used 95%"));
         let other = name(limit(1.0, Some(1.0), vec![]));
         assert!(

@@ -2,7 +2,7 @@
 
 use std::{env, fs, path::Path};
 
-use netping_results::{file::form::ResultFile, warning};
+use netping_results::file::form::ResultFile;
 use schemars::{Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde_json::{Value, json};
 
@@ -30,20 +30,4 @@ fn the_committed_schema_is_that_of_the_types() {
         "{} differs from the types: UPDATE_SCHEMA=1 cargo test -p netping-results --test schema",
         path.display()
     );
-}
-
-#[test]
-fn every_warning_has_its_name_in_the_list() {
-    let schema = SchemaSettings::draft2020_12()
-        .into_generator()
-        .into_root_schema_for::<warning::Warning>();
-    let kinds = schema.get("oneOf").and_then(Value::as_array).unwrap();
-    let mut kinds: Vec<&str> = kinds
-        .iter()
-        .map(|kind| kind["properties"]["name"]["const"].as_str().unwrap())
-        .collect();
-    let mut names = warning::NAMES;
-    kinds.sort_unstable();
-    names.sort_unstable();
-    assert_eq!(kinds, names);
 }

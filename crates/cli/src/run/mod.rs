@@ -32,8 +32,11 @@ use netping_client::{
 };
 use netping_measure::status::Status;
 use netping_results::{
-    format::on_lines, overhead::Overhead, round_difference::RoundDifference, run::Step,
-    warning::Warning,
+    format::on_lines,
+    overhead::Overhead,
+    round_difference::RoundDifference,
+    run::Step,
+    warning::{Warning, Warnings},
 };
 use netping_system::limits::raise_open_files;
 use rand_chacha::ChaCha8Rng;
@@ -438,6 +441,13 @@ impl Runner {
         self.unwanted.extend(new);
     }
 
+    /// Fails the command if the trials of a measurement have a warning that is not allowed.
+    fn judge_trials(&mut self) {
+        let found = Warnings::of_trials(&self.store.run.steps).into_iter();
+        let warnings: Vec<Warning> = found.map(|(_, warning)| warning).collect();
+        self.judge_warnings(&warnings);
+    }
+
     /// Completes the run, unless the user interrupted it, and decides on it.
     fn finish(mut self) -> Verdict {
         if !self.is_interrupted() {
@@ -454,8 +464,8 @@ impl Runner {
                 "interrupted before there was a result"
             });
         }
-        let run = &self.store.run;
-        self.say(&validity::describe(run));
+        self.judge_trials();
+        self.say(&validity::describe(&self.store.run));
         self.print();
         self.say_passed();
         if !self.unwanted.is_empty() {

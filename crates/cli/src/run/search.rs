@@ -227,7 +227,7 @@ pub fn is_kept(step: &Step, condition: &Condition, max_error_rate: f64) -> Optio
         || step
             .warnings
             .iter()
-            .any(|warning| matches!(warning, Warning::BehindSchedule { .. }))
+            .any(|warning| matches!(warning, Warning::BehindSchedule(_)))
     {
         return Some(false);
     }
@@ -240,7 +240,7 @@ pub fn is_kept(step: &Step, condition: &Condition, max_error_rate: f64) -> Optio
 
 /// Returns what spoke against a step that did not keep a condition.
 pub fn objection(step: &Step, condition: &Condition) -> &'static str {
-    let is_behind = |warning: &Warning| matches!(warning, Warning::BehindSchedule { .. });
+    let is_behind = |warning: &Warning| matches!(warning, Warning::BehindSchedule(_));
     if !matches!(condition.check(step), Answer::Holds(_)) {
         "not met"
     } else if step.warnings.iter().any(is_behind) {

@@ -6,7 +6,7 @@ use netping_results::{
     connect,
     messages::MessageSummary,
     run::{Histograms, Step},
-    validity::Facts,
+    warning::Facts,
 };
 
 /// Returns the step of the result that `plan` came to.

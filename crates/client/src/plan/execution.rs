@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use netping_results::validity::Subject;
+use netping_results::warning::Subject;
 
 use crate::clock::Moment;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use netping_measure::status::Status;
-use netping_results::{run::Run, validity::Warnings, warning::Warning};
+use netping_results::{run::Run, warning::Warnings};
 
 use super::unit::counted;
 use crate::words::sentences;
@@ -92,14 +92,13 @@ fn verdict(run: &Run) -> Markup {
                 @let notes = if warnings.kinds.is_empty() { "no warnings" } else { "the warnings below are notes" };
                 li."valid" { b { "VALID" } ": " (notes) }
             } @else {
-                @let wrong: Vec<_> = warnings.invalidating().map(Warning::name).collect();
-                li."warning" { b { "NOT VALID" } ": " (wrong.join(", ")) }
+                li."warning" { b { "NOT VALID" } ": " (warnings.invalidating().join(", ")) }
             }
-            @for (warning, concerned) in &warnings.kinds {
+            @for found in &warnings.kinds {
                 li."warning" {
-                    b { (warning.name()) }
-                    @if warnings.results > 1 { " (" (concerned) " of " (warnings.results) " steps)" }
-                    ": " (warning.to_string()) "; " (warning.remedy_with(|_| false))
+                    b { (found.worst.name()) }
+                    @if warnings.results > 1 { " (" (found.concerned()) " of " (warnings.results) " steps)" }
+                    ": " (found.worst.to_string()) "; " (found.worst.remedy_with(|_| false))
                 }
             }
         }

@@ -25,7 +25,7 @@ use netping_results::{
     round_difference::RoundDifference,
     run::{Environment, Histograms, Run, SCHEMA_VERSION, Step, StepSettings, Tool},
     times::Times,
-    warning::Warning,
+    warning::{BehindSchedule, ClientBound, Errors, NotSteady, SharedHost, TooFewSamples},
 };
 
 /// Text that would end an attribute or an element, or begin one.
@@ -125,11 +125,12 @@ pub fn open() -> Run {
             8,
         );
         if planned > 70_000.0 {
-            step.warnings = vec![Warning::BehindSchedule {
+            let behind = BehindSchedule {
                 lag_p50: Some(2_500_000),
                 not_sent: 1200,
                 achieved: 0.875,
-            }];
+            };
+            step.warnings = vec![behind.into()];
         }
         step
     });
@@ -153,7 +154,7 @@ pub fn ladder() -> Run {
         let target = format!("tcp://127.0.0.1:{}", 40_001 + at);
         let mut step = step(&target, callers, None, rate, 1);
         step.label = Some(rungs[at].to_owned());
-        step.warnings = vec![Warning::SharedHost];
+        step.warnings = vec![SharedHost.into()];
         step.intervals.truncate(1);
         step
     };
@@ -256,9 +257,9 @@ pub fn bulk() -> Run {
                 .collect(),
             warnings: speeds
                 .is_empty()
-                .then_some(Warning::Errors {
-                    share: 1.0,
-                    time_share: 0.0,
+                .then(|| {
+                    let (share, time_share) = (1.0, 0.0);
+                    Errors { share, time_share }.into()
                 })
                 .into_iter()
                 .collect(),
@@ -402,23 +403,26 @@ pub fn warnings() -> Run {
     failing.summary.scheduled = failing.summary.accounting.scheduled();
     failing.status = Status::Partial;
     failing.warnings = vec![
-        Warning::ClientBound {
+        ClientBound {
             busiest_worker: 0.991,
-        },
-        Warning::NotSteady {
+        }
+        .into(),
+        NotSteady {
             drift: -0.21,
             from: None,
             to: None,
             warmup_failed: false,
-        },
-        Warning::Errors {
+        }
+        .into(),
+        Errors {
             share: failing.summary.accounting.error_rate(),
             time_share: 0.0,
-        },
-        Warning::SharedHost,
+        }
+        .into(),
+        SharedHost.into(),
     ];
     let mut silent = step("tcp://server-1:8004", 128, None, 0.0, 0);
-    silent.warnings = vec![Warning::TooFewSamples { samples: 0 }];
+    silent.warnings = vec![TooFewSamples { samples: 0 }.into()];
     let mut run = run(
         &["throughput", "tcp://server-1:8004", "-c", "64,128,256"],
         vec![failing, silent],

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::save::{SaveError, prepare_file, write_atomically};
 use crate::{
     run::Run,
-    warning::{Severity, Warning},
+    warning::{Found, Severity, Warnings},
 };
 
 /// A result file. The schema is in `schema/run.schema.json`.
@@ -16,8 +16,8 @@ use crate::{
 pub struct ResultFile<'a> {
     #[serde(flatten)]
     run: &'a Run,
-    /// The warnings of all steps and bulk streams, each kind once. They are derived from those of
-    /// the steps when the file is written, and not read.
+    /// The warnings of all steps and bulk streams, each kind once. They are derived from the steps
+    /// when the file is written, and not read.
     warnings: Vec<RunWarning>,
 }
 
@@ -35,53 +35,30 @@ struct RunWarning {
     bulk: Vec<usize>,
     /// The worst of these warnings, in words.
     sentence: String,
-    #[serde(skip)]
-    worst: Warning,
     /// The remedy.
-    remedy: &'static str,
+    remedy: String,
 }
 
 impl<'a> ResultFile<'a> {
     /// Returns the file of a run.
     pub fn of(run: &'a Run) -> Self {
-        let mut warnings = Vec::new();
-        for (place, step) in run.steps.iter().enumerate() {
-            for warning in &step.warnings {
-                entry(&mut warnings, warning).steps.push(place);
-            }
-        }
-        for (place, bulk) in run.bulk.iter().enumerate() {
-            for warning in &bulk.warnings {
-                entry(&mut warnings, warning).bulk.push(place);
-            }
-        }
+        let all = Warnings::of(&run.steps, &run.bulk);
+        let warnings = all.kinds.into_iter().map(RunWarning::from).collect();
         Self { run, warnings }
     }
 }
 
-/// Returns the entry of a warning's kind, a new one if it is the first of its kind.
-fn entry<'a>(all: &'a mut Vec<RunWarning>, warning: &Warning) -> &'a mut RunWarning {
-    let known = all.iter().position(|own| own.name == warning.name());
-    let place = known.unwrap_or_else(|| {
-        all.push(RunWarning {
-            name: warning.name(),
-            invalid: warning.severity() == Severity::Invalid,
-            steps: Vec::new(),
-            bulk: Vec::new(),
-            sentence: warning.to_string(),
-            worst: warning.clone(),
-            remedy: warning.remedy(),
-        });
-        all.len() - 1
-    });
-    let own = &mut all[place];
-    if warning.is_worse_than(&own.worst) {
-        own.invalid = warning.severity() == Severity::Invalid;
-        own.sentence = warning.to_string();
-        own.remedy = warning.remedy();
-        own.worst = warning.clone();
+impl From<Found> for RunWarning {
+    fn from(found: Found) -> Self {
+        Self {
+            name: found.worst.name(),
+            invalid: found.worst.severity() == Severity::Invalid,
+            sentence: found.worst.to_string(),
+            remedy: found.worst.remedy(),
+            steps: found.steps,
+            bulk: found.bulk,
+        }
     }
-    own
 }
 
 impl Run {

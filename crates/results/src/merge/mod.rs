@@ -240,7 +240,7 @@ mod tests {
     use crate::{
         fixtures::{STARTED_AT, run, step, tool},
         run::{Clock, ClockOffset},
-        warning::Warning,
+        warning::{ClientBound, SharedHost, TooFewSamples},
     };
 
     const SECOND: u64 = 1_000_000_000;
@@ -346,9 +346,8 @@ mod tests {
         let error = merged(&[a.clone(), old]).unwrap_err().to_string();
         assert!(error.contains("(0123abc)"), "{error}");
         let mut bound = b;
-        bound.1.steps[0].warnings = vec![Warning::ClientBound {
-            busiest_worker: 0.97,
-        }];
+        let busiest_worker = 0.97;
+        bound.1.steps[0].warnings = vec![ClientBound { busiest_worker }.into()];
         let both = [a, bound];
         let error = merged(&both).unwrap_err().to_string();
         assert!(error.contains("--allow CLIENT_BOUND"), "{error}");
@@ -506,14 +505,14 @@ mod tests {
         b.1.steps[0].settings.workers = 30;
         b.1.steps[0].settings.warmup_seconds = 1.5;
         b.1.status = Status::Partial;
-        b.1.steps[0].warnings = vec![Warning::SharedHost, Warning::TooFewSamples { samples: 3 }];
+        b.1.steps[0].warnings = vec![SharedHost.into(), TooFewSamples { samples: 3 }.into()];
         let run = merged(&[a, b]).unwrap();
         assert_eq!(
             (run.status, run.steps[0].settings.workers),
             (Status::Partial, 32)
         );
         // Together they have samples enough.
-        assert_eq!(run.steps[0].warnings, [Warning::SharedHost]);
+        assert_eq!(run.steps[0].warnings, [SharedHost.into()]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::{
     messages::MessageSummary,
     run::{Histograms, Step, StepSettings},
     times::Times,
-    warning::{Severity, Warning},
+    warning::{Severity, TooFewSamples, Warning},
 };
 
 /// Settings that each client decides for itself.
@@ -245,14 +245,13 @@ fn warnings(steps: &[&Step], summary: &Summary) -> Vec<Warning> {
     let enough = summary.response_time.quantile(99.0).is_some();
     let mut warnings: Vec<Warning> = Vec::new();
     for warning in steps.iter().flat_map(|step| &step.warnings) {
-        if !matches!(warning, Warning::TooFewSamples { .. }) && !warnings.contains(warning) {
+        if !matches!(warning, Warning::TooFewSamples(_)) && !warnings.contains(warning) {
             warnings.push(warning.clone());
         }
     }
     if !enough {
-        warnings.push(Warning::TooFewSamples {
-            samples: summary.response_time.count,
-        });
+        let samples = summary.response_time.count;
+        warnings.push(TooFewSamples { samples }.into());
     }
     warnings
 }

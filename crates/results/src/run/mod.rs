@@ -2,11 +2,13 @@
 
 pub mod clock;
 pub mod part;
+pub mod settings;
 pub mod step;
 
 pub use clock::{Clock, ClockOffset};
 pub use part::{Part, PartStep};
-pub use step::{Histograms, Step, StepSettings};
+pub use settings::StepSettings;
+pub use step::{Histograms, Step};
 
 use std::collections::BTreeMap;
 

@@ -20,8 +20,7 @@ use netping_results::{
     format::on_one_line,
     metric::Metric,
     run::Run,
-    validity::Warnings,
-    warning::Warning,
+    warning::Warnings,
 };
 
 use self::args::CompareArgs;
@@ -75,8 +74,7 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
 
 /// Says that a run is not valid, if it is not, and why.
 fn invalidated((name, run): (&String, &Run)) -> Option<String> {
-    let warnings = Warnings::of_run(run);
-    let wrong: Vec<_> = warnings.invalidating().map(Warning::name).collect();
+    let wrong = Warnings::of_run(run).invalidating();
     (!wrong.is_empty()).then(|| format!("NOT VALID: {name}: {}\n", wrong.join(", ")))
 }
 

@@ -24,7 +24,7 @@ use netping_protocol::{
     pki::{PkiError, Validity},
     scheme::Protocol,
 };
-use netping_results::{round_difference::RoundDifference, run::Step, validity::Subject};
+use netping_results::{round_difference::RoundDifference, run::Step, warning::Subject};
 use netping_system::cores;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 

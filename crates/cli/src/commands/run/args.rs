@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::args::{Given, in_step::InStepArgs};
+use crate::args::in_step::InStepArgs;
 
 /// Flags of `netping run`.
 #[derive(Debug, Clone, Args)]
@@ -16,20 +16,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     pub set: Vec<(String, String)>,
     #[command(flatten)]
-    in_step: InStepArgs,
+    pub in_step: InStepArgs,
     /// Print the scenario of a result file instead: its command line in TOML
     #[arg(long, value_name = "RUN.json", conflicts_with = "file")]
     pub from: Option<PathBuf>,
-}
-
-impl RunArgs {
-    /// Returns what the command line adds to the file.
-    pub fn given(&self) -> Given {
-        Given {
-            variables: self.set.clone(),
-            flags: self.in_step.flags(),
-        }
-    }
 }
 
 /// Reads `NAME=VALUE`.

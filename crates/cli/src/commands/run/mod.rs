@@ -7,7 +7,7 @@ use netping_results::run::Run;
 use self::args::RunArgs;
 use super::text::print_text;
 use crate::{
-    args::{Scenario, of_command_line},
+    args::{Given, Scenario, of_command_line},
     error::{Failed, Verdict, tell},
     run::command_line::stand_for,
 };
@@ -22,7 +22,7 @@ pub fn run(args: &RunArgs) -> Result<Verdict, Failed> {
         return Ok(Verdict::Success);
     };
     let mut verdict = Verdict::Success;
-    for step in Scenario::read(file, &args.given())?.steps {
+    for step in Scenario::read(file, &given(args))?.steps {
         tell(&step.name);
         stand_for(step.words);
         verdict = verdict.max(super::command(step.cli)?);
@@ -31,4 +31,12 @@ pub fn run(args: &RunArgs) -> Result<Verdict, Failed> {
         }
     }
     Ok(verdict)
+}
+
+/// Returns what the command line adds to the file.
+pub fn given(args: &RunArgs) -> Given {
+    Given {
+        variables: args.set.clone(),
+        flags: args.in_step.flags(),
+    }
 }

@@ -1,0 +1,85 @@
+//! The settings of one step.
+
+use serde::{Deserialize, Serialize};
+
+/// The settings of one step.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StepSettings {
+    /// The arrivals: `closed` for a closed loop, `constant` or `poisson` for the arrivals of an
+    /// open one.
+    pub arrivals: String,
+    /// The planned rate of an open loop, in requests per second.
+    #[serde(rename = "planned_rate_per_s")]
+    pub planned_rate: Option<f64>,
+    /// The seed of random arrivals.
+    pub seed: Option<u64>,
+    /// Callers, each with one request outstanding.
+    pub callers: usize,
+    /// Connections that the callers share, or one for each.
+    pub connections: usize,
+    /// Worker threads of the client.
+    pub workers: usize,
+    /// True where workers were pinned to cores.
+    pub pinned: bool,
+    /// True where workers polled all the time.
+    pub busy_poll: bool,
+    /// Which of several clients for this protocol was used: how requests were put on the wire.
+    pub client: String,
+    /// Bytes of payload in each request.
+    pub payload_bytes: usize,
+    /// Bytes of reply asked for; absent where the payload is echoed, or the server decides.
+    pub response_bytes: Option<u32>,
+    /// The message that requests carry; absent where they carry bytes.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// The Unix domain socket that was connected to instead of the target's host; an abstract one
+    /// begins with `@`.
+    #[serde(default)]
+    pub unix_socket: Option<String>,
+    /// The method of HTTP requests.
+    #[serde(default)]
+    pub http_method: Option<String>,
+    /// Hash of the data that requests carry, before placeholders are filled in (FNV-1a, 64 bits,
+    /// hexadecimal); absent where there is none.
+    #[serde(default)]
+    pub data_hash: Option<String>,
+    /// Different bodies or messages that were prepared before the run; absent where there is one.
+    #[serde(default)]
+    pub bodies: Option<usize>,
+    /// The order in which each caller used them: `turn` or `random`.
+    #[serde(default)]
+    pub body_order: Option<String>,
+    /// Names of the headers or metadata that the user added.
+    #[serde(default)]
+    pub headers: Vec<String>,
+    /// Time limit that gRPC servers were told, in seconds.
+    #[serde(default)]
+    pub deadline_seconds: Option<f64>,
+    /// Warm-up, in seconds; found by the run itself where `auto` was asked for.
+    pub warmup_seconds: f64,
+    /// The window's planned length, in seconds, unless requests were counted.
+    pub duration_seconds: Option<f64>,
+    /// Requests asked for, unless time was.
+    pub requests: Option<u64>,
+    /// Timeout of a request, in seconds.
+    pub timeout_seconds: f64,
+    /// Requests on each connection before it is opened anew; absent where connections are kept.
+    pub requests_per_connection: Option<u64>,
+}
+
+impl StepSettings {
+    /// Returns what distinguishes a load from others on the same target: steps in which it is the
+    /// same are trials.
+    pub fn load(&self) -> (usize, Option<u64>, usize) {
+        let rate = self.planned_rate.map(f64::to_bits);
+        (self.callers, rate, self.connections)
+    }
+
+    /// Returns what is asked of several targets alike, which are then compared: connections follow
+    /// from the protocol where they are not asked for.
+    pub fn asked(&self) -> (usize, Option<u64>) {
+        let (callers, rate, _) = self.load();
+        (callers, rate)
+    }
+}

@@ -1,0 +1,142 @@
+//! Warnings about the client: the numbers may be its own, not the server's.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Facts, Severity, Subject, Told, WarningKind, arrivals::part, busiest_worker};
+use crate::format::nanos_as_micros;
+
+/// The client's own cores are full: the numbers are the client's, not the server's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ClientBound {
+    /// The CPU time of the busiest worker, as a share of the window.
+    pub busiest_worker: f64,
+}
+
+impl ClientBound {
+    /// A worker that uses this share of what it could get of its core is worth a note.
+    const BUSY: f64 = 0.7;
+
+    /// A worker that uses this share of what it could get of its core decides the numbers.
+    const FULL: f64 = 0.9;
+
+    /// The thread of a bulk stream that uses this share of its core has none to spare.
+    const FULL_OF_BULK: f64 = 0.95;
+
+    /// Looks for it in a bulk stream whose thread used this share of its core.
+    pub(crate) fn of_bulk(share: f64) -> Option<Self> {
+        (share >= Self::FULL_OF_BULK).then_some(Self {
+            busiest_worker: share,
+        })
+    }
+}
+
+impl WarningKind for ClientBound {
+    const OF_CLIENT: bool = true;
+
+    fn of_step(facts: &Facts<'_>) -> Option<Self> {
+        // A worker that polls all the time always uses its whole core.
+        if facts.settings.busy_poll || facts.subject == Subject::Both {
+            return None;
+        }
+        // An interrupted warm-up leaves no window.
+        if facts.summary.seconds <= 0.0 {
+            return None;
+        }
+        let busiest_worker = busiest_worker(facts.cost, facts.summary.seconds);
+        (busiest_worker >= Self::BUSY).then_some(Self { busiest_worker })
+    }
+
+    fn tell(&self) -> Told {
+        Told {
+            severity: Severity::invalid_if(self.busiest_worker >= Self::FULL),
+            extent: self.busiest_worker,
+            sentence: format!(
+                "the busiest client worker used {:.0}% of the CPU time it could get",
+                self.busiest_worker * 100.0
+            ),
+            remedy: &[
+                ("give the client more threads", &["--workers"]),
+                (" or faster cores, or use several clients", &[]),
+            ],
+        }
+    }
+}
+
+/// The client was late to send requests of an open loop though a caller was free: other programs, or
+/// the hypervisor, had its cores.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ClientStarved {
+    /// The 99th percentile of that lateness, in nanoseconds.
+    #[serde(rename = "late_p99_ns")]
+    pub late_p99: u64,
+    /// The 99th percentile of the response time, in nanoseconds.
+    #[serde(rename = "response_p99_ns")]
+    pub response_p99: u64,
+}
+
+impl WarningKind for ClientStarved {
+    const OF_CLIENT: bool = true;
+
+    fn of_step(facts: &Facts<'_>) -> Option<Self> {
+        let (late_p99, response_p99) = part(facts, &facts.summary.client_late)?;
+        Some(Self {
+            late_p99,
+            response_p99,
+        })
+    }
+
+    fn tell(&self) -> Told {
+        Told {
+            severity: Severity::Invalid,
+            extent: self.late_p99 as f64,
+            sentence: format!(
+                "the client was late by {} us at p99, in response times of {} us",
+                nanos_as_micros(Some(self.late_p99)),
+                nanos_as_micros(Some(self.response_p99))
+            ),
+            remedy: &[(
+                "stop other programs on the client's host, or use a host with cores of its own",
+                &[],
+            )],
+        }
+    }
+}
+
+/// The limit on the CPU time of the client's cgroup stopped it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ClientThrottled {
+    /// The time for which it did, over all cores, in seconds.
+    pub seconds: f64,
+}
+
+impl ClientThrottled {
+    /// The limit matters from this share of the window on.
+    const SHARE: f64 = 0.01;
+}
+
+impl WarningKind for ClientThrottled {
+    const OF_CLIENT: bool = true;
+
+    fn of_step(facts: &Facts<'_>) -> Option<Self> {
+        let seconds = facts.cost.client_host.throttled_seconds?;
+        (seconds > facts.summary.seconds * Self::SHARE).then_some(Self { seconds })
+    }
+
+    fn tell(&self) -> Told {
+        Told {
+            severity: Severity::Invalid,
+            extent: self.seconds,
+            sentence: format!(
+                "a limit on CPU time stopped the client for {:.2} s",
+                self.seconds
+            ),
+            remedy: &[(
+                "raise the limit on the CPU time of the client's cgroup, or give it fewer threads",
+                &["--workers"],
+            )],
+        }
+    }
+}

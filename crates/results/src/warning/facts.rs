@@ -1,0 +1,71 @@
+//! The facts that the checks of a step look at.
+
+use std::iter;
+
+use netping_measure::{cost::Cost, counts::Counts, summary::Summary};
+
+use super::Warning;
+use crate::run::settings::StepSettings;
+
+/// The subject of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// The server: a client that limits it distorts the numbers.
+    Server,
+    /// Client and server together, either of which may use all of its CPUs.
+    Both,
+}
+
+/// The facts that warnings are derived from.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The settings.
+    pub settings: &'a StepSettings,
+    /// The numbers that describe the step.
+    pub summary: &'a Summary,
+    /// The resources that it used.
+    pub cost: &'a Cost,
+    /// Successes in each 100 ms of the window.
+    pub slots: &'a [u64],
+    /// Successes in each 100 ms after the window, up to the last of them.
+    pub drain_slots: &'a [u64],
+    /// Service times of successes.
+    pub service_time: &'a Counts,
+    /// The subject of the step.
+    pub subject: Subject,
+    /// True where an automatic warm-up found no steady rate in its time.
+    pub warmup_failed: bool,
+    /// True where the server is on the client's host.
+    pub shared_host: bool,
+    /// True where the server's process was started anew meanwhile.
+    pub server_restarted: bool,
+    /// By how much the time of day was set meanwhile, in nanoseconds.
+    pub clock_step: i64,
+}
+
+impl Facts<'_> {
+    /// Returns every warning about a step; without any, it is valid.
+    pub fn warnings(&self) -> Vec<Warning> {
+        Warning::of_step(self)
+    }
+}
+
+/// Returns the CPU time of the busiest client worker over a window of `seconds`, as a share of what it
+/// could get.
+pub(crate) fn busiest_worker(cost: &Cost, seconds: f64) -> f64 {
+    // A thread that waits for its CPU cannot get all of it.
+    let delays = cost.client_worker_run_delay_seconds.iter().copied();
+    let delays = delays.chain(iter::repeat(0.0));
+    let workers = cost.client_worker_cpu_seconds.iter().zip(delays);
+    let share = |(cpu, delay): (&f64, f64)| cpu / (seconds - delay).max(*cpu);
+    workers.map(share).fold(0.0, f64::max)
+}
+
+/// A trial of a measurement, as far as warnings over several trials look at it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Trial {
+    /// Its number, from 1 on.
+    pub number: u32,
+    /// The names of metrics and their values; a value that the trial lacks is left out.
+    pub values: Vec<(&'static str, f64)>,
+}

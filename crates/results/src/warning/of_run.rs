@@ -1,0 +1,160 @@
+//! The warnings about a whole run, each kind once.
+
+use super::{Severity, Warning, facts::Trial};
+use crate::{
+    bulk::BulkStep,
+    metric::{P50, P99, RATE},
+    run::{Run, Step},
+};
+
+/// A kind of warning, and the results that it is about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The worst of its kind.
+    pub worst: Warning,
+    /// True if others of its kind say something else.
+    pub varies: bool,
+    /// The places of the steps that it is about.
+    pub steps: Vec<usize>,
+    /// The places of the bulk streams that it is about.
+    pub bulk: Vec<usize>,
+}
+
+impl Found {
+    /// Returns the number of results that it is about.
+    pub fn concerned(&self) -> usize {
+        self.steps.len() + self.bulk.len()
+    }
+
+    /// Adds another of its kind.
+    fn add(&mut self, warning: &Warning) {
+        self.varies |= self.worst != *warning;
+        if warning.is_worse_than(&self.worst) {
+            self.worst = warning.clone();
+        }
+    }
+}
+
+/// The warnings about steps and bulk streams, each kind once.
+#[derive(Debug)]
+pub struct Warnings {
+    /// The number of results.
+    pub results: usize,
+    /// The kinds, in the order in which they were found.
+    pub kinds: Vec<Found>,
+}
+
+impl Warnings {
+    /// Collects the warnings about a run, but for what goes without saying in a run of its kind.
+    pub fn of_run(run: &Run) -> Self {
+        let is_ladder = !run.differences.is_empty();
+        let mut all = Self::of(&run.steps, &run.bulk);
+        all.kinds
+            .retain(|found| !is_ladder || found.worst.is_told_in_ladders());
+        all
+    }
+
+    /// Collects all warnings about these.
+    pub fn of(steps: &[Step], bulk: &[BulkStep]) -> Self {
+        let mut all = Self {
+            results: steps.len() + bulk.len(),
+            kinds: Vec::new(),
+        };
+        for (at, warning) in in_each(steps.iter().map(|step| &step.warnings)) {
+            push_once(&mut all.kind(warning).steps, at);
+        }
+        for (at, warning) in in_each(bulk.iter().map(|step| &step.warnings)) {
+            push_once(&mut all.kind(warning).bulk, at);
+        }
+        for (at, warning) in Self::of_trials(steps) {
+            push_once(&mut all.kind(&warning).steps, at);
+        }
+        all
+    }
+
+    /// Returns the warnings that only several trials of a measurement show, each with the place of its
+    /// step.
+    pub fn of_trials(steps: &[Step]) -> Vec<(usize, Warning)> {
+        let mut all = Vec::new();
+        for places in trials_of(steps) {
+            let trials: Vec<Trial> = places.iter().map(|at| trial(&steps[*at])).collect();
+            let found = Warning::of_trials(&trials);
+            all.extend(found.into_iter().map(|(at, warning)| (places[at], warning)));
+        }
+        all
+    }
+
+    /// Returns the entry of a warning's kind, after adding the warning to it.
+    fn kind(&mut self, warning: &Warning) -> &mut Found {
+        let known = self
+            .kinds
+            .iter()
+            .position(|found| found.worst.name() == warning.name());
+        let at = known.unwrap_or_else(|| {
+            self.kinds.push(Found {
+                worst: warning.clone(),
+                varies: false,
+                steps: Vec::new(),
+                bulk: Vec::new(),
+            });
+            self.kinds.len() - 1
+        });
+        self.kinds[at].add(warning);
+        &mut self.kinds[at]
+    }
+
+    /// Returns true if there are results and no warning that invalidates them.
+    pub fn is_valid(&self) -> bool {
+        self.results > 0 && self.invalidating().is_empty()
+    }
+
+    /// Returns the names of the warnings that invalidate the results.
+    pub fn invalidating(&self) -> Vec<&'static str> {
+        let worst = self.kinds.iter().map(|found| &found.worst);
+        let invalid = worst.filter(|worst| worst.severity() == Severity::Invalid);
+        invalid.map(Warning::name).collect()
+    }
+}
+
+/// Returns the warnings of several results, each with the place of its result.
+fn in_each<'a>(
+    results: impl Iterator<Item = &'a Vec<Warning>>,
+) -> impl Iterator<Item = (usize, &'a Warning)> {
+    results
+        .enumerate()
+        .flat_map(|(at, warnings)| warnings.iter().map(move |warning| (at, warning)))
+}
+
+/// Adds a place, unless it is the last already: clients that were merged may have a kind twice.
+fn push_once(places: &mut Vec<usize>, at: usize) {
+    if places.last() != Some(&at) {
+        places.push(at);
+    }
+}
+
+/// Returns a step as a trial that is held against the others of its measurement.
+fn trial(step: &Step) -> Trial {
+    let values = [&RATE, &P50, &P99]
+        .into_iter()
+        .filter_map(|metric| Some((metric.name, metric.of_step(step)?)));
+    Trial {
+        number: step.trial,
+        values: values.collect(),
+    }
+}
+
+/// Returns the trials of each measurement, by their places.
+fn trials_of(steps: &[Step]) -> Vec<Vec<usize>> {
+    let mut all: Vec<Vec<usize>> = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        let is_own = |places: &&mut Vec<usize>| {
+            let other = &steps[places[0]];
+            other.name() == step.name() && other.settings.load() == step.settings.load()
+        };
+        match all.iter_mut().find(is_own) {
+            Some(places) => places.push(at),
+            None => all.push(vec![at]),
+        }
+    }
+    all
+}
