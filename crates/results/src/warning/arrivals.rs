@@ -21,7 +21,7 @@ pub(super) fn part(facts: &Facts<'_>, part: &Distribution) -> Option<(u64, u64)>
 
 /// Requests of an open loop waited because every caller was busy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct NoCallerFree {
     /// The 99th percentile of that wait, in nanoseconds.
     #[serde(rename = "wait_p99_ns")]
@@ -63,7 +63,7 @@ impl WarningKind for NoCallerFree {
 
 /// Requests of an open loop started later than they were due.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct BehindSchedule {
     /// The median lag, in nanoseconds.
     #[serde(rename = "lag_p50_ns")]
@@ -123,7 +123,7 @@ impl WarningKind for BehindSchedule {
 
 /// The callers were not all in the server's hands all the time: N differs from X * R (Little's law).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct LittlesLaw {
     /// Callers (N).
     pub callers: f64,

@@ -7,7 +7,7 @@ use crate::format::nanos_as_micros;
 
 /// The client's own cores are full: the numbers are the client's, not the server's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct ClientBound {
     /// The CPU time of the busiest worker, as a share of the window.
     pub busiest_worker: f64,
@@ -66,7 +66,7 @@ impl WarningKind for ClientBound {
 /// The client was late to send requests of an open loop though a caller was free: other programs, or
 /// the hypervisor, had its cores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct ClientStarved {
     /// The 99th percentile of that lateness, in nanoseconds.
     #[serde(rename = "late_p99_ns")]
@@ -106,7 +106,7 @@ impl WarningKind for ClientStarved {
 
 /// The limit on the CPU time of the client's cgroup stopped it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct ClientThrottled {
     /// The time for which it did, over all cores, in seconds.
     pub seconds: f64,

@@ -7,7 +7,7 @@ use crate::format;
 
 /// The server was restarted during the step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct ServerRestarted;
 
 impl WarningKind for ServerRestarted {
@@ -27,7 +27,7 @@ impl WarningKind for ServerRestarted {
 
 /// Requests, or runs of a bulk stream, failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct Errors {
     /// The share of requests without a verified reply, or of runs in which not every byte arrived.
     pub share: f64,

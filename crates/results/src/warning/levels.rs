@@ -14,7 +14,7 @@ use crate::format::nanos_as_micros;
 
 /// The rate was not level over the window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct NotSteady {
     /// The rate of a stretch of the window against that of the rest, less 1; at most 10.
     pub drift: f64,
@@ -100,7 +100,7 @@ impl WarningKind for NotSteady {
 
 /// The times have two levels, as where client and server share a core at times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct Bimodal {
     /// The median of the times at the lower level, in nanoseconds.
     #[serde(rename = "low_p50_ns")]

@@ -6,7 +6,7 @@ use super::{Facts, Severity, Told, WarningKind};
 
 /// Client and server share a machine, and so its cores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct SharedHost;
 
 impl WarningKind for SharedHost {
@@ -31,7 +31,7 @@ impl WarningKind for SharedHost {
 
 /// The time of day was set while the step ran, so that timestamps from other sources do not fit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct ClockStep {
     /// The change, in nanoseconds.
     pub nanoseconds: i64,

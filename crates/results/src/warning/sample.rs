@@ -7,7 +7,7 @@ use crate::format::thousands;
 
 /// The rate varied so much that it is known only roughly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct Noisy {
     /// Half the width of its 95 % interval, as a share of it.
     pub half_width: f64,
@@ -43,7 +43,7 @@ impl WarningKind for Noisy {
 
 /// There are too few samples for the 99th percentile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct TooFewSamples {
     /// Their number.
     pub samples: u64,
@@ -77,7 +77,7 @@ impl WarningKind for TooFewSamples {
 
 /// A bulk stream has too few runs to estimate their variation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct FewRuns {
     /// Their number.
     pub runs: u64,

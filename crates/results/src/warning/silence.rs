@@ -13,7 +13,7 @@ const LONG: f64 = 10.0;
 
 /// For a while no reply came, though there were requests and replies come quickly otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct Stalled {
     /// When that began, in seconds of the window.
     #[serde(rename = "at_seconds")]
@@ -65,7 +65,7 @@ impl WarningKind for Stalled {
 
 /// From some time on no reply came.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct ServerGone {
     /// That time, in seconds of the window.
     #[serde(rename = "since_seconds")]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Severity, Told, WarningKind, facts::Trial};
 /// One trial lies far off the others of its measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct UnlikeTrials {
     /// The trial's number.
     pub trial: u32,
