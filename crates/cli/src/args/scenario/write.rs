@@ -1,5 +1,7 @@
 //! Scenario files from command lines.
 
+use std::fmt::Write as _;
+
 use netping_report::export::FORMATS;
 use toml::Value;
 
@@ -37,7 +39,9 @@ pub fn of_command_line(words: &[String]) -> Result<String, ScenarioError> {
                 continue;
             }
         };
-        comments += &format!("# Left out, since {reason}: {}\n", joined(&both)?);
+        let left_out = joined(&both)?;
+        // Writing to a string does not fail.
+        let _ = writeln!(comments, "# Left out, since {reason}: {left_out}");
     }
     let run = Value::String(joined(&kept)?);
     Ok(format!("[[step]]\nrun = {run}\n{comments}"))
