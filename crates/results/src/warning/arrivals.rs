@@ -47,7 +47,7 @@ impl WarningKind for NoCallerFree {
         // Of requests that were never sent, the response time is only a lower bound.
         if wait < response {
             let response_us = nanos_as_micros(response);
-            sentence += &format!(", in response times of {response_us} us");
+            sentence.extend([", in response times of ", &response_us, " us"]);
         }
         Told {
             severity: Severity::Note,

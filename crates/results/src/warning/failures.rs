@@ -57,7 +57,7 @@ impl WarningKind for Errors {
         let mut sentence = format!("{} failed or were never sent", format::share(self.share));
         if self.time_share > self.share {
             let time = format::share(self.time_share);
-            sentence += &format!(", {time} of the callers' time");
+            sentence.extend([", ", &time, " of the callers' time"]);
         }
         Told {
             severity: Severity::Invalid,
