@@ -171,6 +171,7 @@ struct Row {
     beside: (Vec<Warning>, &'static [&'static str]),
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of every warning")]
 fn rows() -> Vec<Row> {
     let note = Severity::Note;
     let invalid = Severity::Invalid;
