@@ -1,5 +1,5 @@
 //! The table of warnings: reasons why numbers may mislead, each with its check, its words and its
-//! remedy. A new one is a type that implements [`WarningKind`], and a row of [`warnings!`].
+//! remedy. A new one is a type that implements [`WarningKind`], and a row of `warnings!`.
 
 mod arrivals;
 mod client;
