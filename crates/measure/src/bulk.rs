@@ -47,3 +47,10 @@ pub struct BulkRun {
     /// The server's resident memory at the end, in bytes.
     pub server_resident_bytes: Option<u64>,
 }
+
+impl BulkRun {
+    /// Returns the bytes that arrived, in GiB.
+    pub fn gib(&self) -> f64 {
+        self.bytes as f64 / (1_u64 << 30) as f64
+    }
+}

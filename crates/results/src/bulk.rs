@@ -1,94 +1,31 @@
-//! Bulk streams: the throughput of many bytes in one direction.
+//! Bulk streams: their settings, and the step that a transfer is.
 
 use std::collections::BTreeMap;
 
 use netping_measure::{
+    aggregate::Aggregate,
     bulk::{BulkRun, Direction},
+    cost::Cost,
     error_kind::ErrorKind,
-    statistics::estimate::{Estimate, Moments},
+    histogram::{histogram, record},
+    recorder::Interval,
+    sample::LoopKind,
     status::Status,
+    summary::Summary,
+    window::{INTERVAL, Window},
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    connect::ChannelSecurity,
-    format,
-    warning::{ClientBound, Errors, FewRuns, SharedHost, Warning},
+    format::{self, plural},
+    run::{Histograms, Place, Step, StepSettings},
+    warning::{ClientBound, Errors, SharedHost, Warning},
 };
 
 /// A size or a length in [`BulkSettings`] that the server chooses.
 pub const SERVERS_CHOICE: u64 = 0;
 
-/// One measurement of a bulk stream: one target with one set of settings, and each of its runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct BulkStep {
-    /// The target's URL.
-    pub target: String,
-    /// Completeness of its runs.
-    pub status: Status,
-    /// The settings.
-    pub settings: BulkSettings,
-    /// The runs in which every byte arrived, in their order.
-    pub runs: Vec<BulkRun>,
-    /// The summary of the runs; absent without one.
-    pub summary: Option<BulkSummary>,
-    /// Runs that failed, by kind.
-    pub errors: BTreeMap<ErrorKind, u64>,
-    /// The security of its connections; absent in the clear.
-    pub security: Option<ChannelSecurity>,
-    /// The warnings about its numbers.
-    pub warnings: Vec<Warning>,
-}
-
-impl BulkStep {
-    /// Runs that were made, and how many of them failed.
-    pub fn attempts(&self) -> (u64, u64) {
-        let failed: u64 = self.errors.values().sum();
-        (self.runs.len() as u64 + failed, failed)
-    }
-
-    /// The share of its runs that failed; 0 before the first.
-    pub fn error_rate(&self) -> f64 {
-        match self.attempts() {
-            (0, _) => 0.0,
-            (made, failed) => failed as f64 / made as f64,
-        }
-    }
-
-    /// Returns the different sizes of its runs, and the length of the longest message, if the server
-    /// chose either.
-    pub fn chosen(&self) -> Option<(Vec<u64>, Option<u64>)> {
-        let settings = &self.settings;
-        if settings.size_bytes != SERVERS_CHOICE && settings.chunk_bytes != SERVERS_CHOICE {
-            return None;
-        }
-        let mut sizes: Vec<u64> = self.runs.iter().map(|run| run.bytes).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        let longest = self.runs.iter().filter_map(|run| run.message_bytes).max();
-        (!sizes.is_empty()).then_some((sizes, longest))
-    }
-
-    /// Updates the summary and the warnings. `shared_host`: the server is on the client's host.
-    pub fn settle(&mut self, shared_host: bool) {
-        self.summary = BulkSummary::of(&self.runs);
-        let busy = self.summary.and_then(|summary| {
-            // The streams of a run have one thread of the client.
-            Some(summary.client_cpu_seconds_per_gib? * summary.gib_per_second.mean)
-        });
-        let (made, failed) = self.attempts();
-        let warnings = [
-            busy.and_then(ClientBound::of_bulk).map(Warning::from),
-            FewRuns::of_bulk(self.runs.len()).map(Warning::from),
-            Errors::of_bulk(failed, made).map(Warning::from),
-            shared_host.then_some(SharedHost.into()),
-        ];
-        self.warnings = warnings.into_iter().flatten().collect();
-    }
-}
-
-/// The settings of one bulk measurement.
+/// The settings of bulk streams, which one step measures as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BulkSettings {
@@ -118,113 +55,117 @@ impl BulkSettings {
         }
         format::bytes(bytes)
     }
-}
 
-/// The summary of a bulk measurement's runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct BulkSummary {
-    /// GiB/s: the mean of the runs with its 95 % interval.
-    pub gib_per_second: Estimate,
-    /// The standard deviation of the runs' GiB/s; absent with fewer than two.
-    #[serde(rename = "sd_gib_per_second")]
-    pub sd: Option<f64>,
-    /// The median of the times to the first byte, in seconds.
-    pub first_byte_seconds: f64,
-    /// Mean CPU time of the client, in seconds per GiB.
-    pub client_cpu_seconds_per_gib: Option<f64>,
-    /// Mean CPU time of the server, in seconds per GiB.
-    pub server_cpu_seconds_per_gib: Option<f64>,
-}
-
-impl BulkSummary {
-    /// Summarizes `runs`; `None` without any. A cost that only some of them have is the mean of
-    /// those.
-    pub fn of(runs: &[BulkRun]) -> Option<Self> {
-        let rates: Vec<f64> = runs.iter().map(|run| run.gib_per_second).collect();
-        let first_bytes = runs.iter().map(|run| run.first_byte_seconds).collect();
-        let known = |cost: fn(&BulkRun) -> Option<f64>| {
-            let costs: Vec<f64> = runs.iter().filter_map(cost).collect();
-            Estimate::of(&costs).map(|estimate| estimate.mean)
+    /// Returns all settings as people read them.
+    pub fn in_words(&self) -> String {
+        let chosen = |bytes: u64, text: String, what: &str| {
+            if bytes == SERVERS_CHOICE {
+                format!("the server's own {what}")
+            } else {
+                text
+            }
         };
-        Some(Self {
-            gib_per_second: Estimate::of(&rates)?,
-            sd: Moments::of(&rates)?.variance.map(f64::sqrt),
-            first_byte_seconds: median(first_bytes)?,
-            client_cpu_seconds_per_gib: known(|run| run.client_cpu_seconds_per_gib),
-            server_cpu_seconds_per_gib: known(|run| run.server_cpu_seconds_per_gib),
-        })
-    }
-}
-
-/// The middle value, or the mean of the two in the middle; `None` without any.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    let lower = *values.get((values.len() - 1) / 2)?;
-    Some(f64::midpoint(lower, upper))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixtures;
-
-    fn run(gib_per_second: f64, first_byte_seconds: f64, cost: Option<f64>) -> BulkRun {
-        BulkRun {
-            first_byte_seconds,
-            client_cpu_seconds_per_gib: cost,
-            ..fixtures::bulk_run(1.0 / gib_per_second)
-        }
-    }
-
-    fn step(runs: Vec<BulkRun>) -> BulkStep {
-        BulkStep {
-            runs,
-            ..fixtures::bulk()
-        }
-    }
-
-    #[test]
-    fn runs_are_summed_up() {
-        let runs = [
-            run(2.0, 0.001, Some(0.25)),
-            run(4.0, 0.009, None),
-            run(3.0, 0.002, Some(0.75)),
+        let chunks = format!("chunks of {} bytes", self.chunk_bytes);
+        let mut parts = vec![
+            format!("bulk {}", self.direction.name()),
+            chosen(self.size_bytes, plural(self.size_bytes, "byte"), "size"),
+            chosen(self.chunk_bytes, chunks, "chunks"),
+            plural(self.streams as u64, "stream"),
         ];
-        let summary = BulkSummary::of(&runs).unwrap();
-        assert!((summary.gib_per_second.mean - 3.0).abs() < 1e-12);
-        assert!((summary.sd.unwrap() - 1.0).abs() < 1e-12);
-        assert!((summary.first_byte_seconds - 0.002).abs() < 1e-12);
-        assert_eq!(
-            (
-                summary.client_cpu_seconds_per_gib,
-                summary.server_cpu_seconds_per_gib
-            ),
-            (Some(0.5), None)
-        );
-        let two = BulkSummary::of(&runs[..2]).unwrap();
-        assert!((two.first_byte_seconds - 0.005).abs() < 1e-12);
-        let one = BulkSummary::of(&runs[..1]).unwrap();
-        assert_eq!((one.sd, one.gib_per_second.half_width), (None, None));
-        assert_eq!(BulkSummary::of(&[]), None);
+        let (window, frame) = (self.window_bytes, self.frame_bytes);
+        parts.extend(window.map(|bytes| format!("window of {bytes} bytes")));
+        parts.extend(frame.map(|bytes| format!("frame of {bytes} bytes")));
+        parts.extend(self.verify.then(|| "verified".to_owned()));
+        parts.join(", ")
     }
+}
 
-    #[test]
-    fn runs_that_may_mislead_have_warnings() {
-        let names = |step: &BulkStep| step.warnings.iter().map(Warning::name).collect::<Vec<_>>();
-        let mut good = step(vec![run(2.0, 0.001, Some(0.25)); 3]);
-        good.settle(false);
-        assert_eq!(names(&good), Vec::<&str>::new());
-        // 0.49 s for each GiB, and 2 GiB in each second: 98 % of a core.
-        let mut bad = step(vec![run(2.0, 0.001, Some(0.49)); 2]);
-        bad.errors.insert(ErrorKind::Mismatch, 2);
-        bad.settle(true);
-        assert_eq!(
-            names(&bad),
-            ["CLIENT_BOUND", "FEW_RUNS", "ERRORS", "SHARED_HOST"]
-        );
-        assert!((bad.error_rate() - 0.5).abs() < 1e-12);
-        assert!(step(Vec::new()).error_rate().abs() < 1e-12);
+/// A transfer of bulk streams: what one step measured.
+#[derive(Debug, Clone)]
+pub struct Transfer {
+    /// The bytes that were moved, or the kind of the failure that ended it.
+    pub outcome: Result<BulkRun, ErrorKind>,
+    /// Its length, in seconds.
+    pub seconds: f64,
+    /// When it began, by the client's time of day, in nanoseconds since 1970.
+    pub started_at: Option<u64>,
+}
+
+impl Transfer {
+    /// Returns the step that it is: one request, whose time is that of the transfer.
+    pub fn step(&self, target: String, settings: BulkSettings, trial: Place) -> Step {
+        let length = (self.seconds.max(0.0) * 1e9).round() as u64;
+        let window = Window {
+            start: 0,
+            end: length,
+        };
+        let mut sample = Interval::new(length.saturating_sub(1) / INTERVAL);
+        match self.outcome {
+            Ok(_) => record(&mut sample.service, length),
+            Err(kind) => {
+                sample.errors.insert(kind, 1);
+                record(&mut sample.failed, length);
+            }
+        }
+        let mut aggregate = Aggregate::new(LoopKind::Closed);
+        aggregate.add(sample);
+        let totals = aggregate.finish(window, &histogram(), &histogram());
+        let cpu = |run: &BulkRun| Some(run.client_cpu_seconds_per_gib? * run.gib());
+        let bulk = self.outcome.ok();
+        Step {
+            target,
+            label: None,
+            measurement: trial.measurement,
+            trial: trial.trial,
+            status: Status::Complete,
+            window_started_at: self.started_at,
+            settings: StepSettings::of_bulk(settings),
+            summary: Summary::of(&totals),
+            cost: Cost {
+                client_worker_cpu_seconds: bulk.as_ref().and_then(cpu).into_iter().collect(),
+                ..Cost::default()
+            },
+            reconnects: 0,
+            ended_by_server: 0,
+            security: None,
+            connect: BTreeMap::new(),
+            bulk,
+            messages: None,
+            fairness: None,
+            warnings: Vec::new(),
+            intervals: totals.intervals.clone(),
+            histograms: Histograms::of(&totals),
+        }
+    }
+}
+
+impl Step {
+    /// Finds the warnings about a transfer. `shared_host`: the server is on the client's host.
+    pub fn warn_of_transfer(&mut self, shared_host: bool) {
+        self.warnings = [
+            ClientBound::of_transfer(&self.cost, self.summary.seconds).map(Warning::from),
+            Errors::of_summary(&self.summary).map(Warning::from),
+            shared_host.then_some(SharedHost.into()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+    }
+}
+
+impl StepSettings {
+    /// Returns the settings of a step that measures bulk streams.
+    fn of_bulk(bulk: BulkSettings) -> Self {
+        Self {
+            callers: bulk.streams.max(1),
+            connections: bulk.streams.max(1),
+            workers: 1,
+            arrivals: "closed".to_owned(),
+            client: "bulk".to_owned(),
+            payload_bytes: bulk.chunk_bytes as usize,
+            requests: Some(1),
+            bulk: Some(bulk),
+            ..Self::default()
+        }
     }
 }

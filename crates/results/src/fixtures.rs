@@ -14,11 +14,13 @@ use netping_measure::{
 };
 use netping_measure::{
     bulk::{BulkRun, Direction},
-    statistics::estimate::Estimate,
+    error_kind::ErrorKind,
 };
 
-use crate::bulk::{BulkSettings, BulkStep, BulkSummary};
-use crate::run::{Environment, Histograms, Run, SCHEMA_VERSION, Step, StepSettings, Tool};
+use crate::bulk::{BulkSettings, Transfer};
+use crate::run::{
+    Environment, Histograms, Kind, Place, Run, SCHEMA_VERSION, Step, StepSettings, Tool,
+};
 
 /// Start of the windows on the run's clock, in nanoseconds: later than the longest time.
 const BEGIN: u64 = 100_000_000_000;
@@ -90,34 +92,20 @@ pub fn of(totals: &Totals) -> Step {
     Step {
         target: "tcp://127.0.0.1:8004".to_owned(),
         label: None,
+        measurement: 0,
         trial: 1,
         status: Status::Complete,
         window_started_at: Some(STARTED_AT),
         settings: StepSettings {
             arrivals: "closed".to_owned(),
-            planned_rate: None,
-            seed: None,
             callers: 1,
             connections: 1,
             workers: 1,
-            pinned: false,
-            busy_poll: false,
             client: "line".to_owned(),
             payload_bytes: 4,
-            response_bytes: None,
-            message: None,
-            unix_socket: None,
-            http_method: None,
-            data_hash: None,
-            bodies: None,
-            body_order: None,
-            headers: Vec::new(),
-            deadline_seconds: None,
-            warmup_seconds: 0.0,
             duration_seconds: Some(totals.window.seconds()),
-            requests: None,
             timeout_seconds: 5.0,
-            requests_per_connection: None,
+            ..StepSettings::default()
         },
         summary: Summary::of(totals),
         cost: Cost::default(),
@@ -125,6 +113,7 @@ pub fn of(totals: &Totals) -> Step {
         ended_by_server: 0,
         security: None,
         connect: BTreeMap::new(),
+        bulk: None,
         messages: None,
         fairness: None,
         warnings: Vec::new(),
@@ -133,8 +122,21 @@ pub fn of(totals: &Totals) -> Step {
     }
 }
 
-/// Returns a whole run.
-pub fn run(steps: Vec<Step>) -> Run {
+/// Returns a whole run of throughput, in which steps of like targets and settings are trials of one
+/// measurement.
+pub fn run(mut steps: Vec<Step>) -> Run {
+    let mut known: Vec<(String, u32)> = Vec::new();
+    for step in &mut steps {
+        let name = format!("{} {}", step.name(), step.settings.in_words());
+        let measurement = known.iter().position(|(own, _)| *own == name);
+        let measurement = measurement.unwrap_or_else(|| {
+            known.push((name, 0));
+            known.len() - 1
+        });
+        known[measurement].1 += 1;
+        step.measurement = measurement;
+        step.trial = known[measurement].1;
+    }
     Run {
         schema_version: SCHEMA_VERSION,
         status: Status::Complete,
@@ -150,11 +152,11 @@ pub fn run(steps: Vec<Step>) -> Run {
             system: BTreeMap::from([("governor".to_owned(), "performance".to_owned())]),
         },
         order_seed: None,
-        targets: Vec::new(),
+        kind: Kind::Throughput,
+        pairings: Vec::new(),
+        looks: 1,
+        margin: None,
         steps,
-        bulk: Vec::new(),
-        overheads: Vec::new(),
-        differences: Vec::new(),
         clock: None,
         parts: Vec::new(),
     }
@@ -184,33 +186,36 @@ pub fn bulk_run(seconds: f64) -> BulkRun {
     }
 }
 
-/// Returns a bulk measurement of two runs.
-pub fn bulk() -> BulkStep {
-    BulkStep {
-        target: "grpc://h:3".to_owned(),
-        status: Status::Complete,
-        settings: BulkSettings {
-            direction: Direction::Down,
-            size_bytes: 1 << 30,
-            chunk_bytes: 65_536,
-            streams: 1,
-            window_bytes: None,
-            frame_bytes: None,
-            verify: true,
-        },
-        runs: vec![bulk_run(0.5), bulk_run(0.25)],
-        summary: Some(BulkSummary {
-            gib_per_second: Estimate {
-                mean: 3.0,
-                half_width: Some(1.5),
-            },
-            sd: Some(1.0),
-            first_byte_seconds: 0.001,
-            client_cpu_seconds_per_gib: Some(0.4),
-            server_cpu_seconds_per_gib: None,
-        }),
-        errors: BTreeMap::new(),
-        security: None,
-        warnings: Vec::new(),
-    }
+/// Returns the steps of a bulk measurement, each of which moved 1 GiB in this many seconds.
+pub fn bulk(target: &str, seconds: &[f64]) -> Vec<Step> {
+    let step =
+        |(trial, seconds): (u32, &f64)| transfer(target, trial, *seconds, Ok(bulk_run(*seconds)));
+    (1..).zip(seconds).map(step).collect()
+}
+
+/// Returns the step of a bulk stream that broke off after 0.5 s.
+pub fn failed_transfer() -> Step {
+    transfer("grpc://h:8005", 1, 0.5, Err(ErrorKind::Reset))
+}
+
+fn transfer(target: &str, trial: u32, seconds: f64, outcome: Result<BulkRun, ErrorKind>) -> Step {
+    let settings = BulkSettings {
+        direction: Direction::Down,
+        size_bytes: 1 << 30,
+        chunk_bytes: 65_536,
+        streams: 1,
+        window_bytes: None,
+        frame_bytes: None,
+        verify: true,
+    };
+    let place = Place {
+        measurement: 0,
+        trial,
+    };
+    let transfer = Transfer {
+        outcome,
+        seconds,
+        started_at: Some(STARTED_AT),
+    };
+    transfer.step(target.to_owned(), settings, place)
 }

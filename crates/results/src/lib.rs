@@ -6,9 +6,11 @@
 
 pub mod bulk;
 pub mod compare;
+pub mod comparison;
 pub mod condition;
 pub mod connect;
 pub mod environment_diff;
+pub mod estimate;
 pub mod file;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
@@ -17,8 +19,6 @@ pub mod limit;
 pub mod merge;
 pub mod messages;
 pub mod metric;
-pub mod overhead;
-pub mod round_difference;
 pub mod run;
 pub mod times;
 pub mod warning;

@@ -1,6 +1,6 @@
 //! A test for a change of level within a series.
 
-use crate::statistics::estimate::Moments;
+use crate::statistics::moments::Moments;
 
 /// Minimum number of observations.
 const FEWEST: usize = 9;

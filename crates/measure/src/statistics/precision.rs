@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{counts::Counts, statistics::estimate::Estimate};
+use crate::{counts::Counts, statistics::moments::Moments};
 
 /// Minimum number of batches, and of seconds, from which variation is estimated.
 const FEWEST: usize = 10;
@@ -69,7 +69,7 @@ fn batch_means(series: &[f64]) -> Option<(f64, u64)> {
         let correlation = (correlation(&batches) + 2.0 / count as f64).max(0.0);
         if correlation <= UNCORRELATED.max(2.0 / count as f64) {
             let widened = ((1.0 + correlation) / (1.0 - correlation)).sqrt();
-            let half = Estimate::of(&batches)?.half_width?;
+            let half = Moments::of(&batches)?.half_width(1)?;
             return Some((half * widened, count as u64));
         }
         // By a half, but one at least.

@@ -2,10 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use super::Pair;
 use crate::{
+    comparison::{Compared, Comparison},
     condition::{Answer, Relation},
-    metric::{self, Metric},
+    metric::{self, Metric, Scale},
 };
 
 /// A condition on the change of a metric: the metric, a comparison, and the limit of the change.
@@ -21,26 +21,26 @@ pub struct Gate {
 impl Gate {
     /// Checks a measurement; `None` where it has no such metric. Where there is an error bar, the
     /// gate holds only if a difference is shown too.
-    pub fn check(&self, pair: &Pair) -> Option<Answer> {
-        if self.metric.is_bulk() != pair.is_bulk {
+    pub fn check(&self, pair: &Compared<'_>) -> Option<Answer> {
+        if self.metric.is_bulk() != pair.base.settings().bulk.is_some() {
             return None;
         }
-        let change = pair
-            .changes
-            .iter()
-            .find(|change| change.metric == self.metric);
-        let Some((change, difference)) =
-            change.and_then(|change| Some((change, change.difference?)))
-        else {
-            return Some(Answer::Unknown);
+        Some(
+            pair.by(self.metric)
+                .map_or(Answer::Unknown, |own| self.decide(own)),
+        )
+    }
+
+    fn decide(&self, comparison: &Comparison) -> Answer {
+        let Some(change) = comparison.change else {
+            return Answer::Unknown;
         };
-        let supported = change.is_shown().unwrap_or(true);
-        let holds = supported && self.comparison.holds(difference, self.limit);
-        Some(if holds {
-            Answer::Holds(difference)
+        let is_supported = comparison.is_shown().unwrap_or(true);
+        if is_supported && self.comparison.holds(change, self.limit) {
+            Answer::Holds(change)
         } else {
-            Answer::Fails(difference)
-        })
+            Answer::Fails(change)
+        }
     }
 
     /// Returns its metric.
@@ -50,10 +50,9 @@ impl Gate {
 
     /// Describes a difference that [`Gate::check`] returned, and its distance beyond the limit.
     pub fn describe(&self, difference: f64) -> String {
-        let unit = if self.metric.is_relative() {
-            "%"
-        } else {
-            " percentage points"
+        let unit = match self.metric.scale {
+            Scale::Logarithmic => "%",
+            Scale::Linear => " percentage points",
         };
         let beyond = (difference - self.limit).abs() * 100.0;
         format!(
@@ -103,27 +102,27 @@ impl FromStr for Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::Change;
+    use crate::estimate::Estimate;
 
-    fn pair(metric: &'static Metric, difference: f64, p_value: Option<f64>) -> Pair {
-        let change = Change {
+    /// A change, with an interval of this half width.
+    fn changed(metric: &'static Metric, change: f64, half_width: Option<f64>) -> Comparison {
+        let value = Some(Estimate {
+            value: 1.0,
+            interval: None,
+            trials: 1,
+            missing: 0,
+            is_bound: false,
+        });
+        Comparison {
             metric,
-            base: Some(1.0),
-            new: Some(2.0),
-            difference: Some(difference),
-            interval: p_value.map(|p| match p {
-                ..0.05 => [difference - 0.01, difference + 0.01],
-                _ => [difference - 1.0, difference + 1.0],
-            }),
-            p_value,
-        };
-        Pair {
-            name: String::new(),
-            short_name: String::new(),
-            is_bulk: false,
-            base_trials: 1,
-            new_trials: 1,
-            changes: vec![change],
+            base: value,
+            new: value,
+            change: Some(change),
+            interval: half_width.map(|half| [change - half, change + half]),
+            p_value: None,
+            detectable: None,
+            is_equivalent: false,
+            noise: None,
         }
     }
 
@@ -131,49 +130,46 @@ mod tests {
     fn a_gate_holds_beyond_its_limit_where_the_difference_is_shown() {
         let p99 = &metric::P99;
         let gate: Gate = "p99 > +5%".parse().unwrap();
-        assert_eq!(
-            gate.check(&pair(p99, 0.06, Some(0.01))),
-            Some(Answer::Holds(0.06))
-        );
-        assert_eq!(
-            gate.check(&pair(p99, 0.06, Some(0.2))),
-            Some(Answer::Fails(0.06))
-        );
-        assert_eq!(
-            gate.check(&pair(p99, 0.04, Some(0.01))),
-            Some(Answer::Fails(0.04))
-        );
+        let decided = |change, half| gate.decide(&changed(p99, change, half));
+        assert_eq!(decided(0.06, Some(0.01)), Answer::Holds(0.06));
+        assert_eq!(decided(0.06, Some(1.0)), Answer::Fails(0.06));
+        assert_eq!(decided(0.04, Some(0.01)), Answer::Fails(0.04));
         // Without an error bar the difference alone decides.
-        assert_eq!(
-            gate.check(&pair(p99, 0.06, None)),
-            Some(Answer::Holds(0.06))
-        );
-        assert_eq!(
-            gate.check(&pair(&metric::RATE, 0.06, None)),
-            Some(Answer::Unknown)
-        );
-        assert_eq!(
-            "bulk-rate<-3%"
-                .parse::<Gate>()
-                .unwrap()
-                .check(&pair(p99, 0.06, None)),
-            None
-        );
+        assert_eq!(decided(0.06, None), Answer::Holds(0.06));
+        let missing = Comparison {
+            change: None,
+            ..changed(p99, 0.0, None)
+        };
+        assert_eq!(gate.decide(&missing), Answer::Unknown);
+        // Not more than the control differs from itself.
+        let noise = Comparison {
+            noise: Some(-0.07),
+            ..changed(p99, 0.06, Some(0.01))
+        };
+        assert_eq!(gate.decide(&noise), Answer::Fails(0.06));
         let rate: Gate = "rate<-3%".parse().unwrap();
-        assert_eq!(
-            rate.check(&pair(&metric::RATE, -0.04, None)),
-            Some(Answer::Holds(-0.04))
-        );
+        let decided = rate.decide(&changed(&metric::RATE, -0.04, None));
+        assert_eq!(decided, Answer::Holds(-0.04));
         assert_eq!(
             rate.describe(-0.04),
             "rate by -4.00%, 1.00 beyond the limit"
         );
         let errors: Gate = "errors>+0.1%".parse().unwrap();
-        assert_eq!(
-            errors.check(&pair(&metric::ERROR_SHARE, 0.002, None)),
-            Some(Answer::Holds(0.002))
-        );
+        let decided = errors.decide(&changed(&metric::ERROR_SHARE, 0.002, None));
+        assert_eq!(decided, Answer::Holds(0.002));
         assert!(errors.describe(0.002).contains("+0.20 percentage points"));
+    }
+
+    #[test]
+    fn a_change_of_exactly_the_limit_is_not_beyond_it() {
+        let half = |text: &str| {
+            let gate: Gate = text.parse().unwrap();
+            gate.decide(&changed(&metric::P99, 0.5, None))
+        };
+        assert_eq!(half("p99>+50%"), Answer::Fails(0.5));
+        assert_eq!(half("p99>=+50%"), Answer::Holds(0.5));
+        assert_eq!(half("p99<+50%"), Answer::Fails(0.5));
+        assert_eq!(half("p99<=+50%"), Answer::Holds(0.5));
     }
 
     #[test]

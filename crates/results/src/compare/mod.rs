@@ -1,119 +1,112 @@
 //! Two result files side by side: what differs between their environments, and between their
 //! numbers.
 
-mod change;
 mod gate;
-mod group;
-mod within;
+mod matched;
 
-pub use change::Change;
 pub use gate::Gate;
 
-use self::group::{Entry, Group, Matched, groups, matched};
+use self::matched::{Matched, matched};
 use crate::{
-    bulk::BulkStep,
+    comparison::{Compared, Comparison, Family},
     environment_diff::{EnvironmentDiff, diff},
     metric::{self, Metric},
-    run::{Run, Step},
+    run::{Measurement, Run, Step},
 };
 
 /// A new result file against a base.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Comparison {
+#[derive(Debug, Clone)]
+pub struct FileComparison<'a> {
     /// The differences between the runs' environments and settings, which may explain others.
     pub diffs: Vec<EnvironmentDiff>,
     /// Measurements of both, in the base's order.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<Compared<'a>>,
     /// Measurements of the base alone.
     pub only_base: Vec<String>,
     /// Measurements of the new one alone.
     pub only_new: Vec<String>,
 }
 
-/// One measurement that both runs made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pair {
-    /// Its label or target, and its settings.
-    pub name: String,
-    /// Its label or target, and its load, where no other has these; else its name.
-    pub short_name: String,
-    /// True for a bulk stream.
-    pub is_bulk: bool,
-    /// Number of trials in the base.
-    pub base_trials: usize,
-    /// Number of trials in the new run.
-    pub new_trials: usize,
-    /// The change of each metric.
-    pub changes: Vec<Change>,
-}
-
-/// Compares a run with a base. Steps go together by label, by what was asked for and by their
-/// order; the server's address may be another one. Steps of the same target and settings are trials
-/// of one measurement. Metrics of `asked` are compared in addition to those always shown.
-pub fn compare_runs(base: &Run, new: &Run, asked: &[&'static Metric]) -> Comparison {
-    let mut comparison = Comparison {
-        diffs: diff_runs(base, new),
-        pairs: Vec::new(),
-        only_base: Vec::new(),
-        only_new: Vec::new(),
+/// Compares a run with a base. Measurements go together by label, by settings and by their order;
+/// the server's address may be another one. Metrics of `asked` are compared in addition to those
+/// always shown.
+pub fn compare_runs<'a>(
+    base: &'a Run,
+    new: &'a Run,
+    asked: &[&'static Metric],
+) -> FileComparison<'a> {
+    let Matched {
+        pairs,
+        only_base,
+        only_new,
+    } = matched(base.measurements(), new.measurements());
+    let claimed = |base: &Measurement<'_>| {
+        let metrics = metrics(base, asked).into_iter();
+        metrics.filter(|metric| metric.is_claimed()).count()
     };
-    let steps = matched(groups(&base.steps), groups(&new.steps));
-    let bulk = matched(groups(&base.bulk), groups(&new.bulk));
-    let claims = steps.pairs.len() * metric::CLAIMED.len() + bulk.pairs.len() * metric::BULK.len();
-    comparison.add(&steps, false, diff_steps, |base, new| {
-        change::of_steps(base, new, asked, claims)
-    });
-    comparison.add(&bulk, true, diff_bulk, |base, new| {
-        change::of_bulk(base, new, claims)
-    });
-    comparison
-}
-
-/// Returns the steps that [`compare_runs`] compares, in its order: each measurement's trials in the
-/// base and in the new run.
-pub fn paired_steps<'a>(base: &'a Run, new: &'a Run) -> Vec<[Vec<&'a Step>; 2]> {
-    let pairs = matched(groups(&base.steps), groups(&new.steps)).pairs;
-    let trials = pairs
-        .into_iter()
-        .map(|(base, new)| [base.entries, new.entries]);
-    trials.collect()
-}
-
-impl Comparison {
-    fn add<E: Entry>(
-        &mut self,
-        matched: &Matched<'_, E>,
-        is_bulk: bool,
-        differ: fn(&E, &E) -> Vec<EnvironmentDiff>,
-        changes: impl Fn(&[&E], &[&E]) -> Vec<Change>,
-    ) {
-        let names = |groups: &[Group<'_, E>]| groups.iter().map(Group::name).collect::<Vec<_>>();
-        self.only_base.extend(names(&matched.only_base));
-        self.only_new.extend(names(&matched.only_new));
-        let short: Vec<String> = matched
-            .pairs
-            .iter()
-            .map(|(base, _)| base.short_name())
-            .collect();
-        let is_unique = |name: &String| short.iter().filter(|other| *other == name).count() == 1;
-        for ((base, new), short) in matched.pairs.iter().zip(&short) {
-            for found in differ(base.entries[0], new.entries[0]) {
-                found.add(&mut self.diffs);
-            }
-            self.pairs.push(Pair {
-                name: base.name(),
-                short_name: if is_unique(short) {
-                    short.clone()
-                } else {
-                    base.name()
-                },
-                is_bulk,
-                base_trials: base.entries.len(),
-                new_trials: new.entries.len(),
-                changes: changes(&base.entries, &new.entries),
-            });
+    let family = Family {
+        claims: pairs.iter().map(|(base, _)| claimed(base)).sum(),
+        looks: 1,
+        margin: None,
+    };
+    let mut diffs = diff_runs(base, new);
+    for (base, new) in &pairs {
+        for found in diff_steps(base.first(), new.first()) {
+            found.add(&mut diffs);
         }
     }
+    let compare = |(base, new): (Measurement<'a>, Measurement<'a>)| {
+        let comparisons = metrics(&base, asked)
+            .into_iter()
+            .filter_map(|metric| Comparison::of(metric, &base, &new, family));
+        Compared {
+            comparisons: comparisons.collect(),
+            base,
+            new,
+            is_control: false,
+        }
+    };
+    let names = |all: &[Measurement<'_>]| all.iter().map(Measurement::long_name).collect();
+    FileComparison {
+        diffs,
+        only_base: names(&only_base),
+        only_new: names(&only_new),
+        pairs: pairs.into_iter().map(compare).collect(),
+    }
+}
+
+impl FileComparison<'_> {
+    /// Returns the label or target of a pair, and its load, where no other has these; else all of
+    /// its settings.
+    pub fn short_name(&self, pair: &Compared<'_>) -> String {
+        let name = pair.base.short_name();
+        let same = self
+            .pairs
+            .iter()
+            .filter(|other| other.base.short_name() == name);
+        if same.count() == 1 {
+            name
+        } else {
+            pair.base.long_name()
+        }
+    }
+}
+
+/// Returns the metrics by which a measurement is compared: those always shown, and those of `asked`
+/// that are not among them.
+fn metrics(base: &Measurement<'_>, asked: &[&'static Metric]) -> Vec<&'static Metric> {
+    let is_bulk = base.settings().bulk.is_some();
+    let mut all = if is_bulk {
+        metric::BULK.to_vec()
+    } else {
+        metric::COMPARED.to_vec()
+    };
+    for metric in asked.iter().filter(|own| own.is_bulk() == is_bulk) {
+        if !all.contains(metric) {
+            all.push(metric);
+        }
+    }
+    all
 }
 
 /// Returns the differences between machines and programs.
@@ -139,12 +132,6 @@ fn diff_steps(base: &Step, new: &Step) -> Vec<EnvironmentDiff> {
     found
 }
 
-fn diff_bulk(base: &BulkStep, new: &BulkStep) -> Vec<EnvironmentDiff> {
-    let mut found = diff_targets(&base.target, &new.target);
-    found.extend(diff(&base.security, &new.security, 1));
-    found
-}
-
 fn diff_targets(base: &str, new: &str) -> Vec<EnvironmentDiff> {
     let found = EnvironmentDiff::of("target", base.to_owned(), new.to_owned(), 1);
     found.into_iter().collect()
@@ -152,9 +139,8 @@ fn diff_targets(base: &str, new: &str) -> Vec<EnvironmentDiff> {
 
 #[cfg(test)]
 mod tests {
-    use netping_measure::{bulk::BulkRun, statistics::difference::Finding};
-
     use super::*;
+    use crate::comparison::Finding;
     use crate::fixtures::{self, run, step};
 
     /// Replies around `level` nanoseconds, a little different in each second.
@@ -166,11 +152,11 @@ mod tests {
         })
     }
 
-    fn finding(comparison: &Comparison, pair: usize, name: &str) -> Option<Finding> {
+    fn finding(comparison: &FileComparison<'_>, pair: usize, name: &str) -> Option<Finding> {
         comparison.pairs[pair]
-            .changes
+            .comparisons
             .iter()
-            .find(|change| change.metric.name == name)
+            .find(|own| own.metric.name == name)
             .unwrap()
             .finding()
     }
@@ -182,11 +168,11 @@ mod tests {
         for own in [run(vec![around(10_000)]), run(vec![short]), trials] {
             let comparison = compare_runs(&own, &own, &[]);
             assert_eq!((comparison.diffs.len(), comparison.pairs.len()), (0, 1));
-            assert!(comparison.pairs[0].changes.len() >= 5, "{comparison:?}");
-            for change in &comparison.pairs[0].changes {
+            assert!(comparison.pairs[0].comparisons.len() >= 5, "{comparison:?}");
+            for change in &comparison.pairs[0].comparisons {
                 let claim = Some(Finding::NoDifference).filter(|_| change.metric.is_claimed());
                 assert_eq!(
-                    (change.finding(), change.difference),
+                    (change.finding(), change.change),
                     (claim, Some(0.0)),
                     "{change:?}"
                 );
@@ -196,23 +182,21 @@ mod tests {
 
     #[test]
     fn one_run_each_is_judged_by_the_error_bars_within() {
-        let comparison = compare_runs(&run(vec![around(10_000)]), &run(vec![around(13_000)]), &[]);
+        let (base, new) = (run(vec![around(10_000)]), run(vec![around(13_000)]));
+        let comparison = compare_runs(&base, &new, &[]);
         assert_eq!(finding(&comparison, 0, "p50"), Some(Finding::Worse));
         assert_eq!(finding(&comparison, 0, "rate"), Some(Finding::NoDifference));
         // One run does not show how much its mean varies between runs.
         assert_eq!(finding(&comparison, 0, "mean"), None);
-        let p50 = comparison.pairs[0]
-            .changes
-            .iter()
-            .find(|change| change.metric.name == "p50")
-            .unwrap();
+        let p50 = comparison.pairs[0].by(&metric::P50).unwrap();
         let [low, high] = p50.interval.unwrap();
         assert!(
-            low < p50.difference.unwrap() && p50.difference.unwrap() < high && low > 0.2,
+            low < p50.change.unwrap() && p50.change.unwrap() < high && low > 0.2,
             "{p50:?}"
         );
         let short = |time| run(vec![step(2, |_| vec![time; 1000])]);
-        let comparison = compare_runs(&short(10_000), &short(20_000), &[]);
+        let (base, new) = (short(10_000), short(20_000));
+        let comparison = compare_runs(&base, &new, &[]);
         assert_eq!(finding(&comparison, 0, "p50"), None);
     }
 
@@ -220,14 +204,15 @@ mod tests {
     fn trials_are_judged_by_how_much_they_differ() {
         let trials = |levels: [u64; 5]| run(Vec::from(levels.map(around)));
         let base = trials([10_000, 10_400, 9_800, 10_100, 9_900]);
-        let slower = compare_runs(
-            &base,
-            &trials([14_000, 14_500, 13_800, 14_100, 13_900]),
-            &[],
-        );
+        let new = trials([14_000, 14_500, 13_800, 14_100, 13_900]);
+        let slower = compare_runs(&base, &new, &[]);
         let pair = &slower.pairs[0];
         assert_eq!(
-            (slower.pairs.len(), pair.base_trials, pair.new_trials),
+            (
+                slower.pairs.len(),
+                pair.base.trials.len(),
+                pair.new.trials.len()
+            ),
             (1, 5, 5)
         );
         for name in ["p50", "p99"] {
@@ -235,12 +220,14 @@ mod tests {
         }
         // Shown, but without a claim.
         assert_eq!(finding(&slower, 0, "mean"), None);
-        let alike = compare_runs(&base, &trials([10_300, 9_900, 10_000, 9_850, 10_200]), &[]);
+        let new = trials([10_300, 9_900, 10_000, 9_850, 10_200]);
+        let alike = compare_runs(&base, &new, &[]);
         assert_eq!(finding(&alike, 0, "p50"), Some(Finding::NoDifference));
         // A single new run against several.
-        let one = compare_runs(&base, &run(vec![around(20_000)]), &[]);
+        let new = run(vec![around(20_000)]);
+        let one = compare_runs(&base, &new, &[]);
         assert_eq!(
-            (one.pairs[0].new_trials, finding(&one, 0, "p50")),
+            (one.pairs[0].new.trials.len(), finding(&one, 0, "p50")),
             (1, Some(Finding::Worse))
         );
     }
@@ -286,44 +273,24 @@ mod tests {
         );
     }
 
-    fn bulk(target: &str, speeds: &[f64]) -> BulkStep {
-        BulkStep {
-            target: target.to_owned(),
-            runs: speeds
-                .iter()
-                .map(|speed| BulkRun {
-                    client_cpu_seconds_per_gib: Some(0.3),
-                    ..fixtures::bulk_run(1.0 / speed)
-                })
-                .collect(),
-            ..fixtures::bulk()
-        }
-    }
-
     #[test]
     fn bulk_streams_are_compared_by_their_runs() {
-        let with = |bulk: BulkStep| Run {
-            bulk: vec![bulk],
-            ..run(Vec::new())
+        let with = |target: &str, speeds: [f64; 4]| {
+            let mut steps = fixtures::bulk(target, &speeds.map(|speed| 1.0 / speed));
+            for step in &mut steps {
+                let run = step.bulk.as_mut().unwrap();
+                run.client_cpu_seconds_per_gib = Some(0.3);
+            }
+            run(steps)
         };
-        let base = with(bulk("grpc://a:8005", &[3.0, 3.1, 2.9, 3.05]));
-        let comparison = compare_runs(
-            &base,
-            &with(bulk("grpc://b:8005", &[2.0, 2.1, 1.9, 2.05])),
-            &[],
-        );
-        assert!(
-            comparison.pairs[0].is_bulk && comparison.diffs[0].what == "target",
-            "{comparison:?}"
-        );
+        let base = with("grpc://a:8005", [3.0, 3.1, 2.9, 3.05]);
+        let slower = with("grpc://b:8005", [2.0, 2.1, 1.9, 2.05]);
+        let comparison = compare_runs(&base, &slower, &[]);
+        assert_eq!(comparison.diffs[0].what, "target", "{comparison:?}");
         assert_eq!(finding(&comparison, 0, "bulk-rate"), Some(Finding::Worse));
         let same = compare_runs(&base, &base, &[]);
         assert_eq!(finding(&same, 0, "bulk-rate"), Some(Finding::NoDifference));
-        assert!(
-            same.pairs[0]
-                .changes
-                .iter()
-                .all(|change| change.metric.name != "bulk-server-cpu")
-        );
+        assert_eq!(same.pairs[0].by(&metric::BULK_SERVER_CPU), None);
+        assert_eq!(same.pairs[0].by(&metric::RATE), None);
     }
 }

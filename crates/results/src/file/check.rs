@@ -5,14 +5,15 @@ use netping_measure::{
 };
 
 use crate::{
-    bulk::BulkStep,
     file::histogram::MOST,
-    overhead::Overhead,
     run::{Run, Step},
 };
 
 /// Maximum of any number in a result file: larger ones are damage, and would overflow sums.
 const GREATEST: f64 = 1e15;
+
+/// Maximum number of a measurement.
+const MOST_MEASUREMENTS: usize = 1_000_000;
 
 /// Maximum length of a window, in seconds: some 46 days.
 const LONGEST_WINDOW: f64 = 4e6;
@@ -30,15 +31,20 @@ pub fn check(run: &Run) -> Result<(), String> {
     for (at, step) in run.steps.iter().enumerate() {
         check_step(step).map_err(|what| format!("step {} ({}): {what}", at + 1, step.target))?;
     }
-    for (at, bulk) in run.bulk.iter().enumerate() {
-        check_bulk(bulk)
-            .map_err(|what| format!("bulk stream {} ({}): {what}", at + 1, bulk.target))?;
+    let pairings = run.pairings.iter();
+    for number in pairings.flat_map(|own| [own.base, own.new]) {
+        if number > MOST_MEASUREMENTS {
+            return Err(format!("a comparison with measurement {number}"));
+        }
     }
-    for (at, overhead) in run.overheads.iter().enumerate() {
-        let (measure, via) = (&overhead.measure, &overhead.via);
-        check_overhead(overhead)
-            .map_err(|what| format!("overhead {} ({measure} of {via}): {what}", at + 1))?;
+    if run
+        .steps
+        .iter()
+        .any(|step| step.measurement > MOST_MEASUREMENTS)
+    {
+        return Err("a step of too high a measurement".to_owned());
     }
+    within(&[("looks", Some(run.looks as f64)), ("margin", run.margin)])?;
     Ok(())
 }
 
@@ -87,6 +93,15 @@ fn check_step(step: &Step) -> Result<(), String> {
         ),
         ("server.context_switches_per_request", switches),
     ])?;
+    if let Some(run) = &step.bulk {
+        within(&[
+            ("bulk.seconds", Some(run.seconds)),
+            ("first_byte_seconds", Some(run.first_byte_seconds)),
+            ("gib_per_second", Some(run.gib_per_second)),
+            ("client_cpu_seconds_per_gib", run.client_cpu_seconds_per_gib),
+            ("server_cpu_seconds_per_gib", run.server_cpu_seconds_per_gib),
+        ])?;
+    }
     for seconds in &cost.client_worker_cpu_seconds {
         within(&[("client_worker_cpu_seconds", Some(*seconds))])?;
     }
@@ -195,53 +210,6 @@ fn check_time(name: &str, histogram: &Counts, time: &Distribution) -> Result<(),
         (name, time.sd),
         (name, time.trimmed_mean),
     ])
-}
-
-fn check_bulk(bulk: &BulkStep) -> Result<(), String> {
-    for run in &bulk.runs {
-        within(&[
-            ("seconds", Some(run.seconds)),
-            ("first_byte_seconds", Some(run.first_byte_seconds)),
-            ("gib_per_second", Some(run.gib_per_second)),
-            ("client_cpu_seconds_per_gib", run.client_cpu_seconds_per_gib),
-            ("server_cpu_seconds_per_gib", run.server_cpu_seconds_per_gib),
-        ])?;
-    }
-    if let Some(of) = &bulk.summary {
-        within(&[
-            ("gib_per_second", Some(of.gib_per_second.mean)),
-            ("half_width", of.gib_per_second.half_width),
-            ("sd", of.sd),
-            ("first_byte_seconds", Some(of.first_byte_seconds)),
-            ("client_cpu_seconds_per_gib", of.client_cpu_seconds_per_gib),
-            ("server_cpu_seconds_per_gib", of.server_cpu_seconds_per_gib),
-        ])?;
-    }
-    let failed = bulk.errors.values().copied().try_fold(0, u64::checked_add);
-    if failed.is_none_or(|failed| failed > MOST) {
-        return Err("too many 'errors'".to_owned());
-    }
-    Ok(())
-}
-
-fn check_overhead(overhead: &Overhead) -> Result<(), String> {
-    within(&[
-        ("planned_rate", overhead.planned_rate),
-        ("direct_us", Some(overhead.direct_us)),
-        ("via_us", Some(overhead.via_us)),
-        // A proxy may make a request faster.
-        ("added_us", Some(overhead.added_us.abs())),
-    ])?;
-    if let Some([low, high]) = overhead.interval_us {
-        within(&[low, high].map(|end| ("interval_us", Some(end.abs()))))?;
-        if low > high {
-            return Err(format!("an interval from {low} to {high}"));
-        }
-    }
-    match overhead.p_value {
-        Some(p) if !(0.0..=1.0).contains(&p) => Err(format!("p_value is {p}")),
-        _ => Ok(()),
-    }
 }
 
 /// Checks that the numbers that exist are within the bounds of a measurement.

@@ -16,8 +16,8 @@ use crate::{
 pub struct ResultFile<'a> {
     #[serde(flatten)]
     run: &'a Run,
-    /// The warnings of all steps and bulk streams, each kind once. They are derived from the steps
-    /// when the file is written, and not read.
+    /// The warnings of all steps, each kind once. They are derived from the steps when the file is
+    /// written, and not read.
     warnings: Vec<RunWarning>,
 }
 
@@ -31,8 +31,6 @@ struct RunWarning {
     invalid: bool,
     /// The steps that it is about, by their places from 0 on.
     steps: Vec<usize>,
-    /// The bulk streams that it is about.
-    bulk: Vec<usize>,
     /// The worst of these warnings, in words.
     sentence: String,
     /// The remedy.
@@ -42,7 +40,7 @@ struct RunWarning {
 impl<'a> ResultFile<'a> {
     /// Returns the file of a run.
     pub fn of(run: &'a Run) -> Self {
-        let all = Warnings::of(&run.steps, &run.bulk);
+        let all = Warnings::of(&run.steps);
         let warnings = all.kinds.into_iter().map(RunWarning::from).collect();
         Self { run, warnings }
     }
@@ -56,7 +54,6 @@ impl From<Found> for RunWarning {
             sentence: found.worst.to_string(),
             remedy: found.worst.remedy(),
             steps: found.steps,
-            bulk: found.bulk,
         }
     }
 }

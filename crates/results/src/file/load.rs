@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, de::IgnoredAny};
 
 use crate::{
-    file::check::check,
+    file::{check::check, version_2},
     run::{Run, SCHEMA_VERSION},
 };
 
@@ -44,9 +44,10 @@ pub enum Unreadable {
     /// It is JSON, but not of netping.
     #[error("not a result file of netping: it is JSON, but has no schema_version")]
     Foreign,
-    /// Its schema version is not [`SCHEMA_VERSION`].
+    /// Its schema version is neither [`SCHEMA_VERSION`] nor the one before.
     #[error(
-        "schema version {version}, and this netping reads {own}: use the netping that wrote it{tool}",
+        "schema version {version}, and this netping reads {old} and {own}: use the netping that wrote it{tool}",
+        old = version_2::VERSION,
         own = SCHEMA_VERSION
     )]
     OtherVersion {
@@ -120,7 +121,10 @@ impl Run {
         })?;
         let form = serde_json::from_slice::<Form>(json).map_err(|_| Unreadable::Foreign)?;
         let version = form.schema_version.ok_or(Unreadable::Foreign)?;
-        if version != u64::from(SCHEMA_VERSION) {
+        if ![version_2::VERSION, SCHEMA_VERSION]
+            .map(u64::from)
+            .contains(&version)
+        {
             let writer = serde_json::from_slice::<Writer>(json);
             let tool = writer.map_or_else(
                 |_| String::new(),
@@ -128,7 +132,11 @@ impl Run {
             );
             return Err(Unreadable::OtherVersion { version, tool });
         }
-        let run = serde_json::from_slice(json).map_err(Unreadable::Form)?;
+        let mut run: Self = serde_json::from_slice(json).map_err(Unreadable::Form)?;
+        if version == u64::from(version_2::VERSION) {
+            let rest = serde_json::from_slice(json).map_err(Unreadable::Form)?;
+            version_2::upgrade(&mut run, rest).map_err(Unreadable::Unsound)?;
+        }
         check(&run).map_err(Unreadable::Unsound)?;
         Ok(run)
     }
@@ -164,10 +172,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::fixtures::bulk;
     use crate::{
         compare::compare_runs,
-        fixtures::{run, step},
+        fixtures::{self, run, step},
         merge::{MergeRules, merge},
     };
 
@@ -240,7 +247,7 @@ mod tests {
 
     #[test]
     fn another_version_says_what_reads_it() {
-        for version in [1, 3] {
+        for version in [1, 4] {
             let error = changed(|run| {
                 run["schema_version"] = json!(version);
                 run["tool"]["version"] = json!("9.1.0");
@@ -249,11 +256,11 @@ mod tests {
             assert_eq!(
                 error,
                 format!(
-                    "schema version {version}, and this netping reads 2: use the netping that wrote it (9.1.0)"
+                    "schema version {version}, and this netping reads 2 and 3: use the netping that wrote it (9.1.0)"
                 )
             );
         }
-        let error = Run::from_json(b"{\"schema_version\": 3}")
+        let error = Run::from_json(b"{\"schema_version\": 4}")
             .unwrap_err()
             .to_string();
         assert!(error.ends_with("use the netping that wrote it"), "{error}");
@@ -300,50 +307,43 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_overheads_and_bulk_streams_have_bounds_too() {
+    fn numbers_of_bulk_streams_have_bounds_too() {
         let sound = |run: &mut Value| {
-            run["overheads"] = json!([{
-                "via": "relay", "planned_rate_per_s": 100.0, "measure": "p50", "direct_us": 60.0, "via_us": 50.0,
-                "added_us": -10.0, "interval_us": [-12.0, 3.0], "p_value": 0.5
-            }]);
-            run["bulk"] = json!([serde_json::to_value(bulk()).unwrap()]);
+            let steps = fixtures::bulk("grpc://h:3", &[0.5]);
+            run["steps"] = json!([serde_json::to_value(&steps[0]).unwrap()]);
         };
         let mut value: Value = serde_json::from_str(&JSON).unwrap();
         sound(&mut value);
         Run::from_json(value.to_string().as_bytes()).unwrap();
-        let cases: [(&str, Value, &str); 8] = [
-            (
-                "/overheads/0/via_us",
-                json!(1e308),
-                "overhead 1 (p50 of relay): via_us",
-            ),
-            ("/overheads/0/added_us", json!(-1e308), "added_us"),
-            (
-                "/overheads/0/interval_us/0",
-                json!(4.0),
-                "an interval from 4 to 3",
-            ),
-            ("/overheads/0/p_value", json!(1.5), "p_value"),
-            (
-                "/bulk/0/summary/gib_per_second/mean",
-                json!(1e308),
-                "gib_per_second",
-            ),
-            ("/bulk/0/summary/sd_gib_per_second", json!(-1.0), "sd"),
-            (
-                "/bulk/0/runs/0/first_byte_seconds",
-                json!(-1.0),
-                "first_byte_seconds",
-            ),
-            (
-                "/bulk/0/errors",
-                json!({ "reset": u64::MAX, "eof": 1 }),
-                "'errors'",
-            ),
-        ];
-        for (path, value, expected) in cases {
+        for (path, value) in [
+            ("gib_per_second", json!(1e308)),
+            ("first_byte_seconds", json!(-1.0)),
+            ("client_cpu_seconds_per_gib", json!(-1.0)),
+        ] {
             let error = changed(|run| {
                 sound(run);
+                run["steps"][0]["bulk"][path] = value;
+            });
+            assert!(error.contains(path), "{path}: {error}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_measurements_have_bounds() {
+        for (path, value, expected) in [
+            ("/looks", json!(1_000_000_000_000_000_000_u64), "looks"),
+            ("/margin", json!(-0.5), "margin"),
+            (
+                "/pairings",
+                json!([{ "base": 0, "new": u32::MAX }]),
+                "measurement 4294967295",
+            ),
+            ("/steps/0/measurement", json!(u32::MAX), "measurement"),
+        ] {
+            let error = changed(|run| {
+                run["looks"] = json!(1);
+                run["margin"] = json!(0.5);
+                run["pairings"] = json!([]);
                 *run.pointer_mut(path).unwrap() = value;
             });
             assert!(error.contains(expected), "{path}: {error}");
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn deep_nesting_does_not_overflow_the_stack() {
         let nested = "[".repeat(1_000_000);
-        let inside = |text: &str| format!("{{\"schema_version\": 2, \"steps\": {text}");
+        let inside = |text: &str| format!("{{\"schema_version\": 3, \"steps\": {text}");
         for text in [
             nested.clone(),
             inside(&nested),
@@ -388,12 +388,11 @@ mod tests {
     fn use_it(bytes: &[u8]) {
         if let Ok(read) = Run::from_json(bytes) {
             let other = Run::from_json(JSON.as_bytes()).unwrap();
-            for change in compare_runs(&other, &read, &[])
-                .pairs
-                .iter()
-                .flat_map(|pair| &pair.changes)
-            {
-                change.finding();
+            let files = compare_runs(&other, &read, &[]);
+            let within = read.compared();
+            let pairs = files.pairs.iter().chain(&within);
+            for comparison in pairs.flat_map(|pair| &pair.comparisons) {
+                comparison.finding();
             }
             let tool = read.tool.clone();
             let _ = merge(

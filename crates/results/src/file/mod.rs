@@ -6,3 +6,4 @@ pub mod histogram;
 pub mod load;
 pub mod save;
 pub(crate) mod time_of_day;
+mod version_2;

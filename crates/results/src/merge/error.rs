@@ -35,11 +35,6 @@ pub enum MergeError {
     /// One is a sum already.
     #[error("{0} is itself merged: give the clients' own files, all at once")]
     Merged(String),
-    /// One has what cannot be added up.
-    #[error(
-        "{0} has bulk streams or overheads of proxies, which are not merged: give results of requests"
-    )]
-    Kind(String),
     /// Two are the same.
     #[error(
         "{first} and {second} are of the same client, which would count twice: give each client's file once"

@@ -64,9 +64,6 @@ pub fn merge(
         if !run.parts.is_empty() {
             return Err(MergeError::Merged(name.clone()));
         }
-        if !(run.bulk.is_empty() && run.overheads.is_empty()) {
-            return Err(MergeError::Kind(name.clone()));
-        }
     }
     refuse_same(clients)?;
     let behind = behind(clients.iter().map(|(_, run)| run.clock.as_ref()));
@@ -91,15 +88,15 @@ pub fn merge(
         status: Status::of_all(clients.iter().map(|(_, run)| run.status)),
         tool,
         command_line,
+        kind: first.kind,
         started_at: started_at.min().cloned().unwrap_or_default(),
         environment: environment(clients),
         clock: None,
         order_seed: first.order_seed.filter(|_| same_seed),
-        targets: first.targets.clone(),
+        pairings: first.pairings.clone(),
+        looks: first.looks,
+        margin: first.margin,
         steps,
-        bulk: Vec::new(),
-        overheads: Vec::new(),
-        differences: Vec::new(),
         parts,
     })
 }

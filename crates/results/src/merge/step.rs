@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use netping_measure::{
     accounting::Accounting,
+    bulk::BulkRun,
     connect::ConnectPhase,
     counts::Counts,
     distribution::Distribution,
@@ -73,6 +74,7 @@ pub(super) fn merge(
     Ok(Step {
         target: first.target.clone(),
         label: first.label.clone(),
+        measurement: first.measurement,
         trial: first.trial,
         status: Status::of_all(steps.iter().map(|step| step.status)),
         window_started_at: Some(common.start),
@@ -82,6 +84,7 @@ pub(super) fn merge(
         ended_by_server: sum(|step| step.ended_by_server),
         security: security(&steps),
         connect: connect(&steps),
+        bulk: bulk(&steps, common.seconds),
         messages: messages(&steps),
         fairness: fairness(&steps),
         warnings: warnings(&steps, &summary),
@@ -212,6 +215,37 @@ fn connect(steps: &[&Step]) -> BTreeMap<ConnectPhase, Times> {
         (phase, Times::sum(own))
     };
     phases.into_iter().map(sum).collect()
+}
+
+/// Adds up the bytes and the rates of bulk streams; `None` where a client has none.
+fn bulk(steps: &[&Step], seconds: f64) -> Option<BulkRun> {
+    let runs: Vec<BulkRun> = steps.iter().map(|step| step.bulk).collect::<Option<_>>()?;
+    let gib: f64 = runs.iter().map(BulkRun::gib).sum();
+    let per_gib = |of: fn(&BulkRun) -> Option<f64>| {
+        let spent: Option<f64> = runs.iter().map(|run| Some(of(run)? * run.gib())).sum();
+        spent.map(|spent| spent / gib)
+    };
+    Some(BulkRun {
+        seconds,
+        first_byte_seconds: runs
+            .iter()
+            .map(|run| run.first_byte_seconds)
+            .fold(0.0, f64::max),
+        bytes: runs.iter().map(|run| run.bytes).sum(),
+        message_bytes: runs.iter().filter_map(|run| run.message_bytes).max(),
+        gib_per_second: runs.iter().map(|run| run.gib_per_second).sum(),
+        client_cpu_seconds_per_gib: per_gib(|run| run.client_cpu_seconds_per_gib),
+        // Each client saw the CPU time of the server for the bytes of all.
+        server_cpu_seconds_per_gib: None,
+        client_resident_bytes: runs
+            .iter()
+            .filter_map(|run| run.client_resident_bytes)
+            .max(),
+        server_resident_bytes: runs
+            .iter()
+            .filter_map(|run| run.server_resident_bytes)
+            .max(),
+    })
 }
 
 /// Adds up the messages of calls that stream.

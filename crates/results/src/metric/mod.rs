@@ -1,26 +1,19 @@
 //! The registry of metrics.
 //!
 //! A metric is one entry in `registry.rs`: its name, how its values read, which direction is
-//! better, and its value of a step or of a bulk run. The lists below the entries say which metrics
+//! better, and its value of a step. The lists below the entries say which metrics
 //! an output shows, in its order. Tables, pages, exports, conditions, comparisons and the
 //! Prometheus push read them.
 
 mod registry;
 mod unit;
 
-use std::borrow::Borrow;
-
-use netping_measure::{
-    bulk::BulkRun,
-    counts::Counts,
-    distribution::{Distribution, samples_for},
-    statistics::{difference::Difference, estimate::Estimate, side::Side},
-};
+use netping_measure::distribution::{Distribution, samples_for};
 
 pub use self::{registry::*, unit::Unit};
 use crate::run::step::Step;
 
-/// One number that describes a step, or a run of a bulk stream.
+/// One number that describes a step.
 #[derive(Debug)]
 pub struct Metric {
     /// Its name in conditions: `client-cpu`.
@@ -38,6 +31,8 @@ pub struct Metric {
     pub unit: Unit,
     /// The direction in which values are better.
     pub better: Better,
+    /// The scale on which trials are averaged and compared.
+    pub scale: Scale,
     /// The source of its values.
     pub source: Source,
 }
@@ -51,11 +46,45 @@ pub enum Better {
     Lower,
 }
 
+/// The scale on which a metric's values are averaged and compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Values are positive, and differ by factors.
+    Logarithmic,
+    /// Values may be 0, and differ by amounts.
+    Linear,
+}
+
+impl Scale {
+    /// Returns the value that lies at `place` on the scale.
+    pub(crate) fn back(self, place: f64) -> f64 {
+        match self {
+            Self::Logarithmic => place.exp(),
+            Self::Linear => place,
+        }
+    }
+
+    /// Returns the change that a difference on the scale stands for: a share on a logarithmic one.
+    pub(crate) fn change(self, difference: f64) -> f64 {
+        match self {
+            Self::Logarithmic => difference.exp_m1(),
+            Self::Linear => difference,
+        }
+    }
+
+    /// Returns how far a change goes on the scale, in either direction.
+    pub(crate) fn extent(self, change: f64) -> f64 {
+        match self {
+            Self::Logarithmic => change.ln_1p().abs(),
+            Self::Linear => change.abs(),
+        }
+    }
+}
+
 /// The source of a metric's values.
 #[derive(Debug, Clone, Copy)]
 pub enum Source {
-    /// A quantile, in per cent, of a distribution of times. Over several trials it is that of all
-    /// samples together; every other metric is the mean of the trials' values.
+    /// A quantile, in per cent, of a distribution of times.
     Quantile(f64),
     /// The difference of two quantiles, in per cent, of a distribution of times.
     Range(f64, f64),
@@ -63,8 +92,6 @@ pub enum Source {
     Time(fn(&Distribution) -> Option<f64>),
     /// A number of a step.
     Step(fn(&Step) -> Option<f64>),
-    /// A number of a run of a bulk stream.
-    Bulk(fn(&BulkRun) -> Option<f64>),
 }
 
 /// Returns every metric of a step.
@@ -112,7 +139,7 @@ impl Metric {
                 Some(high.saturating_sub(low) as f64)
             }
             Source::Time(of) => of(times),
-            Source::Step(_) | Source::Bulk(_) => None,
+            Source::Step(_) => None,
         }
     }
 
@@ -131,7 +158,7 @@ impl Metric {
                 times.is_bound(&format!("p{percent}"))
             }
             Source::Time(_) => times.is_bound(self.name),
-            Source::Step(_) | Source::Bulk(_) => false,
+            Source::Step(_) => false,
         }
     }
 
@@ -153,58 +180,9 @@ impl Metric {
         }
     }
 
-    /// Returns the value of a run of a bulk stream.
-    pub fn of_bulk(&self, run: &BulkRun) -> Option<f64> {
-        match self.source {
-            Source::Bulk(of) => of(run),
-            _ => None,
-        }
-    }
-
     /// Returns true for a metric of bulk streams.
     pub fn is_bulk(&self) -> bool {
-        matches!(self.source, Source::Bulk(_))
-    }
-
-    /// Returns the values of all steps; `None` where a step has none: the others would be the
-    /// luckier ones.
-    pub fn of_trials<S: Borrow<Step>>(&self, steps: &[S]) -> Option<Vec<f64>> {
-        steps
-            .iter()
-            .map(|step| self.of_step(step.borrow()))
-            .collect()
-    }
-
-    /// Returns the value over at least two trials with its standard error: the mean of the trials,
-    /// or the quantile of all their samples.
-    pub fn side<S: Borrow<Step>>(&self, steps: &[S]) -> Option<Side> {
-        let values = self.of_trials(steps)?;
-        let Source::Quantile(percent) = self.source else {
-            return Side::of_mean(&values);
-        };
-        let trials: Vec<&Counts> = steps
-            .iter()
-            .map(|step| &step.borrow().histograms.response_time)
-            .collect();
-        Side::of_quantile(&trials, percent)
-    }
-
-    /// Returns the value over all trials, with its interval where there are several.
-    pub fn estimate<S: Borrow<Step>>(&self, steps: &[S]) -> Option<Estimate> {
-        match steps {
-            [_] => Estimate::of(&self.of_trials(steps)?),
-            _ => self.side(steps).map(Side::estimate),
-        }
-    }
-
-    /// Compares two sets of trials, as one of `comparisons` made together.
-    pub fn difference<S: Borrow<Step>>(
-        &self,
-        first: &[S],
-        second: &[S],
-        comparisons: usize,
-    ) -> Option<Difference> {
-        Difference::between(self.side(first)?, self.side(second)?, comparisons)
+        BULK.contains(&self)
     }
 
     /// Returns the number of samples that the value takes.
@@ -233,13 +211,7 @@ impl Metric {
 
     /// Returns true if a difference of it may be called better or worse.
     pub fn is_claimed(&self) -> bool {
-        self.is_bulk() || CLAIMED.contains(&self)
-    }
-
-    /// Returns true where differences are shares of the first value. Those of errors are not: the
-    /// first value is 0, mostly.
-    pub fn is_relative(&self) -> bool {
-        self.unit != Unit::Share
+        CLAIMED.contains(&self)
     }
 
     /// Returns a value as people read it.
@@ -255,6 +227,8 @@ impl Metric {
 
 #[cfg(test)]
 mod tests {
+    use netping_measure::counts::Counts;
+
     use super::*;
 
     #[test]

@@ -1,13 +1,13 @@
 //! Every metric, and the lists of those that each output shows.
 
-use super::{Better, Metric, Source, Unit};
+use super::{Better, Metric, Scale, Source, Unit};
 use crate::run::Step;
 
-/// Declares metrics, each with its name, title, label and key, its unit and better direction, and
-/// its definition and source.
+/// Declares metrics, each with its name, title, label and key, its unit, better direction and scale,
+/// and its definition and source.
 macro_rules! metrics {
     ($($(#[$doc:meta])* $id:ident: $name:literal, $title:literal, $label:literal, $key:literal,
-        $unit:ident, $better:ident, $about:expr, $source:ident($($of:expr),*);)*) => {$(
+        $unit:ident, $better:ident, $scale:ident, $about:expr, $source:ident($($of:expr),*);)*) => {$(
         $(#[$doc])*
         pub static $id: Metric = Metric {
             name: $name,
@@ -17,6 +17,7 @@ macro_rules! metrics {
             key: $key,
             unit: Unit::$unit,
             better: Better::$better,
+            scale: Scale::$scale,
             source: Source::$source($($of),*),
         };
     )*};
@@ -32,93 +33,97 @@ fn first_message(step: &Step, percent: f64) -> Option<f64> {
 
 metrics! {
     /// Verified replies per second.
-    RATE: "rate", "req/s", "rate", "rate_per_second", PerSecond, Higher,
+    RATE: "rate", "req/s", "rate", "rate_per_second", PerSecond, Higher, Logarithmic,
         "Verified replies per second", Step(Step::rate);
     /// The shortest time.
-    MIN: "min", "min us", "min", "min", Nanos, Lower,
+    MIN: "min", "min us", "min", "min", Nanos, Lower, Logarithmic,
         "Shortest response time", Time(|time| time.min.map(|time| time as f64));
     /// The arithmetic mean of the times.
-    MEAN: "mean", "mean us", "mean", "mean", Nanos, Lower,
+    MEAN: "mean", "mean us", "mean", "mean", Nanos, Lower, Logarithmic,
         "Mean response time", Time(|time| time.mean);
     /// The mean without the lowest and the highest 0.1 % of the samples.
-    TRIMMED_MEAN: "tm99.9", "tm99.9 us", "tm99.9", "trimmed_mean", Nanos, Lower,
+    TRIMMED_MEAN: "tm99.9", "tm99.9 us", "tm99.9", "trimmed_mean", Nanos, Lower, Logarithmic,
         "Mean response time without the lowest and the highest 0.1 %", Time(|time| time.trimmed_mean);
     /// The standard deviation of the times.
-    SD: "sd", "sd us", "sd", "sd", Nanos, Lower,
+    SD: "sd", "sd us", "sd", "sd", Nanos, Lower, Logarithmic,
         "Standard deviation of the response time", Time(|time| time.sd);
     /// The interquartile range: the spread of the middle half, which a few slow requests do not
     /// widen.
-    IQR: "iqr", "iqr us", "iqr", "iqr", Nanos, Lower,
+    IQR: "iqr", "iqr us", "iqr", "iqr", Nanos, Lower, Logarithmic,
         "Interquartile range of the response time", Range(25.0, 75.0);
     /// The 1st percentile.
-    P1: "p1", "p1 us", "p1", "p1", Nanos, Lower, QUANTILE, Quantile(1.0);
+    P1: "p1", "p1 us", "p1", "p1", Nanos, Lower, Logarithmic, QUANTILE, Quantile(1.0);
     /// The lower quartile.
-    P25: "p25", "p25 us", "p25", "p25", Nanos, Lower, QUANTILE, Quantile(25.0);
+    P25: "p25", "p25 us", "p25", "p25", Nanos, Lower, Logarithmic, QUANTILE, Quantile(25.0);
     /// The median.
-    P50: "p50", "p50 us", "p50", "p50", Nanos, Lower, QUANTILE, Quantile(50.0);
+    P50: "p50", "p50 us", "p50", "p50", Nanos, Lower, Logarithmic, QUANTILE, Quantile(50.0);
     /// The upper quartile.
-    P75: "p75", "p75 us", "p75", "p75", Nanos, Lower, QUANTILE, Quantile(75.0);
+    P75: "p75", "p75 us", "p75", "p75", Nanos, Lower, Logarithmic, QUANTILE, Quantile(75.0);
     /// The 90th percentile.
-    P90: "p90", "p90 us", "p90", "p90", Nanos, Lower, QUANTILE, Quantile(90.0);
+    P90: "p90", "p90 us", "p90", "p90", Nanos, Lower, Logarithmic, QUANTILE, Quantile(90.0);
     /// The 95th percentile.
-    P95: "p95", "p95 us", "p95", "p95", Nanos, Lower, QUANTILE, Quantile(95.0);
+    P95: "p95", "p95 us", "p95", "p95", Nanos, Lower, Logarithmic, QUANTILE, Quantile(95.0);
     /// The 99th percentile.
-    P99: "p99", "p99 us", "p99", "p99", Nanos, Lower, QUANTILE, Quantile(99.0);
+    P99: "p99", "p99 us", "p99", "p99", Nanos, Lower, Logarithmic, QUANTILE, Quantile(99.0);
     /// The 99.9th percentile.
-    P999: "p99.9", "p99.9 us", "p99.9", "p99.9", Nanos, Lower, QUANTILE, Quantile(99.9);
+    P999: "p99.9", "p99.9 us", "p99.9", "p99.9", Nanos, Lower, Logarithmic, QUANTILE, Quantile(99.9);
     /// The 99.99th percentile.
-    P9999: "p99.99", "p99.99 us", "p99.99", "p99.99", Nanos, Lower, QUANTILE, Quantile(99.99);
+    P9999: "p99.99", "p99.99 us", "p99.99", "p99.99", Nanos, Lower, Logarithmic, QUANTILE, Quantile(99.99);
     /// The 99.999th percentile.
-    P99999: "p99.999", "p99.999 us", "p99.999", "p99.999", Nanos, Lower, QUANTILE, Quantile(99.999);
+    P99999: "p99.999", "p99.999 us", "p99.999", "p99.999", Nanos, Lower, Logarithmic, QUANTILE, Quantile(99.999);
     /// The longest time.
-    MAX: "max", "max us", "max", "max", Nanos, Lower,
+    MAX: "max", "max us", "max", "max", Nanos, Lower, Logarithmic,
         "Longest response time", Time(|time| time.max.map(|time| time as f64));
     /// Messages received per second, by calls that stream.
     MESSAGES_RECEIVED: "messages-received", "recv/s", "messages received", "messages_received_per_second",
-        PerSecond, Higher,
+        PerSecond, Higher, Logarithmic,
         "Messages received per second, by calls that stream",
         Step(|step| Some(step.messages.as_ref()?.received_per_s));
     /// Messages sent per second, by calls that stream.
     MESSAGES_SENT: "messages-sent", "sent/s", "messages sent", "messages_sent_per_second",
-        PerSecond, Higher,
+        PerSecond, Higher, Logarithmic,
         "Messages sent per second, by calls that stream",
         Step(|step| Some(step.messages.as_ref()?.sent_per_s));
     /// The median time to the first message of a stream.
-    FIRST_MESSAGE_P50: "first-message-p50", "first p50 us", "first message p50", "first_message_p50", Nanos, Lower,
+    FIRST_MESSAGE_P50: "first-message-p50", "first p50 us", "first message p50", "first_message_p50", Nanos, Lower, Logarithmic,
         "Median time to the first message of a stream",
         Step(|step| first_message(step, 50.0));
     /// The 99th percentile of the time to the first message of a stream.
-    FIRST_MESSAGE_P99: "first-message-p99", "first p99 us", "first message p99", "first_message_p99", Nanos, Lower,
+    FIRST_MESSAGE_P99: "first-message-p99", "first p99 us", "first message p99", "first_message_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the time to the first message of a stream",
         Step(|step| first_message(step, 99.0));
     /// CPU time of the client per request.
-    CLIENT_CPU: "client-cpu", "cli us", "client CPU", "client_cpu_us_per_request", CpuMicros, Lower,
+    CLIENT_CPU: "client-cpu", "cli us", "client CPU", "client_cpu_us_per_request", CpuMicros, Lower, Logarithmic,
         "CPU time of the client for each request", Step(|step| step.cost.client_cpu_us_per_request);
     /// CPU time of the server per request.
-    SERVER_CPU: "server-cpu", "srv us", "server CPU", "server_cpu_us_per_request", CpuMicros, Lower,
+    SERVER_CPU: "server-cpu", "srv us", "server CPU", "server_cpu_us_per_request", CpuMicros, Lower, Logarithmic,
         "CPU time of the server for each request", Step(|step| step.cost.server_cpu_us_per_request());
     /// The share of requests without a verified reply.
-    ERROR_SHARE: "errors", "failed", "failed", "error_rate", Share, Lower,
+    ERROR_SHARE: "errors", "failed", "failed", "error_rate", Share, Lower, Linear,
         "Share of requests without a verified reply",
         Step(|step| Some(step.summary.accounting.error_rate()));
     /// The share of the callers' time that failed requests took.
-    TIME_LOST: "time-lost", "time lost", "caller time lost", "caller_time_lost", Share, Lower,
+    TIME_LOST: "time-lost", "time lost", "caller time lost", "caller_time_lost", Share, Lower, Linear,
         "Share of the callers' time that failed requests took",
         Step(|step| Some(step.summary.time_lost()));
     /// The number of requests without a verified reply.
-    ERRORS: "errors", "failed", "failed", "errors", Count, Lower,
+    ERRORS: "errors", "failed", "failed", "errors", Count, Lower, Linear,
         "Requests without a verified reply", Step(|step| Some(step.summary.unserved() as f64));
     /// GiB per second of a bulk stream.
-    BULK_RATE: "bulk-rate", "GiB/s", "bulk rate", "gib_per_second", GibPerSecond, Higher,
-        "GiB per second of a bulk stream", Bulk(|run| Some(run.gib_per_second));
+    BULK_RATE: "bulk-rate", "GiB/s", "bulk rate", "gib_per_second", GibPerSecond, Higher, Logarithmic,
+        "GiB per second of a bulk stream", Step(|step| Some(step.bulk.as_ref()?.gib_per_second));
+    /// The time to the first byte of a bulk stream.
+    BULK_FIRST_BYTE: "first-byte", "first byte us", "first byte", "first_byte", Nanos, Lower, Logarithmic,
+        "Time to the first byte of a bulk stream",
+        Step(|step| Some(step.bulk.as_ref()?.first_byte_seconds * 1e9));
     /// CPU time of the client per GiB.
     BULK_CLIENT_CPU: "bulk-client-cpu", "cli s/GiB", "client CPU", "client_cpu_seconds_per_gib",
-        CpuPerGib, Lower,
-        "CPU time of the client for each GiB", Bulk(|run| run.client_cpu_seconds_per_gib);
+        CpuPerGib, Lower, Logarithmic,
+        "CPU time of the client for each GiB", Step(|step| step.bulk.as_ref()?.client_cpu_seconds_per_gib);
     /// CPU time of the server per GiB.
     BULK_SERVER_CPU: "bulk-server-cpu", "srv s/GiB", "server CPU", "server_cpu_seconds_per_gib",
-        CpuPerGib, Lower,
-        "CPU time of the server for each GiB", Bulk(|run| run.server_cpu_seconds_per_gib);
+        CpuPerGib, Lower, Logarithmic,
+        "CPU time of the server for each GiB", Step(|step| step.bulk.as_ref()?.server_cpu_seconds_per_gib);
 }
 
 /// Some metrics, in the order of an output.
@@ -153,8 +158,8 @@ lists! {
     /// The metrics that trials of several targets are compared by.
     TRIALS: RATE P50 P99 SERVER_CPU;
     /// The metrics of which it may be said that they are better or worse; all others are shown
-    /// without a claim. With those of bulk streams.
-    CLAIMED: RATE P50 P99 SERVER_CPU;
+    /// without a claim.
+    CLAIMED: RATE P50 P99 SERVER_CPU BULK_RATE BULK_CLIENT_CPU BULK_SERVER_CPU;
     /// The metrics of a proxy's overhead.
     OVERHEAD: P50 P90 P95 P99 P999 P9999 MAX TRIMMED_MEAN SD;
     /// The metrics that steps of two runs are compared by. The longest time is not one of them: it
@@ -162,7 +167,13 @@ lists! {
     COMPARED: RATE MEAN P50 P99 P999 MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99
         CLIENT_CPU SERVER_CPU ERROR_SHARE;
     /// The metrics of bulk streams.
-    BULK: BULK_RATE BULK_CLIENT_CPU BULK_SERVER_CPU;
+    BULK: BULK_RATE BULK_FIRST_BYTE BULK_CLIENT_CPU BULK_SERVER_CPU;
+    /// The metric that bulk streams of one run are compared by.
+    BULK_TRIALS: BULK_RATE;
+    /// The metric of a ladder's round trips.
+    ROUND_TRIP: P50;
+    /// The metric of the highest throughput.
+    CAPACITY: RATE;
     /// The quantiles that are pushed to Prometheus.
     PUSHED_QUANTILES: P50 P90 P99 P999 P9999;
 }

@@ -1,25 +1,27 @@
 //! A run as data: what was measured, where, and the results.
 
 pub mod clock;
+pub mod kind;
+pub mod measurement;
 pub mod part;
 pub mod settings;
 pub mod step;
 
 pub use clock::{Clock, ClockOffset};
+pub use kind::Kind;
+pub use measurement::{Measurement, Pairing};
 pub use part::{Part, PartStep};
 pub use settings::StepSettings;
-pub use step::{Histograms, Step};
+pub use step::{Histograms, Place, Step};
 
 use std::collections::BTreeMap;
 
 use netping_measure::status::Status;
 use serde::{Deserialize, Serialize};
 
-use crate::{bulk::BulkStep, overhead::Overhead, round_difference::RoundDifference};
-
 /// The version of the result file's form. It rises when a reader of the old form could misread the
 /// new one.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// One invocation of a command, as it stands in a result file. The schema is in
 /// `schema/run.schema.json`.
@@ -34,6 +36,9 @@ pub struct Run {
     pub tool: Tool,
     /// The command line.
     pub command_line: Vec<String>,
+    /// The command that measured it.
+    #[serde(default)]
+    pub kind: Kind,
     /// When it began, as RFC 3339 in UTC.
     pub started_at: String,
     /// Where the client ran.
@@ -43,34 +48,28 @@ pub struct Run {
     pub clock: Option<Clock>,
     /// The seed of the order in which the targets of a trial were measured; absent with one trial.
     pub order_seed: Option<u64>,
-    /// The names of the targets of trials, in the order in which they were given: the others are
-    /// compared with the first. Trials measure them in random order.
+    /// The measurements that are compared within the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub targets: Vec<String>,
+    pub pairings: Vec<Pairing>,
+    /// The number of times at which the trials could end: intervals are widened for it.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub looks: usize,
+    /// The margin within which targets are called equivalent, as a share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<f64>,
     /// The steps that are done, in the order they were run.
     pub steps: Vec<Step>,
-    /// The bulk streams, in the order they were run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub bulk: Vec<BulkStep>,
-    /// The overhead of proxies, where they were compared.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub overheads: Vec<Overhead>,
-    /// The differences of targets that were measured in rounds, as the command showed them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub differences: Vec<RoundDifference>,
     /// The clients whose results were added up; empty: there was one client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
 }
 
-impl Run {
-    /// Returns the steps, those of the target that was given first before the others.
-    pub fn steps_by_target(&self) -> Vec<&Step> {
-        let place = |step: &&Step| self.targets.iter().position(|name| name == step.name());
-        let mut steps: Vec<&Step> = self.steps.iter().collect();
-        steps.sort_by_key(|step| place(step).unwrap_or(usize::MAX));
-        steps
-    }
+fn once() -> usize {
+    1
+}
+
+fn is_once(looks: &usize) -> bool {
+    *looks == 1
 }
 
 /// The program that wrote a file.

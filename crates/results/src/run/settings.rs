@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bulk::BulkSettings;
+
 /// The settings of one step.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepSettings {
     /// The arrivals: `closed` for a closed loop, `constant` or `poisson` for the arrivals of an
@@ -66,20 +68,7 @@ pub struct StepSettings {
     pub timeout_seconds: f64,
     /// Requests on each connection before it is opened anew; absent where connections are kept.
     pub requests_per_connection: Option<u64>,
-}
-
-impl StepSettings {
-    /// Returns what distinguishes a load from others on the same target: steps in which it is the
-    /// same are trials.
-    pub fn load(&self) -> (usize, Option<u64>, usize) {
-        let rate = self.planned_rate.map(f64::to_bits);
-        (self.callers, rate, self.connections)
-    }
-
-    /// Returns what is asked of several targets alike, which are then compared: connections follow
-    /// from the protocol where they are not asked for.
-    pub fn asked(&self) -> (usize, Option<u64>) {
-        let (callers, rate, _) = self.load();
-        (callers, rate)
-    }
+    /// The settings of bulk streams; absent where requests were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<BulkSettings>,
 }

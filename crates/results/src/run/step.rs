@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use netping_measure::{
-    aggregate::Totals, connect::ConnectPhase, cost::Cost, counts::Counts, fairness::Fairness,
-    interval::IntervalSummary, status::Status, summary::Summary,
+    aggregate::Totals, bulk::BulkRun, connect::ConnectPhase, cost::Cost, counts::Counts,
+    fairness::Fairness, interval::IntervalSummary, status::Status, summary::Summary,
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,11 @@ pub struct Step {
     pub target: String,
     /// A name for it, such as a ladder's rung.
     pub label: Option<String>,
-    /// Which of several trials it belongs to, from 1 on.
+    /// The measurement of the run that it is a trial of, from 0 on.
+    #[serde(default)]
+    pub measurement: usize,
+    /// Which of the trials of its measurement it is, from 1 on. Trials of one number were measured
+    /// in one round.
     pub trial: u32,
     /// Completeness.
     pub status: Status,
@@ -50,6 +54,9 @@ pub struct Step {
     pub security: Option<ChannelSecurity>,
     /// The times of opening connections within the window; the total includes the first call.
     pub connect: BTreeMap<ConnectPhase, Times>,
+    /// The bytes that a bulk stream moved, if it is one and all of them arrived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<BulkRun>,
     /// The messages of its calls, if these stream.
     #[serde(default)]
     pub messages: Option<MessageSummary>,
@@ -73,13 +80,25 @@ impl Step {
         self.label.as_deref().unwrap_or(&self.target)
     }
 
-    /// Returns the verified replies per second; `None` for a counted step of fewer than ten
-    /// requests for each caller.
+    /// Returns the verified replies per second; `None` for a bulk stream, and for a counted step of
+    /// fewer than ten requests for each caller.
     pub fn rate(&self) -> Option<f64> {
+        if self.settings.bulk.is_some() {
+            return None;
+        }
         let fewest = FEWEST_FOR_RATE * self.settings.callers as u64;
         let is_short = self.settings.requests.is_some_and(|count| count < fewest);
         (!is_short).then_some(self.summary.rate)
     }
+}
+
+/// The place of a step in its run: a trial of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The number of the measurement, from 0 on.
+    pub measurement: usize,
+    /// The number of the trial, from 1 on.
+    pub trial: u32,
 }
 
 /// The histograms of a step's times, in nanoseconds.

@@ -1,5 +1,6 @@
 //! Warnings about the client: the numbers may be its own, not the server's.
 
+use netping_measure::cost::Cost;
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Subject, Told, WarningKind, arrivals::part, busiest_worker};
@@ -20,14 +21,13 @@ impl ClientBound {
     /// A worker that uses this share of what it could get of its core decides the numbers.
     const FULL: f64 = 0.9;
 
-    /// The thread of a bulk stream that uses this share of its core has none to spare.
+    /// The thread of bulk streams that uses this share of its core has none to spare.
     const FULL_OF_BULK: f64 = 0.95;
 
-    /// Looks for it in a bulk stream whose thread used this share of its core.
-    pub(crate) fn of_bulk(share: f64) -> Option<Self> {
-        (share >= Self::FULL_OF_BULK).then_some(Self {
-            busiest_worker: share,
-        })
+    /// Looks for it in a transfer of bulk streams, which share one thread of the client.
+    pub(crate) fn of_transfer(cost: &Cost, seconds: f64) -> Option<Self> {
+        let busiest_worker = busiest_worker(cost, seconds);
+        (busiest_worker >= Self::FULL_OF_BULK).then_some(Self { busiest_worker })
     }
 }
 

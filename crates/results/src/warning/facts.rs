@@ -66,6 +66,8 @@ pub(crate) fn busiest_worker(cost: &Cost, seconds: f64) -> f64 {
 pub(crate) struct Trial {
     /// Its number, from 1 on.
     pub number: u32,
+    /// True where all bytes of bulk streams arrived; `None` where requests were measured.
+    pub is_transferred: Option<bool>,
     /// The names of metrics and their values; a value that the trial lacks is left out.
     pub values: Vec<(&'static str, f64)>,
 }

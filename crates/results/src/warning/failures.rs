@@ -1,5 +1,6 @@
 //! Warnings about what went wrong while it was measured.
 
+use netping_measure::summary::Summary;
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Told, WarningKind};
@@ -25,11 +26,11 @@ impl WarningKind for ServerRestarted {
     }
 }
 
-/// Requests, or runs of a bulk stream, failed.
+/// Requests, or transfers of bulk streams, failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct Errors {
-    /// The share of requests without a verified reply, or of runs in which not every byte arrived.
+    /// The share of requests without a verified reply, or of transfers in which not every byte arrived.
     pub share: f64,
     /// The share of the callers' time that they took.
     #[serde(default)]
@@ -37,20 +38,17 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// Looks for it in a bulk stream of which `failed` of `made` runs failed.
-    pub(crate) fn of_bulk(failed: u64, made: u64) -> Option<Self> {
-        (failed > 0).then(|| Self {
-            share: failed as f64 / made as f64,
-            time_share: 0.0,
-        })
+    /// Looks for it in the numbers of a step.
+    pub(crate) fn of_summary(summary: &Summary) -> Option<Self> {
+        let share = summary.accounting.error_rate();
+        let time_share = summary.time_lost();
+        (share > 0.0).then_some(Self { share, time_share })
     }
 }
 
 impl WarningKind for Errors {
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
-        let share = facts.summary.accounting.error_rate();
-        let time_share = facts.summary.time_lost();
-        (share > 0.0).then_some(Self { share, time_share })
+        Self::of_summary(facts.summary)
     }
 
     fn tell(&self) -> Told {

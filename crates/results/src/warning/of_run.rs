@@ -1,10 +1,11 @@
 //! The warnings about a whole run, each kind once.
 
+use std::collections::BTreeMap;
+
 use super::{Severity, Warning, facts::Trial};
 use crate::{
-    bulk::BulkStep,
-    metric::{P50, P99, RATE},
-    run::{Run, Step},
+    metric::{BULK_RATE, P50, P99, RATE},
+    run::{Kind, Run, Step},
 };
 
 /// A kind of warning, and the results that it is about.
@@ -16,16 +17,9 @@ pub struct Found {
     pub varies: bool,
     /// The places of the steps that it is about.
     pub steps: Vec<usize>,
-    /// The places of the bulk streams that it is about.
-    pub bulk: Vec<usize>,
 }
 
 impl Found {
-    /// Returns the number of results that it is about.
-    pub fn concerned(&self) -> usize {
-        self.steps.len() + self.bulk.len()
-    }
-
     /// Adds another of its kind.
     fn add(&mut self, warning: &Warning) {
         self.varies |= self.worst != *warning;
@@ -35,7 +29,7 @@ impl Found {
     }
 }
 
-/// The warnings about steps and bulk streams, each kind once.
+/// The warnings about steps, each kind once.
 #[derive(Debug)]
 pub struct Warnings {
     /// The number of results.
@@ -47,24 +41,23 @@ pub struct Warnings {
 impl Warnings {
     /// Collects the warnings about a run, but for what goes without saying in a run of its kind.
     pub fn of_run(run: &Run) -> Self {
-        let is_ladder = !run.differences.is_empty();
-        let mut all = Self::of(&run.steps, &run.bulk);
+        let is_ladder = run.kind == Kind::Ladder;
+        let mut all = Self::of(&run.steps);
         all.kinds
             .retain(|found| !is_ladder || found.worst.is_told_in_ladders());
         all
     }
 
     /// Collects all warnings about these.
-    pub fn of(steps: &[Step], bulk: &[BulkStep]) -> Self {
+    pub fn of(steps: &[Step]) -> Self {
         let mut all = Self {
-            results: steps.len() + bulk.len(),
+            results: steps.len(),
             kinds: Vec::new(),
         };
-        for (at, warning) in in_each(steps.iter().map(|step| &step.warnings)) {
-            push_once(&mut all.kind(warning).steps, at);
-        }
-        for (at, warning) in in_each(bulk.iter().map(|step| &step.warnings)) {
-            push_once(&mut all.kind(warning).bulk, at);
+        for (at, step) in steps.iter().enumerate() {
+            for warning in &step.warnings {
+                push_once(&mut all.kind(warning).steps, at);
+            }
         }
         for (at, warning) in Self::of_trials(steps) {
             push_once(&mut all.kind(&warning).steps, at);
@@ -75,8 +68,12 @@ impl Warnings {
     /// Returns the warnings that only several trials of a measurement show, each with the place of its
     /// step.
     pub fn of_trials(steps: &[Step]) -> Vec<(usize, Warning)> {
+        let mut measurements: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (at, step) in steps.iter().enumerate() {
+            measurements.entry(step.measurement).or_default().push(at);
+        }
         let mut all = Vec::new();
-        for places in trials_of(steps) {
+        for places in measurements.into_values() {
             let trials: Vec<Trial> = places.iter().map(|at| trial(&steps[*at])).collect();
             let found = Warning::of_trials(&trials);
             all.extend(found.into_iter().map(|(at, warning)| (places[at], warning)));
@@ -95,7 +92,6 @@ impl Warnings {
                 worst: warning.clone(),
                 varies: false,
                 steps: Vec::new(),
-                bulk: Vec::new(),
             });
             self.kinds.len() - 1
         });
@@ -116,15 +112,6 @@ impl Warnings {
     }
 }
 
-/// Returns the warnings of several results, each with the place of its result.
-fn in_each<'a>(
-    results: impl Iterator<Item = &'a Vec<Warning>>,
-) -> impl Iterator<Item = (usize, &'a Warning)> {
-    results
-        .enumerate()
-        .flat_map(|(at, warnings)| warnings.iter().map(move |warning| (at, warning)))
-}
-
 /// Adds a place, unless it is the last already: clients that were merged may have a kind twice.
 fn push_once(places: &mut Vec<usize>, at: usize) {
     if places.last() != Some(&at) {
@@ -134,27 +121,12 @@ fn push_once(places: &mut Vec<usize>, at: usize) {
 
 /// Returns a step as a trial that is held against the others of its measurement.
 fn trial(step: &Step) -> Trial {
-    let values = [&RATE, &P50, &P99]
+    let values = [&RATE, &P50, &P99, &BULK_RATE]
         .into_iter()
         .filter_map(|metric| Some((metric.name, metric.of_step(step)?)));
     Trial {
         number: step.trial,
+        is_transferred: step.settings.bulk.as_ref().map(|_| step.bulk.is_some()),
         values: values.collect(),
     }
-}
-
-/// Returns the trials of each measurement, by their places.
-fn trials_of(steps: &[Step]) -> Vec<Vec<usize>> {
-    let mut all: Vec<Vec<usize>> = Vec::new();
-    for (at, step) in steps.iter().enumerate() {
-        let is_own = |places: &&mut Vec<usize>| {
-            let other = &steps[places[0]];
-            other.name() == step.name() && other.settings.load() == step.settings.load()
-        };
-        match all.iter_mut().find(is_own) {
-            Some(places) => places.push(at),
-            None => all.push(vec![at]),
-        }
-    }
-    all
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Facts, Severity, Told, WarningKind};
+use super::{Facts, Severity, Told, WarningKind, facts::Trial};
 use crate::format::thousands;
 
 /// The rate varied so much that it is known only roughly.
@@ -75,7 +75,7 @@ impl WarningKind for TooFewSamples {
     }
 }
 
-/// A bulk stream has too few runs to estimate their variation.
+/// A bulk stream was measured in too few runs to estimate their variation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct FewRuns {
@@ -86,14 +86,22 @@ pub struct FewRuns {
 impl FewRuns {
     /// Fewer runs than these say little about how much they vary.
     const FEWEST: usize = 3;
-
-    /// Looks for it in a bulk stream of this many runs.
-    pub(crate) fn of_bulk(runs: usize) -> Option<Self> {
-        (runs < Self::FEWEST).then_some(Self { runs: runs as u64 })
-    }
 }
 
 impl WarningKind for FewRuns {
+    fn of_trials(trials: &[Trial]) -> Vec<(usize, Self)> {
+        let whole = trials
+            .iter()
+            .filter(|trial| trial.is_transferred == Some(true));
+        let runs = whole.count();
+        let is_bulk = trials.iter().any(|trial| trial.is_transferred.is_some());
+        if !is_bulk || runs >= Self::FEWEST {
+            return Vec::new();
+        }
+        let runs = runs as u64;
+        (0..trials.len()).map(|at| (at, Self { runs })).collect()
+    }
+
     fn tell(&self) -> Told {
         Told {
             // Without any, nothing was measured.

@@ -8,7 +8,7 @@ use netping_measure::{
 };
 
 use super::*;
-use crate::{bulk::BulkStep, fixtures, run::Step};
+use crate::{fixtures, run::Step};
 
 /// The facts of one step.
 struct Case {
@@ -113,20 +113,15 @@ fn step(change: impl FnOnce(&mut Case)) -> Vec<Warning> {
 }
 
 /// Returns the warnings about a bulk stream with this many runs, of which some failed.
-fn bulk(runs: usize, failed: u64, client_cpu_seconds_per_gib: f64) -> Vec<Warning> {
-    let run = netping_measure::bulk::BulkRun {
-        client_cpu_seconds_per_gib: Some(client_cpu_seconds_per_gib),
-        ..fixtures::bulk_run(1.0)
-    };
-    let mut step = BulkStep {
-        runs: vec![run; runs],
-        ..fixtures::bulk()
-    };
-    if failed > 0 {
-        step.errors.insert(ErrorKind::Reset, failed);
+fn bulk(runs: usize, failed: usize, client_cpu_share: f64) -> Vec<Warning> {
+    let mut steps = fixtures::bulk("grpc://h:8005", &vec![1.0; runs]);
+    steps.extend(vec![fixtures::failed_transfer(); failed]);
+    for step in &mut steps {
+        step.cost.client_worker_cpu_seconds = vec![client_cpu_share * step.summary.seconds];
+        step.warn_of_transfer(false);
     }
-    step.settle(false);
-    step.warnings
+    let kinds = Warnings::of(&steps).kinds.into_iter();
+    kinds.map(|found| found.worst).collect()
 }
 
 /// Returns a trial with these replies per second, p50 and p99.
@@ -729,11 +724,11 @@ fn trials_are_compared_within_their_measurement() {
     let mut steps = vec![trial([1000.0, 1e6, 1e7]); 9];
     for step in &mut steps[4..] {
         *step = trial([10.0, 1e8, 1e9]);
-        step.settings.callers = 1000;
+        step.measurement = 1;
     }
     assert_eq!(Warnings::of_trials(&numbered(steps.clone())), []);
     for step in &mut steps {
-        step.settings.callers = 1;
+        step.measurement = 0;
     }
     assert_eq!(Warnings::of_trials(&numbered(steps)).len(), 4);
 }
@@ -770,17 +765,16 @@ fn the_worst_of_a_kind_speaks_for_it_and_decides() {
         step
     };
     let steps = [0.75, 0.99, 0.8].map(step);
-    let warnings = Warnings::of(&steps, &[]);
+    let warnings = Warnings::of(&steps);
     let busiest_worker = 0.99;
     let found = Found {
         worst: ClientBound { busiest_worker }.into(),
         varies: true,
         steps: vec![0, 1, 2],
-        bulk: Vec::new(),
     };
     assert_eq!(warnings.kinds, [found]);
     assert!(!warnings.is_valid());
-    assert!(Warnings::of(&steps[..1], &[]).is_valid());
+    assert!(Warnings::of(&steps[..1]).is_valid());
 }
 
 #[test]

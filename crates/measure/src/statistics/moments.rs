@@ -1,39 +1,8 @@
-//! Means with their confidence intervals.
+//! Means and their 95 % confidence intervals, by Student's t.
 
-use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// A mean with its 95 % confidence interval, by Student's t.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Estimate {
-    /// The mean, or another value that stands for all.
-    pub mean: f64,
-    /// Half the interval's width; absent with fewer than two values.
-    pub half_width: Option<f64>,
-}
-
-impl Estimate {
-    /// Returns the mean of `values`, which are independent; `None` without any.
-    pub fn of(values: &[f64]) -> Option<Self> {
-        let moments = Moments::of(values)?;
-        let half_width = moments
-            .error()
-            .and_then(|error| Some(error * t_quantile(moments.n - 1.0)?));
-        Some(Self {
-            mean: moments.mean,
-            half_width,
-        })
-    }
-
-    /// Returns the ends of the interval.
-    pub fn interval(self) -> Option<[f64; 2]> {
-        let half = self.half_width?;
-        Some([self.mean - half, self.mean + half])
-    }
-}
-
-/// The number, mean and variance of some values.
+/// The number, mean and variance of some independent values.
 #[derive(Debug, Clone, Copy)]
 pub struct Moments {
     /// The number of values.
@@ -61,6 +30,12 @@ impl Moments {
     pub fn error(&self) -> Option<f64> {
         self.variance.map(|variance| (variance / self.n).sqrt())
     }
+
+    /// Returns half the width of the mean's interval as one of `intervals`, all of which hold their
+    /// values with a probability of 95 %; `None` with fewer than two values.
+    pub fn half_width(&self, intervals: usize) -> Option<f64> {
+        Some(self.error()? * t_quantile_among(self.n - 1.0, intervals)?)
+    }
 }
 
 /// Returns the factor that makes a standard error half a 95 % interval.
@@ -68,8 +43,8 @@ pub fn t_quantile(freedom: f64) -> Option<f64> {
     t_quantile_among(freedom, 1)
 }
 
-/// Returns the factor that makes a standard error half an interval, so that 95 % of sets of so many
-/// intervals hold all their values (Bonferroni).
+/// Returns the factor that makes a standard error half an interval, so that 95 % of sets of this
+/// many intervals hold all their values (Bonferroni).
 pub fn t_quantile_among(freedom: f64, intervals: usize) -> Option<f64> {
     t_at(freedom, 1.0 - 0.025 / intervals.max(1) as f64)
 }
@@ -79,4 +54,22 @@ pub(super) fn t_at(freedom: f64, q: f64) -> Option<f64> {
     StudentsT::new(0.0, 1.0, freedom)
         .ok()
         .map(|t| t.inverse_cdf(q))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_has_students_interval() {
+        // t(0.975, 4) = 2.7764, and the standard error is 0.7071.
+        let moments = Moments::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        let half = moments.half_width(1).unwrap();
+        assert!((moments.mean - 3.0).abs() < 1e-9 && (half - 1.9632).abs() < 1e-3);
+        // t(0.9875, 4) = 3.4954: two intervals hold together.
+        let among = moments.half_width(2).unwrap();
+        assert!((among - 2.4716).abs() < 1e-3, "{among}");
+        assert_eq!(Moments::of(&[1.0]).unwrap().half_width(1), None);
+        assert!(Moments::of(&[]).is_none());
+    }
 }

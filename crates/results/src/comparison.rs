@@ -1,0 +1,483 @@
+//! The one way from two measurements to a difference.
+
+use netping_measure::statistics::{
+    difference::{Difference, Side},
+    moments::{Moments, t_quantile},
+};
+
+use crate::{
+    estimate::{Estimate, Rounds, estimate},
+    metric::{self, Better, Metric, Scale, Source},
+    run::{Kind, Measurement, Run, Step},
+};
+
+/// Relative resolution of a value: that of a slot of a histogram of three digits. Values that agree
+/// more closely may do so by rounding alone.
+const RESOLUTION: f64 = 1e-3;
+
+/// The comparisons that a command prints together, all of whose intervals hold at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Family {
+    /// The number of differences on which a claim is made.
+    pub claims: usize,
+    /// The number of times at which the trials could end.
+    pub looks: usize,
+    /// The margin within which values are called equivalent, as a share.
+    pub margin: Option<f64>,
+}
+
+impl Family {
+    fn comparisons(self) -> usize {
+        self.claims.max(1) * self.looks.max(1)
+    }
+}
+
+/// What a comparison shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// The new value is better.
+    Better,
+    /// The new value is worse.
+    Worse,
+    /// No difference is shown, and the values are the same to within the margin.
+    Equivalent,
+    /// No difference is shown, which does not prove that there is none.
+    NoDifference,
+}
+
+/// One metric of two measurements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Comparison {
+    /// The metric.
+    pub metric: &'static Metric,
+    /// Its value in the base.
+    pub base: Option<Estimate>,
+    /// Its value in the other measurement.
+    pub new: Option<Estimate>,
+    /// The new value less the base's, as a share of the base's; of a metric on a linear scale, in
+    /// its unit. Absent where a value is missing, or the base's is 0.
+    pub change: Option<f64>,
+    /// The interval of `change`: with a probability of 95 %, those of all claims of the family hold
+    /// their differences. Absent where there is no error bar.
+    pub interval: Option<[f64; 2]>,
+    /// The probability of a difference at least as large by chance alone, times the number of
+    /// claims (Bonferroni), at most 1.
+    pub p_value: Option<f64>,
+    /// The smallest difference that such measurements show with a probability of 80 %.
+    pub detectable: Option<f64>,
+    /// True where the values are shown to be the same to within the family's margin.
+    pub is_equivalent: bool,
+    /// The change of the control, which is noise: no smaller one is shown. Absent without a
+    /// control.
+    pub noise: Option<f64>,
+}
+
+impl Comparison {
+    /// Compares two measurements; `None` where neither has a value.
+    ///
+    /// Measurements of one run whose trials were interleaved are compared within each trial. Those
+    /// of separate runs are compared by Welch's test; where one side has a single trial, the spread
+    /// of the other side's trials stands for both, and where both have, the error bars found within
+    /// the runs. Metrics on a logarithmic scale are compared there.
+    pub fn of(
+        metric: &'static Metric,
+        base: &Measurement<'_>,
+        new: &Measurement<'_>,
+        family: Family,
+    ) -> Option<Self> {
+        let (base_value, new_value) = (estimate(metric, base), estimate(metric, new));
+        if base_value.is_none() && new_value.is_none() {
+            return None;
+        }
+        let values = base_value.zip(new_value);
+        let change = values.and_then(|(a, b)| change(metric, a.value, b.value));
+        let difference = change.and_then(|_| difference(metric, base, new));
+        let comparisons = family.comparisons();
+        let back = |value: f64| metric.scale.change(value);
+        let margin = family.margin.map(|margin| match metric.scale {
+            Scale::Logarithmic => margin.ln_1p(),
+            Scale::Linear => margin,
+        });
+        Some(Self {
+            metric,
+            base: base_value,
+            new: new_value,
+            change,
+            interval: difference
+                .and_then(|own| own.interval(comparisons))
+                .map(|ends| ends.map(back)),
+            p_value: difference.and_then(|own| own.p_value(comparisons)),
+            detectable: difference
+                .and_then(|own| own.detectable(comparisons))
+                .map(back),
+            is_equivalent: difference
+                .and_then(|own| own.equivalence(comparisons))
+                .zip(margin)
+                .is_some_and(|(least, margin)| least < margin),
+            noise: None,
+        })
+    }
+
+    /// Returns true where a difference is shown: the interval leaves out 0, and the change is larger
+    /// than the control's. `None` where there is a change, but no interval.
+    pub fn is_shown(&self) -> Option<bool> {
+        let change = self.change?;
+        let Some([low, high]) = self.interval else {
+            return (change == 0.0).then_some(false);
+        };
+        let is_noise = self.noise.is_some_and(|noise| {
+            self.metric.scale.extent(change) <= self.metric.scale.extent(noise)
+        });
+        Some((low > 0.0 || high < 0.0) && !is_noise)
+    }
+
+    /// Returns what it shows; `None` where a value or the error bar is missing, and for metrics on
+    /// which no claim is made.
+    pub fn finding(&self) -> Option<Finding> {
+        if !self.metric.is_claimed() {
+            return None;
+        }
+        let is_more = self.change? > 0.0;
+        Some(match self.is_shown()? {
+            false if self.is_equivalent => Finding::Equivalent,
+            false => Finding::NoDifference,
+            true if is_more == (self.metric.better == Better::Higher) => Finding::Better,
+            true => Finding::Worse,
+        })
+    }
+
+    /// Returns the change and the ends of its interval in the metric's unit: of a logarithmic
+    /// metric, multiples of the base's value. The ends carry the errors of both sides.
+    pub fn added(&self) -> Option<(f64, Option<[f64; 2]>)> {
+        let unit = match self.metric.scale {
+            Scale::Logarithmic => self.base?.value,
+            Scale::Linear => 1.0,
+        };
+        let ends = self.interval.map(|ends| ends.map(|end| end * unit));
+        Some((self.change? * unit, ends))
+    }
+}
+
+fn change(metric: &Metric, base: f64, new: f64) -> Option<f64> {
+    match metric.scale {
+        Scale::Linear => Some(new - base),
+        // 0 / 0 counts as no change.
+        Scale::Logarithmic if base == 0.0 => (new == 0.0).then_some(0.0),
+        Scale::Logarithmic => Some(new / base - 1.0),
+    }
+}
+
+/// Returns the difference on the metric's scale with its error; `None` without an error bar.
+fn difference(
+    metric: &Metric,
+    base: &Measurement<'_>,
+    new: &Measurement<'_>,
+) -> Option<Difference> {
+    let [first, second] = [base, new].map(|own| Rounds::of(metric, own));
+    let (a, b) = (&first.values[..], &second.values[..]);
+    let resolution = resolution(metric, a, b);
+    match (a, b) {
+        ([], _) | (_, []) => None,
+        ([_], [_]) => {
+            let side = |rounds: &Rounds<'_>| side_within(metric, rounds.steps[0]);
+            Difference::apart(side(&first)?, side(&second)?, resolution)
+        }
+        _ if std::ptr::eq(base.run, new.run) => Difference::paired(a, b, resolution),
+        (_, [one]) => Difference::with_one(a, *one, 1.0, resolution),
+        ([one], _) => Difference::with_one(b, *one, -1.0, resolution),
+        _ => Difference::apart(Side::of_mean(a)?, Side::of_mean(b)?, resolution),
+    }
+}
+
+/// Returns the resolution of a value on the metric's scale.
+fn resolution(metric: &Metric, a: &[f64], b: &[f64]) -> f64 {
+    match metric.scale {
+        Scale::Logarithmic => RESOLUTION,
+        Scale::Linear => {
+            let mean = |values: &[f64]| Moments::of(values).map_or(0.0, |own| own.mean.abs());
+            RESOLUTION * mean(a).max(mean(b))
+        }
+    }
+}
+
+/// Returns a step's value on a logarithmic scale with its standard error, from the error bar found
+/// within the run; `None` where the step has none.
+///
+/// It describes how much a number varies within a run, and does not cover what varies from run to
+/// run, such as the placement of threads: only trials show that.
+///
+/// - Half of the rate's bar is `t(0.975, n - 1)` standard errors of `n` batches.
+/// - A quantile's bar is symmetric on a logarithmic scale, and half of it is as many standard errors
+///   of `n` seconds. A value is rounded to its slot, which adds the variance of a uniform
+///   distribution.
+///
+/// Files of older versions do not say `n`; it is the number of seconds.
+fn side_within(metric: &Metric, step: &Step) -> Option<Side> {
+    let precision = &step.summary.precision;
+    let is_quantile = matches!(metric.source, Source::Quantile(_));
+    let count = if is_quantile {
+        precision.blocks
+    } else {
+        precision.rate_batches
+    };
+    let n = count.map_or(step.summary.seconds.floor(), |count| count as f64);
+    if n < 2.0 {
+        return None;
+    }
+    let value = metric.of_step(step).filter(|value| *value > 0.0)?;
+    let [low, high] = metric.interval(step)?;
+    let factor = t_quantile(n - 1.0)?;
+    let error = if is_quantile && low > 0.0 {
+        let drawn = (high / low).ln() / 2.0 / factor;
+        (drawn.powi(2) + RESOLUTION.powi(2) / 12.0).sqrt()
+    } else {
+        (high - low) / 2.0 / factor / value
+    };
+    Some(Side {
+        n,
+        value: value.ln(),
+        error,
+    })
+}
+
+/// Two measurements, and each metric that they are compared by.
+#[derive(Debug, Clone)]
+pub struct Compared<'a> {
+    /// The measurement that the other is compared with.
+    pub base: Measurement<'a>,
+    /// The other.
+    pub new: Measurement<'a>,
+    /// True where the other measures the base once more.
+    pub is_control: bool,
+    /// A comparison for each metric of which either has a value.
+    pub comparisons: Vec<Comparison>,
+}
+
+impl Compared<'_> {
+    /// Returns the comparison by a metric.
+    pub fn by(&self, metric: &Metric) -> Option<&Comparison> {
+        self.comparisons.iter().find(|own| own.metric == metric)
+    }
+}
+
+impl Run {
+    /// Returns the family of all that the run itself compares.
+    pub fn family(&self) -> Family {
+        let measurements = self.measurements();
+        let claims = self.pairings.iter().map(|pairing| {
+            let base = measurements.iter().find(|own| own.number == pairing.base);
+            // A measurement that was not made yet is among the comparisons, too.
+            let metrics = base.map_or(metric::TRIALS, compared_by);
+            metrics.iter().filter(|metric| metric.is_claimed()).count()
+        });
+        Family {
+            claims: claims.sum(),
+            looks: self.looks,
+            margin: self.margin,
+        }
+    }
+
+    /// Compares all pairs of measurements that the run says belong together.
+    pub fn compared(&self) -> Vec<Compared<'_>> {
+        let family = self.family();
+        let measurements = self.measurements();
+        let find = |number: usize| measurements.iter().find(|own| own.number == number);
+        let compare = |pairing: &crate::run::Pairing| {
+            let (base, new) = find(pairing.base).zip(find(pairing.new))?;
+            let comparisons = compared_by(base)
+                .iter()
+                .filter_map(|metric| Comparison::of(metric, base, new, family));
+            Some(Compared {
+                base: base.clone(),
+                new: new.clone(),
+                is_control: pairing.is_control,
+                comparisons: comparisons.collect(),
+            })
+        };
+        let mut all: Vec<Compared<'_>> = self.pairings.iter().filter_map(compare).collect();
+        let groups = self.groups(measurements.iter().map(|own| own.number));
+        let noise: Vec<(usize, &Metric, f64)> = all
+            .iter()
+            .filter(|own| own.is_control)
+            .flat_map(|own| {
+                let group = groups[&own.base.number];
+                let changes = own.comparisons.iter();
+                changes.filter_map(move |by| Some((group, by.metric, by.change?)))
+            })
+            .collect();
+        for own in all.iter_mut().filter(|own| !own.is_control) {
+            let group = groups[&own.base.number];
+            for comparison in &mut own.comparisons {
+                let is_like = |(other, metric, _): &&(usize, &Metric, f64)| {
+                    (*other, *metric) == (group, comparison.metric)
+                };
+                comparison.noise = noise.iter().find(is_like).map(|(.., change)| *change);
+            }
+        }
+        all
+    }
+}
+
+/// Returns the metrics by which others are compared with this measurement within its run.
+fn compared_by(base: &Measurement<'_>) -> metric::List {
+    let settings = base.settings();
+    match base.run.kind {
+        _ if settings.bulk.is_some() => metric::BULK_TRIALS,
+        Kind::Ladder if settings.callers == 1 => metric::ROUND_TRIP,
+        Kind::Ladder => metric::CAPACITY,
+        Kind::Proxy if settings.planned_rate.is_none() => metric::CAPACITY,
+        Kind::Proxy => metric::OVERHEAD,
+        _ => metric::TRIALS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        fixtures::{run, step},
+        run::Pairing,
+    };
+
+    /// Trials of a target, whose p50 is `microseconds`.
+    fn trials(target: &str, microseconds: &[f64]) -> Vec<Step> {
+        let one = |time: &f64| Step {
+            target: target.to_owned(),
+            ..step(1, |_| vec![(time * 1e3) as u64; 1000])
+        };
+        microseconds.iter().map(one).collect()
+    }
+
+    /// A run in which all others are compared with the first, the last of them as the control.
+    fn against_first(targets: &[&[f64]], has_control: bool) -> Run {
+        let mut steps = Vec::new();
+        for (at, times) in targets.iter().enumerate() {
+            steps.extend(trials(&format!("tcp://h:{at}"), times));
+        }
+        let last = targets.len() - 1;
+        Run {
+            pairings: (1..targets.len())
+                .map(|new| Pairing {
+                    base: 0,
+                    new,
+                    is_control: has_control && new == last,
+                })
+                .collect(),
+            ..run(steps)
+        }
+    }
+
+    fn by_p50<'a>(pairs: &'a [Compared<'_>], at: usize) -> &'a Comparison {
+        pairs[at].by(&metric::P50).unwrap()
+    }
+
+    #[test]
+    fn rounds_cancel_what_changes_from_round_to_round() {
+        // 5 % between targets, a factor of 2 between rounds.
+        let run = against_first(&[&[100.0, 200.0, 150.0], &[105.0, 210.5, 157.0]], false);
+        let pairs = run.compared();
+        let by = by_p50(&pairs, 0);
+        assert_eq!(by.finding(), Some(Finding::Worse), "{by:?}");
+        let [low, high] = by.interval.unwrap();
+        assert!(
+            0.02 < low && low < 0.05 && 0.05 < high && high < 0.08,
+            "{by:?}"
+        );
+        let (added, ends) = by.added().unwrap();
+        let base = by.base.unwrap().value;
+        assert!((added / (by.change.unwrap() * base) - 1.0).abs() < 1e-9);
+        assert_eq!(ends.unwrap(), [low * base, high * base]);
+    }
+
+    #[test]
+    fn all_that_is_claimed_together_widens_each_interval() {
+        let times: &[f64] = &[100.0, 101.0, 99.0, 100.5];
+        let slower: &[f64] = &[103.0, 102.0, 102.5, 103.0];
+        let two = against_first(&[times, slower], false);
+        let many = against_first(&[times, slower, times, times, times, times], false);
+        assert_eq!((two.family().claims, many.family().claims), (4, 20));
+        let width = |run: &Run| {
+            let [low, high] = by_p50(&run.compared(), 0).interval.unwrap();
+            high - low
+        };
+        assert!(width(&many) > 1.5 * width(&two));
+        let looks = Run { looks: 5, ..two };
+        assert!((width(&looks) / width(&many) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn no_difference_within_that_of_the_control_is_shown() {
+        let base: &[f64] = &[100.0, 101.0, 99.0, 100.5];
+        let slower: &[f64] = &[103.0, 104.0, 102.0, 103.5];
+        let near: &[f64] = &[100.1, 101.0, 99.1, 100.5];
+        let far: &[f64] = &[96.0, 97.0, 95.0, 96.5];
+        let run = against_first(&[base, slower, near], true);
+        let pairs = run.compared();
+        assert_eq!(by_p50(&pairs, 0).finding(), Some(Finding::Worse));
+        assert!(by_p50(&pairs, 0).noise.is_some() && by_p50(&pairs, 1).noise.is_none());
+        let run = against_first(&[base, slower, far], true);
+        let pairs = run.compared();
+        assert_eq!(by_p50(&pairs, 0).finding(), Some(Finding::NoDifference));
+    }
+
+    #[test]
+    fn a_control_counts_on_a_logarithmic_scale() {
+        let noise = |noise: f64, change: f64| Comparison {
+            change: Some(change),
+            interval: Some([change - 1e-3, change + 1e-3]),
+            noise: Some(noise),
+            ..*by_p50(
+                &against_first(&[&[100.0, 101.0], &[103.0, 104.0]], false).compared(),
+                0,
+            )
+        };
+        // 1 / 1.10 is as far from 1 as 1.10.
+        assert_eq!(noise(-0.0909, 0.0999).is_shown(), Some(false));
+        assert_eq!(noise(-0.0909, 0.1001).is_shown(), Some(true));
+    }
+
+    #[test]
+    fn values_within_the_margin_are_equivalent() {
+        let base: &[f64] = &[100.0, 101.0, 99.0, 100.5];
+        let same: &[f64] = &[100.2, 100.9, 99.1, 100.4];
+        let with = |margin| {
+            let run = Run {
+                margin,
+                ..against_first(&[base, same], false)
+            };
+            by_p50(&run.compared(), 0).finding()
+        };
+        assert_eq!(with(Some(0.05)), Some(Finding::Equivalent));
+        assert_eq!(with(Some(0.001)), Some(Finding::NoDifference));
+        assert_eq!(with(None), Some(Finding::NoDifference));
+    }
+
+    #[test]
+    fn metrics_without_a_claim_have_no_finding() {
+        let run = Run {
+            kind: Kind::Proxy,
+            ..against_first(&[&[100.0, 101.0], &[200.0, 203.0]], false)
+        };
+        let mut planned = run.clone();
+        for step in &mut planned.steps {
+            step.settings.planned_rate = Some(1000.0);
+        }
+        let pairs = planned.compared();
+        assert_eq!(planned.family().claims, 2);
+        let p90 = pairs[0].by(&metric::P90).unwrap();
+        assert!(p90.finding().is_none() && p90.interval.is_some());
+        assert!(by_p50(&pairs, 0).finding().is_some());
+        // With a fixed number of callers, a time says nothing that the rate does not.
+        let pairs = run.compared();
+        assert!(pairs[0].by(&metric::P50).is_none() && pairs[0].by(&metric::RATE).is_some());
+    }
+
+    #[test]
+    fn a_change_from_0_has_no_share() {
+        assert_eq!(change(&metric::SERVER_CPU, 0.0, 2.0), None);
+        assert_eq!(change(&metric::SERVER_CPU, 0.0, 0.0), Some(0.0));
+        assert_eq!(change(&metric::SERVER_CPU, 4.0, 5.0), Some(0.25));
+        // Errors differ in percentage points.
+        assert_eq!(change(&metric::ERROR_SHARE, 0.0, 0.25), Some(0.25));
+    }
+}

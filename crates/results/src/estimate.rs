@@ -1,0 +1,292 @@
+//! The one way from trials to a number.
+
+use std::collections::BTreeMap;
+
+use netping_measure::{statistics::moments::Moments, status::Status};
+
+use crate::{
+    metric::{Metric, Scale},
+    run::{Measurement, Step},
+};
+
+/// The value of a metric over the trials of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The value, in the metric's unit.
+    pub value: f64,
+    /// Its 95 % interval: that of the trials, or, of a single trial, the one within it. Absent where
+    /// there is none.
+    pub interval: Option<[f64; 2]>,
+    /// The number of trials that have a value, and count.
+    pub trials: usize,
+    /// The number of trials that do not.
+    pub missing: usize,
+    /// True where the value is a lower bound, because some requests got no reply.
+    pub is_bound: bool,
+}
+
+impl Estimate {
+    /// Returns half the width of the interval upwards, as a share of the value.
+    pub fn half_width(&self) -> Option<f64> {
+        let [_, high] = self.interval?;
+        (self.value > 0.0).then(|| high / self.value - 1.0)
+    }
+}
+
+/// Returns the value of `metric` over the trials of a measurement; `None` where none has a value.
+///
+/// Every trial counts once, however many requests it had. On a logarithmic scale the value is the
+/// geometric mean, so that the ratio of two values is the mean of the trials' ratios; else it is the
+/// arithmetic mean. The interval is Student's t of the same mean. A trial that was cut short, or has
+/// too few samples for a value, is missing, and is missing from every measurement that this one is
+/// compared with.
+pub fn estimate(metric: &Metric, measurement: &Measurement<'_>) -> Option<Estimate> {
+    estimate_among(metric, measurement, 1)
+}
+
+/// Returns an [`estimate`] whose interval is one of `intervals`, all of which hold their values with
+/// a probability of 95 %. Only trials have such an interval.
+pub fn estimate_among(
+    metric: &Metric,
+    measurement: &Measurement<'_>,
+    intervals: usize,
+) -> Option<Estimate> {
+    let rounds = Rounds::of(metric, measurement);
+    let trials = rounds.steps.len();
+    let missing = measurement.trials.len() - trials;
+    let is_bound = |step: &&Step| metric.is_bound(&step.summary.response_time);
+    let of = |value, interval| Estimate {
+        value,
+        interval,
+        trials,
+        missing,
+        is_bound: rounds.steps.iter().any(is_bound),
+    };
+    match rounds.steps[..] {
+        [] => without_value(metric, measurement),
+        [only] => Some(of(
+            metric.of_step(only)?,
+            metric.interval(only).filter(|_| intervals == 1),
+        )),
+        _ => {
+            let moments = Moments::of(&rounds.values)?;
+            let ends = moments
+                .half_width(intervals)
+                .map(|half| [moments.mean - half, moments.mean + half]);
+            let interval = ends.map(|ends| ends.map(|end| metric.scale.back(end)));
+            Some(of(metric.scale.back(moments.mean), interval))
+        }
+    }
+}
+
+/// Returns the 0 that all trials of a logarithmic metric have, such as the rate of a server that
+/// never replied, or the value of a single trial that was cut short.
+fn without_value(metric: &Metric, measurement: &Measurement<'_>) -> Option<Estimate> {
+    let value = match measurement.trials[..] {
+        [only] => metric.of_step(only)?,
+        _ => {
+            let is_zero = |step: &&&Step| metric.of_step(step) == Some(0.0);
+            measurement
+                .trials
+                .iter()
+                .any(|step| is_zero(&step))
+                .then_some(0.0)?
+        }
+    };
+    Some(Estimate {
+        value,
+        interval: None,
+        trials: 0,
+        missing: measurement.trials.len(),
+        is_bound: false,
+    })
+}
+
+/// The trials of a measurement that have a value, on the scale of the metric.
+#[derive(Debug)]
+pub(crate) struct Rounds<'a> {
+    pub steps: Vec<&'a Step>,
+    pub values: Vec<f64>,
+}
+
+impl<'a> Rounds<'a> {
+    /// Returns the complete rounds of `measurement`: those in which every measurement that it is
+    /// compared with has a value. A measurement without any value is not waited for.
+    pub fn of(metric: &Metric, measurement: &Measurement<'a>) -> Self {
+        let mut known: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut valued: Vec<usize> = Vec::new();
+        for step in &*measurement.together {
+            if value(metric, step).is_some() {
+                *known.entry(step.trial).or_default() += 1;
+                if !valued.contains(&step.measurement) {
+                    valued.push(step.measurement);
+                }
+            }
+        }
+        let is_complete = |step: &Step| known.get(&step.trial) == Some(&valued.len());
+        let (steps, values) = measurement
+            .trials
+            .iter()
+            .filter(|step| is_complete(step))
+            .filter_map(|step| Some((*step, value(metric, step)?)))
+            .unzip();
+        Self { steps, values }
+    }
+}
+
+/// Returns the value of a whole trial on the metric's scale.
+fn value(metric: &Metric, step: &Step) -> Option<f64> {
+    let value = metric
+        .of_step(step)
+        .filter(|_| step.status == Status::Complete)?;
+    let value = match metric.scale {
+        Scale::Logarithmic => value.ln(),
+        Scale::Linear => value,
+    };
+    value.is_finite().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice;
+
+    use super::*;
+    use crate::{
+        fixtures::{self, run, step},
+        metric,
+        run::{Pairing, Run},
+    };
+
+    fn around(microseconds: f64, requests: usize) -> Step {
+        step(1, |_| vec![(microseconds * 1e3) as u64; requests])
+    }
+
+    fn p50(run: &Run) -> Estimate {
+        estimate(&metric::P50, &run.measurements()[0]).unwrap()
+    }
+
+    fn near(a: f64, b: f64) -> bool {
+        (a / b - 1.0).abs() < 2e-3
+    }
+
+    #[test]
+    fn every_trial_counts_once_however_many_requests_it_had() {
+        let trials = [
+            around(8.06, 9000),
+            around(8.16, 9000),
+            around(8.04, 9000),
+            around(8.23, 9000),
+            around(8.04, 9000),
+            around(208.0, 300),
+        ];
+        let estimate = p50(&run(trials.to_vec()));
+        // exp of the mean of the logarithms; the arithmetic mean would be 41.4, the pooled median
+        // 8.06.
+        assert!(near(estimate.value, 13_931.0), "{estimate:?}");
+        let [low, high] = estimate.interval.unwrap();
+        // t(0.975, 5) = 2.5706 standard errors of 0.5409 on logarithms.
+        assert!(near(low, 3_466.0) && near(high, 55_929.0), "{estimate:?}");
+        assert_eq!((estimate.trials, estimate.missing), (6, 0));
+    }
+
+    #[test]
+    fn one_trial_has_the_interval_found_within_it() {
+        let one = step(20, |second| {
+            (0..200)
+                .map(|at| 10_000 + at * 10 + second * 37 % 50)
+                .collect()
+        });
+        let interval = one.summary.response_time.p50_interval.unwrap();
+        let estimate = p50(&run(vec![one]));
+        assert_eq!(estimate.interval, Some(interval.map(|end| end as f64)));
+        assert_eq!((estimate.trials, estimate.missing), (1, 0));
+    }
+
+    #[test]
+    fn a_trial_without_a_value_is_missing_and_does_not_erase_the_others() {
+        let cut_short = Step {
+            status: Status::Partial,
+            ..around(50.0, 1000)
+        };
+        let run = run(vec![
+            around(10.0, 1000),
+            around(90.0, 3),
+            around(10.0, 1000),
+            cut_short,
+        ]);
+        let estimate = p50(&run);
+        assert!(near(estimate.value, 10_000.0), "{estimate:?}");
+        assert_eq!((estimate.trials, estimate.missing), (2, 2));
+    }
+
+    #[test]
+    fn compared_measurements_have_the_same_rounds() {
+        let other = |step: Step| Step {
+            target: "tcp://b:1".to_owned(),
+            ..step
+        };
+        let mut run = run(vec![
+            around(10.0, 1000),
+            around(20.0, 1000),
+            around(40.0, 1000),
+            other(around(30.0, 1000)),
+            other(around(90.0, 3)),
+            other(around(30.0, 1000)),
+        ]);
+        assert!(near(p50(&run).value, 20_000.0));
+        run.pairings = vec![Pairing {
+            base: 0,
+            new: 1,
+            is_control: false,
+        }];
+        // Without the round that the other lacks.
+        let estimate = p50(&run);
+        assert!(
+            near(estimate.value, 20_000.0) && estimate.trials == 2,
+            "{estimate:?}"
+        );
+        let pair = &run.compared()[0];
+        let by = pair.by(&metric::P50).unwrap();
+        let ratio = by.new.unwrap().value / by.base.unwrap().value;
+        assert!(near(by.change.unwrap() + 1.0, ratio), "{by:?}");
+    }
+
+    #[test]
+    fn values_that_may_be_0_are_averaged_as_they_are() {
+        let failing = |failed: u64| {
+            let mut step = around(10.0, 1000);
+            step.summary.scheduled = 1000 + failed;
+            step.summary.accounting.not_sent = failed;
+            step
+        };
+        let run = run(vec![failing(0), failing(1000)]);
+        let errors = estimate(&metric::ERROR_SHARE, &run.measurements()[0]).unwrap();
+        assert!((errors.value - 0.25).abs() < 1e-9, "{errors:?}");
+    }
+
+    #[test]
+    fn a_rate_of_0_is_told_only_where_there_is_no_other() {
+        let dead = |_: u64| Vec::new();
+        let all = run(vec![step(1, dead), step(1, dead)]);
+        let rate = |run: &Run| estimate(&metric::RATE, &run.measurements()[0]).unwrap();
+        assert_eq!((rate(&all).value, rate(&all).interval), (0.0, None));
+        let one = run(vec![step(1, dead)]);
+        assert_eq!(rate(&one).value, 0.0);
+        let some = rate(&run(vec![step(1, dead), around(10.0, 1000)]));
+        assert_eq!((some.value, some.trials, some.missing), (1000.0, 1, 1));
+    }
+
+    #[test]
+    fn an_estimate_is_a_bound_where_a_trial_is() {
+        let times = fixtures::step(1, |_| vec![1_000_000; 1000]);
+        let mut unanswered = times.clone();
+        unanswered.histograms.censored = unanswered.histograms.response_time.clone();
+        unanswered.summary.response_time = netping_measure::distribution::Distribution::censored(
+            &unanswered.histograms.response_time.to_histogram(),
+            &unanswered.histograms.censored,
+        );
+        assert!(!p50(&run(vec![times.clone()])).is_bound);
+        assert!(p50(&run(slice::from_ref(&unanswered).to_vec())).is_bound);
+        assert!(p50(&run(vec![times, unanswered])).is_bound);
+    }
+}
