@@ -22,12 +22,19 @@ use netping_system::{
     cpu,
     host::{boot_id, somaxconn},
     limits::open_files,
-    process::{OwnCounts, own_context_switches, own_start_time},
+    process::{
+        own_context_switches, own_open_files, own_resident_bytes, own_start_time, own_threads,
+    },
 };
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, text},
-    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+    metrics::{
+        counter::{ConstCounter, Counter},
+        family::Family,
+        gauge::ConstGauge,
+        info::Info,
+    },
     registry::Registry,
 };
 use tokio::{runtime::Runtime, task::JoinHandle, time};
@@ -62,7 +69,6 @@ impl Endpoint {
         let mut registry = Registry::default();
         registry.register("netping_errors", "Errors, by kind", server.errors.clone());
         registry.register_collector(Box::new(ServerCollector(Arc::downgrade(server))));
-        registry.register_collector(Box::new(ProcessCollector));
         Ok(Self {
             listener,
             registry: Arc::new(registry),
@@ -130,198 +136,170 @@ fn respond<B>(request: &Request<B>, registry: &Registry) -> Response<Full<Bytes>
     response
 }
 
-/// Encodes the server's own counters.
+/// Encodes the counters of the server, its process and its machine.
 #[derive(Debug)]
 struct ServerCollector(Weak<State>);
+
+/// A metric, unless its value is unknown.
+type Metric = Option<Box<dyn EncodeMetric>>;
 
 impl Collector for ServerCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let Some(server) = self.0.upgrade() else {
             return Ok(());
         };
-        let (open, admitted, requests) = server.connections.totals();
-        counter(
-            &mut encoder,
-            "netping_requests",
-            "Requests answered",
-            requests,
-        )?;
-        counter(
-            &mut encoder,
+        let metrics = own(&server)
+            .into_iter()
+            .chain(of_the_process())
+            .chain(of_the_machine());
+        for (name, help, metric) in metrics {
+            if let Some(metric) = metric {
+                let kind = metric.metric_type();
+                metric.encode(encoder.encode_descriptor(name, help, None, kind)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn own(server: &State) -> Vec<(&'static str, &'static str, Metric)> {
+    let (open, admitted, requests) = server.connections.totals();
+    vec![
+        ("netping_requests", "Requests answered", count(requests)),
+        (
             "netping_connections_admitted",
             "Connections admitted",
-            admitted,
-        )?;
-        gauge(
-            &mut encoder,
+            count(admitted),
+        ),
+        (
             "netping_connections",
             "Connections open",
-            open as u64,
-        )?;
-        let limit = server.max_connections as u64;
-        gauge(
-            &mut encoder,
+            level(open as u64),
+        ),
+        (
             "netping_max_connections",
             "Maximum number of open connections",
-            limit,
-        )?;
-        let cores = server.cores as u64;
-        gauge(
-            &mut encoder,
+            level(server.max_connections as u64),
+        ),
+        (
             "netping_cores",
             "Cores that requests can be served on",
-            cores,
-        )
-    }
+            level(server.cores as u64),
+        ),
+        (
+            "netping_build",
+            "The server's version",
+            label("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ),
+    ]
 }
 
-/// Encodes the kernel's counters of this process.
-#[derive(Debug)]
-struct ProcessCollector;
-
-impl Collector for ProcessCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let cpu = cpu::process_time().as_secs_f64();
-        counter(
-            &mut encoder,
+fn of_the_process() -> Vec<(&'static str, &'static str, Metric)> {
+    vec![
+        (
             "process_cpu_seconds",
             "CPU time used, user and system, in seconds",
-            cpu,
-        )?;
-        if let Some(switches) = own_context_switches() {
-            let help = "Context switches of all threads";
-            let kinds = [
-                ("voluntary", switches.voluntary),
-                ("involuntary", switches.involuntary),
-            ];
-            let mut metric = encoder.encode_descriptor(
-                "process_context_switches",
-                help,
-                None,
-                MetricType::Counter,
-            )?;
-            for (kind, count) in kinds {
-                ConstCounter::new(count).encode(metric.encode_family(&[("kind", kind)])?)?;
-            }
-        }
-        let counts = OwnCounts::read();
-        let gauges = [
-            (
-                "process_resident_memory_bytes",
-                "Resident memory in bytes",
-                counts.resident_bytes,
-            ),
-            ("process_threads", "Threads", counts.threads),
-            (
-                "process_open_fds",
-                "Open file descriptors",
-                counts.open_files,
-            ),
-        ];
-        for (name, help, value) in gauges {
-            if let Some(value) = value {
-                gauge(&mut encoder, name, help, value)?;
-            }
-        }
-        gauge(
-            &mut encoder,
+            seconds(cpu::process_time()),
+        ),
+        (
+            "process_context_switches",
+            "Context switches of all threads",
+            context_switches(),
+        ),
+        (
+            "process_resident_memory_bytes",
+            "Resident memory in bytes",
+            level(own_resident_bytes()),
+        ),
+        ("process_threads", "Threads", level(own_threads())),
+        (
+            "process_open_fds",
+            "Open file descriptors",
+            level(own_open_files()),
+        ),
+        (
             "process_max_fds",
             "Maximum number of open file descriptors",
-            open_files(),
-        )?;
-        encode_host(&mut encoder)?;
-        if let Some(seconds) = own_start_time() {
-            let help = "Start of the process, in seconds since 1970";
-            ConstGauge::new(seconds).encode(encoder.encode_descriptor(
-                "process_start_time_seconds",
-                help,
-                None,
-                MetricType::Gauge,
-            )?)?;
-        }
-        if let Some(id) = boot_id() {
-            let help = "The kernel's boot id: the same for all processes of a machine";
-            info(&mut encoder, "netping_boot_info", help, ("boot_id", &id))?;
-        }
-        let version = ("version", env!("CARGO_PKG_VERSION"));
-        info(
-            &mut encoder,
-            "netping_build_info",
-            "The server's version",
-            version,
-        )
-    }
+            level(open_files()),
+        ),
+        (
+            "process_start_time_seconds",
+            "Start of the process, in seconds since 1970",
+            own_start_time().map(|start| Box::new(ConstGauge::new(start)) as _),
+        ),
+    ]
 }
 
-/// Encodes a text as the label of a gauge that is 1.
-fn info(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    label: (&str, &str),
-) -> fmt::Result {
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    ConstGauge::new(1_u64).encode(metric.encode_family(&[label])?)
-}
-
-/// Encodes the counters of the machine that explain slow requests.
-fn encode_host(encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    if let Some(most) = somaxconn() {
-        let help = "The kernel's limit on connections that wait to be accepted";
-        gauge(encoder, "netping_host_somaxconn", help, most)?;
-    }
+/// Returns the counters that explain slow requests, and what identifies the machine.
+fn of_the_machine() -> Vec<(&'static str, &'static str, Metric)> {
     let host = HostCounters::read();
-    let times = [
+    vec![
+        (
+            "netping_host_somaxconn",
+            "The kernel's limit on connections that wait to be accepted",
+            level(somaxconn()),
+        ),
         (
             "netping_host_steal_seconds",
             "CPU time that the hypervisor gave to others while a core wanted to run",
-            host.steal,
+            seconds(host.steal),
         ),
         (
             "netping_host_throttled_seconds",
             "Time for which the limit on this cgroup's CPU time stopped its threads",
-            host.throttled,
+            seconds(host.throttled),
         ),
-    ];
-    for (name, help, value) in times {
-        if let Some(value) = value {
-            counter(encoder, name, help, value.as_secs_f64())?;
-        }
-    }
-    let counts = [
         (
             "netping_host_tcp_retransmits",
             "TCP segments sent again",
-            host.tcp_retransmits,
+            count(host.tcp_retransmits),
         ),
         (
             "netping_host_listen_drops",
             "Incoming TCP connections dropped",
-            host.listen_drops,
+            count(host.listen_drops),
         ),
         (
             "netping_host_udp_drops",
             "Datagrams that found a UDP receive buffer full",
-            host.udp_drops,
+            count(host.udp_drops),
         ),
-    ];
-    for (name, help, value) in counts {
-        if let Some(value) = value {
-            counter(encoder, name, help, value)?;
-        }
+        (
+            "netping_boot",
+            "The kernel's boot id: the same for all processes of a machine",
+            label("boot_id", boot_id()),
+        ),
+    ]
+}
+
+fn count(value: impl Into<Option<u64>>) -> Metric {
+    let value = value.into()?;
+    Some(Box::new(ConstCounter::new(value)))
+}
+
+fn seconds(value: impl Into<Option<Duration>>) -> Metric {
+    let value = value.into()?;
+    Some(Box::new(ConstCounter::new(value.as_secs_f64())))
+}
+
+fn level(value: impl Into<Option<u64>>) -> Metric {
+    let value = value.into()?;
+    Some(Box::new(ConstGauge::new(value)))
+}
+
+fn label(name: &'static str, value: impl Into<Option<String>>) -> Metric {
+    let value = value.into()?;
+    Some(Box::new(Info::new([(name, value)])))
+}
+
+fn context_switches() -> Metric {
+    let switches = own_context_switches()?;
+    let kinds = Family::<[(&str, &str); 1], Counter>::default();
+    for (kind, count) in [
+        ("voluntary", switches.voluntary),
+        ("involuntary", switches.involuntary),
+    ] {
+        kinds.get_or_create(&[("kind", kind)]).inc_by(count);
     }
-    Ok(())
-}
-
-fn counter<N>(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: N) -> fmt::Result
-where
-    ConstCounter<N>: EncodeMetric,
-{
-    let counter = ConstCounter::new(value);
-    counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)
-}
-
-fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
-    let gauge = ConstGauge::new(value);
-    gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
+    Some(Box::new(kinds))
 }

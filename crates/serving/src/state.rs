@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use netping_system::memory;
+use netping_system::process::own_resident_bytes;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
@@ -72,7 +72,7 @@ impl State {
 
     /// Notes whether the process holds more memory than it may.
     pub fn look_at_memory(&self) {
-        let is_full = || Some(memory::resident()? > self.max_memory?);
+        let is_full = || Some(own_resident_bytes()? > self.max_memory?);
         self.connections.set_full(is_full().unwrap_or(false));
     }
 

@@ -1,14 +1,8 @@
 //! The memory of this process, and what it may use.
 
-use procfs::{Current, Meminfo, page_size, process::Process};
+use procfs::{Current, Meminfo, process::Process};
 
 use crate::cgroup;
-
-/// Returns the memory that this process holds (its resident set), in bytes.
-pub fn resident() -> Option<u64> {
-    let pages = Process::myself().ok()?.statm().ok()?.resident;
-    Some(pages * page_size())
-}
 
 /// Returns the most memory that this process has held (its largest resident set), in bytes.
 pub fn peak() -> Option<u64> {
@@ -28,10 +22,12 @@ pub fn available() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::own_resident_bytes;
 
     #[test]
     fn this_process_holds_memory_and_no_more_than_there_is() {
-        let (held, peak, available) = (resident().unwrap(), peak().unwrap(), available().unwrap());
+        let held = own_resident_bytes().unwrap();
+        let (peak, available) = (peak().unwrap(), available().unwrap());
         assert!(0 < held && held < available, "{held} {available}");
         assert!(0 < peak && peak < available, "{peak} {available}");
     }

@@ -71,30 +71,16 @@ impl Usage {
     }
 }
 
-/// Counters of this process, each `None` if `/proc` does not show it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OwnCounts {
-    /// Resident memory, in bytes.
-    pub resident_bytes: Option<u64>,
-    /// Threads.
-    pub threads: Option<u64>,
-    /// Open file descriptors.
-    pub open_files: Option<u64>,
+/// Returns the number of this process's threads.
+pub fn own_threads() -> Option<u64> {
+    let stat = Process::myself().ok()?.stat().ok()?;
+    Some(stat.num_threads.unsigned_abs())
 }
 
-impl OwnCounts {
-    /// Reads the counters.
-    pub fn read() -> Self {
-        let Ok(process) = Process::myself() else {
-            return Self::default();
-        };
-        let stat = process.stat().ok();
-        Self {
-            resident_bytes: resident(&process),
-            threads: stat.map(|stat| stat.num_threads.unsigned_abs()),
-            open_files: process.fd_count().ok().map(|count| count as u64),
-        }
-    }
+/// Returns the number of this process's open files.
+pub fn own_open_files() -> Option<u64> {
+    let files = Process::myself().ok()?.fd_count().ok()?;
+    Some(files as u64)
 }
 
 /// Returns this process's resident memory, in bytes.
@@ -139,10 +125,9 @@ mod tests {
 
     #[test]
     fn this_process_has_memory_threads_and_files() {
-        let counts = OwnCounts::read();
-        assert!(counts.resident_bytes > Some(0));
-        assert!(counts.threads > Some(0));
-        assert!(counts.open_files > Some(2));
+        assert!(own_resident_bytes() > Some(0));
+        assert!(own_threads() > Some(0));
+        assert!(own_open_files() > Some(2));
         assert!(own_context_switches().is_some());
     }
 }

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use snow::resolvers::{CryptoResolver, DefaultResolver};
+use aws_lc_rs::rand;
 
 use super::error::NoiseError;
 use crate::secret_file::{self, SecretFileError};
@@ -40,12 +40,7 @@ impl Key {
     /// Fails with [`NoiseError::Local`] if the system has none.
     pub fn generate() -> Result<Self, NoiseError> {
         let mut bytes = [0; KEY_LENGTH];
-        let mut random = DefaultResolver
-            .resolve_rng()
-            .ok_or(NoiseError::Local(snow::Error::Rng))?;
-        random
-            .try_fill_bytes(&mut bytes)
-            .map_err(NoiseError::Local)?;
+        rand::fill(&mut bytes).map_err(|_| NoiseError::Local(snow::Error::Rng))?;
         Ok(Self(bytes))
     }
 
