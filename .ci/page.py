@@ -4,7 +4,7 @@
     .ci/page.py PAGE.html RUN.json... [--svg DIR] [--screenshots DIR]
 
 Needs Debian's python3-selenium, chromium and chromium-driver, and so Debian's own Python. The
-expected content is computed here from the JSON alone; no code is shared with the program.
+expected points are computed here from the JSON alone; no code is shared with the program.
 """
 
 import argparse
@@ -29,30 +29,14 @@ PHONE = 390
 # ---- expected content ------------------------------------------------------------------------------------------
 
 
-def series(runs):
-    """Groups steps into the lines of a chart: by run, target, label and any other setting that varies."""
+def measurements(runs):
+    """Returns the trials of each measurement of requests."""
     found = collections.OrderedDict()
     for at, run in enumerate(runs):
-        callers, connections = collections.defaultdict(set), collections.defaultdict(set)
         for step in run["steps"]:
-            settings, of = step["settings"], (step["target"], step["label"])
-            callers[of, settings["planned_rate_per_s"]].add(settings["callers"])
-            connections[of, settings["planned_rate_per_s"], settings["callers"]].add(settings["connections"])
-        for step in run["steps"]:
-            settings, of, opened = step["settings"], (step["target"], step["label"]), is_open(step)
-            varied = lambda sets: any(key[0] == of and (key[1] is not None) == opened and len(s) > 1 for key, s in sets.items())
-            apart = (opened and varied(callers) and settings["callers"], varied(connections) and settings["connections"])
-            found.setdefault((at, *of, *apart), []).append(step)
+            if "bulk" not in step["settings"]:
+                found.setdefault((at, step["measurement"]), []).append(step)
     return list(found.values())
-
-
-def best(steps):
-    """Returns all trials of the load with the highest mean rate; the largest load wins a tie."""
-    loads = collections.defaultdict(list)
-    for step in steps:
-        settings = step["settings"]
-        loads[(settings["callers"], settings["planned_rate_per_s"] or 0, settings["connections"])].append(step)
-    return max(sorted(loads.items()), key=lambda load: (statistics.fmean(s["rate_per_s"] for s in load[1]), load[0]))[1]
 
 
 def is_open(step):
@@ -67,196 +51,60 @@ def quantile(step, which, name):
     return step[which][name.replace(".", "_") + "_ns"]
 
 
+def rate(step):
+    settings = step["settings"]
+    is_short = settings["requests"] is not None and settings["requests"] < 10 * settings["callers"]
+    return None if is_short else step["rate_per_s"]
+
+
+def estimate(trials, of):
+    """Returns the geometric mean over the trials; None where they have no value, or not all have one: which of them are
+    compared is for the program to decide."""
+    values = [of(step) for step in trials]
+    return math.exp(statistics.fmean(map(math.log, values))) if all(values) else None
+
+
 def against_load(runs):
-    """Returns the points of the throughput and latency charts: chart -> [(x, y)]."""
+    """Returns points that the charts of throughput and latency must have: chart -> [(x, y)]."""
     charts = collections.defaultdict(list)
-    for step in (step for run in runs for step in run["steps"]):
-        suffix = "-open" if is_open(step) else ""
-        cost = step["cost"]
-        values = [step["rate_per_s"], cost["client_cpu_us_per_request"], (cost["server"] or {}).get("cpu_us_per_request")]
-        values.append(quantile(step, "response_time", "p99"))
-        charts["throughput" + suffix] += [(load(step), value) for value in values if value is not None]
-        kinds = ["response_time", "service_time"] if is_open(step) else ["response_time"]
-        values = [quantile(step, kind, name) for kind in kinds for name in ("p50", "p99", "p99.9")]
-        charts["latency" + suffix] += [(load(step), value) for value in values if value is not None]
-    return charts
-
-
-def curve_points(count):
-    """Counts the round quantiles that have ten samples beyond them."""
-    within = [1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.25, 8]
-    return sum(1 for nines in range(12) for mantissa in within if mantissa * 10**nines <= count / 10 * (1 + 1e-9))
-
-
-def curves(runs):
-    """Returns the number of points of the quantile curves, and values that must be among them."""
-    count, known = 0, []
-    for steps in map(best, series(runs)):
-        for kind in ["response_time", "service_time"] if is_open(steps[0]) else ["service_time"]:
-            count += curve_points(sum(step[kind]["count"] for step in steps))
-            if len(steps) == 1:
-                values = ((p, quantile(steps[0], kind, p)) for p in ("p50", "p75", "p90", "p95", "p99", "p99.9"))
-                known += [(float(p[1:]), value) for p, value in values if value is not None]
-    return count, known
-
-
-def most_points(lines):
-    return max(240 // max(lines, 1), 24)
-
-
-def gapless(intervals):
-    """Adds the first and the last second of each gap, in which no reply ended."""
-    shown, following = [], 0
-    for interval in intervals:
-        idle = {following, interval["start_ns"] - 10**9} if interval["start_ns"] >= following + 10**9 else ()
-        shown += [{"ok": 0, "response_p50_ns": None, "response_p99_ns": None, "response_max_ns": None} for _ in idle] + [interval]
-        following = interval["start_ns"] + interval["length_ns"]
-    return shown
-
-
-def over_time(runs):
-    within = lambda step: [i for i in step["intervals"] if i["length_ns"] > 0]
-    lines = [gapless(within(step)) for steps in series(runs) for step in best(steps) if len(within(step)) > 1]
-    counts = []
-    for field in ("ok", "response_p50_ns", "response_p99_ns", "response_max_ns"):
-        for line in lines:
-            shown = sum(interval[field] is not None for interval in line)
-            each = max(math.ceil(shown / most_points(len(lines))), 1)
-            counts.append(math.ceil(shown / each))
-    return sum(counts)
-
-
-def heatmap(runs):
-    """Returns the cells: the start of each column's seconds, and the responses in a bucket."""
-    tail = lambda step: quantile(step, "response_time", "p99") or -math.inf
-    within = lambda step: [i for i in step["intervals"] if i["length_ns"] > 0]
-    has_times = lambda step: len(within(step)) > 1 and any(i.get("response_buckets") for i in within(step))
-    shown = [list(filter(has_times, best(steps))) for steps in series(runs)]
-    shown = [max(reversed(steps), key=tail) for steps in shown if steps][:8]
-    most = min(max(120 // max(len(shown), 1), 15), 60)
-    cells = []
-    for step in shown:
-        each = math.ceil(len(within(step)) / most)
-        columns = collections.defaultdict(collections.Counter)
-        for second in within(step):
-            columns[second["start_ns"] // 10**9 // each].update(second.get("response_buckets", {}))
-        cells += [(number * each * 10**9, count) for number, column in columns.items() for count in column.values()]
-    return cells
-
-
-def is_ladder(run):
-    words = (word for word in run["command_line"][1:] if not word.startswith("-"))
-    return next(words, None) == "ladder"
-
-
-def ladder(runs):
-    rows = collections.defaultdict(list)
-    for at, run in enumerate(runs):
-        for step in run["steps"] if is_ladder(run) else ():
-            settings = step["settings"]
-            callers, connections = settings["callers"], settings["connections"]
-            value = quantile(step, "service_time", "p50") if callers == 1 else step["rate_per_s"]
-            if value is not None:
-                load = (callers, connections if connections < callers else None, settings.get("message"))
-                rows[at, step["label"], load].append((callers, value))
-    points = [point for row in rows.values() for point in row]
-    return points + [("median", sorted(value for _, value in row)[len(row) // 2]) for row in rows.values()]
-
-
-def ladder_differences(runs):
-    return [(one["base"], one["relative"]) for run in runs for one in run.get("differences", [])]
+    times = lambda name: lambda step: quantile(step, "response_time", name)
+    costs = [lambda step: step["cost"]["client_cpu_us_per_request"], lambda step: (step["cost"]["server"] or {}).get("cpu_us_per_request")]
+    for trials in measurements(runs):
+        suffix = "-open" if is_open(trials[0]) else ""
+        charts["throughput" + suffix] += [(load(trials[0]), estimate(trials, of)) for of in [rate, times("p99"), *costs]]
+        charts["latency" + suffix] += [(load(trials[0]), estimate(trials, times(name))) for name in ("p50", "p99", "p99.9")]
+    return {chart: [point for point in points if point[1]] for chart, points in charts.items()}
 
 
 PHASES = {"resolve": "resolve", "tcp": "TCP connect", "handshake": "handshake", "http2": "HTTP/2 setup", "first_call": "first call"}
 
 
 def connect(runs):
-    steps = [step for run in runs for step in run["steps"]]
+    steps = [step for trials in measurements(runs) for step in trials]
     parts = [(PHASES[name], phase["time"]["mean_ns"]) for step in steps for name, phase in step["connect"].items() if name in PHASES]
     return [(name, mean) for name, mean in parts if mean is not None]
 
 
-def bulk(runs):
-    points = []
-    for step in (step for run in runs for step in run.get("bulk", [])):
-        points += [(at + 1, one["gib_per_second"]) for at, one in enumerate(step["runs"])]
-        if step["summary"]:
-            points.append(("mean", step["summary"]["gib_per_second"]["mean"]))
-            sides = [(side, step["summary"][f"{side}_cpu_seconds_per_gib"]) for side in ("client", "server")]
-            points += [side for side in sides if side[1] is not None]
-    return points
-
-
-def overhead(runs):
-    return [(one["measure"], one["added_us"]) for run in runs for one in run.get("overheads", [])]
-
-
-def fairness(runs):
-    lines = [best(steps)[0]["fairness"] for steps in series(runs)]
-    lines = [line["connections"] for line in lines if line and line["connections"]]
-    count = 0
-    for line in lines:
-        each = max(math.ceil(len(line) / most_points(len(lines))), 1)
-        count += len({*range(0, len(line), each), len(line) - 1})
-    return count
-
-
-def trial_differences(runs):
-    """Counts the differences of targets to the first, by each metric of which both have values."""
-    steps = [step for run in runs for step in run["steps"]]
-    if len(runs) > 1 or any(run.get("overheads") for run in runs) or all(step["trial"] == 1 for step in steps):
-        return 0
-    measures = [
-        lambda step: step["rate_per_s"],
-        lambda step: quantile(step, "response_time", "p50"),
-        lambda step: quantile(step, "response_time", "p99"),
-        lambda step: (step["cost"]["server"] or {}).get("cpu_us_per_request"),
-    ]
-    asked = lambda step: (step["settings"]["callers"], step["settings"]["planned_rate_per_s"])
-    first, *others = series(runs)
-    count = 0
-    for other in others:
-        for load in {asked(step) for step in other}:
-            base, own = ([step for step in steps if asked(step) == load] for steps in (first, other))
-            count += sum(all(measure(step) for step in base + own) for measure in measures) if base else 0
-    return count
-
-
-QUANTILES = ("p1", "p25", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "p99.999")
+QUANTILES = ("p50", "p99", "p99.9")
 
 
 def compared(runs):
-    """Returns the points that the charts of a comparison may have, and those that they must have: of steps that were
-    made once each, in the same order."""
-    base, new = (run["steps"] for run in runs)
-    may, must = collections.defaultdict(set), collections.defaultdict(list)
-    for at, (first, second) in enumerate(zip(base, new)):
-        values = lambda step: {name: quantile(step, "response_time", name) for name in QUANTILES}
-        others = lambda step: [step["rate_per_s"], (step["cost"]["server"] or {}).get("cpu_us_per_request")]
-        old, changed = values(first), values(second)
+    """Returns points that the charts of a comparison must have: of measurements that both have, in the same order."""
+    known = []
+    for base, new in list(zip(*(measurements([run]) for run in runs)))[:6]:
         for name in QUANTILES:
-            if old[name] and changed[name]:
-                share = (changed[name] - old[name]) / old[name]
-                # Of more measurements than six, the curves are left out.
-                must["quantiles-compared"] += [(float(name[1:]), share)] if at < 6 else []
-                may["differences-compared"].add(("base", share))
-        for a, b in zip(others(first), others(second)):
-            if a and b:
-                may["differences-compared"].add(("base", (b - a) / a))
-    return may, must
+            old, changed = (estimate(trials, lambda step: quantile(step, "response_time", name)) for trials in (base, new))
+            if old and changed:
+                known.append((float(name[1:]), changed / old - 1))
+    return {"quantiles-compared": known, "differences-compared": []}
 
 
 def expected(runs):
-    """Returns chart -> (number of points, values that must be among them)."""
-    exact = {"ladder": ladder(runs), "ladder-differences": ladder_differences(runs)}
-    if all(map(is_ladder, runs)):
-        return {name: (len(points), points) for name, points in exact.items() if points}
-    exact |= {**against_load(runs), "connect": connect(runs), "bulk": bulk(runs), "overhead": overhead(runs)}
-    charts = {name: (len(points), points) for name, points in exact.items()}
-    charts |= {"differences-trials": (trial_differences(runs), [])}
-    charts |= {"heatmap": (len(heatmap(runs)), heatmap(runs))}
-    charts |= {"quantiles": curves(runs), "time": (over_time(runs), []), "fairness": (fairness(runs), [])}
-    return {name: chart for name, chart in charts.items() if chart[0] > 0}
+    """Returns the charts whose points follow from the files alone, and those points. The others are checked by tests of
+    the program, against its own estimates and comparisons."""
+    if all(run["kind"] == "ladder" for run in runs):
+        return {"ladder": []}
+    return {**against_load(runs), "connect": connect(runs)}
 
 
 # ---- actual content ---------------------------------------------------------------------------------------------
@@ -279,14 +127,12 @@ def legible(text):
 
 
 def shown(value, unit):
-    """Formats a value with at least three digits, in a suitable unit."""
-    def digits(value):
-        return f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}" if abs(value) < 99.95 else f"{value:,.0f}"
+    """Formats a rate, or a time in microseconds with at least three digits."""
     if unit == "req/s":
         return f"{value:,.0f} req/s"
-    for limit, factor, name in [(999_500, 1e3, "µs"), (999_500_000, 1e6, "ms"), (math.inf, 1e9, "s")]:
-        if value < limit:
-            return f"{digits(value / factor)} {name}"
+    value /= 1e3
+    digits = f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}" if abs(value) < 99.95 else f"{value:,.0f}"
+    return f"{digits} µs"
 
 
 class Page:
@@ -360,13 +206,12 @@ class Page:
         path.write_bytes(base64.b64decode(shot["data"]))
 
 
-def hold_points(chart, points, count, known):
-    check(len(points) == count, f"{chart} has {len(points)} points; the files hold {count}")
-    drawn = collections.Counter((number(x), float(y)) for _, x, y in points)
-    called_for = collections.Counter((legible(x), float(y)) for x, y in known)
-    check(not called_for - drawn, f"{chart} lacks {list((called_for - drawn).items())[:5]}")
-    if len(known) == count:
-        check(not drawn - called_for, f"{chart} shows points that are in no file: {list((drawn - called_for).items())[:5]}")
+def hold_points(chart, points, known):
+    check(points, f"{chart} has no points")
+    drawn = [(number(x), float(y)) for _, x, y in points]
+    is_near = lambda a, b: a[0] == b[0] and math.isclose(a[1], b[1], rel_tol=1e-9, abs_tol=1e-12)
+    missing = [(x, y) for x, y in known if not any(is_near((legible(x), y), point) for point in drawn)]
+    check(not missing, f"{chart} lacks {missing[:5]}")
 
 
 def hold_hover(page, chart):
@@ -391,7 +236,7 @@ def hold_hover(page, chart):
         check(tip.is_displayed() and text == " ".join(top.get_attribute("aria-label").split()), f"{chart} shows '{text}'")
         unit = "req/s" if name == "throughput" and "req/s" in text.split(": ")[-1] else "ns"
         is_change = text.endswith("%") or text.endswith("%)")
-        if (name in ("latency", "quantiles", "connect") and not is_change) or unit == "req/s":
+        if (name in ("latency", "quantiles") and not is_change) or unit == "req/s":
             value = shown(float(top.get_attribute("data-y")), unit)
             check(value in text, f"{chart} shows '{text}' for {value}")
     svg = figure.find_element(By.CSS_SELECTOR, "svg")
@@ -415,25 +260,20 @@ def main():
     page = Page(options.page)
     try:
         charts = page.charts()
-        if page.driver.title == "netping compare":
-            may, must = compared(runs)
-            drawn = {chart: [(number(x), float(y)) for _, x, y in charts[chart]["points"]] for chart in charts}
-            others = set(drawn["differences-compared"]) - may["differences-compared"]
-            check(not others, f"the comparison shows {others}, which the files do not")
-            called_for = {chart: (len(points), must[chart]) for chart, points in drawn.items()}
-        else:
-            called_for = expected(runs)
-        check(charts.keys() == called_for.keys(), f"the charts are {sorted(charts)}; the files call for {sorted(called_for)}")
-        for chart, (count, known) in called_for.items():
-            hold_points(chart, charts[chart]["points"], count, known)
+        is_comparison = page.driver.title == "netping compare"
+        called_for = {chart: points for chart, points in (compared if is_comparison else expected)(runs).items() if points}
+        lacking = called_for.keys() - charts.keys()
+        check(not lacking, f"the charts are {sorted(charts)}; the files call for {sorted(lacking)} too")
+        for chart, drawn in charts.items():
+            hold_points(chart, drawn["points"], called_for.get(chart, []))
             least = 0 if chart == "heatmap" else 1
-            check(least <= charts[chart]["rows"] <= count, f"the table of {chart} has {charts[chart]['rows']} rows")
-            check(charts[chart]["label"], f"{chart} has no label")
+            check(least <= drawn["rows"] <= len(drawn["points"]), f"the table of {chart} has {drawn['rows']} rows")
+            check(drawn["label"], f"{chart} has no label")
         # Without scripts, the browser's own hint shows a point's value.
-        total = sum(count for count, _ in called_for.values())
+        total = sum(len(drawn["points"]) for drawn in charts.values())
         check(text.count("<title>") - 1 >= total, "a point has no title")
         page.fits_a_phone()
-        for chart in called_for:
+        for chart in charts:
             hold_hover(page, chart)
         if options.screenshots:
             ActionChains(page.driver).move_to_element(page.driver.find_element(By.TAG_NAME, "h1")).perform()
@@ -452,11 +292,11 @@ def main():
         page.driver.quit()
     if options.svg:
         files = {path.stem for path in options.svg.glob("*.svg")}
-        check(files == called_for.keys(), f"the files in {options.svg} are {sorted(files)}")
+        check(files == charts.keys(), f"the files in {options.svg} are {sorted(files)}")
         for path in options.svg.glob("*.svg"):
             points = [element for element in xml.parse(path).iter() if element.get("class") == "pt"]
-            check(len(points) == called_for[path.stem][0], f"{path} has {len(points)} points")
-    print(f"{options.page}: {len(called_for)} charts with {total} points match the files")
+            check(len(points) == len(charts[path.stem]["points"]), f"{path} has {len(points)} points")
+    print(f"{options.page}: {len(charts)} charts with {total} points match the files")
 
 
 if __name__ == "__main__":

@@ -7,14 +7,7 @@ use std::time::Duration;
 
 use netping_benches::{plan, run, start};
 use netping_client::plan::{Extent, Warmup};
-use netping_measure::{
-    counts::Counts,
-    statistics::{
-        difference::{Difference, Finding},
-        side::Side,
-    },
-    summary::Summary,
-};
+use netping_measure::{statistics::difference::Difference, summary::Summary};
 use netping_protocol::target::Target;
 
 const COMPARISONS: usize = 40;
@@ -25,6 +18,9 @@ const CALLERS: usize = 16;
 
 /// Quantities compared: the rate and two quantiles, as `netping --trials` does.
 const MEASURES: usize = 3;
+
+/// Relative resolution of a value, that of a histogram's slots.
+const RESOLUTION: f64 = 1e-3;
 
 fn main() {
     let server = |flags: &[&str]| {
@@ -50,9 +46,16 @@ fn differs(first: &Target, second: &Target, number: usize) -> bool {
         plan.execution.warmup = Warmup::Time(ms(20));
         plan.load.callers = CALLERS;
         plan.load.connections = CALLERS;
-        run(&plan).totals
+        let summary = Summary::of(&run(&plan).totals);
+        let time = |percent| {
+            summary
+                .response_time
+                .quantile(percent)
+                .map(|time| time as f64)
+        };
+        [Some(summary.rate), time(50.0), time(99.0)]
     };
-    let (mut rates, mut times) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    let mut logarithms: [[Vec<f64>; MEASURES]; 2] = Default::default();
     for trial in 0..TRIALS {
         // Both orders come equally often.
         for side in if (number + trial).is_multiple_of(2) {
@@ -60,18 +63,15 @@ fn differs(first: &Target, second: &Target, number: usize) -> bool {
         } else {
             [1, 0]
         } {
-            let totals = measure([first, second][side]);
-            rates[side].push(Summary::of(&totals).rate);
-            times[side].push(Counts::from(&totals.response));
+            let values = measure([first, second][side]);
+            for (all, value) in logarithms[side].iter_mut().zip(values) {
+                all.extend(value.map(f64::ln));
+            }
         }
     }
-    let by_rate = Difference::of_means(&rates[0], &rates[1], MEASURES);
-    let by_quantile = |percent| {
-        let side = |at: usize| Side::of_quantile(&times[at].iter().collect::<Vec<_>>(), percent);
-        Difference::between(side(0)?, side(1)?, MEASURES)
-    };
-    [by_rate, by_quantile(50.0), by_quantile(99.0)]
-        .iter()
-        .flatten()
-        .any(|difference| difference.finding(true) != Finding::NoDifference)
+    let [first, second] = logarithms;
+    first.iter().zip(&second).any(|(a, b)| {
+        let interval = Difference::paired(a, b, RESOLUTION).and_then(|own| own.interval(MEASURES));
+        interval.is_some_and(|[low, high]| low > 0.0 || high < 0.0)
+    })
 }

@@ -1,6 +1,6 @@
 //! The measurements of a row, and their description.
 
-use netping_measure::statistics::{estimate::Estimate, paired::Paired};
+use netping_measure::statistics::{difference::Difference, moments::Moments};
 
 /// Measures once.
 pub type Side = Box<dyn FnMut() -> f64>;
@@ -49,21 +49,28 @@ impl Contest {
 
 /// Describes the ratio of values that were measured in pairs.
 fn ratio(ours: &[f64], theirs: &[f64]) -> Option<String> {
-    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
-    let paired = Paired::compare(&logs(theirs), &logs(ours), 1)?;
-    let (log, half) = (paired.second - paired.first, paired.half_width);
-    let [low, ratio, high] = [log - half, log, log + half].map(f64::exp);
-    let [ours, theirs] = [paired.second, paired.first].map(f64::exp).map(short);
+    let [ours, theirs] = [ours, theirs].map(logarithms);
+    let difference = Difference::paired(&theirs, &ours, 0.0)?;
+    let [low, high] = difference.interval(1)?.map(f64::exp);
+    let ratio = difference.value.exp();
+    let mean = |logarithms: &[f64]| Some(short(Moments::of(logarithms)?.mean.exp()));
     Some(format!(
-        "{ratio:.3} ({low:.3}..{high:.3}); {ours} and {theirs}"
+        "{ratio:.3} ({low:.3}..{high:.3}); {} and {}",
+        mean(&ours)?,
+        mean(&theirs)?
     ))
 }
 
-/// Describes the mean of independent values.
+/// Describes the geometric mean of independent values.
 fn mean(values: &[f64]) -> Option<String> {
-    let estimate = Estimate::of(values)?;
-    let [low, high] = estimate.interval()?.map(short);
-    Some(format!("{} ({low}..{high})", short(estimate.mean)))
+    let moments = Moments::of(&logarithms(values))?;
+    let (mean, half) = (moments.mean, moments.half_width(1)?);
+    let [low, mean, high] = [mean - half, mean, mean + half].map(|log| short(log.exp()));
+    Some(format!("{mean} ({low}..{high})"))
+}
+
+fn logarithms(values: &[f64]) -> Vec<f64> {
+    values.iter().map(|value| value.ln()).collect()
 }
 
 /// Formats a value with three digits.

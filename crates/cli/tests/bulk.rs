@@ -10,8 +10,8 @@ use std::{
 };
 
 use common::{
-    Server, assert_usage, interrupt, killed_in_mid_run, load, netping, parse, run, spawn, stderr,
-    stdout,
+    Server, assert_usage, eventually, interrupt, killed_in_mid_run, load, netping, parse, run,
+    spawn, stderr, stdout,
 };
 use serde_json::{Value, json};
 
@@ -73,8 +73,8 @@ fn ways(folder: &tempfile::TempDir) -> Vec<Way> {
     ]
 }
 
-/// A run that must end with `code`; what is in its result, and what stands on standard error.
-fn bulk(code: i32, url: &str, flags: &[&str]) -> (Value, String) {
+/// A run that must end with `code`; the steps of its result, and what stands on standard error.
+fn bulk(code: i32, url: &str, flags: &[&str]) -> (Vec<Value>, String) {
     let output = run(&[&["bulk", url, "--json", "-"], flags].concat());
     assert_eq!(
         output.status.code(),
@@ -83,14 +83,22 @@ fn bulk(code: i32, url: &str, flags: &[&str]) -> (Value, String) {
         stderr(&output)
     );
     (
-        parse(&String::from_utf8_lossy(&output.stdout))["bulk"].clone(),
+        steps_of(&parse(&String::from_utf8_lossy(&output.stdout))).to_vec(),
         stderr(&output),
     )
 }
 
-/// Runs that failed with this kind.
-fn failed(step: &Value, kind: &str) -> u64 {
-    step["errors"][kind].as_u64().unwrap_or(0)
+fn steps_of(run: &Value) -> &[Value] {
+    run["steps"].as_array().unwrap()
+}
+
+/// The kinds of the failures of each run.
+fn failures(steps: &[Value]) -> Vec<&str> {
+    steps
+        .iter()
+        .flat_map(|step| step["errors"].as_object().unwrap().keys())
+        .map(String::as_str)
+        .collect()
 }
 
 #[test]
@@ -125,13 +133,11 @@ fn every_byte_arrives_and_is_counted_over_every_transport_both_ways() {
                 &[&fixed[..], direction, &metrics, &asking].concat(),
             );
             let what = format!("{} {direction:?}: {text}", server.url);
-            let step = &steps[0];
-            assert_eq!(
-                (&step["status"], step["runs"].as_array().unwrap().len()),
-                (&"complete".into(), 2),
-                "{what}"
-            );
-            for run in step["runs"].as_array().unwrap() {
+            assert_eq!(steps.len(), 2, "{what}");
+            for step in &steps {
+                assert_eq!(step["status"], "complete", "{what}");
+                assert_eq!(step["security"].is_null(), asking.is_empty(), "{what}");
+                let run = &step["bulk"];
                 assert_eq!(run["bytes"], 3_000_017, "{what}");
                 let number = |name: &str| run[name].as_f64().unwrap();
                 assert!(number("first_byte_seconds") <= number("seconds"), "{what}");
@@ -140,7 +146,6 @@ fn every_byte_arrives_and_is_counted_over_every_transport_both_ways() {
                         && number("server_cpu_seconds_per_gib") > 0.0
                 );
             }
-            assert_eq!(step["security"].is_null(), asking.is_empty(), "{what}");
             // Two runs and one before them, on three streams, whose shares make 16 messages each.
             assert_eq!(
                 server.requests(),
@@ -160,7 +165,7 @@ fn chunks_of_any_length_are_right() {
             for direction in [&["--verify"][..], &["--direction", "up"]] {
                 let (steps, text) = bulk(0, &server.url, &[&fixed, direction].concat());
                 assert_eq!(
-                    steps[0]["runs"][0]["bytes"], 100_003,
+                    steps[0]["bulk"]["bytes"], 100_003,
                     "{kind} {chunk} {direction:?}: {text}"
                 );
             }
@@ -185,13 +190,14 @@ fn a_server_may_choose_its_own_sizes() {
         "3",
     ];
     let (steps, text) = bulk(0, &server.url, &chosen);
-    let settings = &steps[0]["settings"];
+    let settings = &steps[0]["settings"]["bulk"];
     assert_eq!(
         (&settings["size_bytes"], &settings["chunk_bytes"]),
         (&json!(0), &json!(0)),
         "{text}"
     );
-    for run in steps[0]["runs"].as_array().unwrap() {
+    assert_eq!(steps.len(), 2);
+    for run in steps.iter().map(|step| &step["bulk"]) {
         assert_eq!(
             (&run["bytes"], &run["message_bytes"]),
             (&json!(30_000_000), &json!(40_000))
@@ -203,14 +209,14 @@ fn a_server_may_choose_its_own_sizes() {
         &server.url,
         &["--size", "1MiB", "--chunk", "server", "--runs", "1"],
     );
-    assert_eq!(steps[0]["runs"][0]["bytes"], json!(1 << 20));
+    assert_eq!(steps[0]["bulk"]["bytes"], json!(1 << 20));
     let (steps, _) = bulk(
         0,
         &server.url,
         &["--size", "server", "--chunk", "39999", "--runs", "1"],
     );
-    assert_eq!(steps[0]["runs"][0]["bytes"], json!(10_000_000));
-    assert_eq!(steps[0]["runs"][0]["message_bytes"], json!(39_999));
+    assert_eq!(steps[0]["bulk"]["bytes"], json!(10_000_000));
+    assert_eq!(steps[0]["bulk"]["message_bytes"], json!(39_999));
 }
 
 #[test]
@@ -246,14 +252,17 @@ fn a_sweep_is_one_table_of_every_combination() {
         (&run["status"], &run["order_seed"]),
         (&"complete".into(), &7.into())
     );
-    let steps = run["bulk"].as_array().unwrap();
-    let settings: Vec<_> = steps
+    let mut settings: Vec<_> = steps_of(&run)
         .iter()
         .map(|step| {
-            ["chunk_bytes", "window_bytes", "frame_bytes"]
-                .map(|name| step["settings"][name].as_u64().unwrap())
+            let setting = |name: &str| step["settings"]["bulk"][name].as_u64().unwrap();
+            (
+                step["measurement"].as_u64().unwrap(),
+                ["chunk_bytes", "window_bytes", "frame_bytes"].map(setting),
+            )
         })
         .collect();
+    settings.sort_unstable();
     let (k, m) = (1 << 10, 1 << 20);
     let half = |chunk| {
         [
@@ -263,24 +272,19 @@ fn a_sweep_is_one_table_of_every_combination() {
             [chunk, m, m],
         ]
     };
-    assert_eq!(settings, [half(4 * k), half(64 * k)].concat());
-    for step in steps {
-        assert_eq!(step["runs"].as_array().unwrap().len(), 3);
-        assert!(
-            step["summary"]["gib_per_second"]["half_width"].is_number()
-                && step["summary"]["sd_gib_per_second"].is_number()
-        );
-    }
+    let combinations = [half(4 * k), half(64 * k)].concat();
+    let expected: Vec<_> = (0..).zip(combinations).flat_map(|own| [own; 3]).collect();
+    assert_eq!(settings, expected);
+    // All others against the first.
+    let pairings = run["pairings"].as_array().unwrap().iter();
+    let pairings: Vec<_> = pairings.map(|own| (&own["base"], &own["new"])).collect();
+    let numbers: Vec<Value> = (0..8).map(Value::from).collect();
+    let expected: Vec<_> = numbers[1..].iter().map(|new| (&numbers[0], new)).collect();
+    assert_eq!(pairings, expected);
     let table = String::from_utf8(output.stdout).unwrap();
     let is_row = |line: &&str| matches!(line.split_whitespace().next(), Some("4KiB" | "64KiB"));
     assert_eq!(table.lines().filter(is_row).count(), 8, "{table}");
-    for text in [
-        "GiB/s",
-        "to first",
-        "mean GiB/s over all other settings",
-        "  chunk: 4KiB ",
-        "SHARED_HOST",
-    ] {
+    for text in ["GiB/s", "to first", "95% interval", "SHARED_HOST"] {
         assert!(table.contains(text), "{text}: {table}");
     }
 }
@@ -301,7 +305,7 @@ fn memory_does_not_grow_with_the_size() {
             ];
             let (steps, _) = bulk(0, &server.url, &[&flags[..], &[&server.metrics]].concat());
             for side in ["client_resident_bytes", "server_resident_bytes"] {
-                let resident = steps[0]["runs"][0][side].as_u64().unwrap();
+                let resident = steps[0]["bulk"][side].as_u64().unwrap();
                 assert!(
                     resident < (160 << 20),
                     "{kind} {direction}: {side} {resident}"
@@ -352,11 +356,8 @@ fn a_flipped_byte_is_a_mismatch_with_its_place() {
         let url = format!("{scheme}://{}", flipping(address, 200_000));
         let fixed = ["--size", "1MiB", "--chunk", "1MiB", "--runs", "2"];
         let (steps, text) = bulk(1, &url, &[&fixed[..], &["--verify"]].concat());
-        assert_eq!(
-            (failed(&steps[0], "mismatch"), &steps[0]["summary"]),
-            (2, &Value::Null),
-            "{text}"
-        );
+        assert_eq!(failures(&steps), ["mismatch"; 2], "{text}");
+        assert!(steps.iter().all(|step| step["bulk"].is_null()), "{text}");
         // Behind a reply's header of 4 bytes; HTTP/2's frames are cut as it likes.
         let place = if kind == "tokio" {
             "byte 199996 of the stream is"
@@ -390,14 +391,16 @@ fn messages_over_a_servers_limit_name_its_flag() {
                 direction,
             ];
             let (steps, text) = bulk(1, &server.url, &flags);
-            let kinds: Vec<&String> = steps[0]["errors"].as_object().unwrap().keys().collect();
             let expected = match (kind, direction) {
                 ("grpc", "down") => "grpc_3",
                 ("grpc", _) => "grpc_11",
                 _ => "protocol",
             };
-            assert_eq!(kinds, [expected], "{kind} {direction}: {text}");
-            assert_eq!(failed(&steps[0], expected), 2);
+            assert_eq!(
+                failures(&steps),
+                [expected; 2],
+                "{kind} {direction}: {text}"
+            );
             assert!(
                 text.contains(&format!("the server's {flag}")),
                 "{kind} {direction}: {text}"
@@ -427,7 +430,7 @@ fn messages_are_cut_to_the_share_of_their_stream() {
             ];
             let (steps, text) = bulk(0, &server.url, &[&fixed, direction].concat());
             assert_eq!(
-                steps[0]["runs"][0]["bytes"], 1_600_000,
+                steps[0]["bulk"]["bytes"], 1_600_000,
                 "{kind} {direction:?}: {text}"
             );
         }
@@ -496,13 +499,13 @@ fn silent_and_talkative_servers_fail_the_run() {
         &silent,
         &["--size", "1MiB", "--runs", "2", "--timeout", "200ms"],
     );
-    assert_eq!(failed(&steps[0], "timeout"), 2, "{text}");
+    assert_eq!(failures(&steps), ["timeout"; 2], "{text}");
     let garbage = serve(|mut stream| {
         let _ = stream.write_all(&[0x40; 1000]);
         let _ = stream.read_to_end(&mut Vec::new());
     });
     let (steps, text) = bulk(1, &garbage, &["--size", "1MiB", "--runs", "2"]);
-    assert_eq!(failed(&steps[0], "protocol"), 2, "{text}");
+    assert_eq!(failures(&steps), ["protocol"; 2], "{text}");
     assert!(
         text.contains("a reply of 1077952576 bytes where 262144 were asked for"),
         "{text}"
@@ -528,25 +531,14 @@ fn a_server_killed_in_mid_run_fails_this_run_and_the_next() {
                 "-",
             ];
             let run = killed_in_mid_run(server, &client);
-            let step = &run["bulk"][0];
-            assert_eq!(
-                (&run["status"], &step["status"], &step["runs"]),
-                (
-                    &"complete".into(),
-                    &"complete".into(),
-                    &Value::Array(Vec::new())
-                )
-            );
+            let steps = steps_of(&run);
+            assert_eq!(run["status"], "complete");
+            assert!(steps.iter().all(|step| step["bulk"].is_null()));
             // The second run may still get into the queue of the dying listener, and is reset then.
-            assert!(failed(step, "refused") >= 1, "{kind} {direction}: {step}");
-            assert_eq!(
-                step["errors"]
-                    .as_object()
-                    .unwrap()
-                    .values()
-                    .map(|count| count.as_u64().unwrap())
-                    .sum::<u64>(),
-                3
+            let failures = failures(steps);
+            assert!(
+                failures.len() == 3 && failures.contains(&"refused"),
+                "{kind} {direction}: {failures:?}"
             );
         }
     }
@@ -557,23 +549,40 @@ fn ctrl_c_keeps_finished_runs() {
     let server = Server::start("tokio", &[]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
-    let json = file.to_str().unwrap();
-    let client = spawn(&["bulk", &server.url, "--size", "1TiB", "--json", json]);
-    server.await_requests();
-    let output = interrupt(client);
+    let fixed = ["--chunk", "64KiB", "--json", file.to_str().unwrap()];
+    let client = |flags: &[&str]| spawn(&[&["bulk", &server.url], &fixed[..], flags].concat());
+    let endless = client(&["--size", "1MiB", "--runs", "1000000"]);
+    // The first run and the one before it have 16 requests each.
+    eventually("a run", || server.requests() > 64);
+    let output = interrupt(endless);
     let run = load(&file);
-    assert_eq!(
-        (&run["status"], &run["bulk"][0]["status"]),
-        (&"partial".into(), &"partial".into())
+    assert_eq!(run["status"], "partial", "{}", stdout(&output));
+    let steps = steps_of(&run);
+    assert!(!steps.is_empty() && steps.iter().all(|step| step["bulk"]["bytes"] == 1 << 20));
+    // Without a run there is no result, and nothing that is called valid.
+    let before = server.requests();
+    let longest = client(&["--size", "1TiB"]);
+    eventually("a request", || server.requests() > before);
+    let text = stdout(&interrupt(longest));
+    assert!(
+        text.contains("interrupted before there was a result") && !text.contains("VALID"),
+        "{text}"
     );
-    assert_eq!(run["bulk"][0]["errors"], serde_json::json!({}));
-    // There is no run, so it is not called valid.
-    assert_eq!(
-        run["bulk"][0]["warnings"][0],
-        serde_json::json!({ "name": "FEW_RUNS", "runs": 0 })
+}
+
+#[test]
+fn conditions_on_a_run_fail_the_command() {
+    let server = Server::start("tokio", &[]);
+    let fixed = ["bulk", &server.url, "--size", "1MiB", "--runs", "3"];
+    let with = |condition: &str| run(&[&fixed[..], &["--fail-if", condition]].concat());
+    let broken = with("bulk-rate>0.0001");
+    assert_eq!(broken.status.code(), Some(4), "{}", stderr(&broken));
+    assert!(
+        stderr(&broken).contains("failed by --fail-if 'bulk-rate>0.0001'"),
+        "{}",
+        stderr(&broken)
     );
-    let text = stdout(&output);
-    assert!(text.contains("NOT VALID: FEW_RUNS"), "{text}");
+    assert_eq!(with("first-byte>60s").status.code(), Some(0));
 }
 
 #[test]
@@ -625,15 +634,7 @@ fn usage_errors_suggest_a_correction() {
         ),
         (
             "bulk tcp://127.0.0.1:1 --fail-if p99<1ms",
-            "unexpected argument '--fail-if'",
-        ),
-        (
-            "bulk tcp://127.0.0.1:1 --prometheus-push http://127.0.0.1:1",
-            "unexpected argument '--prometheus-push'",
-        ),
-        (
-            "bulk tcp://127.0.0.1:1 --hlog run.hlog",
-            "unexpected argument '--hlog'",
+            "'p99' is not one of bulk-rate, first-byte",
         ),
     ]);
     // Nobody listens: nothing could start.

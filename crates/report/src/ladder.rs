@@ -1,124 +1,179 @@
 //! Sentences about the differences that a ladder shows.
 
-use netping_results::{format::micros, metric, round_difference::RoundDifference};
+use netping_results::{
+    comparison::{Compared, Comparison},
+    format::micros,
+    metric,
+};
+
+use crate::finding::range;
+
+/// Fewer rounds than these show only the largest differences: of those, nothing is said in words.
+pub const FEWEST: usize = 5;
 
 /// Returns what the differences under loads with small requests show, a sentence for each rung; none
 /// where there are too few rounds.
-pub fn in_words(all: &[&RoundDifference]) -> Vec<String> {
-    let small = || {
-        let own = all.iter().filter(|own| own.interval.is_some());
-        own.filter(|own| own.message.is_none() && !own.is_noise)
-    };
-    let times = small().filter(|own| own.metric == metric::P50.name);
-    let stacked = times.map(|time| {
-        let mut rates = small().filter(|own| own.metric == metric::RATE.name);
-        let rate = rates.find(|rate| rate.target == time.target && rate.base == time.base);
-        if !time.is_shown() && !rate.is_some_and(|rate| rate.is_shown()) {
-            return format!("{} over {} shows no difference.", time.target, time.base);
+pub fn in_words(all: &[Compared<'_>]) -> Vec<String> {
+    let small: Vec<&Compared<'_>> = all
+        .iter()
+        .filter(|own| !own.is_control && own.base.settings().message.is_none())
+        .collect();
+    let stacked = small.iter().filter_map(|own| {
+        let time = interval_of(own, &metric::P50)?;
+        let mut rates = small.iter().filter(|other| names(other) == names(own));
+        let rate = rates.find_map(|other| interval_of(other, &metric::RATE));
+        let [name, base] = names(own);
+        let is_shown = |own: &Comparison| own.is_shown() == Some(true);
+        if !is_shown(time) && !rate.is_some_and(is_shown) {
+            return Some(format!("{name} over {base} shows no difference."));
         }
         let rate = rate.map_or_else(String::new, |rate| format!(" and {}", rate_in_words(rate)));
-        format!(
-            "{} over {} {}{rate}.",
-            time.target,
-            time.base,
-            time_in_words(time)
-        )
+        Some(format!("{name} over {base} {}{rate}.", time_in_words(time)))
     });
-    let shared = small().filter(|own| own.target == own.base).map(|own| {
-        let [few, many] = own.connections;
-        format!(
-            "{} on {few} connections instead of {many} {}.",
-            own.target,
-            rate_in_words(own)
-        )
+    let shared = small.iter().filter_map(|own| {
+        let [name, base] = names(own);
+        let rate = interval_of(own, &metric::RATE).filter(|_| name == base)?;
+        let [few, many] = [&own.new, &own.base].map(|side| side.settings().connections);
+        Some(format!(
+            "{name} on {few} connections instead of {many} {}.",
+            rate_in_words(rate)
+        ))
     });
     stacked.chain(shared).collect()
 }
 
-fn time_in_words(difference: &RoundDifference) -> String {
-    if !difference.is_shown() {
+/// Returns the names of the rung and of the one that it builds on.
+fn names<'a>(own: &Compared<'a>) -> [&'a str; 2] {
+    [own.new.name(), own.base.name()]
+}
+
+/// Returns the comparison by a metric, if it has an interval.
+fn interval_of<'a>(own: &'a Compared<'_>, metric: &metric::Metric) -> Option<&'a Comparison> {
+    let is_told = |by: &&Comparison| {
+        let rounds = by.new.map_or(0, |own| own.trials);
+        by.interval.is_some() && rounds >= FEWEST
+    };
+    own.by(metric).filter(is_told)
+}
+
+fn time_in_words(time: &Comparison) -> String {
+    let added = time.added().filter(|_| time.is_shown() == Some(true));
+    let Some((added, Some([low, high]))) = added else {
         return "shows no difference in a round trip".to_owned();
-    }
-    let (added, [low, high]) = difference.absolute();
+    };
     let us = |time: f64| micros(time.abs() / 1e3);
     if added > 0.0 {
         format!(
-            "adds {} us ({}..{}) to a round trip",
+            "adds {} us ({}) to a round trip",
             us(added),
-            us(low),
-            us(high)
+            range([low, high], us)
         )
     } else {
         format!(
-            "saves {} us ({}..{}) of a round trip",
+            "saves {} us ({}) of a round trip",
             us(added),
-            us(high),
-            us(low)
+            range([high, low], us)
         )
     }
 }
 
-fn rate_in_words(difference: &RoundDifference) -> String {
-    let Some([low, high]) = difference.interval.filter(|_| difference.is_shown()) else {
+fn rate_in_words(rate: &Comparison) -> String {
+    let shown = rate.change.zip(rate.interval);
+    let Some((change, [low, high])) = shown.filter(|_| rate.is_shown() == Some(true)) else {
         return "shows no difference in the rate".to_owned();
     };
-    let relative = difference.relative;
-    let percent = |share: f64| format!("{:.0}", share.abs() * 100.0);
-    if relative < 0.0 {
-        let [taken, least, most] = [relative, high, low].map(percent);
-        format!("takes {taken}% ({least}..{most}) of the rate")
+    if change < 0.0 {
+        let percent = |share: f64| format!("{:.0}", share.abs() * 100.0);
+        let taken = percent(change);
+        format!(
+            "takes {taken}% ({}) of the rate",
+            range([high, low], percent)
+        )
     } else {
-        let [times, low, high] = [relative, low, high].map(|share| format!("{:.2}", 1.0 + share));
-        format!("has {times} ({low}..{high}) times the rate")
+        let times = |share: f64| format!("{:.2}", 1.0 + share);
+        format!(
+            "has {} ({}) times the rate",
+            times(change),
+            range([low, high], times)
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use netping_results::{
+        fixtures,
+        run::{Kind, Pairing, Run, Step},
+    };
+
     use super::*;
 
-    fn difference(target: &str, base: &str, metric: &str, interval: [f64; 2]) -> RoundDifference {
-        RoundDifference {
-            target: target.to_owned(),
-            base: base.to_owned(),
-            callers: 64,
-            connections: [4, 64],
-            message: None,
-            is_noise: false,
-            metric: metric.to_owned(),
-            rounds: 10,
-            base_value: 50_000.0,
-            relative: f64::midpoint(interval[0], interval[1]),
-            interval: Some(interval),
-            range: interval,
-            noise_floor: 0.01,
-        }
+    /// Five rounds of a rung, whose p50 in ns (with one caller) or rate (with 64) has this level.
+    fn rounds(
+        measurement: usize,
+        name: &str,
+        [callers, connections]: [usize; 2],
+        level: f64,
+    ) -> Vec<Step> {
+        let round = |trial: u32| {
+            let near = level * (1.0 + 0.001 * f64::from(trial));
+            let mut step = fixtures::step(1, |_| vec![near as u64; 1000]);
+            (step.measurement, step.trial) = (measurement, trial);
+            step.label = Some(name.to_owned());
+            (step.settings.callers, step.settings.connections) = (callers, connections);
+            step.summary.rate = near;
+            step
+        };
+        (1..=5).map(round).collect()
     }
 
     #[test]
     fn a_rung_has_a_sentence_with_what_is_shown() {
-        let all = [
-            difference("TLS", "TCP", "p50", [0.05, 0.07]),
-            difference("PSK", "TCP", "p50", [-0.01, 0.03]),
-            difference("gRPC", "TCP", "p50", [-0.1, 0.3]),
-            difference("TLS", "TCP", "rate", [-0.17, -0.11]),
-            difference("PSK", "TCP", "rate", [0.0, 0.01]),
-            difference("gRPC", "TCP", "rate", [-0.6, -0.4]),
-            difference("QUIC", "QUIC", "rate", [3.0, 5.0]),
+        let (alone, many, shared) = ([1, 1], [64, 64], [64, 4]);
+        let steps = [
+            rounds(0, "TCP", alone, 50_000.0),
+            rounds(1, "TLS", alone, 53_000.0),
+            rounds(2, "PSK", alone, 50_000.0),
+            rounds(3, "gRPC", alone, 50_000.0),
+            rounds(4, "TCP", many, 100_000.0),
+            rounds(5, "TLS", many, 86_000.0),
+            rounds(6, "PSK", many, 100_000.0),
+            rounds(7, "gRPC", many, 50_000.0),
+            rounds(8, "QUIC", many, 20_000.0),
+            rounds(9, "QUIC", shared, 100_000.0),
         ];
-        assert_eq!(
-            in_words(&all.iter().collect::<Vec<_>>()),
-            [
-                "TLS over TCP adds 3.00 us (2.50..3.50) to a round trip and takes 14% (11..17) of the rate.",
-                "PSK over TCP shows no difference.",
-                "gRPC over TCP shows no difference in a round trip and takes 50% (40..60) of the rate.",
-                "QUIC on 4 connections instead of 64 has 5.00 (4.00..6.00) times the rate.",
-            ]
-        );
-        let noise = RoundDifference {
-            is_noise: true,
-            ..all[0].clone()
+        let pairing = |base, new| Pairing {
+            base,
+            new,
+            is_control: false,
         };
-        assert!(in_words(&[&noise]).is_empty());
+        let pairs = [[0, 1], [0, 2], [0, 3], [4, 5], [4, 6], [4, 7], [8, 9]];
+        let mut run = Run {
+            kind: Kind::Ladder,
+            pairings: pairs.map(|[base, new]| pairing(base, new)).to_vec(),
+            ..fixtures::run(Vec::new())
+        };
+        run.steps = steps.concat();
+        let words = in_words(&run.compared());
+        assert!(
+            words[0].starts_with("TLS over TCP adds 3.0")
+                && words[0].contains(") to a round trip and takes 14% ("),
+            "{words:?}"
+        );
+        assert_eq!(words[1], "PSK over TCP shows no difference.");
+        assert!(
+            words[2]
+                .starts_with("gRPC over TCP shows no difference in a round trip and takes 50% ("),
+            "{words:?}"
+        );
+        assert!(
+            words[3].starts_with("QUIC on 4 connections instead of 64 has 5.00 (")
+                && words[3].ends_with(") times the rate."),
+            "{words:?}"
+        );
+        run.pairings[0].is_control = true;
+        assert_eq!(in_words(&run.compared()).len(), 3);
+        run.steps.retain(|step| step.trial < 5);
+        assert!(in_words(&run.compared()).is_empty());
     }
 }

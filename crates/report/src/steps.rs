@@ -90,10 +90,10 @@ impl StepTable {
     pub fn latency() -> Self {
         let of = |metric: &'static Metric| {
             let column = Column::number(metric.name, 5);
-            (column, Cell::Time(metric, service))
+            (column, Cell::Of(metric))
         };
         let tail: fn(&Step) -> String =
-            |step| sparkline(&step.histograms.service_time, is_unicode());
+            |step| sparkline(&step.histograms.response_time, is_unicode());
         Self::new(vec![
             spare(1, of(&metric::P1)),
             spare(5, of(&metric::P25)),

@@ -4,7 +4,7 @@ use netping_measure::status::Status;
 use netping_results::{
     format::{on_one_line, plural, thousands},
     limit::Limit,
-    run::{Run, Step},
+    run::{Kind, Run, Step},
     warning::{Found, SharedHost, Warnings},
 };
 
@@ -26,7 +26,7 @@ pub fn describe(run: &Run, has_flag: impl Fn(&str) -> bool) -> String {
             1 => String::new(),
             all => format!(
                 " ({} of {all} steps{})",
-                found.concerned(),
+                found.steps.len(),
                 rows(run, found)
             ),
         };
@@ -54,7 +54,7 @@ pub fn describe(run: &Run, has_flag: impl Fn(&str) -> bool) -> String {
         lines.push(format!("VALID: {notes}"));
     }
     // Of a ladder, no load is the highest.
-    let is_ladder = !run.differences.is_empty();
+    let is_ladder = run.kind == Kind::Ladder;
     let steps = run.steps.iter().filter(|_| !is_ladder);
     let peak = steps.max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
     lines.extend(peak.and_then(|peak| limit(run, peak, has_flag("--server-pid"))));

@@ -386,7 +386,7 @@ mod tests {
         let (added, ends) = by.added().unwrap();
         let base = by.base.unwrap().value;
         assert!((added / (by.change.unwrap() * base) - 1.0).abs() < 1e-9);
-        assert_eq!(ends.unwrap(), [low * base, high * base]);
+        assert_eq!(ends, Some([low * base, high * base]));
     }
 
     #[test]

@@ -117,14 +117,30 @@ impl FromStr for Condition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |what: &str| {
-            format!(
-                "'{text}': {what}; a condition looks like p99<1ms, mean<=80us, errors<0.1%, errors>0 or rate>=100k"
-            )
-        };
+        let example = "p99<1ms, mean<=80us, errors<0.1%, errors>0 or rate>=100k";
+        Self::parse(text, metric::of_steps(), example)
+    }
+}
+
+impl Condition {
+    /// Reads a condition on bulk streams.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub fn of_bulk(text: &str) -> Result<Self, String> {
+        let metrics = metric::BULK.iter().copied();
+        Self::parse(text, metrics, "bulk-rate<2 or first-byte>5ms")
+    }
+
+    fn parse(
+        text: &str,
+        metrics: impl Iterator<Item = &'static Metric> + Clone,
+        example: &str,
+    ) -> Result<Self, String> {
+        let wrong = |what: &str| format!("'{text}': {what}; a condition looks like {example}");
         let (name, comparison, limit) =
             Relation::split(text).ok_or_else(|| wrong("no comparison"))?;
-        let found = metric::named(name, metric::of_steps()).map_err(|error| wrong(&error))?;
+        let found = metric::named(name, metrics).map_err(|error| wrong(&error))?;
         // Errors have two units, a share and a number.
         let (metric, limit) = found
             .into_iter()

@@ -17,10 +17,11 @@ use netping_measure::{
     error_kind::ErrorKind,
 };
 
-use crate::bulk::{BulkSettings, Transfer};
+use crate::bulk::BulkSettings;
 use crate::run::{
     Environment, Histograms, Kind, Place, Run, SCHEMA_VERSION, Step, StepSettings, Tool,
 };
+use crate::transfer::Transfer;
 
 /// Start of the windows on the run's clock, in nanoseconds: later than the longest time.
 const BEGIN: u64 = 100_000_000_000;

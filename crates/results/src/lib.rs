@@ -21,4 +21,5 @@ pub mod messages;
 pub mod metric;
 pub mod run;
 pub mod times;
+pub mod transfer;
 pub mod warning;

@@ -7,24 +7,13 @@ use netping_report::export::{FORMATS, Format};
 
 use crate::run::options::Exports;
 
-/// Formats of request times, which a bulk stream does not have.
-const OF_REQUESTS: [&str; 1] = ["hlog"];
-
-/// Flags for the export formats; without `REQUESTS`, only for those that bulk streams have.
+/// Flags for the export formats.
 #[derive(Debug, Clone)]
-pub struct ExportArgs<const REQUESTS: bool>(pub Exports);
+pub struct ExportArgs(pub Exports);
 
-impl<const REQUESTS: bool> ExportArgs<REQUESTS> {
-    fn formats() -> impl Iterator<Item = &'static Format> {
-        FORMATS
-            .iter()
-            .filter(|format| REQUESTS || !OF_REQUESTS.contains(&format.name))
-    }
-}
-
-impl<const REQUESTS: bool> Args for ExportArgs<REQUESTS> {
+impl Args for ExportArgs {
     fn augment_args(command: Command) -> Command {
-        command.args(Self::formats().map(|format| {
+        command.args(FORMATS.iter().map(|format| {
             Arg::new(format.name)
                 .long(format.name)
                 .value_name("FILE")
@@ -38,12 +27,12 @@ impl<const REQUESTS: bool> Args for ExportArgs<REQUESTS> {
     }
 }
 
-impl<const REQUESTS: bool> FromArgMatches for ExportArgs<REQUESTS> {
+impl FromArgMatches for ExportArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = |format: &'static Format| {
             Some((format, matches.get_one::<PathBuf>(format.name)?.clone()))
         };
-        Ok(Self(Exports(Self::formats().filter_map(given).collect())))
+        Ok(Self(Exports(FORMATS.iter().filter_map(given).collect())))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -92,16 +92,16 @@ impl ComparisonArgs {
     }
 }
 
-/// Flags about result files and exit codes. Without `REQUESTS`, those that bulk streams have.
+/// Flags about result files and exit codes.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Results")]
-pub struct ResultArgs<const REQUESTS: bool> {
+pub struct ResultArgs {
     /// Write the results as JSON after every step; '-': to standard output at the end, with tables
     /// on stderr
     #[arg(long, value_name = "FILE", value_parser = json_to)]
     json: Option<JsonTo>,
     #[command(flatten)]
-    export: ExportArgs<REQUESTS>,
+    export: ExportArgs,
     /// Progress on standard error [default: a bar on a terminal, elsewhere a line per second]
     #[arg(long, value_name = "FORM")]
     progress: Option<Form>,
@@ -114,14 +114,18 @@ pub struct ResultArgs<const REQUESTS: bool> {
     /// Accept this warning, such as SHARED_HOST, with --strict; may be repeated
     #[arg(long, value_name = "WARNING", requires = "strict", value_parser = PossibleValuesParser::new(NAMES))]
     allow: Vec<String>,
+    /// Push live numbers to a Prometheus Pushgateway once a second; without a path: to
+    /// /metrics/job/netping
+    #[arg(long, value_name = "URL", value_parser = gateway)]
+    prometheus_push: Option<String>,
 }
 
-impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
-    /// Returns the options of a run.
+impl ResultArgs {
+    /// Returns the options of a run that fails under these conditions, too.
     ///
     /// # Errors
     /// [`UsageError`] if two results have one file.
-    pub fn options(&self) -> Result<Options, UsageError> {
+    pub fn options(&self, fail_if: &[Condition]) -> Result<Options, UsageError> {
         let json = self.json.as_ref().and_then(JsonTo::file);
         let exports = &self.export.0;
         apart(
@@ -133,12 +137,12 @@ impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
         Ok(Options {
             json: self.json.clone(),
             exports: exports.clone(),
-            push: None,
+            push: self.prometheus_push.clone(),
             progress: self.progress,
             clock: ClockDemand::default(),
             limits: Limits {
                 max_error_rate: self.max_error_rate,
-                fail_if: Vec::new(),
+                fail_if: fail_if.to_vec(),
                 strict: self.strict,
                 allowed: self.allow.clone(),
             },
@@ -151,15 +155,11 @@ impl<const REQUESTS: bool> ResultArgs<REQUESTS> {
 #[command(next_help_heading = "Results")]
 pub struct OutputArgs {
     #[command(flatten)]
-    results: ResultArgs<true>,
+    results: ResultArgs,
     /// Show the running step on the whole terminal, with keys to end it; the server's counters are
     /// read once a second
     #[arg(long, conflicts_with = "progress")]
     live: bool,
-    /// Push live numbers to a Prometheus Pushgateway once a second; without a path: to
-    /// /metrics/job/netping
-    #[arg(long, value_name = "URL", value_parser = gateway)]
-    prometheus_push: Option<String>,
     /// Exit with 4 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; may be repeated
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Condition>,
@@ -171,7 +171,7 @@ impl OutputArgs {
     /// # Errors
     /// [`UsageError`] if two results have one file, or there is no terminal for a full screen.
     pub fn options(&self) -> Result<Options, UsageError> {
-        let mut options = self.results.options()?;
+        let mut options = self.results.options(&self.fail_if)?;
         if self.live {
             if !io::stderr().is_terminal() {
                 return Err(UsageError(
@@ -180,8 +180,6 @@ impl OutputArgs {
             }
             options.progress = Some(Form::Live);
         }
-        options.push.clone_from(&self.prometheus_push);
-        options.limits.fail_if.clone_from(&self.fail_if);
         Ok(options)
     }
 

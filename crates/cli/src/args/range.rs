@@ -8,24 +8,41 @@ use netping_protocol::units;
 /// Most values of a range: more are a slip of the finger.
 const MOST_VALUES: usize = 1000;
 
-/// One or more values from 1 on, in the order given; with `BYTES`, in units such as KiB or MB.
+/// One or more values from 1 on, in the order given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Range<const BYTES: bool = false>(Vec<u64>);
+pub struct Range(Vec<u64>);
 
-/// One or more numbers of bytes.
-pub type ByteRange = Range<true>;
-
-impl<const BYTES: bool> Range<BYTES> {
+impl Range {
+    /// Returns the values.
     pub fn values(&self) -> &[u64] {
         &self.0
     }
 }
 
-impl<const BYTES: bool> FromStr for Range<BYTES> {
+impl FromStr for Range {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        values(text, if BYTES { bytes } else { number }).map(Self)
+        values(text, number).map(Self)
+    }
+}
+
+/// One or more numbers of bytes, in units such as KiB or MB.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByteRange(Vec<u64>);
+
+impl ByteRange {
+    /// Returns the numbers of bytes.
+    pub fn values(&self) -> &[u64] {
+        &self.0
+    }
+}
+
+impl FromStr for ByteRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        values(text, bytes).map(Self)
     }
 }
 

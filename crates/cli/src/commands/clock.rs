@@ -8,7 +8,7 @@ use netping_protocol::target::Target;
 use netping_report::table::{Column, Table};
 use netping_results::run::Clock;
 
-use super::text::{columns, print_text};
+use super::text::print_text;
 use crate::{
     args::{in_step::tells_time, secure::SecureArgs, time::positive},
     error::{Failed, PlanError, Verdict, tell},
@@ -49,7 +49,12 @@ impl ClockArgs {
     }
 }
 
-const COLUMNS: &str = "offset us|+-us|round trip us";
+const COLUMNS: [Column; 4] = [
+    Column::text("server", 0),
+    Column::number("offset us", 0),
+    Column::number("+-us", 0),
+    Column::number("round trip us", 0),
+];
 
 /// Nanoseconds in a microsecond.
 const MICROS: f64 = 1e3;
@@ -93,9 +98,7 @@ fn describe(clocks: &[Clock]) -> String {
         ])
     };
     let rows: Vec<_> = clocks.iter().filter_map(row).collect();
-    let mut all = vec![Column::text("server", 0)];
-    all.extend(columns(COLUMNS));
-    text.push_str(&Table::whole(&all, &rows));
+    text.push_str(&Table::whole(&COLUMNS, &rows));
     text.push_str("\noffset: the server's clock less this host's\n");
     text
 }

@@ -16,7 +16,6 @@ pub mod quick;
 pub mod report;
 pub mod run;
 pub mod serve;
-mod table;
 mod text;
 pub mod throughput;
 

@@ -1,4 +1,5 @@
-//! The run of a measuring command: a store keeps and saves its steps, a console shows them.
+//! The run of a measuring command: a store keeps and saves its steps, a judge decides on them, a
+//! console shows them.
 
 pub(crate) mod clock_demand;
 pub(crate) mod command_line;
@@ -14,8 +15,9 @@ pub(crate) mod trials;
 pub(crate) mod until;
 pub(crate) mod validity;
 
-mod bulk;
 mod in_step;
+mod judge;
+mod servers;
 mod troubles;
 
 use std::{path::PathBuf, thread, time::Duration};
@@ -27,16 +29,12 @@ use netping_client::{
     error::StartError,
     interrupt::Interrupt,
     plan::{Plan, Warmup},
-    probe::{metrics::ServerSource, reader::read_within},
     workload::first_call::first_call,
 };
 use netping_measure::status::Status;
 use netping_results::{
     format::on_lines,
-    overhead::Overhead,
-    round_difference::RoundDifference,
-    run::Step,
-    warning::{Warning, Warnings},
+    run::{Kind, Pairing, Place, Run, Step},
 };
 use netping_system::limits::raise_open_files;
 use rand_chacha::ChaCha8Rng;
@@ -47,27 +45,27 @@ use crate::{
     interrupt,
     run::{
         console::{Console, stdout_failure},
-        options::{Limits, Options},
+        judge::Judge,
+        options::Options,
         progress::Form,
         push::{Push, Watchers},
+        servers::Servers,
         step::step,
         store::Store,
         troubles::troubles,
     },
 };
 
-/// The time that a server has to tell its limit on connections, before a step begins.
-const LIMIT_PATIENCE: Duration = Duration::from_millis(100);
-
 /// Runs the body of a measuring command; what it measured is kept, whether it succeeds or not.
 ///
 /// # Errors
 /// Those of `body`, and files that cannot be written, before anything is measured.
 pub fn run(
+    kind: Kind,
     options: Options,
     body: impl FnOnce(&mut Runner) -> Result<(), Failed>,
 ) -> Result<Verdict, Failed> {
-    let mut runner = Runner::begin(options)?;
+    let mut runner = Runner::begin(kind, options)?;
     let result = body(&mut runner);
     match result {
         Ok(()) => Ok(runner.finish()),
@@ -82,28 +80,32 @@ pub fn run(
 #[derive(Debug)]
 pub struct Runner {
     store: Store,
+    judge: Judge,
+    servers: Servers,
     /// The terminal.
     pub console: Console,
     /// The user's request to end.
-    pub interrupt: Interrupt,
-    limits: Limits,
+    interrupt: Interrupt,
     push: Option<Push>,
-    /// The limit on connections of each server asked so far.
-    server_limits: Vec<(ServerSource, Option<u64>)>,
-    /// Guessed sources of counters that did not answer.
-    silent: Vec<ServerSource>,
-    /// The current trial, from 1 on.
-    trial: u32,
-    /// The verdict so far.
-    verdict: Verdict,
-    /// Names of the warnings that fail the command.
-    unwanted: Vec<&'static str>,
+}
+
+/// How trials are arranged, and what their comparison is to show.
+#[derive(Debug, Clone)]
+pub struct Design {
+    /// The seed of the order within each trial.
+    pub order_seed: u64,
+    /// The measurements that are compared.
+    pub pairings: Vec<Pairing>,
+    /// The number of times at which the trials may end.
+    pub looks: usize,
+    /// The margin within which targets are to be called equivalent, as a share.
+    pub margin: Option<f64>,
 }
 
 impl Runner {
-    fn begin(options: Options) -> Result<Self, Failed> {
+    fn begin(kind: Kind, options: Options) -> Result<Self, Failed> {
         raise_open_files();
-        let mut store = Store::create(options.json, options.exports)?;
+        let mut store = Store::create(kind, options.json, options.exports)?;
         store.run.clock = Some(options.clock.check()?);
         let interrupt = interrupt::on_signals().context("cannot handle Ctrl-C")?;
         let console = Console::new(
@@ -117,15 +119,11 @@ impl Runner {
         let push = options.push.map(Push::start).transpose();
         Ok(Self {
             store,
+            judge: Judge::new(options.limits),
+            servers: Servers::default(),
             console,
             interrupt,
-            limits: options.limits,
             push: push.context("cannot start a thread")?,
-            server_limits: Vec::new(),
-            silent: Vec::new(),
-            trial: 1,
-            verdict: Verdict::Success,
-            unwanted: Vec::new(),
         })
     }
 
@@ -142,11 +140,12 @@ impl Runner {
     /// Prints the reason for a verdict, though the command goes on.
     pub fn fail(&mut self, verdict: Verdict, line: &str) {
         self.remark(line);
-        self.decide(verdict);
+        self.judge.decide(verdict);
     }
 
-    fn decide(&mut self, verdict: Verdict) {
-        self.verdict = self.verdict.max(verdict);
+    /// Returns the run so far.
+    pub fn run(&self) -> &Run {
+        &self.store.run
     }
 
     /// Returns the steps so far.
@@ -156,7 +155,7 @@ impl Runner {
 
     /// Returns the largest share of requests that may fail, from 0 to 1.
     pub fn max_error_rate(&self) -> f64 {
-        self.limits.max_error_rate
+        self.judge.max_error_rate()
     }
 
     /// Returns true once the user wants it to end.
@@ -176,22 +175,21 @@ impl Runner {
         }
     }
 
-    /// Notes the targets of trials, in the order in which they were given.
-    pub fn name_targets<'a>(&mut self, plans: impl Iterator<Item = &'a Plan>) {
-        let targets = &mut self.store.run.targets;
-        for plan in plans {
-            let name = plan.target.label.clone();
-            let name = name.unwrap_or_else(|| plan.target.url.to_string());
-            if !targets.contains(&name) {
-                targets.push(name);
-            }
-        }
+    /// Notes how the trials are arranged, before the first of them.
+    pub fn design(&mut self, design: Design) {
+        let run = &mut self.store.run;
+        run.order_seed = Some(design.order_seed);
+        run.pairings = design.pairings;
+        (run.looks, run.margin) = (design.looks, design.margin);
     }
 
-    /// Begins a trial, numbered from 1, whose order of targets is drawn with `seed`.
-    pub fn begin_trial(&mut self, trial: u32, seed: u64) {
-        self.trial = trial;
-        self.store.run.order_seed = Some(seed);
+    /// Returns the place of the first trial of a measurement that is none of those so far.
+    pub fn next_place(&self) -> Place {
+        let numbers = self.steps().iter().map(|step| step.measurement + 1);
+        Place {
+            measurement: numbers.max().unwrap_or(0),
+            trial: 1,
+        }
     }
 
     /// Sends one request to each target before any is measured, so that one that is not there, or
@@ -229,9 +227,10 @@ impl Runner {
     pub fn explore(
         &mut self,
         plan: &Plan,
+        place: Place,
         describe: impl FnOnce(&Step) -> Option<String>,
     ) -> Result<&Step, StartError> {
-        let step = self.take(plan, describe)?;
+        let step = self.take(plan, place, describe)?;
         Ok(self.keep(step))
     }
 
@@ -242,26 +241,28 @@ impl Runner {
     pub fn measure(
         &mut self,
         plan: &Plan,
+        place: Place,
         describe: impl FnOnce(&Step) -> Option<String>,
     ) -> Result<&Step, StartError> {
-        let step = self.take(plan, describe)?;
+        let step = self.take(plan, place, describe)?;
         self.judge(&step);
-        if step.summary.scheduled == 0 && step.status == Status::Complete {
-            self.fail(
-                Verdict::Requests,
-                "warning: no request ended within the window; use a longer -d, or a shorter --timeout",
-            );
-        }
         Ok(self.keep(step))
+    }
+
+    /// Judges and saves a step that was measured elsewhere.
+    pub fn add(&mut self, step: Step) {
+        self.judge(&step);
+        self.keep(step);
     }
 
     /// Runs a step, and prints its description and its failures.
     fn take(
         &mut self,
         plan: &Plan,
+        place: Place,
         describe: impl FnOnce(&Step) -> Option<String>,
     ) -> Result<Step, StartError> {
-        let (step, outcome) = self.run_step(plan)?;
+        let (step, outcome) = self.run_step(plan, place)?;
         if let Some(text) = describe(&step) {
             self.say(&text);
         }
@@ -270,24 +271,13 @@ impl Runner {
     }
 
     /// Runs a step.
-    fn run_step(&mut self, plan: &Plan) -> Result<(Step, Measurement), StartError> {
+    fn run_step(&mut self, plan: &Plan, place: Place) -> Result<(Step, Measurement), StartError> {
         self.warn_of_limits(plan);
-        let mut plan = plan.clone();
-        let source = &mut plan.target.server;
-        if self.silent.contains(source) {
-            *source = ServerSource::Nowhere;
-        }
+        let mut plan = self.servers.without_silent(plan);
         plan.execution.start_at = self.await_start(&plan);
-        let plan = &plan;
-        let outcome = self.execute(plan)?;
-        // A restarted server has counters, though not of one process.
-        if outcome.server_note.is_some()
-            && !outcome.server_restarted
-            && let ServerSource::Url { asked: false, .. } = plan.target.server
-        {
-            self.silent.push(plan.target.server.clone());
-        }
-        Ok((step(plan, &outcome, self.trial), outcome))
+        let outcome = self.execute(&plan)?;
+        self.servers.note(&plan, &outcome);
+        Ok((step(&plan, &outcome, place), outcome))
     }
 
     /// Returns the moment at which a step begins, if it has one. Waits until it is time to open the
@@ -302,15 +292,21 @@ impl Runner {
     }
 
     /// Measures each plan once, in random order, as a round, and keeps their steps in the order of
-    /// the plans. Returns false, and keeps nothing, if the user ends it.
+    /// the plans, each a trial of the measurement of its plan's place. Returns false, and keeps
+    /// nothing, if the user ends it.
     ///
     /// # Errors
     /// [`StartError`]; earlier rounds are saved.
-    pub fn round(&mut self, plans: &[&Plan], random: &mut ChaCha8Rng) -> Result<bool, StartError> {
+    pub fn round(
+        &mut self,
+        plans: &[&Plan],
+        trial: u32,
+        random: &mut ChaCha8Rng,
+    ) -> Result<bool, StartError> {
         let mut steps = vec![None; plans.len()];
-        for place in trials::shuffled(plans.len(), random) {
-            let plan = plans[place];
-            let (step, outcome) = self.run_step(plan)?;
+        for measurement in trials::shuffled(plans.len(), random) {
+            let plan = plans[measurement];
+            let (step, outcome) = self.run_step(plan, Place { measurement, trial })?;
             if self.is_interrupted() {
                 return Ok(false);
             }
@@ -321,7 +317,7 @@ impl Runner {
                     self.remark(&line);
                 }
             }
-            steps[place] = Some(step);
+            steps[measurement] = Some(step);
         }
         for step in steps.into_iter().flatten() {
             self.judge(&step);
@@ -346,17 +342,6 @@ impl Runner {
         self.store.run.steps.push(step);
     }
 
-    /// Adds the overheads of proxies and saves them.
-    pub fn add_overheads(&mut self, overheads: &[Overhead]) {
-        self.store.run.overheads.extend_from_slice(overheads);
-        self.save();
-    }
-
-    /// Adds the differences of targets that were measured in rounds.
-    pub fn add_differences(&mut self, differences: Vec<RoundDifference>) {
-        self.store.run.differences = differences;
-    }
-
     /// Writes a page and a result file with this stem at the end, unless others were asked for;
     /// returns their paths.
     pub fn save_as(&mut self, stem: &str) -> Vec<PathBuf> {
@@ -366,21 +351,10 @@ impl Runner {
     /// Warns if the system or the server cannot have as many connections as planned. A server is
     /// asked for its limit once.
     fn warn_of_limits(&mut self, plan: &Plan) {
-        let limit = self.server_limit(&plan.target.server);
+        let limit = self.servers.limit(&plan.target.server);
         for objection in environment::objections(plan.load.connections as u64, limit) {
             self.remark(&format!("warning: {}: {objection}", plan.target.url));
         }
-    }
-
-    fn server_limit(&mut self, source: &ServerSource) -> Option<u64> {
-        let mut known = self.server_limits.iter();
-        if let Some((_, limit)) = known.find(|(of, _)| of == source) {
-            return *limit;
-        }
-        let reading = read_within(source, LIMIT_PATIENCE);
-        let limit = reading.and_then(|reading| reading.max_connections());
-        self.server_limits.push((source.clone(), limit));
-        limit
     }
 
     fn execute(&self, plan: &Plan) -> Result<Measurement, StartError> {
@@ -421,31 +395,10 @@ impl Runner {
 
     /// Fails the command if a step broke a limit.
     fn judge(&mut self, step: &Step) {
-        let has_trials = self.store.run.order_seed.is_some();
-        for line in self.limits.broken(step, has_trials) {
-            self.fail(Verdict::Condition, &line);
+        let has_trials = self.run().order_seed.is_some();
+        for line in self.judge.step(step, has_trials) {
+            self.remark(&line);
         }
-        self.judge_warnings(&step.warnings);
-        if step.summary.failure_share() > self.limits.max_error_rate {
-            self.decide(Verdict::Requests);
-        }
-    }
-
-    /// Fails the command if there is a warning that is not allowed.
-    fn judge_warnings(&mut self, warnings: &[Warning]) {
-        let names = warnings.iter().map(Warning::name);
-        let unwanted = names.filter(|name| self.limits.forbids(name));
-        let new: Vec<_> = unwanted
-            .filter(|name| !self.unwanted.contains(name))
-            .collect();
-        self.unwanted.extend(new);
-    }
-
-    /// Fails the command if the trials of a measurement have a warning that is not allowed.
-    fn judge_trials(&mut self) {
-        let found = Warnings::of_trials(&self.store.run.steps).into_iter();
-        let warnings: Vec<Warning> = found.map(|(_, warning)| warning).collect();
-        self.judge_warnings(&warnings);
     }
 
     /// Completes the run, unless the user interrupted it, and decides on it.
@@ -464,36 +417,23 @@ impl Runner {
                 "interrupted before there was a result"
             });
         }
-        self.judge_trials();
+        self.judge.whole(&self.store.run);
         self.say(&validity::describe(&self.store.run));
         self.print();
-        self.say_passed();
-        if !self.unwanted.is_empty() {
-            let names = self.unwanted.join(", ");
-            let line = format!("failed by --strict: {names} (--allow NAME accepts a warning)");
-            self.fail(Verdict::Warnings, &line);
+        let passed = self.judge.passed(self.steps());
+        if let Some(line) = passed.filter(|_| !self.is_interrupted()) {
+            self.say(&line);
+        }
+        if let Some(line) = self.judge.strictly() {
+            self.remark(&line);
         }
         if self.console.is_broken() {
-            self.decide(Verdict::Unsaved);
+            self.judge.decide(Verdict::Unsaved);
         }
         if self.is_interrupted() {
-            self.decide(Verdict::Interrupted);
+            self.judge.decide(Verdict::Interrupted);
         }
-        self.verdict
-    }
-
-    /// Says that no condition held, if there are any and none did.
-    fn say_passed(&self) {
-        let steps = self.steps();
-        if let Some(conditions) = self.limits.conditions()
-            && !steps.is_empty()
-            && steps
-                .iter()
-                .all(|step| self.limits.broken(step, false).is_empty())
-            && !self.is_interrupted()
-        {
-            self.say(&format!("passed --fail-if {conditions}: no step broke it"));
-        }
+        self.judge.verdict
     }
 
     /// Ends a run that failed: its steps are saved already, and what can be said of them is said.

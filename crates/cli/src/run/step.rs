@@ -5,12 +5,12 @@ use netping_measure::summary::Summary;
 use netping_results::{
     connect,
     messages::MessageSummary,
-    run::{Histograms, Step},
+    run::{Histograms, Place, Step},
     warning::Facts,
 };
 
-/// Returns the step of the result that `plan` came to.
-pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
+/// Returns the step of the result that `plan` came to, at its place in the run.
+pub fn step(plan: &Plan, measurement: &Measurement, place: Place) -> Step {
     let settings = plan.settings(measurement.warmup);
     let summary = Summary::of(&measurement.totals);
     let messages = measurement.messages.as_ref();
@@ -34,7 +34,8 @@ pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
     Step {
         target: plan.target.url.to_string(),
         label: plan.target.label.clone(),
-        trial,
+        measurement: place.measurement,
+        trial: place.trial,
         status: measurement.status,
         window_started_at: measurement.window_started_at,
         settings,
@@ -44,6 +45,7 @@ pub fn step(plan: &Plan, measurement: &Measurement, trial: u32) -> Step {
         ended_by_server: measurement.ended_by_server,
         security: negotiated.map(|negotiated| plan.target.trust.security(negotiated)),
         connect: connect::phases(&measurement.phases),
+        bulk: None,
         messages,
         fairness: measurement.fairness.clone(),
         warnings,

@@ -10,7 +10,7 @@ use std::{
 
 use netping_client::clock;
 use netping_measure::status::Status;
-use netping_results::run::{Run, SCHEMA_VERSION, Tool};
+use netping_results::run::{Kind, Run, SCHEMA_VERSION, Tool};
 
 use crate::{
     environment,
@@ -30,12 +30,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// Begins an empty run and creates its files. Files of an earlier run stay until there is
+    /// Begins an empty run of this kind and creates its files. Files of an earlier run stay until there is
     /// something to replace them with.
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn create(json: Option<JsonTo>, exports: Exports) -> anyhow::Result<Self> {
+    pub fn create(kind: Kind, json: Option<JsonTo>, exports: Exports) -> anyhow::Result<Self> {
         let run = Run {
             schema_version: SCHEMA_VERSION,
             status: Status::Partial,
@@ -45,11 +45,11 @@ impl Store {
             environment: environment::fingerprint(),
             clock: None,
             order_seed: None,
-            targets: Vec::new(),
+            kind,
+            pairings: Vec::new(),
+            looks: 1,
+            margin: None,
             steps: Vec::new(),
-            bulk: Vec::new(),
-            overheads: Vec::new(),
-            differences: Vec::new(),
             parts: Vec::new(),
         };
         if let Some(JsonTo::File(path)) = &json {
@@ -83,8 +83,7 @@ impl Store {
 
     /// Returns true if there is anything that an earlier result should be replaced with.
     pub fn is_worth_saving(&self) -> bool {
-        self.run.status == Status::Complete
-            || !(self.run.steps.is_empty() && self.run.bulk.is_empty())
+        self.run.status == Status::Complete || !self.run.steps.is_empty()
     }
 
     /// Writes all files; returns a line for each failure.

@@ -2,10 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use netping_measure::statistics::side::Side;
 use netping_results::{
+    estimate::estimate_among,
     metric::{self, Metric},
-    run::Step,
+    run::Measurement,
 };
 
 /// Minimum number of trials.
@@ -26,19 +26,13 @@ impl Until {
         most.saturating_sub(FEWEST) as usize + 1
     }
 
-    /// Returns true if the value of every target is known well enough. Each has its trials so far,
-    /// of at most `most`.
-    pub fn is_met(&self, targets: &[Vec<Step>], most: u32) -> bool {
-        targets.iter().all(|steps| {
-            let side = self.metric.side(steps);
-            side.is_some_and(|side| self.is_narrow(side, Self::looks(most)))
+    /// Returns true if the value of a measurement is known well enough at one of `looks`.
+    pub fn is_met(&self, measurement: &Measurement<'_>, looks: usize) -> bool {
+        let estimate = estimate_among(self.metric, measurement, looks);
+        estimate.is_some_and(|own| {
+            let half_width = own.half_width().filter(|_| own.trials >= FEWEST as usize);
+            half_width.is_some_and(|half| half <= self.half_width)
         })
-    }
-
-    fn is_narrow(&self, side: Side, looks: usize) -> bool {
-        let half_width = side.half_width(looks);
-        side.n >= f64::from(FEWEST)
-            && half_width.is_some_and(|half| half <= self.half_width * side.value)
     }
 }
 
@@ -74,10 +68,15 @@ impl FromStr for Until {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use netping_results::{fixtures, run::Step};
     use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     use rand_distr::{Distribution, StandardNormal};
 
     use super::*;
+
+    static STEP: LazyLock<Step> = LazyLock::new(|| fixtures::step(1, |_| vec![1000; 10]));
 
     #[test]
     fn a_width_has_a_metric_and_a_share() {
@@ -100,19 +99,21 @@ mod tests {
         let mut random = ChaCha8Rng::seed_from_u64(11);
         let (mut held, mut early) = (0, 0);
         for _ in 0..2000 {
-            let mut rates = Vec::new();
-            let side = loop {
+            let mut run = fixtures::run(Vec::new());
+            let estimate = loop {
                 let noise: f64 = StandardNormal.sample(&mut random);
-                rates.push(100.0 + 5.0 * noise);
-                let Some(side) = Side::of_mean(&rates) else {
-                    continue;
-                };
-                if until.is_narrow(side, looks) || rates.len() == MOST as usize {
-                    break side;
+                let mut step = STEP.clone();
+                step.trial = run.steps.len() as u32 + 1;
+                step.summary.rate = 100.0 * (0.05 * noise).exp();
+                run.steps.push(step);
+                let own = &run.measurements()[0];
+                if until.is_met(own, looks) || run.steps.len() == MOST as usize {
+                    break estimate_among(&metric::RATE, own, looks).unwrap();
                 }
             };
-            early += u32::from(rates.len() < MOST as usize);
-            held += u32::from((side.value - 100.0).abs() <= side.half_width(looks).unwrap());
+            early += u32::from(run.steps.len() < MOST as usize);
+            let [low, high] = estimate.interval.unwrap();
+            held += u32::from((low..=high).contains(&100.0));
         }
         assert!(held >= 1900, "{held} of 2000");
         assert!(early >= 1500, "{early} of 2000");

@@ -1,12 +1,12 @@
 //! Go's benchmark format (golang.org/design/14313-benchmark-format), for benchstat: a line for each
-//! step. Repeated trials have the same name, and so have the same steps of two runs, wherever the
-//! servers listened.
+//! trial. Those of one measurement have the same name, and so have the same measurements of two runs,
+//! wherever the servers listened.
 
 use std::collections::BTreeMap;
 
 use netping_measure::{bulk::BulkRun, status::Status};
 use netping_results::{
-    bulk::BulkStep,
+    bulk::BulkSettings,
     metric::{self, Better, Metric, Unit},
     run::{Run, Step},
 };
@@ -44,29 +44,22 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
         ));
         let names = names(run);
         let cpus = run.environment.cpus;
-        let name = |key: Key<'_>| {
-            names
-                .get(&key)
-                .map_or_else(|| "unknown".to_owned(), String::clone)
-        };
         // An interrupted step is no trial like the others, and the format has no way to say so.
         let whole = run
             .steps
             .iter()
             .filter(|step| step.status == Status::Complete);
         for step in whole {
-            lines.extend(step_line(step, &name(Key::of(step)), cpus));
-        }
-        for step in &run.bulk {
-            let name = name(Key {
-                label: None,
-                target: &step.target,
+            let name = names
+                .get(&step.measurement)
+                .map_or("unknown", String::as_str);
+            lines.extend(match &step.settings.bulk {
+                Some(settings) => {
+                    let run = step.bulk.as_ref();
+                    run.map(|run| bulk_line(settings, run, name, cpus))
+                }
+                None => step_line(step, name, cpus),
             });
-            lines.extend(
-                step.runs
-                    .iter()
-                    .map(|one| bulk_line(step, one, &name, cpus)),
-            );
         }
     }
     Ok(text(&lines))
@@ -127,8 +120,7 @@ fn unit(metric: &Metric) -> String {
 }
 
 /// The line of one run of a bulk stream.
-fn bulk_line(step: &BulkStep, run: &BulkRun, name: &str, cpus: usize) -> String {
-    let settings = &step.settings;
+fn bulk_line(settings: &BulkSettings, run: &BulkRun, name: &str, cpus: usize) -> String {
     let direction = settings.direction.name();
     let line = format!(
         "BenchmarkNetpingBulk/target={name}/direction={direction}/size={}/chunk={}/streams={}",
@@ -158,61 +150,27 @@ fn measured(
     )
 }
 
-/// The identity of a target within a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key<'a> {
-    label: Option<&'a str>,
-    target: &'a str,
-}
-
-impl<'a> Key<'a> {
-    fn of(step: &'a Step) -> Self {
-        Self {
-            label: step.label.as_deref(),
-            target: &step.target,
-        }
-    }
-
-    /// Its label or its scheme.
-    fn word(self) -> String {
-        word(
-            self.label
-                .unwrap_or_else(|| self.target.split("://").next().unwrap_or_default()),
-        )
-    }
-}
-
-/// Names each target. Where several have the same word, the second on the command line is `tcp.2`,
-/// and so on.
-fn names(run: &Run) -> BTreeMap<Key<'_>, String> {
-    let steps = run.steps.iter().map(Key::of);
-    let bulk = run.bulk.iter().map(|step| Key {
-        label: None,
-        target: &step.target,
-    });
-    let mut keys: Vec<Key<'_>> = steps.chain(bulk).collect();
-    // Not the order in which they were measured: that of trials is random.
-    let place = |key: &Key<'_>| {
-        run.command_line
-            .iter()
-            .position(|arg| arg == key.target)
-            .unwrap_or(usize::MAX)
-    };
-    keys.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.cmp(b)));
-    keys.dedup();
+/// Names each measurement after its label or its target's scheme. Where several targets have the same
+/// word, the second that was given is `tcp.2`, and so on.
+fn names(run: &Run) -> BTreeMap<usize, String> {
+    let mut targets: BTreeMap<&str, String> = BTreeMap::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    let named = keys.into_iter().map(|key| {
-        let word = key.word();
-        let count = seen.entry(word.clone()).or_default();
-        *count += 1;
-        let name = if *count == 1 {
-            word
-        } else {
-            format!("{word}.{count}")
-        };
-        (key, name)
-    });
-    named.collect()
+    let mut names = BTreeMap::new();
+    for own in run.measurements() {
+        let name = targets.entry(own.name()).or_insert_with(|| {
+            let scheme = own.name().split("://").next().unwrap_or_default();
+            let word = word(own.first().label.as_deref().unwrap_or(scheme));
+            let count = seen.entry(word.clone()).or_default();
+            *count += 1;
+            if *count == 1 {
+                word
+            } else {
+                format!("{word}.{count}")
+            }
+        });
+        names.insert(own.number, name.clone());
+    }
+    names
 }
 
 /// A part of a name: nothing in it that has a meaning there, such as white space, `/` and `=`.
@@ -304,14 +262,12 @@ mod tests {
                 .map(|name| name.split('/').nth(1).unwrap().to_owned())
                 .collect()
         };
-        // The command line has the second first.
-        let expected = ["target=tcp.2", "target=tcp", "target=grpc"].repeat(2);
-        assert_eq!(targets(fixture::run(steps.clone())), expected);
-        steps.swap(0, 1);
-        assert_eq!(
-            targets(fixture::run(steps))[..2],
-            ["target=tcp", "target=tcp.2"]
-        );
+        let mut run = fixture::run(steps);
+        let expected = ["target=tcp", "target=tcp.2", "target=grpc"].repeat(2);
+        assert_eq!(targets(run.clone()), expected);
+        // The order in which they were measured does not count.
+        run.steps.swap(0, 1);
+        assert_eq!(targets(run)[..2], ["target=tcp.2", "target=tcp"]);
     }
 
     #[test]
@@ -334,9 +290,8 @@ mod tests {
 
     #[test]
     fn each_run_of_a_bulk_stream_is_a_line() {
-        let mut run = fixture::run(Vec::new());
-        run.bulk.push(netping_results::fixtures::bulk());
-        let results = results(&of(run));
+        let steps = netping_results::fixtures::bulk("grpc://h:1", &[0.5, 0.25]);
+        let results = results(&of(fixture::run(steps)));
         assert_eq!(results.len(), 2);
         assert!(
             results[0]

@@ -1,54 +1,58 @@
 //! Comma-separated values, quoted as in RFC 4180: a row for each step, with all of its settings and
-//! numbers. Names of columns end in units; a missing number is an empty cell.
+//! numbers, and one for each measurement with several trials, with its estimates. Names of columns
+//! say units; a missing number is an empty cell.
 
-use std::{collections::BTreeSet, fmt::Display};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+};
 
 use netping_measure::{
     connect::ConnectPhase, cost::Cost, distribution::Distribution, status::Status, summary::Summary,
 };
 use netping_results::{
-    bulk::BulkStep,
+    bulk::BulkSettings,
     connect::ChannelSecurity,
-    metric::{self, Unit},
-    run::{Run, Step, StepSettings},
+    estimate::estimate,
+    metric::{self, Metric, Source, Unit},
+    run::{Measurement, Run, Step, StepSettings},
     warning::Warning,
 };
 
 use super::{ExportError, Rendered};
 
-/// One file. Results of bulk streams have columns of their own, and no file has both kinds.
+/// The trial of a row with the estimates over all trials.
+const ALL: &str = "all";
+
+/// One file.
 pub(super) fn render(runs: &[Run]) -> Rendered {
-    let bulk = runs.iter().any(|run| !run.bulk.is_empty());
-    let steps = runs.iter().any(|run| !run.steps.is_empty());
-    if bulk && steps {
-        return Err(ExportError::Mixed);
-    }
-    // All rows have the same columns, or it would be no table.
-    let phases: BTreeSet<ConnectPhase> = runs
-        .iter()
-        .flat_map(|run| &run.steps)
-        .flat_map(|step| step.connect.keys().copied())
-        .collect();
-    let streams = metric::of_streams(runs.iter().flat_map(|run| &run.steps));
     let mut rows = Vec::new();
     for run in runs {
         let steps = (1..).zip(&run.steps);
-        rows.extend(steps.map(|(number, step)| step_row(run, number, step, &phases, streams)));
-        let bulk = (1..).zip(&run.bulk);
-        rows.extend(bulk.map(|(number, step)| bulk_row(run, number, step)));
+        rows.extend(steps.map(|(number, step)| step_row(run, number, step)));
+        let measurements = run.measurements();
+        let several = measurements.iter().filter(|own| own.trials.len() > 1);
+        rows.extend(several.map(estimates_row));
     }
     write(&rows)
 }
 
+/// Writes a table with every column that some row has.
 fn write(rows: &[Row]) -> Result<Vec<u8>, ExportError> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
-    if let Some(first) = rows.first() {
-        let titles = first.0.iter().map(|(title, _)| title);
-        writer.write_record(titles).map_err(failed)?;
+    let mut seen = BTreeSet::new();
+    let titles = rows.iter().flat_map(|row| &row.0).map(|(title, _)| title);
+    let titles: Vec<&String> = titles.filter(|title| seen.insert(*title)).collect();
+    if !titles.is_empty() {
+        writer.write_record(&titles).map_err(failed)?;
     }
     for row in rows {
-        let cells = row.0.iter().map(|(_, cell)| cell);
-        writer.write_record(cells).map_err(failed)?;
+        let cells: BTreeMap<&String, &String> =
+            row.0.iter().map(|(title, cell)| (title, cell)).collect();
+        let cell = |title: &&String| cells.get(title).map_or("", |cell| cell.as_str());
+        writer
+            .write_record(titles.iter().map(cell))
+            .map_err(failed)?;
     }
     writer.into_inner().map_err(failed)
 }
@@ -75,8 +79,8 @@ impl Row {
         self.put(title, cell);
     }
 
-    /// The columns that every kind of result begins with.
-    fn begin(run: &Run, number: usize, target: &str, status: Status) -> Self {
+    /// The columns that every row begins with: the run, and what was measured.
+    fn begin(run: &Run, step: &Step, status: Status) -> Self {
         let mut row = Self::default();
         row.put("started_at", &run.started_at);
         row.put("version", &run.tool.version);
@@ -86,13 +90,18 @@ impl Row {
         row.put("client_kernel", &environment.kernel);
         row.put("client_cpu_model", &environment.cpu_model);
         row.put("client_cpus", environment.cpus);
-        row.put("step", number);
-        row.put("target", target);
+        row.put("target", &step.target);
+        row.maybe("label", step.label.as_ref());
+        row.put("measurement", step.measurement);
         row.put("status", status.name());
+        match &step.settings.bulk {
+            Some(bulk) => row.bulk_settings(bulk),
+            None => row.settings(&step.settings),
+        }
         row
     }
 
-    /// The columns that every kind of result ends with.
+    /// The security of a step's connections, and its warnings.
     fn end(mut self, security: Option<&ChannelSecurity>, warnings: &[Warning]) -> Self {
         let of = security;
         self.maybe("security_protocol", of.map(|of| &of.protocol));
@@ -133,14 +142,46 @@ impl Row {
         self.maybe("requests_per_connection", settings.requests_per_connection);
     }
 
+    fn bulk_settings(&mut self, settings: &BulkSettings) {
+        self.put("direction", settings.direction.name());
+        self.put("size_bytes", settings.size_bytes);
+        self.put("chunk_bytes", settings.chunk_bytes);
+        self.put("streams", settings.streams);
+        self.maybe("window_bytes", settings.window_bytes);
+        self.maybe("frame_bytes", settings.frame_bytes);
+        self.put("verify", settings.verify);
+    }
+
+    /// The metrics of a step, or of the measurement that it is a trial of: `of` returns values with
+    /// their 95 % intervals.
+    fn metrics(&mut self, step: &Step, of: impl Fn(&Metric) -> Measured) {
+        let requests = [&metric::RATE]
+            .into_iter()
+            .chain(metric::TIMES.iter().copied())
+            .chain([&metric::CLIENT_CPU, &metric::SERVER_CPU])
+            .chain(metric::of_streams([step]).iter().copied());
+        let metrics: Vec<&'static Metric> = if step.settings.bulk.is_some() {
+            metric::BULK.to_vec()
+        } else {
+            requests.collect()
+        };
+        for metric in metrics {
+            let measured = of(metric);
+            self.maybe(column(metric, ""), measured.map(|(value, _)| value));
+            if metric.is_claimed() {
+                let ends = measured.and_then(|(_, interval)| interval);
+                self.maybe(column(metric, "_low"), ends.map(|[low, _]| low));
+                self.maybe(column(metric, "_high"), ends.map(|[_, high]| high));
+            }
+        }
+    }
+
     fn summary(&mut self, summary: &Summary) {
-        let (accounting, precision) = (&summary.accounting, &summary.precision);
+        let accounting = &summary.accounting;
         let kinds = accounting
             .errors
             .iter()
             .map(|(kind, count)| format!("{kind}={count}"));
-        self.put(metric::RATE.key, summary.rate);
-        self.maybe("rate_half_width_per_second", precision.rate_half_width);
         self.put("window_seconds", summary.seconds);
         self.put("scheduled", summary.scheduled);
         self.put("ok", accounting.ok);
@@ -152,27 +193,17 @@ impl Row {
         self.put("early", summary.early);
         self.put("outside_ok", summary.outside_ok);
         self.put("outside_errors", summary.outside_errors);
-        self.interval("response_time_p50", summary.response_time.p50_interval);
-        self.interval("response_time_p99", summary.response_time.p99_interval);
-        self.times("service_time", Some(&summary.service_time));
-        self.times("response_time", Some(&summary.response_time));
-        self.times("lag", Some(&summary.lag));
-        self.times("failed_time", Some(&summary.failed_time));
+        self.put("response_time_count", summary.response_time.count);
+        self.times("service_time", &summary.service_time);
+        self.times("lag", &summary.lag);
+        self.times("failed_time", &summary.failed_time);
     }
 
-    /// The ends of a 95 % confidence interval.
-    fn interval(&mut self, name: &str, interval: Option<[u64; 2]>) {
-        self.maybe(format!("{name}_low_ns"), interval.map(|[low, _]| low));
-        self.maybe(format!("{name}_high_ns"), interval.map(|[_, high]| high));
-    }
-
-    fn times(&mut self, name: &str, times: Option<&Distribution>) {
-        self.maybe(format!("{name}_count"), times.map(|times| times.count));
+    fn times(&mut self, name: &str, times: &Distribution) {
+        self.put(format!("{name}_count"), times.count);
         for metric in metric::TIMES {
-            self.maybe(
-                format!("{name}_{}_ns", metric.key),
-                times.and_then(|times| metric.of_times(times)),
-            );
+            let title = format!("{name}_{}_ns", metric.key);
+            self.maybe(title, metric.of_times(times));
         }
     }
 
@@ -180,9 +211,7 @@ impl Row {
         let of = cost.server.as_ref();
         let client_cpu: f64 = cost.client_worker_cpu_seconds.iter().sum();
         self.put("client_cpu_seconds", client_cpu);
-        self.maybe(metric::CLIENT_CPU.key, cost.client_cpu_us_per_request);
         self.maybe("server_cpu_seconds", of.map(|of| of.cpu_seconds));
-        self.maybe(metric::SERVER_CPU.key, cost.server_cpu_us_per_request());
         let switches = of.and_then(|of| of.context_switches_per_request);
         self.maybe("server_context_switches_per_request", switches);
         let resident = of.and_then(|of| of.resident_bytes);
@@ -190,42 +219,60 @@ impl Row {
     }
 }
 
-fn step_row(
-    run: &Run,
-    number: usize,
-    step: &Step,
-    phases: &BTreeSet<ConnectPhase>,
-    streams: metric::List,
-) -> Row {
-    let mut row = Row::begin(run, number, &step.target, step.status);
-    row.maybe("label", step.label.as_ref());
+/// A value with its 95 % interval.
+type Measured = Option<(f64, Option<[f64; 2]>)>;
+
+/// Returns the column of a metric, or, with `_low` or `_high`, of an end of its interval.
+fn column(metric: &Metric, end: &str) -> String {
+    let times = match metric.source {
+        Source::Step(_) => "",
+        _ => "response_time_",
+    };
+    let unit = match metric.unit {
+        Unit::Nanos => "_ns",
+        _ => "",
+    };
+    format!("{times}{}{end}{unit}", metric.key)
+}
+
+fn step_row(run: &Run, number: usize, step: &Step) -> Row {
+    let mut row = Row::begin(run, step, step.status);
+    row.put("step", number);
     row.put("trial", step.trial);
-    row.settings(&step.settings);
-    row.summary(&step.summary);
-    row.cost(&step.cost);
-    row.put("reconnects", step.reconnects);
-    let of = step.fairness.as_ref();
-    row.maybe("requests_per_connection_min", of.map(|of| of.min));
-    row.maybe("requests_per_connection_median", of.map(|of| of.median));
-    row.maybe("requests_per_connection_max", of.map(|of| of.max));
-    row.maybe("jain_index", of.map(|of| of.jain));
-    for &phase in phases {
-        let times = step.connect.get(&phase).map(|phase| &phase.time);
-        row.times(column(phase), times);
-    }
-    for metric in streams {
-        let unit = if metric.unit == Unit::Nanos {
-            "_ns"
-        } else {
-            ""
-        };
-        row.maybe(format!("{}{unit}", metric.key), metric.of_step(step));
+    row.metrics(step, |metric| {
+        Some((metric.of_step(step)?, metric.interval(step)))
+    });
+    if step.settings.bulk.is_some() {
+        row.put("errors", step.summary.accounting.failed());
+    } else {
+        row.summary(&step.summary);
+        row.cost(&step.cost);
+        row.put("reconnects", step.reconnects);
+        let of = step.fairness.as_ref();
+        row.maybe("requests_per_connection_min", of.map(|of| of.min));
+        row.maybe("requests_per_connection_median", of.map(|of| of.median));
+        row.maybe("requests_per_connection_max", of.map(|of| of.max));
+        row.maybe("jain_index", of.map(|of| of.jain));
+        for (&phase, times) in &step.connect {
+            row.times(prefix(phase), &times.time);
+        }
     }
     row.end(step.security.as_ref(), &step.warnings)
 }
 
+fn estimates_row(own: &Measurement<'_>) -> Row {
+    let status = own.trials.iter().map(|step| step.status);
+    let mut row = Row::begin(own.run, own.first(), Status::of_all(status));
+    row.put("trial", ALL);
+    row.metrics(own.first(), |metric| {
+        let estimate = estimate(metric, own)?;
+        Some((estimate.value, estimate.interval))
+    });
+    row
+}
+
 /// Returns the prefix of a phase's columns.
-fn column(phase: ConnectPhase) -> &'static str {
+fn prefix(phase: ConnectPhase) -> &'static str {
     match phase {
         ConnectPhase::Resolve => "connect_resolve",
         ConnectPhase::Tcp => "connect_tcp",
@@ -234,31 +281,6 @@ fn column(phase: ConnectPhase) -> &'static str {
         ConnectPhase::FirstCall => "connect_first_call",
         ConnectPhase::Total => "connect_total",
     }
-}
-
-fn bulk_row(run: &Run, number: usize, step: &BulkStep) -> Row {
-    let mut row = Row::begin(run, number, &step.target, step.status);
-    let (settings, of) = (&step.settings, step.summary.as_ref());
-    row.put("direction", settings.direction.name());
-    row.put("size_bytes", settings.size_bytes);
-    row.put("chunk_bytes", settings.chunk_bytes);
-    row.put("streams", settings.streams);
-    row.maybe("window_bytes", settings.window_bytes);
-    row.maybe("frame_bytes", settings.frame_bytes);
-    row.put("verify", settings.verify);
-    row.put("runs", step.runs.len());
-    row.put("errors", step.errors.values().sum::<u64>());
-    let rate = of.map(|of| of.gib_per_second);
-    row.maybe("gib_per_second", rate.map(|rate| rate.mean));
-    let half_width = rate.and_then(|rate| rate.half_width);
-    row.maybe("gib_per_second_half_width", half_width);
-    row.maybe("gib_per_second_sd", of.and_then(|of| of.sd));
-    row.maybe("first_byte_seconds", of.map(|of| of.first_byte_seconds));
-    let client = of.and_then(|of| of.client_cpu_seconds_per_gib);
-    row.maybe("client_cpu_seconds_per_gib", client);
-    let server = of.and_then(|of| of.server_cpu_seconds_per_gib);
-    row.maybe("server_cpu_seconds_per_gib", server);
-    row.end(step.security.as_ref(), &step.warnings)
 }
 
 #[cfg(test)]
@@ -340,17 +362,49 @@ mod tests {
     }
 
     #[test]
-    fn bulk_streams_have_columns_of_their_own() {
-        let mut run = fixture::run(Vec::new());
-        run.bulk.push(netping_results::fixtures::bulk());
-        let rows = read(&render(std::slice::from_ref(&run)).unwrap());
-        let cell = |name: &str| rows[0][name].as_str();
-        assert_eq!(
-            (cell("direction"), cell("gib_per_second"), cell("runs")),
-            ("down", "3", "2")
-        );
-        assert_eq!(cell("server_cpu_seconds_per_gib"), "");
+    fn trials_have_a_row_with_their_estimates() {
+        let step = |times: &[u64]| fixture::step("tcp://h:1", 1, times);
+        let run = fixture::run(vec![step(&[1000; 100]), step(&[4000; 400])]);
+        let rows = read(&render(&[run]).unwrap());
+        let cells =
+            |name: &str| -> Vec<&str> { rows.iter().map(|row| row[name].as_str()).collect() };
+        assert_eq!(cells("trial"), ["1", "2", "all"]);
+        assert_eq!(cells("measurement"), ["0", "0", "0"]);
+        assert_eq!(cells("step"), ["1", "2", ""]);
+        let rates: Vec<f64> = cells("rate_per_second")
+            .iter()
+            .map(|cell| cell.parse().unwrap())
+            .collect();
+        assert!((rates[2] - 200.0).abs() < 1e-9, "{rates:?}");
+        let p50: f64 = cells("response_time_p50_ns")[2].parse().unwrap();
+        let low: f64 = cells("response_time_p50_low_ns")[2].parse().unwrap();
+        assert!((p50 - 2000.0).abs() < 5.0 && low < p50);
+        assert_eq!(cells("ok"), ["100", "400", ""]);
+    }
+
+    #[test]
+    fn bulk_streams_and_requests_have_their_columns_in_one_table() {
+        let bulk = fixture::run(netping_results::fixtures::bulk("grpc://h:1", &[0.5, 0.25]));
         let requests = fixture::run(vec![fixture::step("tcp://h:1", 1, &[5])]);
-        assert!(matches!(render(&[run, requests]), Err(ExportError::Mixed)));
+        let rows = read(&render(&[bulk, requests]).unwrap());
+        let cell = |row: usize, name: &str| rows[row][name].as_str();
+        assert_eq!(rows.len(), 4);
+        assert_eq!(
+            (
+                cell(0, "direction"),
+                cell(0, "gib_per_second"),
+                cell(0, "errors")
+            ),
+            ("down", "2", "0")
+        );
+        assert_eq!(
+            (cell(2, "trial"), &cell(2, "gib_per_second")[..4]),
+            ("all", "2.82")
+        );
+        assert_eq!(cell(0, "server_cpu_seconds_per_gib"), "");
+        assert_eq!(
+            (cell(0, "callers"), cell(3, "callers"), cell(3, "direction")),
+            ("", "1", "")
+        );
     }
 }

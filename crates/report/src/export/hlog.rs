@@ -1,5 +1,5 @@
 //! A log of HdrHistogram, as `HistogramLogProcessor`, HistogramLogAnalyzer and Python's hdrh read
-//! it: for each step a line for each kind of time, over the whole step. Histograms are of
+//! it: for each step of requests a line for each kind of time, over the whole step. Histograms are of
 //! nanoseconds, longest times are shown in milliseconds.
 
 use std::{
@@ -41,7 +41,8 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
     order.sort_by_key(|(_, start)| *start);
     for (run, start) in order {
         let mut at = start.duration_since(base).unwrap_or_default();
-        for step in &run.steps {
+        let requests = run.steps.iter().filter(|step| step.settings.bulk.is_none());
+        for step in requests {
             at += seconds(step.settings.warmup_seconds);
             let began = step
                 .window_started_at

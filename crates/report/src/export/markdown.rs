@@ -1,30 +1,35 @@
-//! Tables in Markdown, as a README has them: steps, bulk streams, and what proxies add, as far as
-//! there are any.
+//! Tables in Markdown, as a README has them: measurements of requests and of bulk streams, and what
+//! comparisons found, as far as there are any.
 
 use std::borrow::Cow;
 
 use netping_results::{
-    bulk::BulkStep,
+    comparison::{Compared, Comparison},
+    estimate::estimate,
     format::{micros, thousands},
-    metric::{self, Unit},
-    overhead::Overhead,
-    run::{Run, Step},
+    metric::{self, Metric, Unit},
+    run::{Measurement, Run},
 };
 
 use super::Rendered;
+use crate::finding::{change, change_interval, interval, range, value};
 
 /// One file.
 #[expect(clippy::unnecessary_wraps, reason = "every format has this form")]
 pub(super) fn render(runs: &[Run]) -> Rendered {
-    let steps: Vec<&Step> = runs.iter().flat_map(|run| &run.steps).collect();
-    let bulk: Vec<&BulkStep> = runs.iter().flat_map(|run| &run.bulk).collect();
-    let overheads: Vec<&Overhead> = runs.iter().flat_map(|run| &run.overheads).collect();
+    let all = runs.iter().flat_map(Run::measurements);
+    let (bulk, requests): (Vec<_>, Vec<_>) = all.partition(|own| own.settings().bulk.is_some());
+    let compared: Vec<Compared<'_>> = runs.iter().flat_map(Run::compared).collect();
+    let differences: Vec<Difference<'_>> = compared
+        .iter()
+        .flat_map(|pair| pair.comparisons.iter().map(move |by| (pair, by)))
+        .collect();
     let tables = [
-        table(&step_columns(&steps), &steps),
+        table(&request_columns(&requests), &requests),
         table(&bulk_columns(), &bulk),
-        table(&overhead_columns(), &overheads),
+        table(&difference_columns(), &differences),
     ];
-    let failed = overheads.iter().any(|overhead| overhead.failed > 0);
+    let failed = compared.iter().any(has_failures);
     let tables: Vec<String> = tables
         .into_iter()
         .flatten()
@@ -33,6 +38,9 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
     // Each ends its last line, so that there is an empty one between them.
     Ok(tables.join("\n").into_bytes())
 }
+
+/// A comparison by one metric, and what it compares.
+type Difference<'a> = (&'a Compared<'a>, &'a Comparison);
 
 /// A column: its title with the unit, whether it holds words, and its cells.
 struct Column<T> {
@@ -57,7 +65,7 @@ fn words<T>(title: &'static str, cell: impl Fn(&T) -> String + 'static) -> Colum
 }
 
 /// A table of these rows with a line end; `None` without rows.
-fn table<T>(columns: &[Column<T>], rows: &[&T]) -> Option<String> {
+fn table<T>(columns: &[Column<T>], rows: &[T]) -> Option<String> {
     if rows.is_empty() {
         return None;
     }
@@ -89,90 +97,132 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// The columns for these steps: those that tell them apart only where they do.
-fn step_columns(steps: &[&Step]) -> Vec<Column<Step>> {
-    let open = |step: &&Step| step.settings.planned_rate.is_some();
-    let planned = steps.iter().any(open);
-    let trials = steps.iter().any(|step| step.trial > 1);
-    let target = |step: &Step| step.name().to_owned();
+/// The columns for these measurements: those that tell them apart only where they do.
+fn request_columns<'a>(all: &[Measurement<'a>]) -> Vec<Column<Measurement<'a>>> {
+    let planned = all.iter().any(|own| own.settings().planned_rate.is_some());
     let mut columns = vec![
-        words("target", target),
-        number("callers", |step: &Step| step.settings.callers.to_string()),
-        number("connections", |step: &Step| {
-            step.settings.connections.to_string()
+        words("target", |own: &Measurement<'_>| own.name().to_owned()),
+        number("callers", |own: &Measurement<'_>| {
+            own.settings().callers.to_string()
         }),
-        number("payload bytes", |step: &Step| {
-            thousands(step.settings.payload_bytes as f64)
+        number("connections", |own: &Measurement<'_>| {
+            own.settings().connections.to_string()
+        }),
+        number("payload bytes", |own: &Measurement<'_>| {
+            thousands(own.settings().payload_bytes as f64)
         }),
     ];
-    if trials {
-        columns.push(number("trial", |step: &Step| step.trial.to_string()));
+    if all.iter().any(|own| own.trials.len() > 1) {
+        columns.push(trials());
     }
     if planned {
-        let rate = |step: &Step| step.settings.planned_rate.map_or_else(nothing, thousands);
-        columns.push(number("planned req/s", rate));
+        columns.push(number("planned req/s", |own: &Measurement<'_>| {
+            let rate = own.settings().planned_rate;
+            rate.map_or_else(nothing, thousands)
+        }));
     }
-    let streams = metric::of_streams(steps.iter().copied());
-    columns.extend(
-        metric::MARKDOWN
-            .iter()
-            .chain(streams)
-            .map(|&metric| Column {
-                title: match metric.unit {
-                    Unit::CpuMicros => format!("{} us/req", metric.label).into(),
-                    _ => metric.title.into(),
-                },
-                words: false,
-                cell: Box::new(move |step: &Step| metric.cell_of_step(step)),
-            }),
-    );
+    let steps = all.iter().flat_map(|own| own.trials.iter().copied());
+    let metrics = metric::MARKDOWN.iter().chain(metric::of_streams(steps));
+    columns.extend(metrics.map(|metric| estimates(metric)));
+    columns.push(failed());
     columns
 }
 
-fn bulk_columns() -> [Column<BulkStep>; 8] {
-    let rate = |step: &BulkStep| Some(step.summary?.gib_per_second.mean);
-    let half = |step: &BulkStep| step.summary?.gib_per_second.half_width;
-    let cell = |value: Option<f64>| value.map_or_else(nothing, |value| format!("{value:.3}"));
-    [
-        words("target", |step: &BulkStep| step.target.clone()),
-        words("direction", |step: &BulkStep| {
-            step.settings.direction.name().to_owned()
+fn bulk_columns<'a>() -> Vec<Column<Measurement<'a>>> {
+    let of = |own: &Measurement<'_>| own.settings().bulk.clone();
+    let mut columns = vec![
+        words("target", |own: &Measurement<'_>| own.name().to_owned()),
+        words("direction", move |own: &Measurement<'_>| {
+            of(own).map_or_else(nothing, |bulk| bulk.direction.name().to_owned())
         }),
-        number("bytes", |step: &BulkStep| {
-            thousands(step.settings.size_bytes as f64)
+        number("bytes", move |own: &Measurement<'_>| {
+            of(own).map_or_else(nothing, |bulk| thousands(bulk.size_bytes as f64))
         }),
-        number("streams", |step: &BulkStep| {
-            step.settings.streams.to_string()
+        number("streams", move |own: &Measurement<'_>| {
+            of(own).map_or_else(nothing, |bulk| bulk.streams.to_string())
         }),
-        number("runs", |step: &BulkStep| step.runs.len().to_string()),
-        number("GiB/s", move |step: &BulkStep| cell(rate(step))),
-        number("±GiB/s", move |step: &BulkStep| cell(half(step))),
-        number("failed", |step: &BulkStep| {
-            thousands(step.errors.values().sum::<u64>() as f64)
+        trials(),
+    ];
+    columns.extend(metric::BULK.iter().map(|metric| estimates(metric)));
+    columns.push(failed());
+    columns
+}
+
+fn trials<'a>() -> Column<Measurement<'a>> {
+    number("trials", |own: &Measurement<'_>| {
+        own.trials.len().to_string()
+    })
+}
+
+/// Requests without a verified reply, over all trials.
+fn failed<'a>() -> Column<Measurement<'a>> {
+    number(metric::ERRORS.title, |own: &Measurement<'_>| {
+        thousands(own.unserved() as f64)
+    })
+}
+
+/// The estimates of a metric, with their intervals where a claim may be made of it.
+fn estimates<'a>(metric: &'static Metric) -> Column<Measurement<'a>> {
+    let cell = move |own: &Measurement<'_>| {
+        let estimate = estimate(metric, own);
+        let has_interval = estimate.is_some_and(|own| own.interval.is_some());
+        let mut cell = value(metric, estimate);
+        if metric.is_claimed() && has_interval {
+            cell.extend([" (", &interval(metric, estimate), ")"]);
+        }
+        cell
+    };
+    Column {
+        title: match metric.unit {
+            Unit::CpuMicros => format!("{} us/req", metric.label).into(),
+            _ => metric.title.into(),
+        },
+        words: false,
+        cell: Box::new(cell),
+    }
+}
+
+fn difference_columns<'a>() -> Vec<Column<Difference<'a>>> {
+    vec![
+        words("target", |(pair, _): &Difference<'_>| {
+            let mark = if has_failures(pair) { "*" } else { "" };
+            pair.new.short_name() + mark
+        }),
+        words("against", |(pair, _): &Difference<'_>| {
+            pair.base.short_name()
+        }),
+        words("metric", |(_, by): &Difference<'_>| {
+            by.metric.title.to_owned()
+        }),
+        number("base", |(_, by): &Difference<'_>| value(by.metric, by.base)),
+        number("value", |(_, by): &Difference<'_>| value(by.metric, by.new)),
+        number("change", |(_, by): &Difference<'_>| change(by)),
+        number("95% interval", |(_, by): &Difference<'_>| {
+            by.interval.map_or_else(nothing, |_| change_interval(by))
+        }),
+        number("added us", |(_, by): &Difference<'_>| {
+            added(by).map_or_else(nothing, |(added, _)| micros(added / 1e3))
+        }),
+        number("95% interval us", |(_, by): &Difference<'_>| {
+            let ends = added(by).and_then(|(_, ends)| ends);
+            ends.map_or_else(nothing, |ends| range(ends, |end| micros(end / 1e3)))
         }),
     ]
 }
 
-fn overhead_columns() -> [Column<Overhead>; 7] {
-    [
-        words("via", Overhead::marked_via),
-        number("planned req/s", |of: &Overhead| {
-            of.planned_rate.map_or_else(nothing, thousands)
-        }),
-        words("measure", |of: &Overhead| of.measure.clone()),
-        number("direct us", |of: &Overhead| micros(of.direct_us)),
-        number("via us", |of: &Overhead| micros(of.via_us)),
-        number("added us", |of: &Overhead| micros(of.added_us)),
-        number("95% interval us", |of: &Overhead| {
-            let interval = |[low, high]: [f64; 2]| format!("{}..{}", micros(low), micros(high));
-            of.interval_us.map_or_else(nothing, interval)
-        }),
-    ]
+/// Returns the time that a comparison adds, in nanoseconds; `None` for a metric that is no time.
+fn added(comparison: &Comparison) -> Option<(f64, Option<[f64; 2]>)> {
+    let added = comparison.added()?;
+    (comparison.metric.unit == Unit::Nanos).then_some(added)
 }
 
-/// The meaning of the mark at a proxy's name.
-const MARK: &str = "\\*: requests failed on this path or on the direct one; the times are of the successful requests alone and do not describe \
-                        the proxy.\n";
+/// Returns true where a time does not describe all requests.
+fn has_failures(pair: &Compared<'_>) -> bool {
+    pair.base.unserved() + pair.new.unserved() > 0
+}
+
+/// The meaning of the mark at a name.
+const MARK: &str = "\\*: requests failed on one of the two sides; the times are of the successful requests alone.\n";
 
 /// Where there is no number to show.
 fn nothing() -> String {
@@ -181,6 +231,8 @@ fn nothing() -> String {
 
 #[cfg(test)]
 mod tests {
+    use netping_results::{fixtures, run::Pairing};
+
     use super::{super::fixture, *};
 
     /// Each line's cells; a bar with a backslash before it ends none.
@@ -216,7 +268,7 @@ mod tests {
         let rate = lines[0].iter().position(|title| title == "req/s").unwrap();
         assert_eq!(
             lines[2][rate..rate + 4],
-            ["1,000", "500", "990", "-"].map(str::to_owned)
+            ["1,000 (1,000..1,000)", "500", "990", "-"].map(str::to_owned)
         );
     }
 
@@ -224,42 +276,46 @@ mod tests {
     fn columns_that_tell_nothing_are_left_out() {
         let step = fixture::step("tcp://h:1", 1, &[5]);
         let titles = |run: Run| cells(run).remove(0);
-        let plain = titles(fixture::run(vec![step.clone()]));
+        let plain = titles(fixture::run(vec![step]));
         assert!(
-            !plain.contains(&"trial".to_owned()) && !plain.contains(&"planned req/s".to_owned())
+            !plain.contains(&"trials".to_owned()) && !plain.contains(&"planned req/s".to_owned())
         );
-        let mut second = Step { trial: 2, ..step };
-        second.settings.planned_rate = Some(1000.0);
-        let more = titles(fixture::run(vec![second]));
-        assert!(more.contains(&"trial".to_owned()) && more.contains(&"planned req/s".to_owned()));
+        let open = |trial: u64| {
+            let mut open = fixture::step("tcp://h:1", 1, &[5 + trial]);
+            open.settings.planned_rate = Some(1000.0);
+            open
+        };
+        let lines = cells(fixture::run(vec![open(1), open(2)]));
+        assert!(lines[0].contains(&"planned req/s".to_owned()), "{lines:?}");
+        let trials = lines[0].iter().position(|title| title == "trials").unwrap();
+        assert_eq!((lines.len(), lines[2][trials].as_str()), (3, "2"));
     }
 
     #[test]
-    fn bulk_streams_and_overheads_are_tables_of_their_own() {
-        let mut run = fixture::run(Vec::new());
-        run.bulk.push(netping_results::fixtures::bulk());
-        run.overheads.push(Overhead {
-            via: "a|b".to_owned(),
-            planned_rate: None,
-            measure: "p99".to_owned(),
-            direct_us: 100.0,
-            via_us: 150.0,
-            added_us: 50.0,
-            interval_us: Some([40.0, 60.0]),
-            p_value: Some(0.01),
-            failed: 0,
-        });
+    fn bulk_streams_and_differences_are_tables_of_their_own() {
+        let mut steps = fixtures::bulk("grpc://a|b:1", &[0.5, 0.5]);
+        steps.extend(fixtures::bulk("grpc://h:2", &[0.25, 0.25]));
+        let mut run = Run {
+            pairings: vec![Pairing {
+                base: 0,
+                new: 1,
+                is_control: false,
+            }],
+            ..fixture::run(steps)
+        };
         let lines = cells(run.clone());
-        assert_eq!(lines.len(), 6);
-        assert_eq!(lines[2][5..7], ["3.000", "1.500"].map(str::to_owned));
+        assert_eq!(lines.len(), 7);
+        assert_eq!(lines[2][0], "grpc://a\\|b:1");
+        assert!(lines[2][5].starts_with("2.000"), "{:?}", lines[2]);
+        assert!(lines[3][5].starts_with("4.000"), "{:?}", lines[3]);
         assert_eq!(
-            lines[5],
-            ["a\\|b", "-", "p99", "100", "150", "50.0", "40.0..60.0"]
+            lines[6][2..6],
+            ["GiB/s", "2.000", "4.000", "+100.0%"].map(str::to_owned)
         );
-        run.overheads[0].failed = 1;
+        run.steps[0].summary.scheduled += 1;
         let text = String::from_utf8(render(&[run]).unwrap()).unwrap();
         assert!(
-            text.contains("\n| a\\|b\\* | - | p99 |") && text.ends_with("describe the proxy.\n"),
+            text.contains("verified\\* |") && text.ends_with("requests alone.\n"),
             "{text}"
         );
     }

@@ -65,11 +65,6 @@ pub enum ExportError {
     /// The file could not be written.
     #[error(transparent)]
     Save(#[from] SaveError),
-    /// A table has the columns of one kind of result.
-    #[error(
-        "these results have requests and bulk streams, which have columns of their own: export them one by one"
-    )]
-    Mixed,
     /// The format's writer gave up.
     #[error("cannot make the {format} file: {reason}")]
     Writer {

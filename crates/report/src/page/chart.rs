@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use netping_results::estimate::Estimate;
+
 use super::{
     scale::Scale,
     unit::{Unit, counted},
 };
+use crate::finding::range;
 
 /// A chart: panels one above the other, and how to read them.
 #[derive(Debug, Clone)]
@@ -90,9 +93,15 @@ impl Panel {
         }
     }
 
+    /// Returns a point's value as text: `>1,234 µs` for a lower bound.
+    pub(super) fn value(&self, point: &Point) -> String {
+        let sign = if point.is_bound { ">" } else { "" };
+        sign.to_owned() + &self.unit.shown(point.at)
+    }
+
     /// Returns a point's value and interval as text.
-    pub(super) fn shown(&self, point: &Point) -> String {
-        let value = self.unit.shown(point.at);
+    pub fn shown(&self, point: &Point) -> String {
+        let value = self.value(point);
         match point.range {
             Some([low, high]) if matches!(point.mark, Mark::Cell { .. }) => format!(
                 "{} of {} to {}",
@@ -100,11 +109,7 @@ impl Panel {
                 self.unit.shown(low),
                 self.unit.shown(high)
             ),
-            Some([low, high]) => format!(
-                "{value} ({} to {})",
-                self.unit.shown(low),
-                self.unit.shown(high)
-            ),
+            Some(ends) => format!("{value} ({})", range(ends, |end| self.unit.plain(end))),
             None => value,
         }
     }
@@ -225,23 +230,25 @@ impl Series {
     }
 }
 
-/// One number of a result file, and where it is drawn.
+/// One number, and where it is drawn.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// The number or word of the file that `data-x` holds.
+    /// The number or word that `data-x` holds.
     pub x: Exact,
-    /// The number of the file that `data-y` holds.
+    /// The number that `data-y` holds: an estimate, or one of the file.
     pub y: Exact,
-    /// The value on the panel's axis, where it is not the file's number itself.
+    /// The value on the panel's axis, where it is not that number itself.
     pub at: f64,
     /// Its 95 % interval, on the panel's axis.
     pub range: Option<[f64; 2]>,
+    /// True where it is a lower bound, because some requests got no reply.
+    pub is_bound: bool,
     /// Its mark.
     pub mark: Mark,
 }
 
 impl Point {
-    /// A point drawn at the file's number.
+    /// A point drawn at its number.
     pub(super) fn new(x: impl Into<Exact>, y: impl Into<Exact>) -> Self {
         let y = y.into();
         Self {
@@ -249,7 +256,17 @@ impl Point {
             at: y.value(),
             y,
             range: None,
+            is_bound: false,
             mark: Mark::Dot,
+        }
+    }
+
+    /// A point at an estimate.
+    pub(super) fn estimated(x: impl Into<Exact>, estimate: Estimate) -> Self {
+        Self {
+            is_bound: estimate.is_bound,
+            range: estimate.interval,
+            ..Self::new(x, estimate.value)
         }
     }
 
@@ -291,7 +308,7 @@ impl Mark {
     };
 }
 
-/// A value of a result file, with the file's text form.
+/// A number or a word, with the text form that result files have.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exact {
     /// An integer.
@@ -344,5 +361,11 @@ impl From<f64> for Exact {
 impl From<&str> for Exact {
     fn from(word: &str) -> Self {
         Self::Word(word.to_owned())
+    }
+}
+
+impl From<String> for Exact {
+    fn from(word: String) -> Self {
+        Self::Word(word)
     }
 }

@@ -1,11 +1,15 @@
 //! The page of runs that were compared with a base.
 
 use maud::{Markup, html};
-use netping_results::{compare::compare_runs, environment_diff::EnvironmentDiff, run::Run};
+use netping_results::{
+    compare::{FileComparison, compare_runs},
+    environment_diff::EnvironmentDiff,
+    run::{Kind, Run},
+};
 
 use super::{
     chart::Chart,
-    charts::{differences, ladder, quantiles},
+    charts::{forest, quantiles},
     document, figures, headline, settings,
 };
 use crate::words::changes;
@@ -14,13 +18,20 @@ use crate::words::changes;
 /// was. `text` is the comparison as the terminal shows it.
 pub fn comparison(base: &Run, others: &[Run], text: &str) -> String {
     let runs: Vec<Run> = [base].into_iter().chain(others).cloned().collect();
-    let charts: Vec<Chart> = others.iter().flat_map(|new| charts(base, new)).collect();
+    let compared: Vec<FileComparison<'_>> = others
+        .iter()
+        .map(|new| compare_runs(base, new, &[]))
+        .collect();
+    let sides = others.iter().zip(&compared);
+    let charts: Vec<Chart> = sides
+        .flat_map(|(new, compared)| charts(base, new, compared))
+        .collect();
     document(
         "netping compare",
         &html! {
             header {
                 h1 { "netping compare" }
-                @for (at, new) in others.iter().enumerate() { (section(base, new, at + 2)) }
+                @for (at, compared) in compared.iter().enumerate() { (section(compared, at + 2)) }
             }
             (figures(&charts))
             section."details" aria-label="Comparison" {
@@ -34,24 +45,25 @@ pub fn comparison(base: &Run, others: &[Run], text: &str) -> String {
 }
 
 /// Returns the charts of what changed from a base to a new run.
-fn charts(base: &Run, new: &Run) -> Vec<Chart> {
-    let differences = differences::compared(base, new);
+fn charts(base: &Run, new: &Run, compared: &FileComparison<'_>) -> Vec<Chart> {
     // The windows of a ladder are too short for curves.
-    let curves = if ladder::is_ladder(new) {
+    let curves = if new.kind == Kind::Ladder {
         None
     } else {
         quantiles::compared(base, new)
     };
-    differences.into_iter().chain(curves).collect()
+    forest::compared(compared)
+        .into_iter()
+        .chain(curves)
+        .collect()
 }
 
 /// Says what changed from a base to a new run, and what differs between their environments.
-fn section(base: &Run, new: &Run, number: usize) -> Markup {
-    let comparison = compare_runs(base, new, &[]);
+fn section(comparison: &FileComparison<'_>, number: usize) -> Markup {
     html! {
         section."run" {
             h2 { "Run " (number) " against run 1, the base" }
-            ul."words" { @for sentence in changes(&comparison) { li { (sentence) } } }
+            ul."words" { @for sentence in changes(comparison) { li { (sentence) } } }
             @if comparison.pairs.is_empty() {
                 p."warning" { "Nothing to compare: no measurement of one run has the settings of one of the other." }
             }

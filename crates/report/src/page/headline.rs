@@ -12,11 +12,12 @@ use crate::words::sentences;
 /// The page's title.
 pub(super) fn title(runs: &[Run]) -> String {
     match runs {
-        [run] => format!("netping {}", command(run)),
+        [run] => format!("netping {}", run.kind.name()),
         _ => format!("netping, {} runs", runs.len()),
     }
 }
 
+/// Returns the head of the page.
 pub(super) fn section(runs: &[Run]) -> Markup {
     html! {
         header {
@@ -32,7 +33,7 @@ pub(super) fn section(runs: &[Run]) -> Markup {
 pub(super) fn of_run(run: &Run, number: Option<usize>) -> Markup {
     html! {
         section."run" {
-            @if let Some(number) = number { h2 { "Run " (number) ": " (command(run)) } }
+            @if let Some(number) = number { h2 { "Run " (number) ": " (run.kind.name()) } }
             p."targets" {
                 @for target in targets(run) { code { (target) } " " }
             }
@@ -48,22 +49,9 @@ pub(super) fn of_run(run: &Run, number: Option<usize>) -> Markup {
     }
 }
 
-/// The command's name: the first word after the program's that is no flag.
-pub(super) fn command(run: &Run) -> &str {
-    run.command_line
-        .iter()
-        .skip(1)
-        .find(|word| !word.starts_with('-'))
-        .map_or("run", String::as_str)
-}
-
 /// Returns the targets, each once, in order.
 fn targets(run: &Run) -> Vec<&str> {
-    let all = run
-        .steps
-        .iter()
-        .map(|step| step.target.as_str())
-        .chain(run.bulk.iter().map(|step| step.target.as_str()));
+    let all = run.steps.iter().map(|step| step.target.as_str());
     let mut seen = BTreeSet::new();
     all.filter(|target| seen.insert(*target)).collect()
 }
@@ -97,7 +85,7 @@ fn verdict(run: &Run) -> Markup {
             @for found in &warnings.kinds {
                 li."warning" {
                     b { (found.worst.name()) }
-                    @if warnings.results > 1 { " (" (found.concerned()) " of " (warnings.results) " steps)" }
+                    @if warnings.results > 1 { " (" (found.steps.len()) " of " (warnings.results) " steps)" }
                     ": " (found.worst.to_string()) "; " (found.worst.remedy_with(|_| false))
                 }
             }

@@ -1,115 +1,74 @@
-//! Steps that belong together and share a colour.
+//! Measurements that belong together and share a colour, and names that tell measurements apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use netping_results::{
-    format::thousands,
-    run::{Run, Step},
+    estimate::estimate,
+    metric,
+    run::{Measurement, Run, StepSettings},
 };
 
 use crate::page::unit::counted;
 
-/// The steps of one target, or of one label, in one run. Those of one load have the same settings:
-/// they are trials.
+/// The measurements of requests to one target, or of one label, in one run.
 #[derive(Debug)]
-pub(super) struct StepSeries<'a> {
+pub(super) struct Group<'a> {
     /// Its name in legends.
     pub(super) name: String,
     /// Its place in the palette.
     pub(super) colour: usize,
-    pub(super) steps: Vec<&'a Step>,
+    /// Its measurements, in the order of their numbers.
+    pub(super) measurements: Vec<Measurement<'a>>,
 }
 
-/// Returns the series of all runs, those of the target that was given first before the others.
-pub(super) fn step_series(runs: &[Run]) -> Vec<StepSeries<'_>> {
-    let mut groups: Vec<StepSeries<'_>> = Vec::new();
+/// Returns the groups of all runs, those of the target that was given first before the others.
+pub(super) fn groups(runs: &[Run]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
-        let splits = splits(run);
-        let mut known: BTreeMap<(Subject<'_>, Variant), usize> = BTreeMap::new();
-        for step in run.steps_by_target() {
-            let variant = variant(&splits, step);
-            let place = *known.entry((subject(step), variant)).or_insert_with(|| {
-                let name = of_run(runs, at, &(name(run, step) + &named(variant)));
-                groups.push(StepSeries {
+        let mut measurements = run.measurements();
+        measurements.retain(|own| own.settings().bulk.is_none());
+        let varying = varying(&measurements);
+        for own in measurements {
+            let settings = own.settings().in_words();
+            let variant = settings.split(", ");
+            let variant =
+                variant.filter(|word| varying.contains(&(subject(&own), (*word).to_owned())));
+            let name: Vec<&str> = [own.name()].into_iter().chain(variant).collect();
+            let name = of_run(runs, at, &name.join(", "));
+            if let Some(group) = groups.iter_mut().find(|group| group.name == name) {
+                group.measurements.push(own);
+            } else {
+                groups.push(Group {
                     name,
                     colour: groups.len(),
-                    steps: Vec::new(),
+                    measurements: vec![own],
                 });
-                groups.len() - 1
-            });
-            groups[place].steps.push(step);
+            }
         }
     }
     groups
 }
 
-/// The target and the label of a series.
-type Subject<'a> = (&'a str, Option<&'a str>);
+/// A target, and whether its loop is open.
+type Subject<'a> = (&'a str, bool);
 
-fn subject(step: &Step) -> Subject<'_> {
-    (&step.target, step.label.as_deref())
+fn subject<'a>(own: &Measurement<'a>) -> Subject<'a> {
+    (own.name(), own.settings().planned_rate.is_some())
 }
 
-/// Callers and connections of a series, where others of its target and label have other ones under
-/// the same load.
-type Variant = (Option<usize>, Option<usize>);
-
-/// Which settings vary under one load.
-#[derive(Debug, Default, Clone, Copy)]
-struct Split {
-    callers: bool,
-    connections: bool,
-}
-
-/// Returns the settings that distinguish a target's series, for closed loops and for open ones.
-fn splits(run: &Run) -> BTreeMap<(Subject<'_>, bool), Split> {
-    let mut callers: BTreeMap<(Subject<'_>, Option<u64>), BTreeSet<usize>> = BTreeMap::new();
-    let mut connections: BTreeMap<(Subject<'_>, Option<u64>, usize), BTreeSet<usize>> =
-        BTreeMap::new();
-    for step in &run.steps {
-        let (settings, rate) = (&step.settings, step.settings.planned_rate.map(f64::to_bits));
-        callers
-            .entry((subject(step), rate))
-            .or_default()
-            .insert(settings.callers);
-        connections
-            .entry((subject(step), rate, settings.callers))
-            .or_default()
-            .insert(settings.connections);
+/// Returns the settings that vary under one load of a target, in words: they name groups.
+fn varying<'a>(measurements: &[Measurement<'a>]) -> BTreeSet<(Subject<'a>, String)> {
+    let mut loads: BTreeMap<(Subject<'a>, String), Vec<&Measurement<'a>>> = BTreeMap::new();
+    for own in measurements {
+        let load = own.settings().load_in_words();
+        loads.entry((subject(own), load)).or_default().push(own);
     }
-    let mut splits: BTreeMap<(Subject<'_>, bool), Split> = BTreeMap::new();
-    for ((subject, rate), values) in callers {
-        // In a closed loop, callers are the load itself.
-        splits.entry((subject, rate.is_some())).or_default().callers |=
-            rate.is_some() && values.len() > 1;
-    }
-    for ((subject, rate, _), values) in connections {
-        splits
-            .entry((subject, rate.is_some()))
-            .or_default()
-            .connections |= values.len() > 1;
-    }
-    splits
-}
-
-fn variant(splits: &BTreeMap<(Subject<'_>, bool), Split>, step: &Step) -> Variant {
-    let settings = &step.settings;
-    let split = splits
-        .get(&(subject(step), settings.planned_rate.is_some()))
-        .copied()
-        .unwrap_or_default();
-    (
-        split.callers.then_some(settings.callers),
-        split.connections.then_some(settings.connections),
-    )
-}
-
-/// Returns a variant's part of a name: `, 64 callers, 16 connections`.
-fn named((callers, connections): Variant) -> String {
-    [(callers, "callers"), (connections, "connections")]
-        .into_iter()
-        .filter_map(|(number, things)| Some(format!(", {}", counted(number? as f64, things))))
-        .collect()
+    let words = loads.into_iter().flat_map(|((subject, _), own)| {
+        let words = without_shared(&named_by(&own, StepSettings::in_words));
+        let words = words.into_values().flatten();
+        words.map(move |word| (subject, word))
+    });
+    words.collect()
 }
 
 /// `name`, with the run that it is of where there are several.
@@ -121,51 +80,81 @@ pub(super) fn of_run(runs: &[Run], at: usize, name: &str) -> String {
     }
 }
 
-/// Its label, with the target where the label has several; the target where it has none.
-fn name(run: &Run, step: &Step) -> String {
-    let Some(label) = &step.label else {
-        return step.target.clone();
-    };
-    let alone = run
-        .steps
-        .iter()
-        .filter(|other| other.label == step.label)
-        .all(|other| other.target == step.target);
-    if alone {
-        label.clone()
-    } else {
-        format!("{label}, {}", step.target)
+impl<'a> Group<'a> {
+    /// Returns the measurement with the highest rate; the last one wins a tie.
+    pub(super) fn best(&self) -> Option<&Measurement<'a>> {
+        let rate = |own: &Measurement<'_>| estimate(&metric::RATE, own).map(|own| own.value);
+        let rated = self.measurements.iter().map(|own| (own, rate(own)));
+        let best = rated.max_by(|(_, a), (_, b)| {
+            let [a, b] = [a, b].map(|rate| rate.unwrap_or(f64::NEG_INFINITY));
+            a.total_cmp(&b)
+        });
+        best.map(|(own, _)| own)
+    }
+
+    /// Returns the name of one of its measurements.
+    pub(super) fn name_of(&self, own: &Measurement<'_>) -> String {
+        format!("{}, {}", self.name, own.settings().load_in_words())
     }
 }
 
-impl<'a> StepSeries<'a> {
-    /// The steps, trial for trial, of the load with the highest mean rate.
-    pub(super) fn best(&self) -> Vec<&'a Step> {
-        let mut loads: BTreeMap<(usize, Option<u64>, usize), Vec<&'a Step>> = BTreeMap::new();
-        for step in &self.steps {
-            loads.entry(step.settings.load()).or_default().push(step);
+/// Returns the words that tell each of these measurements from the others, by its number: its name
+/// and its load, and more of its settings where these do not, without what all have in common.
+pub(super) fn apart(all: &[&Measurement<'_>]) -> Names {
+    let levels: [fn(&StepSettings) -> String; 3] = [
+        StepSettings::load_in_words,
+        load_in_more_words,
+        StepSettings::in_words,
+    ];
+    let mut found = levels.map(|level| named_by(all, level)).into_iter();
+    let last = found.next_back().unwrap_or_default();
+    let names = found.find(is_unique).unwrap_or(last);
+    let mut apart = without_shared(&names);
+    for (number, words) in &mut apart {
+        if words.is_empty() {
+            words.extend(names[number].first().cloned());
         }
-        let mean = |steps: &[&Step]| {
-            steps.iter().map(|step| step.summary.rate).sum::<f64>() / steps.len() as f64
-        };
-        loads
-            .into_values()
-            .max_by(|a, b| mean(a).total_cmp(&mean(b)))
-            .unwrap_or_default()
     }
+    apart
 }
 
-/// Returns a step's load in words: `64 callers`, `10,000 req/s planned`.
-pub(super) fn load(step: &Step) -> String {
-    match step.settings.planned_rate {
-        Some(rate) => format!("{} req/s planned", thousands(rate)),
-        None => counted(step.settings.callers as f64, "callers"),
+/// The words of each measurement's name, by its number.
+type Names = BTreeMap<usize, Vec<String>>;
+
+fn named_by(all: &[&Measurement<'_>], level: fn(&StepSettings) -> String) -> Names {
+    let words = |own: &&Measurement<'_>| {
+        let mut words = vec![own.name().to_owned()];
+        words.extend(level(own.settings()).split(", ").map(str::to_owned));
+        (own.number, words)
+    };
+    all.iter().map(words).collect()
+}
+
+/// Returns the words that not all have.
+fn without_shared(names: &Names) -> Names {
+    let is_shared = |word: &String| names.values().all(|own| own.contains(word));
+    let mut apart = names.clone();
+    for words in apart.values_mut() {
+        words.retain(|word| !is_shared(word));
     }
+    apart
+}
+
+fn is_unique(names: &Names) -> bool {
+    names.values().collect::<BTreeSet<_>>().len() == names.len()
+}
+
+/// Returns the load, its connections and its message.
+fn load_in_more_words(settings: &StepSettings) -> String {
+    let connections = counted(settings.connections as f64, "connections");
+    let message = settings.message.as_ref();
+    let message = message.map_or_else(String::new, |name| format!(", message {name}"));
+    format!("{}, {connections}{message}", settings.load_in_words())
 }
 
 #[cfg(test)]
 mod tests {
-    use netping_results::fixtures;
+    use netping_results::{fixtures, run::Step};
 
     use super::*;
 
@@ -178,13 +167,17 @@ mod tests {
         step
     }
 
-    /// Each series' name, and the rates of its steps.
+    /// Each group's name, and the rates of its measurements.
     fn found(steps: Vec<Step>) -> Vec<(String, Vec<u32>)> {
         let runs = [fixtures::run(steps)];
-        let rates = |steps: &[&Step]| steps.iter().map(|step| step.summary.rate as u32).collect();
-        step_series(&runs)
+        let rate = |own: &Measurement<'_>| estimate(&metric::RATE, own).unwrap().value.round();
+        let rates = |group: &Group<'_>| {
+            let all = group.measurements.iter();
+            all.map(|own| rate(own) as u32).collect()
+        };
+        groups(&runs)
             .into_iter()
-            .map(|group| (group.name, rates(&group.steps)))
+            .map(|group| (group.name.clone(), rates(&group)))
             .collect()
     }
 
@@ -195,14 +188,14 @@ mod tests {
             (64, 16, 20.0),
             (512, 1, 30.0),
             (512, 16, 40.0),
-            (64, 16, 22.0),
+            (64, 16, 80.0),
         ];
         let steps = steps
             .map(|(callers, connections, rate)| step(callers, connections, None, rate))
             .to_vec();
         let expected = [
             ("t, 1 connection".to_owned(), vec![10, 30]),
-            ("t, 16 connections".to_owned(), vec![20, 40, 22]),
+            ("t, 16 connections".to_owned(), vec![40, 40]),
         ];
         assert_eq!(found(steps), expected);
     }
@@ -216,8 +209,8 @@ mod tests {
         // A single closed loop needs no such name.
         steps.push(step(16, 16, None, 5.0));
         let expected = [
-            ("t, 16 callers".to_owned(), vec![1016, 2016]),
-            ("t, 64 callers".to_owned(), vec![1064, 2064]),
+            ("t, 16 callers, 16 connections".to_owned(), vec![1016, 2016]),
+            ("t, 64 callers, 64 connections".to_owned(), vec![1064, 2064]),
             ("t".to_owned(), vec![5]),
         ];
         assert_eq!(found(steps), expected);
@@ -232,15 +225,35 @@ mod tests {
     }
 
     #[test]
-    fn the_best_are_trials_of_one_load() {
-        let steps = [(16, 8, 10.0), (64, 8, 30.0), (64, 8, 34.0)]
+    fn the_best_is_the_measurement_with_the_highest_rate() {
+        let steps = [(16, 8, 33.0), (64, 8, 30.0), (64, 8, 40.0)]
             .map(|(callers, connections, rate)| step(callers, connections, None, rate));
         let runs = [fixtures::run(steps.to_vec())];
-        let best: Vec<u32> = step_series(&runs)[0]
-            .best()
-            .iter()
-            .map(|step| step.summary.rate as u32)
-            .collect();
-        assert_eq!(best, [30, 34]);
+        let groups = groups(&runs);
+        assert_eq!(groups[0].best().unwrap().settings().callers, 64);
+    }
+
+    #[test]
+    fn names_have_what_differs_and_no_more() {
+        let names = |steps: Vec<Step>| {
+            let run = fixtures::run(steps);
+            let all = run.measurements();
+            let names = apart(&all.iter().collect::<Vec<_>>());
+            names.values().map(|words| words.join(", ")).collect()
+        };
+        let of = |target: &str, callers, connections| Step {
+            target: target.to_owned(),
+            ..step(callers, connections, None, 1.0)
+        };
+        let all: Vec<String> = names(vec![of("a", 8, 8), of("b", 8, 8)]);
+        assert_eq!(all, ["a", "b"]);
+        let all: Vec<String> = names(vec![of("a", 8, 8), of("a", 64, 64)]);
+        assert_eq!(all, ["8 callers", "64 callers"]);
+        let all: Vec<String> = names(vec![of("a", 8, 8), of("a", 8, 1), of("b", 8, 8)]);
+        assert_eq!(
+            all,
+            ["a, 8 connections", "a, 1 connection", "b, 8 connections"]
+        );
+        assert_eq!(names(vec![of("a", 8, 8)]), ["a".to_owned()]);
     }
 }

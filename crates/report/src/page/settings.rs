@@ -1,29 +1,32 @@
-//! Every setting and every number of each step, the machine, and the command line.
+//! Every setting and the numbers of each measurement, the machine, and the command line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
+use netping_measure::{error_kind::ErrorKind, status::Status};
 use netping_results::{
-    bulk::BulkStep,
     connect::ChannelSecurity,
-    format::thousands,
+    estimate::estimate,
+    format::{share, thousands},
     metric::{self, Metric, Unit},
-    run::{Part, PartStep, Run, Step},
+    run::{Measurement, Part, PartStep, Run, Step},
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use super::unit::counted;
+use crate::finding::{interval, value};
 
 /// Names and values, as the file has them.
 type Settings = BTreeMap<String, String>;
 
-/// A step's settings and results: titles and values.
+/// Settings and results: titles and values.
 struct Row {
     settings: Settings,
     results: Vec<(String, String)>,
 }
 
+/// Returns the settings and the environment of each run.
 pub(super) fn section(runs: &[Run]) -> Markup {
     html! {
         @for (at, run) in runs.iter().enumerate() {
@@ -31,9 +34,9 @@ pub(super) fn section(runs: &[Run]) -> Markup {
                 h2 { "Settings and environment" @if runs.len() > 1 { " of run " (at + 1) } }
                 h3 { "Command line" }
                 pre."wide" { code { (command_line(&run.command_line)) } }
-                (rows("Steps", &run.steps.iter().map(step).collect::<Vec<_>>()))
+                (rows("Measurements", &measurements(run, false)))
                 (rows("Clients", &clients(run)))
-                (rows("Bulk streams", &run.bulk.iter().map(bulk).collect::<Vec<_>>()))
+                (rows("Bulk streams", &measurements(run, true)))
                 h3 { "Environment" }
                 (list(&environment(run)))
             }
@@ -104,48 +107,76 @@ fn list(settings: &Settings) -> Markup {
     }
 }
 
-fn step(step: &Step) -> Row {
-    let mut settings = fields(&step.settings);
-    settings.insert("trial".to_owned(), step.trial.to_string());
-    settings.insert("target".to_owned(), step.target.clone());
-    settings.extend(step.label.clone().map(|label| ("label".to_owned(), label)));
-    settings.insert("status".to_owned(), step.status.name().to_owned());
-    settings.extend(security(step.security.as_ref()));
-    let accounting = &step.summary.accounting;
-    let failures: Vec<String> = accounting
-        .errors
+/// Returns the settings and the results of measurements of requests, or of those of bulk streams.
+fn measurements(run: &Run, is_bulk: bool) -> Vec<Row> {
+    let mut metrics = if is_bulk { metric::BULK } else { metric::PAGE }.to_vec();
+    if !is_bulk {
+        metrics.extend(metric::of_streams(&run.steps));
+    }
+    let all = run.measurements().into_iter();
+    all.filter(|own| own.settings().bulk.is_some() == is_bulk)
+        .map(|own| Row {
+            settings: settings_of(&own),
+            results: metrics
+                .iter()
+                .map(|metric| (heading(metric), cell(metric, &own)))
+                .chain(accounts(&own))
+                .collect(),
+        })
+        .collect()
+}
+
+fn settings_of(own: &Measurement<'_>) -> Settings {
+    let (first, status) = (own.first(), own.trials.iter().map(|step| step.status));
+    let mut settings = fields(&first.settings);
+    settings.insert("trials".to_owned(), own.trials.len().to_string());
+    settings.insert("target".to_owned(), first.target.clone());
+    settings.extend(first.label.clone().map(|label| ("label".to_owned(), label)));
+    let status = Status::of_all(status).name();
+    settings.insert("status".to_owned(), status.to_owned());
+    settings.extend(security(first.security.as_ref()));
+    settings
+}
+
+/// Returns the estimate of a metric, and its interval where it has one.
+fn cell(metric: &Metric, own: &Measurement<'_>) -> String {
+    let estimate = estimate(metric, own);
+    let mut cell = value(metric, estimate);
+    if estimate.is_some_and(|own| own.interval.is_some()) {
+        cell.extend([" (", &interval(metric, estimate), ")"]);
+    }
+    cell
+}
+
+/// Returns what became of the requests of all trials.
+fn accounts(own: &Measurement<'_>) -> [(String, String); 5] {
+    let sum = |of: fn(&Step) -> u64| {
+        let sum: u64 = own.trials.iter().map(|step| of(step)).sum();
+        thousands(sum as f64)
+    };
+    let mut kinds: BTreeMap<ErrorKind, u64> = BTreeMap::new();
+    for step in &own.trials {
+        for (kind, count) in &step.summary.accounting.errors {
+            *kinds.entry(*kind).or_default() += count;
+        }
+    }
+    let kinds: Vec<String> = kinds
         .iter()
         .map(|(kind, count)| format!("{kind} {}", thousands(*count as f64)))
         .collect();
-    let shown = |metric: &&'static Metric| {
-        let half = match metric.name {
-            "rate" => step.summary.precision.rate_half_width,
-            _ => None,
-        };
-        let half = half.map_or(String::new(), |half| format!(" ± {}", metric.show(half)));
-        (heading(metric), metric.cell_of_step(step) + &half)
-    };
-    let failures = if failures.is_empty() {
+    let failed = if kinds.is_empty() {
         "0".to_owned()
     } else {
-        failures.join(", ")
+        kinds.join(", ")
     };
-    let accounts = [
-        ("ok", thousands(accounting.ok as f64)),
-        ("failed", failures),
-        ("no reply", thousands(accounting.in_flight as f64)),
-        ("not sent", thousands(accounting.not_sent as f64)),
-        ("reconnects", thousands(step.reconnects as f64)),
-    ];
-    let accounts = accounts.map(|(title, cell)| (title.to_owned(), cell));
-    let streams = metric::of_streams([step]);
-    let results = metric::PAGE
-        .iter()
-        .chain(streams)
-        .map(shown)
-        .chain(accounts)
-        .collect();
-    Row { settings, results }
+    [
+        ("ok", sum(|step| step.summary.accounting.ok)),
+        ("failed", failed),
+        ("no reply", sum(|step| step.summary.accounting.in_flight)),
+        ("not sent", sum(|step| step.summary.accounting.not_sent)),
+        ("reconnects", sum(|step| step.reconnects)),
+    ]
+    .map(|(title, cell)| (title.to_owned(), cell))
 }
 
 /// Returns a metric's title with its unit.
@@ -154,31 +185,6 @@ fn heading(metric: &Metric) -> String {
         Unit::Nanos | Unit::CpuMicros => format!("{} µs", metric.label),
         _ => metric.title.to_owned(),
     }
-}
-
-fn bulk(step: &BulkStep) -> Row {
-    let mut settings = fields(&step.settings);
-    settings.insert("target".to_owned(), step.target.clone());
-    settings.insert("status".to_owned(), step.status.name().to_owned());
-    settings.extend(security(step.security.as_ref()));
-    let cell = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
-    let of = step.summary.as_ref();
-    let rate = of.map(|of| of.gib_per_second);
-    let first_byte = of.map(|of| of.first_byte_seconds * 1e3);
-    let client = of.and_then(|of| of.client_cpu_seconds_per_gib);
-    let server = of.and_then(|of| of.server_cpu_seconds_per_gib);
-    let results = [
-        ("runs", step.runs.len().to_string()),
-        ("GiB/s", cell(rate.map(|rate| rate.mean))),
-        ("±", cell(rate.and_then(|rate| rate.half_width))),
-        ("first byte ms", cell(first_byte)),
-        ("client CPU s/GiB", cell(client)),
-        ("server CPU s/GiB", cell(server)),
-        ("failed", step.errors.values().sum::<u64>().to_string()),
-    ];
-    let results = results.map(|(title, cell)| (title.to_owned(), cell));
-    let results = results.to_vec();
-    Row { settings, results }
 }
 
 /// Returns what each client of a merged run contributed to each step.
@@ -225,6 +231,10 @@ fn environment(run: &Run) -> Settings {
     environment.insert("tool".to_owned(), format!("{} {}", tool.name, tool.version));
     let commit = tool.commit.clone();
     environment.extend(commit.map(|commit| ("commit".to_owned(), commit)));
+    environment.insert("command".to_owned(), run.kind.name().to_owned());
+    environment.insert("looks".to_owned(), run.looks.to_string());
+    let margin = run.margin.map(share);
+    environment.extend(margin.map(|margin| ("margin".to_owned(), margin)));
     let seed = run.order_seed;
     environment.extend(seed.map(|seed| ("order seed".to_owned(), seed.to_string())));
     environment

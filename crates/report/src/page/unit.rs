@@ -1,17 +1,23 @@
 //! Numbers with their units, as a page shows them.
 
 use netping_results::{
-    format::{micros, thousands},
-    metric,
+    format::{micros, signed, thousands},
+    metric::{self, Metric},
 };
 
+use crate::finding::percent;
+
 /// The unit of a number on a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unit {
     /// That of a metric.
     Of(metric::Unit),
-    /// Microseconds.
-    Micros,
+    /// A change of a metric, as a share.
+    Change(&'static Metric),
+    /// Nanoseconds that something adds.
+    Added,
+    /// Nanoseconds since a start.
+    Elapsed,
     /// Things, by their name.
     Count(&'static str),
     /// A quantile, in per cent.
@@ -24,18 +30,31 @@ impl Unit {
     /// Nanoseconds.
     pub const NANOS: Self = Self::Of(metric::Unit::Nanos);
 
-    /// Returns the number with its unit, to three digits or more.
+    /// Returns the number with its unit; that of a metric reads as everywhere else.
     pub fn shown(self, number: f64) -> String {
+        let unit = match self {
+            Self::Count(things) => return counted(number, things),
+            Self::Of(metric::Unit::PerSecond) => " req/s",
+            Self::Of(metric::Unit::Nanos | metric::Unit::CpuMicros) | Self::Added => " µs",
+            Self::Of(metric::Unit::GibPerSecond) => " GiB/s",
+            Self::Of(metric::Unit::CpuPerGib) => " s/GiB",
+            Self::Of(metric::Unit::Share | metric::Unit::Count)
+            | Self::Change(_)
+            | Self::Elapsed
+            | Self::Quantile => "",
+        };
+        self.plain(number) + unit
+    }
+
+    /// Returns the number without its unit.
+    pub fn plain(self, number: f64) -> String {
         match self {
-            Self::Count(things) => counted(number, things),
+            Self::Of(unit) => unit.show(number),
+            Self::Change(metric) => percent(metric, number),
+            Self::Added => signed(number / 1e3),
+            Self::Elapsed => duration(number, micros),
+            Self::Count(_) => thousands(number),
             Self::Quantile => format!("p{number}"),
-            Self::Micros | Self::Of(metric::Unit::CpuMicros) => duration(number * 1e3, micros),
-            Self::Of(unit) => match unit {
-                metric::Unit::PerSecond => format!("{} req/s", thousands(number)),
-                metric::Unit::Nanos => duration(number, micros),
-                metric::Unit::GibPerSecond => format!("{} GiB/s", micros(number)),
-                _ => unit.show_with_unit(number),
-            },
         }
     }
 
@@ -43,8 +62,12 @@ impl Unit {
     pub fn tick(self, number: f64) -> String {
         match self {
             Self::Quantile => format!("{number}%"),
-            Self::Micros | Self::Of(metric::Unit::CpuMicros) => duration(number * 1e3, trimmed),
-            Self::Of(metric::Unit::Nanos) => duration(number, trimmed),
+            Self::Change(_) if number == 0.0 => "0".to_owned(),
+            Self::Change(_) => format!("{}%", trimmed(number * 100.0)),
+            Self::Of(metric::Unit::CpuMicros) => duration(number * 1e3, trimmed),
+            Self::Of(metric::Unit::Nanos) | Self::Added | Self::Elapsed => {
+                duration(number, trimmed)
+            }
             Self::Of(metric::Unit::GibPerSecond | metric::Unit::CpuPerGib) => trimmed(number),
             Self::Count(_) | Self::Of(_) => short(number),
         }
@@ -95,21 +118,22 @@ mod tests {
 
     #[test]
     fn numbers_carry_the_unit_that_suits_them() {
-        let nanos = [0.0, 750.0, 7516.0, 664_063.0, 21_069_823.0, 5e9, -7516.0]
-            .map(|time| Unit::NANOS.shown(time));
+        let elapsed = [0.0, 750.0, 7516.0, 664_063.0, 21_069_823.0, 5e9]
+            .map(|time| Unit::Elapsed.shown(time));
         assert_eq!(
-            nanos,
-            [
-                "0",
-                "750 ns",
-                "7.52 µs",
-                "664 µs",
-                "21.1 ms",
-                "5.00 s",
-                "-7.52 µs"
-            ]
+            elapsed,
+            ["0", "750 ns", "7.52 µs", "664 µs", "21.1 ms", "5.00 s"]
         );
-        assert_eq!(Unit::Micros.shown(11.11), "11.1 µs");
+        // A value of a metric is the same number as in a table.
+        let nanos = [7516.0, 21_069_823.0].map(|time| Unit::NANOS.shown(time));
+        assert_eq!(nanos, ["7.52 µs", "21,070 µs"]);
+        assert_eq!(
+            (
+                Unit::Added.shown(-7516.0),
+                Unit::Change(&metric::RATE).shown(0.188)
+            ),
+            ("-7.52 µs".to_owned(), "+18.8%".to_owned())
+        );
         assert_eq!(Unit::RATE.shown(1_236_012.4), "1,236,012 req/s");
         assert_eq!(
             [64.0, 1500.0, 1.2e6, 0.25].map(|tick| Unit::RATE.tick(tick)),

@@ -5,25 +5,21 @@ use std::collections::BTreeMap;
 use netping_measure::{
     accounting::Accounting,
     buckets::Buckets,
-    bulk::{BulkRun, Direction},
+    bulk::Direction,
     connect::ConnectPhase,
     cost::{Cost, ServerDemand},
     error_kind::ErrorKind,
     fairness::{Fairness, PerConnection},
     histogram::{histogram, record},
     interval::IntervalSummary,
-    statistics::{estimate::Estimate, precision::Precision},
+    statistics::precision::Precision,
     status::Status,
     summary::Summary,
 };
 use netping_results::{
-    bulk::{BulkSettings, BulkStep, BulkSummary},
     fixtures,
     messages::MessageSummary,
-    metric::{self, Metric},
-    overhead::Overhead,
-    round_difference::RoundDifference,
-    run::{Environment, Histograms, Run, SCHEMA_VERSION, Step, StepSettings, Tool},
+    run::{Environment, Histograms, Kind, Pairing, Run, Step, StepSettings, Tool},
     times::Times,
     warning::{BehindSchedule, ClientBound, Errors, NotSteady, SharedHost, TooFewSamples},
 };
@@ -39,7 +35,8 @@ pub fn all() -> Vec<(&'static str, Vec<Run>)> {
         ("ladder", vec![ladder()]),
         ("connect", vec![connect()]),
         ("bulk", vec![bulk()]),
-        ("overheads", vec![overheads()]),
+        ("bulk-targets", vec![bulk_targets()]),
+        ("proxies", vec![proxies()]),
         ("trials", vec![trials()]),
         ("shared", vec![shared()]),
         ("two", vec![sweep(80_000.0), sweep(95_000.0)]),
@@ -50,18 +47,16 @@ pub fn all() -> Vec<(&'static str, Vec<Run>)> {
     ]
 }
 
-pub fn run(command: &[&str], steps: Vec<Step>) -> Run {
+/// A run of a command, in which steps of like targets and settings are trials of one measurement.
+pub fn run(kind: Kind, command: &[&str], steps: Vec<Step>) -> Run {
     Run {
-        clock: None,
-        parts: Vec::new(),
-        schema_version: SCHEMA_VERSION,
-        status: Status::Complete,
+        kind,
         tool: Tool {
             name: "netping".to_owned(),
             version: "0.1.0".to_owned(),
             commit: Some("0b60d618b830".to_owned()),
         },
-        command_line: ["netping"]
+        command_line: ["netping", kind.name()]
             .iter()
             .chain(command)
             .map(|word| (*word).to_owned())
@@ -82,12 +77,15 @@ pub fn run(command: &[&str], steps: Vec<Step>) -> Run {
                 .map(|(name, value)| (name.to_owned(), value.to_owned())),
             ),
         },
-        order_seed: None,
-        targets: Vec::new(),
-        steps,
-        bulk: Vec::new(),
-        overheads: Vec::new(),
-        differences: Vec::new(),
+        ..fixtures::run(steps)
+    }
+}
+
+fn pairing(base: usize, new: usize) -> Pairing {
+    Pairing {
+        base,
+        new,
+        is_control: false,
     }
 }
 
@@ -101,8 +99,8 @@ pub fn sweep(peak: f64) -> Run {
         }
     }
     run(
+        Kind::Throughput,
         &[
-            "throughput",
             "tcp://server-1:8004",
             "grpc://server-1:8005",
             "-c",
@@ -135,14 +133,8 @@ pub fn open() -> Run {
         step
     });
     run(
-        &[
-            "throughput",
-            "tcp://server-1:8004",
-            "--rate",
-            "10k..80kx2",
-            "-d",
-            "8s",
-        ],
+        Kind::Throughput,
+        &["tcp://server-1:8004", "--rate", "10k..80kx2", "-d", "8s"],
         steps.into(),
     )
 }
@@ -165,24 +157,16 @@ pub fn ladder() -> Run {
             steps.extend((0..rungs.len()).map(of));
         }
     }
-    let difference = |target: usize, base: usize, metric: &Metric| {
-        let of = |rung: usize| -> Vec<Step> {
-            let callers = if metric == &metric::P50 { 1 } else { 64 };
-            let own = steps.iter().filter(|step| {
-                step.settings.callers == callers && step.label.as_deref() == Some(rungs[rung])
-            });
-            own.cloned().collect()
-        };
-        RoundDifference::between(metric, [&of(base), &of(target)], 6).unwrap()
-    };
-    let differences = [&metric::P50, &metric::RATE]
+    let mut run = run(Kind::Ladder, &[], steps);
+    // Rungs with one caller are measurements 0 to 3, those with 64 are 4 to 7.
+    run.pairings = [0, 4]
         .into_iter()
-        .flat_map(|metric| [(1, 0), (2, 0), (3, 2)].map(|(a, b)| difference(a, b, metric)))
+        .flat_map(|first| [(0, 1), (0, 2), (2, 3)].map(|(a, b)| pairing(first + a, first + b)))
         .collect();
-    Run {
-        differences,
-        ..run(&["ladder"], steps)
+    for control in [0, 3] {
+        run.pairings[control].is_control = true;
     }
+    run
 }
 
 /// Connections over TLS and in the clear.
@@ -211,8 +195,8 @@ pub fn connect() -> Run {
         step
     });
     run(
+        Kind::Connect,
         &[
-            "connect",
             "tcp://server-1:8004",
             "grpc+tls://server-1:8005",
             "-n",
@@ -222,114 +206,76 @@ pub fn connect() -> Run {
     )
 }
 
-/// Bulk streams of two directions and chunk sizes; one whose every run failed.
+/// Bulk streams of two directions and chunk sizes; one whose every trial failed.
 pub fn bulk() -> Run {
-    let step = |direction, chunk_bytes, speeds: &[f64]| {
-        let plain = fixtures::bulk();
-        BulkStep {
-            target: "grpc://server-1:8005".to_owned(),
-            settings: BulkSettings {
-                direction,
-                chunk_bytes,
-                window_bytes: Some(16 << 20),
-                ..plain.settings
-            },
-            runs: speeds
-                .iter()
-                .map(|speed| BulkRun {
-                    client_cpu_seconds_per_gib: Some(0.28),
-                    server_cpu_seconds_per_gib: Some(0.31),
-                    client_resident_bytes: Some(30 << 20),
-                    ..fixtures::bulk_run(1.0 / speed)
-                })
-                .collect(),
-            summary: Estimate::of(speeds).map(|gib_per_second| BulkSummary {
-                gib_per_second,
-                sd: None,
-                first_byte_seconds: 0.000_2,
-                client_cpu_seconds_per_gib: Some(0.28),
-                server_cpu_seconds_per_gib: Some(0.31),
-            }),
-            errors: speeds
-                .is_empty()
-                .then_some((ErrorKind::Reset, 3))
-                .into_iter()
-                .collect(),
-            warnings: speeds
-                .is_empty()
-                .then(|| {
-                    let (share, time_share) = (1.0, 0.0);
-                    Errors { share, time_share }.into()
-                })
-                .into_iter()
-                .collect(),
-            ..plain
+    let target = "grpc://server-1:8005";
+    let trials = |direction, chunk_bytes, speeds: &[f64]| {
+        let mut steps = if speeds.is_empty() {
+            vec![fixtures::failed_transfer(); 3]
+        } else {
+            let seconds: Vec<f64> = speeds.iter().map(|speed| 1.0 / speed).collect();
+            fixtures::bulk(target, &seconds)
+        };
+        for step in &mut steps {
+            target.clone_into(&mut step.target);
+            if let Some(settings) = &mut step.settings.bulk {
+                settings.direction = direction;
+                settings.chunk_bytes = chunk_bytes;
+                settings.window_bytes = Some(16 << 20);
+            }
+            if let Some(run) = &mut step.bulk {
+                run.client_cpu_seconds_per_gib = Some(0.28);
+                run.server_cpu_seconds_per_gib = Some(0.31);
+            }
+            step.warn_of_transfer(false);
         }
+        steps
     };
-    let mut run = run(
-        &[
-            "bulk",
-            "grpc://server-1:8005",
-            "--size",
-            "1GiB",
-            "--chunk",
-            "64KiB,256KiB",
-            "-n",
-            "4",
-        ],
-        Vec::new(),
-    );
-    run.bulk = vec![
-        step(Direction::Down, 64 << 10, &[3.01, 2.94, 3.12, 3.05]),
-        step(Direction::Down, 256 << 10, &[3.41, 3.44, 3.38, 3.36]),
-        step(Direction::Up, 64 << 10, &[2.51]),
-        step(Direction::Up, 256 << 10, &[]),
+    let steps = [
+        trials(Direction::Down, 64 << 10, &[3.01, 2.94, 3.12, 3.05]),
+        trials(Direction::Down, 256 << 10, &[3.41, 3.44, 3.38, 3.36]),
+        trials(Direction::Up, 64 << 10, &[2.51]),
+        trials(Direction::Up, 256 << 10, &[]),
     ];
-    run
+    let flags = ["--size", "1GiB", "--chunk", "64KiB,256KiB", "--trials", "4"];
+    run(
+        Kind::Bulk,
+        &[&[target], &flags[..]].concat(),
+        steps.concat(),
+    )
 }
 
-/// Two proxies against the direct path, with and without an interval.
-pub fn overheads() -> Run {
-    let paths = [("direct", 0.0), ("netping-proxy", 20.0), ("nginx", 85.0)];
-    let steps = paths.map(|(label, added)| {
-        let mut step = step(
-            "tcp://server-1:8004",
-            50,
-            Some(10_000.0),
-            10_000.0 - added,
-            5,
-        );
-        step.label = Some(label.to_owned());
-        step
-    });
-    let mut run = run(
-        &[
-            "proxy",
-            "tcp://server-1:8004",
-            "--via",
-            "nginx=tcp://server-1:8011",
-            "--rate",
-            "10k",
-        ],
-        steps.into(),
-    );
-    for (via, added) in &paths[1..] {
-        for (measure, factor) in [("p50", 1.0), ("p99", 3.5), ("max", 40.0)] {
-            let added_us = added * factor;
-            run.overheads.push(Overhead {
-                via: (*via).to_owned(),
-                planned_rate: Some(10_000.0),
-                measure: measure.to_owned(),
-                direct_us: 60.0 * factor,
-                via_us: 60.0 * factor + added_us,
-                added_us,
-                interval_us: (measure != "max").then_some([added_us - 25.0, added_us + 25.0]),
-                p_value: (measure != "max").then_some(0.03),
-                failed: 0,
-            });
+/// One bulk stream of two servers, in trials.
+pub fn bulk_targets() -> Run {
+    let mut steps = fixtures::bulk("grpc://server-1:8005", &[0.33, 0.34, 0.32]);
+    steps.extend(fixtures::bulk("tcp://server-1:8004", &[0.22, 0.23, 0.22]));
+    Run {
+        pairings: vec![pairing(0, 1)],
+        ..run(
+            Kind::Bulk,
+            &["grpc://server-1:8005", "tcp://server-1:8004"],
+            steps,
+        )
+    }
+}
+
+/// Two proxies against the direct path, in three trials.
+pub fn proxies() -> Run {
+    let mut steps = Vec::new();
+    for trial in 0..3 {
+        for (label, added) in [("direct", 0.0), ("netping-proxy", 20.0), ("nginx", 85.0)] {
+            let rate = 10_000.0 - added - f64::from(trial);
+            let mut step = step("tcp://server-1:8004", 50, Some(10_000.0), rate, 5);
+            step.label = Some(label.to_owned());
+            steps.push(step);
         }
     }
-    run
+    let flags = ["--via", "nginx=tcp://server-1:8011", "--rate", "10k"];
+    let command = [&["tcp://server-1:8004"], &flags[..]].concat();
+    Run {
+        pairings: vec![pairing(0, 1), pairing(0, 2)],
+        ..run(Kind::Proxy, &command, steps)
+    }
 }
 
 /// One load, five times, for three targets.
@@ -345,25 +291,18 @@ pub fn trials() -> Run {
         .enumerate()
         {
             let rate = 80_000.0 - at as f64 * 9000.0 + f64::from(trial * 7919 % 5) * 700.0;
-            steps.push(Step {
-                trial,
-                ..step(target, 64, None, rate, 3)
-            });
+            steps.push(step(target, 64, None, rate, 3));
         }
     }
-    let mut run = run(
-        &[
-            "throughput",
-            "tcp://server-1:8004",
-            "-c",
-            "64",
-            "--trials",
-            "5",
-        ],
-        steps,
-    );
-    run.order_seed = Some(1);
-    run
+    Run {
+        order_seed: Some(1),
+        pairings: vec![pairing(0, 1), pairing(0, 2)],
+        ..run(
+            Kind::Throughput,
+            &["tcp://server-1:8004", "-c", "64", "--trials", "5"],
+            steps,
+        )
+    }
 }
 
 /// Callers of a method that streams, which share few connections and many, twice.
@@ -377,7 +316,7 @@ pub fn shared() -> Run {
                     + callers as f64
                     + f64::from(trial) * 100.0;
                 let mut step = step("grpc://server-1:8005", callers, None, rate, 3);
-                (step.trial, step.settings.connections) = (trial, connections);
+                step.settings.connections = connections;
                 step.messages = Some(MessageSummary {
                     sent_per_s: rate,
                     received_per_s: 100.0 * rate,
@@ -389,7 +328,8 @@ pub fn shared() -> Run {
     }
     let flags = ["-c", "64,512", "--connections", "1,16", "--trials", "2"];
     run(
-        &[&["throughput", "grpc://server-1:8005"], &flags[..]].concat(),
+        Kind::Throughput,
+        &[&["grpc://server-1:8005"], &flags[..]].concat(),
         steps,
     )
 }
@@ -424,7 +364,8 @@ pub fn warnings() -> Run {
     let mut silent = step("tcp://server-1:8004", 128, None, 0.0, 0);
     silent.warnings = vec![TooFewSamples { samples: 0 }.into()];
     let mut run = run(
-        &["throughput", "tcp://server-1:8004", "-c", "64,128,256"],
+        Kind::Throughput,
+        &["tcp://server-1:8004", "-c", "64,128,256"],
         vec![failing, silent],
     );
     run.status = Status::Partial;
@@ -433,14 +374,24 @@ pub fn warnings() -> Run {
 
 /// Returns a run before its first step is done.
 pub fn empty() -> Run {
-    let mut run = run(&["throughput", "tcp://server-1:8004"], Vec::new());
+    let mut run = run(Kind::Throughput, &["tcp://server-1:8004"], Vec::new());
     run.status = Status::Partial;
     run
 }
 
 /// Texts that would break out of a page that does not escape them.
 pub fn hostile() -> Run {
-    let mut run = run(&["throughput", HOSTILE], Vec::new());
+    let mut steps = Vec::new();
+    for callers in [1, 8] {
+        let mut labelled = step(HOSTILE, callers, None, 5000.0, 3);
+        labelled.label = Some(format!("{HOSTILE}{callers}"));
+        labelled.settings.client = HOSTILE.into();
+        labelled.settings.arrivals = HOSTILE.into();
+        steps.push(labelled);
+    }
+    steps.extend(fixtures::bulk(HOSTILE, &[0.5, 0.25]));
+    let mut run = run(Kind::Throughput, &[HOSTILE], steps);
+    run.pairings = vec![pairing(0, 1)];
     run.environment.host = HOSTILE.into();
     run.environment.cpu_model = HOSTILE.into();
     run.environment.kernel = HOSTILE.into();
@@ -450,21 +401,6 @@ pub fn hostile() -> Run {
     run.started_at = HOSTILE.into();
     run.tool.commit = Some(HOSTILE.to_owned());
     run.tool.version = HOSTILE.into();
-    for callers in [1, 8] {
-        let mut labelled = step(HOSTILE, callers, None, 5000.0, 3);
-        labelled.label = Some(format!("{HOSTILE}{callers}"));
-        labelled.settings.client = HOSTILE.into();
-        labelled.settings.arrivals = HOSTILE.into();
-        run.steps.push(labelled);
-    }
-    run.bulk = bulk().bulk;
-    run.bulk[0].target = HOSTILE.into();
-    let overhead = Overhead {
-        via: HOSTILE.to_owned(),
-        measure: HOSTILE.to_owned(),
-        ..overheads().overheads[0].clone()
-    };
-    run.overheads = vec![overhead];
     run
 }
 
@@ -486,14 +422,8 @@ pub fn long() -> Run {
         step
     });
     run(
-        &[
-            "throughput",
-            "tcp://server-0:8004",
-            "-c",
-            "1024",
-            "-d",
-            "1h",
-        ],
+        Kind::Throughput,
+        &["tcp://server-0:8004", "-c", "1024", "-d", "1h"],
         steps.collect(),
     )
 }
@@ -551,6 +481,7 @@ pub fn step(
         window_started_at: None,
         target: target.to_owned(),
         label: None,
+        measurement: 0,
         trial: 1,
         status: Status::Complete,
         settings: StepSettings {
@@ -583,6 +514,7 @@ pub fn step(
             requests: None,
             timeout_seconds: 5.0,
             requests_per_connection: None,
+            bulk: None,
         },
         summary: Summary {
             scheduled: samples,
@@ -627,6 +559,7 @@ pub fn step(
         ended_by_server: 0,
         security: None,
         connect: BTreeMap::new(),
+        bulk: None,
         messages: None,
         fairness: Fairness::of(
             (0..callers as u64)

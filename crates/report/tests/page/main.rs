@@ -2,29 +2,20 @@
 //! in a browser.
 
 mod fixture;
+mod one_number;
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{fs, path::Path};
 
 use fixture::HOSTILE;
-use netping_report::page::{self, Chart, Exact};
-use netping_results::{fixtures, run::Run};
-use serde_json::Value;
+use netping_report::page::{self, Chart, Exact, Panel, Point};
+use netping_results::{
+    estimate::estimate,
+    fixtures, metric,
+    run::{Kind, Run},
+};
 
 fn kinds(runs: &[Run]) -> Vec<String> {
     page::charts(runs).iter().map(Chart::file_stem).collect()
-}
-
-/// Every number in a file.
-fn numbers(value: &Value, into: &mut BTreeSet<String>) {
-    match value {
-        Value::Number(number) => {
-            let whole = number.as_u64().map(|number| number.to_string());
-            into.insert(whole.unwrap_or_else(|| number.as_f64().unwrap().to_string()));
-        }
-        Value::Array(values) => values.iter().for_each(|value| numbers(value, into)),
-        Value::Object(values) => values.values().for_each(|value| numbers(value, into)),
-        _ => {}
-    }
 }
 
 #[test]
@@ -63,8 +54,9 @@ fn each_kind_of_run_has_its_charts() {
         ]
     );
     assert_eq!(of(fixture::bulk()), ["bulk"]);
+    assert_eq!(of(fixture::bulk_targets()), ["differences-trials", "bulk"]);
     assert_eq!(
-        of(fixture::overheads()),
+        of(fixture::proxies()),
         [
             "overhead",
             "throughput-open",
@@ -90,15 +82,8 @@ fn each_kind_of_run_has_its_charts() {
 }
 
 #[test]
-fn points_hold_the_numbers_of_the_file() {
+fn points_hold_their_numbers() {
     for (name, runs) in fixture::all() {
-        let mut known = BTreeSet::new();
-        for run in &runs {
-            numbers(
-                &serde_json::from_str(&run.to_json().unwrap()).unwrap(),
-                &mut known,
-            );
-        }
         let html = page::html(&runs);
         let mut points = 0;
         for chart in page::charts(&runs) {
@@ -109,16 +94,10 @@ fn points_hold_the_numbers_of_the_file() {
                 .flat_map(|series| &series.points)
             {
                 points += 1;
-                let y = point.y.to_string();
-                assert!(html.contains(&format!("data-y=\"{y}\"")), "{name}");
-                // The file has a quantile curve as a histogram, of which the summary names a part, and
-                // no differences of trials. A heatmap adds up the seconds of a long run.
-                let named = !["quantiles", "differences", "heatmap"].contains(&chart.kind)
-                    || runs.len() * runs[0].steps.len() == 1
-                        && [50.0, 90.0, 99.0, 99.9].contains(&point.x.value());
+                let (x, y) = (&point.x, &point.y);
                 assert!(
-                    !named || known.contains(&y),
-                    "{name}: {} has {y}, which the file has not",
+                    html.contains(&format!("data-y=\"{y}\"")),
+                    "{name}: {} has no {x}, {y}",
                     chart.kind
                 );
             }
@@ -132,8 +111,78 @@ fn points_hold_the_numbers_of_the_file() {
     }
 }
 
+/// Returns the points of each panel of some charts that have this place, with the panel's title.
+fn points_at(charts: &[Chart], kinds: &[&str], x: &Exact) -> Vec<(String, Vec<Point>)> {
+    let panels = charts
+        .iter()
+        .filter(|chart| kinds.contains(&chart.kind))
+        .flat_map(|chart| &chart.panels);
+    let own = |panel: &Panel| {
+        let points = panel.series.iter().flat_map(|series| &series.points);
+        points.filter(|point| point.x == *x).cloned().collect()
+    };
+    panels
+        .map(|panel| (panel.title.clone(), own(panel)))
+        .collect()
+}
+
 #[test]
-fn steps_with_different_connections_are_not_averaged() {
+fn a_measurement_with_several_trials_is_drawn_at_its_estimate() {
+    let run = fixture::trials();
+    let charts = page::charts(std::slice::from_ref(&run));
+    let drawn = points_at(&charts, &["throughput", "latency"], &64_u64.into());
+    let metrics = [metric::THROUGHPUT_CHARTS, metric::LATENCY_CHARTS].concat();
+    assert_eq!(drawn.len(), metrics.len());
+    for (metric, (title, points)) in metrics.iter().zip(&drawn) {
+        let all = run.measurements();
+        let estimates = all.iter().filter_map(|own| estimate(metric, own));
+        let expected: Vec<_> = estimates.map(|own| (own.value, own.interval)).collect();
+        let drawn: Vec<_> = points.iter().map(|own| (own.at, own.range)).collect();
+        assert_eq!(drawn, expected, "{title}");
+    }
+    // A sweep has a point for each load.
+    let run = fixture::shared();
+    let charts = page::charts(std::slice::from_ref(&run));
+    let drawn = points_at(&charts, &["throughput"], &512_u64.into());
+    let all = run.measurements();
+    let own = all.iter().filter(|own| own.settings().callers == 512);
+    let rates: Vec<f64> = own
+        .map(|own| estimate(&metric::RATE, own).unwrap().value)
+        .collect();
+    let drawn: Vec<f64> = drawn[0].1.iter().map(|own| own.at).collect();
+    assert_eq!(drawn, rates);
+}
+
+#[test]
+fn differences_are_those_of_the_run() {
+    for run in [
+        fixture::trials(),
+        fixture::ladder(),
+        fixture::bulk_targets(),
+    ] {
+        let expected: Vec<f64> = run
+            .compared()
+            .iter()
+            .flat_map(|pair| pair.comparisons.clone())
+            .filter_map(|own| match own.metric.unit {
+                metric::Unit::Nanos if run.kind == Kind::Ladder => Some(own.added()?.0),
+                _ => own.change,
+            })
+            .collect();
+        let charts = page::charts(&[run]);
+        let panels = charts[0].panels.iter();
+        let points = panels.flat_map(|panel| panel.series.iter().flat_map(|own| &own.points));
+        let mut drawn: Vec<f64> = points.map(|point| point.at).collect();
+        let mut expected = expected;
+        drawn.sort_by(f64::total_cmp);
+        expected.sort_by(f64::total_cmp);
+        assert!(!drawn.is_empty());
+        assert_eq!(drawn, expected);
+    }
+}
+
+#[test]
+fn measurements_with_different_connections_are_apart() {
     let charts = page::charts(&[fixture::shared()]);
     let rates = &charts
         .iter()
@@ -150,7 +199,7 @@ fn steps_with_different_connections_are_not_averaged() {
         ]
     );
     for (series, least) in rates.iter().zip([45_000.0, 120_000.0]) {
-        assert_eq!(series.points.len(), 4);
+        assert_eq!(series.points.len(), 2);
         assert!(
             series
                 .points
@@ -164,7 +213,8 @@ fn steps_with_different_connections_are_not_averaged() {
 #[test]
 fn a_curve_has_the_quantiles_of_the_summary() {
     let run = fixture::run(
-        &["latency"],
+        Kind::Latency,
+        &[],
         vec![fixture::step("tcp://h:1", 1, None, 20_000.0, 2)],
     );
     let charts = page::charts(std::slice::from_ref(&run));

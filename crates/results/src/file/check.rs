@@ -44,6 +44,16 @@ pub fn check(run: &Run) -> Result<(), String> {
     {
         return Err("a step of too high a measurement".to_owned());
     }
+    for own in run.measurements() {
+        let what = |step: &Step| (step.name().to_owned(), step.settings.in_words());
+        let first = what(own.first());
+        if own.trials.iter().any(|step| what(step) != first) {
+            let number = own.number;
+            return Err(format!(
+                "the trials of measurement {number} differ in their settings"
+            ));
+        }
+    }
     within(&[("looks", Some(run.looks as f64)), ("margin", run.margin)])?;
     Ok(())
 }

@@ -6,9 +6,10 @@ use netping_measure::{bulk::BulkRun, error_kind::ErrorKind};
 use serde::Deserialize;
 
 use crate::{
-    bulk::{BulkSettings, Transfer},
+    bulk::BulkSettings,
     connect::ChannelSecurity,
     run::{Kind, Pairing, Place, Run, SCHEMA_VERSION, Step, StepSettings},
+    transfer::Transfer,
     warning::{SharedHost, Warning},
 };
 
@@ -116,10 +117,10 @@ fn number_steps(steps: &mut [Step], targets: &[String]) {
     let mut known: Vec<(usize, Vec<u32>)> = Vec::new();
     for at in order {
         let step = &steps[at];
-        let is_same = |(first, trials): &&mut (usize, Vec<u32>)| {
+        let is_same = |(first, trials): &(usize, Vec<u32>)| {
             is_like(&steps[*first], step) && !trials.contains(&step.trial)
         };
-        let number = known.iter_mut().position(|mut own| is_same(&&mut own));
+        let number = known.iter().position(is_same);
         let number = number.unwrap_or_else(|| {
             known.push((at, Vec::new()));
             known.len() - 1

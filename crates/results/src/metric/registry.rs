@@ -24,6 +24,13 @@ macro_rules! metrics {
 }
 
 const QUANTILE: &str = "Quantile of the response time";
+const SERVICE: &str = "Quantile of the service time";
+
+/// Returns a quantile, in per cent, of a step's service time.
+fn service_time(step: &Step, percent: f64) -> Option<f64> {
+    let time = step.summary.service_time.quantile(percent);
+    time.map(|time| time as f64)
+}
 
 /// Returns a quantile, in per cent, of a step's times to the first message.
 fn first_message(step: &Step, percent: f64) -> Option<f64> {
@@ -71,6 +78,15 @@ metrics! {
     P9999: "p99.99", "p99.99 us", "p99.99", "p99.99", Nanos, Lower, Logarithmic, QUANTILE, Quantile(99.99);
     /// The 99.999th percentile.
     P99999: "p99.999", "p99.999 us", "p99.999", "p99.999", Nanos, Lower, Logarithmic, QUANTILE, Quantile(99.999);
+    /// The median of the service time.
+    SERVICE_P50: "service-p50", "service p50", "service p50", "service_p50", Nanos, Lower, Logarithmic,
+        SERVICE, Step(|step| service_time(step, 50.0));
+    /// The 99th percentile of the service time.
+    SERVICE_P99: "service-p99", "service p99", "service p99", "service_p99", Nanos, Lower, Logarithmic,
+        SERVICE, Step(|step| service_time(step, 99.0));
+    /// The 99.9th percentile of the service time.
+    SERVICE_P999: "service-p99.9", "service p99.9", "service p99.9", "service_p99.9", Nanos, Lower, Logarithmic,
+        SERVICE, Step(|step| service_time(step, 99.9));
     /// The longest time.
     MAX: "max", "max us", "max", "max", Nanos, Lower, Logarithmic,
         "Longest response time", Time(|time| time.max.map(|time| time as f64));
@@ -146,13 +162,15 @@ lists! {
     /// The metrics of calls that stream, which outputs show where there are such.
     STREAMS: MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99;
     /// The columns of a table in Markdown.
-    MARKDOWN: RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU ERRORS;
+    MARKDOWN: RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU;
     /// The table of steps in a page.
     PAGE: RATE P50 P99 P999 MAX TRIMMED_MEAN SD IQR CLIENT_CPU SERVER_CPU;
     /// The panels of a page's charts of throughput.
     THROUGHPUT_CHARTS: RATE P99 CLIENT_CPU SERVER_CPU;
     /// The panels of a page's charts of latency.
     LATENCY_CHARTS: P50 P99 P999;
+    /// The service time beside each panel of a page's charts of latency, in an open loop.
+    SERVICE_CHARTS: SERVICE_P50 SERVICE_P99 SERVICE_P999;
     /// The units of a line in Go's benchmark format.
     BENCHMARK: MEAN RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU;
     /// The metrics that trials of several targets are compared by.

@@ -52,7 +52,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairings: Vec<Pairing>,
     /// The number of times at which the trials could end: intervals are widened for it.
-    #[serde(default = "once", skip_serializing_if = "is_once")]
+    #[serde(default = "once")]
     pub looks: usize,
     /// The margin within which targets are called equivalent, as a share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,10 +66,6 @@ pub struct Run {
 
 fn once() -> usize {
     1
-}
-
-fn is_once(looks: &usize) -> bool {
-    *looks == 1
 }
 
 /// The program that wrote a file.

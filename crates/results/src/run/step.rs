@@ -101,6 +101,14 @@ pub struct Place {
     pub trial: u32,
 }
 
+impl Place {
+    /// The only trial of the only measurement.
+    pub const ALONE: Self = Self {
+        measurement: 0,
+        trial: 1,
+    };
+}
+
 /// The histograms of a step's times, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

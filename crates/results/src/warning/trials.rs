@@ -74,9 +74,6 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 impl WarningKind for UnlikeTrials {
-    // A ladder's values leave out the rounds that lie farthest off.
-    const IN_LADDERS: bool = false;
-
     fn of_trials(trials: &[Trial]) -> Vec<(usize, Self)> {
         let names = trials.iter().flat_map(|trial| &trial.values);
         let names: BTreeSet<&str> = names.map(|(name, _)| *name).collect();

@@ -11,6 +11,7 @@ use netping_measure::bulk::Direction;
 use netping_protocol::{scheme::Protocol, target::Target};
 use netping_results::{
     bulk::{BulkSettings, SERVERS_CHOICE},
+    condition::Condition,
     format,
 };
 
@@ -69,7 +70,10 @@ pub struct BulkArgs {
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
-    results: ResultArgs<false>,
+    results: ResultArgs,
+    /// Exit with 4 if this holds for a run: 'bulk-rate<2', 'first-byte>5ms'; may be repeated
+    #[arg(long, value_name = "CONDITION", value_parser = Condition::of_bulk, help_heading = "Results")]
+    fail_if: Vec<Condition>,
 }
 
 /// Sizes or lengths, or the server's own choice.
@@ -128,7 +132,7 @@ const MOST_COMBINATIONS: usize = 1000;
 impl BulkArgs {
     /// Returns the options of the run.
     pub fn options(&self) -> Result<Options, UsageError> {
-        self.results.options()
+        self.results.options(&self.fail_if)
     }
 
     /// Returns the runs of each combination, and the seed of their order.

@@ -13,6 +13,7 @@ use netping_client::{
 use netping_results::{
     format::thousands,
     metric::{P50, P99},
+    run::Place,
 };
 use netping_system::host::boot_id;
 
@@ -73,7 +74,7 @@ fn about_round_trips(found: &mut Findings, plan: &Plan, interrupt: &Interrupt) -
         .and_then(|()| engine::run(&plan, interrupt, &Unwatched));
     match measured {
         Ok(measured) => {
-            let step = step(&plan, &measured, 1);
+            let step = step(&plan, &measured, Place::ALONE);
             let times = &step.summary.service_time;
             let failed = step.summary.accounting.failed();
             let (p50, p99) = (P50.cell_of_times(times), P99.cell_of_times(times));

@@ -2,13 +2,8 @@
 
 pub mod args;
 
-use netping_measure::{connect::ConnectPhase, distribution::Distribution};
-use netping_report::table::{Column, Table};
-use netping_results::{
-    format::thousands,
-    metric::{self, Metric},
-    run::Step,
-};
+use netping_report::text::Rows;
+use netping_results::run::Kind;
 
 use self::args::ConnectArgs;
 use crate::{
@@ -16,60 +11,18 @@ use crate::{
     run,
 };
 
-/// The metrics of each phase, with how easily a narrow terminal does without them.
-const SHOWN: [(&Metric, u8); 7] = [
-    (&metric::P50, 0),
-    (&metric::P90, 1),
-    (&metric::P99, 0),
-    (&metric::P999, 0),
-    (&metric::MAX, 0),
-    (&metric::MEAN, 2),
-    (&metric::SD, 3),
-];
-
 pub fn run(args: &ConnectArgs) -> Result<Verdict, Failed> {
     let plans = args.plans()?;
-    run::run(args.output.options()?, |runner| {
+    run::run(Kind::Connect, args.output.options()?, |runner| {
         runner.call_all(&plans)?;
+        let mut rows = Rows::new(Kind::Connect);
         for plan in &plans {
             if runner.is_interrupted() {
                 break;
             }
-            runner.measure(plan, |step| Some(describe(step)))?;
+            let place = runner.next_place();
+            runner.measure(plan, place, |step| Some(rows.show(step)))?;
         }
         Ok(())
     })
-}
-
-/// Returns a table with a row for each part of opening a connection.
-pub(super) fn describe(step: &Step) -> String {
-    let rows: Vec<_> = ConnectPhase::ALL
-        .into_iter()
-        .filter_map(|phase| Some(row(phase, &step.connect.get(&phase)?.time)))
-        .collect();
-    let opened = step
-        .connect
-        .get(&ConnectPhase::Total)
-        .map_or(0, |total| total.time.count);
-    let cpu = |metric: &Metric| metric.cell_of_step(step);
-    let numbers = SHOWN.map(|(metric, spare)| Column::number(metric.name, 0).spare(spare));
-    let columns: Vec<Column> = [Column::text("us", 0)].into_iter().chain(numbers).collect();
-    format!(
-        "{}  {} connections, {} at a time, {}/s, CPU us per connection: client {}, server {}\n{}",
-        step.target,
-        thousands(opened as f64),
-        step.settings.callers,
-        thousands(step.summary.rate),
-        cpu(&metric::CLIENT_CPU),
-        cpu(&metric::SERVER_CPU),
-        Table::whole(&columns, &rows)
-    )
-}
-
-fn row(phase: ConnectPhase, time: &Distribution) -> Vec<String> {
-    let values = SHOWN.map(|(metric, _)| metric.cell_of_times(time));
-    [phase.name().to_owned()]
-        .into_iter()
-        .chain(values)
-        .collect()
 }

@@ -7,7 +7,6 @@ pub mod args;
 mod process;
 mod rungs;
 mod sides;
-mod text;
 
 use std::{path::Path, time::Duration};
 
@@ -16,7 +15,7 @@ use netping_client::{
     clock::{Clock, Deadline, Monotonic},
     error::StartError,
     plan::{Destination, Extent, Plan, Warmup},
-    transport::Kind,
+    transport,
 };
 use netping_protocol::{
     frame::Reply,
@@ -24,11 +23,14 @@ use netping_protocol::{
     pki::{PkiError, Validity},
     scheme::Protocol,
 };
-use netping_results::{round_difference::RoundDifference, run::Step, warning::Subject};
+use netping_report::text;
+use netping_results::{
+    run::{Kind, Pairing},
+    warning::Subject,
+};
 use netping_system::cores;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-pub(super) use self::text::of_run;
 use self::{
     args::{LadderArgs, LadderCpus, LadderRounds},
     process::ServerProcess,
@@ -39,7 +41,7 @@ use crate::{
     args::secure::SecureArgs,
     credentials, environment,
     error::{Failed, PlanError, Verdict},
-    run::{self, Runner},
+    run::{self, Design, Runner},
 };
 
 /// The time for a server to settle under a load, and the window after it.
@@ -70,7 +72,7 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
         LadderCpus::Any => Sides::unpinned(),
         LadderCpus::Halves => Sides::split(&cores::by_core(&cores::own())),
     };
-    run::run(options, |runner| {
+    run::run(Kind::Ladder, options, |runner| {
         let folder = tempfile::tempdir().context("cannot create a folder for certificates")?;
         let folder = folder.path();
         make_credentials(folder)?;
@@ -86,11 +88,8 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
         if runner.steps().is_empty() {
             return Ok(());
         }
-        let steps = by_cell(runner.steps(), cells.len());
-        let differences = differences(&cells, &steps);
         runner.say(&sides.sentence);
-        runner.say(&text::ladder(&blocks, &cells, &steps, &differences));
-        runner.add_differences(differences.into_iter().flatten().collect());
+        runner.say(&text::tables(runner.run()));
         // What was interrupted replaces nothing that is complete.
         let partial = if runner.is_interrupted() {
             "-partial"
@@ -143,12 +142,12 @@ fn plan(
     let mut destination = Destination::new(target.clone(), server.source().clone(), secured);
     destination.label = Some(rung.name.to_owned());
     let kind = match target.scheme.protocol() {
-        Protocol::Tcp if block.is_message => Kind::Frame,
-        Protocol::Tcp => Kind::Line,
-        Protocol::Grpc => Kind::GrpcH2,
-        Protocol::Quic => Kind::Quic,
+        Protocol::Tcp if block.is_message => transport::Kind::Frame,
+        Protocol::Tcp => transport::Kind::Line,
+        Protocol::Grpc => transport::Kind::GrpcH2,
+        Protocol::Quic => transport::Kind::Quic,
         // No rung is a web server.
-        Protocol::Http => Kind::Http1,
+        Protocol::Http => transport::Kind::Http1,
     };
     let mut plan = Plan::new(destination, kind);
     let load = &mut plan.load;
@@ -171,6 +170,19 @@ fn plan(
 fn climb(runner: &mut Runner, enough: LadderRounds, cells: &[Cell<'_>]) -> Result<(), StartError> {
     let plans: Vec<&Plan> = cells.iter().map(|cell| &cell.plan).collect();
     let seed = environment::random_seed();
+    let pairing = |(new, cell): (usize, &Cell<'_>)| {
+        Some(Pairing {
+            base: cell.base?,
+            new,
+            is_control: cell.rung.name == AGAIN && cell.block.shared.is_none(),
+        })
+    };
+    runner.design(Design {
+        order_seed: seed,
+        pairings: cells.iter().enumerate().filter_map(pairing).collect(),
+        looks: 1,
+        margin: None,
+    });
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let clock = Monotonic::start();
     let mut longest = 0;
@@ -182,8 +194,7 @@ fn climb(runner: &mut Runner, enough: LadderRounds, cells: &[Cell<'_>]) -> Resul
         let left = Some(left.max(least)).filter(|left| !left.is_zero());
         let progress = &runner.console.progress;
         progress.begin_round(round, left.map(Deadline::after));
-        runner.begin_trial(round, seed);
-        if !runner.round(&plans, &mut random)? {
+        if !runner.round(&plans, round, &mut random)? {
             break;
         }
         longest = longest.max(clock.now() - begun);
@@ -193,38 +204,6 @@ fn climb(runner: &mut Runner, enough: LadderRounds, cells: &[Cell<'_>]) -> Resul
         }
     }
     Ok(())
-}
-
-/// Returns the steps of each cell, one for each round.
-fn by_cell(steps: &[Step], cells: usize) -> Vec<Vec<&Step>> {
-    let of = |cell| steps.iter().skip(cell).step_by(cells).collect();
-    (0..cells).map(of).collect()
-}
-
-/// Returns the difference of each cell to its base, where it has one.
-fn differences(cells: &[Cell<'_>], steps: &[Vec<&Step>]) -> Vec<Option<RoundDifference>> {
-    let comparisons = cells.iter().filter(|cell| cell.base.is_some()).count();
-    let between = |(cell, own): (&Cell<'_>, &Vec<&Step>)| {
-        let pair = [&steps[cell.base?][..], own];
-        let difference = RoundDifference::between(cell.block.metric, pair, comparisons)?;
-        Some(RoundDifference {
-            is_noise: cell.rung.name == AGAIN,
-            ..difference
-        })
-    };
-    let mut differences: Vec<_> = cells.iter().zip(steps).map(between).collect();
-    for (place, cell) in cells.iter().enumerate() {
-        let is_noise = |other: &Cell<'_>| {
-            other.rung.name == AGAIN
-                && (other.block == cell.block || other.block.is_unshared(cell.block))
-        };
-        let again = cells.iter().position(is_noise);
-        let noise = again.and_then(|again| Some(differences[again].as_ref()?.relative.abs()));
-        if let (Some(own), Some(noise)) = (&mut differences[place], noise) {
-            own.noise_floor = noise;
-        }
-    }
-    differences
 }
 
 fn make_credentials(folder: &Path) -> anyhow::Result<()> {

@@ -2,10 +2,8 @@
 
 use std::{ffi::OsString, path::Path};
 
-use netping_protocol::scheme::Encryption;
-use netping_results::metric::{self, Metric};
-
 use crate::credentials;
+use netping_protocol::scheme::Encryption;
 
 /// A rung: a way to reach a server.
 #[derive(Debug)]
@@ -85,11 +83,9 @@ impl Rung {
     }
 }
 
-/// A block: the load under which rungs are measured, and the metric by which they are compared.
+/// A block: the load under which rungs are measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
-    pub title: String,
-    pub metric: &'static Metric,
     pub callers: usize,
     /// Connections that the callers share; `None`: each has its own.
     pub shared: Option<usize>,
@@ -107,27 +103,19 @@ impl Block {
     /// Returns the blocks of a ladder.
     pub fn all(callers: usize, shared: usize, is_full: bool) -> Vec<Self> {
         let alone = Self {
-            title: "A round trip: one caller".to_owned(),
-            metric: &metric::P50,
             callers: 1,
             shared: None,
             is_message: false,
         };
         let equal = Self {
-            title: format!("The rate: {callers} callers, each on a connection of its own"),
-            metric: &metric::RATE,
             callers,
             ..alone.clone()
         };
         let sharing = Self {
-            title: format!(
-                "Sharing: {callers} callers on {shared} connections instead of one for each"
-            ),
             shared: Some(shared),
             ..equal.clone()
         };
         let message = |block: &Self| Self {
-            title: format!("{}; 581 bytes", block.title),
             is_message: true,
             ..block.clone()
         };

@@ -9,11 +9,10 @@ use netping_client::{
     plan::{Plan, resolve},
 };
 use netping_protocol::target::Target;
-use netping_report::steps::StepTable;
-use netping_results::run::Step;
+use netping_report::text::Rows;
+use netping_results::run::{Kind, Place};
 
 use self::args::{LatencyArgs, Repeat};
-use super::text::requests;
 use crate::{
     error::{Failed, UsageError, Verdict},
     run::{self, Runner, trials},
@@ -27,7 +26,7 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
     };
     let plans = args.plans(&targets)?;
     let trials = args.trials(plans.len())?;
-    run::run(args.options()?, |runner| {
+    run::run(Kind::Latency, args.options()?, |runner| {
         runner.call_all(&plans)?;
         if let Repeat::Times(times) = args.repeat {
             let times = u32::try_from(times).unwrap_or(u32::MAX);
@@ -42,38 +41,22 @@ pub fn run(args: &LatencyArgs) -> Result<Verdict, Failed> {
 }
 
 fn repeat(runner: &mut Runner, args: &LatencyArgs, plans: &[Plan]) -> Result<(), Failed> {
-    let table = StepTable::latency();
-    let mut heading = None;
-    let mut describe = |step: &Step| {
-        let row = table.row(step);
-        // The heading stands above the rows of its target.
-        if heading.as_ref() == Some(&step.target) {
-            return Some(row);
-        }
-        heading = Some(step.target.clone());
-        let count = step.summary.service_time.count;
-        let what = requests(&step.settings).map_or_else(String::new, |what| format!(" of {what}"));
-        Some(format!(
-            "{}  {count} round trips{what}, in us\n{}\n{row}",
-            step.target,
-            table.header()
-        ))
-    };
-    let mut round = 0;
-    loop {
+    let mut rows = Rows::new(Kind::Latency);
+    for trial in 1.. {
         let next = clock::Deadline::after(args.every);
-        for plan in plans {
+        for (measurement, plan) in plans.iter().enumerate() {
             if runner.is_interrupted() {
                 break;
             }
-            runner.measure(plan, &mut describe)?;
+            let place = Place { measurement, trial };
+            runner.measure(plan, place, |step| Some(rows.show(step)))?;
         }
-        round += 1;
-        if runner.is_interrupted() || args.repeat == Repeat::Times(round) {
-            return Ok(());
+        if runner.is_interrupted() || args.repeat == Repeat::Times(trial.into()) {
+            break;
         }
         runner.wait(next);
     }
+    Ok(())
 }
 
 /// Returns each address of each target's name as a target of its own, except this pod's.

@@ -2,11 +2,8 @@
 
 pub mod args;
 
-use netping_report::{
-    bars::bars,
-    steps::StepTable,
-    table::{is_unicode, terminal_width},
-};
+use netping_report::text::Rows;
+use netping_results::run::Kind;
 
 use self::args::QuickArgs;
 use crate::{
@@ -16,32 +13,22 @@ use crate::{
 
 pub fn run(args: &QuickArgs) -> Result<Verdict, Failed> {
     let plans = args.plans()?;
-    run::run(args.output.options()?, |runner| {
+    run::run(Kind::Quick, args.output.options()?, |runner| {
         for steps in &plans {
             runner.call_all(&steps[..1])?;
         }
         runner.console.progress.outline(plans.iter().flatten(), 1);
-        let table = StepTable::closed();
+        let mut rows = Rows::new(Kind::Quick);
         for steps in &plans {
-            let mut heading = Some(format!("{}\n{}", steps[0].target.url, table.header()));
             for plan in steps {
                 if runner.is_interrupted() {
                     return Ok(());
                 }
-                runner.measure(plan, |step| {
-                    let heading = heading.take().map_or_else(String::new, |line| line + "\n");
-                    Some(heading + &table.row(step))
-                })?;
+                let place = runner.next_place();
+                runner.measure(plan, place, |step| Some(rows.show(step)))?;
             }
-            if let Some(step) = runner.steps().last() {
-                let callers = step.settings.callers;
-                let width = terminal_width().unwrap_or(usize::MAX);
-                let drawn = bars(&step.histograms.response_time, is_unicode(), width);
-                if !drawn.is_empty() {
-                    runner.say(&format!(
-                        "\nresponse times with {callers} callers\n{drawn}\n"
-                    ));
-                }
+            if let Some(text) = runner.steps().last().and_then(|step| rows.end(step)) {
+                runner.say(&text);
             }
         }
         Ok(())

@@ -19,7 +19,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
     #[command(flatten)]
-    pub export: ExportArgs<true>,
+    pub export: ExportArgs,
 }
 
 impl ReportArgs {

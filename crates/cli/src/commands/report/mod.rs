@@ -4,12 +4,14 @@ pub mod args;
 
 use std::io::{self, Write};
 
-use netping_report::page;
+use netping_report::{page, table::wrap, text};
 use netping_results::run::Run;
 
 use self::args::ReportArgs;
-use super::table::table;
-use crate::error::{Failed, Verdict};
+use crate::{
+    error::{Failed, Verdict},
+    run::validity,
+};
 
 pub fn run(args: &ReportArgs) -> Result<Verdict, Failed> {
     args.check()?;
@@ -26,7 +28,11 @@ pub fn run(args: &ReportArgs) -> Result<Verdict, Failed> {
         written.push(format!("wrote {charts} charts to {}", folder.display()));
     }
     if written.is_empty() {
-        written.extend(runs.into_iter().map(table));
+        for run in runs {
+            let verdict = validity::describe(&run);
+            let tables = text::tables_of_file(run);
+            written.push(wrap(&format!("{tables}\n{verdict}"), usize::MAX));
+        }
     }
     // The files are written even if nobody reads this.
     let _ = writeln!(io::stdout(), "{}", written.join("\n"));

@@ -3,17 +3,15 @@
 pub mod args;
 
 use netping_client::{error::StartError, plan::Plan};
-use netping_measure::{statistics::knee::knee, status::Status};
-use netping_report::steps::StepTable;
+use netping_measure::status::Status;
+use netping_report::text::{Rows, knee};
 use netping_results::{
     condition::Condition,
-    format::{nanos_as_micros, thousands},
-    metric::{self, Metric},
-    run::Step,
+    format::thousands,
+    run::{Kind, Place},
 };
 
 use self::args::ThroughputArgs;
-use super::text::requests;
 use crate::{
     error::{Failed, Verdict},
     run::{
@@ -27,9 +25,9 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
     let groups = args.groups()?;
     let trials = args.trials()?;
     let options = args.options()?;
-    run::run(options, |runner| {
+    run::run(Kind::Throughput, options, |runner| {
         runner.call_all(&groups[0])?;
-        let mut rows = Rows::new();
+        let mut rows = Rows::new(Kind::Throughput);
         let groups = match args.utilisations() {
             Some(shares) => at_shares(runner, args, &groups, shares, &mut rows)?,
             None => groups,
@@ -54,11 +52,14 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
                         find(runner, search, goal, at_rate, &mut rows)?;
                     }
                     None if runner.is_interrupted() => break,
-                    None => drop(runner.measure(plan, |step| Some(rows.show(step)))?),
+                    None => {
+                        let place = runner.next_place();
+                        runner.measure(plan, place, |step| Some(rows.show(step)))?;
+                    }
                 }
             }
-            if let Some(line) = knee_line(runner.steps(), &groups[0][target].target.url.to_string())
-            {
+            let target = groups[0][target].target.url.to_string();
+            if let Some(line) = knee(runner.run(), &target) {
                 runner.say(&line);
             }
         }
@@ -83,7 +84,8 @@ fn at_shares(
                 return Ok(Vec::new());
             }
             // A full server breaks limits that are meant for its shares.
-            let step = runner.explore(plan, |step| Some(rows.show(step) + "  capacity"))?;
+            let place = runner.next_place();
+            let step = runner.explore(plan, place, |step| Some(rows.show(step) + "  capacity"))?;
             let (rate, failed) = (step.summary.rate, step.summary.failure_share());
             if rate == 0.0 || failed > max_error_rate {
                 runner.fail(
@@ -109,90 +111,6 @@ fn at_shares(
         .collect())
 }
 
-/// The rows of all steps, under a heading for each target.
-pub(super) struct Rows {
-    closed: StepTable,
-    open: StepTable,
-    /// The target and the arrivals of the rows above.
-    heading: Option<(String, String)>,
-}
-
-impl Rows {
-    pub(super) fn new() -> Self {
-        Self {
-            closed: StepTable::closed(),
-            open: StepTable::open(),
-            heading: None,
-        }
-    }
-
-    pub(super) fn show(&mut self, step: &Step) -> String {
-        let (table, arrivals) = match step.settings.planned_rate {
-            None => (&self.closed, "closed loop".to_owned()),
-            Some(_) => (
-                &self.open,
-                format!("open loop, {} arrivals", step.settings.arrivals),
-            ),
-        };
-        let row = table.row(step) + &message_line(step) + &stream_line(step);
-        let label = step.label.as_deref();
-        let name = label.map_or_else(String::new, |label| format!("{label}  ")) + &step.target;
-        let heading = Some((name.clone(), arrivals.clone()));
-        if self.heading == heading {
-            return row;
-        }
-        self.heading = heading;
-        let what = requests(&step.settings).map_or_else(String::new, |what| format!("{what}, "));
-        format!("{name}  {what}{arrivals}\n{}\n{row}", table.header())
-    }
-}
-
-/// Returns what the messages of a step's calls came to, if these stream.
-fn stream_line(step: &Step) -> String {
-    if step.messages.is_none() {
-        return String::new();
-    }
-    let cell = |metric: &Metric| metric.cell_of_step(step);
-    format!(
-        "\n  messages/s: {} received, {} sent; to the first in us: p50 {}, p99 {}",
-        cell(&metric::MESSAGES_RECEIVED),
-        cell(&metric::MESSAGES_SENT),
-        cell(&metric::FIRST_MESSAGE_P50),
-        cell(&metric::FIRST_MESSAGE_P99),
-    )
-}
-
-/// Returns the knee of a target's sweep over callers.
-fn knee_line(steps: &[Step], target: &str) -> Option<String> {
-    let sweep: Vec<&Step> = steps.iter().filter(|step| step.target == target).collect();
-    let rises = sweep
-        .windows(2)
-        .all(|pair| pair[0].settings.callers < pair[1].settings.callers);
-    let closed = sweep
-        .iter()
-        .all(|step| step.settings.planned_rate.is_none());
-    if !rises || !closed {
-        return None;
-    }
-    let points: Vec<_> = sweep
-        .iter()
-        .map(|step| (step.summary.rate, step.summary.response_time.quantile(99.0)))
-        .collect();
-    let at = knee(&points)?;
-    let growth = if points[at + 1].0 < points[at].0 {
-        "falls"
-    } else {
-        "grows by less than 5%"
-    };
-    Some(format!(
-        "knee: {} callers with {} req/s and p99 {} us; with more callers, the rate {growth}, and p99 rises to {} us",
-        sweep[at].settings.callers,
-        thousands(points[at].0),
-        nanos_as_micros(points[at].1),
-        nanos_as_micros(points[at + 1].1),
-    ))
-}
-
 /// The goal of a search for the highest rate.
 #[derive(Clone, Copy)]
 struct Goal<'a> {
@@ -209,11 +127,14 @@ fn find(
     rows: &mut Rows,
 ) -> Result<(), StartError> {
     let condition = goal.condition;
+    let first = runner.next_place().measurement;
+    let mut tried = Vec::new();
     while let Some(rate) = search.next()
         && !runner.is_interrupted()
     {
         let (mut kept, mut measured) = (None, None);
-        runner.explore(&at_rate(rate), |step| {
+        let place = place_at(rate, &mut tried, first);
+        runner.explore(&at_rate(rate), place, |step| {
             let whole = step.status == Status::Complete;
             kept = Some(search::is_kept(step, condition, goal.max_error_rate)).filter(|_| whole);
             measured = Some(step.summary.rate);
@@ -249,27 +170,27 @@ fn find(
     Ok(())
 }
 
+/// Returns the place of another window at a rate: those of one rate are trials of one measurement.
+/// `tried` has the bits of each rate so far and its windows, and `first` is the number of the first
+/// measurement.
+fn place_at(rate: f64, tried: &mut Vec<(u64, u32)>, first: usize) -> Place {
+    let rate = rate.to_bits();
+    let known = tried.iter().position(|(own, _)| *own == rate);
+    let at = known.unwrap_or_else(|| {
+        tried.push((rate, 0));
+        tried.len() - 1
+    });
+    tried[at].1 += 1;
+    Place {
+        measurement: first + at,
+        trial: tried[at].1,
+    }
+}
+
 /// Returns the lowest rate with enough samples in a window to decide on a condition; a tenth more,
 /// since random arrivals vary.
 fn least_rate(plan: &Plan, condition: &Condition) -> f64 {
     plan.execution.extent.duration().map_or(0.0, |window| {
         condition.samples() as f64 / window.as_secs_f64() * 1.1
     })
-}
-
-/// Returns the line that rpcx-benchmark prints after a run with its message.
-fn message_line(step: &Step) -> String {
-    if step.settings.message.is_none() {
-        return String::new();
-    }
-    let time = |metric: &Metric| metric.cell_of_times(&step.summary.service_time);
-    format!(
-        "\n  TPS {}; in us: mean {}, median {}, max {}, min {}, p99.9 {}",
-        metric::RATE.show(step.summary.rate),
-        time(&metric::MEAN),
-        time(&metric::P50),
-        time(&metric::MAX),
-        time(&metric::MIN),
-        time(&metric::P999),
-    )
 }

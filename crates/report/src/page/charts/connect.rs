@@ -3,33 +3,33 @@
 use netping_measure::connect::ConnectPhase;
 use netping_results::run::{Run, Step};
 
-use super::stacked;
 use crate::page::{
-    chart::{Chart, Form, Panel, Point, Series},
-    series::{load, step_series},
+    chart::{Chart, Form, Mark, Panel, Point, Series},
+    series::groups,
     unit::Unit,
 };
 
 const NOTE: &str = "The mean time of each part, from looking up the name to the first verified reply. Means add up to the \
                     whole; medians would not.";
 
+/// Returns the chart of opening connections, if that was measured.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let groups = step_series(runs);
-    let several = groups.iter().any(|group| group.steps.len() > 1);
+    let groups = groups(runs);
+    let several = groups.iter().any(|group| group.measurements.len() > 1);
     let mut series = Vec::new();
     for group in &groups {
-        for step in &group.steps {
-            let trial = if step.trial > 1 {
-                format!(", trial {}", step.trial)
-            } else {
-                String::new()
-            };
-            let name = if several {
-                format!("{}, {}{trial}", group.name, load(step))
-            } else {
-                group.name.clone()
-            };
-            series.push(Series::new(name, group.colour, points(step)));
+        for own in &group.measurements {
+            for step in &own.trials {
+                let mut name = if several {
+                    group.name_of(own)
+                } else {
+                    group.name.clone()
+                };
+                if own.trials.len() > 1 {
+                    name.extend([", trial ", &step.trial.to_string()]);
+                }
+                series.push(Series::new(name, group.colour, points(step)));
+            }
         }
     }
     let panel = Panel::new("mean time, part by part", Unit::NANOS, Form::Rows, series);
@@ -49,8 +49,15 @@ fn parts() -> impl Iterator<Item = ConnectPhase> {
         .filter(|phase| *phase != ConnectPhase::Total)
 }
 
+/// Returns a bar of parts, each of which begins where the one before it ends.
 fn points(step: &Step) -> Vec<Point> {
-    let mean = |phase| step.connect.get(&phase).and_then(|phase| phase.time.mean);
-    let parts = parts().enumerate();
-    stacked(parts.filter_map(|(colour, phase)| Some((phase.name(), colour, mean(phase)?))))
+    let mut end = 0.0;
+    let bar = |(colour, phase): (usize, ConnectPhase)| {
+        let mean = step.connect.get(&phase)?.time.mean?;
+        let from = end;
+        end += mean;
+        let colour = Some(colour);
+        Some(Point::new(phase.name(), mean).marked(Mark::Bar { from, colour }))
+    };
+    parts().enumerate().filter_map(bar).collect()
 }

@@ -1,13 +1,13 @@
 //! The spread of requests over connections.
 
 use netping_measure::fairness::Fairness;
-use netping_results::run::{Run, Step};
+use netping_results::run::Run;
 
 use super::most_points;
 use crate::page::{
     chart::{Axis, Chart, Form, Joined, Panel, Plane, Point, Series},
     scale::Scale,
-    series::{StepSeries, load, step_series},
+    series::{Group, groups},
     unit::Unit,
 };
 
@@ -15,25 +15,22 @@ const NOTE: &str = "Requests of each connection, as a share of the mean, from th
                     highest rate (its first trial): all at 100 % is fair. Of many connections, some are shown, the first \
                     and the last always.";
 
+/// Returns the chart of the spread over connections, if it is known.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let groups = step_series(runs);
-    let steps: Vec<_> = groups
+    let groups = groups(runs);
+    let lines: Vec<(&Group<'_>, String, &Fairness)> = groups
         .iter()
         .filter_map(|group| {
-            let step = *group.best().first()?;
-            let fairness = step.fairness.as_ref();
-            let fairness = fairness.filter(|fairness| !fairness.connections.is_empty())?;
-            Some((group, step, fairness))
+            let best = group.best()?;
+            let fairness = best.first().fairness.as_ref();
+            let fairness = fairness.filter(|own| !own.connections.is_empty())?;
+            Some((group, group.name_of(best), fairness))
         })
         .collect();
-    let series = |(group, step, fairness): &(&StepSeries<'_>, &Step, &Fairness)| {
-        let (load, jain) = (load(step), fairness.jain);
-        let name = format!("{}, {load}, Jain's index {jain:.3}", group.name);
-        Series::new(
-            name,
-            group.colour,
-            ranked(fairness, most_points(steps.len())),
-        )
+    let series = |(group, name, fairness): &(&Group<'_>, String, &Fairness)| {
+        let name = format!("{name}, Jain's index {:.3}", fairness.jain);
+        let points = ranked(fairness, most_points(lines.len()));
+        Series::new(name, group.colour, points)
     };
     let x = Axis {
         title: "connection, by its requests",
@@ -47,7 +44,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             joined: Joined::None,
             ..Plane::new(x, Scale::Linear)
         }),
-        steps.iter().map(series).collect(),
+        lines.iter().map(series).collect(),
     );
     let chart = Chart::new(["fairness", "Fairness", NOTE], "connection", [panel]);
     chart.into_iter().collect()

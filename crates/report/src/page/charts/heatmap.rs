@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use netping_measure::{buckets::Buckets, window::INTERVAL};
 use netping_results::{
     metric,
-    run::{Run, Step},
+    run::{Measurement, Run, Step},
 };
 
 use super::time::within;
 use crate::page::{
     chart::{Axis, Chart, Form, Joined, Mark, Panel, Plane, Point, Series},
     scale::Scale,
-    series::{StepSeries, load, step_series},
+    series::{Group, groups},
     unit::Unit,
 };
 
@@ -31,19 +31,22 @@ const NOTE: &str = "The darker a cell, the more responses of such a time ended i
                     stands for a single one. At the load with the highest rate; of several trials, the one with the highest p99. A second \
                     without responses is empty.";
 
+/// Returns the chart of the times of each second, if there are several seconds.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let groups = step_series(runs);
-    let shown: Vec<(&StepSeries<'_>, &Step)> = groups
+    let groups = groups(runs);
+    let shown: Vec<(&Group<'_>, String, &Step)> = groups
         .iter()
-        .filter_map(|group| Some((group, worst(group)?)))
+        .filter_map(|group| {
+            let best = group.best()?;
+            Some((group, group.name_of(best), worst(best)?))
+        })
         .take(MOST)
         .collect();
     let most = (COLUMNS / shown.len().max(1)).clamp(FEWEST_COLUMNS, MOST_COLUMNS);
-    let panel = |(group, step): &(&StepSeries<'_>, &Step)| {
-        let name = format!("{}, {}", group.name, load(step));
+    let panel = |(group, name, step): &(&Group<'_>, String, &Step)| {
         let x = Axis {
             title: "since the window's start",
-            unit: Unit::NANOS,
+            unit: Unit::Elapsed,
             scale: Scale::Linear,
         };
         let plane = Plane {
@@ -51,7 +54,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             ..Plane::new(x, Scale::Log)
         };
         let series = Series::new(name.clone(), group.colour, cells(step, most));
-        Panel::new(&name, Unit::NANOS, Form::Plane(plane), vec![series])
+        Panel::new(name, Unit::NANOS, Form::Plane(plane), vec![series])
     };
     let panels = shown.iter().map(panel);
     let chart = Chart::new(["heatmap", "Response time over time", NOTE], "from", panels);
@@ -59,12 +62,12 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
 }
 
 /// Returns the trial with the highest p99, where its file has the times of each of several seconds.
-fn worst<'a>(group: &StepSeries<'a>) -> Option<&'a Step> {
+fn worst<'a>(measurement: &Measurement<'a>) -> Option<&'a Step> {
     let has_times = |step: &&Step| {
         within(step).count() > 1 && within(step).any(|second| !second.response_buckets.is_empty())
     };
     let tail = |step: &Step| metric::P99.of_step(step).unwrap_or(f64::NEG_INFINITY);
-    let trials = group.best().into_iter().filter(has_times);
+    let trials = measurement.trials.iter().copied().filter(has_times);
     trials.max_by(|a, b| tail(a).total_cmp(&tail(b)))
 }
 

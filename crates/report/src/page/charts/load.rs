@@ -1,15 +1,18 @@
 //! Charts of a value against the load: callers of a closed loop, the planned rate of an open one.
 
-use netping_measure::{distribution::Distribution, statistics::knee::knee};
+use netping_measure::statistics::knee::knee;
 use netping_results::{
+    estimate::estimate,
     metric::{self, Metric},
-    run::{Run, Step},
+    run::{Measurement, Run, StepSettings},
 };
 
+use super::bar;
+
 use crate::page::{
-    chart::{Axis, Chart, Exact, Form, Guide, Mark, Panel, Place, Plane, Point, Series},
+    chart::{Axis, Chart, Exact, Form, Guide, Panel, Place, Plane, Point, Series},
     scale::Scale,
-    series::{StepSeries, step_series},
+    series::{Group, groups},
     unit::Unit,
 };
 
@@ -21,15 +24,9 @@ pub(super) struct Against {
     pub(super) note: &'static str,
     /// A panel for each.
     pub(super) metrics: metric::List,
-    /// A second value of the steps of an open loop, from other times, and its name.
-    pub(super) beside: Option<(&'static str, Times)>,
+    /// A second metric for each, which open loops have, and the name of all of these.
+    pub(super) beside: Option<(&'static str, metric::List)>,
 }
-
-/// One of a step's distributions of times.
-type Times = fn(&Step) -> &Distribution;
-
-/// A number of a step, and its 95 % interval.
-type Value<'a> = &'a dyn Fn(&Step) -> Option<(f64, Option<[f64; 2]>)>;
 
 /// The kind of load.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,22 +37,34 @@ enum Load {
 
 /// A chart for closed loops and one for open ones, where there are any.
 pub(super) fn charts(runs: &[Run], against: &Against) -> Vec<Chart> {
-    let groups = step_series(runs);
+    let groups = groups(runs);
     [Load::Callers, Load::Planned]
         .into_iter()
         .filter_map(|load| chart(&groups, against, load))
         .collect()
 }
 
-fn chart(groups: &[StepSeries<'_>], against: &Against, load: Load) -> Option<Chart> {
+fn chart(groups: &[Group<'_>], against: &Against, load: Load) -> Option<Chart> {
     let mut loads: Vec<Exact> = groups
         .iter()
-        .flat_map(|group| &group.steps)
-        .filter_map(|step| load.of(step))
+        .flat_map(|group| &group.measurements)
+        .filter_map(|own| load.of(own.settings()))
         .collect();
     loads.dedup();
-    let metrics = against.metrics.iter();
-    let panels = metrics.map(|metric| panel(groups, against, metric, load, &loads));
+    // Of a single load, a line has nothing to show, and rows compare better.
+    let single = match &loads[..] {
+        [single] => Some(single.value()),
+        _ => None,
+    };
+    let panels = against.metrics.iter().enumerate().map(|(at, metric)| {
+        let beside = against.beside.filter(|_| load == Load::Planned);
+        let beside = beside.map(|(name, metrics)| (name, metrics[at]));
+        let series = series(groups, load, metric, beside, single.is_some());
+        match single {
+            Some(single) => rows(series, load, metric, single),
+            None => plane(series, load, metric, guides(groups, metric, load)),
+        }
+    });
     let (variant, of, x_title) = match load {
         Load::Callers => (None, "callers", "callers"),
         Load::Planned => (Some("open"), "planned rate", "planned req/s"),
@@ -70,10 +79,10 @@ fn chart(groups: &[StepSeries<'_>], against: &Against, load: Load) -> Option<Cha
 }
 
 impl Load {
-    /// The load of a step, where it is of this kind.
-    fn of(self, step: &Step) -> Option<Exact> {
-        match (self, step.settings.planned_rate) {
-            (Self::Callers, None) => Some(step.settings.callers.into()),
+    /// The load, where it is of this kind.
+    fn of(self, settings: &StepSettings) -> Option<Exact> {
+        match (self, settings.planned_rate) {
+            (Self::Callers, None) => Some(settings.callers.into()),
             (Self::Planned, Some(rate)) => Some(rate.into()),
             _ => None,
         }
@@ -97,24 +106,31 @@ impl Load {
 
 /// Returns marks in a sweep of callers: where each series' rate stops to grow and, in the panel of the
 /// rate, its capacity.
-fn guides(groups: &[StepSeries<'_>], metric: &Metric, load: Load) -> Vec<Guide> {
+fn guides(groups: &[Group<'_>], metric: &Metric, load: Load) -> Vec<Guide> {
     if load == Load::Planned {
         return Vec::new();
     }
-    let of = |group: &StepSeries<'_>| {
-        let steps = &group.steps;
-        let rises = steps
+    let callers = |own: &Measurement<'_>| own.settings().callers;
+    let of = |group: &Group<'_>| {
+        let all = &group.measurements;
+        let rises = all
             .windows(2)
-            .all(|pair| pair[0].settings.callers < pair[1].settings.callers);
-        let point = |step: &&Step| (step.summary.rate, step.summary.response_time.quantile(99.0));
-        let points: Vec<_> = steps.iter().map(point).collect();
+            .all(|pair| callers(&pair[0]) < callers(&pair[1]));
+        let points: Vec<_> = all
+            .iter()
+            .map(|own| {
+                let rate = estimate(&metric::RATE, own).map_or(0.0, |own| own.value);
+                let p99 = estimate(&metric::P99, own).map(|own| own.value as u64);
+                (rate, p99)
+            })
+            .collect();
         let at = knee(&points).filter(|_| rises)?;
         let guide = |name, at| Guide {
             name,
             at,
             colour: group.colour,
         };
-        let knee = guide("knee", Place::X(steps[at].settings.callers as f64));
+        let knee = guide("knee", Place::X(callers(&all[at]) as f64));
         let most = points.iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
         let capacity = guide("capacity", Place::Y(most));
         let is_rate = metric == &metric::RATE;
@@ -144,66 +160,75 @@ fn is_flattened(series: &[Series]) -> bool {
     values().all(|point| point.at > 0.0) && most > FLATTENING * least
 }
 
-/// `loads` are those of all steps; of a single one, a line has nothing to show, and rows compare
-/// better.
-fn panel(
-    groups: &[StepSeries<'_>],
-    against: &Against,
-    metric: &Metric,
+/// Returns a line or a row for each group, and a dashed one for the metric beside.
+fn series(
+    groups: &[Group<'_>],
     load: Load,
-    loads: &[Exact],
-) -> Panel {
-    let title = match metric.unit {
-        metric::Unit::CpuMicros => format!("{} per request", metric.label),
-        _ => metric.label.to_owned(),
-    };
-    let mut series = Vec::new();
-    for group in groups {
-        let mut add = |name: String, dashed: bool, value: Value<'_>| {
-            let point = |step: &&Step| {
-                let (y, range) = value(step)?;
-                Some(Point::new(load.of(step)?, y).with_range(range))
-            };
-            let mut points: Vec<Point> = group.steps.iter().filter_map(point).collect();
-            points.sort_by(|a, b| a.x.value().total_cmp(&b.x.value()));
-            let own = Series::new(name, group.colour, points);
-            series.push(Series { dashed, ..own });
-        };
-        add(group.name.clone(), false, &|step| {
-            Some((metric.of_step(step)?, metric.interval(step)))
-        });
-        if let (Load::Planned, Some((name, times))) = (load, against.beside) {
-            add(format!("{}, {name}", group.name), true, &|step| {
-                Some((metric.of_times(times(step))?, None))
-            });
-        }
-    }
-    let (title, form) = if let [single] = loads {
-        for series in &mut series {
-            if let [only] = series.points.as_mut_slice() {
-                only.mark = Mark::BAR;
+    metric: &Metric,
+    beside: Option<(&str, &Metric)>,
+    in_rows: bool,
+) -> Vec<Series> {
+    let points = |group: &Group<'_>, metric: &Metric| {
+        let mut points: Vec<Point> = Vec::new();
+        for own in &group.measurements {
+            match (load.of(own.settings()), estimate(metric, own)) {
+                (Some(x), _) if in_rows => points.extend(bar(metric, own, x)),
+                (Some(x), Some(estimate)) => points.push(Point::estimated(x, estimate)),
+                _ => {}
             }
         }
-        let at = load.axis().unit.shown(single.value());
-        (format!("{title} at {at}"), Form::Rows)
-    } else {
-        let y = match metric.unit {
-            metric::Unit::Nanos => Scale::Log,
-            _ if is_flattened(&series) => Scale::Log,
-            _ => Scale::Linear,
-        };
-        let title = if y == Scale::Log && metric.unit != metric::Unit::Nanos {
-            title + ", logarithmic"
-        } else {
-            title
-        };
-        let plane = Plane {
-            guides: guides(groups, metric, load),
-            ..Plane::new(load.axis(), y)
-        };
-        (title, Form::Plane(plane))
+        if !in_rows {
+            points.sort_by(|a, b| a.x.value().total_cmp(&b.x.value()));
+        }
+        points
     };
-    Panel::new(&title, Unit::Of(metric.unit), form, series)
+    let mut all = Vec::new();
+    for group in groups {
+        let own = Series::new(group.name.clone(), group.colour, points(group, metric));
+        all.push(own);
+        all.extend(beside.map(|(name, metric)| Series {
+            dashed: true,
+            ..Series::new(
+                format!("{}, {name}", group.name),
+                group.colour,
+                points(group, metric),
+            )
+        }));
+    }
+    all
+}
+
+/// Returns a panel with a row for each group.
+fn rows(series: Vec<Series>, load: Load, metric: &Metric, single: f64) -> Panel {
+    let at = load.axis().unit.shown(single);
+    let title = format!("{} at {at}", title(metric));
+    Panel::new(&title, Unit::Of(metric.unit), Form::Rows, series)
+}
+
+/// Returns a panel with a line for each group.
+fn plane(series: Vec<Series>, load: Load, metric: &Metric, guides: Vec<Guide>) -> Panel {
+    let is_time = metric.unit == metric::Unit::Nanos;
+    let y = if is_time || is_flattened(&series) {
+        Scale::Log
+    } else {
+        Scale::Linear
+    };
+    let mut title = title(metric);
+    if y == Scale::Log && !is_time {
+        title.push_str(", logarithmic");
+    }
+    let plane = Plane {
+        guides,
+        ..Plane::new(load.axis(), y)
+    };
+    Panel::new(&title, Unit::Of(metric.unit), Form::Plane(plane), series)
+}
+
+fn title(metric: &Metric) -> String {
+    match metric.unit {
+        metric::Unit::CpuMicros => format!("{} per request", metric.label),
+        _ => metric.label.to_owned(),
+    }
 }
 
 #[cfg(test)]

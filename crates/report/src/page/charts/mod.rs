@@ -2,20 +2,23 @@
 
 mod bulk;
 mod connect;
-pub(super) mod differences;
 mod fairness;
+pub(super) mod forest;
 mod heatmap;
-pub(super) mod ladder;
+mod ladder;
 mod latency;
 mod load;
-mod overhead;
 pub(super) mod quantiles;
 mod throughput;
 mod time;
 
-use netping_results::run::Run;
+use netping_results::{
+    estimate::estimate,
+    metric::Metric,
+    run::{Kind, Measurement, Run},
+};
 
-use super::chart::{Chart, Mark, Point};
+use super::chart::{Chart, Exact, Mark, Point};
 
 /// A function that makes charts of runs; it returns none where they lack the data.
 type Maker = fn(&[Run]) -> Vec<Chart>;
@@ -23,18 +26,14 @@ type Maker = fn(&[Run]) -> Vec<Chart>;
 /// Returns the makers of these runs' charts, in the order of the page. The windows of a ladder are too
 /// short, and too many, for charts of single steps.
 pub(super) fn makers(runs: &[Run]) -> &'static [Maker] {
-    if runs.iter().all(ladder::is_ladder) {
-        &[ladder::charts]
-    } else {
-        &ALL
-    }
+    let are_ladders = runs.iter().all(|run| run.kind == Kind::Ladder);
+    if are_ladders { &ALL[..2] } else { &ALL }
 }
 
-/// Every maker.
-const ALL: [Maker; 11] = [
+/// Every maker, those of ladders first.
+const ALL: [Maker; 10] = [
+    forest::charts,
     ladder::charts,
-    differences::charts,
-    overhead::charts,
     connect::charts,
     bulk::charts,
     throughput::charts,
@@ -45,17 +44,21 @@ const ALL: [Maker; 11] = [
     fairness::charts,
 ];
 
-/// Returns a bar of parts, each with its name, its colour and its length, and beginning where the
-/// one before it ends.
-fn stacked<'a>(parts: impl Iterator<Item = (&'a str, usize, f64)>) -> Vec<Point> {
-    let mut end = 0.0;
-    let bar = |(name, colour, length)| {
-        let from = end;
-        end += length;
-        let colour = Some(colour);
-        Point::new(name, length).marked(Mark::Bar { from, colour })
+/// Returns a bar at the estimate of a metric, with its interval, and a dot for each of several
+/// trials; nothing where there is no estimate.
+fn bar(metric: &Metric, measurement: &Measurement<'_>, x: impl Into<Exact>) -> Vec<Point> {
+    let Some(estimate) = estimate(metric, measurement) else {
+        return Vec::new();
     };
-    parts.map(bar).collect()
+    let mut points = vec![Point::estimated(x, estimate).marked(Mark::BAR)];
+    if measurement.trials.len() > 1 {
+        points.extend(measurement.trials.iter().filter_map(|step| {
+            let point = Point::new(format!("trial {}", step.trial), metric.of_step(step)?);
+            let is_bound = metric.is_bound(&step.summary.response_time);
+            Some(Point { is_bound, ..point })
+        }));
+    }
+    points
 }
 
 /// Returns the maximum number of points on each of `lines` lines: a page stays small however long a

@@ -2,15 +2,16 @@
 
 use netping_measure::counts::Counts;
 use netping_results::{
-    compare::{compare_runs, paired_steps},
+    compare::compare_runs,
+    comparison::{Compared, Comparison},
     metric::{self, Metric, Source},
-    run::{Histograms, Run, Step},
+    run::{Histograms, Measurement, Run},
 };
 
 use crate::page::{
     chart::{Axis, Chart, Form, Panel, Plane, Point, Series},
     scale::Scale,
-    series::{StepSeries, load, step_series},
+    series::{Group, groups},
     unit::Unit,
 };
 
@@ -42,8 +43,9 @@ const COMPARED: &str = "The response times of both runs, the trials of each adde
                         quantiles. A bar is the 95 % interval, as wide as those of the claims; where a run is short or alone, not every \
                         quantile has one.";
 
+/// Returns the chart of the quantiles of each target, in nanoseconds.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let groups = step_series(runs);
+    let groups = groups(runs);
     let series: Vec<Series> = groups.iter().flat_map(curves).collect();
     let form = Form::plane(QUANTILE, Scale::Log);
     let panel = Panel::new("time up to the quantile", Unit::NANOS, form, series);
@@ -56,50 +58,14 @@ pub(in crate::page) fn compared(base: &Run, new: &Run) -> Option<Chart> {
     let is_quantile = |metric: &&Metric| matches!(metric.source, Source::Quantile(_));
     let quantiles: Vec<_> = metric::TIMES.iter().copied().filter(is_quantile).collect();
     let comparison = compare_runs(base, new, &quantiles);
-    let mut panels = Vec::new();
-    // The steps come first among the pairs, in the same order.
-    let measured = comparison.pairs.iter().zip(paired_steps(base, new));
-    for (pair, steps) in measured.take(MOST_COMPARED) {
-        let curve = |(at, name): (usize, &str)| {
-            let times = sum(&steps[at], |all| &all.response_time);
-            Series::new(name.to_owned(), at, points(&times))
-        };
-        let both = ["base", "new"].into_iter().enumerate().map(curve);
-        let form = Form::plane(QUANTILE, Scale::Log);
-        panels.push(Panel::new(
-            &pair.short_name,
-            Unit::NANOS,
-            form,
-            both.collect(),
-        ));
-        let mut change: Vec<Point> = pair
-            .changes
-            .iter()
-            .filter_map(|change| {
-                let Source::Quantile(percent) = change.metric.source else {
-                    return None;
-                };
-                let share = change.difference?;
-                let range = change.interval.map(|range| range.map(|end| end * 100.0));
-                let at = share * 100.0;
-                let point = Point::new(percent, share).with_range(range);
-                Some(Point { at, ..point })
-            })
-            .collect();
-        change.sort_by(|a, b| a.x.value().total_cmp(&b.x.value()));
-        let plane = Plane {
-            signed: true,
-            ..Plane::new(QUANTILE, Scale::Linear)
-        };
-        let series = Series::new("change".to_owned(), 2, change);
-        let form = Form::Plane(plane);
-        panels.push(Panel::new(
-            "change from base to new",
-            Unit::Count("%"),
-            form,
-            vec![series],
-        ));
-    }
+    let requests = comparison
+        .pairs
+        .iter()
+        .filter(|pair| pair.base.settings().bulk.is_none());
+    let panels = requests.take(MOST_COMPARED).flat_map(|pair| {
+        let name = comparison.short_name(pair);
+        [both(&name, pair), changes(pair)]
+    });
     let chart = Chart::new(["quantiles", "Quantiles", COMPARED], "quantile", panels)?;
     Some(Chart {
         variant: Some("compared"),
@@ -107,18 +73,52 @@ pub(in crate::page) fn compared(base: &Run, new: &Run) -> Option<Chart> {
     })
 }
 
+/// Returns the curves of a measurement in the base and in the new run.
+fn both(name: &str, pair: &Compared<'_>) -> Panel {
+    let sides = [("base", &pair.base), ("new", &pair.new)];
+    let curve = |(at, (name, side)): (usize, (&str, &Measurement<'_>))| {
+        let times = sum(side, |all| &all.response_time);
+        Series::new(name.to_owned(), at, points(&times))
+    };
+    let curves = sides.into_iter().enumerate().map(curve).collect();
+    let form = Form::plane(QUANTILE, Scale::Log);
+    Panel::new(name, Unit::NANOS, form, curves)
+}
+
+/// Returns the change of each quantile.
+fn changes(pair: &Compared<'_>) -> Panel {
+    let change = |own: &Comparison| {
+        let Source::Quantile(percent) = own.metric.source else {
+            return None;
+        };
+        Some(Point::new(percent, own.change?).with_range(own.interval))
+    };
+    let mut changes: Vec<Point> = pair.comparisons.iter().filter_map(change).collect();
+    changes.sort_by(|a, b| a.x.value().total_cmp(&b.x.value()));
+    let plane = Plane {
+        signed: true,
+        ..Plane::new(QUANTILE, Scale::Linear)
+    };
+    let series = Series::new("change".to_owned(), 2, changes);
+    Panel::new(
+        "change from base to new",
+        Unit::Change(&metric::P50),
+        Form::Plane(plane),
+        vec![series],
+    )
+}
+
 /// The curves of a group: one, or, in an open loop, response and service time.
-fn curves(group: &StepSeries<'_>) -> Vec<Series> {
-    let steps = group.best();
-    let Some(first) = steps.first() else {
+fn curves(group: &Group<'_>) -> Vec<Series> {
+    let Some(best) = group.best() else {
         return Vec::new();
     };
-    let open = first.settings.planned_rate.is_some();
+    let open = best.settings().planned_rate.is_some();
     let curve = |what: &str, dashed: bool, of: fn(&Histograms) -> &Counts| Series {
-        name: format!("{}, {}{what}", group.name, load(first)),
+        name: group.name_of(best) + what,
         colour: group.colour,
         dashed,
-        points: points(&sum(&steps, of)),
+        points: points(&sum(best, of)),
     };
     if open {
         vec![
@@ -130,10 +130,10 @@ fn curves(group: &StepSeries<'_>) -> Vec<Series> {
     }
 }
 
-/// Adds up the times of all steps.
-fn sum(steps: &[&Step], of: fn(&Histograms) -> &Counts) -> Counts {
+/// Adds up the times of all trials.
+fn sum(measurement: &Measurement<'_>, of: fn(&Histograms) -> &Counts) -> Counts {
     let mut sum = Counts::default();
-    for step in steps {
+    for step in &measurement.trials {
         sum.add(of(&step.histograms));
     }
     sum

@@ -7,7 +7,7 @@ use super::most_points;
 use crate::page::{
     chart::{Axis, Chart, Form, Joined, Panel, Plane, Point, Series},
     scale::Scale,
-    series::{load, step_series},
+    series::groups,
     unit::Unit,
 };
 
@@ -52,13 +52,16 @@ const fn times(title: &'static str, value: fn(&IntervalSummary) -> Option<Point>
 const NOTE: &str = "Second by second, at the load with the highest rate, a line for each trial; a request lies where it ended. Warm-up, which is not \
                     measured, is shaded. A second without a reply has no time: the line is broken there. Of a long run, each point is the worst of the seconds up to the next.";
 
+/// Returns the chart of what was measured second by second.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut lines: Vec<(String, usize, &Step)> = Vec::new();
-    for group in step_series(runs) {
-        let steps = group.best().into_iter();
-        for step in steps.filter(|step| within(step).count() > 1) {
-            let name = format!("{}, {}", group.name, load(step));
-            lines.push((name, group.colour, step));
+    for group in groups(runs) {
+        let Some(best) = group.best() else {
+            continue;
+        };
+        let trials = best.trials.iter();
+        for step in trials.filter(|step| within(step).count() > 1) {
+            lines.push((group.name_of(best), group.colour, step));
         }
     }
     let warm_ups = lines.iter().map(|(.., step)| step.settings.warmup_seconds);
@@ -66,7 +69,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let shaded = (warm_up > 0.0).then_some(-warm_up * 1e9);
     let x = Axis {
         title: "since the window's start",
-        unit: Unit::NANOS,
+        unit: Unit::Elapsed,
         scale: Scale::Linear,
     };
     let most = most_points(lines.len());

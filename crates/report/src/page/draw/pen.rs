@@ -1,7 +1,6 @@
 //! Elements that all drawings share.
 
 use maud::{Markup, html};
-use netping_measure::statistics::estimate::Estimate;
 
 use crate::page::chart::{Panel, Point};
 
@@ -56,7 +55,7 @@ pub(super) fn class(colour: usize) -> String {
     format!("c{}", colour % PALETTE.len())
 }
 
-/// A point: the shape at `path`, with the file's numbers, and what a reader sees when pointing at
+/// A point: the shape at `path`, with its numbers, and what a reader sees when pointing at
 /// it.
 pub(super) fn point(panel: &Panel, series: &str, x: &str, point: &Point, path: &str) -> Markup {
     html! {
@@ -103,21 +102,6 @@ pub(super) fn shortened(name: &str, most: usize) -> String {
     format!("{}…{tail}", name.chars().take(head).collect::<String>())
 }
 
-/// A mean with its 95 % interval, from values of one place; the value alone where there is one.
-pub(super) fn middle(points: &[&Point]) -> Option<(f64, Option<[f64; 2]>)> {
-    if let [only] = points {
-        return Some((only.at, only.range));
-    }
-    let values: Vec<f64> = points.iter().map(|point| point.at).collect();
-    let estimate = Estimate::of(&values)?;
-    Some((
-        estimate.mean,
-        estimate
-            .half_width
-            .map(|half| [estimate.mean - half, estimate.mean + half]),
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,19 +110,5 @@ mod tests {
     fn a_long_name_loses_its_middle() {
         assert_eq!(shortened("tcp://h:1", 9), "tcp://h:1");
         assert_eq!(shortened("tcp://häuser:8004", 10), "tcp:/…8004");
-    }
-
-    #[test]
-    fn several_values_have_a_mean_with_its_interval_and_one_has_its_own() {
-        let point = |y: f64| Point::new("x", y).with_range(Some([0.0, 9.0]));
-        let [a, b, c] = [1.0, 2.0, 3.0].map(point);
-        assert_eq!(middle(&[&a]), Some((1.0, Some([0.0, 9.0]))));
-        let (mean, range) = middle(&[&a, &b, &c]).unwrap();
-        // t(0.975, 2) = 4.303, and the standard error is 0.577.
-        let [low, high] = range.unwrap();
-        assert!(
-            (mean - 2.0).abs() < 1e-9 && (low + 0.484).abs() < 1e-3 && (high - 4.484).abs() < 1e-3
-        );
-        assert_eq!(middle(&[]), None);
     }
 }

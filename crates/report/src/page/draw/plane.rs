@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::{
     key::{Key, key},
     label,
-    pen::{Area, LINE, PALETTE, Pen, WIDTH, class, middle, number, point, shape},
+    pen::{Area, LINE, PALETTE, Pen, WIDTH, class, number, point, shape},
 };
 use crate::page::{
     chart::{Guide, Joined, Mark, Panel, Place, Plane, Point, Series},
@@ -247,7 +247,7 @@ fn guide(guide: &Guide, frame: &Frame) -> Markup {
     }
 }
 
-/// Draws a series: the line through its means, their error bars, and its points.
+/// Draws a series: the line through its points, their error bars, and the points.
 fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &Frame) -> Markup {
     let path = joined(series, axes.plane, frame);
     let marked = marked(series, frame);
@@ -303,26 +303,11 @@ fn marked<'a>(series: &'a Series, frame: &Frame) -> Vec<&'a Point> {
     marked
 }
 
-/// A dot, the mean of all at its place on the horizontal axis, and the interval of that.
-type MeanAt<'a> = (&'a Point, f64, Option<[f64; 2]>);
-
-/// Returns the first of the dots at each place, with their mean.
-fn means<'a>(points: &[&'a Point]) -> Vec<MeanAt<'a>> {
-    let is_dot = |point: &&Point| point.mark == Mark::Dot;
-    let dots: Vec<&Point> = points.iter().copied().filter(is_dot).collect();
-    let mean = |points: &[&'a Point]| {
-        let (mean, range) = middle(points)?;
-        Some((points[0], mean, range))
-    };
-    dots.chunk_by(|a, b| a.x == b.x).filter_map(mean).collect()
-}
-
-/// Returns the path through the means of a series.
+/// Returns the path through the dots of a series.
 fn joined(series: &Series, plane: &Plane, frame: &Frame) -> String {
     let mut path = String::new();
     let mut last = None;
-    let points: Vec<_> = series.points.iter().collect();
-    for (point, mean, _) in means(&points) {
+    for point in series.points.iter().filter(|point| is_dot(point)) {
         let value = point.x.value();
         let x = number(frame.x.place(value));
         let is_near = |last: f64| match plane.joined {
@@ -332,19 +317,24 @@ fn joined(series: &Series, plane: &Plane, frame: &Frame) -> String {
         };
         let start = if last.is_some_and(is_near) { "L" } else { "M" };
         last = Some(value);
-        path.extend([start, &x, " ", &number(frame.y.place(mean))]);
+        path.extend([start, &x, " ", &number(frame.y.place(point.at))]);
     }
     path
 }
 
 /// Returns the path of the points' error bars.
 fn bars(points: &[&Point], frame: &Frame) -> String {
-    let bar = |(point, _, range): MeanAt<'_>| {
+    let bar = |point: &&Point| {
         let x = number(frame.x.place(point.x.value()));
-        let [low, high] = range?.map(|end| number(frame.y.place(end)));
+        let [low, high] = point.range?.map(|end| number(frame.y.place(end)));
         Some(format!("M{x} {low}V{high}m-2.5 0h5M{x} {low}m-2.5 0h5"))
     };
-    means(points).into_iter().filter_map(bar).collect()
+    let dots = points.iter().filter(|point| is_dot(point));
+    dots.filter_map(bar).collect()
+}
+
+fn is_dot(point: &Point) -> bool {
+    point.mark == Mark::Dot
 }
 
 /// Returns the outline of a heatmap's cell.

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::pen::{CHARACTER, LINE, Pen, WIDTH, coloured, middle, number, point, shape, shortened};
+use super::pen::{CHARACTER, LINE, Pen, WIDTH, coloured, number, point, shape, shortened};
 use crate::page::{
     chart::{Mark, Panel, Point, Series},
     scale::{Scale, Span},
@@ -27,7 +27,7 @@ const LONGEST: usize = (WIDTH / CHARACTER) as usize;
 /// two.
 fn lines(panel: &Panel) -> f64 {
     let fits = |series: &Series| {
-        let value = value(panel, series, mean(series));
+        let value = value(panel, series);
         series.name.chars().count() + value.chars().count() + 2 <= LONGEST
     };
     if panel.series.iter().all(fits) {
@@ -114,51 +114,35 @@ fn single(panel: &Panel, only: &Point, pen: &mut Pen) -> Markup {
     }
 }
 
-/// Returns the mean of a row's values, where they are several, with its interval: repeated trials
-/// have one that no file holds.
-fn mean(series: &Series) -> Option<(f64, Option<[f64; 2]>)> {
-    let dots: Vec<&Point> = series
-        .points
-        .iter()
-        .filter(|point| point.mark == Mark::Dot)
-        .collect();
-    if dots.len() < series.points.len() || dots.len() < 2 {
-        return None;
-    }
-    middle(&dots)
-}
-
 /// Draws a row, with lines of text so high above its bar.
 fn row(panel: &Panel, series: &Series, x: &Span, top: f64, text: f64) -> Markup {
     let bar = top + text + 3.0;
     let has_bar = series.points.iter().any(|point| point.mark != Mark::Dot);
-    let mean = mean(series);
     html! {
         text."row" x="2" y=(number(top + LINE)) {
             (shortened(&series.name, LONGEST))
             @if series.name.chars().count() > LONGEST { title { (series.name) } }
         }
-        text."value" x=(number(WIDTH - 2.0)) y=(number(top + text)) text-anchor="end" { (value(panel, series, mean)) }
-        @if let Some((mean, range)) = mean {
-            (coloured(series.colour, &html! {
-                path d=(bar_path(x, 0.0, mean, bar)) fill-opacity="0.35" stroke="none" {}
-                (whisker(x, range, bar))
-            }))
-        }
+        text."value" x=(number(WIDTH - 2.0)) y=(number(top + text)) text-anchor="end" { (value(panel, series)) }
         @for each in &series.points {
             @let colour = match each.mark { Mark::Bar { colour: Some(colour), .. } => colour, _ => series.colour };
-            (coloured(colour, &mark(panel, series, each, has_bar || mean.is_some(), x, bar)))
+            (coloured(colour, &mark(panel, series, each, has_bar, x, bar)))
         }
     }
 }
 
-/// The number at the end of a row: that of its bars, or its mean.
-fn value(panel: &Panel, series: &Series, mean: Option<(f64, Option<[f64; 2]>)>) -> String {
-    let bars = || series.points.iter().filter(|point| point.mark != Mark::Dot);
-    match (mean, series.points.as_slice()) {
-        (Some((mean, _)), _) => panel.unit.shown(mean),
-        (None, [only]) => panel.unit.shown(only.at),
-        (None, _) => panel.unit.shown(bars().map(|point| point.at).sum()),
+/// The number at the end of a row: its first, or the whole of which its bars are the parts.
+fn value(panel: &Panel, series: &Series) -> String {
+    let is_part = |point: &&Point| {
+        let Mark::Bar { colour, .. } = point.mark else {
+            return false;
+        };
+        colour.is_some()
+    };
+    let parts = || series.points.iter().filter(is_part);
+    match series.points.first() {
+        Some(first) if parts().count() < 2 => panel.value(first),
+        _ => panel.unit.shown(parts().map(|part| part.at).sum()),
     }
 }
 

@@ -1,21 +1,19 @@
-//! Repeated trials of several targets, interleaved, and what their comparison shows.
+//! Repeated trials of several targets, interleaved.
 
-mod table;
+use std::ops::Range;
 
 use netping_client::{error::StartError, plan::Plan};
-use netping_measure::status::Status;
-use netping_results::run::Step;
+use netping_report::text;
+use netping_results::run::{Measurement, Pairing, Place, Step};
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
 
-pub(crate) use self::table::{MOST, Scale, interval, percent, shown};
-pub use self::table::{groups_of, table_of};
 use crate::{
     error::Verdict,
     run::{
-        Runner,
+        Design, Runner,
         until::{self, Until},
     },
 };
@@ -55,6 +53,27 @@ impl Trials {
         self.until.map_or(1, |_| Until::looks(self.count))
     }
 
+    /// Returns the design of trials of these groups, in each of which all others are compared with
+    /// the first. Their measurements are numbered from `first` on.
+    pub fn design(&self, groups: &[Vec<Plan>], first: usize) -> Design {
+        let mut pairings = Vec::new();
+        let mut base = first;
+        for group in groups {
+            pairings.extend(group.iter().enumerate().skip(1).map(|(at, plan)| Pairing {
+                base,
+                new: base + at,
+                is_control: plan.target.label.as_deref() == Some(AGAIN),
+            }));
+            base += group.len();
+        }
+        Design {
+            order_seed: self.order_seed,
+            pairings,
+            looks: self.looks(),
+            margin: self.equivalent,
+        }
+    }
+
     /// Returns the group with its first plan twice, if that is wanted.
     fn group(&self, group: &[Plan]) -> Vec<Plan> {
         let mut group = group.to_vec();
@@ -78,54 +97,52 @@ pub fn run(runner: &mut Runner, trials: Trials, groups: &[Vec<Plan>]) -> Result<
         let plans = groups.iter().flatten();
         runner.console.progress.outline(plans, trials.count);
     }
-    runner.name_targets(groups.iter().flatten());
+    let mut first = runner.next_place().measurement;
+    runner.design(trials.design(&groups, first));
     let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);
-    let mut measured = Vec::new();
     let mut outcome = Ok(());
     for group in &groups {
-        if runner.is_interrupted() {
+        outcome = interleave(runner, trials, group, first, &mut random, |_| None);
+        if outcome.is_err() || runner.is_interrupted() {
             break;
         }
-        match interleave(runner, trials, group, &mut random, |_| None) {
-            Ok(steps) => {
-                if let Some(steps) = whole(steps) {
-                    tell_precision(runner, trials, &steps);
-                    measured.push(steps);
-                }
-            }
-            Err(error) => {
-                outcome = Err(error);
-                break;
-            }
-        }
+        tell_precision(runner, trials, first..first + group.len());
+        first += group.len();
     }
-    if !measured.is_empty() {
-        // Groups that were not measured are among the comparisons, too.
-        let pairs = groups.iter().map(|group| group.len() - 1).sum();
-        runner.say(&table::table(&measured, pairs, trials));
+    if !runner.steps().is_empty() {
+        runner.say(&text::tables(runner.run()));
     }
     outcome
 }
 
-/// Prints whether the trials ended with the precision that was asked for.
-fn tell_precision(runner: &mut Runner, trials: Trials, steps: &[Vec<Step>]) {
+/// Prints whether the trials of these measurements ended with the precision that was asked for.
+fn tell_precision(runner: &mut Runner, trials: Trials, numbers: Range<usize>) {
     let Some(until) = trials.until else {
         return;
     };
-    let count = steps[0].len();
-    if until.is_met(steps, trials.count) {
+    if is_met(runner, trials, until, &numbers) {
+        let own = runner.steps().iter();
+        let count = own.filter(|step| step.measurement == numbers.start).count();
         runner.say(&format!("{until} after {count} trials"));
-    } else if !runner.is_interrupted() {
+    } else {
+        let count = trials.count;
         runner.fail(Verdict::Condition, &format!(
             "{until} was not reached in {count} trials: measure longer (-d), or allow more (--max-trials)"
         ));
     }
 }
 
-/// Runs each plan of a group once per trial, and returns the steps of each plan. Each trial has a
-/// random order of its own, so that drift of the machines favours no plan. It ends early at an
-/// interrupt, and where the values are known as well as was asked. `describe` returns the text to
-/// print right after a step.
+/// Returns true if all measurements with these numbers are known as well as was asked.
+fn is_met(runner: &Runner, trials: Trials, until: Until, numbers: &Range<usize>) -> bool {
+    let is_own = |own: &Measurement<'_>| numbers.contains(&own.number);
+    let mut all = runner.run().measurements().into_iter().filter(is_own);
+    all.all(|own| until.is_met(&own, trials.looks()))
+}
+
+/// Runs each plan of a group once per trial, as measurements that are numbered from `first` on. Each
+/// trial has a random order of its own, so that drift of the machines favours no plan. It ends early
+/// at an interrupt, and where the values are known as well as was asked. `describe` returns the text
+/// to print right after a step.
 ///
 /// # Errors
 /// [`StartError`]; earlier steps are saved.
@@ -133,40 +150,27 @@ pub fn interleave(
     runner: &mut Runner,
     trials: Trials,
     group: &[Plan],
+    first: usize,
     random: &mut ChaCha8Rng,
     describe: impl Fn(&Step) -> Option<String>,
-) -> Result<Vec<Vec<Step>>, StartError> {
-    let mut steps: Vec<Vec<Step>> = vec![Vec::new(); group.len()];
+) -> Result<(), StartError> {
+    let numbers = first..first + group.len();
     for trial in 1..=trials.count {
-        let is_met = |until: Until| trial > until::FEWEST && until.is_met(&steps, trials.count);
-        if trials.until.is_some_and(is_met) {
+        let is_enough =
+            |until: Until| trial > until::FEWEST && is_met(runner, trials, until, &numbers);
+        if trials.until.is_some_and(is_enough) {
             break;
         }
-        runner.begin_trial(trial, trials.order_seed);
-        for place in shuffled(group.len(), random) {
+        for at in shuffled(group.len(), random) {
             if runner.is_interrupted() {
-                return Ok(steps);
+                return Ok(());
             }
-            let plan = group[place].of_trial(trial);
-            steps[place].push(runner.measure(&plan, &describe)?.clone());
+            let plan = group[at].of_trial(trial);
+            let measurement = first + at;
+            runner.measure(&plan, Place { measurement, trial }, &describe)?;
         }
     }
-    Ok(steps)
-}
-
-/// The trials in which every target was measured to its end: an interruption may have cut the last
-/// one short. `None`: there is no such trial.
-pub fn whole(mut steps: Vec<Vec<Step>>) -> Option<Vec<Vec<Step>>> {
-    let complete = |own: &Vec<Step>| {
-        own.iter()
-            .take_while(|step| step.status == Status::Complete)
-            .count()
-    };
-    let trials = steps.iter().map(complete).min().unwrap_or(0);
-    for own in &mut steps {
-        own.truncate(trials);
-    }
-    (trials > 0).then_some(steps)
+    Ok(())
 }
 
 /// Returns the numbers below `count` in a random order (Fisher and Yates).

@@ -1,0 +1,211 @@
+//! Values, differences, and what these show, as text.
+
+use netping_results::{
+    comparison::{Comparison, Finding},
+    estimate::{Estimate, estimate},
+    metric::{List, Metric, Scale},
+    run::Measurement,
+};
+
+/// The largest change, as a share, that is shown as a number: what is beyond it says only that
+/// there are too few trials.
+const MOST: f64 = 99.0;
+
+/// Returns the value of a metric over the trials of a measurement: `>1,234` for a lower bound, `-`
+/// where there is none.
+pub fn value(metric: &Metric, estimate: Option<Estimate>) -> String {
+    let sign = if estimate.is_some_and(|own| own.is_bound) {
+        ">"
+    } else {
+        ""
+    };
+    sign.to_owned() + &metric.cell(estimate.map(|own| own.value))
+}
+
+/// Returns the 95 % interval of a value, `-` where there is none.
+pub fn interval(metric: &Metric, estimate: Option<Estimate>) -> String {
+    let ends = estimate.and_then(|own| own.interval);
+    ends.map_or_else(
+        || "-".to_owned(),
+        |ends| range(ends, |end| metric.show(end)),
+    )
+}
+
+/// Returns a value with its unit, and its interval in brackets where it has one.
+pub fn value_with_interval(metric: &Metric, estimate: Estimate, unit: &str) -> String {
+    let shown = value(metric, Some(estimate));
+    match estimate.interval {
+        None => format!("{shown} {unit}"),
+        Some(_) => format!("{shown} {unit} ({})", interval(metric, Some(estimate))),
+    }
+}
+
+/// Returns how far the interval of a value reaches above it, in per cent; `-` where there is none.
+pub fn half_width(estimate: Option<Estimate>) -> String {
+    let half = estimate.and_then(|own| own.half_width());
+    half.map_or_else(|| "-".to_owned(), |half| format!("{:.1}%", half * 100.0))
+}
+
+/// Returns the ends of an interval, each as `show` has it.
+pub fn range([low, high]: [f64; 2], show: impl Fn(f64) -> String) -> String {
+    format!("{}..{}", show(low), show(high))
+}
+
+/// Returns a change of a metric: in per cent, or, on a linear scale, in percentage points.
+pub fn percent(metric: &Metric, change: f64) -> String {
+    match metric.scale {
+        Scale::Linear => format!("{:+.3} pp", change * 100.0),
+        Scale::Logarithmic if change > MOST => format!(">{:+.0}%", MOST * 100.0),
+        Scale::Logarithmic => format!("{:+.1}%", change * 100.0),
+    }
+}
+
+/// Returns the change that a comparison found; `-` where a value is missing.
+pub fn change(comparison: &Comparison) -> String {
+    let metric = comparison.metric;
+    let change = comparison.change;
+    change.map_or_else(|| "-".to_owned(), |change| percent(metric, change))
+}
+
+/// Returns the interval of a change; nothing where there is no error bar.
+pub fn change_interval(comparison: &Comparison) -> String {
+    let metric = comparison.metric;
+    let ends = comparison.interval;
+    ends.map_or_else(String::new, |ends| range(ends, |end| percent(metric, end)))
+}
+
+/// Returns what a comparison shows; where that is no difference, the smallest one that could have
+/// been. Nothing for metrics on which no claim is made.
+pub fn shown(comparison: &Comparison) -> String {
+    let word = match comparison.finding() {
+        Some(Finding::Better) => "better",
+        Some(Finding::Worse) => "worse",
+        Some(Finding::Equivalent) => return "equivalent".to_owned(),
+        Some(Finding::NoDifference) => return not_shown(comparison),
+        None if comparison.metric.is_claimed() && comparison.change.is_some() => {
+            return "no error bar".to_owned();
+        }
+        None => return String::new(),
+    };
+    if comparison.is_equivalent {
+        format!("{word}, but equivalent")
+    } else {
+        word.to_owned()
+    }
+}
+
+fn not_shown(comparison: &Comparison) -> String {
+    let leaves_out_0 = |[low, high]: [f64; 2]| low > 0.0 || high < 0.0;
+    if comparison.interval.is_some_and(leaves_out_0) {
+        return "no difference shown (no more than the control)".to_owned();
+    }
+    match comparison.detectable.map(|share| share * 100.0) {
+        None => "no difference shown".to_owned(),
+        Some(percent) if percent < 1000.0 => {
+            format!("no difference shown (could have seen {percent:.1}%)")
+        }
+        Some(_) => "no difference shown (could have seen >1000%)".to_owned(),
+    }
+}
+
+/// Says that the intervals of so many claims hold together.
+pub fn hold_together(claims: usize) -> String {
+    match claims {
+        1 => "its interval holds with a probability of 95 %".to_owned(),
+        _ => format!("with a probability of 95 %, all {claims} intervals of this run hold"),
+    }
+}
+
+/// Names the metrics whose value is not from all trials of a measurement; `None` where there are
+/// no such.
+pub fn missing(metrics: List, measurement: &Measurement<'_>) -> Option<String> {
+    let all = measurement.trials.len();
+    let from = |metric: &&'static Metric| {
+        let own = estimate(metric, measurement)?;
+        (own.missing > 0 && all > 1).then(|| format!("{} from {}", metric.name, own.trials))
+    };
+    let found: Vec<String> = metrics.iter().filter_map(from).collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "not from all {all} trials, since some lack a value or were cut short: {}",
+            found.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_results::metric::{ERROR_SHARE, P50, RATE};
+
+    use super::*;
+
+    fn comparison(metric: &'static Metric, change: f64, interval: [f64; 2]) -> Comparison {
+        let value = Some(Estimate {
+            value: 1000.0,
+            interval: None,
+            trials: 3,
+            missing: 0,
+            is_bound: false,
+        });
+        Comparison {
+            metric,
+            base: value,
+            new: value,
+            change: Some(change),
+            interval: Some(interval),
+            p_value: None,
+            detectable: Some(0.123),
+            is_equivalent: false,
+            noise: None,
+        }
+    }
+
+    #[test]
+    fn a_change_beyond_all_measure_is_no_long_number() {
+        let ends = |high| change_interval(&comparison(&RATE, 0.0, [-0.5, high]));
+        assert_eq!(ends(0.25), "-50.0%..+25.0%");
+        assert_eq!(ends(3.3e24), "-50.0%..>+9900%");
+        assert_eq!(
+            change(&comparison(&ERROR_SHARE, 0.0025, [0.0, 0.1])),
+            "+0.250 pp"
+        );
+    }
+
+    #[test]
+    fn what_is_shown_has_its_direction() {
+        let (rate, time) = (
+            comparison(&RATE, 0.2, [0.1, 0.3]),
+            comparison(&P50, 0.2, [0.1, 0.3]),
+        );
+        assert_eq!((&*shown(&rate), &*shown(&time)), ("better", "worse"));
+        let equivalent = Comparison {
+            is_equivalent: true,
+            ..time
+        };
+        assert_eq!(shown(&equivalent), "worse, but equivalent");
+    }
+
+    #[test]
+    fn small_differences_are_equivalent_or_noise_where_that_is_asked() {
+        let none = comparison(&P50, 0.01, [-0.1, 0.12]);
+        assert_eq!(shown(&none), "no difference shown (could have seen 12.3%)");
+        let equivalent = Comparison {
+            is_equivalent: true,
+            ..none
+        };
+        assert_eq!(shown(&equivalent), "equivalent");
+        let noise = Comparison {
+            noise: Some(-0.2),
+            ..comparison(&P50, 0.2, [0.1, 0.3])
+        };
+        assert_eq!(
+            shown(&noise),
+            "no difference shown (no more than the control)"
+        );
+        let unknown = Comparison {
+            interval: None,
+            ..none
+        };
+        assert_eq!(shown(&unknown), "no error bar");
+    }
+}

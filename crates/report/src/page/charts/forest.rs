@@ -1,0 +1,299 @@
+//! Differences with their intervals: of rungs, of targets, of paths, and of runs that were compared.
+
+use std::collections::BTreeSet;
+
+use netping_results::{
+    compare::FileComparison,
+    comparison::{Compared, Comparison},
+    metric::{self, Metric, Scale},
+    run::{Kind, Run},
+};
+
+use crate::page::{
+    chart::{Chart, Form, Panel, Point, Series},
+    series::{apart, of_run},
+    unit::Unit,
+};
+
+/// What a forest plot is about.
+#[derive(Debug, PartialEq)]
+struct About {
+    kind: &'static str,
+    variant: Option<&'static str>,
+    title: &'static str,
+    note: &'static str,
+    /// True where times are what one side adds to the other, not a share of it.
+    adds: bool,
+}
+
+const RUNGS: About = About {
+    kind: "ladder",
+    variant: Some("differences"),
+    title: "What each rung adds",
+    note: "Each rung against the rung it builds on, within rounds.",
+    adds: true,
+};
+
+const PATHS: About = About {
+    kind: "overhead",
+    variant: None,
+    title: "Overhead of proxies",
+    note: "Each path by way of a proxy against the direct path, within trials.",
+    adds: true,
+};
+
+const TARGETS: About = About {
+    kind: "differences",
+    variant: Some("trials"),
+    title: "Differences",
+    note: "Each target against the first, over the trials of one load.",
+    adds: false,
+};
+
+const RUNS: About = About {
+    kind: "differences",
+    variant: Some("compared"),
+    title: "Differences",
+    note: "Each measurement of the new run against the same one of the base.",
+    adds: false,
+};
+
+const TOGETHER: &str = " The intervals of all differences that are claimed hold together with a probability of 95 %; one across 0 \
+                        shows no difference, and where there is none, there are too few trials to tell.";
+
+const CONTROL: &str =
+    " A control measures the same once more: differences that are smaller than its own are noise.";
+
+/// The meaning of the mark at a name.
+const FAILED: &str =
+    " *: requests failed on one of the two sides; the times are of the successful requests alone.";
+
+/// A difference of one metric.
+struct Row {
+    name: String,
+    base: String,
+    comparison: Comparison,
+    is_control: bool,
+    has_failures: bool,
+}
+
+/// Returns the charts of what runs compare themselves.
+pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
+    let of = |about: &About| {
+        let runs_of = runs.iter().enumerate();
+        let own = runs_of.filter(|(_, run)| about_of(run.kind) == *about);
+        let rows = own.flat_map(|(at, run)| {
+            let rows = rows(&run.compared()).into_iter();
+            rows.map(move |row| Row {
+                name: of_run(runs, at, &row.name),
+                ..row
+            })
+        });
+        chart(about, &rows.collect::<Vec<_>>())
+    };
+    [RUNGS, PATHS, TARGETS].iter().filter_map(of).collect()
+}
+
+fn about_of(kind: Kind) -> About {
+    match kind {
+        Kind::Ladder => RUNGS,
+        Kind::Proxy => PATHS,
+        _ => TARGETS,
+    }
+}
+
+/// Returns the chart of what changed from a base to a new run.
+pub(in crate::page) fn compared(comparison: &FileComparison<'_>) -> Option<Chart> {
+    let rows = comparison.pairs.iter().flat_map(|pair| {
+        let name = comparison.short_name(pair);
+        let rows = pair.comparisons.iter();
+        rows.map(move |own| Row::new(name.clone(), "base", pair, own))
+    });
+    chart(&RUNS, &rows.collect::<Vec<_>>())
+}
+
+/// Returns the rows of all metrics, each with the name of the new side, and that of the base where
+/// there are several.
+fn rows(pairs: &[Compared<'_>]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for metric in metrics(pairs.iter().flat_map(|pair| &pair.comparisons)) {
+        let own: Vec<(&Compared<'_>, &Comparison)> = pairs
+            .iter()
+            .filter_map(|pair| Some((pair, pair.by(metric)?)))
+            .collect();
+        let sides = own.iter().flat_map(|(pair, _)| [&pair.base, &pair.new]);
+        let words = apart(&sides.collect::<Vec<_>>());
+        let bases: BTreeSet<&str> = own.iter().map(|(pair, _)| pair.base.name()).collect();
+        rows.extend(own.iter().map(|(pair, comparison)| {
+            let (new, base) = (&words[&pair.new.number], &words[&pair.base.number]);
+            let mut name = new.join(", ");
+            if bases.len() > 1 {
+                let others: Vec<&str> = base
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|word| !new.iter().any(|own| own == word))
+                    .collect();
+                name.extend([" over ", &others.join(", ")]);
+            }
+            Row::new(name, pair.base.name(), pair, comparison)
+        }));
+    }
+    rows
+}
+
+impl Row {
+    fn new(name: String, base: &str, pair: &Compared<'_>, comparison: &Comparison) -> Self {
+        let has_failures = pair.base.unserved() + pair.new.unserved() > 0;
+        Self {
+            name: name + if has_failures { "*" } else { "" },
+            base: base.to_owned(),
+            comparison: *comparison,
+            is_control: pair.is_control,
+            has_failures,
+        }
+    }
+}
+
+/// Returns each metric whose changes are shares, once.
+fn metrics<'a>(all: impl Iterator<Item = &'a Comparison>) -> Vec<&'static Metric> {
+    let mut metrics: Vec<&'static Metric> = Vec::new();
+    for metric in all.map(|own| own.metric) {
+        if metric.scale == Scale::Logarithmic && !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    metrics
+}
+
+fn chart(about: &About, rows: &[Row]) -> Option<Chart> {
+    let metrics = metrics(rows.iter().map(|row| &row.comparison));
+    let panels = metrics.into_iter().map(|metric| {
+        let own = rows.iter().filter(|row| row.comparison.metric == metric);
+        panel(about, metric, own)
+    });
+    let chart = Chart::new([about.kind, about.title, about.note], "against", panels)?;
+    let notes = [
+        Some(TOGETHER),
+        rows.iter().any(|row| row.is_control).then_some(CONTROL),
+        rows.iter().any(|row| row.has_failures).then_some(FAILED),
+    ];
+    let notes: String = notes.into_iter().flatten().collect();
+    Some(Chart {
+        variant: about.variant,
+        note: chart.note.clone() + &notes,
+        ..chart
+    })
+}
+
+fn panel<'a>(about: &About, metric: &'static Metric, rows: impl Iterator<Item = &'a Row>) -> Panel {
+    let adds = about.adds && metric.unit == metric::Unit::Nanos;
+    let point = |row: &Row| {
+        let (value, interval) = if adds {
+            row.comparison.added()?
+        } else {
+            (row.comparison.change?, row.comparison.interval)
+        };
+        Some(Point::new(row.base.as_str(), value).with_range(interval))
+    };
+    let series = |(place, row): (usize, &Row)| {
+        Series::new(row.name.clone(), place, point(row).into_iter().collect())
+    };
+    let (title, unit) = if adds {
+        (format!("added to {}", metric.label), Unit::Added)
+    } else {
+        (format!("change of {}", metric.label), Unit::Change(metric))
+    };
+    let series = rows.enumerate().map(series).collect();
+    Panel::new(&title, unit, Form::Rows, series)
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_results::{fixtures, run::Pairing};
+
+    use super::*;
+
+    /// Three trials of the direct path and of a proxy, on which requests may have failed.
+    fn proxy(failed: u64) -> Run {
+        let mut steps = Vec::new();
+        for (label, time) in [("direct", 100_000), ("sound", 150_000), ("other", 160_000)] {
+            for trial in 0..3 {
+                let mut step = fixtures::step(1, |_| vec![time + trial * 1000; 1000]);
+                step.label = Some(label.to_owned());
+                step.settings.planned_rate = Some(1000.0);
+                if label == "other" {
+                    step.summary.scheduled += failed;
+                }
+                steps.push(step);
+            }
+        }
+        let pairing = |new| Pairing {
+            base: 0,
+            new,
+            is_control: false,
+        };
+        Run {
+            kind: Kind::Proxy,
+            pairings: vec![pairing(1), pairing(2)],
+            ..fixtures::run(steps)
+        }
+    }
+
+    fn names(chart: &Chart) -> Vec<&str> {
+        let rows = chart.panels[0].series.iter();
+        rows.map(|series| series.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_path_on_which_requests_failed_is_marked() {
+        let sound = charts(&[proxy(0)]).remove(0);
+        assert_eq!(names(&sound), ["sound", "other"]);
+        assert!(!sound.note.contains("failed"));
+        let lossy = charts(&[proxy(3)]).remove(0);
+        assert_eq!(names(&lossy), ["sound", "other*"]);
+        assert!(lossy.note.contains("requests failed"));
+    }
+
+    #[test]
+    fn a_proxy_adds_time_and_a_target_differs_by_a_share() {
+        let shown = |kind: Kind| {
+            let run = Run { kind, ..proxy(0) };
+            let chart = charts(&[run]).remove(0);
+            let p50 = chart
+                .panels
+                .into_iter()
+                .find(|own| own.title.ends_with("p50"));
+            let p50 = p50.unwrap();
+            p50.shown(&p50.series[0].points[0])
+        };
+        assert!(
+            shown(Kind::Proxy).starts_with("+50."),
+            "{}",
+            shown(Kind::Proxy)
+        );
+        let share = shown(Kind::Throughput);
+        assert!(
+            share.starts_with("+49.") && share.contains("%.."),
+            "{share}"
+        );
+    }
+
+    #[test]
+    fn a_row_names_its_base_where_there_are_several() {
+        let mut run = proxy(0);
+        run.kind = Kind::Ladder;
+        run.pairings[1].base = 1;
+        for step in &mut run.steps {
+            step.settings.planned_rate = None;
+            step.settings.callers = 1;
+        }
+        let chart = charts(&[run]).remove(0);
+        assert_eq!(names(&chart), ["sound over direct", "other over sound"]);
+    }
+
+    #[test]
+    fn a_run_that_compares_nothing_has_no_chart() {
+        let step = fixtures::step(1, |_| vec![1000; 100]);
+        assert!(charts(&[fixtures::run(vec![step])]).is_empty());
+    }
+}

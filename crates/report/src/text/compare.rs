@@ -1,0 +1,161 @@
+//! Result files side by side.
+
+use std::fmt::Write as _;
+
+use netping_results::{
+    compare::FileComparison,
+    comparison::{Compared, Comparison, Finding},
+    environment_diff::EnvironmentDiff,
+    format::on_one_line,
+};
+
+use crate::{
+    finding::{change, change_interval, shown, value},
+    table::{Column, Table},
+};
+
+const COLUMNS: [Column; 7] = [
+    Column::text("", 0),
+    Column::number("base", 0),
+    Column::number("new", 0),
+    Column::number("change", 0),
+    Column::number("95% interval", 0).spare(1),
+    Column::number("p", 0).spare(2),
+    Column::text("shown", 0),
+];
+
+/// Describes a comparison for a terminal: first the environment, which may explain differences.
+pub fn comparison(comparison: &FileComparison<'_>) -> String {
+    describe(comparison, Table::whole)
+}
+
+/// Describes a comparison as [`comparison`] does, with every column, whatever the terminal's width.
+pub fn comparison_in_full(comparison: &FileComparison<'_>) -> String {
+    describe(comparison, Table::plain)
+}
+
+fn describe(
+    comparison: &FileComparison<'_>,
+    table: fn(&[Column], &[Vec<String>]) -> String,
+) -> String {
+    let mut text = differences(&comparison.diffs);
+    for pair in &comparison.pairs {
+        let rows: Vec<_> = pair.comparisons.iter().map(row).collect();
+        let (name, trials) = (on_one_line(&pair.base.long_name()), trials(pair));
+        let _ = write!(text, "\n{name}\n{trials}\n{}\n", table(&COLUMNS, &rows));
+    }
+    for (which, names) in [
+        ("the base", &comparison.only_base),
+        ("the new one", &comparison.only_new),
+    ] {
+        if !names.is_empty() {
+            let names: Vec<String> = names.iter().map(|name| on_one_line(name)).collect();
+            let _ = write!(text, "\nonly in {which}:\n  {}\n", names.join("\n  "));
+        }
+    }
+    text + "\n" + &conclusion(comparison)
+}
+
+fn differences(all: &[EnvironmentDiff]) -> String {
+    if all.is_empty() {
+        return "same machine, same settings\n".to_owned();
+    }
+    let mut text = "These differ and may explain a difference:\n".to_owned();
+    for diff in all {
+        let steps = match diff.steps {
+            0 => String::new(),
+            1 => " (1 step)".to_owned(),
+            steps => format!(" ({steps} steps)"),
+        };
+        let [what, base, new] = [&diff.what, &diff.base, &diff.new].map(|text| on_one_line(text));
+        let _ = writeln!(text, "  {what}: {base} -> {new}{steps}");
+    }
+    text
+}
+
+/// Returns the number of trials on each side, and their effect on the error bars.
+fn trials(pair: &Compared<'_>) -> String {
+    let has_intervals = pair.comparisons.iter().any(|own| own.interval.is_some());
+    match (pair.base.trials.len(), pair.new.trials.len()) {
+        (1, 1) if has_intervals => {
+            "one run each: error bars from within the runs; --trials tell more".to_owned()
+        }
+        (1, 1) => "one run each: no error bar; use --trials, or -d 10s and longer".to_owned(),
+        (base, 1) => format!("{base} trials and one: their spread is used for both sides"),
+        (1, new) => format!("one and {new} trials: their spread is used for both sides"),
+        (base, new) => format!("{base} and {new} trials"),
+    }
+}
+
+fn row(comparison: &Comparison) -> Vec<String> {
+    let metric = comparison.metric;
+    vec![
+        metric.title.to_owned(),
+        value(metric, comparison.base),
+        value(metric, comparison.new),
+        change(comparison),
+        change_interval(comparison),
+        comparison.p_value.map(probability).unwrap_or_default(),
+        shown(comparison),
+    ]
+}
+
+/// Returns a p-value with three decimals.
+fn probability(p: f64) -> String {
+    if p < 0.001 {
+        return "<0.001".to_owned();
+    }
+    format!("{p:.3}")
+}
+
+/// Counts the findings, and says what they mean.
+fn conclusion(comparison: &FileComparison<'_>) -> String {
+    if comparison.pairs.is_empty() {
+        return "nothing to compare: no measurement of one file has the settings of one of the other".to_owned();
+    }
+    let found: Vec<Option<Finding>> = comparison
+        .pairs
+        .iter()
+        .flat_map(|pair| &pair.comparisons)
+        .filter(|own| own.metric.is_claimed())
+        .map(Comparison::finding)
+        .collect();
+    let count = |finding: Option<Finding>| match found.iter().filter(|own| **own == finding).count()
+    {
+        0 => "none".to_owned(),
+        count => count.to_string(),
+    };
+    let measurements = match comparison.pairs.len() {
+        1 => "1 measurement".to_owned(),
+        many => format!("{many} measurements"),
+    };
+    format!(
+        "{measurements}: {} better, {} worse, {} without a difference, {} without an error bar\n\
+         A difference is shown where its interval leaves out 0; with 95 % probability, the intervals of all of these \
+         claims hold. Metrics without a claim are there to explain. pp: percentage points.",
+        count(Some(Finding::Better)),
+        count(Some(Finding::Worse)),
+        count(Some(Finding::NoDifference)),
+        count(None),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_name_the_number_of_steps() {
+        let diff = |steps| EnvironmentDiff {
+            what: "kernel".to_owned(),
+            base: "6.1".to_owned(),
+            new: "6.2".to_owned(),
+            steps,
+        };
+        let text = differences(&[diff(0), diff(1), diff(3)]);
+        assert!(
+            text.ends_with("6.2\n  kernel: 6.1 -> 6.2 (1 step)\n  kernel: 6.1 -> 6.2 (3 steps)\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,233 @@
+//! The overhead of proxies over the direct path, and their maximum throughput.
+
+use netping_results::{
+    comparison::{Compared, Comparison},
+    estimate::{Estimate, estimate},
+    format::{optional, signed, thousands},
+    metric::{self, Metric},
+    run::{Measurement, Run},
+};
+
+use crate::{
+    finding::{change, change_interval, hold_together, interval, missing, range, shown, value},
+    table::{Column, Table},
+};
+
+const MIB: f64 = 1_048_576.0;
+
+/// The direct path under one load, and the proxies that are compared with it.
+struct Paths<'a> {
+    direct: Measurement<'a>,
+    proxies: Vec<Compared<'a>>,
+}
+
+impl<'a> Paths<'a> {
+    fn all(&self) -> impl Iterator<Item = &Measurement<'a>> {
+        let proxies = self.proxies.iter().map(|own| &own.new);
+        [&self.direct].into_iter().chain(proxies)
+    }
+}
+
+/// Returns the tables of each planned rate, and of the closed loops.
+pub(super) fn text(run: &Run) -> String {
+    let mut compared = run.compared();
+    let mut loads: Vec<Paths<'_>> = Vec::new();
+    for direct in run.measurements() {
+        if run.pairings.iter().any(|own| own.new == direct.number) {
+            continue;
+        }
+        let is_own = |own: &mut Compared<'_>| own.base.number == direct.number;
+        let proxies = compared.extract_if(.., is_own).collect();
+        loads.push(Paths { direct, proxies });
+    }
+    let (open, closed): (Vec<_>, Vec<_>) = loads
+        .into_iter()
+        .partition(|own| own.direct.settings().planned_rate.is_some());
+    let mut parts: Vec<String> = open.iter().map(overheads).collect();
+    parts.extend(maximum(&closed));
+    parts.push(legend(run, !open.is_empty()));
+    parts.join("\n")
+}
+
+/// Returns the tables of one planned rate.
+fn overheads(paths: &Paths<'_>) -> String {
+    let rate = paths.direct.settings().planned_rate.unwrap_or_default();
+    let mut parts = vec![
+        format!("open loop, {} req/s planned", thousands(rate)),
+        resources(paths),
+    ];
+    if paths.proxies.is_empty() {
+        return parts.join("\n");
+    }
+    let mut columns = vec![
+        Column::text("difference of", 0),
+        Column::number("direct us", 0),
+    ];
+    columns.extend(paths.proxies.iter().map(|own| {
+        let doubtful = paths.direct.unserved() + own.new.unserved() > 0;
+        Column::named(format!("{} us", marked(&own.new, doubtful)))
+    }));
+    let row = |metric: &&'static Metric| {
+        let mut row = vec![
+            metric.name.to_owned(),
+            value(metric, estimate(metric, &paths.direct)),
+        ];
+        row.extend(paths.proxies.iter().map(|own| added(own.by(metric))));
+        row
+    };
+    let rows: Vec<_> = metric::OVERHEAD.iter().map(row).collect();
+    parts.push(Table::whole(&columns, &rows));
+    if paths.all().any(|path| path.unserved() > 0) {
+        parts.push(
+            "* requests failed on this path or on the direct one: the times are those of the successful requests and do \
+             not describe the proxy"
+                .to_owned(),
+        );
+    }
+    for path in paths.all() {
+        let missing = missing(metric::OVERHEAD, path);
+        parts.extend(missing.map(|text| format!("{}: {text}", path.name())));
+    }
+    parts.join("\n")
+}
+
+/// Returns the rate and failures of each path, and the resources of its proxy or server.
+fn resources(paths: &Paths<'_>) -> String {
+    let columns = [
+        Column::text("path", 0),
+        Column::number("req/s", 0),
+        Column::number("95% interval", 0).spare(2),
+        Column::number("to direct", 0).spare(3),
+        Column::number("95% interval", 0).spare(1),
+        Column::text("shown", 0),
+        Column::number("failed", 0),
+        Column::number("cpu us", 0),
+        Column::number("RSS MiB", 0),
+    ];
+    let row = |path: &Measurement<'_>| {
+        let rate = estimate(&metric::RATE, path);
+        let pair = paths
+            .proxies
+            .iter()
+            .find(|own| own.new.number == path.number);
+        let by = pair.and_then(|own| own.by(&metric::RATE));
+        let cell = |of: fn(&Comparison) -> String| by.map(of).unwrap_or_default();
+        let resident = path.trials.iter().filter_map(|step| {
+            let server = step.cost.server.as_ref()?;
+            server.resident_bytes
+        });
+        vec![
+            marked(path, path.unserved() > 0),
+            value(&metric::RATE, rate),
+            interval(&metric::RATE, rate),
+            cell(change),
+            cell(change_interval),
+            cell(shown),
+            thousands(path.unserved() as f64),
+            value(&metric::SERVER_CPU, estimate(&metric::SERVER_CPU, path)),
+            optional(resident.max().map(|bytes| bytes as f64 / MIB)),
+        ]
+    };
+    let rows: Vec<_> = paths.all().map(row).collect();
+    // In an open loop the rate is planned, and a proxy does not change it.
+    let is_open = paths.direct.settings().planned_rate.is_some();
+    let kept = |at: usize| !is_open || !(2..=5).contains(&at);
+    let columns: Vec<Column> = keep(columns.to_vec(), kept);
+    let rows: Vec<_> = rows.into_iter().map(|row| keep(row, kept)).collect();
+    Table::whole(&columns, &rows)
+}
+
+/// Returns the elements at the places for which `kept` holds.
+fn keep<T>(all: Vec<T>, kept: impl Fn(usize) -> bool) -> Vec<T> {
+    let places = all.into_iter().enumerate();
+    places
+        .filter_map(|(at, own)| kept(at).then_some(own))
+        .collect()
+}
+
+/// Returns an overhead with its interval, after `~` where no difference is shown.
+fn added(comparison: Option<&Comparison>) -> String {
+    let Some((added, ends)) = comparison.and_then(Comparison::added) else {
+        return "-".to_owned();
+    };
+    let us = |time: f64| signed(time / 1e3);
+    match ends {
+        None => us(added),
+        Some(ends) => {
+            let is_shown = comparison.and_then(Comparison::is_shown);
+            let mark = if is_shown == Some(false) { "~ " } else { "" };
+            format!("{mark}{} ({})", us(added), range(ends, us))
+        }
+    }
+}
+
+/// Returns the maximum throughput of each path, and the paths with the number of callers at which
+/// the direct one has its maximum.
+///
+/// There is no overhead: with a fixed number of callers, a response time is that number over the
+/// rate (Little's law), and says nothing that the rate does not.
+fn maximum(loads: &[Paths<'_>]) -> Option<String> {
+    let rate = |path: &Measurement<'_>| estimate(&metric::RATE, path).map_or(0.0, |own| own.value);
+    let fullest = loads
+        .iter()
+        .max_by(|a, b| rate(&a.direct).total_cmp(&rate(&b.direct)))?;
+    let columns = [
+        Column::text("path", 0),
+        Column::number("callers", 0),
+        Column::number("req/s", 0),
+        Column::number("95% interval", 0),
+        Column::number("failed", 0),
+    ];
+    let row = |path: &Measurement<'_>| {
+        let like = loads.iter().flat_map(Paths::all);
+        let best = like
+            .filter(|own| own.name() == path.name())
+            .max_by(|a, b| rate(a).total_cmp(&rate(b)))
+            .unwrap_or(path);
+        let own: Option<Estimate> = estimate(&metric::RATE, best);
+        vec![
+            marked(best, best.unserved() > 0),
+            best.settings().callers.to_string(),
+            value(&metric::RATE, own),
+            interval(&metric::RATE, own),
+            thousands(best.unserved() as f64),
+        ]
+    };
+    let rows: Vec<_> = fullest.all().map(row).collect();
+    Some(format!(
+        "maximum throughput: closed loops, the number of callers with the highest rate\n{}\n\
+         closed loop, {} callers, with which the direct path had its maximum throughput\n{}",
+        Table::whole(&columns, &rows),
+        fullest.direct.settings().callers,
+        resources(fullest)
+    ))
+}
+
+/// Returns the legend of the tables, with that of overheads if there are such.
+fn legend(run: &Run, has_overheads: bool) -> String {
+    let trials = run.measurements().iter().map(|own| own.trials.len()).max();
+    let hold = hold_together(run.family().claims);
+    let trust = match trials.unwrap_or(0) {
+        0 | 1 => "One trial of each path: the intervals are those from within it, and do not cover what varies from trial to trial; \
+                  --trials 3 or more show it.\n"
+            .to_owned(),
+        trials => format!(
+            "{trials} trials of each path, in random order: differences are taken within each trial (Student's t-test on \
+             logarithms). Claims are made on rates, p50 and p99: {hold}. ~: no difference shown.\n"
+        ),
+    };
+    let added = if has_overheads {
+        "Under each proxy: the time that it adds. A row is the difference of the two paths' quantiles (or of another \
+         measure), not a quantile of differences. Response times begin when a request was due.\n"
+    } else {
+        ""
+    };
+    format!(
+        "{added}{trust}cpu us: per request; RSS: at the window's end (the maximum of all trials); of the server on the direct path and of \
+         the proxy on the others; '-': unknown (--server-pid, --proxy-pid, --proxy-metrics)."
+    )
+}
+
+fn marked(path: &Measurement<'_>, is_doubtful: bool) -> String {
+    format!("{}{}", path.name(), if is_doubtful { "*" } else { "" })
+}
