@@ -39,18 +39,9 @@ impl Estimate {
 /// geometric mean, so that the ratio of two values is the mean of the trials' ratios; else it is the
 /// arithmetic mean. The interval is Student's t of the same mean. A trial that was cut short, or has
 /// too few samples for a value, is missing, and is missing from every measurement that this one is
-/// compared with.
+/// compared with. Where the trials could end at several looks, the interval is widened for them.
 pub fn estimate(metric: &Metric, measurement: &Measurement<'_>) -> Option<Estimate> {
-    estimate_among(metric, measurement, 1)
-}
-
-/// Returns an [`estimate`] whose interval is one of `intervals`, all of which hold their values with
-/// a probability of 95 %. Only trials have such an interval.
-pub fn estimate_among(
-    metric: &Metric,
-    measurement: &Measurement<'_>,
-    intervals: usize,
-) -> Option<Estimate> {
+    let looks = measurement.run.looks;
     let rounds = Rounds::of(metric, measurement);
     let trials = rounds.steps.len();
     let missing = measurement.trials.len() - trials;
@@ -66,12 +57,12 @@ pub fn estimate_among(
         [] => without_value(metric, measurement),
         [only] => Some(of(
             metric.of_step(only)?,
-            metric.interval(only).filter(|_| intervals == 1),
+            metric.interval(only).filter(|_| looks == 1),
         )),
         _ => {
             let moments = Moments::of(&rounds.values)?;
             let ends = moments
-                .half_width(intervals)
+                .half_width(looks)
                 .map(|half| [moments.mean - half, moments.mean + half]);
             let interval = ends.map(|ends| ends.map(|end| metric.scale.back(end)));
             Some(of(metric.scale.back(moments.mean), interval))

@@ -120,7 +120,7 @@ fn tell_precision(runner: &mut Runner, trials: Trials, numbers: Range<usize>) {
     let Some(until) = trials.until else {
         return;
     };
-    if is_met(runner, trials, until, &numbers) {
+    if is_met(runner, until, &numbers) {
         let own = runner.steps().iter();
         let count = own.filter(|step| step.measurement == numbers.start).count();
         runner.say(&format!("{until} after {count} trials"));
@@ -133,10 +133,10 @@ fn tell_precision(runner: &mut Runner, trials: Trials, numbers: Range<usize>) {
 }
 
 /// Returns true if all measurements with these numbers are known as well as was asked.
-fn is_met(runner: &Runner, trials: Trials, until: Until, numbers: &Range<usize>) -> bool {
+fn is_met(runner: &Runner, until: Until, numbers: &Range<usize>) -> bool {
     let is_own = |own: &Measurement<'_>| numbers.contains(&own.number);
     let mut all = runner.run().measurements().into_iter().filter(is_own);
-    all.all(|own| until.is_met(&own, trials.looks()))
+    all.all(|own| until.is_met(&own))
 }
 
 /// Runs each plan of a group once per trial, as measurements that are numbered from `first` on. Each
@@ -156,8 +156,7 @@ pub fn interleave(
 ) -> Result<(), StartError> {
     let numbers = first..first + group.len();
     for trial in 1..=trials.count {
-        let is_enough =
-            |until: Until| trial > until::FEWEST && is_met(runner, trials, until, &numbers);
+        let is_enough = |until: Until| trial > until::FEWEST && is_met(runner, until, &numbers);
         if trials.until.is_some_and(is_enough) {
             break;
         }

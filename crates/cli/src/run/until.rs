@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use netping_results::{
-    estimate::estimate_among,
+    estimate::estimate,
     metric::{self, Metric},
     run::Measurement,
 };
@@ -26,9 +26,9 @@ impl Until {
         most.saturating_sub(FEWEST) as usize + 1
     }
 
-    /// Returns true if the value of a measurement is known well enough at one of `looks`.
-    pub fn is_met(&self, measurement: &Measurement<'_>, looks: usize) -> bool {
-        let estimate = estimate_among(self.metric, measurement, looks);
+    /// Returns true if the value of a measurement is known well enough, at one of its run's looks.
+    pub fn is_met(&self, measurement: &Measurement<'_>) -> bool {
+        let estimate = estimate(self.metric, measurement);
         estimate.is_some_and(|own| {
             let half_width = own.half_width().filter(|_| own.trials >= FEWEST as usize);
             half_width.is_some_and(|half| half <= self.half_width)
@@ -70,7 +70,10 @@ impl FromStr for Until {
 mod tests {
     use std::sync::LazyLock;
 
-    use netping_results::{fixtures, run::Step};
+    use netping_results::{
+        fixtures,
+        run::{Run, Step},
+    };
     use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     use rand_distr::{Distribution, StandardNormal};
 
@@ -95,11 +98,13 @@ mod tests {
     fn looking_often_does_not_make_the_interval_wrong() {
         const MOST: u32 = 20;
         let until: Until = "rate +-5%".parse().unwrap();
-        let looks = Until::looks(MOST);
         let mut random = ChaCha8Rng::seed_from_u64(11);
         let (mut held, mut early) = (0, 0);
         for _ in 0..2000 {
-            let mut run = fixtures::run(Vec::new());
+            let mut run = Run {
+                looks: Until::looks(MOST),
+                ..fixtures::run(Vec::new())
+            };
             let estimate = loop {
                 let noise: f64 = StandardNormal.sample(&mut random);
                 let mut step = STEP.clone();
@@ -107,8 +112,8 @@ mod tests {
                 step.summary.rate = 100.0 * (0.05 * noise).exp();
                 run.steps.push(step);
                 let own = &run.measurements()[0];
-                if until.is_met(own, looks) || run.steps.len() == MOST as usize {
-                    break estimate_among(&metric::RATE, own, looks).unwrap();
+                if until.is_met(own) || run.steps.len() == MOST as usize {
+                    break estimate(&metric::RATE, own).unwrap();
                 }
             };
             early += u32::from(run.steps.len() < MOST as usize);

@@ -2,7 +2,7 @@
 
 use netping_results::{
     comparison::Compared,
-    estimate::estimate_among,
+    estimate::estimate,
     format::{plural, thousands},
     metric::{self, Metric},
     run::{Measurement, Run},
@@ -83,7 +83,7 @@ fn row(
     measurement: &Measurement<'_>,
     pair: Option<&Compared<'_>>,
 ) -> Vec<String> {
-    let own = estimate_among(metric, measurement, measurement.run.looks);
+    let own = estimate(metric, measurement);
     let mut row = vec![
         metric.title.to_owned(),
         value(metric, own),

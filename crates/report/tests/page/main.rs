@@ -3,6 +3,7 @@
 
 mod fixture;
 mod one_number;
+mod terminal;
 
 use std::{fs, path::Path};
 

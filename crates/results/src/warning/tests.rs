@@ -314,10 +314,10 @@ fn rows() -> Vec<Row> {
             "BEHIND_SCHEDULE",
             invalid,
             step(|case| {
-                case.open().step.summary.rate = 0.985 * 8000.0;
+                case.open().step.summary.rate = 0.9895 * 8000.0;
             }),
             step(|case| {
-                case.open().step.summary.rate = 0.995 * 8000.0;
+                case.open().step.summary.rate = 0.9905 * 8000.0;
             }),
             // Random arrivals were fewer than planned, and all were served.
             (
