@@ -431,6 +431,8 @@ mod tests {
                 0,
             )
         };
+        // As much as the control is no more than it.
+        assert_eq!(noise(0.05, 0.05).is_shown(), Some(false));
         // 1 / 1.10 is as far from 1 as 1.10.
         assert_eq!(noise(-0.0909, 0.0999).is_shown(), Some(false));
         assert_eq!(noise(-0.0909, 0.1001).is_shown(), Some(true));
@@ -450,6 +452,17 @@ mod tests {
         assert_eq!(with(Some(0.05)), Some(Finding::Equivalent));
         assert_eq!(with(Some(0.001)), Some(Finding::NoDifference));
         assert_eq!(with(None), Some(Finding::NoDifference));
+        // The least margin is that of the two one-sided tests, as four claims are made.
+        let logarithms = |times: &[f64]| -> Vec<f64> {
+            let slots = trials("tcp://h:1", times);
+            let values = slots.iter().filter_map(|step| metric::P50.of_step(step));
+            values.map(f64::ln).collect()
+        };
+        let (first, second) = (logarithms(base), logarithms(same));
+        let difference = Difference::paired(&first, &second, RESOLUTION).unwrap();
+        let least = difference.equivalence(4).unwrap().exp_m1();
+        assert_eq!(with(Some(1.001 * least)), Some(Finding::Equivalent));
+        assert_eq!(with(Some(0.999 * least)), Some(Finding::NoDifference));
     }
 
     #[test]
