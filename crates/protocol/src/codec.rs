@@ -20,7 +20,10 @@
 //! # Ok::<(), netping_protocol::codec::Violation>(())
 //! ```
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    io,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use bytes::{Buf, BytesMut};
 use prost::Message;
@@ -98,6 +101,12 @@ impl Violation {
     }
 }
 
+impl From<Violation> for io::Error {
+    fn from(violation: Violation) -> Self {
+        Self::new(io::ErrorKind::InvalidData, violation)
+    }
+}
+
 /// A request as the peer sent it, in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request<'a> {
@@ -105,7 +114,7 @@ pub enum Request<'a> {
     Line(&'a [u8]),
     /// The payload of a frame, and the reply it asks for.
     Frame(&'a [u8], Reply),
-    /// A frame that asks for the server's times; it was received so many nanoseconds after 1970.
+    /// A frame that asks for the server's times; it was received this many nanoseconds after 1970.
     Times(u64),
 }
 
@@ -142,18 +151,12 @@ impl Rest<'_> {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Unknown,
-    Lines,
-    Frames,
-}
-
 /// The state of one stream.
 #[derive(Debug)]
 pub struct Codec {
     limits: Limits,
-    mode: Mode,
+    /// True for frames, false for lines; `None` until the first byte tells.
+    is_framed: Option<bool>,
     /// Bytes of the current line that have been searched for `\n`.
     scanned: usize,
     /// Bytes to make room for.
@@ -165,7 +168,7 @@ impl Codec {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            mode: Mode::Unknown,
+            is_framed: None,
             scanned: 0,
             room: 0,
         }
@@ -174,7 +177,7 @@ impl Codec {
     /// Creates the codec of a stream that begins with frames, as QUIC's streams do.
     pub fn frames(limits: Limits) -> Self {
         Self {
-            mode: Mode::Frames,
+            is_framed: Some(true),
             ..Self::new(limits)
         }
     }
@@ -187,12 +190,13 @@ impl Codec {
     /// an over-long line or frame.
     pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Request<'a>>, Violation> {
         self.room = 0;
-        if self.mode == Mode::Unknown && !self.detect(input)? {
-            return Ok(None);
+        if self.is_framed.is_none() {
+            self.is_framed = detect(input)?;
         }
-        match self.mode {
-            Mode::Frames => self.next_frame(input),
-            Mode::Lines | Mode::Unknown => self.next_line(input),
+        match self.is_framed {
+            None => Ok(None),
+            Some(true) => self.next_frame(input),
+            Some(false) => self.next_line(input),
         }
     }
 
@@ -238,31 +242,10 @@ impl Codec {
     /// Appends the error for a peer that broke the protocol, as a line or a frame.
     pub fn refuse(&self, violation: &Violation, output: &mut BytesMut) {
         let text = format!("error: {violation}\n");
-        if self.mode == Mode::Frames {
+        if self.is_framed == Some(true) {
             output.extend_from_slice(&(text.len() as u32).to_be_bytes());
         }
         output.extend_from_slice(text.as_bytes());
-    }
-
-    /// Decides between lines and frames. Returns false if it needs more bytes.
-    fn detect(&mut self, input: &mut &[u8]) -> Result<bool, Violation> {
-        match input.first() {
-            None => return Ok(false),
-            Some(0) => {
-                let seen = input.len().min(frame::MAGIC.len());
-                if input[..seen] != frame::MAGIC[..seen] {
-                    return Err(Violation::Magic);
-                }
-                if seen < frame::MAGIC.len() {
-                    return Ok(false);
-                }
-                input.advance(seen);
-                self.mode = Mode::Frames;
-            }
-            Some(&tls::HANDSHAKE) => return Err(Violation::Tls),
-            Some(_) => self.mode = Mode::Lines,
-        }
-        Ok(true)
     }
 
     fn next_line<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Request<'a>>, Violation> {
@@ -302,6 +285,27 @@ impl Codec {
             Reply::Times => Request::Times(time_of_day()),
             reply => Request::Frame(payload, reply),
         }))
+    }
+}
+
+/// Decides between frames and lines, and takes the frames' magic bytes off the input. Returns `None`
+/// if it needs more bytes.
+fn detect(input: &mut &[u8]) -> Result<Option<bool>, Violation> {
+    match input.first() {
+        None => Ok(None),
+        Some(0) => {
+            let seen = input.len().min(frame::MAGIC.len());
+            if input[..seen] != frame::MAGIC[..seen] {
+                return Err(Violation::Magic);
+            }
+            if seen < frame::MAGIC.len() {
+                return Ok(None);
+            }
+            input.advance(seen);
+            Ok(Some(true))
+        }
+        Some(&tls::HANDSHAKE) => Err(Violation::Tls),
+        Some(_) => Ok(Some(false)),
     }
 }
 

@@ -70,10 +70,8 @@ pub struct RequestHeader {
 impl RequestHeader {
     /// Returns the form on the wire.
     pub fn encode(self) -> [u8; REQUEST_HEADER] {
-        let mut bytes = [0; REQUEST_HEADER];
-        bytes[..4].copy_from_slice(&self.payload.to_be_bytes());
-        bytes[4..].copy_from_slice(&self.reply.to_wire().to_be_bytes());
-        bytes
+        let words = u64::from(self.payload) << 32 | u64::from(self.reply.to_wire());
+        words.to_be_bytes()
     }
 
     /// Reads the header at the start of `input`. Returns `None` if it needs more bytes.
@@ -94,19 +92,13 @@ pub fn reply_length(input: &[u8]) -> Option<u32> {
 
 /// Encodes the reply to [`Reply::Times`].
 pub fn encode_times(received: u64, sent: u64) -> [u8; TIMES] {
-    let mut bytes = [0; TIMES];
-    bytes[..8].copy_from_slice(&received.to_be_bytes());
-    bytes[8..].copy_from_slice(&sent.to_be_bytes());
-    bytes
+    (u128::from(received) << 64 | u128::from(sent)).to_be_bytes()
 }
 
 /// Reads the reply to [`Reply::Times`]: when the request was received, and when the reply was sent.
 pub fn decode_times(bytes: &[u8; TIMES]) -> (u64, u64) {
-    let at = |start: usize| {
-        let bytes = bytes[start..][..8].iter();
-        bytes.fold(0, |time, byte| time << 8 | u64::from(*byte))
-    };
-    (at(0), at(8))
+    let times = u128::from_be_bytes(*bytes);
+    ((times >> 64) as u64, times as u64)
 }
 
 #[cfg(test)]

@@ -31,35 +31,29 @@ pub mod target;
 pub mod tls;
 pub mod units;
 
-/// `echopb.Echo`: the unary echo.
 #[expect(
     missing_docs,
     clippy::pedantic,
-    reason = "generated from proto/echo.proto, which has the docs"
+    reason = "generated from proto/, which has the docs"
 )]
-pub mod echopb {
-    include!("generated/echopb.rs");
+mod generated {
+    /// `echopb.Echo`: the unary echo.
+    pub mod echopb {
+        include!("generated/echopb.rs");
+    }
+
+    /// `pb.Hello`: the 581-byte benchmark message.
+    pub mod hello {
+        include!("generated/pb.rs");
+    }
+
+    /// `grpc_bench.DataService`: one large server stream.
+    pub mod grpc_bench {
+        include!("generated/grpc_bench.rs");
+    }
 }
 
-/// `pb.Hello`: the 581-byte benchmark message.
-#[expect(
-    missing_docs,
-    clippy::pedantic,
-    reason = "generated from proto/hello.proto, which has the docs"
-)]
-pub mod hello {
-    include!("generated/pb.rs");
-}
-
-/// `grpc_bench.DataService`: one large server stream.
-#[expect(
-    missing_docs,
-    clippy::pedantic,
-    reason = "generated from proto/dataservice.proto, which has the docs"
-)]
-pub mod grpc_bench {
-    include!("generated/grpc_bench.rs");
-}
+pub use generated::{echopb, grpc_bench, hello};
 
 /// The encoded `FileDescriptorSet` of all schemas, for gRPC reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin");

@@ -31,11 +31,11 @@ pub struct Exchange {
     caller: u32,
     sequence: u32,
     /// The message and its reply, if requests are messages; all are the same, as in rpcx-benchmark.
-    messages: Option<Box<Messages>>,
+    messages: Option<Box<MessagePair>>,
 }
 
 #[derive(Debug, Clone)]
-struct Messages {
+struct MessagePair {
     request: BenchmarkMessage,
     reply: BenchmarkMessage,
 }
@@ -44,18 +44,22 @@ impl Exchange {
     /// Creates the requests of caller number `caller`, each with `length` bytes of payload. With
     /// [`Reply::Message`] the payload is [`message::benchmark`], whatever the length.
     pub fn new(caller: u32, length: usize, reply: Reply) -> Self {
-        if reply == Reply::Message {
-            return Self::messages(caller);
-        }
-        let header = RequestHeader {
-            payload: length as u32,
-            reply,
-        };
-        let mut bytes = header.encode().to_vec();
-        // Letters that differ from byte to byte, so that a shifted reply differs too.
-        bytes.extend((0..length).map(|at| b'a' + (at % 23) as u8));
-        if length >= TAGGED {
-            write_hex(&mut bytes[REQUEST_HEADER..][..8], caller);
+        let messages = (reply == Reply::Message).then(|| {
+            let request = message::benchmark();
+            let reply = message::say(request.clone());
+            Box::new(MessagePair { request, reply })
+        });
+        let mut bytes = Vec::new();
+        if let Some(messages) = &messages {
+            put_frame(&messages.request, &mut bytes);
+        } else {
+            let payload = length as u32;
+            bytes.extend(RequestHeader { payload, reply }.encode());
+            // Letters that differ from byte to byte, so that a shifted reply differs too.
+            bytes.extend((0..length).map(|at| b'a' + (at % 23) as u8));
+            if length >= TAGGED {
+                write_hex(&mut bytes[REQUEST_HEADER..][..8], caller);
+            }
         }
         bytes.push(b'\n');
         let mut exchange = Self {
@@ -63,25 +67,10 @@ impl Exchange {
             reply,
             caller,
             sequence: 0,
-            messages: None,
+            messages,
         };
         exchange.number();
         exchange
-    }
-
-    fn messages(caller: u32) -> Self {
-        let request = message::benchmark();
-        let mut bytes = Vec::new();
-        put_frame(&request, &mut bytes);
-        bytes.push(b'\n');
-        let reply = message::say(request.clone());
-        Self {
-            bytes,
-            reply: Reply::Message,
-            caller,
-            sequence: 0,
-            messages: Some(Box::new(Messages { request, reply })),
-        }
     }
 
     /// Moves on to the next request.
@@ -166,13 +155,11 @@ impl Exchange {
         }
         let end = self.bytes.len() - 1;
         let payload = &mut self.bytes[REQUEST_HEADER..end];
-        let tag = if payload.len() >= TAGGED {
-            &mut payload[8..TAGGED]
-        } else {
-            let digits = payload.len().min(8);
-            &mut payload[..digits]
+        let place = match payload.len() {
+            TAGGED.. => 8..TAGGED,
+            length => 0..length.min(8),
         };
-        write_hex(tag, self.sequence);
+        write_hex(&mut payload[place], self.sequence);
     }
 }
 

@@ -19,15 +19,8 @@ pub enum PkiError {
     #[error("'{0}' is neither a DNS name nor an IP address")]
     Name(String),
     /// Making the key or signing with it failed.
-    #[error("cannot make a certificate: {0}")]
-    Make(rcgen::Error),
-}
-
-// Not thiserror's `#[from]`: the reason would also be the source, and printed twice.
-impl From<rcgen::Error> for PkiError {
-    fn from(error: rcgen::Error) -> Self {
-        Self::Make(error)
-    }
+    #[error(transparent)]
+    Make(#[from] rcgen::Error),
 }
 
 /// The only use of a certificate (extended key usage, RFC 5280, section 4.2.1.12).
@@ -57,10 +50,7 @@ impl Validity {
     pub const LEAF: Self = Self::for_days(90);
 
     /// Validity of an authority's own certificate: ten years.
-    pub const AUTHORITY: Self = Self {
-        from_days: 0,
-        until_days: 3650,
-    };
+    pub const AUTHORITY: Self = Self::for_days(3650);
 
     /// Returns a validity for this many days.
     pub const fn for_days(days: i16) -> Self {

@@ -50,13 +50,13 @@ impl Pool {
 
     /// Returns the body of an exchange's current request.
     pub fn body(&self, exchange: &Exchange) -> &Bytes {
-        let (caller, sequence) = (exchange.caller(), exchange.sequence());
-        let at = match self.order {
-            _ if self.bodies.len() == 1 => 0,
-            Order::Turn => (u64::from(caller) + u64::from(sequence)) % self.len(),
-            Order::Random => scatter(u64::from(caller) << 32 | u64::from(sequence)) % self.len(),
+        let caller = u64::from(exchange.caller());
+        let sequence = u64::from(exchange.sequence());
+        let number = match self.order {
+            Order::Turn => caller + sequence,
+            Order::Random => scatter(caller << 32 | sequence),
         };
-        &self.bodies[at as usize]
+        &self.bodies[(number % self.bodies.len() as u64) as usize]
     }
 
     /// Returns the bodies.
@@ -73,10 +73,6 @@ impl Pool {
     pub fn mean_length(&self) -> usize {
         let total: usize = self.bodies.iter().map(Bytes::len).sum();
         total / self.bodies.len()
-    }
-
-    fn len(&self) -> u64 {
-        self.bodies.len() as u64
     }
 }
 

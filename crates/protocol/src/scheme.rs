@@ -48,8 +48,7 @@ pub enum Encryption {
 
 macro_rules! schemes {
     ($($(#[$doc:meta])* $scheme:ident => {
-        $name:literal, $port:expr, $protocol:ident, $encryption:ident, alpn: $alpn:expr,
-        shares_connections: $shares:literal
+        $name:literal, $port:expr, $protocol:ident, $encryption:ident, alpn: $alpn:expr
     })*) => {
         /// The scheme of a target's URL, which says how the target is spoken to.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,37 +85,35 @@ macro_rules! schemes {
             pub fn alpn(self) -> &'static [&'static [u8]] {
                 match self { $(Self::$scheme => $alpn,)* }
             }
-
-            /// Returns true if callers may share a connection whatever the server chooses.
-            pub fn shares_connections(self) -> bool {
-                match self { $(Self::$scheme => $shares,)* }
-            }
         }
     };
 }
 
 schemes! {
     /// `tcp://`: lines or frames on a TCP connection.
-    Tcp => { "tcp", port::TOKIO, Tcp, None, alpn: &[], shares_connections: false }
+    Tcp => { "tcp", port::TOKIO, Tcp, None, alpn: &[] }
     /// `tcp+tls://`: lines or frames in TLS.
-    TcpTls => { "tcp+tls", port::TOKIO, Tcp, Tls, alpn: &[], shares_connections: false }
+    TcpTls => { "tcp+tls", port::TOKIO, Tcp, Tls, alpn: &[] }
     /// `tcp+psk://`: lines or frames in Noise, with a pre-shared key.
-    TcpPsk => { "tcp+psk", port::TOKIO, Tcp, Psk, alpn: &[], shares_connections: false }
+    TcpPsk => { "tcp+psk", port::TOKIO, Tcp, Psk, alpn: &[] }
     /// `grpc://`: gRPC on HTTP/2 in clear text.
-    Grpc => { "grpc", port::GRPC, Grpc, None, alpn: &[], shares_connections: true }
+    Grpc => { "grpc", port::GRPC, Grpc, None, alpn: &[] }
     /// `grpc+tls://`: gRPC on HTTP/2 in TLS.
-    GrpcTls => { "grpc+tls", port::GRPC, Grpc, Tls, alpn: &[ALPN_H2], shares_connections: true }
+    GrpcTls => { "grpc+tls", port::GRPC, Grpc, Tls, alpn: &[ALPN_H2] }
     /// `quic://`: frames on the streams of a QUIC connection.
-    Quic => { "quic", port::QUIC, Quic, Tls, alpn: &[ALPN_NETPING], shares_connections: true }
+    Quic => { "quic", port::QUIC, Quic, Tls, alpn: &[ALPN_NETPING] }
     /// `http://`: `GET` from any HTTP server, in clear text.
-    Http => { "http", port::HTTP, Http, None, alpn: &[], shares_connections: false }
+    Http => { "http", port::HTTP, Http, None, alpn: &[] }
     /// `https://`: `GET` from any HTTP server, in TLS.
-    Https => {
-        "https", port::HTTPS, Http, Tls, alpn: &[ALPN_H2, ALPN_HTTP1], shares_connections: false
-    }
+    Https => { "https", port::HTTPS, Http, Tls, alpn: &[ALPN_H2, ALPN_HTTP1] }
 }
 
 impl Scheme {
+    /// Returns true if callers may share a connection whatever the server chooses.
+    pub fn shares_connections(self) -> bool {
+        matches!(self.protocol(), Protocol::Grpc | Protocol::Quic)
+    }
+
     /// Returns true for `http://` and `https://`: any web server, not one of netping's.
     pub fn is_http(self) -> bool {
         self.protocol() == Protocol::Http

@@ -26,17 +26,14 @@ pub struct Target {
 
 /// The text is not a target. The error says why, and how a target looks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}'{reason}")]
-pub struct TargetError {
-    text: String,
-    reason: String,
-}
+#[error("{0}")]
+pub struct TargetError(String);
+
+const EXAMPLE: &str = "a target looks like tcp://HOST:PORT";
 
 fn scheme_list() -> String {
-    let names: Vec<_> = Scheme::ALL
-        .iter()
-        .map(|scheme| format!("{}://", scheme.as_str()))
-        .collect();
+    let names = Scheme::ALL.iter().map(|scheme| scheme.as_str());
+    let names: Vec<_> = names.map(|name| format!("{name}://")).collect();
     names.join(", ")
 }
 
@@ -44,14 +41,12 @@ impl Target {
     /// Returns the same target at one of its addresses.
     #[must_use]
     pub fn at(&self, address: IpAddr) -> Self {
-        let host = match address {
+        let mut target = self.clone();
+        target.host = match address {
             IpAddr::V4(address) => Host::Ipv4(address),
             IpAddr::V6(address) => Host::Ipv6(address),
         };
-        Self {
-            host,
-            ..self.clone()
-        }
+        target
     }
 
     /// Returns `HOST:PORT`, as an address to connect to or as an HTTP authority.
@@ -71,20 +66,17 @@ impl FromStr for Target {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
-        let wrong = |reason| TargetError {
-            text: text.to_owned(),
-            reason,
-        };
+        let wrong = |reason: String| TargetError(format!("'{text}'{reason}"));
         let no_url = |error: url::ParseError| {
             wrong(format!(
-                " is not a URL ({error}); a target looks like tcp://HOST:PORT or grpc://HOST:PORT"
+                " is not a URL ({error}); {EXAMPLE} or grpc://HOST:PORT"
             ))
         };
         if let Some(address) = bare_ipv6(text) {
-            let reason = format!(
-                ": an IPv6 address stands in brackets, such as [{address}]:PORT after the scheme"
-            );
-            return Err(wrong(reason));
+            let form = format!("[{address}]:PORT after the scheme");
+            return Err(wrong(format!(
+                ": an IPv6 address stands in brackets, such as {form}"
+            )));
         }
         let url = Url::parse(text).map_err(no_url)?;
         let mut schemes = Scheme::ALL.iter().copied();
@@ -94,8 +86,7 @@ impl FromStr for Target {
             return Err(wrong(reason));
         };
         let Some(name) = url.host_str().filter(|host| !host.is_empty()) else {
-            let reason = " names no host; a target looks like tcp://HOST:PORT";
-            return Err(wrong(reason.to_owned()));
+            return Err(wrong(format!(" names no host; {EXAMPLE}")));
         };
         // The URL standard keeps hosts of unknown schemes opaque: `127.0.0.1` would stay a name.
         let host = Host::parse(name).map_err(no_url)?;

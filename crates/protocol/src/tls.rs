@@ -4,7 +4,7 @@
 //! (X25519MLKEM768) is offered first.
 
 use std::{
-    fmt, io,
+    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -18,21 +18,18 @@ use rustls::{
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     },
     crypto::{
-        CryptoProvider,
+        WebPkiSupportedAlgorithms,
         aws_lc_rs::{self, Ticketer},
         verify_tls12_signature, verify_tls13_signature,
     },
-    pki_types::{
-        CertificateDer, PrivateKeyDer, ServerName, UnixTime,
-        pem::{self, PemObject},
-    },
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
     server::WebPkiClientVerifier,
     version::{TLS12, TLS13},
 };
 
 use crate::{
     pki,
-    secret_file::{self, SecretFileError},
+    secret_file::{self, KeyError},
 };
 
 pub use rustls::{CipherSuite, ClientConfig, ServerConfig};
@@ -58,54 +55,40 @@ const MAX_KEY_FILE: usize = 1 << 20;
 /// TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file could not be read.
-    #[error("cannot read {}: {reason}", path.display())]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// The system's error.
-        reason: io::Error,
-    },
     /// A private key file could not be read, or others can read it.
     #[error(transparent)]
-    Key(#[from] SecretFileError),
-    /// A file does not hold the expected item.
-    #[error("{} holds no {what} in PEM form; `netping certs` makes some", path.display())]
-    Empty {
-        /// Path of the file.
-        path: PathBuf,
-        /// Name of the missing item.
-        what: &'static str,
-    },
-    /// Certificates and key do not belong together, or cannot be used.
-    #[error("{}: {reason}", path.display())]
-    Unusable {
-        /// Path of the certificate file.
-        path: PathBuf,
-        /// The error of rustls.
-        reason: rustls::Error,
-    },
-    /// rustls rejects the configuration.
-    #[error("TLS cannot be set up: {0}")]
-    Config(String),
+    Key(#[from] KeyError),
+    /// A file, or the configuration, cannot be used.
+    #[error("{0}")]
+    Unusable(String),
     /// No certificate can be issued for the host.
     #[error("'{0}' cannot be a name in a certificate")]
     Name(String),
 }
 
-/// A certificate chain and its private key.
+impl TlsError {
+    fn of_file(path: &Path, reason: impl fmt::Display) -> Self {
+        Self::Unusable(format!("{}: {reason}", path.display()))
+    }
+
+    fn empty(path: &Path, what: &str) -> Self {
+        let shown = path.display();
+        Self::Unusable(format!(
+            "{shown} holds no {what} in PEM form; `netping certs` makes some"
+        ))
+    }
+
+    fn setup(reason: impl fmt::Display) -> Self {
+        Self::Unusable(format!("TLS cannot be set up: {reason}"))
+    }
+}
+
+/// A certificate chain and its private key, which `Debug` does not show.
+#[derive(Debug)]
 pub struct Identity {
     path: PathBuf,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Identity {
@@ -116,10 +99,8 @@ impl Identity {
     pub fn read(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = read_certificates(certificates)?;
         let key_text = secret_file::read(key, MAX_KEY_FILE)?;
-        let key = PrivateKeyDer::from_pem_slice(&key_text).map_err(|_| TlsError::Empty {
-            path: key.to_owned(),
-            what: "private key",
-        })?;
+        let key = PrivateKeyDer::from_pem_slice(&key_text)
+            .map_err(|_| TlsError::empty(key, "private key"))?;
         Ok(Self {
             path: certificates.to_owned(),
             chain,
@@ -136,17 +117,16 @@ impl Identity {
     /// Makes a self-signed certificate for this host, which no client trusts.
     ///
     /// # Errors
-    /// Fails with [`TlsError::Config`].
+    /// Fails with [`TlsError::Unusable`].
     pub fn self_signed() -> Result<Self, TlsError> {
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-        let issued =
-            pki::self_signed(&names).map_err(|error| TlsError::Config(error.to_string()))?;
-        let broken = |error: pem::Error| TlsError::Config(error.to_string());
+        let issued = pki::self_signed(&names).map_err(TlsError::setup)?;
         let (certificate, key) = (issued.cert_pem.as_bytes(), issued.key_pem.as_bytes());
+        let certificate = CertificateDer::from_pem_slice(certificate).map_err(TlsError::setup)?;
         Ok(Self {
             path: PathBuf::from("the self-signed certificate"),
-            chain: vec![CertificateDer::from_pem_slice(certificate).map_err(broken)?],
-            key: PrivateKeyDer::from_pem_slice(key).map_err(broken)?,
+            chain: vec![certificate],
+            key: PrivateKeyDer::from_pem_slice(key).map_err(TlsError::setup)?,
         })
     }
 }
@@ -164,23 +144,23 @@ pub fn server(
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])
-        .map_err(|error| TlsError::Config(error.to_string()))?;
+        .map_err(TlsError::setup)?;
     let builder = match client_ca {
         None => builder.with_no_client_auth(),
         Some(path) => {
             let roots = Arc::new(roots(path)?);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
                 .build()
-                .map_err(|error| TlsError::Config(error.to_string()))?;
+                .map_err(TlsError::setup)?;
             builder.with_client_cert_verifier(verifier)
         }
     };
     let Identity { path, chain, key } = identity;
     let mut config = builder
         .with_single_cert(chain, key)
-        .map_err(|reason| TlsError::Unusable { path, reason })?;
+        .map_err(|reason| TlsError::of_file(&path, reason))?;
     config.alpn_protocols = owned(alpn);
-    config.ticketer = Ticketer::new().map_err(|error| TlsError::Config(error.to_string()))?;
+    config.ticketer = Ticketer::new().map_err(TlsError::setup)?;
     Ok(config)
 }
 
@@ -220,11 +200,12 @@ pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, T
     };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
-        .map_err(|error| TlsError::Config(error.to_string()))?;
+        .map_err(TlsError::setup)?;
     let builder = if options.insecure {
+        let verifier = AnyCertificate(provider.signature_verification_algorithms);
         builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+            .with_custom_certificate_verifier(Arc::new(verifier))
     } else {
         let roots = match &options.ca {
             Some(path) => roots(path)?,
@@ -238,7 +219,7 @@ pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, T
             let Identity { path, chain, key } = Identity::read(certificates, key)?;
             builder
                 .with_client_auth_cert(chain, key)
-                .map_err(|reason| TlsError::Unusable { path, reason })?
+                .map_err(|reason| TlsError::of_file(&path, reason))?
         }
     };
     config.alpn_protocols = owned(alpn);
@@ -284,10 +265,8 @@ impl Negotiated {
             other => format!("{other:?}"),
         };
         let unknown = || "unknown".to_owned();
-        let (suite, group) = (
-            state.negotiated_cipher_suite(),
-            state.negotiated_key_exchange_group(),
-        );
+        let suite = state.negotiated_cipher_suite();
+        let group = state.negotiated_key_exchange_group();
         let kind = state.handshake_kind();
         Self {
             protocol,
@@ -303,27 +282,22 @@ fn owned(alpn: &[&[u8]]) -> Vec<Vec<u8>> {
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let text = std::fs::read(path).map_err(|reason| TlsError::File {
-        path: path.to_owned(),
-        reason,
-    })?;
+    let unreadable = |reason: std::io::Error| {
+        TlsError::Unusable(format!("cannot read {}: {reason}", path.display()))
+    };
+    let text = std::fs::read(path).map_err(unreadable)?;
     match CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>() {
         Ok(chain) if !chain.is_empty() => Ok(chain),
-        _ => Err(TlsError::Empty {
-            path: path.to_owned(),
-            what: "certificate",
-        }),
+        _ => Err(TlsError::empty(path, "certificate")),
     }
 }
 
 fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in read_certificates(path)? {
-        let added = roots.add(certificate);
-        added.map_err(|reason| TlsError::Unusable {
-            path: path.to_owned(),
-            reason,
-        })?;
+        roots
+            .add(certificate)
+            .map_err(|reason| TlsError::of_file(path, reason))?;
     }
     Ok(roots)
 }
@@ -332,16 +306,15 @@ fn system_roots() -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        let reason =
-            "this system has no certificate authorities: give the server's with --tls-ca FILE";
-        return Err(TlsError::Config(reason.to_owned()));
+        let reason = "this system has no certificate authorities: give the server's with --tls-ca";
+        return Err(TlsError::setup(reason));
     }
     Ok(roots)
 }
 
 /// Accepts every certificate, but still only from a peer that has its key.
 #[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
+struct AnyCertificate(WebPkiSupportedAlgorithms);
 
 impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
@@ -361,8 +334,7 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
+        verify_tls12_signature(message, certificate, signature, &self.0)
     }
 
     fn verify_tls13_signature(
@@ -371,12 +343,11 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
+        verify_tls13_signature(message, certificate, signature, &self.0)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.0.supported_schemes()
     }
 }
 

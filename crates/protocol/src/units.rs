@@ -54,23 +54,16 @@ fn within<T: TryFrom<u64>>(
     text: &str,
     range: &impl RangeBounds<u64>,
 ) -> Result<T, String> {
-    let least = match range.start_bound() {
-        Bound::Included(least) => *least,
-        Bound::Excluded(below) => below + 1,
-        Bound::Unbounded => 0,
-    };
-    if number < least {
-        return Err(format!("'{text}' is too small; the minimum is {least}"));
+    if range.contains(&number) {
+        return T::try_from(number).map_err(|_| format!("'{text}' is too large"));
     }
-    let most = match range.end_bound() {
-        Bound::Included(most) => *most,
-        Bound::Excluded(above) => above - 1,
-        Bound::Unbounded => u64::MAX,
-    };
-    if number > most {
-        return Err(format!("'{text}' is too large; the maximum is {most}"));
-    }
-    T::try_from(number).map_err(|_| format!("'{text}' is too large"))
+    Err(match (range.start_bound(), range.end_bound()) {
+        (Bound::Included(least), _) if number < *least => {
+            format!("'{text}' is too small; the minimum is {least}")
+        }
+        (_, Bound::Included(most)) => format!("'{text}' is too large; the maximum is {most}"),
+        _ => format!("'{text}' is out of range"),
+    })
 }
 
 fn with_unit(text: &str, units: &[(&str, u64)], what: &str) -> Result<u64, String> {

@@ -4,7 +4,7 @@
 mod relay;
 mod upstream;
 
-use std::{io, num::NonZeroU16, pin::pin, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, num::NonZeroU16, sync::Arc, time::Duration};
 
 use clap::Args;
 use humantime::parse_duration;
@@ -26,8 +26,6 @@ use netping_serving::{
 };
 use tokio::net::TcpStream;
 use tokio_stream::StreamExt;
-
-use crate::upstream::Upstream;
 
 /// Flags of the relay.
 #[derive(Debug, Clone, Args)]
@@ -81,11 +79,11 @@ fn serve(
     shutdown: &Shutdown,
 ) -> Result<(), StartError> {
     let ServerArgs { common, own } = args;
-    if !common.load.work.is_zero() || !common.load.delay.is_zero() {
+    if !common.load.work.is_zero() || !common.load.delay.mean.is_zero() {
         let reason = "--work and --delay apply to requests, and a relay sees none";
         return Err(StartError::Flags(reason));
     }
-    let upstream = Upstream::resolve(&own.to, own.connect_timeout, common)?;
+    let addresses = upstream::resolve(&own.to)?;
     // No first bytes are due from a client: the upstream may speak first. No drain by EOF: an EOF
     // that no peer has sent would pass for the clean end of a message that is cut. Connections end
     // by themselves, or by a reset when the drain times out.
@@ -97,9 +95,9 @@ fn serve(
     };
     let chassis = Chassis::start(&mut listening, common, profile)?;
     let relay = Arc::new(Relay {
-        upstream,
-        buffer: own.buffer as usize,
-        chassis: chassis.clone(),
+        addresses,
+        args: args.clone(),
+        chassis: Arc::clone(&chassis),
     });
     let worker = |mut accepts: Accepts| {
         let relay = Arc::clone(&relay);
@@ -126,28 +124,22 @@ fn serve(
 
 /// The state that all connections share.
 struct Relay {
-    upstream: Upstream,
-    /// Bytes held in each direction of a connection.
-    buffer: usize,
-    chassis: Chassis,
+    /// The upstream's addresses.
+    addresses: Vec<SocketAddr>,
+    args: ServerArgs<ProxyArgs>,
+    chassis: Arc<Chassis>,
 }
 
 impl Relay {
     /// Relays one connection to its end and counts its error.
     async fn connection(&self, guard: Guard, mut client: TcpStream) {
-        let mut closed = pin!(guard.closed());
-        let connected = tokio::select! {
-            biased;
-            connected = self.upstream.connect() => connected,
-            () = &mut closed => Err(io::ErrorKind::ConnectionAborted.into()),
-        };
-        let ended = match connected {
+        let connecting = upstream::connect(&self.addresses, &self.args);
+        let ended = match unless_closed(&guard, connecting).await {
             Ok(mut server) => {
-                let ended = tokio::select! {
-                    biased;
-                    ended = relay::both_ways(&mut client, &mut server, self.buffer, guard.connection()) => ended,
-                    () = closed => Err(io::ErrorKind::ConnectionAborted.into()),
-                };
+                let capacity = self.args.own.buffer as usize;
+                let relaying =
+                    relay::both_ways(&mut client, &mut server, capacity, guard.connection());
+                let ended = unless_closed(&guard, relaying).await;
                 if ended.is_err() {
                     reset_on_close(&server);
                 }
@@ -163,6 +155,18 @@ impl Relay {
                 self.chassis.count_error(kind);
             }
         }
+    }
+}
+
+/// Waits for `work`, which fails if the connection must end before.
+async fn unless_closed<T>(
+    guard: &Guard,
+    work: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = guard.closed() => Err(io::ErrorKind::ConnectionAborted.into()),
     }
 }
 

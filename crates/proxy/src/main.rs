@@ -1,10 +1,8 @@
 //! `netping-proxy`: a plain TCP relay.
 
-use std::process::ExitCode;
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     netping_serving::service::run(&netping_proxy::SERVICE, std::env::args_os())
 }

@@ -6,7 +6,7 @@ mod sent_frames;
 mod services;
 mod watched;
 
-use std::{io, ops::RangeInclusive};
+use std::{io, ops::RangeInclusive, sync::Arc};
 
 use clap::Args;
 use netping_protocol::{
@@ -33,7 +33,7 @@ use tonic::{service::Routes, transport::Server};
 use crate::{
     connected::ConnectedStream,
     services::{Pattern, Services},
-    watched::Watched,
+    watched::WatchedRoutes,
 };
 
 /// Flags of this server.
@@ -77,19 +77,11 @@ const FRAMES: RangeInclusive<u64> = 16_384..=0xFF_FFFF;
 pub const SERVICE: Service<GrpcArgs> = Service {
     name: "netping-server-grpc",
     about: "Serves gRPC: echo, the rpcx benchmark message, bulk data, health and reflection",
-    scheme,
+    scheme: |args| args.tls.scheme(Scheme::Grpc, Scheme::GrpcTls),
     port: port::GRPC,
     sockets: |_| 1,
     serve,
 };
-
-fn scheme(args: &GrpcArgs) -> Scheme {
-    if args.tls.is_on() {
-        Scheme::GrpcTls
-    } else {
-        Scheme::Grpc
-    }
-}
 
 /// Streams that may be reset for the peer's errors before the connection ends. This is hyper's own
 /// limit, which tonic removes unless it is set (CVE-2023-44487 and the like).
@@ -112,9 +104,9 @@ fn serve(
         ..own.runtime.profile()
     };
     let chassis = Chassis::start(&mut listening, common, profile)?;
-    let watched = Watched {
+    let watched = WatchedRoutes {
         routes: routes(&chassis, own)?,
-        chassis: chassis.clone(),
+        chassis: Arc::clone(&chassis),
     };
     let tcp = TcpServer {
         listener: listening.service,
@@ -148,13 +140,11 @@ fn server(args: &GrpcArgs) -> Server {
         .max_frame_size(args.http2_frame)
 }
 
-fn routes(chassis: &Chassis, args: &GrpcArgs) -> Result<Routes, StartError> {
+fn routes(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Result<Routes, StartError> {
     let limit = args.max_message;
     let services = Services {
-        chassis: chassis.clone(),
-        max_message: limit,
-        bulk_total: args.bulk_total,
-        bulk_chunk: args.bulk_chunk,
+        chassis: Arc::clone(chassis),
+        args: args.clone(),
         pattern: Pattern::default(),
     };
     let echo = EchoServer::new(services.clone()).max_decoding_message_size(limit);
@@ -165,14 +155,13 @@ fn routes(chassis: &Chassis, args: &GrpcArgs) -> Result<Routes, StartError> {
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    let broken = |error| StartError::System(io::Error::other(error));
     // The empty name stands for the whole server, which is serving from the start.
     let (_, health) = tonic_health::server::health_reporter();
     let routes = Routes::new(echo)
         .add_service(hello)
         .add_service(data)
         .add_service(health)
-        .add_service(reflection().build_v1().map_err(broken)?)
-        .add_service(reflection().build_v1alpha().map_err(broken)?);
+        .add_service(reflection().build_v1().map_err(io::Error::other)?)
+        .add_service(reflection().build_v1alpha().map_err(io::Error::other)?);
     Ok(routes.prepare())
 }

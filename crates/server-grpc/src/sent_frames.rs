@@ -31,8 +31,7 @@ const CODES: [&str; 14] = [
 #[derive(Debug, Default)]
 pub(crate) struct SentFrames {
     /// The beginning of a frame that is not whole yet.
-    head: [u8; HEADER + 8],
-    filled: usize,
+    head: Vec<u8>,
     /// Bytes of a frame's payload that are still to come, and are of no interest.
     skip: usize,
 }
@@ -59,45 +58,39 @@ impl SentFrames {
             if bytes.is_empty() {
                 return;
             }
-            let taken = (self.wanted() - self.filled).min(bytes.len());
-            let (head, rest) = bytes.split_at(taken);
-            self.head[self.filled..][..taken].copy_from_slice(head);
-            self.filled += taken;
-            bytes = rest;
-            if self.filled == self.wanted() {
+            let taken = (self.wanted() - self.head.len()).min(bytes.len());
+            self.head.extend_from_slice(&bytes[..taken]);
+            bytes = &bytes[taken..];
+            if self.head.len() == self.wanted() {
                 found.extend(self.kind());
-                self.skip = (HEADER + self.length()).saturating_sub(self.filled);
-                self.filled = 0;
+                self.skip = (HEADER + self.length()).saturating_sub(self.head.len());
+                self.head.clear();
             }
         }
     }
 
     /// Returns the number of bytes of a frame to look at.
     fn wanted(&self) -> usize {
-        if self.filled < HEADER {
-            return HEADER;
+        match self.head[..] {
+            [_, _, _, RST_STREAM, _, _, _, _, _, ..] => HEADER + self.length().min(4),
+            [_, _, _, GOAWAY, _, _, _, _, _, ..] => HEADER + self.length().min(8),
+            _ => HEADER,
         }
-        let payload = match self.head[3] {
-            RST_STREAM => 4,
-            GOAWAY => 8,
-            _ => 0,
-        };
-        HEADER + payload.min(self.length())
     }
 
     /// Returns the length of the frame's payload.
     fn length(&self) -> usize {
-        let [high, middle, low, ..] = self.head;
-        u32::from_be_bytes([0, high, middle, low]) as usize
+        let bytes = self.head[..3].iter();
+        bytes.fold(0, |length, byte| length << 8 | usize::from(*byte))
     }
 
     fn kind(&self) -> Option<String> {
-        let (what, code) = match (self.head[3], self.filled) {
-            (RST_STREAM, 13) => ("reset", &self.head[9..13]),
-            (GOAWAY, 17) => ("goaway", &self.head[13..17]),
+        let what = match (self.head[3], self.head.len()) {
+            (RST_STREAM, 13) => "reset",
+            (GOAWAY, 17) => "goaway",
             _ => return None,
         };
-        let code = u32::from_be_bytes(code.try_into().ok()?);
+        let code = u32::from_be_bytes(*self.head.last_chunk()?);
         let name = CODES.get(code as usize).copied().unwrap_or("unknown");
         (code > 0).then(|| format!("http2_{what}_{name}"))
     }

@@ -19,7 +19,7 @@ use netping_serving::{
 use tokio_stream::Stream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use crate::watched::Hold;
+use crate::{GrpcArgs, watched::Hold};
 
 /// Offset of a bulk stream's chunk within a page, in bytes. tonic copies the chunk to a few bytes
 /// after the beginning of a page. glibc copies with `rep movsb`, which on AMD's Zen 3 and 4 is
@@ -30,13 +30,8 @@ const PAGE_OFFSET: usize = 128;
 /// The state of all RPCs.
 #[derive(Debug, Clone)]
 pub(crate) struct Services {
-    pub chassis: Chassis,
-    /// Longest reply or chunk, in bytes.
-    pub max_message: usize,
-    /// Default length of a bulk stream, in bytes.
-    pub bulk_total: u64,
-    /// Default length of the messages of a bulk stream, in bytes.
-    pub bulk_chunk: u32,
+    pub chassis: Arc<Chassis>,
+    pub args: GrpcArgs,
     pub pattern: Pattern,
 }
 
@@ -61,13 +56,11 @@ impl Pattern {
 
 impl Services {
     /// Applies the synthetic load to a request and counts it on its connection, which it returns.
-    async fn begin<'a, T>(&self, request: &'a Request<T>) -> Option<&'a Arc<Connection>> {
+    async fn begin<T>(&self, request: &Request<T>) -> Option<Arc<Connection>> {
         self.chassis.load().apply().await;
-        let connection = request.extensions().get::<Arc<Connection>>();
-        if let Some(connection) = connection {
-            connection.count_requests(1);
-        }
-        connection
+        let connection = request.extensions().get::<Arc<Connection>>()?;
+        connection.count_requests(1);
+        Some(Arc::clone(connection))
     }
 
     fn invalid(&self, message: String) -> Status {
@@ -84,10 +77,10 @@ impl Services {
         Status::out_of_range(format!("{} (the server's --max-message)", status.message()))
     }
 
-    /// Waits until a reply of so many bytes may be made on a connection.
+    /// Waits until a connection has room for a reply of this many bytes.
     async fn reserve(
         &self,
-        connection: Option<&Arc<Connection>>,
+        connection: Option<Arc<Connection>>,
         bytes: usize,
     ) -> Result<Option<Reserved>, Status> {
         let Some(connection) = connection else {
@@ -101,13 +94,12 @@ impl Services {
 
     /// Rejects a reply or a chunk over the limit.
     fn check_length(&self, what: &str, length: usize) -> Result<(), Status> {
-        if length <= self.max_message {
+        let limit = self.args.max_message;
+        if length <= limit {
             return Ok(());
         }
-        let limit = self.max_message;
-        Err(self.invalid(format!(
-            "{what} of {length} bytes is longer than {limit} (the server's --max-message)"
-        )))
+        let longer = format!("{what} of {length} bytes is longer than {limit}");
+        Err(self.invalid(format!("{longer} (the server's --max-message)")))
     }
 }
 
@@ -125,11 +117,7 @@ const LONG: u64 = 8 << 20;
 fn holding<T>(message: T, reserved: Option<Reserved>, part: usize) -> Response<T> {
     let mut response = Response::new(message);
     if let Some(reserved) = reserved {
-        let hold = Hold {
-            _reserved: reserved,
-            part,
-        };
-        response.extensions_mut().insert(hold);
+        response.extensions_mut().insert(Hold(reserved, part));
     }
     response
 }
@@ -137,7 +125,7 @@ fn holding<T>(message: T, reserved: Option<Reserved>, part: usize) -> Response<T
 #[tonic::async_trait]
 impl Echo for Services {
     async fn echo(&self, request: Request<EchoRequest>) -> Result<Response<EchoResponse>, Status> {
-        let connection = self.begin(&request).await.cloned();
+        let connection = self.begin(&request).await;
         let EchoRequest {
             input,
             response_bytes,
@@ -151,7 +139,7 @@ impl Echo for Services {
         if !input.is_ascii() {
             return Err(self.invalid("with response_bytes, the input must be ASCII".to_owned()));
         }
-        let reserved = self.reserve(connection.as_ref(), length).await?;
+        let reserved = self.reserve(connection, length).await?;
         let mut output = Vec::with_capacity(length);
         payload::repeat_into(input.as_bytes(), length, &mut output);
         let output =
@@ -179,21 +167,21 @@ impl DataService for Services {
         &self,
         request: Request<DataRequest>,
     ) -> Result<Response<Self::GiveMeDataStream>, Status> {
-        let connection = self.begin(&request).await.cloned();
+        let connection = self.begin(&request).await;
         let request = request.into_inner();
         let mut left = match request.total_bytes {
-            0 => self.bulk_total,
+            0 => self.args.bulk_total,
             total => total,
         };
         let chunk = match request.chunk_bytes {
-            0 => self.bulk_chunk,
+            0 => self.args.bulk_chunk,
             chunk => chunk,
         } as usize;
         self.check_length("a chunk", chunk)?;
         // A short stream needs no more than its length.
         let longest = left.min(chunk as u64) as usize;
         // While the peer takes one message, the next is made.
-        let reserved = self.reserve(connection.as_ref(), 2 * longest).await?;
+        let reserved = self.reserve(connection, 2 * longest).await?;
         let pattern = self.pattern.of(longest);
         let part = if left < LONG { PART } else { BULK_PART };
         let messages = std::iter::from_fn(move || {

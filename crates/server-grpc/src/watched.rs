@@ -17,7 +17,6 @@ use netping_serving::{
     connection::{Active, Connection, Reserved},
     request_limit::REQUEST_TIMEOUT,
 };
-use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep_until};
 use tonic::{
     Status,
@@ -29,77 +28,57 @@ use tonic::{
     service::Routes,
 };
 
-type Frame = http_body::Frame<Bytes>;
+type BodyFrame = http_body::Frame<Bytes>;
 
 /// All RPCs of one server.
 #[derive(Debug, Clone)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedRoutes {
     pub routes: Routes,
-    pub chassis: Chassis,
+    pub chassis: Arc<Chassis>,
 }
 
-impl Service<Request<Body>> for Watched {
+impl Service<Request<Body>> for WatchedRoutes {
     type Response = Response<ReplyBody>;
     type Error = Infallible;
-    type Future = Replying;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Service::<Request<RequestBody>>::poll_ready(&mut self.routes, cx)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Replying {
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
         let connection = request.extensions().get::<Arc<Connection>>();
         let active = connection.map(Active::begin);
-        let request = request.map(|body| RequestBody {
+        let response = self.routes.call(request.map(|body| RequestBody {
             body,
             came: 0,
             begun: None,
             overdue: None,
-            chassis: self.chassis.clone(),
-        });
-        Replying {
-            response: self.routes.call(request),
-            active,
-        }
-    }
-}
-
-pin_project! {
-    /// The head of a reply to come.
-    pub(crate) struct Replying {
-        #[pin]
-        response: <Routes as Service<Request<RequestBody>>>::Future,
-        active: Option<Active>,
-    }
-}
-
-impl Future for Replying {
-    type Output = Result<Response<ReplyBody>, Infallible>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let Ok(mut response) = ready!(this.response.poll(cx));
-        let hold = response.extensions_mut().remove();
-        let active = this.active.take();
-        Poll::Ready(Ok(response.map(|body| ReplyBody {
-            body,
-            _active: active,
-            hold,
-            rest: Bytes::new(),
-        })))
+            chassis: Arc::clone(&self.chassis),
+        }));
+        Box::pin(async move {
+            let mut response = response.await?;
+            let hold = response.extensions_mut().remove();
+            Ok(response.map(|body| ReplyBody {
+                body,
+                _active: active,
+                hold,
+                rest: Bytes::new(),
+            }))
+        })
     }
 }
 
 /// The memory that is reserved for a reply, which its service puts into the response's extensions.
 ///
 /// The connection takes a part when the window has room for some of it, and the last one ends the
-/// reservation: so much of a reply may wait there for the peer.
+/// reservation: one part of a reply may wait there for the peer.
 #[derive(Debug, Clone)]
-pub(crate) struct Hold {
-    pub _reserved: Reserved,
+pub(crate) struct Hold(
+    #[expect(dead_code, reason = "held until it is dropped")] pub Reserved,
     /// Length of the parts in which messages are handed over, in bytes.
-    pub part: usize,
-}
+    pub usize,
+);
 
 /// A reply. It is dropped when its last part has left for the connection.
 pub(crate) struct ReplyBody {
@@ -112,13 +91,13 @@ pub(crate) struct ReplyBody {
 
 impl ReplyBody {
     /// Returns the next part of a message, or the whole of one for which nothing is reserved.
-    fn part(&mut self, mut data: Bytes) -> Frame {
-        if let Some(Hold { part, .. }) = self.hold
+    fn part(&mut self, mut data: Bytes) -> BodyFrame {
+        if let Some(Hold(_, part)) = self.hold
             && data.len() > part
         {
             self.rest = data.split_off(part);
         }
-        Frame::data(data)
+        BodyFrame::data(data)
     }
 }
 
@@ -129,7 +108,7 @@ impl HttpBody for ReplyBody {
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame, Status>>> {
+    ) -> Poll<Option<Result<BodyFrame, Status>>> {
         if !self.rest.is_empty() {
             let rest = mem::take(&mut self.rest);
             return Poll::Ready(Some(Ok(self.part(rest))));
@@ -154,7 +133,7 @@ struct RequestBody {
     /// When it was first seen to be incomplete.
     begun: Option<Instant>,
     overdue: Option<Pin<Box<Sleep>>>,
-    chassis: Chassis,
+    chassis: Arc<Chassis>,
 }
 
 impl RequestBody {
@@ -182,7 +161,7 @@ impl HttpBody for RequestBody {
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame, Status>>> {
+    ) -> Poll<Option<Result<BodyFrame, Status>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
             if let Some(Ok(frame)) = &frame {
                 self.came += frame.data_ref().map_or(0, |data| data.len() as u64);

@@ -26,52 +26,47 @@ const GOODBYE: VarInt = VarInt::from_u32(0);
 /// Application error code of a connection that the reaper ends.
 const OVERDUE: VarInt = VarInt::from_u32(1);
 
-/// A connection whose handshake is done.
-pub(crate) struct ServedConnection {
-    pub connection: quinn::Connection,
-    pub guard: Guard,
-    pub limits: Limits,
-    pub chassis: Chassis,
-}
-
-impl ServedConnection {
-    /// Serves the connection until it closes, is overdue, or the server drains.
-    pub async fn serve(self) {
-        let draining = CancellationToken::new();
-        let mut streams = JoinSet::new();
-        let end = loop {
-            tokio::select! {
-                stream = self.connection.accept_bi() => match stream {
-                    Ok((send, recv)) => {
-                        let requests = Requests {
-                            recv,
-                            connection: Arc::clone(self.guard.connection()),
-                            draining: Box::pin(draining.clone().cancelled_owned()),
-                        };
-                        streams.spawn(serve_stream(send, requests, self.limits, self.chassis.clone()));
-                    }
-                    Err(error) => break Some(error),
-                },
-                Some(_) = streams.join_next() => {}
-                () = self.guard.draining() => break None,
-            }
-        };
-        if let Some(error) = end {
-            tracing::debug!("connection: {error}");
-        }
-        // Received requests are answered, and the answers arrive.
-        draining.cancel();
-        let answered = async { while streams.join_next().await.is_some() {} };
+/// Serves a connection whose handshake is done until it closes, is overdue, or the server drains.
+pub(crate) async fn serve(
+    connection: quinn::Connection,
+    guard: Guard,
+    limits: Limits,
+    chassis: Arc<Chassis>,
+) {
+    let draining = CancellationToken::new();
+    let mut streams = JoinSet::new();
+    loop {
         tokio::select! {
-            // First, since a connection without streams has nothing to answer either.
-            biased;
-            () = self.guard.closed() => self.connection.close(OVERDUE, b"the connection is overdue"),
-            () = answered => self.connection.close(GOODBYE, b"the server is stopping"),
+            stream = connection.accept_bi() => match stream {
+                Ok((send, recv)) => {
+                    let requests = Requests {
+                        recv,
+                        connection: Arc::clone(guard.connection()),
+                        draining: Box::pin(draining.clone().cancelled_owned()),
+                    };
+                    streams.spawn(serve_stream(send, requests, limits, Arc::clone(&chassis)));
+                }
+                Err(error) => {
+                    tracing::debug!("connection: {error}");
+                    break;
+                }
+            },
+            Some(_) = streams.join_next() => {}
+            () = guard.draining() => break,
         }
+    }
+    // Received requests are answered, and the answers arrive.
+    draining.cancel();
+    let answered = async { while streams.join_next().await.is_some() {} };
+    tokio::select! {
+        // First, since a connection without streams has nothing to answer either.
+        biased;
+        () = guard.closed() => connection.close(OVERDUE, b"the connection is overdue"),
+        () = answered => connection.close(GOODBYE, b"the server is stopping"),
     }
 }
 
-async fn serve_stream(send: SendStream, requests: Requests, limits: Limits, chassis: Chassis) {
+async fn serve_stream(send: SendStream, requests: Requests, limits: Limits, chassis: Arc<Chassis>) {
     let connection = Arc::clone(&requests.connection);
     let mut stream = tokio::io::join(requests, send);
     echo(&mut stream, Codec::frames(limits), &connection, &chassis).await;

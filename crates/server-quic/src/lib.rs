@@ -10,7 +10,7 @@ use netping_protocol::{
     codec::Limits,
     frame,
     scheme::{Scheme, port},
-    tls::Identity,
+    tls::{self, Identity},
     units::{bytes_in, number_in},
 };
 use netping_serving::{
@@ -27,8 +27,6 @@ use quinn::{
     crypto::rustls::QuicServerConfig,
 };
 use tokio::sync::mpsc;
-
-use crate::connection::ServedConnection;
 
 /// Flags of this server.
 #[derive(Debug, Clone, Args)]
@@ -73,15 +71,14 @@ fn serve(
     shutdown: &Shutdown,
 ) -> Result<(), StartError> {
     let ServerArgs { common, own } = args;
-    let Some(identity) = own.tls.identity()? else {
-        let reason = "QUIC is always encrypted: give --tls-cert and --tls-key, or --tls-self-signed for a quick try";
-        return Err(StartError::Flags(reason));
-    };
+    let identity = own.tls.identity()?.ok_or(StartError::Flags(
+        "QUIC is always encrypted: give --tls-cert and --tls-key, or --tls-self-signed for a try",
+    ))?;
     let options = reset::endpoint(&identity);
     let config = config(common, own, identity)?;
     // Streams end after the requests they have received, and then the connection closes.
     let chassis = Chassis::start(&mut listening, common, own.runtime.profile())?;
-    let acceptor = Acceptor {
+    let admission = Admission {
         chassis,
         shutdown: shutdown.clone(),
         limits: Limits {
@@ -93,23 +90,23 @@ fn serve(
     let (failed, mut failure) = mpsc::channel(1);
     let sockets = [listening.service].into_iter().chain(listening.others);
     let workers = sockets.map(|socket| {
-        let (acceptor, config, failed) = (acceptor.clone(), config.clone(), failed.clone());
+        let (admission, config, failed) = (admission.clone(), config.clone(), failed.clone());
         let options = options.clone();
         async move {
             let runtime = Arc::new(TokioRuntime);
             match Endpoint::new(options, Some(config), socket, runtime) {
-                Ok(endpoint) => acceptor.run(&endpoint).await,
+                Ok(endpoint) => admission.run(&endpoint).await,
                 Err(error) => {
                     // The channel holds one error, and the first one is enough.
                     let _ = failed.try_send(error);
-                    acceptor.shutdown.trigger();
+                    admission.shutdown.trigger();
                 }
             }
         }
     });
     run_on_runtimes(&own.runtime, workers, async {
         shutdown.triggered().await;
-        acceptor.chassis.drain().await;
+        admission.chassis.drain().await;
         failure.try_recv().map_or(Ok(()), Err)
     })
 }
@@ -119,16 +116,14 @@ fn config(
     args: &QuicArgs,
     identity: Identity,
 ) -> Result<ServerConfig, StartError> {
-    let tls = args.tls.config_with(identity, Scheme::Quic.alpn())?;
-    let tls = QuicServerConfig::try_from(tls)
-        .map_err(|error| StartError::System(io::Error::other(error)))?;
-    let idle_timeout = match common.idle_timeout {
-        timeout if timeout.is_zero() => None,
-        timeout => Some(
-            IdleTimeout::try_from(timeout)
-                .map_err(|_| StartError::Flags("--idle-timeout is longer than QUIC can express"))?,
-        ),
-    };
+    let client_ca = args.tls.tls_client_ca.as_deref();
+    let tls = tls::server(identity, client_ca, Scheme::Quic.alpn())?;
+    let tls = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
+    let idle_timeout = Some(common.idle_timeout).filter(|timeout| !timeout.is_zero());
+    let idle_timeout = idle_timeout
+        .map(IdleTimeout::try_from)
+        .transpose()
+        .map_err(|_| StartError::Flags("--idle-timeout is longer than QUIC can express"))?;
     let mut transport = TransportConfig::default();
     // quinn leaves a connection's window unlimited: a peer could fill the memory.
     transport
@@ -147,16 +142,16 @@ fn config(
     Ok(config)
 }
 
-/// Accepts the clients of one socket.
+/// Admits the clients of one socket.
 #[derive(Debug, Clone)]
-struct Acceptor {
-    chassis: Chassis,
+struct Admission {
+    chassis: Arc<Chassis>,
     shutdown: Shutdown,
     limits: Limits,
     retry_above: usize,
 }
 
-impl Acceptor {
+impl Admission {
     /// Accepts until the shutdown, and keeps the socket until its connections are gone.
     async fn run(&self, endpoint: &Endpoint) {
         // Each connection holds a clone until its handshake is done.
@@ -184,36 +179,24 @@ impl Acceptor {
             incoming.refuse();
             return;
         };
-        let connecting = match incoming.accept() {
-            Ok(connecting) => connecting,
-            Err(error) => return refused(&error, &self.chassis),
-        };
-        let (acceptor, handshake) = (self.clone(), Arc::clone(handshake));
+        let (admission, handshake) = (self.clone(), Arc::clone(handshake));
         tokio::spawn(async move {
             let connection = tokio::select! {
-                connection = connecting => connection,
+                connection = incoming.into_future() => connection,
                 // The reaper has counted it.
                 () = guard.closed() => return,
-                () = acceptor.shutdown.triggered() => return,
+                () = admission.shutdown.triggered() => return,
             };
             drop(handshake);
             match connection {
                 Ok(connection) => {
-                    let served = ServedConnection {
-                        connection,
-                        guard,
-                        limits: acceptor.limits,
-                        chassis: acceptor.chassis,
-                    };
-                    served.serve().await;
+                    connection::serve(connection, guard, admission.limits, admission.chassis).await;
                 }
-                Err(error) => refused(&error, &acceptor.chassis),
+                Err(error) => {
+                    tracing::debug!("handshake: {error}");
+                    admission.chassis.count_error("tls");
+                }
             }
         });
     }
-}
-
-fn refused(error: &quinn::ConnectionError, chassis: &Chassis) {
-    tracing::debug!("handshake: {error}");
-    chassis.count_error("tls");
 }

@@ -8,19 +8,13 @@ use std::{
     thread,
 };
 
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use netping_protocol::codec::{Codec, LINGER, Limits, Violation};
 use netping_serving::{chassis::Chassis, connection::Connection};
 use rustls::ServerConnection;
 
-/// Bytes that are read at once, and bytes of replies to pipelined requests that are gathered.
+/// Bytes of room to read into, and bytes of replies to pipelined requests that are gathered.
 const CHUNK: usize = 8 << 10;
-
-/// Bytes that are read at once while the rest of a long frame is expected.
-const LARGE: usize = 256 << 10;
-
-/// Missing bytes that make a frame long.
-const LONG: usize = 4 * CHUNK;
 
 /// Bytes that are read and discarded from a peer that broke the protocol.
 const LINGER_BYTES: u64 = 32 << 20;
@@ -33,14 +27,12 @@ pub(crate) struct ConnectionThread {
     pub connection: Connection,
     /// True to poll the socket without sleeping.
     pub busy: bool,
-    pub chassis: Chassis,
+    pub chassis: Arc<Chassis>,
 }
 
 impl ConnectionThread {
     /// Serves the connection to its end and counts its errors.
     pub fn run(&mut self, limits: Limits) {
-        let mut codec = Codec::new(limits);
-        let mut input = BytesMut::new();
         if let Err(error) = self.shake_hands() {
             tracing::debug!(peer = ?self.address(), "handshake: {error}");
             if !self.connection.is_overdue() {
@@ -49,18 +41,25 @@ impl ConnectionThread {
             // The alert with the reason has been sent.
             return self.wait_for_end();
         }
-        match self.echo(&mut codec, &mut input) {
-            Ok(()) => {
-                if !input.is_empty() && !self.connection.is_overdue() {
+        let (mut codec, mut output) = (Codec::new(limits), BytesMut::new());
+        match self.echo(&mut codec, &mut output) {
+            Ok(unanswered) => {
+                if unanswered > 0 && !self.connection.is_overdue() {
                     self.chassis.count_error("eof_in_request");
                 }
                 // Tells a TLS peer that nothing was cut off. It fails only if the peer is gone.
                 let _ = self.close_tls();
             }
-            Err(error) => {
-                tracing::debug!(peer = ?self.address(), "connection: {error}");
-                self.chassis.count_failure(&error);
-            }
+            Err(error) => match error.downcast() {
+                Ok(violation) => {
+                    codec.refuse(&violation, &mut output);
+                    self.refuse(&violation, &output);
+                }
+                Err(error) => {
+                    tracing::debug!(peer = ?self.address(), "connection: {error}");
+                    self.chassis.count_failure(&error);
+                }
+            },
         }
     }
 
@@ -76,99 +75,61 @@ impl ConnectionThread {
         Ok(())
     }
 
-    fn echo(&mut self, codec: &mut Codec, input: &mut BytesMut) -> io::Result<()> {
+    /// Answers requests until the peer closes; returns the bytes of a request that is not whole.
+    fn echo(&mut self, codec: &mut Codec, output: &mut BytesMut) -> io::Result<usize> {
         self.stream.set_nonblocking(self.busy)?;
         let load = self.chassis.load();
-        let mut output = BytesMut::new();
-        let mut chunk = [0; CHUNK];
-        let mut large = Vec::new();
+        let mut input = vec![0; CHUNK];
+        let mut filled = 0;
         let mut is_partial = false;
         loop {
-            let buffer = if codec.room() < LONG {
-                &mut chunk[..]
-            } else {
-                large.resize(LARGE, 0);
-                &mut large[..]
-            };
-            let read = self.read(buffer)?;
+            let read = self.read(&mut input[filled..])?;
             if read == 0 {
-                return Ok(());
+                return Ok(filled);
             }
-            // What has come at once needs no buffer of its own.
-            let was_empty = input.is_empty();
-            if !was_empty {
-                input.extend_from_slice(&buffer[..read]);
-            }
-            let mut left = if was_empty {
-                &buffer[..read]
-            } else {
-                &input[..]
-            };
-            loop {
-                let request = match codec.next(&mut left) {
-                    Ok(Some(request)) => request,
-                    Ok(None) => break,
-                    Err(violation) => {
-                        input.clear();
-                        return self.refuse(codec, output, &violation);
-                    }
-                };
+            filled += read;
+            let mut left = &input[..filled];
+            while let Some(request) = codec.next(&mut left)? {
                 // All of it has come: what follows is the server's time, not the peer's.
                 if mem::take(&mut is_partial) {
                     self.connection.note_partial(false);
                 }
                 load.apply_blocking();
-                let mut rest = match codec.reply(request, &mut output) {
-                    Ok(rest) => rest,
-                    Err(violation) => {
-                        input.clear();
-                        return self.refuse(codec, output, &violation);
-                    }
-                };
+                let mut rest = codec.reply(request, output)?;
                 // Counted before the reply leaves, so that a peer that has the reply finds it
                 // counted.
                 self.connection.count_requests(1);
                 while rest.is_some() || output.len() >= CHUNK {
-                    self.write_all(&output)?;
+                    self.write_all(output)?;
                     output.clear();
-                    rest = rest.and_then(|rest| rest.append(&mut output));
+                    rest = rest.and_then(|rest| rest.append(output));
                 }
             }
-            let left = left.len();
-            if was_empty {
-                input.extend_from_slice(&buffer[read - left..read]);
-            } else {
-                input.advance(input.len() - left);
+            let answered = filled - left.len();
+            if answered > 0 {
+                input.copy_within(answered..filled, 0);
+                filled -= answered;
             }
-            if left > 0 {
-                input.reserve(codec.room());
-            }
-            if !is_partial && left > 0 {
+            let room = codec.room().max(CHUNK / 2);
+            input.resize(input.len().max(filled + room), 0);
+            if !is_partial && filled > 0 {
                 is_partial = true;
                 self.connection.note_partial(true);
             }
-            if !output.is_empty() {
-                self.write_all(&output)?;
-                output.clear();
-            }
+            self.write_all(output)?;
+            output.clear();
         }
     }
 
     /// Tells the peer how it broke the protocol, and closes.
-    fn refuse(
-        &mut self,
-        codec: &Codec,
-        mut output: BytesMut,
-        violation: &Violation,
-    ) -> io::Result<()> {
+    fn refuse(&mut self, violation: &Violation, last: &[u8]) {
         tracing::debug!(peer = ?self.address(), "closing a connection: {violation}");
         self.chassis.count_error(violation.kind());
-        codec.refuse(violation, &mut output);
-        self.stream.set_nonblocking(false)?;
-        self.write_all(&output)?;
-        self.close_tls()?;
-        self.wait_for_end();
-        Ok(())
+        let told = self.stream.set_nonblocking(false);
+        let told = told.and_then(|()| self.write_all(last));
+        if told.and_then(|()| self.close_tls()).is_ok() {
+            self.wait_for_end();
+        }
     }
 
     fn close_tls(&mut self) -> io::Result<()> {
@@ -210,10 +171,9 @@ impl ConnectionThread {
         }
         // TLS may have buffered a part.
         if self.tls.is_some() {
-            self.persist(|stream| stream.flush().map(|()| 0)).map(drop)
-        } else {
-            Ok(())
+            self.persist(|stream| stream.flush().map(|()| 0))?;
         }
+        Ok(())
     }
 
     /// Repeats a call that is interrupted or, with busy polling, would block.

@@ -7,6 +7,7 @@ use std::{sync::Arc, thread};
 use clap::Args;
 use netping_protocol::{
     scheme::{Scheme, port},
+    secure::Acceptor,
     units::bytes_in,
 };
 use netping_serving::{
@@ -48,19 +49,11 @@ const TLS_STACK: u64 = 256 << 10;
 pub const SERVICE: Service<ThreadsArgs> = Service {
     name: "netping-server-threads",
     about: "Echoes lines and frames over TCP, with an OS thread per connection",
-    scheme,
+    scheme: |args| args.tls.scheme(Scheme::Tcp, Scheme::TcpTls),
     port: port::THREADS,
     sockets: |_| 1,
     serve,
 };
-
-fn scheme(args: &ThreadsArgs) -> Scheme {
-    if args.tls.is_on() {
-        Scheme::TcpTls
-    } else {
-        Scheme::Tcp
-    }
-}
 
 fn serve(
     mut listening: Listening,
@@ -68,21 +61,24 @@ fn serve(
     shutdown: &Shutdown,
 ) -> Result<(), StartError> {
     let ServerArgs { common, own } = args;
-    let tls = own.tls.config(Scheme::TcpTls.alpn())?.map(Arc::new);
+    let tls = match own.tls.acceptor(Scheme::TcpTls.alpn())? {
+        Acceptor::Tls(config) => Some(config),
+        _ => None,
+    };
     let chassis = Chassis::start(&mut listening, common, Profile::ECHO)?;
     let limits = own.stream.limits();
     let busy = own.busy_poll;
     let default_stack = if tls.is_some() { TLS_STACK } else { STACK };
     let stack = own.stack_size.unwrap_or(default_stack) as usize;
     let serve = |stream, connection| {
-        let (chassis_, tls) = (chassis.clone(), tls.clone());
+        let (own_chassis, tls) = (Arc::clone(&chassis), tls.clone());
         let thread = move || match tls.map(ServerConnection::new).transpose() {
             Ok(tls) => ConnectionThread {
                 stream,
                 tls,
                 connection,
                 busy,
-                chassis: chassis_,
+                chassis: own_chassis,
             }
             .run(limits),
             Err(error) => tracing::error!("no TLS: {error}"),

@@ -44,8 +44,7 @@ pub const SERVICE: Service<TokioArgs> = Service {
 fn scheme(args: &TokioArgs) -> Scheme {
     match &args.secure {
         secure if secure.psk_file.is_some() => Scheme::TcpPsk,
-        secure if secure.tls.is_on() => Scheme::TcpTls,
-        _ => Scheme::Tcp,
+        secure => secure.tls.scheme(Scheme::Tcp, Scheme::TcpTls),
     }
 }
 
@@ -67,10 +66,10 @@ fn serve(
         shutdown,
     };
     server.serve(|mut accepts: Accepts| {
-        let chassis = chassis.clone();
+        let chassis = Arc::clone(&chassis);
         async move {
             while let Some(mut stream) = accepts.next().await {
-                let chassis = chassis.clone();
+                let chassis = Arc::clone(&chassis);
                 let connection = Arc::clone(stream.connection());
                 tokio::spawn(async move {
                     echo(&mut stream, Codec::new(limits), &connection, &chassis).await;

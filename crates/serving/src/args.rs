@@ -1,7 +1,8 @@
 //! Flags that servers share. A flag's doc comment is its help text.
 
 use std::{
-    net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, sync::Arc, time::Duration,
+    io, net::SocketAddr, num::NonZeroUsize, os::fd::AsFd, path::PathBuf, str::FromStr, sync::Arc,
+    time::Duration,
 };
 
 use clap::{Args, Parser, ValueEnum};
@@ -10,10 +11,12 @@ use netping_protocol::{
     codec::Limits,
     frame, line,
     psk::Key,
+    scheme::Scheme,
     secure::Acceptor,
-    tls::{self, Identity, ServerConfig},
+    tls::{self, Identity, TlsError},
     units::{bytes_in, number_in},
 };
+use socket2::SockRef;
 
 use crate::{error::StartError, profile::Profile};
 
@@ -76,8 +79,25 @@ pub struct CommonArgs {
     pub load: LoadArgs,
 }
 
+impl CommonArgs {
+    /// Sets the sizes of a socket's buffers, to `default` bytes where no flag sets them.
+    ///
+    /// # Errors
+    /// Fails if the system refuses.
+    pub fn size_buffers(&self, socket: &impl AsFd, default: Option<usize>) -> io::Result<()> {
+        let socket = SockRef::from(socket);
+        if let Some(bytes) = self.recv_buffer.or(default) {
+            socket.set_recv_buffer_size(bytes)?;
+        }
+        if let Some(bytes) = self.send_buffer.or(default) {
+            socket.set_send_buffer_size(bytes)?;
+        }
+        Ok(())
+    }
+}
+
 /// Flags of the synthetic load.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Copy, Args)]
 pub struct LoadArgs {
     /// CPU time to burn for each request, such as 20us
     #[arg(long, default_value = "0s", value_parser = parse_duration, value_name = "TIME")]
@@ -93,32 +113,24 @@ pub struct LoadArgs {
 
 /// The time to wait before each reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delay {
-    /// This long.
-    Constant(Duration),
-    /// Exponentially distributed, with this mean.
-    Exponential(Duration),
-}
-
-impl Delay {
-    /// Returns true if there is nothing to wait for.
-    pub fn is_zero(self) -> bool {
-        let (Self::Constant(mean) | Self::Exponential(mean)) = self;
-        mean.is_zero()
-    }
+pub struct Delay {
+    /// The time, or its mean.
+    pub mean: Duration,
+    /// True for exponentially distributed times.
+    pub is_random: bool,
 }
 
 impl FromStr for Delay {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let duration = |text| {
-            let wrong = |error| format!("{error}; a delay looks like 5ms or exp:5ms");
-            parse_duration(text).map_err(wrong)
-        };
-        match text.strip_prefix("exp:") {
-            Some(mean) => duration(mean).map(Self::Exponential),
-            None => duration(text).map(Self::Constant),
+        let mean = text.strip_prefix("exp:");
+        match parse_duration(mean.unwrap_or(text)) {
+            Ok(time) => Ok(Self {
+                mean: time,
+                is_random: mean.is_some(),
+            }),
+            Err(error) => Err(format!("{error}; a delay looks like 5ms or exp:5ms")),
         }
     }
 }
@@ -172,9 +184,10 @@ pub struct TlsArgs {
 }
 
 impl TlsArgs {
-    /// Returns true if the flags ask for TLS.
-    pub fn is_on(&self) -> bool {
-        self.tls_cert.is_some() || self.tls_self_signed
+    /// Returns the scheme of the server's URLs, which is `tls` if the flags ask for TLS.
+    pub fn scheme(&self, plain: Scheme, tls: Scheme) -> Scheme {
+        let has_tls = self.tls_cert.is_some() || self.tls_self_signed;
+        if has_tls { tls } else { plain }
     }
 
     /// Returns the server's certificate and key, or `None` for clear text.
@@ -186,43 +199,23 @@ impl TlsArgs {
             (Some(certificates), Some(key)) => Ok(Some(Identity::read(certificates, key)?)),
             _ if self.tls_self_signed => Ok(Some(Identity::self_signed()?)),
             _ if self.tls_client_ca.is_some() => {
-                let reason = "--tls-client-ca needs the server's own --tls-cert and --tls-key (or --tls-self-signed)";
+                let reason = "--tls-client-ca needs --tls-cert and --tls-key, or --tls-self-signed";
                 Err(StartError::Flags(reason))
             }
             _ => Ok(None),
         }
     }
 
-    /// Returns the TLS configuration, or `None` for clear text.
-    ///
-    /// # Errors
-    /// Fails as [`TlsArgs::identity`].
-    pub fn config(&self, alpn: &[&[u8]]) -> Result<Option<ServerConfig>, StartError> {
-        let identity = self.identity()?;
-        let config = identity.map(|identity| self.config_with(identity, alpn));
-        config.transpose()
-    }
-
-    /// Returns the TLS configuration with this certificate and key.
-    ///
-    /// # Errors
-    /// Fails if the authorities' file cannot be used.
-    pub fn config_with(
-        &self,
-        identity: Identity,
-        alpn: &[&[u8]],
-    ) -> Result<ServerConfig, StartError> {
-        let client_ca = self.tls_client_ca.as_deref();
-        Ok(tls::server(identity, client_ca, alpn)?)
-    }
-
     /// Returns the server's side of the handshake.
     ///
     /// # Errors
-    /// Fails as [`TlsArgs::identity`].
+    /// Fails as [`TlsArgs::identity`], or if the authorities' file cannot be used.
     pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor, StartError> {
-        let config = self.config(alpn)?.map(Arc::new);
-        Ok(config.map_or(Acceptor::Plain, Acceptor::Tls))
+        let Some(identity) = self.identity()? else {
+            return Ok(Acceptor::Plain);
+        };
+        let config = tls::server(identity, self.tls_client_ca.as_deref(), alpn)?;
+        Ok(Acceptor::Tls(Arc::new(config)))
     }
 }
 
@@ -243,7 +236,10 @@ impl SecureArgs {
     /// Fails as [`TlsArgs::identity`], or if the key file cannot be used.
     pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor, StartError> {
         match &self.psk_file {
-            Some(path) => Ok(Acceptor::Psk(Arc::new(Key::read(path)?))),
+            Some(path) => {
+                let key = Key::read(path).map_err(TlsError::from)?;
+                Ok(Acceptor::Psk(Arc::new(key)))
+            }
             None => self.tls.acceptor(alpn),
         }
     }
@@ -312,11 +308,10 @@ impl FromStr for MetricsAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "off" {
-            return Ok(Self::Off);
+        match text.parse() {
+            _ if text == "off" => Ok(Self::Off),
+            Ok(address) => Ok(Self::At(address)),
+            Err(_) => Err("expected 'off' or an address such as 127.0.0.1:9004".to_owned()),
         }
-        text.parse()
-            .map(Self::At)
-            .map_err(|_| "expected 'off' or an address such as 127.0.0.1:9004".to_owned())
     }
 }

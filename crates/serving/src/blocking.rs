@@ -28,19 +28,15 @@ pub fn accept(
     mut serve: impl FnMut(Arc<TcpStream>, Connection),
 ) -> Result<(), StartError> {
     let runtime = Builder::new_current_thread().enable_time().build()?;
-    let stopper = {
-        let shutdown = shutdown.clone();
-        let listener = listener.try_clone()?;
-        move || {
-            runtime.block_on(shutdown.triggered());
-            // Wakes the blocked accept below, which then fails.
-            let _ = SockRef::from(&listener).shutdown(Direction::Both);
-            runtime
-        }
-    };
+    let (switch, socket) = (shutdown.clone(), listener.try_clone()?);
     let stopper = thread::Builder::new()
         .name("stopper".to_owned())
-        .spawn(stopper)?;
+        .spawn(move || {
+            runtime.block_on(switch.triggered());
+            // Wakes the blocked accept below, which then fails.
+            let _ = SockRef::from(&socket).shutdown(Direction::Both);
+            runtime
+        })?;
     loop {
         match listener.accept() {
             Ok((stream, _)) => {

@@ -1,30 +1,29 @@
 //! The work of every server around its connections: admission, counting, deadlines, drain.
 
 use std::{
-    future,
     io::{self, Write},
     net::TcpStream,
     os::fd::AsFd,
-    sync::{Arc, Weak},
+    sync::{Arc, Mutex, Weak},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use netping_protocol::secure;
-use netping_system::{cores, limits, memory};
+use netping_system::{cores, limits, memory, process::own_resident_bytes};
 use nix::libc;
+use prometheus_client::metrics::{counter::Counter, family::Family};
 use socket2::SockRef;
 use tokio::{runtime::Builder, time};
 
 use crate::{
-    args::CommonArgs,
-    connection::{Connection, Connections, Deadlines, Ending, Guard, Overdue},
+    args::{CommonArgs, LoadArgs},
+    clock,
+    connection::{Connection, Connections, Deadlines, Ending, Guard, MAX_MEMORY},
     listen::Listening,
     metrics,
     profile::Profile,
-    request_limit::{REQUEST_TIMEOUT, RequestLimit},
-    state::State,
-    synthetic_load::SyntheticLoad,
+    request_limit::RequestLimit,
 };
 
 /// Interval at which the reaper checks the connections' deadlines.
@@ -42,19 +41,33 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// File descriptors reserved for everything but connections.
 const RESERVED_FILES: u64 = 64;
 
-/// The shared part of a running server. Clones are the same chassis.
-#[derive(Debug, Clone)]
+/// Least time between two log messages about refused or failed connections.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Errors by their kind, which is the metric's only label.
+pub(crate) type ErrorCounters = Family<[(&'static str, String); 1], Counter>;
+
+/// The part of a running server that all its connections share.
+#[derive(Debug)]
 pub struct Chassis {
-    state: Arc<State>,
-    profile: Profile,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) errors: ErrorCounters,
+    pub(crate) max_connections: usize,
+    /// Memory of the process above which no connection is admitted, in bytes.
+    max_memory: Option<u64>,
+    /// Cores that can serve requests.
+    pub(crate) cores: usize,
+    /// True if connections read as closed during a drain.
+    drain_by_eof: bool,
     drain_timeout: Duration,
-    request_limit: RequestLimit,
-    load: SyntheticLoad,
+    deadlines: Deadlines,
+    load: LoadArgs,
+    last_log: Mutex<Option<Instant>>,
 }
 
 impl Chassis {
-    /// Starts the housekeeping thread, which serves metrics and enforces deadlines until the last
-    /// clone is dropped, and announces the server on standard output. Check flags before.
+    /// Starts the housekeeping thread, which serves metrics and enforces deadlines until the chassis
+    /// is dropped, and announces the server on standard output. Check flags before.
     ///
     /// # Errors
     /// Fails if the system refuses a thread or a socket.
@@ -62,63 +75,60 @@ impl Chassis {
         listening: &mut Listening<L>,
         args: &CommonArgs,
         profile: Profile,
-    ) -> io::Result<Self> {
+    ) -> io::Result<Arc<Self>> {
         let files = limits::raise_open_files();
         let spare = files - RESERVED_FILES.min(files / 2);
         let affordable = (spare / profile.files_per_connection) as usize;
-        let max_connections = args.max_connections.unwrap_or(affordable);
         let cores = cores::own().len();
-        let cores = profile.workers.map_or(cores, |workers| workers.min(cores));
-        let max_memory = args.max_memory.or_else(|| Some(memory::available()? / 2));
-        let state = Arc::new(State::new(max_connections, max_memory, cores));
-        let deadlines = Deadlines {
-            first_byte: args.first_byte_timeout,
-            first_bytes: profile.first_bytes,
-            idle: args.idle_timeout,
-            request: RequestLimit::new(args.request_timeout),
-        };
+        let chassis = Arc::new(Self {
+            connections: Arc::default(),
+            errors: Family::default(),
+            max_connections: args.max_connections.unwrap_or(affordable),
+            max_memory: args.max_memory.or_else(|| Some(memory::available()? / 2)),
+            cores: profile.workers.map_or(cores, |workers| workers.min(cores)),
+            drain_by_eof: profile.drain_by_eof,
+            drain_timeout: args.drain_timeout,
+            deadlines: Deadlines {
+                first_byte: args.first_byte_timeout,
+                first_bytes: profile.first_bytes,
+                idle: args.idle_timeout,
+                request: RequestLimit::new(args.request_timeout),
+            },
+            load: args.load,
+            last_log: Mutex::new(None),
+        });
+        let (reaped, scraped) = (Arc::downgrade(&chassis), Arc::downgrade(&chassis));
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let metrics = match listening.metrics.take() {
-            Some(listener) => Some(metrics::Endpoint::new(&runtime, listener, &state)?),
-            None => None,
-        };
-        let reaper = reap(Arc::downgrade(&state), deadlines);
+        if let Some(listener) = listening.metrics.take() {
+            listener.set_nonblocking(true)?;
+            let _context = runtime.enter();
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            runtime.spawn(metrics::serve(listener, scraped));
+        }
         thread::Builder::new()
             .name("housekeeping".to_owned())
-            .spawn(move || {
-                runtime.block_on(async {
-                    if let Some(metrics) = metrics {
-                        tokio::spawn(metrics.serve());
-                    }
-                    reaper.await;
-                });
-            })?;
+            .spawn(move || runtime.block_on(reap(reaped)))?;
         if let Some(announcement) = listening.announcement.take() {
             // A closed standard output is no reason not to serve.
             let _ = writeln!(io::stdout(), "{announcement}");
         }
-        Ok(Self {
-            state,
-            profile,
-            drain_timeout: args.drain_timeout,
-            request_limit: deadlines.request,
-            load: SyntheticLoad::new(&args.load),
-        })
+        Ok(chassis)
     }
 
     /// Returns the load that each request causes beyond its reply.
-    pub fn load(&self) -> SyntheticLoad {
+    pub fn load(&self) -> LoadArgs {
         self.load
     }
 
     /// Returns the time that a request may take to come.
     pub fn request_limit(&self) -> RequestLimit {
-        self.request_limit
+        self.deadlines.request
     }
 
     /// Counts an error of this kind, a word in `snake_case`.
     pub fn count_error(&self, kind: &str) {
-        self.state.count_error(kind);
+        let labels = [("kind", kind.to_owned())];
+        self.errors.get_or_create(&labels).inc();
     }
 
     /// Counts the failure of a connection.
@@ -127,16 +137,42 @@ impl Chassis {
         self.count_error(if security { "tls" } else { "io" });
     }
 
-    /// Admits a connection that a task will serve. Returns `None` if too many are open: close it.
+    /// Admits a connection that a task will serve. Returns `None` if too many are open or the process
+    /// holds too much memory: close it.
     pub fn admit_task(&self) -> Option<Guard> {
-        let state = &self.state;
-        state.admit(Connections::admit_task)
+        self.admit(Connections::admit_task)
     }
 
-    /// Admits a connection that a thread will serve. Returns `None` if too many are open: close it.
+    /// Admits a connection that a thread will serve. Returns `None` as [`Chassis::admit_task`] does.
     pub fn admit_socket(&self, socket: &Arc<TcpStream>) -> Option<Connection> {
-        let state = &self.state;
-        state.admit(|connections, limit| connections.admit_socket(socket, limit))
+        self.admit(|connections, limit| connections.admit_socket(socket, limit))
+    }
+
+    fn admit<T>(&self, admit: impl FnOnce(&Arc<Connections>, usize) -> Option<T>) -> Option<T> {
+        if self.connections.is_full() {
+            self.count_error(MAX_MEMORY);
+            self.log_rarely(|| tracing::warn!("--max-memory is reached: refusing new connections"));
+            return None;
+        }
+        let open = self.max_connections;
+        let admitted = admit(&self.connections, open);
+        if admitted.is_none() {
+            self.count_error("max_connections");
+            self.log_rarely(|| tracing::warn!("{open} connections are open: refusing new ones"));
+        }
+        admitted
+    }
+
+    /// Calls `log` unless something was logged this way less than a second ago.
+    pub(crate) fn log_rarely(&self, log: impl FnOnce()) {
+        let Ok(mut last) = self.last_log.lock() else {
+            return;
+        };
+        let now = clock::now();
+        if last.is_none_or(|last| now.duration_since(last) >= LOG_INTERVAL) {
+            *last = Some(now);
+            log();
+        }
     }
 
     /// Counts a failed accept and returns the time to wait before the next one.
@@ -149,44 +185,37 @@ impl Chassis {
             _ => ("accept", Duration::ZERO),
         };
         self.count_error(kind);
-        self.state
-            .log_rarely(|| tracing::warn!("accept failed: {error}"));
+        self.log_rarely(|| tracing::warn!("accept failed: {error}"));
         pause
     }
 
     /// Counts a thread that the system refused for a connection.
     pub fn spawn_failed(&self, error: &io::Error) {
         self.count_error("spawn");
-        self.state
-            .log_rarely(|| tracing::warn!("no thread for a connection: {error}"));
+        self.log_rarely(|| tracing::warn!("no thread for a connection: {error}"));
     }
 
-    /// Closes the connections whose peers have nothing in flight, but do not answer a goodbye.
-    async fn close_idle(&self) {
-        if self.profile.drain_by_eof {
-            return future::pending().await;
+    /// Lets all connections finish. Closes those whose peers have nothing in flight, but do not answer a
+    /// goodbye.
+    async fn finish_connections(&self) {
+        let connections = &self.connections;
+        if self.drain_by_eof {
+            connections.end_all(Ending::Drain);
+            return connections.empty().await;
         }
-        // An honest peer has answered by then.
-        time::sleep(GOODBYE).await;
-        loop {
-            self.state.connections.close_idle();
-            time::sleep(REAP_INTERVAL).await;
+        // An honest peer has answered by the end of the first wait.
+        let mut wait = GOODBYE;
+        while time::timeout(wait, connections.empty()).await.is_err() {
+            connections.close_idle();
+            wait = REAP_INTERVAL;
         }
     }
 
     /// Ends all connections: lets them finish first, then, after the drain timeout, closes them.
     pub async fn drain(&self) {
-        let connections = &self.state.connections;
-        if self.profile.drain_by_eof {
-            connections.end_all(Ending::Drain);
-        }
-        let drained = async {
-            tokio::select! {
-                () = connections.empty() => {}
-                () = self.close_idle() => {}
-            }
-        };
-        if time::timeout(self.drain_timeout, drained).await.is_ok() {
+        let connections = &self.connections;
+        let finished = time::timeout(self.drain_timeout, self.finish_connections());
+        if finished.await.is_ok() {
             return;
         }
         let (open, ..) = connections.totals();
@@ -200,22 +229,19 @@ impl Chassis {
     }
 }
 
-/// Closes overdue connections until the server is gone.
-async fn reap(state: Weak<State>, deadlines: Deadlines) {
+/// Closes overdue connections, and looks at the memory, until the server is gone.
+async fn reap(chassis: Weak<Chassis>) {
     let mut interval = time::interval(REAP_INTERVAL);
     interval.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        let Some(state) = state.upgrade() else {
+        let Some(chassis) = chassis.upgrade() else {
             return;
         };
-        state.look_at_memory();
-        for overdue in state.connections.reap(deadlines) {
-            state.count_error(match overdue {
-                Overdue::FirstByte => "first_byte_timeout",
-                Overdue::Idle => "idle_timeout",
-                Overdue::Request => REQUEST_TIMEOUT,
-            });
+        let is_full = || Some(own_resident_bytes()? > chassis.max_memory?);
+        chassis.connections.set_full(is_full().unwrap_or(false));
+        for kind in chassis.connections.reap(chassis.deadlines) {
+            chassis.count_error(kind);
         }
     }
 }

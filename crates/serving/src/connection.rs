@@ -4,7 +4,7 @@ use std::{
     future::poll_fn,
     net::{Shutdown as Direction, TcpStream},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     task::{Context, Poll},
@@ -15,7 +15,10 @@ use atomic_waker::AtomicWaker;
 use slab::Slab;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::{clock, request_limit::RequestLimit};
+use crate::{
+    clock,
+    request_limit::{REQUEST_TIMEOUT, RequestLimit},
+};
 
 /// Counters of one connection. Only its own tasks write them, so a request touches no cache line
 /// that another connection writes; totals are summed when they are read.
@@ -55,7 +58,7 @@ enum Handle {
     Socket(Arc<TcpStream>),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Signal {
     ending: AtomicU8,
     waker: AtomicWaker,
@@ -79,9 +82,11 @@ impl Handle {
                 signal.waker.wake();
             }
             Self::Socket(stream) => {
-                let direction = match ending {
-                    Ending::Close => Direction::Both,
-                    Ending::Drain | Ending::None => Direction::Read,
+                let closed = ending == Ending::Close;
+                let direction = if closed {
+                    Direction::Both
+                } else {
+                    Direction::Read
                 };
                 // It fails only on a connection that is gone already.
                 let _ = stream.shutdown(direction);
@@ -133,14 +138,6 @@ pub struct Deadlines {
     pub request: RequestLimit,
 }
 
-/// The deadline that a connection has missed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overdue {
-    FirstByte,
-    Idle,
-    Request,
-}
-
 impl Connections {
     fn lock(&self) -> MutexGuard<'_, Open> {
         // Every change under the lock is a single step, so a panic leaves nothing half done.
@@ -165,7 +162,7 @@ impl Connections {
         Some(Connection {
             tally,
             key,
-            pending: OnceLock::new(),
+            pending: Arc::new(Semaphore::new(PENDING as usize)),
             unblocked: Notify::new(),
             connections: Arc::clone(self),
         })
@@ -173,10 +170,7 @@ impl Connections {
 
     /// Admits a connection that a task will serve, unless `limit` connections are open.
     pub fn admit_task(self: &Arc<Self>, limit: usize) -> Option<Guard> {
-        let signal = Arc::new(Signal {
-            ending: AtomicU8::new(Ending::None as u8),
-            waker: AtomicWaker::new(),
-        });
+        let signal = Arc::<Signal>::default();
         let connection = self.insert(Handle::Task(Arc::clone(&signal)), limit)?;
         Some(Guard {
             connection: Arc::new(connection),
@@ -206,11 +200,11 @@ impl Connections {
     /// Returns the numbers of open connections, of all admitted connections, and of requests.
     pub fn totals(&self) -> (usize, u64, u64) {
         let open = self.lock();
-        let mut requests = open.retired;
-        for (_, entry) in &open.entries {
-            requests += entry.tally.requests.load(Ordering::Relaxed);
-        }
-        (open.entries.len(), open.admitted, requests)
+        let tallies = open.entries.iter().map(|(_, entry)| &entry.tally.requests);
+        let served: u64 = tallies
+            .map(|requests| requests.load(Ordering::Relaxed))
+            .sum();
+        (open.entries.len(), open.admitted, open.retired + served)
     }
 
     /// Closes the connections that have no request, of those that count them, and nothing left to write.
@@ -232,8 +226,8 @@ impl Connections {
         }
     }
 
-    /// Closes the overdue connections and returns the deadline that each has missed.
-    pub fn reap(&self, deadlines: Deadlines) -> Vec<Overdue> {
+    /// Closes the overdue connections; returns the kinds under which they are counted.
+    pub fn reap(&self, deadlines: Deadlines) -> Vec<&'static str> {
         let now = clock::now();
         let mut overdue = Vec::new();
         for (_, entry) in &mut self.lock().entries {
@@ -255,12 +249,11 @@ impl Connections {
             let limit = deadlines.request.after(seen.1 - before);
             let is_slow = partial > 0 && limit.is_some_and(|limit| now - since >= limit);
             let quiet = now.saturating_duration_since(entry.changed);
-            let reason = match begun {
-                false if !deadlines.first_byte.is_zero() && quiet >= deadlines.first_byte => {
-                    Overdue::FirstByte
-                }
-                _ if is_slow => Overdue::Request,
-                _ if !deadlines.idle.is_zero() && quiet >= deadlines.idle => Overdue::Idle,
+            let exceeds = |limit: Duration| !limit.is_zero() && quiet >= limit;
+            let kind = match begun {
+                false if exceeds(deadlines.first_byte) => "first_byte_timeout",
+                _ if is_slow => REQUEST_TIMEOUT,
+                _ if exceeds(deadlines.idle) => "idle_timeout",
                 _ => continue,
             };
             entry.tally.overdue.store(true, Ordering::Release);
@@ -268,7 +261,7 @@ impl Connections {
             // Report it once: its task needs a moment to end.
             entry.changed = now;
             entry.partial.1 = now;
-            overdue.push(reason);
+            overdue.push(kind);
         }
         overdue
     }
@@ -291,7 +284,7 @@ pub struct Connection {
     tally: Arc<Tally>,
     key: usize,
     /// KiB that replies may still hold.
-    pending: OnceLock<Arc<Semaphore>>,
+    pending: Arc<Semaphore>,
     unblocked: Notify,
     connections: Arc<Connections>,
 }
@@ -303,10 +296,7 @@ const PENDING: u32 = 64 << 10;
 const SMALL: usize = 4 << 10;
 
 /// A part of a connection's pending memory, which is free again once all clones are dropped.
-#[derive(Debug, Clone)]
-pub struct Reserved(
-    #[expect(dead_code, reason = "held until it is dropped")] Arc<OwnedSemaphorePermit>,
-);
+pub type Reserved = Arc<OwnedSemaphorePermit>;
 
 /// The process holds more memory than it may.
 #[derive(Debug, Clone, Copy)]
@@ -363,16 +353,14 @@ impl Connection {
         if bytes <= SMALL {
             return Ok(None);
         }
-        let all = || Arc::new(Semaphore::new(PENDING as usize));
-        let pending = Arc::clone(self.pending.get_or_init(all));
         let kib = u32::try_from(bytes.div_ceil(1 << 10)).map_or(PENDING, |kib| kib.min(PENDING));
-        let permit = pending.acquire_many_owned(kib).await;
+        let permit = Arc::clone(&self.pending).acquire_many_owned(kib).await;
         self.unblocked().await;
         if self.connections.is_full() {
             return Err(Full);
         }
         // The semaphore is never closed.
-        Ok(permit.ok().map(|permit| Reserved(Arc::new(permit))))
+        Ok(permit.ok().map(Arc::new))
     }
 
     /// Adds to the number of answered requests.
@@ -395,8 +383,9 @@ impl Connection {
 
     /// Adds to the number of received bytes.
     pub fn count_bytes(&self, bytes: usize) {
-        let bytes = bytes as u64;
-        self.tally.bytes_in.fetch_add(bytes, Ordering::Relaxed);
+        self.tally
+            .bytes_in
+            .fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 
@@ -469,9 +458,9 @@ mod tests {
         let connections = Arc::new(Connections::default());
         let guard = connections.admit_task(1).unwrap();
         guard.connection.count_bytes(3);
-        assert_eq!(connections.reap(DEADLINES), [Overdue::FirstByte]);
+        assert_eq!(connections.reap(DEADLINES), ["first_byte_timeout"]);
         guard.connection.count_bytes(1);
-        assert_eq!(connections.reap(DEADLINES), []);
+        assert!(connections.reap(DEADLINES).is_empty());
     }
 
     #[tokio::test]
@@ -518,13 +507,13 @@ mod tests {
         connection.count_bytes(10);
         connection.note_partial(true);
         // It begins when it is first seen.
-        assert_eq!(connections.reap(deadlines), []);
-        assert_eq!(connections.reap(deadlines), [Overdue::Request]);
+        assert!(connections.reap(deadlines).is_empty());
+        assert_eq!(connections.reap(deadlines), [REQUEST_TIMEOUT]);
         connection.count_requests(1);
         connection.note_partial(true);
-        assert_eq!(connections.reap(deadlines), []);
+        assert!(connections.reap(deadlines).is_empty());
         connection.note_partial(false);
-        assert_eq!(connections.reap(deadlines), []);
+        assert!(connections.reap(deadlines).is_empty());
     }
 
     #[test]

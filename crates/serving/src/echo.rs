@@ -44,10 +44,13 @@ where
         Ok(()) => {}
         // The reaper has counted it.
         Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-        Err(error) => {
-            tracing::debug!("connection: {error}");
-            chassis.count_failure(&error);
-        }
+        Err(error) => match error.downcast() {
+            Ok(violation) => echo.refuse(&violation).await,
+            Err(error) => {
+                tracing::debug!("connection: {error}");
+                chassis.count_failure(&error);
+            }
+        },
     }
 }
 
@@ -67,10 +70,7 @@ struct Echo<'a, S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
     async fn run(&mut self) -> io::Result<()> {
         loop {
-            if let Err(violation) = self.answer().await? {
-                self.refuse(&violation).await;
-                return Ok(());
-            }
+            self.answer().await?;
             if !self.output.is_empty() {
                 self.stream.write_all(&self.output).await?;
                 // TLS may have buffered a part.
@@ -88,52 +88,35 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
     }
 
     /// Appends the replies to all whole requests in the input, and takes those off it.
-    async fn answer(&mut self) -> io::Result<Result<(), Violation>> {
-        let Self {
-            stream,
-            codec,
-            connection,
-            chassis,
-            input,
-            output,
-            begun,
-        } = self;
-        let load = chassis.load();
-        let mut left = &input[..];
-        loop {
-            let request = match codec.next(&mut left) {
-                Ok(Some(request)) => request,
-                Ok(None) => break,
-                Err(violation) => return Ok(Err(violation)),
-            };
-            *begun = None;
+    async fn answer(&mut self) -> io::Result<()> {
+        let load = self.chassis.load();
+        let mut left = &self.input[..];
+        while let Some(request) = self.codec.next(&mut left)? {
+            self.begun = None;
             load.apply().await;
-            if output.capacity() == 0 {
-                *output = buffers::take();
+            if self.output.capacity() == 0 {
+                self.output = buffers::take();
             }
-            let mut rest = match codec.reply(request, output) {
-                Ok(rest) => rest,
-                Err(violation) => return Ok(Err(violation)),
-            };
+            let mut rest = self.codec.reply(request, &mut self.output)?;
             // Counted before the reply leaves, so that a peer that has the reply finds it counted.
-            connection.count_requests(1);
-            while rest.is_some() || output.len() >= CHUNK {
-                stream.write_all(output).await?;
-                output.clear();
-                rest = rest.and_then(|rest| rest.append(output));
+            self.connection.count_requests(1);
+            while rest.is_some() || self.output.len() >= CHUNK {
+                self.stream.write_all(&self.output).await?;
+                self.output.clear();
+                rest = rest.and_then(|rest| rest.append(&mut self.output));
             }
         }
-        let answered = input.len() - left.len();
+        let answered = self.input.len() - left.len();
         if left.is_empty() {
-            buffers::give(input);
-        } else {
-            input.advance(answered);
-            let room = codec.room().max(BUFFER / 2);
-            if input.capacity() - input.len() < room {
-                input.reserve(room);
-            }
+            buffers::give(&mut self.input);
+            return Ok(());
         }
-        Ok(Ok(()))
+        self.input.advance(answered);
+        let room = self.codec.room().max(BUFFER / 2);
+        if self.input.capacity() - self.input.len() < room {
+            self.input.reserve(room);
+        }
+        Ok(())
     }
 
     /// Reads more of the input; returns the number of bytes, 0 at the end.
@@ -172,13 +155,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
         self.chassis.count_error(violation.kind());
         self.codec.refuse(violation, &mut self.output);
         goodbye(self.stream, &self.output).await;
-        self.input.clear();
     }
 }
 
 /// Writes the last bytes, then reads and discards the peer's: closing with unread bytes would reset
 /// the connection, and the peer would lose the last bytes.
-pub(crate) async fn goodbye<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, last: &[u8]) {
+pub async fn goodbye<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, last: &[u8]) {
     let goodbye = async {
         stream.write_all(last).await?;
         stream.shutdown().await?;

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
-use netping_protocol::{psk::KeyError, tls::TlsError};
+use netping_protocol::tls::TlsError;
 
 /// A server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -24,9 +24,6 @@ pub enum StartError {
     /// Certificates or keys cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The pre-shared key cannot be used.
-    #[error(transparent)]
-    Key(#[from] KeyError),
 }
 
 fn advice(error: &io::Error) -> &'static str {

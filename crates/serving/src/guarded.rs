@@ -1,7 +1,7 @@
 //! A connection's stream, which counts received bytes and ends on request.
 
 use std::{
-    io,
+    io::{self, IoSlice},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -33,31 +33,6 @@ impl<S> Guarded<S> {
     pub fn into_parts(self) -> (S, Guard) {
         (self.stream, self.guard)
     }
-
-    /// Returns the result to report instead of waiting, or `None` to wait.
-    fn ending(&self, cx: &Context<'_>, reading: bool) -> Option<io::Result<()>> {
-        match self.guard.ending(cx) {
-            Ending::Close => Some(Err(io::ErrorKind::ConnectionAborted.into())),
-            Ending::Drain if reading => Some(Ok(())),
-            Ending::Drain | Ending::None => None,
-        }
-    }
-
-    /// Returns the result of a write. One that would wait fails if the connection is closed.
-    fn unless_closed<T>(
-        &self,
-        result: Poll<io::Result<T>>,
-        cx: &Context<'_>,
-    ) -> Poll<io::Result<T>> {
-        self.connection().set_blocked(result.is_pending());
-        match result {
-            Poll::Pending => match self.ending(cx, false) {
-                Some(Err(error)) => Poll::Ready(Err(error)),
-                _ => Poll::Pending,
-            },
-            ready @ Poll::Ready(_) => ready,
-        }
-    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
@@ -68,15 +43,34 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buf.filled().len();
-        match Pin::new(&mut this.stream).poll_read(cx, buf) {
-            Poll::Pending => this.ending(cx, true).map_or(Poll::Pending, Poll::Ready),
-            Poll::Ready(result) => {
-                this.guard
-                    .connection()
-                    .count_bytes(buf.filled().len() - before);
-                Poll::Ready(result)
-            }
+        let read = Pin::new(&mut this.stream).poll_read(cx, buf);
+        if read.is_pending() {
+            return match this.guard.ending(cx) {
+                Ending::None => Poll::Pending,
+                Ending::Drain => Poll::Ready(Ok(())),
+                Ending::Close => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
+            };
         }
+        let received = buf.filled().len() - before;
+        this.guard.connection().count_bytes(received);
+        read
+    }
+}
+
+impl<S: Unpin> Guarded<S> {
+    /// Makes a call that writes. One that would wait fails if the connection is closed.
+    fn poll_writing<T>(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        call: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let this = self.get_mut();
+        let result = call(Pin::new(&mut this.stream), cx);
+        this.connection().set_blocked(result.is_pending());
+        if result.is_pending() && this.guard.ending(cx) == Ending::Close {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        result
     }
 }
 
@@ -86,19 +80,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         cx: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write(cx, data);
-        this.unless_closed(written, cx)
+        self.poll_writing(cx, |stream, cx| stream.poll_write(cx, data))
     }
 
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        data: &[io::IoSlice<'_>],
+        data: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, data);
-        this.unless_closed(written, cx)
+        self.poll_writing(cx, |stream, cx| stream.poll_write_vectored(cx, data))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -106,15 +96,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let flushed = Pin::new(&mut this.stream).poll_flush(cx);
-        this.unless_closed(flushed, cx)
+        self.poll_writing(cx, S::poll_flush)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let shut_down = Pin::new(&mut this.stream).poll_shutdown(cx);
-        this.unless_closed(shut_down, cx)
+        self.poll_writing(cx, S::poll_shutdown)
     }
 }
 

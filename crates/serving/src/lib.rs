@@ -26,7 +26,6 @@ pub mod request_limit;
 pub mod runtime;
 pub mod service;
 pub mod shutdown;
-mod state;
-pub mod synthetic_load;
+mod synthetic_load;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -14,6 +14,9 @@ use crate::{
     error::StartError,
 };
 
+/// Size of a UDP socket's buffers unless flags set it, in bytes.
+const UDP_BUFFER: usize = 2 << 20;
+
 /// The bound sockets of a server.
 #[derive(Debug)]
 pub struct Listening<L = TcpListener> {
@@ -28,50 +31,26 @@ pub struct Listening<L = TcpListener> {
 }
 
 /// A kind of socket that receives requests.
-pub trait Bind: AsFd + Sized {
+pub trait Bind: AsFd + From<Socket> {
     /// Stream or datagram.
     const TYPE: Type;
-    /// Size of the socket's buffers, in bytes, unless flags set it; `None`: the kernel's.
-    const BUFFER: Option<usize>;
-    /// Prepares a bound socket for requests.
-    ///
-    /// # Errors
-    /// Fails if the system refuses.
-    fn ready(socket: Socket, args: &CommonArgs) -> io::Result<Self>;
+
     /// Returns the local address.
     ///
     /// # Errors
     /// Fails if the system refuses.
-    fn address(&self) -> io::Result<SocketAddr>;
+    fn address(&self) -> io::Result<SocketAddr> {
+        let address = SockRef::from(self).local_addr()?;
+        Ok(address.as_socket().ok_or(io::ErrorKind::Unsupported)?)
+    }
 }
 
 impl Bind for TcpListener {
     const TYPE: Type = Type::STREAM;
-    // The kernel lets them grow as they fill.
-    const BUFFER: Option<usize> = None;
-
-    fn ready(socket: Socket, args: &CommonArgs) -> io::Result<Self> {
-        socket.listen(args.backlog)?;
-        Ok(socket.into())
-    }
-
-    fn address(&self) -> io::Result<SocketAddr> {
-        self.local_addr()
-    }
 }
 
 impl Bind for UdpSocket {
     const TYPE: Type = Type::DGRAM;
-    // They do not grow, and the kernel's hold no more than 0.2 MB, less than a burst of a bulk stream.
-    const BUFFER: Option<usize> = Some(2 << 20);
-
-    fn ready(socket: Socket, _: &CommonArgs) -> io::Result<Self> {
-        Ok(socket.into())
-    }
-
-    fn address(&self) -> io::Result<SocketAddr> {
-        self.local_addr()
-    }
 }
 
 impl<L: Bind> Listening<L> {
@@ -97,10 +76,10 @@ impl<L: Bind> Listening<L> {
         }
         let metrics = match args.metrics {
             Some(MetricsAddress::Off) => None,
-            Some(MetricsAddress::At(address)) => Some(
-                TcpListener::bind(address)
-                    .map_err(|source| StartError::Bind { address, source })?,
-            ),
+            Some(MetricsAddress::At(address)) => {
+                let refused = |source| StartError::Bind { address, source };
+                Some(TcpListener::bind(address).map_err(refused)?)
+            }
             None => default_metrics(service.address()?),
         };
         Ok(Self {
@@ -133,14 +112,15 @@ fn bind<L: Bind>(address: SocketAddr, args: &CommonArgs, reuse_port: bool) -> io
     // On UDP the option would let two servers share a port unnoticed.
     socket.set_reuse_address(L::TYPE == Type::STREAM)?;
     socket.set_reuse_port(reuse_port)?;
+    // A UDP socket's buffers do not grow as TCP's do, and the kernel's hold no more than 0.2 MB, less
+    // than a burst of a bulk stream.
+    let size = (L::TYPE == Type::DGRAM).then_some(UDP_BUFFER);
     // Accepted connections inherit the sizes. They determine the window scale, so they are set
     // before `listen`.
-    if let Some(bytes) = args.recv_buffer.or(L::BUFFER) {
-        socket.set_recv_buffer_size(bytes)?;
-    }
-    if let Some(bytes) = args.send_buffer.or(L::BUFFER) {
-        socket.set_send_buffer_size(bytes)?;
-    }
+    args.size_buffers(&socket, size)?;
     socket.bind(&address.into())?;
-    L::ready(socket, args)
+    if L::TYPE == Type::STREAM {
+        socket.listen(args.backlog)?;
+    }
+    Ok(socket.into())
 }

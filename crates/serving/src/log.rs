@@ -45,14 +45,14 @@ impl Log {
     pub(crate) fn start() -> io::Result<Self> {
         let log = Self::to(io::stderr())?;
         let lines = log.lines.clone();
-        let stderr = fmt::layer().with_writer(move || lines.clone()).with_ansi(
-            io::stderr().is_terminal()
-                && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
-        );
-        let filter: Targets = env::var("RUST_LOG")
-            .ok()
-            .and_then(|filter| filter.parse().ok())
-            .unwrap_or_default();
+        let has_colors = io::stderr().is_terminal()
+            && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let stderr = fmt::layer()
+            .with_writer(move || lines.clone())
+            .with_ansi(has_colors);
+        let filter = env::var("RUST_LOG").ok();
+        let filter: Option<Targets> = filter.and_then(|filter| filter.parse().ok());
+        let filter = filter.unwrap_or_default();
         let default = filter.default_level().unwrap_or(LevelFilter::INFO);
         tracing_subscriber::registry()
             .with(stderr)
@@ -64,7 +64,7 @@ impl Log {
     /// Writes the lines that wait, for a second at most.
     pub(crate) fn finish(self) {
         // Where no line fits, the last ones do not get out in time either.
-        if self.lines.sender.try_send(Message::End).is_ok() {
+        if self.lines.sender.try_send(None).is_ok() {
             let _ = self.written.recv_timeout(LAST_LINES);
         }
     }
@@ -87,16 +87,11 @@ impl Log {
     }
 }
 
-#[derive(Debug)]
-enum Message {
-    Line(Vec<u8>),
-    End,
-}
-
 /// Hands lines to the thread that writes them.
 #[derive(Debug, Clone)]
 struct Lines {
-    sender: SyncSender<Message>,
+    /// Takes lines, and `None` at the end.
+    sender: SyncSender<Option<Vec<u8>>>,
     /// Lines lost since the last one that was written.
     lost: Arc<AtomicU64>,
 }
@@ -104,7 +99,7 @@ struct Lines {
 impl Write for Lines {
     /// Takes a whole line, and never waits or fails.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.sender.try_send(Message::Line(line.to_vec())).is_err() {
+        if self.sender.try_send(Some(line.to_vec())).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())
@@ -116,8 +111,8 @@ impl Write for Lines {
 }
 
 /// Writes lines until the end is sent.
-fn write_all(messages: &Receiver<Message>, lost: &AtomicU64, mut out: impl Write) {
-    while let Ok(Message::Line(line)) = messages.recv() {
+fn write_all(lines: &Receiver<Option<Vec<u8>>>, lost: &AtomicU64, mut out: impl Write) {
+    while let Ok(Some(line)) = lines.recv() {
         let before = lost.swap(0, Ordering::Relaxed);
         let told = match before {
             0 => Ok(()),
@@ -160,11 +155,9 @@ mod tests {
         let write = |lines: &[&str]| {
             let (sender, messages) = mpsc::sync_channel(WAITING);
             for line in lines {
-                sender
-                    .send(Message::Line(line.as_bytes().to_vec()))
-                    .unwrap();
+                sender.send(Some(line.as_bytes().to_vec())).unwrap();
             }
-            sender.send(Message::End).unwrap();
+            sender.send(None).unwrap();
             write_all(&messages, &lost, disk.clone());
         };
         write(&["one\n"]);

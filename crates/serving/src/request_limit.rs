@@ -18,8 +18,8 @@ impl RequestLimit {
         Self(time)
     }
 
-    /// Returns the time that a request may have taken once so many bytes of it have come; `None`:
-    /// any.
+    /// Returns the time that a request may have taken once this many bytes of it have come; `None`
+    /// without a limit.
     pub fn after(self, bytes: u64) -> Option<Duration> {
         let more = Duration::from_secs(bytes) / BYTES_PER_SECOND as u32;
         (!self.0.is_zero()).then(|| self.0.saturating_add(more))

@@ -1,13 +1,7 @@
 //! Distribution of connections over tokio runtimes: one runtime per core, or one with work
 //! stealing.
 
-use std::{
-    future::Future,
-    io,
-    pin::Pin,
-    task::{Context, Poll},
-    thread,
-};
+use std::{future::Future, io, sync::Arc, thread};
 
 use netping_protocol::secure::{self, Acceptor};
 use tokio::{
@@ -16,7 +10,7 @@ use tokio::{
     sync::{mpsc, watch},
     time,
 };
-use tokio_stream::Stream;
+use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use crate::{
     args::{RuntimeArgs, RuntimeKind},
@@ -31,105 +25,64 @@ use crate::{
 /// A connection that is admitted and has its handshake done.
 pub type Accepted = Guarded<secure::Stream>;
 
-/// A connection on its way to a runtime.
-#[derive(Debug)]
-enum Handed {
-    /// To the runtime that has accepted it.
-    Here(TcpStream),
-    /// To another runtime, which must register it first.
-    Elsewhere(std::net::TcpStream),
-}
-
-type Queue = mpsc::UnboundedSender<(Handed, Guard)>;
-
 /// The connections of one runtime. The stream ends when the server stops accepting.
-#[derive(Debug)]
-pub struct Accepts {
-    queue: mpsc::UnboundedReceiver<(Handed, Guard)>,
-    chassis: Chassis,
-    handshakes: Option<Handshakes>,
-}
+pub type Accepts = UnboundedReceiverStream<Accepted>;
 
-/// The handshakes of one runtime's connections, each in a task of its own: a slow one delays no
-/// other.
-#[derive(Debug)]
-struct Handshakes {
+/// Takes in the connections that a runtime is to serve.
+struct Registrar {
+    /// True if the runtime has accepted the connections itself.
+    is_own: bool,
     acceptor: Acceptor,
+    chassis: Arc<Chassis>,
     shutdown: Shutdown,
-    /// Sender for the next task; `None` once there will be no more tasks.
-    done: Option<mpsc::UnboundedSender<Accepted>>,
-    ready: mpsc::UnboundedReceiver<Accepted>,
+    accepted: mpsc::UnboundedSender<Accepted>,
 }
 
-impl Handshakes {
-    fn new(acceptor: &Acceptor, shutdown: &Shutdown) -> Self {
-        let (done, ready) = mpsc::unbounded_channel();
-        Self {
-            acceptor: acceptor.clone(),
-            shutdown: shutdown.clone(),
-            done: Some(done),
-            ready,
+impl Registrar {
+    /// Registers the connections with this runtime. Each handshake is a task of its own: a slow one
+    /// delays no other.
+    async fn run(self, mut queue: mpsc::UnboundedReceiver<(TcpStream, Guard)>) {
+        let registrar = Arc::new(self);
+        while let Some((stream, guard)) = queue.recv().await {
+            let registered = if registrar.is_own {
+                Ok(stream)
+            } else {
+                stream.into_std().and_then(TcpStream::from_std)
+            };
+            match registered {
+                Ok(stream) if registrar.acceptor.is_plain() => {
+                    registrar.hand_over(secure::Stream::Plain(stream), guard);
+                }
+                Ok(stream) => drop(tokio::spawn(
+                    Arc::clone(&registrar).shake_hands(stream, guard),
+                )),
+                Err(error) => drop(registrar.chassis.accept_failed(&error)),
+            }
         }
     }
 
-    fn start(&self, stream: TcpStream, guard: Guard, chassis: &Chassis) {
-        let Some(done) = self.done.clone() else {
-            return;
+    fn hand_over(&self, stream: secure::Stream, guard: Guard) {
+        // It fails only if the server has just ended.
+        let _ = self.accepted.send(Guarded::new(stream, guard));
+    }
+
+    async fn shake_hands(self: Arc<Self>, stream: TcpStream, guard: Guard) {
+        let accepted = tokio::select! {
+            accepted = self.acceptor.accept(stream) => accepted,
+            // The reaper has counted it.
+            () = guard.closed() => return,
+            () = self.shutdown.triggered() => return,
         };
-        let (acceptor, shutdown) = (self.acceptor.clone(), self.shutdown.clone());
-        let chassis = chassis.clone();
-        tokio::spawn(async move {
-            let accepted = tokio::select! {
-                accepted = acceptor.accept(stream) => accepted,
-                // The reaper has counted it.
-                () = guard.closed() => return,
-                () = shutdown.triggered() => return,
-            };
-            match accepted {
-                // It fails only if the server has just ended.
-                Ok(stream) => drop(done.send(Guarded::new(stream, guard))),
-                Err((error, stream)) => {
-                    tracing::debug!("handshake: {error}");
-                    // Also if the peer merely closed: its intention is unknown.
-                    chassis.count_error("tls");
-                    if let Some(mut stream) = stream {
-                        goodbye(&mut stream, &[]).await;
-                    }
+        match accepted {
+            Ok(stream) => self.hand_over(stream, guard),
+            Err((error, stream)) => {
+                tracing::debug!("handshake: {error}");
+                // Also if the peer merely closed: its intention is unknown.
+                self.chassis.count_error("tls");
+                if let Some(mut stream) = stream {
+                    goodbye(&mut stream, &[]).await;
                 }
             }
-        });
-    }
-}
-
-impl Stream for Accepts {
-    type Item = Accepted;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        while let Poll::Ready(handed) = this.queue.poll_recv(cx) {
-            let Some((stream, guard)) = handed else {
-                let Some(handshakes) = &mut this.handshakes else {
-                    return Poll::Ready(None);
-                };
-                handshakes.done = None;
-                break;
-            };
-            let stream = match stream {
-                Handed::Here(stream) => Ok(stream),
-                Handed::Elsewhere(stream) => TcpStream::from_std(stream),
-            };
-            match (stream, &this.handshakes) {
-                (Ok(stream), Some(handshakes)) => handshakes.start(stream, guard, &this.chassis),
-                (Ok(stream), None) => {
-                    let stream = secure::Stream::Plain(stream);
-                    return Poll::Ready(Some(Guarded::new(stream, guard)));
-                }
-                (Err(error), _) => drop(this.chassis.accept_failed(&error)),
-            }
-        }
-        match &mut this.handshakes {
-            Some(handshakes) => handshakes.ready.poll_recv(cx),
-            None => Poll::Pending,
         }
     }
 }
@@ -140,7 +93,7 @@ pub struct TcpServer<'a> {
     /// Bound listener.
     pub listener: std::net::TcpListener,
     /// Chassis that admits the connections.
-    pub chassis: &'a Chassis,
+    pub chassis: &'a Arc<Chassis>,
     /// Runtimes to use.
     pub runtime: &'a RuntimeArgs,
     /// Handshake of each connection.
@@ -164,16 +117,21 @@ impl TcpServer<'_> {
         self.listener.set_nonblocking(true)?;
         let mut queues = Vec::new();
         let mut workers = Vec::new();
-        for _ in 0..self.runtime.runtime_count() {
-            let (queue, receiver) = mpsc::unbounded_channel();
-            let encrypted = !self.acceptor.is_plain();
-            let handshakes = encrypted.then(|| Handshakes::new(self.acceptor, shutdown));
+        for number in 0..self.runtime.runtime_count() {
+            let (queue, incoming) = mpsc::unbounded_channel();
+            let (accepted, accepts) = mpsc::unbounded_channel();
+            let registrar = Registrar {
+                is_own: number == 0,
+                acceptor: self.acceptor.clone(),
+                chassis: Arc::clone(chassis),
+                shutdown: shutdown.clone(),
+                accepted,
+            };
+            let worker = worker(Accepts::new(accepts));
             queues.push(queue);
-            workers.push(worker(Accepts {
-                queue: receiver,
-                chassis: chassis.clone(),
-                handshakes,
-            }));
+            workers.push(async move {
+                tokio::join!(registrar.run(incoming), worker);
+            });
         }
         run_on_runtimes(self.runtime, workers, async {
             accept(self.listener, chassis, &queues, shutdown).await?;
@@ -254,41 +212,28 @@ fn start(worker: impl Future<Output = ()> + Send + 'static, busy: bool) {
     }
 }
 
-/// Accepts until `shutdown` and hands the connections to the queues in turn. The first queue
-/// belongs to this runtime.
+/// Accepts until `shutdown` and hands the connections to the queues in turn.
 async fn accept(
     listener: std::net::TcpListener,
     chassis: &Chassis,
-    queues: &[Queue],
+    queues: &[mpsc::UnboundedSender<(TcpStream, Guard)>],
     shutdown: &Shutdown,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let accepting = async {
-        let mut turn = queues.iter().enumerate().cycle();
+        let mut turn = queues.iter().cycle();
         loop {
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    time::sleep(chassis.accept_failed(&error)).await;
-                    continue;
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    if let Some(guard) = chassis.admit_task()
+                        && let Some(queue) = turn.next()
+                    {
+                        set_no_delay(&stream);
+                        // A queue closes only after this loop has ended.
+                        let _ = queue.send((stream, guard));
+                    }
                 }
-            };
-            let Some(guard) = chassis.admit_task() else {
-                continue;
-            };
-            set_no_delay(&stream);
-            let Some((number, queue)) = turn.next() else {
-                continue;
-            };
-            let handed = if number == 0 {
-                Ok(Handed::Here(stream))
-            } else {
-                stream.into_std().map(Handed::Elsewhere)
-            };
-            match handed {
-                // A queue closes only after this loop has ended.
-                Ok(handed) => drop(queue.send((handed, guard))),
-                Err(error) => drop(chassis.accept_failed(&error)),
+                Err(error) => time::sleep(chassis.accept_failed(&error)).await,
             }
         }
     };

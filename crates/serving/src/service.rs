@@ -59,11 +59,10 @@ impl<A: Args, L> Service<A, L> {
 /// or SIGINT.
 ///
 /// Exit codes: 0 after a drain, 1 after a second signal, 2 for wrong usage, 3 if it cannot start.
-pub fn run<A, L>(service: &Service<A, L>, args: impl IntoIterator<Item = OsString>) -> ExitCode
-where
-    A: Args,
-    L: Bind,
-{
+pub fn run<A: Args, L: Bind>(
+    service: &Service<A, L>,
+    args: impl IntoIterator<Item = OsString>,
+) -> ExitCode {
     let args = match service.parse(args) {
         Ok(args) => args,
         Err(error) => {
@@ -78,15 +77,13 @@ where
         log.finish();
         served
     });
-    match served {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Without standard error, the exit code has to do.
-            let _ = writeln!(io::stderr(), "error: {error}");
-            let wrong_usage = matches!(error, StartError::Flags(_));
-            ExitCode::from(if wrong_usage { 2 } else { 3 })
-        }
-    }
+    let Err(error) = served else {
+        return ExitCode::SUCCESS;
+    };
+    // Without standard error, the exit code has to do.
+    let _ = writeln!(io::stderr(), "error: {error}");
+    let wrong_usage = matches!(error, StartError::Flags(_));
+    ExitCode::from(if wrong_usage { 2 } else { 3 })
 }
 
 fn listen_and_serve<A: Args, L: Bind>(
@@ -94,16 +91,14 @@ fn listen_and_serve<A: Args, L: Bind>(
     args: &ServerArgs<A>,
 ) -> Result<(), StartError> {
     let shutdown = Shutdown::on_signals()?;
-    let mut listening =
-        Listening::<L>::bind(&args.common, service.port, (service.sockets)(&args.own))?;
-    let mut lines = vec![format!(
-        "listening {}://{}",
-        (service.scheme)(&args.own).as_str(),
-        listening.service.address()?
-    )];
-    if let Some(metrics) = &listening.metrics {
-        lines.push(format!("metrics http://{}/metrics", metrics.local_addr()?));
-    }
-    listening.announcement = Some(lines.join("\n"));
+    let sockets = (service.sockets)(&args.own);
+    let mut listening = Listening::<L>::bind(&args.common, service.port, sockets)?;
+    let scheme = (service.scheme)(&args.own).as_str();
+    let address = listening.service.address()?;
+    let metrics = match &listening.metrics {
+        Some(metrics) => format!("\nmetrics http://{}/metrics", metrics.local_addr()?),
+        None => String::new(),
+    };
+    listening.announcement = Some(format!("listening {scheme}://{address}{metrics}"));
     (service.serve)(listening, args, &shutdown)
 }

@@ -21,33 +21,16 @@ thread_local! {
         RefCell::new(ChaCha8Rng::seed_from_u64(RandomState::new().hash_one(0)));
 }
 
-/// Waits and burns CPU time once per request, as the flags ask.
-#[derive(Debug, Clone, Copy)]
-pub struct SyntheticLoad {
-    work: Duration,
-    on_pool: bool,
-    delay: Delay,
-}
-
-impl SyntheticLoad {
-    /// Creates the load that `args` ask for.
-    pub fn new(args: &LoadArgs) -> Self {
-        Self {
-            work: args.work,
-            on_pool: args.work_on == WorkOn::BlockingPool,
-            delay: args.delay,
-        }
-    }
-
+impl LoadArgs {
     /// Applies the load to a task.
     pub async fn apply(self) {
-        if !self.delay.is_zero() {
+        if !self.delay.mean.is_zero() {
             async_io::Timer::after(self.delay.draw()).await;
         }
         if self.work.is_zero() {
             return;
         }
-        if self.on_pool {
+        if self.work_on == WorkOn::BlockingPool {
             // It fails only when the runtime shuts down, and then the request is lost anyway.
             let _ = tokio::task::spawn_blocking(move || burn(self.work)).await;
         } else {
@@ -57,7 +40,7 @@ impl SyntheticLoad {
 
     /// Applies the load to the calling thread.
     pub fn apply_blocking(self) {
-        if !self.delay.is_zero() {
+        if !self.delay.mean.is_zero() {
             thread::sleep(self.delay.draw());
         }
         if !self.work.is_zero() {
@@ -69,12 +52,11 @@ impl SyntheticLoad {
 impl Delay {
     /// Returns the time to wait before one reply.
     fn draw(self) -> Duration {
-        match self {
-            Self::Constant(delay) => delay,
-            Self::Exponential(mean) => {
-                mean.mul_f64(RANDOM.with_borrow_mut(|random| Exp1.sample(random)))
-            }
+        if !self.is_random {
+            return self.mean;
         }
+        let factor = RANDOM.with_borrow_mut(|random| Exp1.sample(random));
+        self.mean.mul_f64(factor)
     }
 }
 
@@ -115,7 +97,8 @@ mod tests {
         let variance = drawn.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / 20_000.0;
         assert!((mean - 5.0).abs() < 0.15, "{mean}");
         assert!((variance.sqrt() - 5.0).abs() < 0.3, "{variance}");
-        assert_eq!("5ms".parse(), Ok(Delay::Constant(Duration::from_millis(5))));
+        let constant: Delay = "5ms".parse().unwrap();
+        assert_eq!(constant.draw(), Duration::from_millis(5));
         assert!("exp:".parse::<Delay>().is_err());
     }
 }

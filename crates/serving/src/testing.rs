@@ -18,6 +18,9 @@ use crate::{
 /// Time after which a test has failed: far more than any answer takes.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
+/// An address with a free port.
+const FREE: &str = "127.0.0.1:0";
+
 /// A server in this process, on free ports. Dropping it drains it and waits for its end.
 #[derive(Debug)]
 pub struct TestServer {
@@ -37,16 +40,10 @@ impl TestServer {
         A: Args + Send + 'static,
         L: Bind + Send + 'static,
     {
-        let base = [
-            service.name,
-            "--listen",
-            "127.0.0.1:0",
-            "--metrics",
-            "127.0.0.1:0",
-        ];
+        let base = [service.name, "--listen", FREE, "--metrics", FREE];
         let args = service.parse(base.iter().chain(flags)).unwrap();
-        let listening =
-            Listening::<L>::bind(&args.common, 0, (service.sockets)(&args.own)).unwrap();
+        let sockets = (service.sockets)(&args.own);
+        let listening = Listening::<L>::bind(&args.common, 0, sockets).unwrap();
         let address = listening.service.address().unwrap();
         let metrics = listening.metrics.as_ref().unwrap().local_addr().unwrap();
         let shutdown = Shutdown::default();
@@ -92,11 +89,8 @@ impl TestServer {
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         assert!(text.starts_with("HTTP/1.1 200"), "{text}");
-        text.lines().find_map(|line| {
-            line.strip_prefix(name)?
-                .strip_prefix(' ')
-                .map(str::to_owned)
-        })
+        let (name, mut lines) = (format!("{name} "), text.lines());
+        lines.find_map(|line| line.strip_prefix(&name).map(str::to_owned))
     }
 
     /// Returns the number of errors of this kind.
@@ -143,14 +137,13 @@ impl Drop for TestServer {
 /// # Panics
 /// Panics if it does not come.
 pub fn eventually(what: &str, state: impl Fn() -> bool) {
-    let tries = PATIENCE.as_millis() / 10;
-    assert!(
-        (0..tries).any(|_| state() || {
-            thread::sleep(Duration::from_millis(10));
-            false
-        }),
-        "it never came: {what}"
-    );
+    for _ in 0..PATIENCE.as_millis() / 10 {
+        if state() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it never came: {what}");
 }
 
 /// Reads one line, or the rest if the stream ends before.

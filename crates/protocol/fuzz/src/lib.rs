@@ -21,30 +21,27 @@ pub fn serve<'a>(mut codec: Codec, chunks: impl IntoIterator<Item = &'a [u8]>) -
     let (mut input, mut output) = (Vec::new(), BytesMut::new());
     for chunk in chunks {
         input.extend_from_slice(chunk);
-        let mut left = &input[..];
-        loop {
-            match codec.next(&mut left) {
-                Ok(None) => break,
-                Ok(Some(request)) => {
-                    let mut rest = match codec.reply(request, &mut output) {
-                        Ok(rest) => rest,
-                        Err(violation) => return (output.to_vec(), Err(violation)),
-                    };
-                    while let Some(more) = rest {
-                        rest = more.append(&mut output);
-                    }
-                    if let Request::Times(_) = request {
-                        let start = output.len() - TIMES;
-                        output[start..].fill(0);
-                    }
-                }
-                Err(violation) => return (output.to_vec(), Err(violation)),
-            }
+        match answer(&mut codec, &input, &mut output) {
+            Ok(left) => drop(input.drain(..input.len() - left)),
+            Err(violation) => return (output.to_vec(), Err(violation)),
         }
-        let answered = input.len() - left.len();
-        input.drain(..answered);
     }
     (output.to_vec(), Ok(input.len()))
+}
+
+/// Answers the whole requests; returns the number of bytes left.
+fn answer(codec: &mut Codec, mut left: &[u8], output: &mut BytesMut) -> Result<usize, Violation> {
+    while let Some(request) = codec.next(&mut left)? {
+        let mut rest = codec.reply(request, output)?;
+        while let Some(more) = rest {
+            rest = more.append(output);
+        }
+        if let Request::Times(_) = request {
+            let start = output.len() - TIMES;
+            output[start..].fill(0);
+        }
+    }
+    Ok(left.len())
 }
 
 /// Asserts that a stream gets the same replies in one chunk and in chunks of the given lengths,

@@ -20,8 +20,9 @@ mod stream;
 
 use crate::tls::Negotiated;
 
+pub use crate::secret_file::KeyError;
 pub use error::NoiseError;
-pub use key::{KEY_LENGTH, Key, KeyError};
+pub use key::{KEY_LENGTH, Key};
 pub use stream::Noise;
 
 /// Returns what every [`Noise`] connection negotiates.

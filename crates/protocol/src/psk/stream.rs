@@ -74,13 +74,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Noise<S> {
 
     fn new(stream: S, state: HandshakeState) -> io::Result<Self> {
         let cipher = Cipher(state.into_transport_mode().map_err(NoiseError::Local)?);
-        let (input, plain, sealed) = (BytesMut::new(), BytesMut::new(), BytesMut::new());
         Ok(Self {
             stream,
             cipher,
-            input,
-            plain,
-            sealed,
+            input: BytesMut::new(),
+            plain: BytesMut::new(),
+            sealed: BytesMut::new(),
             reader: None,
             writer: None,
         })
@@ -137,13 +136,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Noise<S> {
                 park(&mut this.reader, cx);
                 return Poll::Pending;
             };
-            if read? == 0 {
-                let whole = this.input.is_empty();
-                return Poll::Ready(if whole {
-                    Ok(())
-                } else {
-                    Err(NoiseError::Truncated.into())
-                });
+            match read? {
+                0 if this.input.is_empty() => return Poll::Ready(Ok(())),
+                0 => return Poll::Ready(Err(NoiseError::Truncated.into())),
+                _ => {}
             }
         }
         let length = this.plain.len().min(buf.remaining());
@@ -204,13 +200,10 @@ impl Cipher {
         let start = output.len();
         let message = start + HEADER;
         output.resize(message + plain.len() + TAG, 0);
-        match self.0.write_message(plain, &mut output[message..]) {
-            Ok(length) => output[start..message].copy_from_slice(&(length as u16).to_be_bytes()),
-            Err(error) => {
-                output.truncate(start);
-                return Err(NoiseError::Local(error));
-            }
-        }
+        let sealed = self.0.write_message(plain, &mut output[message..]);
+        let length = sealed.inspect_err(|_| output.truncate(start));
+        let length = length.map_err(NoiseError::Local)? as u16;
+        output[start..message].copy_from_slice(&length.to_be_bytes());
         Ok(())
     }
 
