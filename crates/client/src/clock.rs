@@ -80,6 +80,18 @@ impl Moment {
         Self(since_1970.map_or(0, nanos))
     }
 
+    fn read(text: &str) -> Option<Self> {
+        if let Some(time) = text.strip_prefix('+') {
+            return Some(Self::now().after(humantime::parse_duration(time).ok()?));
+        }
+        if let Ok(nanoseconds) = text.parse() {
+            return Some(Self(nanoseconds));
+        }
+        let time = humantime::parse_rfc3339(text).ok()?;
+        let since_1970 = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Some(Self(nanos(since_1970)))
+    }
+
     /// Returns the nanoseconds since 1970.
     pub fn nanos(self) -> u64 {
         self.0
@@ -95,13 +107,13 @@ impl Moment {
         left.ok_or_else(|| Duration::from_nanos(now - self.0))
     }
 
-    /// Returns the moment so long after this one.
+    /// Returns the moment that is `time` after this one.
     #[must_use]
     pub fn after(self, time: Duration) -> Self {
         Self(self.0.saturating_add(nanos(time)))
     }
 
-    /// Returns the moment so long before this one.
+    /// Returns the moment that is `time` before this one.
     #[must_use]
     pub fn before(self, time: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(time)))
@@ -117,22 +129,10 @@ impl FromStr for Moment {
 
     /// Reads RFC 3339 in UTC, nanoseconds since 1970, or a time from now on, such as `+5s`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
+        Self::read(text).ok_or_else(|| {
             "a moment looks like 2026-01-31T12:00:00Z, 1769860800000000000 (nanoseconds since 1970) or +5s"
                 .to_owned()
-        };
-        if let Some(time) = text.strip_prefix('+') {
-            let time = humantime::parse_duration(time).map_err(|_| wrong())?;
-            return Ok(Self::now().after(time));
-        }
-        if let Ok(nanoseconds) = text.parse() {
-            return Ok(Self(nanoseconds));
-        }
-        let time = humantime::parse_rfc3339(text).map_err(|_| wrong())?;
-        let since_1970 = time.duration_since(SystemTime::UNIX_EPOCH);
-        since_1970
-            .map(|since| Self(since.as_nanos() as u64))
-            .map_err(|_| wrong())
+        })
     }
 }
 
@@ -147,7 +147,7 @@ impl fmt::Display for Moment {
 #[derive(Debug, Clone, Copy)]
 pub struct TimeOfDay {
     monotonic: Monotonic,
-    wall: SystemTime,
+    begun: Moment,
 }
 
 /// Largest drift between the clocks, in nanoseconds per second of a run: NTP slews at most 500
@@ -159,33 +159,25 @@ impl TimeOfDay {
     pub fn start() -> Self {
         Self {
             monotonic: Monotonic::start(),
-            wall: wall(),
+            begun: Moment::now(),
         }
     }
 
     /// Returns the time of day `elapsed` after the beginning, in nanoseconds since 1970, UTC;
     /// `None` if the clock is set to before 1970.
     pub fn after(self, elapsed: Duration) -> Option<u64> {
-        let since_1970 = self.wall.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        u64::try_from((since_1970 + elapsed).as_nanos()).ok()
+        (self.begun.0 > 0).then(|| self.begun.after(elapsed).0)
     }
 
     /// Returns the step of the time of day since the beginning, in nanoseconds; 0 if it was at most
     /// slewed.
     pub fn step(self) -> i64 {
-        let later = Self::start();
-        let monotonic = self.monotonic.now().cast_signed();
-        let wall = match later.wall.duration_since(self.wall) {
-            Ok(forward) => forward.as_nanos() as i64,
-            Err(error) => -(error.duration().as_nanos() as i64),
-        };
-        let step = wall - monotonic;
-        let allowed = 10_000_000 + monotonic.unsigned_abs() / 1_000_000_000 * SLEW;
-        if step.unsigned_abs() > allowed {
-            step
-        } else {
-            0
-        }
+        let monotonic = self.monotonic.now();
+        let wall = Moment::now().0.cast_signed() - self.begun.0.cast_signed();
+        let step = wall - monotonic.cast_signed();
+        let allowed = 10_000_000 + monotonic / 1_000_000_000 * SLEW;
+        let was_set = step.unsigned_abs() > allowed;
+        if was_set { step } else { 0 }
     }
 }
 

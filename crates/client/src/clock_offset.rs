@@ -9,7 +9,7 @@ use netping_protocol::{
 };
 use netping_results::run::ClockOffset;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, join},
     runtime::Builder,
     time,
 };
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The times of one exchange, in nanoseconds since 1970.
 #[derive(Debug, Clone, Copy)]
-struct Exchange {
+struct TimeExchange {
     /// The client sends the request.
     sent: u64,
     /// The server has received it.
@@ -43,7 +43,7 @@ struct Exchange {
     returned: u64,
 }
 
-impl Exchange {
+impl TimeExchange {
     /// Returns the server's time less the client's, in nanoseconds.
     fn offset(self) -> i64 {
         let there = i128::from(self.received) - i128::from(self.sent);
@@ -83,31 +83,25 @@ pub fn measure(server: &Destination) -> Result<ClockOffset, StartError> {
 }
 
 /// Returns the exchange with the shortest round trip.
-async fn ask(server: &Destination) -> Result<Exchange, StartError> {
+async fn ask(server: &Destination) -> Result<TimeExchange, StartError> {
     let endpoint = server.endpoint()?;
-    let failed = |failure| StartError::Connect {
+    let unreachable = |failure| StartError::Connect {
         target: server.url.clone(),
         failure,
     };
     // The time of opening is not measured here.
-    let no_clock = || 0;
-    let mut milestones = Milestones::start(&no_clock);
-    let exchanges = if server.url.scheme.protocol() == Protocol::Quic {
-        let transport = Quic::new(endpoint);
-        let handle = transport.connect(&mut milestones).await.map_err(failed)?;
-        let connection = handle.connection();
-        let (send, recv) = connection
-            .open_bi()
-            .await
-            .map_err(Failure::from)
-            .map_err(failed)?;
-        explained(exchange(recv, send, &[]).await, connection)
+    let mut milestones = Milestones::start(&|| 0);
+    let exchanged = if server.url.scheme.protocol() == Protocol::Quic {
+        let connected = Quic::new(endpoint).connect(&mut milestones).await;
+        let handle = connected.map_err(unreachable)?;
+        let stream = handle.connection.open_bi().await.map_err(Failure::from);
+        let (send, recv) = stream.map_err(unreachable)?;
+        explained(exchange(join(recv, send), &[]).await, &handle.connection)
     } else {
         let stream = connect::open(&endpoint, None, &mut milestones).await;
-        let (recv, send) = tokio::io::split(stream.map_err(failed)?);
-        exchange(recv, send, &frame::MAGIC).await
+        exchange(stream.map_err(unreachable)?, &frame::MAGIC).await
     };
-    exchanges.map_err(|failure| first_call(server, failure))
+    exchanged.map_err(|failure| first_call(server, failure))
 }
 
 fn first_call(server: &Destination, failure: Failure) -> StartError {
@@ -120,45 +114,41 @@ fn first_call(server: &Destination, failure: Failure) -> StartError {
 /// Exchanges times on a stream that begins with `magic`; returns the exchange with the shortest round
 /// trip.
 async fn exchange(
-    mut reader: impl AsyncRead + Unpin,
-    mut writer: impl AsyncWrite + Unpin,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
     magic: &[u8],
-) -> Result<Exchange, Failure> {
-    writer.write_all(magic).await?;
+) -> Result<TimeExchange, Failure> {
+    stream.write_all(magic).await?;
     let header = RequestHeader {
         payload: 0,
         reply: Reply::Times,
     };
-    let mut best: Option<(u64, Exchange)> = None;
+    let mut exchanges = Vec::with_capacity(EXCHANGES);
     for _ in 0..EXCHANGES {
         let sent = Moment::now().nanos();
-        writer.write_all(&header.encode()).await?;
-        writer.flush().await?;
+        stream.write_all(&header.encode()).await?;
+        stream.flush().await?;
         let mut reply = [0; frame::REPLY_HEADER];
-        reader.read_exact(&mut reply).await?;
+        stream.read_exact(&mut reply).await?;
         if frame::reply_length(&reply) != Some(frame::TIMES as u32) {
             let detail =
                 "the server does not tell its time: it is an older netping server, or another";
             return Err(Failure::lost(ErrorKind::Protocol, detail));
         }
         let mut times = [0; frame::TIMES];
-        reader.read_exact(&mut times).await?;
+        stream.read_exact(&mut times).await?;
         let returned = Moment::now().nanos();
         let (received, replied) = frame::decode_times(&times);
-        let exchange = Exchange {
+        exchanges.push(TimeExchange {
             sent,
             received,
             replied,
             returned,
-        };
-        if let Some(round_trip) = exchange.round_trip()
-            && best.is_none_or(|(shortest, _)| round_trip < shortest)
-        {
-            best = Some((round_trip, exchange));
-        }
+        });
     }
+    exchanges.retain(|exchange| exchange.round_trip().is_some());
+    let best = exchanges.into_iter().min_by_key(|own| own.round_trip());
     let unsteady = || io::Error::other("a clock was set while the offset was measured");
-    Ok(best.ok_or_else(unsteady)?.1)
+    Ok(best.ok_or_else(unsteady)?)
 }
 
 #[cfg(test)]
@@ -168,7 +158,7 @@ mod tests {
     #[test]
     fn the_offset_is_that_of_equal_ways() {
         // 10 ns there, 5 ns in the server, 10 ns back; the server's clock is 100 ns behind.
-        let exchange = Exchange {
+        let exchange = TimeExchange {
             sent: 1000,
             received: 910,
             replied: 915,
@@ -176,7 +166,7 @@ mod tests {
         };
         assert_eq!(exchange.offset(), -100);
         assert_eq!(exchange.round_trip(), Some(20));
-        let set = Exchange {
+        let set = TimeExchange {
             returned: 999,
             ..exchange
         };

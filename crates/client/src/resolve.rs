@@ -47,13 +47,11 @@ fn start_resolver() -> io::Result<Sender<Question>> {
         }
     };
     let builder = thread::Builder::new().name("resolver".to_owned());
-    match builder.spawn(answer_all) {
-        Ok(_) => Ok(resolver),
-        Err(error) => {
-            let text = format!("no thread to resolve the name: {error}");
-            Err(io::Error::new(error.kind(), text))
-        }
-    }
+    builder.spawn(answer_all).map_err(|error| {
+        let text = format!("no thread to resolve the name: {error}");
+        io::Error::new(error.kind(), text)
+    })?;
+    Ok(resolver)
 }
 
 #[cfg(test)]

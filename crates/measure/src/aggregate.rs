@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    accounting::{Accounting, arrived},
+    accounting::Accounting,
     buckets::Buckets,
     counts::Counts,
-    histogram::{Histogram, histogram},
     interval::IntervalSummary,
-    recorder::{Interval, Outside},
+    recorder::{Interval, Remainder},
     sample::LoopKind,
     statistics::precision::Precision,
+    times::{Histograms, Time},
     window::{INTERVAL, SLOT, Window},
 };
 
@@ -18,10 +18,9 @@ use crate::{
 #[derive(Debug)]
 pub struct Aggregate {
     kind: LoopKind,
-    total: Interval,
+    histograms: Histograms,
     intervals: BTreeMap<u64, Second>,
-    outside: Outside,
-    slots: Vec<u64>,
+    remainder: Remainder,
 }
 
 /// The sums of one interval.
@@ -29,8 +28,7 @@ pub struct Aggregate {
 struct Second {
     service: Counts,
     response: Counts,
-    early: u64,
-    errors: u64,
+    accounting: Accounting,
 }
 
 impl Aggregate {
@@ -38,85 +36,71 @@ impl Aggregate {
     pub fn new(kind: LoopKind) -> Self {
         Self {
             kind,
-            total: Interval::new(0),
+            histograms: Histograms::default(),
             intervals: BTreeMap::new(),
-            outside: Outside::default(),
-            slots: Vec::new(),
+            remainder: Remainder::default(),
         }
     }
 
     /// Adds one worker's interval and returns it empty.
     pub fn add(&mut self, mut interval: Interval) -> Interval {
-        add(&mut self.total.service, &interval.service);
-        add(&mut self.total.response, &interval.response);
-        add(&mut self.total.lag, &interval.lag);
-        add(&mut self.total.no_caller, &interval.no_caller);
-        add(&mut self.total.client_late, &interval.client_late);
-        add(&mut self.total.censored, &interval.censored);
-        add(&mut self.total.failed, &interval.failed);
+        let sum = &mut self.histograms;
+        for (time, own) in &interval.times {
+            sum.times[time].add_histogram(own);
+        }
+        sum.censored.add_histogram(&interval.censored);
+        self.remainder.accounting += &interval.accounting;
         let second = self.intervals.entry(interval.index).or_default();
-        second.service.add_histogram(&interval.service);
+        second.service.add_histogram(&interval.times[Time::Service]);
         second.response.add_histogram(match self.kind {
-            LoopKind::Open => &interval.response,
-            LoopKind::Closed => &interval.service,
+            LoopKind::Open => &interval.times[Time::Response],
+            LoopKind::Closed => &interval.times[Time::Service],
         });
         second.response.add_histogram(&interval.censored);
-        self.total.late += interval.late;
-        self.total.early += interval.early;
-        second.early += interval.early;
-        for (kind, count) in &interval.errors {
-            *self.total.errors.entry(*kind).or_default() += count;
-            second.errors += count;
-        }
+        second.accounting += &interval.accounting;
         interval.clear();
         interval
     }
 
-    /// Adds one worker's requests outside the window, and its successes in each 100 ms.
-    pub fn add_rest(&mut self, outside: Outside, slots: &[u32]) {
-        self.outside.ok += outside.ok;
-        self.outside.errors += outside.errors;
-        if self.slots.len() < slots.len() {
-            self.slots.resize(slots.len(), 0);
-        }
-        for (sum, count) in self.slots.iter_mut().zip(slots) {
-            *sum += u64::from(*count);
-        }
+    /// Adds the records of workers that belong to no interval.
+    pub fn add_remainder(&mut self, remainder: &Remainder) {
+        self.remainder.add(remainder);
     }
 
-    /// Returns the sums over `window`, which has ended. `in_flight` holds the age of every request
-    /// without a reply; `not_sent` that of those that were due but never handed to the transport.
-    pub fn finish(mut self, window: Window, in_flight: &Histogram, not_sent: &Histogram) -> Totals {
-        add(&mut self.total.censored, in_flight);
-        add(&mut self.total.censored, not_sent);
-        let (mut response, lag) = match self.kind {
-            LoopKind::Open => (self.total.response, self.total.lag),
-            LoopKind::Closed => {
-                let mut lag = histogram();
-                lag.saturating_record_n(0, self.total.service.len());
-                (self.total.service.clone(), lag)
+    /// Returns the sums over `window`, which has ended.
+    pub fn finish(mut self, window: Window) -> Totals {
+        let Remainder {
+            mut accounting,
+            in_flight: mut unanswered,
+            not_sent,
+            mut slots,
+        } = self.remainder;
+        let mut histograms = self.histograms;
+        let times = &mut histograms.times;
+        accounting.ok = times[Time::Service].len();
+        accounting.in_flight = unanswered.len();
+        accounting.not_sent = not_sent.len();
+        unanswered.add(&not_sent);
+        if self.kind == LoopKind::Closed {
+            times[Time::Response] = times[Time::Service].clone();
+            if accounting.ok > 0 {
+                times[Time::Lag] = vec![(0, accounting.ok)].into();
             }
-        };
-        add(&mut response, &self.total.censored);
-        let accounting = Accounting {
-            ok: self.total.service.len(),
-            errors: self.total.errors,
-            in_flight: in_flight.len(),
-            not_sent: not_sent.len(),
-        };
+        }
+        histograms.censored.add(&unanswered);
+        times[Time::Response].add(&histograms.censored);
         // A second in which nothing ended is one too.
         let length = window.end.saturating_sub(window.start);
         for index in 0..length.div_ceil(INTERVAL) {
             self.intervals.entry(index).or_default();
         }
         // The same goes for slots: a server that dies leaves them empty to the end.
-        let slots = self.slots.len().max((window.end / SLOT) as usize);
-        self.slots.resize(slots, 0);
+        slots.resize(slots.len().max((window.end / SLOT) as usize), 0);
         let (precision, quantile_intervals) = precision(
-            window_slots(&self.slots, window),
+            window_slots(&slots, window),
             &self.intervals,
             length / INTERVAL,
-            [in_flight, not_sent],
+            &unanswered,
         );
         let intervals = self
             .intervals
@@ -126,20 +110,11 @@ impl Aggregate {
         Totals {
             window,
             accounting,
-            late: self.total.late,
-            early: self.total.early,
-            service: self.total.service,
-            response,
-            censored: Counts::from(&self.total.censored),
-            lag,
-            no_caller: self.total.no_caller,
-            client_late: self.total.client_late,
-            failed: self.total.failed,
+            histograms,
             intervals,
             precision,
             quantile_intervals,
-            outside: self.outside,
-            slots: self.slots,
+            slots,
         }
     }
 }
@@ -149,35 +124,16 @@ impl Aggregate {
 pub struct Totals {
     /// The span in which requests counted.
     pub window: Window,
-    /// The outcome of each of them.
+    /// The outcome of each of them, and other counts.
     pub accounting: Accounting,
-    /// Successes that came after the window's end.
-    pub late: u64,
-    /// Successes within the window that had been due before it.
-    pub early: u64,
-    /// `end - start` of successes.
-    pub service: Histogram,
-    /// `end - intended` of successes, and what is in `censored`.
-    pub response: Histogram,
-    /// Response times that are at least this: of requests that timed out, were in flight at the
-    /// end, or were never sent.
-    pub censored: Counts,
-    /// `start - intended` of successes.
-    pub lag: Histogram,
-    /// The part of an open loop's lag in which no caller was free.
-    pub no_caller: Histogram,
-    /// The part of an open loop's lag in which a caller was free.
-    pub client_late: Histogram,
-    /// `end - start` of failures.
-    pub failed: Histogram,
+    /// Their times.
+    pub histograms: Histograms,
     /// Second by second: all of the window, and what came after it.
     pub intervals: Vec<IntervalSummary>,
     /// The precision of the numbers.
     pub precision: Precision,
     /// The intervals of p50 and p99 of the response time.
     pub quantile_intervals: [Option<[u64; 2]>; 2],
-    /// Requests that ended outside the window.
-    pub outside: Outside,
     /// Successes in each 100 ms since the run's clock began.
     pub slots: Vec<u64>,
 }
@@ -193,31 +149,20 @@ impl Totals {
         let end = (self.window.end / SLOT) as usize;
         self.slots.get(end..).unwrap_or_default()
     }
-
-    /// Returns the successes that came within the window.
-    pub fn arrived(&self) -> u64 {
-        arrived(self.accounting.ok, self.late, self.early)
-    }
 }
 
 impl Second {
-    /// Returns the successes that ended in it.
-    fn arrived(&self) -> u64 {
-        self.early + self.service.len()
-    }
-
     fn summary(&self, index: u64, window: Window) -> IntervalSummary {
         let start = index * INTERVAL;
         let length = (start + INTERVAL)
             .min(window.end.saturating_sub(window.start))
             .saturating_sub(start);
-        let ok = self.arrived();
         let response = &self.response;
         IntervalSummary {
             start_ns: start,
             length_ns: length,
-            ok,
-            errors: self.errors,
+            ok: self.accounting.early + self.service.len(),
+            errors: self.accounting.failed(),
             service_p50: self.service.quantile(0.5),
             service_p99: self.service.quantile(0.99),
             service_max: self.service.max(),
@@ -242,7 +187,7 @@ fn precision(
     slots: &[u64],
     intervals: &BTreeMap<u64, Second>,
     whole: u64,
-    unanswered: [&Histogram; 2],
+    unanswered: &Counts,
 ) -> (Precision, [Option<[u64; 2]>; 2]) {
     let rates: Vec<f64> = slots
         .iter()
@@ -259,19 +204,10 @@ fn precision(
         for (_, second) in intervals.range(whole..) {
             last.add(&second.response);
         }
-        for ages in unanswered {
-            last.add_histogram(ages);
-        }
+        last.add(unanswered);
     }
     times.extend(&last);
     Precision::of(&rates, &times)
-}
-
-fn add(sum: &mut Histogram, part: &Histogram) {
-    if !part.is_empty() {
-        // Both have the same bounds, so that nothing can lie outside.
-        let _ = sum.add(part);
-    }
 }
 
 #[cfg(test)]
@@ -281,7 +217,7 @@ mod tests {
     use super::*;
     use crate::{
         error_kind::ErrorKind,
-        histogram::record,
+        histogram::{histogram, record},
         recorder::{Recorder, Sink},
         sample::Sample,
         summary::Summary,
@@ -311,21 +247,24 @@ mod tests {
         let mut aggregate = Aggregate::new(kind);
         for requests in workers {
             let mut kept = Vec::new();
-            let mut recorder = Recorder::new(kind, 0, Kept(&mut kept));
+            let mut recorder = Recorder::new(kind, Kept(&mut kept));
             for (sample, outcome) in requests {
                 recorder.record(window, *sample, *outcome);
             }
-            let (outside, slots) = recorder.finish();
-            aggregate.add_rest(outside, &slots);
+            let slots = recorder.finish();
+            aggregate.add_remainder(&Remainder {
+                slots,
+                ..Remainder::default()
+            });
             for interval in kept {
                 aggregate.add(interval);
             }
         }
-        let mut ages = histogram();
-        for age in in_flight {
-            record(&mut ages, *age);
-        }
-        aggregate.finish(window, &ages, &histogram())
+        aggregate.add_remainder(&Remainder {
+            in_flight: in_flight.iter().copied().collect(),
+            ..Remainder::default()
+        });
+        aggregate.finish(window)
     }
 
     fn ok(start: u64, end: u64) -> Request {
@@ -340,6 +279,18 @@ mod tests {
         )
     }
 
+    /// Returns the successes and failures that were due outside the window.
+    fn outside(totals: &Totals) -> (u64, u64) {
+        let accounting = &totals.accounting;
+        (accounting.outside_ok, accounting.outside_errors)
+    }
+
+    /// Returns the number of times of a kind, and the longest.
+    fn longest(totals: &Totals, time: Time) -> (u64, u64) {
+        let times = &totals.histograms.times[time];
+        (times.len(), times.max().unwrap_or(0))
+    }
+
     const WINDOW: Window = Window {
         start: 1000,
         end: 2000,
@@ -350,11 +301,16 @@ mod tests {
         let requests = vec![ok(990, 999), ok(990, 1000), ok(1500, 1999), ok(1999, 9000)];
         let totals = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
         assert_eq!(totals.accounting.ok, 2);
-        assert_eq!(totals.outside, Outside { ok: 2, errors: 0 });
-        assert_eq!((totals.early, totals.late, totals.arrived()), (1, 1, 2));
-        assert_eq!((totals.lag.len(), totals.lag.max()), (2, 0));
-        assert_eq!(totals.response, totals.service);
-        assert!(totals.service.max() >= 7001);
+        assert_eq!(outside(&totals), (2, 0));
+        let accounting = &totals.accounting;
+        assert_eq!(
+            (accounting.early, accounting.late, accounting.arrived()),
+            (1, 1, 2)
+        );
+        assert_eq!(longest(&totals, Time::Lag), (2, 0));
+        let times = &totals.histograms.times;
+        assert_eq!(times[Time::Response], times[Time::Service]);
+        assert!(times[Time::Service].max() >= Some(7001));
     }
 
     #[test]
@@ -381,7 +337,12 @@ mod tests {
             totals.accounting.errors,
             BTreeMap::from([(ErrorKind::Timeout, 1)])
         );
-        assert_eq!(totals.outside, Outside { ok: 0, errors: 3 });
+        assert_eq!(outside(&totals), (0, 3));
+        // It took at least that long.
+        let histograms = &totals.histograms;
+        assert_eq!(histograms.times[Time::Response], histograms.censored);
+        assert_eq!(histograms.censored.len(), 1);
+        assert!(histograms.censored.max() >= Some(7001));
     }
 
     #[test]
@@ -406,25 +367,29 @@ mod tests {
         ];
         let totals = collect(LoopKind::Open, WINDOW, &[requests], &[50_000]);
         assert_eq!(totals.accounting.ok, 2);
-        assert_eq!(totals.outside, Outside { ok: 2, errors: 0 });
+        assert_eq!(outside(&totals), (2, 0));
         assert_eq!(totals.accounting.in_flight, 1);
         assert_eq!(totals.accounting.scheduled(), 3);
-        assert_eq!((totals.lag.max(), totals.service.max()), (3001, 1000));
-        assert_eq!(
-            (totals.no_caller.max(), totals.client_late.max()),
-            (2701, 300)
-        );
+        let own = [
+            (Time::Lag, 3001),
+            (Time::Service, 1000),
+            (Time::NoCallerFree, 2701),
+            (Time::ClientLate, 300),
+        ];
+        for (time, expected) in own {
+            assert_eq!(longest(&totals, time), (2, expected), "{}", time.name());
+        }
         // One of them came after the window: it counts, but the server did not keep up with the
         // rate.
-        assert_eq!(totals.late, 1);
+        assert_eq!(totals.accounting.late, 1);
         // One that was due before came within: the server's work of the window, though not the
         // window's request.
-        assert_eq!(totals.early, 1);
+        assert_eq!(totals.accounting.early, 1);
         assert!((Summary::of(&totals).rate - 2e6).abs() < 1.0);
         assert_eq!(totals.intervals[0].ok, 3);
         // What is still out is at least as old as that.
-        assert_eq!(totals.response.len(), 3);
-        assert!(totals.response.max() >= 50_000);
+        let (answered, most) = longest(&totals, Time::Response);
+        assert!(answered == 3 && most >= 50_000, "{answered} {most}");
     }
 
     #[test]
@@ -480,7 +445,7 @@ mod tests {
         let totals = collect(LoopKind::Open, window, &[requests], &[SECOND]);
         let [_, high] = totals.quantile_intervals[1].unwrap();
         assert!(high >= SECOND / 2, "{high}");
-        assert!(totals.late > 0);
+        assert!(totals.accounting.late > 0);
     }
 
     proptest! {
@@ -503,10 +468,10 @@ mod tests {
             }
             let totals = collect(LoopKind::Closed, window, &workers, &[]);
             prop_assert_eq!(totals.accounting.ok, exact);
-            prop_assert_eq!(&totals.service, &whole);
-            prop_assert_eq!(totals.arrived(), arrived);
+            prop_assert_eq!(&totals.histograms.times[Time::Service], &Counts::from(&whole));
+            prop_assert_eq!(totals.accounting.arrived(), arrived);
             let seconds = totals.intervals.iter().map(|second| second.ok).sum::<u64>();
-            prop_assert_eq!(seconds, arrived + totals.late);
+            prop_assert_eq!(seconds, arrived + totals.accounting.late);
             prop_assert_eq!(totals.slots.iter().sum::<u64>(), requests.len() as u64);
         }
     }

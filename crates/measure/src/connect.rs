@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::{Histogram, histogram, record};
+use crate::histogram::{Histogram, add, histogram, record};
 
 /// A part of opening a connection and making the first call on it, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -62,8 +62,7 @@ impl PhaseTimes {
     /// Adds another's times.
     pub fn merge(&mut self, other: &Self) {
         for (&phase, times) in &other.0 {
-            // All have the same bounds.
-            let _ = self.0.entry(phase).or_insert_with(histogram).add(times);
+            add(self.0.entry(phase).or_insert_with(histogram), times);
         }
     }
 

@@ -3,6 +3,25 @@
 use serde::{Deserialize, Serialize};
 
 impl Cost {
+    /// Adds the workers of another cost.
+    pub fn add_workers(&mut self, other: &Self) {
+        let (cpu, delay) = (
+            &other.client_worker_cpu_seconds,
+            &other.client_worker_run_delay_seconds,
+        );
+        self.client_worker_cpu_seconds.extend(cpu);
+        self.client_worker_run_delay_seconds.extend(delay);
+        let (cores, moves) = (&other.client_worker_cores, &other.client_worker_moves);
+        self.client_worker_cores.extend_from_slice(cores);
+        self.client_worker_moves.extend(moves);
+    }
+
+    /// Returns the CPU time of all workers for each of `requests`, in microseconds.
+    pub fn worker_cpu_us(&self, requests: u64) -> Option<f64> {
+        let cpu: f64 = self.client_worker_cpu_seconds.iter().sum();
+        (requests > 0).then(|| cpu * 1e6 / requests as f64)
+    }
+
     /// Returns the CPU time of the server for each request, in microseconds.
     pub fn server_cpu_us_per_request(&self) -> Option<f64> {
         self.server.as_ref()?.cpu_us_per_request

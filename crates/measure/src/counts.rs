@@ -1,13 +1,21 @@
 //! Histograms reduced to the values that occur.
 
-use crate::histogram::{Histogram, histogram};
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::{Histogram, histogram, record};
 
 /// Values and how often each occurs, ascending.
 ///
 /// A dense [`Histogram`] takes 213 kB; this takes 16 bytes for each distinct value, so that a run
 /// can keep thousands of them. Values are the upper ends of the dense histogram's slots: sums of
-/// counts are exact.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// counts are exact. Files have them in the text form of HdrHistogram.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(with = "String")
+)]
 pub struct Counts(Vec<(u64, u64)>);
 
 impl Counts {
@@ -82,6 +90,17 @@ impl From<&Histogram> for Counts {
     }
 }
 
+impl FromIterator<u64> for Counts {
+    /// Takes single values.
+    fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> Self {
+        let mut dense = histogram();
+        for value in values {
+            record(&mut dense, value);
+        }
+        Self::from(&dense)
+    }
+}
+
 impl From<Vec<(u64, u64)>> for Counts {
     /// Takes values in any order; each must occur once.
     fn from(mut counts: Vec<(u64, u64)>) -> Self {
@@ -115,7 +134,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::histogram::record;
 
     #[test]
     fn quantiles_are_those_of_the_nearest_rank() {
@@ -133,17 +151,11 @@ mod tests {
             first in prop::collection::vec(0_u64..70_000_000_000, 0..100),
             second in prop::collection::vec(0_u64..5_000, 0..100),
         ) {
-            let of = |times: &[u64]| {
-                let mut dense = histogram();
-                for &time in times {
-                    record(&mut dense, time);
-                }
-                dense
-            };
-            let (mut a, b) = (of(&first), of(&second));
-            let mut sum = Counts::from(&a);
-            sum.add(&Counts::from(&b));
-            a.add(&b).unwrap();
+            let of = |times: &[u64]| times.iter().copied().collect::<Counts>();
+            let (mut sum, b) = (of(&first), of(&second));
+            let mut a = sum.to_histogram();
+            sum.add(&b);
+            a.add(b.to_histogram()).unwrap();
             prop_assert_eq!(&sum, &Counts::from(&a));
             prop_assert_eq!(&sum.to_histogram(), &a);
             prop_assert_eq!(sum.len(), a.len());

@@ -64,15 +64,16 @@ pub struct Distribution {
 
 impl Distribution {
     /// Describes a histogram.
-    pub fn of(histogram: &Histogram) -> Self {
-        Self::censored(histogram, &Counts::default())
+    pub fn of(times: &Counts) -> Self {
+        Self::censored(times, &Counts::default())
     }
 
     /// Describes a histogram of which some samples are `bounds`: the true ones are greater by an
     /// unknown amount.
     ///
     /// A quantile is a bound itself if it would grow should they all be infinite.
-    pub fn censored(histogram: &Histogram, bounds: &Counts) -> Self {
+    pub fn censored(times: &Counts, bounds: &Counts) -> Self {
+        let histogram = &times.to_histogram();
         let some = |value: u64| (!histogram.is_empty()).then_some(value);
         let some_f = |value: f64| (!histogram.is_empty()).then_some(value);
         Self {
@@ -90,13 +91,6 @@ impl Distribution {
             p99_interval: None,
             at_least: at_least(histogram, bounds),
         }
-    }
-
-    /// Returns it with these intervals of p50 and p99.
-    #[must_use]
-    pub fn with_intervals(mut self, [p50, p99]: [Option<[u64; 2]>; 2]) -> Self {
-        (self.p50_interval, self.p99_interval) = (p50, p99);
-        self
     }
 
     /// Returns true if the number of this name is a lower bound.
@@ -179,14 +173,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::histogram::{histogram, record};
 
-    fn of(values: &[u64]) -> Histogram {
-        let mut histogram = histogram();
-        for &value in values {
-            record(&mut histogram, value);
-        }
-        histogram
+    fn of(values: &[u64]) -> Counts {
+        values.iter().copied().collect()
     }
 
     proptest! {
@@ -232,13 +221,12 @@ mod tests {
     #[test]
     fn quantiles_that_reach_into_unanswered_requests_are_bounds() {
         let mut times = of(&vec![1_000_000; 960]);
-        let mut waited = histogram();
-        // Forty were given up after 5 ms to 5 s.
-        for number in 1..=40 {
-            record(&mut times, 5_000_000 * number);
-            record(&mut waited, 5_000_000 * number);
-        }
-        let censored = Distribution::censored(&times, &Counts::from(&waited));
+        // Forty were given up after 5 ms to 200 ms.
+        let waited = of(&(1..=40)
+            .map(|number| 5_000_000 * number)
+            .collect::<Vec<_>>());
+        times.add(&waited);
+        let censored = Distribution::censored(&times, &waited);
         let bounds: Vec<_> = censored.at_least.iter().map(String::as_str).collect();
         assert_eq!(
             bounds,

@@ -22,3 +22,11 @@ pub fn histogram() -> Histogram {
 pub fn record(histogram: &mut Histogram, nanoseconds: u64) {
     histogram.saturating_record(nanoseconds);
 }
+
+/// Adds the times of `part`.
+pub fn add(sum: &mut Histogram, part: &Histogram) {
+    if !part.is_empty() {
+        // Both have the same bounds, so that nothing can lie outside.
+        let _ = sum.add(part);
+    }
+}

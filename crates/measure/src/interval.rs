@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{buckets::Buckets, window::INTERVAL};
 
 /// One second of a step. Times are in nanoseconds; requests lie where they ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntervalSummary {
     /// Start, in nanoseconds since the window's start.
@@ -45,15 +45,7 @@ impl IntervalSummary {
         Self {
             start_ns,
             length_ns: INTERVAL,
-            ok: 0,
-            errors: 0,
-            service_p50: None,
-            service_p99: None,
-            service_max: None,
-            response_p50: None,
-            response_p99: None,
-            response_max: None,
-            response_buckets: Buckets::default(),
+            ..Self::default()
         }
     }
 }

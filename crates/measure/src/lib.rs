@@ -1,7 +1,7 @@
 //! Samples to numbers: a worker's records, the sums over all workers, and their statistics.
 //!
 //! A worker's [`recorder`] takes samples; [`aggregate`] adds up what all workers recorded; a
-//! [`summary`] describes the sums. No files, no text, no sockets.
+//! [`summary`] describes the sums. No files, no sockets.
 
 #![warn(missing_docs)]
 
@@ -24,4 +24,6 @@ pub mod sample;
 pub mod statistics;
 pub mod status;
 pub mod summary;
+pub mod text;
+pub mod times;
 pub mod window;

@@ -1,6 +1,6 @@
 //! The messages of calls that stream.
 
-use crate::histogram::{Histogram, histogram, record};
+use crate::histogram::{Histogram, add, histogram, record};
 
 /// The messages of calls that stream.
 #[derive(Debug, Clone)]
@@ -39,7 +39,6 @@ impl Messages {
     /// Adds another worker's.
     pub fn merge(&mut self, other: &Self) {
         self.add_call(other.sent, other.received);
-        // All histograms have the same bounds.
-        let _ = self.first.add(&other.first);
+        add(&mut self.first, &other.first);
     }
 }

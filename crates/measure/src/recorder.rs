@@ -1,11 +1,16 @@
 //! Takes the samples of one worker. No lock, and no allocation for a sample.
 
-use std::{collections::BTreeMap, mem};
+use std::mem;
+
+use enum_map::EnumMap;
 
 use crate::{
+    accounting::Accounting,
+    counts::Counts,
     error_kind::ErrorKind,
     histogram::{Histogram, histogram, record},
     sample::{LoopKind, Sample},
+    times::Time,
     window::{INTERVAL, SLOT, Window},
 };
 
@@ -14,27 +19,14 @@ use crate::{
 pub struct Interval {
     /// Its number, counted from the window's start.
     pub index: u64,
-    /// `end - start` of successes.
-    pub service: Histogram,
-    /// `end - intended` of successes; in a closed loop it is empty, being the same as `service`.
-    pub response: Histogram,
-    /// `start - intended` of successes; in a closed loop it is empty, being 0, like both its parts.
-    pub lag: Histogram,
-    /// The part of the lag in which no caller was free.
-    pub no_caller: Histogram,
-    /// The part of the lag in which a caller was free: the client was late.
-    pub client_late: Histogram,
+    /// The times of requests that ended. In a closed loop, response times are empty, being the
+    /// service times, and so are the lag, being 0, and its parts.
+    pub times: EnumMap<Time, Histogram>,
     /// `end - intended` of requests that timed out: their response times are at least that.
     pub censored: Histogram,
-    /// `end - start` of failures.
-    pub failed: Histogram,
-    /// Failures by kind.
-    pub errors: BTreeMap<ErrorKind, u64>,
-    /// Successes that came after the window's end, in the drain. They do not count for the rate.
-    pub late: u64,
-    /// Successes within the window that had been due before it, in the warm-up. They count for the
-    /// rate alone.
-    pub early: u64,
+    /// The counts except that of successes, which is that of service times. Requests that were due
+    /// outside the window are in whichever interval was current.
+    pub accounting: Accounting,
 }
 
 impl Interval {
@@ -42,56 +34,57 @@ impl Interval {
     pub fn new(index: u64) -> Self {
         Self {
             index,
-            service: histogram(),
-            response: histogram(),
-            lag: histogram(),
-            no_caller: histogram(),
-            client_late: histogram(),
+            times: EnumMap::from_fn(|_| histogram()),
             censored: histogram(),
-            failed: histogram(),
-            errors: BTreeMap::new(),
-            late: 0,
-            early: 0,
+            accounting: Accounting::default(),
         }
     }
 
     /// Returns `end - intended` of successes. In a closed loop it is the service time, and kept once.
     pub fn response_times(&self) -> &Histogram {
-        if self.response.is_empty() {
-            &self.service
-        } else {
-            &self.response
+        match &self.times[Time::Response] {
+            response if response.is_empty() => &self.times[Time::Service],
+            response => response,
         }
     }
 
     /// Empties it for another use.
     pub fn clear(&mut self) {
-        for histogram in [
-            &mut self.service,
-            &mut self.response,
-            &mut self.lag,
-            &mut self.no_caller,
-            &mut self.client_late,
-            &mut self.censored,
-            &mut self.failed,
-        ] {
+        for histogram in self.times.values_mut().chain([&mut self.censored]) {
             if !histogram.is_empty() {
                 histogram.reset();
             }
         }
-        self.errors.clear();
-        self.late = 0;
-        self.early = 0;
+        self.accounting = Accounting::default();
     }
 }
 
-/// Requests that were due outside the window. They enter no statistic of times.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Outside {
-    /// Successes.
-    pub ok: u64,
-    /// Failures.
-    pub errors: u64,
+/// The records of a worker that belong to no interval, or those of several workers added up.
+#[derive(Debug, Clone, Default)]
+pub struct Remainder {
+    /// Counts of connections.
+    pub accounting: Accounting,
+    /// Age of each request without a reply, in nanoseconds since it was due.
+    pub in_flight: Counts,
+    /// Age at the window's end of each request that was due but never handed to the transport, in
+    /// nanoseconds.
+    pub not_sent: Counts,
+    /// Successes in each 100 ms since the run's clock began, warm-up and all.
+    pub slots: Vec<u64>,
+}
+
+impl Remainder {
+    /// Adds another worker's.
+    pub fn add(&mut self, other: &Self) {
+        self.accounting += &other.accounting;
+        self.in_flight.add(&other.in_flight);
+        self.not_sent.add(&other.not_sent);
+        let slots = self.slots.len().max(other.slots.len());
+        self.slots.resize(slots, 0);
+        for (sum, count) in self.slots.iter_mut().zip(&other.slots) {
+            *sum += count;
+        }
+    }
 }
 
 /// Where a recorder's finished intervals go, and where it gets empty ones: nothing is allocated in
@@ -109,21 +102,18 @@ pub struct Recorder<S> {
     kind: LoopKind,
     sink: S,
     current: Interval,
-    outside: Outside,
-    /// Successes in each 100 ms since the run's clock began, warm-up and all.
-    slots: Vec<u32>,
+    slots: Vec<u64>,
 }
 
 impl<S: Sink> Recorder<S> {
-    /// A recorder without samples. `expected` is the length of the run, in nanoseconds, if known.
-    pub fn new(kind: LoopKind, expected: u64, sink: S) -> Self {
-        let slots = Vec::with_capacity((expected / SLOT) as usize + 64);
+    /// Returns a recorder without samples.
+    pub fn new(kind: LoopKind, sink: S) -> Self {
         Self {
             kind,
             sink,
             current: Interval::new(0),
-            outside: Outside::default(),
-            slots,
+            // Those of the first seven minutes.
+            slots: Vec::with_capacity(4096),
         }
     }
 
@@ -146,42 +136,46 @@ impl<S: Sink> Recorder<S> {
         let service = sample.end - sample.start;
         let response = sample.end - sample.intended;
         if let Err(kind) = outcome {
-            *self.current.errors.entry(kind).or_default() += 1;
-            record(&mut self.current.failed, service);
+            *self.current.accounting.errors.entry(kind).or_default() += 1;
+            record(&mut self.current.times[Time::Failed], service);
             if kind.is_timeout() {
                 record(&mut self.current.censored, response);
             }
             return true;
         }
-        record(&mut self.current.service, service);
-        self.current.late += u64::from(sample.end >= window.end);
+        self.current.accounting.late += u64::from(sample.end >= window.end);
+        let times = &mut self.current.times;
+        record(&mut times[Time::Service], service);
         if self.kind == LoopKind::Open {
-            record(&mut self.current.response, response);
-            record(&mut self.current.lag, sample.start - sample.intended);
-            record(&mut self.current.no_caller, sample.free - sample.intended);
-            record(&mut self.current.client_late, sample.start - sample.free);
+            let Sample {
+                intended,
+                free,
+                start,
+                ..
+            } = sample;
+            record(&mut times[Time::Response], response);
+            record(&mut times[Time::Lag], start - intended);
+            record(&mut times[Time::NoCallerFree], free - intended);
+            record(&mut times[Time::ClientLate], start - free);
         }
         true
     }
 
-    /// Hands the last interval on, and gives what belongs to none: the requests outside, and the
-    /// successes in each 100 ms.
-    pub fn finish(mut self) -> (Outside, Vec<u32>) {
+    /// Hands the last interval on; returns the successes in each 100 ms.
+    pub fn finish(mut self) -> Vec<u64> {
         self.sink.hand_on(self.current);
-        (self.outside, self.slots)
+        self.slots
     }
 
     /// Counts a request that was due outside the window.
     fn record_outside(&mut self, window: Window, end: u64, is_ok: bool) {
-        if !is_ok {
-            self.outside.errors += 1;
-            return;
-        }
-        self.outside.ok += 1;
-        if window.contains(end) {
+        if is_ok && window.contains(end) {
             self.turn_to(window, end);
-            self.current.early += 1;
+            self.current.accounting.early += 1;
         }
+        let accounting = &mut self.current.accounting;
+        accounting.outside_ok += u64::from(is_ok);
+        accounting.outside_errors += u64::from(!is_ok);
     }
 
     /// Makes the interval that `end` lies in the current one.

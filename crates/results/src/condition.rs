@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use netping_measure::times::Time;
+
 use crate::{
     metric::{self, Metric},
     run::Step,
@@ -81,7 +83,7 @@ impl Condition {
             return Answer::Unknown;
         };
         let holds = self.comparison.holds(value, self.limit);
-        let is_bound = self.metric.is_bound(&step.summary.response_time);
+        let is_bound = self.metric.is_bound(&step.summary.times[Time::Response]);
         match (holds, is_bound, self.comparison.is_upper()) {
             // The value is at least this: it may lie on either side of the limit.
             (true, true, true) | (false, true, false) => Answer::Unknown,
@@ -160,7 +162,6 @@ mod tests {
     use netping_measure::{
         aggregate::Aggregate,
         error_kind::ErrorKind,
-        histogram::histogram,
         recorder::{Interval, Recorder, Sink},
         sample::{LoopKind, Sample},
         window::Window,
@@ -188,7 +189,7 @@ mod tests {
             end: 1_000_000_000,
         };
         let mut aggregate = Aggregate::new(LoopKind::Closed);
-        let mut recorder = Recorder::new(LoopKind::Closed, 0, Keep(&mut aggregate));
+        let mut recorder = Recorder::new(LoopKind::Closed, Keep(&mut aggregate));
         for number in 0..1000 {
             let outcome = if number % 100 == 0 {
                 Err(ErrorKind::Eof)
@@ -207,7 +208,7 @@ mod tests {
             );
         }
         recorder.finish();
-        fixtures::of(&aggregate.finish(window, &histogram(), &histogram()))
+        fixtures::of(&aggregate.finish(window))
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::times::Times;
 pub fn phases(times: &PhaseTimes) -> BTreeMap<ConnectPhase, Times> {
     times
         .histograms()
-        .map(|(phase, times)| (phase, Times::of(times)))
+        .map(|(phase, times)| (phase, Times::of(times.into())))
         .collect()
 }
 

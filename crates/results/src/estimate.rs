@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use netping_measure::{statistics::moments::Moments, status::Status};
+use netping_measure::{statistics::moments::Moments, status::Status, times::Time};
 
 use crate::{
     metric::{Metric, Scale},
@@ -45,7 +45,7 @@ pub fn estimate(metric: &Metric, measurement: &Measurement<'_>) -> Option<Estima
     let rounds = Rounds::of(metric, measurement);
     let trials = rounds.steps.len();
     let missing = measurement.trials.len() - trials;
-    let is_bound = |step: &&Step| metric.is_bound(&step.summary.response_time);
+    let is_bound = |step: &&Step| metric.is_bound(&step.summary.times[Time::Response]);
     let of = |value, interval| Estimate {
         value,
         interval,
@@ -185,7 +185,7 @@ mod tests {
                 .map(|at| 10_000 + at * 10 + second * 37 % 50)
                 .collect()
         });
-        let interval = one.summary.response_time.p50_interval.unwrap();
+        let interval = one.summary.times[Time::Response].p50_interval.unwrap();
         let estimate = p50(&run(vec![one]));
         assert_eq!(estimate.interval, Some(interval.map(|end| end as f64)));
         assert_eq!((estimate.trials, estimate.missing), (1, 0));
@@ -269,11 +269,12 @@ mod tests {
     fn an_estimate_is_a_bound_where_a_trial_is() {
         let times = fixtures::step(1, |_| vec![1_000_000; 1000]);
         let mut unanswered = times.clone();
-        unanswered.histograms.censored = unanswered.histograms.response_time.clone();
-        unanswered.summary.response_time = netping_measure::distribution::Distribution::censored(
-            &unanswered.histograms.response_time.to_histogram(),
-            &unanswered.histograms.censored,
-        );
+        unanswered.histograms.censored = unanswered.histograms.times[Time::Response].clone();
+        unanswered.summary.times[Time::Response] =
+            netping_measure::distribution::Distribution::censored(
+                &unanswered.histograms.times[Time::Response],
+                &unanswered.histograms.censored,
+            );
         assert!(!p50(&run(vec![times.clone()])).is_bound);
         assert!(p50(&run(slice::from_ref(&unanswered).to_vec())).is_bound);
         assert!(p50(&run(vec![times, unanswered])).is_bound);

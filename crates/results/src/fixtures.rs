@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use netping_measure::{
     aggregate::{Aggregate, Totals},
     cost::Cost,
-    histogram::histogram,
     recorder::{Interval, Recorder, Sink},
     sample::{LoopKind, Sample},
     status::Status,
@@ -18,9 +17,7 @@ use netping_measure::{
 };
 
 use crate::bulk::BulkSettings;
-use crate::run::{
-    Environment, Histograms, Kind, Place, Run, SCHEMA_VERSION, Step, StepSettings, Tool,
-};
+use crate::run::{Environment, Kind, Place, Run, SCHEMA_VERSION, Step, StepSettings, Tool};
 use crate::transfer::Transfer;
 
 /// Start of the windows on the run's clock, in nanoseconds: later than the longest time.
@@ -50,7 +47,7 @@ pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
         end: BEGIN + seconds * SECOND,
     };
     let mut aggregate = Aggregate::new(LoopKind::Closed);
-    let mut recorder = Recorder::new(LoopKind::Closed, 0, Keep(&mut aggregate));
+    let mut recorder = Recorder::new(LoopKind::Closed, Keep(&mut aggregate));
     for second in 0..seconds {
         let end = BEGIN + second * SECOND + SECOND / 2;
         for time in times(second) {
@@ -69,7 +66,7 @@ pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
         }
     }
     recorder.finish();
-    let step = of(&aggregate.finish(window, &histogram(), &histogram()));
+    let step = of(&aggregate.finish(window));
     let settings = StepSettings {
         callers: 8,
         connections: 8,
@@ -110,8 +107,6 @@ pub fn of(totals: &Totals) -> Step {
         },
         summary: Summary::of(totals),
         cost: Cost::default(),
-        reconnects: 0,
-        ended_by_server: 0,
         security: None,
         connect: BTreeMap::new(),
         bulk: None,
@@ -119,7 +114,7 @@ pub fn of(totals: &Totals) -> Step {
         fairness: None,
         warnings: Vec::new(),
         intervals: totals.intervals.clone(),
-        histograms: Histograms::of(totals),
+        histograms: totals.histograms.clone(),
     }
 }
 

@@ -54,7 +54,7 @@ impl Limit {
         let cost = &step.cost;
         // A window without CPU times is too short to tell.
         let is_known = !cost.client_worker_cpu_seconds.is_empty();
-        if !is_told || !is_known || step.summary.arrived() == 0 || seconds <= 0.0 {
+        if !is_told || !is_known || step.summary.accounting.arrived() == 0 || seconds <= 0.0 {
             return None;
         }
         let busiest_worker = busiest_worker(cost, seconds);

@@ -1,6 +1,6 @@
 //! The messages of calls that stream.
 
-use netping_measure::messages::Messages;
+use netping_measure::{counts::Counts, messages::Messages};
 use serde::{Deserialize, Serialize};
 
 use crate::times::Times;
@@ -24,7 +24,7 @@ impl MessageSummary {
         Self {
             sent_per_s: per_second(messages.sent),
             received_per_s: per_second(messages.received),
-            first_message: Times::of(&messages.first),
+            first_message: Times::of(Counts::from(&messages.first)),
         }
     }
 

@@ -1,9 +1,7 @@
 //! Times that are described and kept.
 
-use netping_measure::{counts::Counts, distribution::Distribution, histogram::Histogram};
+use netping_measure::{counts::Counts, distribution::Distribution};
 use serde::{Deserialize, Serialize};
-
-use crate::file::histogram;
 
 /// Times of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,17 +10,15 @@ pub struct Times {
     /// Their description.
     pub time: Distribution,
     /// All of them, in nanoseconds.
-    #[serde(with = "histogram")]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub histogram: Counts,
 }
 
 impl Times {
     /// Describes times.
-    pub fn of(times: &Histogram) -> Self {
+    pub fn of(histogram: Counts) -> Self {
         Self {
-            time: Distribution::of(times),
-            histogram: times.into(),
+            time: Distribution::of(&histogram),
+            histogram,
         }
     }
 
@@ -30,9 +26,6 @@ impl Times {
     pub fn sum<'a>(parts: impl Iterator<Item = &'a Self>) -> Self {
         let mut histogram = Counts::default();
         parts.for_each(|part| histogram.add(&part.histogram));
-        Self {
-            time: Distribution::of(&histogram.to_histogram()),
-            histogram,
-        }
+        Self::of(histogram)
     }
 }

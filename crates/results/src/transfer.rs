@@ -7,17 +7,18 @@ use netping_measure::{
     bulk::BulkRun,
     cost::Cost,
     error_kind::ErrorKind,
-    histogram::{histogram, record},
+    histogram::record,
     recorder::Interval,
     sample::LoopKind,
     status::Status,
     summary::Summary,
+    times::Time,
     window::{INTERVAL, Window},
 };
 
 use crate::{
     bulk::BulkSettings,
-    run::{Histograms, Place, Step, StepSettings},
+    run::{Place, Step, StepSettings},
     warning::{ClientBound, Errors, SharedHost, Warning},
 };
 
@@ -42,15 +43,15 @@ impl Transfer {
         };
         let mut sample = Interval::new(length.saturating_sub(1) / INTERVAL);
         match self.outcome {
-            Ok(_) => record(&mut sample.service, length),
+            Ok(_) => record(&mut sample.times[Time::Service], length),
             Err(kind) => {
-                sample.errors.insert(kind, 1);
-                record(&mut sample.failed, length);
+                sample.accounting.errors.insert(kind, 1);
+                record(&mut sample.times[Time::Failed], length);
             }
         }
         let mut aggregate = Aggregate::new(LoopKind::Closed);
         aggregate.add(sample);
-        let totals = aggregate.finish(window, &histogram(), &histogram());
+        let totals = aggregate.finish(window);
         let cpu = |run: &BulkRun| Some(run.client_cpu_seconds_per_gib? * run.gib());
         let bulk = self.outcome.ok();
         Step {
@@ -66,16 +67,14 @@ impl Transfer {
                 client_worker_cpu_seconds: bulk.as_ref().and_then(cpu).into_iter().collect(),
                 ..Cost::default()
             },
-            reconnects: 0,
-            ended_by_server: 0,
             security: None,
             connect: BTreeMap::new(),
             bulk,
             messages: None,
             fairness: None,
             warnings: Vec::new(),
-            intervals: totals.intervals.clone(),
-            histograms: Histograms::of(&totals),
+            intervals: totals.intervals,
+            histograms: totals.histograms,
         }
     }
 }

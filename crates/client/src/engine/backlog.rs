@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use netping_measure::{counts::Counts, window::Window};
 use tokio::sync::Notify;
 
 /// The time of the oldest request in an empty backlog.
@@ -38,24 +39,19 @@ struct IdleCallers {
     wake: Notify,
 }
 
-impl Default for IdleCallers {
-    fn default() -> Self {
-        Self {
-            count: AtomicUsize::new(0),
-            since: AtomicU64::new(NONE),
-            wake: Notify::new(),
-        }
-    }
-}
-
 impl Backlog {
     /// Returns an empty backlog of so many workers, in which at most `limit` requests wait.
     pub fn new(workers: usize, limit: usize) -> Self {
+        let none = |_| IdleCallers {
+            count: AtomicUsize::new(0),
+            since: AtomicU64::new(NONE),
+            wake: Notify::new(),
+        };
         Self {
             due: Mutex::default(),
             oldest: AtomicU64::new(NONE),
             limit,
-            workers: (0..workers).map(|_| IdleCallers::default()).collect(),
+            workers: (0..workers).map(none).collect(),
         }
     }
 
@@ -87,12 +83,14 @@ impl Backlog {
         has_room
     }
 
-    /// Removes and returns all requests.
-    pub fn drain(&self) -> Vec<u64> {
-        let mut due = self.lock();
-        let all = due.drain().map(|Reverse(intended)| intended).collect();
-        self.publish(&due);
-        all
+    /// Returns the ages at the end of `window`, which is over, of the requests that were due in it,
+    /// in nanoseconds.
+    pub fn not_sent(&self, window: Window) -> Counts {
+        let due = self.lock();
+        let due = due.iter().map(|Reverse(intended)| *intended);
+        due.filter(|intended| window.contains(*intended))
+            .map(|intended| window.end - intended)
+            .collect()
     }
 
     /// Adds an idle caller of a worker, which has been free since `since`. Only the worker itself
@@ -187,7 +185,13 @@ mod tests {
         assert_eq!(backlog.take(10), None);
         assert_eq!(backlog.take(NONE), Some(10));
         assert_eq!(backlog.oldest(), 20);
-        assert_eq!(backlog.drain().len(), 2);
+        // Of the two that are left, only one was due in the window.
+        let window = Window { start: 21, end: 50 };
+        assert_eq!(backlog.not_sent(window), Counts::from(vec![(20, 1)]));
+        assert_eq!(
+            (backlog.take(NONE), backlog.take(NONE)),
+            (Some(20), Some(30))
+        );
         assert_eq!((backlog.oldest(), backlog.take(NONE)), (NONE, None));
     }
 

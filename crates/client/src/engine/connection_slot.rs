@@ -5,6 +5,7 @@ use std::{
     num::NonZeroU64,
 };
 
+use netping_measure::accounting::Accounting;
 use netping_protocol::tls::Negotiated;
 use tokio::sync::Mutex;
 
@@ -26,10 +27,8 @@ pub struct ConnectionSlot<T: Transport> {
     limit: u64,
     /// The server has ended the connection of this generation, or wants it ended.
     spent: Cell<bool>,
-    /// Connections opened in place of lost ones.
-    reconnects: Cell<u64>,
-    /// Connections opened because the server had ended the previous one.
-    ended_by_server: Cell<u64>,
+    /// Counts of its connections.
+    pub counts: RefCell<Accounting>,
     /// Security of the last connection that has served its requests.
     negotiated: RefCell<Option<Negotiated>>,
     /// Held by the caller that opens a connection, while the others wait to share it.
@@ -55,8 +54,7 @@ impl<T: Transport> ConnectionSlot<T> {
             used: Cell::new(0),
             limit: limit.map_or(u64::MAX, NonZeroU64::get),
             spent: Cell::new(false),
-            reconnects: Cell::new(0),
-            ended_by_server: Cell::new(0),
+            counts: RefCell::default(),
             negotiated: RefCell::default(),
             opening: Mutex::new(()),
         }
@@ -64,10 +62,8 @@ impl<T: Transport> ConnectionSlot<T> {
 
     /// Opens the connection before there are requests, and returns its security.
     pub async fn open(&self) -> Result<Option<Negotiated>, Failure> {
-        let connection = self
-            .transport
-            .connect(&mut Milestones::start(&|| 0))
-            .await?;
+        let mut untimed = Milestones::start(&|| 0);
+        let connection = self.transport.connect(&mut untimed).await?;
         let negotiated = connection.negotiated();
         self.install(Some(connection));
         Ok(negotiated)
@@ -84,10 +80,8 @@ impl<T: Transport> ConnectionSlot<T> {
         now: &dyn Fn() -> u64,
     ) -> Result<&'a mut T::Connection, Failure> {
         self.retire(held);
-        if !held
-            .as_ref()
-            .is_some_and(|held| self.serves(held.generation))
-        {
+        let own = held.as_ref().map(|held| held.generation);
+        if !own.is_some_and(|own| self.serves(own)) {
             // Dropped first: if connections are limited, the old one must be gone before the new
             // one comes.
             *held = None;
@@ -124,17 +118,6 @@ impl<T: Transport> ConnectionSlot<T> {
         }
     }
 
-    /// Returns the number of connections opened in place of lost ones.
-    pub fn reconnects(&self) -> u64 {
-        self.reconnects.get()
-    }
-
-    /// Returns the number of connections opened because the server had ended the previous one
-    /// without losing a request.
-    pub fn ended_by_server(&self) -> u64 {
-        self.ended_by_server.get()
-    }
-
     /// Returns the security of the last connection that has served its requests; `None` in the
     /// clear, or if there is none.
     pub fn negotiated(&self) -> Option<Negotiated> {
@@ -163,12 +146,8 @@ impl<T: Transport> ConnectionSlot<T> {
         now: &dyn Fn() -> u64,
     ) -> Result<Held<T::Connection>, Failure> {
         let _turn = self.opening.lock().await;
-        let spare = if self.serves(self.generation.get()) {
-            self.take_spare()
-        } else {
-            None
-        };
-        let connection = if let Some(connection) = spare {
+        let serves = self.serves(self.generation.get());
+        let connection = if let Some(connection) = serves.then(|| self.take_spare()).flatten() {
             connection
         } else {
             self.spare.take();
@@ -178,10 +157,9 @@ impl<T: Transport> ConnectionSlot<T> {
             let mut milestones = Milestones::start(now);
             let connection = self.transport.connect(&mut milestones).await?;
             *opened = Some(milestones.finish());
-            self.reconnects
-                .set(self.reconnects.get() + u64::from(replaces));
-            self.ended_by_server
-                .set(self.ended_by_server.get() + u64::from(self.spent.get()));
+            let mut counts = self.counts.borrow_mut();
+            counts.reconnects += u64::from(replaces);
+            counts.ended_by_server += u64::from(self.spent.get());
             self.install(connection.share());
             connection
         };

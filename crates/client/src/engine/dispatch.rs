@@ -9,6 +9,7 @@ use std::{
 
 use futures_util::future;
 use netping_measure::{
+    counts::Counts,
     histogram::{Histogram, histogram, record},
     window::Window,
 };
@@ -16,7 +17,7 @@ use tokio::sync::Notify;
 
 use crate::{
     clock::Clock,
-    engine::{backlog::Backlog, pacer::Pacer, schedule::Schedule},
+    engine::{backlog::Backlog, pacer::Pacer, schedule::Schedule, timeline::Timeline},
 };
 
 /// Time between looks at the clock while all callers of a worker are busy, in nanoseconds.
@@ -27,8 +28,7 @@ const LOOK: u64 = 100_000;
 #[derive(Debug)]
 pub struct Dispatch {
     schedule: RefCell<Schedule>,
-    /// Start of the schedule, on the run's clock.
-    origin: u64,
+    timeline: Arc<Timeline>,
     /// Requests for which a caller of this worker has been woken.
     ready: RefCell<VecDeque<u64>>,
     backlog: Arc<Backlog>,
@@ -41,7 +41,7 @@ pub struct Dispatch {
 }
 
 /// A request that a caller has taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Due {
     /// The time at which it was due.
     pub intended: u64,
@@ -50,11 +50,16 @@ pub struct Due {
 }
 
 impl Dispatch {
-    /// Returns the dispatch of a worker, in which nothing is due before `origin`.
-    pub fn new(schedule: Schedule, origin: u64, backlog: Arc<Backlog>, worker: usize) -> Self {
+    /// Returns the dispatch of a worker, whose schedule begins with the requests of `timeline`.
+    pub fn new(
+        schedule: Schedule,
+        timeline: Arc<Timeline>,
+        backlog: Arc<Backlog>,
+        worker: usize,
+    ) -> Self {
         Self {
             schedule: RefCell::new(schedule),
-            origin,
+            timeline,
             ready: RefCell::default(),
             backlog,
             worker,
@@ -66,16 +71,11 @@ impl Dispatch {
 
     /// Waits for a request and takes the oldest, for a caller that has been free since
     /// `free_since`; `None` when there will be no more.
-    pub async fn take<C: Clock>(
-        &self,
-        free_since: u64,
-        clock: &C,
-        window: impl Fn() -> Window,
-    ) -> Option<Due> {
+    pub async fn take(&self, free_since: u64, clock: &impl Clock) -> Option<Due> {
         let mut was_woken = false;
         loop {
             // A caller that becomes free may be earlier than the pacer if the runtime is busy.
-            if let Some(intended) = self.oldest(clock.now(), window()) {
+            if let Some(intended) = self.oldest(clock.now(), self.timeline.window()) {
                 if was_woken {
                     self.pass_on();
                 }
@@ -125,12 +125,8 @@ impl Dispatch {
     }
 
     /// Wakes callers as requests become due, until the window ends.
-    pub async fn pace<C: Clock>(
-        &self,
-        pacer: &mut Pacer<C>,
-        clock: &C,
-        window: impl Fn() -> Window,
-    ) {
+    pub async fn pace<C: Clock>(&self, pacer: &mut Pacer<C>, clock: &C) {
+        let window = || self.timeline.window();
         while self.next() < window().end {
             if self.backlog.idle(self.worker) > 0 {
                 pacer.wait_until(self.next()).await;
@@ -197,8 +193,8 @@ impl Dispatch {
 
     /// Returns the ages at the end of `window`, which is over, of this worker's requests that were
     /// due in it but not taken; those in the backlog are not among them.
-    pub fn not_sent(&self, window: Window) -> Histogram {
-        let mut ages = self.dropped.borrow().clone();
+    pub fn not_sent(&self, window: Window) -> Counts {
+        let mut ages = self.dropped.borrow_mut();
         let mut ready = self.ready.borrow_mut();
         if window.end < u64::MAX {
             while let Some(intended) = self.due(window.end, window) {
@@ -211,11 +207,11 @@ impl Dispatch {
         {
             record(&mut ages, window.end - intended);
         }
-        ages
+        Counts::from(&*ages)
     }
 
     fn next(&self) -> u64 {
-        self.origin + self.schedule.borrow().peek()
+        self.timeline.begin() + self.schedule.borrow().peek()
     }
 }
 
@@ -232,7 +228,12 @@ mod tests {
     fn a_request_whose_caller_was_taken_goes_to_another_worker() {
         let backlog = Arc::new(Backlog::new(2, 10));
         let schedule = Schedule::new(Arrival::Constant(1.0), 0, 2).unwrap();
-        let dispatch = Dispatch::new(schedule, 0, Arc::clone(&backlog), 0);
+        let dispatch = Dispatch::new(
+            schedule,
+            Arc::new(Timeline::new(None)),
+            Arc::clone(&backlog),
+            0,
+        );
         let mut other = pin!(backlog.wake(1).notified());
         backlog.add_idle(1, 0);
         dispatch.ready.borrow_mut().push_back(5);

@@ -51,18 +51,17 @@ pub fn run(
     observer.phase(Phase::Connect, None);
     let launch = Launch(Arc::new(plan.clone()));
     let workers: Workers = plan.load.kind.visit(endpoint, launch)?;
-    let negotiated = workers.connected(&plan.target.url, interrupt)?;
+    let negotiated = workers.connected(interrupt)?;
     if let Some(moment) = plan.execution.start_at {
         wait_until(moment, interrupt)?;
     }
     let measurement = Running::new(plan, interrupt, observer, &workers)?.measure();
     workers.join()?;
-    let measurement = measurement?;
-    Ok(Measurement {
-        // The security of measured connections takes precedence over that of the ones before.
-        negotiated: measurement.negotiated.or(negotiated),
-        ..measurement
-    })
+    let mut measurement = measurement?;
+    // The security of measured connections takes precedence over that of the ones before.
+    let measured = &mut measurement.report.negotiated;
+    *measured = measured.take().or(negotiated);
+    Ok(measurement)
 }
 
 /// The time before a moment from which on the clock is watched without sleeping: longer than a sleep is

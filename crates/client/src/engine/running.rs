@@ -3,13 +3,7 @@
 use std::{cmp, mem, sync::mpsc::RecvTimeoutError, time::Duration};
 
 use netping_measure::{
-    aggregate::Aggregate,
-    cost::{Cost, Hiccups},
-    fairness::Fairness,
-    histogram::{Histogram, histogram, record},
-    sample::LoopKind,
-    status::Status,
-    window::Window,
+    aggregate::Aggregate, recorder::Remainder, sample::LoopKind, status::Status, window::Window,
 };
 use netping_system::{counters::HostCounters, host};
 
@@ -17,7 +11,7 @@ use crate::{
     clock::{Clock, TimeOfDay},
     engine::{
         hiccups::HiccupMeter,
-        measurement::{Measurement, cost, failures, host_events, messages, phase_times},
+        measurement::{Measurement, complete, host_events},
         observer::{Observer, Phase},
         rate_meter::{AutoWarmup, RateMeter},
         worker::WorkerReport,
@@ -42,20 +36,24 @@ pub struct Running<'a> {
     counters: CounterReader,
     /// Runs from the window's start to its end.
     hiccups: Option<HiccupMeter>,
-    seen_hiccups: Option<Hiccups>,
-    /// The machine's counters at the window's start and end.
-    host: (HostCounters, HostCounters),
+    /// The machine's counters at the window's start.
+    host: HostCounters,
     /// Start of the warm-up, on the run's clock.
     begun: u64,
     time_of_day: TimeOfDay,
     phase: Phase,
+    phase_start: u64,
     /// Looks for the end of an automatic warm-up until that has come.
     warmup: Option<AutoWarmup>,
     warmup_failed: bool,
     status: Status,
-    rate: RateMeter,
+    meter: RateMeter,
+    /// The current rate, in replies per second.
+    rate: f64,
     aggregate: Aggregate,
-    reports: Vec<WorkerReport>,
+    /// The sum over the workers that are done, and their number.
+    report: WorkerReport,
+    done: usize,
 }
 
 impl<'a> Running<'a> {
@@ -78,17 +76,19 @@ impl<'a> Running<'a> {
             workers,
             counters,
             hiccups: None,
-            seen_hiccups: None,
-            host: <(HostCounters, HostCounters)>::default(),
+            host: HostCounters::default(),
             begun,
             time_of_day: TimeOfDay::start(),
             phase: Phase::Connect,
+            phase_start: begun,
             warmup: None,
             warmup_failed: false,
             status: Status::Complete,
-            rate: RateMeter::new(begun),
+            meter: RateMeter::new(begun),
+            rate: 0.0,
             aggregate: Aggregate::new(plan.loop_kind()),
-            reports: Vec::new(),
+            report: WorkerReport::default(),
+            done: 0,
         })
     }
 
@@ -99,13 +99,12 @@ impl<'a> Running<'a> {
     pub fn measure(mut self) -> Result<Measurement, StartError> {
         self.begin_warm_up();
         self.workers.start();
-        while self.reports.len() < self.plan.execution.workers {
+        while self.done < self.plan.execution.workers {
             self.receive()?;
             let now = self.workers.clock.now();
-            self.end_warm_up(now);
+            self.look(now);
             self.cut_if_interrupted(now);
             self.enter_phase(now);
-            self.rate.tick(now, &self.workers.replies, self.observer);
         }
         Ok(self.finish())
     }
@@ -143,10 +142,10 @@ impl<'a> Running<'a> {
                 self.workers.recycle(worker, self.aggregate.add(*interval));
             }
             Ok(Event::Done(report)) => {
-                self.aggregate.add_rest(report.outside, &report.successes);
-                self.reports.push(*report);
+                self.report.add(*report);
+                self.done += 1;
             }
-            Ok(Event::Ready(_) | Event::Failed(_)) | Err(RecvTimeoutError::Disconnected) => {
+            Ok(Event::Ready(_)) | Err(RecvTimeoutError::Disconnected) => {
                 return Err(StartError::Broken);
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -154,14 +153,22 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Begins the window if an automatic warm-up is over.
-    fn end_warm_up(&mut self, now: u64) {
-        let replies = &self.workers.replies;
-        let ended = self
-            .warmup
-            .as_mut()
-            .and_then(|warmup| warmup.ended(now, replies));
-        if let Some(steady) = ended {
+    /// Tells the observer the rate, ten times a second, and begins the window if an automatic warm-up
+    /// is over.
+    fn look(&mut self, now: u64) {
+        let Some(look) = self.meter.look(now, &self.workers.replies) else {
+            return;
+        };
+        // Smoothed over about a second.
+        self.rate = if self.rate == 0.0 {
+            look.rate
+        } else {
+            self.rate + (look.rate - self.rate) * look.elapsed.min(1.0)
+        };
+        let elapsed = Duration::from_nanos(now - self.phase_start);
+        self.observer.tick(elapsed, self.rate);
+        let warmup = self.warmup.as_mut();
+        if let Some(steady) = warmup.and_then(|warmup| warmup.ended(now, look)) {
             self.warmup = None;
             self.warmup_failed = !steady;
             self.set_window(now);
@@ -206,50 +213,41 @@ impl<'a> Running<'a> {
         if phase == Phase::Measure {
             // Without a thread for it, the step has no such number.
             self.hiccups = HiccupMeter::start(self.workers.clock).ok();
-            self.host.0 = HostCounters::read();
+            self.host = HostCounters::read();
         }
         if phase == Phase::Drain {
             self.counters.read();
-            self.seen_hiccups = self.hiccups.take().and_then(HiccupMeter::finish);
-            self.host.1 = HostCounters::read();
+            let cost = &mut self.report.cost;
+            cost.client_hiccups = self.hiccups.take().and_then(HiccupMeter::finish);
+            cost.client_host = host_events(&self.host, &HostCounters::read());
         }
         self.phase = phase;
         self.observer.phase(phase, planned);
-        self.rate.begin_phase(now);
+        self.phase_start = now;
     }
 
-    fn finish(self) -> Measurement {
+    fn finish(mut self) -> Measurement {
         let clock_step = self.time_of_day.step();
         let window = self.workers.timeline.window();
         let warmup = Duration::from_nanos(window.start - self.begun);
-        let mut reports = self.reports;
-        let in_flight = ages(reports.iter().flat_map(|report| report.in_flight.clone()));
-        let backlog = self.workers.backlog.drain();
-        let backlog = backlog.into_iter().filter(|due| window.contains(*due));
-        let mut not_sent = ages(backlog.map(|intended| window.end - intended));
-        for own in reports.iter().filter_map(|report| report.not_sent.as_ref()) {
-            // All histograms have the same bounds.
-            let _ = not_sent.add(own);
-        }
-        let connections = reports
-            .iter()
-            .flat_map(|report| report.connections.iter().copied())
-            .collect();
-        let sum = |of: fn(&WorkerReport) -> u64| reports.iter().map(of).sum();
-        let totals = self.aggregate.finish(window, &in_flight, &not_sent);
-        let counters = self.counters.finish();
-        let (cost, server_note) = cost(
-            &reports,
-            &totals,
-            &counters,
-            self.plan.loop_kind() == LoopKind::Closed,
-        );
-        let readings = counters.ok();
-        let cost = Cost {
-            client_hiccups: self.seen_hiccups.or_else(|| self.hiccups?.finish()),
-            client_host: host_events(self.host),
-            ..cost
-        };
+        let mut report = self.report;
+        self.aggregate.add_remainder(&report.remainder);
+        self.aggregate.add_remainder(&Remainder {
+            not_sent: self.workers.backlog.not_sent(window),
+            ..Remainder::default()
+        });
+        let totals = self.aggregate.finish(window);
+        let readings = self.counters.finish();
+        let demand = readings.as_ref().map_err(Clone::clone);
+        let arrived = totals.accounting.arrived();
+        let demand = demand.and_then(|(start, end)| start.demand_until(end, arrived));
+        let server_note = demand.as_ref().err().filter(|note| !note.is_empty());
+        let server_note = server_note.cloned();
+        let is_closed = self.plan.loop_kind() == LoopKind::Closed;
+        let between = is_closed.then_some(report.between);
+        let cost = mem::take(&mut report.cost);
+        report.cost = complete(cost, &totals, between, demand.ok().flatten());
+        let readings = readings.ok();
         Measurement {
             totals,
             status: self.status,
@@ -257,7 +255,6 @@ impl<'a> Running<'a> {
             warmup_failed: self.warmup_failed,
             window_started_at: self.time_of_day.after(warmup),
             clock_step,
-            cost,
             server_note,
             server_restarted: readings
                 .as_ref()
@@ -266,27 +263,9 @@ impl<'a> Running<'a> {
                 end.boot_id()
                     .is_some_and(|id| host::boot_id().as_deref() == Some(id))
             }),
-            fairness: Fairness::of(connections),
-            reconnects: sum(|report| report.reconnects),
-            ended_by_server: sum(|report| report.ended_by_server),
-            phases: phase_times(&reports),
-            messages: messages(&reports),
-            negotiated: reports
-                .iter_mut()
-                .find_map(|report| report.negotiated.take()),
-            samples: reports
-                .iter_mut()
-                .flat_map(|report| mem::take(&mut report.samples))
-                .collect(),
-            details: failures(reports),
+            report,
         }
     }
-}
-
-fn ages(times: impl Iterator<Item = u64>) -> Histogram {
-    let mut ages = histogram();
-    times.for_each(|age| record(&mut ages, age));
-    ages
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -1,7 +1,6 @@
 //! One worker thread: its runtime, its connections, and its ends of the channels to the engine.
 
 use std::{
-    io,
     rc::Rc,
     sync::mpsc::{Receiver, Sender},
 };
@@ -25,6 +24,7 @@ use crate::{
         connection_slot::ConnectionSlot,
         worker::{self, Assignment, WorkerReport},
     },
+    error::StartError,
     transport::{Failure, Transport},
 };
 
@@ -34,8 +34,8 @@ const OPENING_AT_ONCE: usize = 64;
 /// A message from a worker to the engine.
 #[derive(Debug)]
 pub enum Event {
-    /// The worker has its connections, with this security, or could not open one.
-    Ready(Result<Option<Negotiated>, Failure>),
+    /// The worker has its connections, with this security, or could not start or open one.
+    Ready(Result<Option<Negotiated>, StartError>),
     /// The worker's interval is full.
     Interval {
         worker: usize,
@@ -43,8 +43,6 @@ pub enum Event {
     },
     /// The worker is done.
     Done(Box<WorkerReport>),
-    /// The worker has no runtime.
-    Failed(io::Error),
 }
 
 /// A worker's ends of the two channels on which intervals go round.
@@ -92,7 +90,7 @@ impl<T: Transport> WorkerThread<T> {
             .build_local(LocalOptions::default())
         {
             Ok(runtime) => runtime.block_on(self.work()),
-            Err(error) => drop(self.channels.full.send(Event::Failed(error))),
+            Err(error) => drop(self.channels.full.send(Event::Ready(Err(error.into())))),
         }
     }
 
@@ -107,7 +105,10 @@ impl<T: Transport> WorkerThread<T> {
         let events = self.channels.full.clone();
         let (slots, ready) = match self.connect().await {
             Ok((slots, negotiated)) => (slots, Ok(negotiated)),
-            Err(failure) => (Vec::new(), Err(failure)),
+            Err(failure) => {
+                let target = self.assignment.plan.target.url.clone();
+                (Vec::new(), Err(StartError::Connect { target, failure }))
+            }
         };
         let connected = ready.is_ok();
         let _ = events.send(Event::Ready(ready));

@@ -11,7 +11,7 @@ use std::{
 };
 
 use netping_measure::recorder::Interval;
-use netping_protocol::{target::Target, tls::Negotiated};
+use netping_protocol::tls::Negotiated;
 use netping_system::cores;
 use tokio::sync::watch;
 
@@ -58,11 +58,7 @@ impl Visitor for Launch {
         let execution = plan.execution;
         let (events, inbox) = mpsc::channel();
         let (go, started) = watch::channel(false);
-        let cores = if execution.pin {
-            cores::own()
-        } else {
-            Vec::new()
-        };
+        let cores = execution.pin.then(cores::own).unwrap_or_default();
         let mut workers = Workers {
             clock: Monotonic::start(),
             timeline: Arc::new(Timeline::new(execution.extent.requests())),
@@ -85,7 +81,7 @@ impl Visitor for Launch {
                     replies: Arc::clone(&replies),
                     backlog: Arc::clone(&workers.backlog),
                 },
-                core: (!cores.is_empty()).then(|| cores[worker % cores.len()]),
+                core: cores.iter().copied().cycle().nth(worker),
                 clock: workers.clock,
                 started: started.clone(),
                 channels: IntervalChannels {
@@ -111,34 +107,18 @@ impl Workers {
     ///
     /// # Errors
     /// [`StartError`].
-    pub fn connected(
-        &self,
-        target: &Target,
-        interrupt: &Interrupt,
-    ) -> Result<Option<Negotiated>, StartError> {
+    pub fn connected(&self, interrupt: &Interrupt) -> Result<Option<Negotiated>, StartError> {
         let mut negotiated = None;
         let mut waiting = self.threads.len();
         while waiting > 0 {
             match self.inbox.recv_timeout(LOOK) {
-                Ok(Event::Ready(Ok(secured))) => {
-                    negotiated = negotiated.or(secured);
+                Ok(Event::Ready(ready)) => {
+                    negotiated = negotiated.or(ready?);
                     waiting -= 1;
                 }
-                Ok(Event::Ready(Err(failure))) => {
-                    return Err(StartError::Connect {
-                        target: target.clone(),
-                        failure,
-                    });
-                }
-                Ok(Event::Failed(error)) => return Err(error.into()),
-                Ok(Event::Interval { .. } | Event::Done(_))
-                | Err(RecvTimeoutError::Disconnected) => {
-                    return Err(StartError::Broken);
-                }
-                Err(RecvTimeoutError::Timeout) if interrupt.is_set() => {
-                    return Err(StartError::Interrupted);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) if !interrupt.is_set() => {}
+                Err(RecvTimeoutError::Timeout) => return Err(StartError::Interrupted),
+                _ => return Err(StartError::Broken),
             }
         }
         Ok(negotiated)

@@ -43,7 +43,7 @@ pub enum Warmup {
 pub enum Extent {
     /// This long.
     Time(Duration),
-    /// Until so many requests are issued.
+    /// Until this number of requests is issued.
     Requests(u64),
 }
 

@@ -1,16 +1,14 @@
 //! A validated run of one step. The engine sees only this.
 
-mod arrival;
 mod execution;
 mod load;
 mod settings;
 mod target;
 
 pub use self::{
-    arrival::Arrival,
     execution::{Execution, Extent, Warmup},
-    load::Load,
-    target::{Destination, Trust, resolve},
+    load::{Arrival, Load},
+    target::{Destination, ReplyLength, ServerEndpoint, Trust, resolve},
 };
 
 use netping_measure::sample::LoopKind;

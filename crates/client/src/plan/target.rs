@@ -3,7 +3,7 @@
 use std::{
     net::{SocketAddr, ToSocketAddrs, UdpSocket},
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use netping_protocol::{secure::Connector, target::Target};
@@ -11,10 +11,7 @@ use netping_protocol::{secure::Connector, target::Target};
 use crate::{
     error::StartError,
     probe::metrics::ServerSource,
-    transport::{
-        Endpoint, ReplyLength,
-        prepared::{Kept, Prepared},
-    },
+    transport::prepared::{Kept, Prepared},
 };
 
 /// A server, and how it is reached.
@@ -46,6 +43,21 @@ pub struct Destination {
     pub kept: Option<Kept>,
 }
 
+/// The length of a web server's good replies, in bytes: that of the first one. Clones compare with
+/// the same length.
+pub type ReplyLength = Arc<OnceLock<u64>>;
+
+/// The server that a transport connects to, with its addresses.
+#[derive(Debug, Clone)]
+pub struct ServerEndpoint {
+    /// The server, and how it is reached.
+    pub destination: Destination,
+    /// Its addresses, in the order in which to try them.
+    pub addresses: Vec<SocketAddr>,
+    /// The length of a web server's replies.
+    pub reply_length: ReplyLength,
+}
+
 /// The authentication of a secured connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trust {
@@ -75,25 +87,23 @@ impl Destination {
 
     /// Returns true if the server is on this host.
     pub fn is_own_host(&self) -> bool {
-        self.unix_socket.is_some() || has_own_address(&self.url)
+        // Only an own address can be bound; port 0 disturbs no service.
+        let bound = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
+        self.unix_socket.is_some() || resolve(&self.url).is_ok_and(|all| all.iter().any(bound))
     }
 
     /// Returns the endpoint for transports, with its addresses.
     ///
     /// # Errors
     /// [`StartError::Resolve`].
-    pub fn endpoint(&self) -> Result<Endpoint, StartError> {
+    pub fn endpoint(&self) -> Result<ServerEndpoint, StartError> {
         let addresses = match &self.unix_socket {
             Some(_) => Vec::new(),
             None => resolve(&self.url)?,
         };
-        Ok(Endpoint {
+        Ok(ServerEndpoint {
+            destination: self.clone(),
             addresses,
-            unix_socket: self.unix_socket.clone(),
-            target: self.url.clone(),
-            resolve_each: self.resolve_each,
-            connector: self.connector.clone(),
-            prepared: Arc::clone(&self.prepared),
             reply_length: self.reply_length.clone().unwrap_or_default(),
         })
     }
@@ -110,11 +120,4 @@ pub fn resolve(target: &Target) -> Result<Vec<SocketAddr>, StartError> {
         source,
     })?;
     Ok(found.collect())
-}
-
-/// Returns true if one of a target's addresses is this host's own.
-fn has_own_address(target: &Target) -> bool {
-    // Only an own address can be bound; port 0 disturbs no service.
-    let bound = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
-    resolve(target).is_ok_and(|addresses| addresses.iter().any(bound))
 }

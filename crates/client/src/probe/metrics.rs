@@ -40,21 +40,18 @@ impl ServerSource {
     /// [`port::METRICS_OFFSET`] higher. Web servers are not netping's.
     pub fn default_of(target: &Target) -> Self {
         if target.scheme.is_http() {
-            Self::Nowhere
-        } else {
-            Self::default_of_relay(target)
+            return Self::Nowhere;
         }
+        Self::default_of_relay(target)
     }
 
     /// Returns the default address of netping-proxy, which relays any protocol.
     pub fn default_of_relay(target: &Target) -> Self {
-        match target.port.checked_add(port::METRICS_OFFSET) {
-            Some(port) => Self::Url {
-                url: format!("http://{}:{port}/metrics", target.host),
-                asked: false,
-            },
-            None => Self::Nowhere,
-        }
+        let Some(port) = target.port.checked_add(port::METRICS_OFFSET) else {
+            return Self::Nowhere;
+        };
+        let url = format!("http://{}:{port}/metrics", target.host);
+        Self::Url { url, asked: false }
     }
 }
 
@@ -104,18 +101,26 @@ impl Probe {
     /// # Errors
     /// A sentence with the reason why there are none; empty if none were to be expected.
     pub fn read(&self) -> Result<Reading, String> {
-        match &self.source {
-            ServerSource::Nowhere => Err(String::new()),
-            ServerSource::Processes(pids) => Reading::of_processes(pids),
-            ServerSource::Url { url, asked: true } => self.fetch(url),
+        let (url, asked) = match &self.source {
+            ServerSource::Nowhere => return Err(String::new()),
+            ServerSource::Processes(pids) => return Reading::of_processes(pids),
+            ServerSource::Url { url, asked } => (url, *asked),
+        };
+        match self.get(url) {
+            Ok(reading) if reading.0.contains_key(if asked { CPU } else { REQUESTS }) => {
+                Ok(reading)
+            }
+            Ok(_) if asked => Err(format!(
+                "no {CPU} at {url}: are these the server's Prometheus metrics?"
+            )),
+            Err(error) if asked => Err(format!(
+                "cannot read the server's metrics at {url}: {error}"
+            )),
             // Anybody may listen there.
-            ServerSource::Url { url, asked: false } => match self.get(url) {
-                Ok(reading) if reading.0.contains_key(REQUESTS) => Ok(reading),
-                Err(ureq::Error::Timeout(Timeout::Global)) => Err(format!(
-                    "{url} accepts connections but does not answer; name the server's metrics or 'off' with --server-metrics"
-                )),
-                _ => Err(String::new()),
-            },
+            Err(ureq::Error::Timeout(Timeout::Global)) => Err(format!(
+                "{url} accepts connections but does not answer; name the server's metrics or 'off' with --server-metrics"
+            )),
+            _ => Err(String::new()),
         }
     }
 
@@ -123,19 +128,6 @@ impl Probe {
         let mut response = self.agent.get(url).call()?;
         let body = response.body_mut().with_config().limit(LONGEST);
         Ok(Reading::parse(&body.read_to_string()?))
-    }
-
-    fn fetch(&self, url: &str) -> Result<Reading, String> {
-        let reading = self
-            .get(url)
-            .map_err(|error| format!("cannot read the server's metrics at {url}: {error}"))?;
-        if reading.0.contains_key(CPU) {
-            Ok(reading)
-        } else {
-            Err(format!(
-                "no {CPU} at {url}: are these the server's Prometheus metrics?"
-            ))
-        }
     }
 }
 
@@ -156,11 +148,9 @@ impl Reading {
     /// Reads the system's accounts of processes of this host and their descendants, each of them
     /// once. Memory that several share counts for each.
     fn of_processes(pids: &[u32]) -> Result<Self, String> {
-        let mut counters = BTreeMap::new();
-        let mut seen = BTreeSet::new();
-        for &pid in pids {
-            add_family(pid, &mut seen, &mut counters)?;
-        }
+        let (mut seen, mut counters) = (BTreeSet::new(), BTreeMap::new());
+        let mut add = |pid: &u32| add_family(*pid, &mut seen, &mut counters);
+        pids.iter().try_for_each(&mut add)?;
         Ok(Self(counters))
     }
 
@@ -186,9 +176,8 @@ impl Reading {
         }
         let count = |name: &str| gained(name).map(|gained| gained as u64);
         let requests = gained(REQUESTS).unwrap_or(answered as f64);
-        let switches = gained(VOLUNTARY)
-            .zip(gained(INVOLUNTARY))
-            .map(|(a, b)| a + b);
+        let switches = gained(VOLUNTARY).zip(gained(INVOLUNTARY));
+        let switches = switches.map(|(voluntary, involuntary)| voluntary + involuntary);
         let each = |sum: f64| (requests > 0.0).then(|| sum / requests);
         Ok(Some(ServerDemand {
             cpu_seconds,
@@ -219,17 +208,14 @@ impl Reading {
 
     /// Returns the value of the only label of a counter whose name begins so.
     fn label(&self, beginning: &str) -> Option<&str> {
-        let names = self.0.keys().map(String::as_str);
-        let mut values = names.filter_map(|name| name.strip_prefix(beginning)?.strip_suffix("\"}"));
-        values.next()
+        let mut names = self.0.keys();
+        names.find_map(|name| name.strip_prefix(beginning)?.strip_suffix("\"}"))
     }
 
     /// Returns true if the server's process is not the one of a `later` reading.
     pub fn is_restarted_by(&self, later: &Self) -> bool {
-        let started = |reading: &Self| reading.0.get(START).copied();
-        started(self)
-            .zip(started(later))
-            .is_some_and(|(before, after)| (after - before).abs() > SAME_START)
+        let started = self.0.get(START).zip(later.0.get(START));
+        started.is_some_and(|(before, after)| (after - before).abs() > SAME_START)
     }
 
     /// Returns the server's limit on connections.

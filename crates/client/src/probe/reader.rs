@@ -31,18 +31,19 @@ impl CounterReader {
         let (results, readings) = mpsc::channel();
         if *source != ServerSource::Nowhere {
             let probe = Probe::new(source.clone());
+            let probing = move || {
+                for () in requested {
+                    let reading = probe.read();
+                    // A server that has failed to answer once is not asked again.
+                    let failed = reading.is_err();
+                    if results.send(reading).is_err() || failed {
+                        return;
+                    }
+                }
+            };
             thread::Builder::new()
                 .name("probe".to_owned())
-                .spawn(move || {
-                    for () in requested {
-                        let reading = probe.read();
-                        // A server that has failed to answer once is not asked again.
-                        let failed = reading.is_err();
-                        if results.send(reading).is_err() || failed {
-                            return;
-                        }
-                    }
-                })?;
+                .spawn(probing)?;
         }
         Ok(Self {
             requests,

@@ -9,6 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use netping_protocol::pool::{Order, Pool};
+use serde::de::IgnoredAny;
 
 /// Bodies in a pool whose documents have placeholders, or somewhat more, so that each document is
 /// there equally often.
@@ -28,13 +29,14 @@ const LINES: [&str; 2] = ["jsonl", "ndjson"];
 /// The data that the user gives.
 #[derive(Debug, Clone, Default)]
 pub struct Data {
-    sources: Vec<Source>,
+    sources: Vec<DataSource>,
     /// The order in which documents are sent.
     pub order: Order,
 }
 
+/// A value of the flag.
 #[derive(Debug, Clone)]
-struct Source {
+struct DataSource {
     /// The value of the flag, to name it in errors.
     name: String,
     contents: Vec<u8>,
@@ -85,7 +87,7 @@ impl Data {
     /// # Errors
     /// [`DataError::File`].
     pub fn read(values: &[String], order: Order) -> Result<Self, DataError> {
-        let sources = values.iter().map(|value| Source::read(value));
+        let sources = values.iter().map(|value| DataSource::read(value));
         Ok(Self {
             sources: sources.collect::<Result<_, _>>()?,
             order,
@@ -109,16 +111,13 @@ impl Data {
     /// # Errors
     /// [`DataError::Document`].
     pub fn bodies(&self) -> Result<Pool, DataError> {
-        self.pool(
-            |source| {
-                if source.in_lines {
-                    lines(&source.contents)
-                } else {
-                    Ok(vec![source.contents.clone()])
-                }
-            },
-            |document| Ok(Bytes::copy_from_slice(document)),
-        )
+        let documents = |source: &DataSource| {
+            if source.in_lines {
+                return lines(&source.contents);
+            }
+            Ok(vec![source.contents.clone()])
+        };
+        self.pool(documents, |document| Ok(Bytes::copy_from_slice(document)))
     }
 
     /// Returns a pool of JSON documents, which follow each other in a source, each encoded by
@@ -130,35 +129,33 @@ impl Data {
         &self,
         encode: impl Fn(&str) -> Result<Bytes, String>,
     ) -> Result<Pool, DataError> {
-        let documents = |source: &Source| json_documents(&source.contents);
+        let documents = |source: &DataSource| json_documents(&source.contents);
         self.pool(documents, |document| encode(text(document)?))
     }
 
     fn pool(
         &self,
-        documents: impl Fn(&Source) -> Result<Vec<Vec<u8>>, String>,
+        documents: impl Fn(&DataSource) -> Result<Vec<Vec<u8>>, String>,
         encode: impl Fn(&[u8]) -> Result<Bytes, String>,
     ) -> Result<Pool, DataError> {
         let mut all = Vec::new();
         for source in &self.sources {
             let own = documents(source).map_err(|reason| source.wrong(None, reason))?;
             let several = own.len() > 1;
-            let numbered = own.into_iter().enumerate();
-            all.extend(
-                numbered.map(|(at, document)| (document, source, several.then_some(at + 1))),
-            );
+            for (document, number) in own.into_iter().zip(1..) {
+                all.push((document, source, several.then_some(number)));
+            }
         }
-        let rounds = if all.iter().any(|(document, ..)| has_placeholder(document)) {
+        let differ = all.iter().any(|(document, ..)| has_placeholder(document));
+        let rounds = if differ {
             FILLED.div_ceil(all.len())
         } else {
             1
         };
         let bytes: usize = all.iter().map(|(document, ..)| document.len()).sum();
-        if bytes.saturating_mul(rounds) > LARGEST {
-            return Err(DataError::TooLarge {
-                bodies: all.len() * rounds,
-                bytes: bytes.saturating_mul(rounds),
-            });
+        let (bodies, bytes) = (all.len() * rounds, bytes.saturating_mul(rounds));
+        if bytes > LARGEST {
+            return Err(DataError::TooLarge { bodies, bytes });
         }
         let numbered = (0..rounds).flat_map(|_| &all).enumerate();
         let bodies = numbered.map(|(n, (document, source, number))| {
@@ -169,7 +166,7 @@ impl Data {
     }
 }
 
-impl Source {
+impl DataSource {
     /// Returns the error of a document that does not fit.
     fn wrong(&self, number: Option<usize>, reason: String) -> DataError {
         DataError::Document {
@@ -180,23 +177,21 @@ impl Source {
     }
 
     fn read(value: &str) -> Result<Self, DataError> {
-        let mut contents = Vec::new();
         let path = value.strip_prefix('@').map(Path::new);
-        let read = match path {
-            Some(path) => fs::read(path).map(|bytes| contents = bytes),
-            None if value == "-" => io::stdin().read_to_end(&mut contents).map(drop),
-            None => {
-                contents = value.as_bytes().to_vec();
-                Ok(())
+        let contents = match path {
+            Some(path) => fs::read(path),
+            None if value == "-" => {
+                let mut input = Vec::new();
+                io::stdin().read_to_end(&mut input).map(|_| input)
             }
+            None => Ok(value.into()),
         };
         let name = shortened(value);
-        if let Err(reason) = read {
-            return Err(DataError::File { name, reason });
-        }
-        let ending = path
-            .and_then(Path::extension)
-            .and_then(|ending| ending.to_str());
+        let contents = match contents {
+            Ok(contents) => contents,
+            Err(reason) => return Err(DataError::File { name, reason }),
+        };
+        let ending = path.and_then(|path| path.extension()?.to_str());
         Ok(Self {
             name,
             contents,
@@ -208,11 +203,10 @@ impl Source {
 /// Returns the beginning of a value, as errors show it.
 fn shortened(value: &str) -> String {
     const LONGEST: usize = 40;
-    if value.chars().count() <= LONGEST {
-        return value.to_owned();
+    match value.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &value[..end]),
+        None => value.to_owned(),
     }
-    let beginning: String = value.chars().take(LONGEST).collect();
-    format!("{beginning}...")
 }
 
 /// Returns the 64-bit FNV-1a hash of several parts, each ended by a byte that no UTF-8 has (Fowler,
@@ -230,13 +224,9 @@ fn text(bytes: &[u8]) -> Result<&str, String> {
 
 /// Returns the lines that are not empty.
 fn lines(contents: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-    let lines = contents
-        .split(|byte| *byte == b'\n')
-        .map(<[u8]>::trim_ascii);
-    let lines: Vec<_> = lines
-        .filter(|line| !line.is_empty())
-        .map(<[u8]>::to_vec)
-        .collect();
+    let lines = contents.split(|byte| *byte == b'\n');
+    let trimmed = lines.map(|line| line.trim_ascii().to_vec());
+    let lines: Vec<_> = trimmed.filter(|line| !line.is_empty()).collect();
     if lines.is_empty() {
         return Err("it has no line".to_owned());
     }
@@ -249,12 +239,10 @@ fn json_documents(contents: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let contents = text(contents)?;
     // Digits of the same length, so that places stay the same.
     let digits = |placeholder: &str| "1".repeat(placeholder.len());
-    let masked = contents
-        .replace(NUMBER, &digits(NUMBER))
-        .replace(UUID, &digits(UUID));
+    let masked = contents.replace(NUMBER, &digits(NUMBER));
+    let masked = masked.replace(UUID, &digits(UUID));
     let mut documents = Vec::new();
-    let mut parser =
-        serde_json::Deserializer::from_str(&masked).into_iter::<serde::de::IgnoredAny>();
+    let mut parser = serde_json::Deserializer::from_str(&masked).into_iter::<IgnoredAny>();
     let mut from = 0;
     while let Some(document) = parser.next() {
         document.map_err(|error| format!("it is not JSON: {error}"))?;
@@ -268,32 +256,21 @@ fn json_documents(contents: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     Ok(documents)
 }
 
+/// Returns true if a document has a placeholder, which is text, in text.
 fn has_placeholder(document: &[u8]) -> bool {
-    let has = |placeholder: &str| {
-        let placeholder = placeholder.as_bytes();
-        document
-            .windows(placeholder.len())
-            .any(|part| part == placeholder)
-    };
-    // Placeholders are text, in text.
-    (has(NUMBER) || has(UUID)) && std::str::from_utf8(document).is_ok()
+    text(document).is_ok_and(|text| text.contains(NUMBER) || text.contains(UUID))
 }
 
 /// Returns the document with its placeholders filled for the body with this number.
 fn fill(document: &[u8], number: usize) -> Vec<u8> {
-    if !has_placeholder(document) {
-        return document.to_vec();
-    }
-    let Ok(text) = std::str::from_utf8(document) else {
+    let Ok(text) = text(document) else {
         return document.to_vec();
     };
-    let mut parts = text.split(UUID);
-    let mut filled = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        filled.push_str(&uuid());
-        filled.push_str(part);
-    }
-    filled.replace(NUMBER, &number.to_string()).into_bytes()
+    let numbered = text.replace(NUMBER, &number.to_string());
+    let mut parts = numbered.split(UUID);
+    let beginning = parts.next().unwrap_or_default().to_owned();
+    let filled = parts.fold(beginning, |filled, part| filled + &uuid() + part);
+    filled.into_bytes()
 }
 
 /// Returns a random UUID (version 4 of RFC 9562).

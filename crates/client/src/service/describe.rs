@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use prost_reflect::{
-    Cardinality, DescriptorPool, DynamicMessage, EnumDescriptor, FieldDescriptor, Kind,
-    MessageDescriptor, MethodDescriptor, SerializeOptions, ServiceDescriptor,
+    Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
+    SerializeOptions,
 };
 
-use super::{method, schema::Schema};
+use super::{method::named, schema::Schema};
 use crate::{error::SchemaError, plan::Destination};
 
 /// Returns a line for each method whose path begins with the one in the destination's URL.
@@ -15,33 +15,9 @@ use crate::{error::SchemaError, plan::Destination};
 /// # Errors
 /// [`SchemaError`].
 pub fn list(schema: &Schema, destination: &Destination) -> Result<String, SchemaError> {
-    let service = method::parts(&destination.url).0;
-    let pool = schema.read(destination, Some(service).filter(|name| !name.is_empty()))?;
-    let methods = chosen(&pool, destination)?.into_iter();
-    let lines = methods.map(|method| format!("{}\n", signature(&method)));
+    let methods = named(schema, destination)?;
+    let lines = methods.iter().map(|method| signature(method) + "\n");
     Ok(lines.collect())
-}
-
-/// Returns the methods whose path begins with the one in the destination's URL.
-fn chosen(
-    pool: &DescriptorPool,
-    destination: &Destination,
-) -> Result<Vec<MethodDescriptor>, SchemaError> {
-    let target = &destination.url;
-    let (service, name) = method::parts(target);
-    let chosen: Vec<_> = methods(pool)
-        .filter(|method| service.is_empty() || method.parent_service().full_name() == service)
-        .filter(|method| name.is_empty() || method.name() == name)
-        .collect();
-    if chosen.is_empty() {
-        let known = methods(pool).map(|method| path(&method));
-        return Err(SchemaError::Unknown {
-            target: target.to_string(),
-            name: target.path.trim_start_matches('/').to_owned(),
-            known: known.collect::<Vec<_>>().join(", "),
-        });
-    }
-    Ok(chosen)
 }
 
 /// Returns the methods whose path begins with the one in the destination's URL, with all their
@@ -50,34 +26,25 @@ fn chosen(
 /// # Errors
 /// [`SchemaError`].
 pub fn describe(schema: &Schema, destination: &Destination) -> Result<String, SchemaError> {
-    let target = &destination.url;
-    let (service, _) = method::parts(target);
-    let pool = schema.read(destination, Some(service).filter(|name| !name.is_empty()))?;
+    let server = format!(
+        "{}://{}",
+        destination.url.scheme.as_str(),
+        destination.url.authority()
+    );
     let mut text = String::new();
     let mut types = Types::default();
-    for method in chosen(&pool, destination)? {
-        let example = example(&method.input());
-        let authority = target.authority();
+    for method in named(schema, destination)? {
+        let (signature, path, example) =
+            (signature(&method), path(&method), example(&method.input()));
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{}\n  netping throughput '{}://{authority}/{}' --data '{example}'\n",
-            signature(&method),
-            target.scheme.as_str(),
-            path(&method)
+            "{signature}\n  netping throughput '{server}/{path}' --data '{example}'\n"
         );
         types.add(&method.input());
         types.add(&method.output());
     }
-    text.push_str(&types.text());
-    Ok(text)
-}
-
-fn methods(pool: &DescriptorPool) -> impl Iterator<Item = MethodDescriptor> {
-    let services: Vec<ServiceDescriptor> = pool.services().collect();
-    services
-        .into_iter()
-        .flat_map(|service| service.methods().collect::<Vec<_>>())
+    Ok(text + &types.text())
 }
 
 fn path(method: &MethodDescriptor) -> String {
@@ -126,30 +93,26 @@ impl Types {
         let text = format!("message {name} {{\n{}}}\n", fields.collect::<String>());
         self.0.insert(name.to_owned(), text);
         for field in message.fields() {
-            match field.kind() {
-                Kind::Message(inner) if inner.is_map_entry() => {
-                    match inner.map_entry_value_field().kind() {
-                        Kind::Message(value) => self.add(&value),
-                        Kind::Enum(value) => self.add_enum(&value),
-                        _ => {}
-                    }
-                }
-                Kind::Message(inner) => self.add(&inner),
-                Kind::Enum(inner) => self.add_enum(&inner),
-                _ => {}
-            }
+            self.add_kind(&field.kind());
         }
     }
 
-    fn add_enum(&mut self, kind: &EnumDescriptor) {
-        let values = kind.values();
-        let values = values.map(|value| format!("  {} = {};\n", value.name(), value.number()));
-        let text = format!(
-            "enum {} {{\n{}}}\n",
-            kind.full_name(),
-            values.collect::<String>()
-        );
-        self.0.insert(kind.full_name().to_owned(), text);
+    fn add_kind(&mut self, kind: &Kind) {
+        match kind {
+            Kind::Message(entry) if entry.is_map_entry() => {
+                self.add_kind(&entry.map_entry_value_field().kind());
+            }
+            Kind::Message(message) => self.add(message),
+            Kind::Enum(kind) => {
+                let values = kind.values();
+                let values =
+                    values.map(|value| format!("  {} = {};\n", value.name(), value.number()));
+                let (name, values) = (kind.full_name(), values.collect::<String>());
+                let text = format!("enum {name} {{\n{values}}}\n");
+                self.0.insert(name.to_owned(), text);
+            }
+            _ => {}
+        }
     }
 
     fn text(self) -> String {
@@ -161,31 +124,18 @@ fn declaration(field: &FieldDescriptor) -> String {
     let kind = match field.kind() {
         Kind::Message(entry) if entry.is_map_entry() => {
             let [key, value] = [entry.map_entry_key_field(), entry.map_entry_value_field()];
-            format!(
-                "map<{}, {}>",
-                kind_name(&key.kind()),
-                kind_name(&value.kind())
-            )
+            format!("map<{:?}, {:?}>", key.kind(), value.kind())
         }
-        kind if field.cardinality() == Cardinality::Repeated => {
-            format!("repeated {}", kind_name(&kind))
-        }
-        kind => kind_name(&kind),
+        kind if field.cardinality() == Cardinality::Repeated => format!("repeated {kind:?}"),
+        kind => format!("{kind:?}"),
     };
     format!("{kind} {} = {}", field.name(), field.number())
-}
-
-fn kind_name(kind: &Kind) -> String {
-    match kind {
-        Kind::Message(message) => message.full_name().to_owned(),
-        Kind::Enum(kind) => kind.full_name().to_owned(),
-        scalar => format!("{scalar:?}").to_lowercase(),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use netping_protocol::FILE_DESCRIPTOR_SET;
+    use prost_reflect::DescriptorPool;
 
     use super::*;
 

@@ -3,10 +3,9 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
-use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value};
 use serde::de::DeserializeSeed;
 
 use crate::transport::prepared::Check;
@@ -39,49 +38,63 @@ pub enum ExpectError {
 /// # Errors
 /// [`ExpectError::File`].
 pub fn expected_body(path: &Path) -> Result<Check, ExpectError> {
-    let expected = read(path)?;
-    Ok(Check::Contents(Arc::new(move |body: &[u8]| {
-        if body == expected {
-            return Ok(());
-        }
-        let same = body
-            .iter()
-            .zip(&expected)
-            .take_while(|(one, other)| one == other);
-        Err(format!(
-            "of {} bytes differs from the expected {} from byte {} on",
-            body.len(),
-            expected.len(),
-            same.count()
-        ))
-    })))
+    Ok(Check::Body(read(path)?))
 }
 
-/// Returns the check of messages that have to have the fields of the JSON message in a file. Fields
-/// that the file does not name may have any value.
-pub(super) fn expected_fields(path: &Path, kind: &MessageDescriptor) -> Result<Check, ExpectError> {
-    let wrong = |reason| ExpectError::Message {
-        path: path.to_owned(),
-        kind: kind.full_name().to_owned(),
-        reason,
-    };
-    let contents = read(path)?;
-    let mut parser = serde_json::Deserializer::from_slice(&contents);
-    let expected = kind.clone().deserialize(&mut parser).map_err(wrong)?;
-    parser.end().map_err(wrong)?;
-    let named: serde_json::Value = serde_json::from_slice(&contents).map_err(wrong)?;
-    let kind = kind.clone();
-    // The JSON of these does not name their fields.
-    let is_whole = has_json_of_its_own(&kind);
-    Ok(Check::Contents(Arc::new(move |message: &[u8]| {
-        let reply = DynamicMessage::decode(kind.clone(), message)
-            .map_err(|error| format!("is not a valid message: {error}"))?;
-        if is_whole {
-            let wrong = || "is another than the expected one".to_owned();
-            return (reply == expected).then_some(()).ok_or_else(wrong);
+/// Compares a body with the expected one.
+///
+/// # Errors
+/// A description of the first difference.
+pub fn compare_bodies(expected: &[u8], body: &[u8]) -> Result<(), String> {
+    if body == expected {
+        return Ok(());
+    }
+    let pairs = body.iter().zip(expected);
+    let same = pairs.take_while(|(one, other)| one == other).count();
+    let (length, right) = (body.len(), expected.len());
+    Err(format!(
+        "of {length} bytes differs from the expected {right} from byte {same} on"
+    ))
+}
+
+/// The fields that messages have to have. Those that the user does not name may have any value.
+#[derive(Debug, Clone)]
+pub struct ExpectedFields {
+    named: serde_json::Value,
+    message: DynamicMessage,
+}
+
+impl ExpectedFields {
+    /// Reads the JSON message of the type `kind` in a file.
+    pub(super) fn read(path: &Path, kind: &MessageDescriptor) -> Result<Self, ExpectError> {
+        let wrong = |reason| ExpectError::Message {
+            path: path.to_owned(),
+            kind: kind.full_name().to_owned(),
+            reason,
+        };
+        let contents = read(path)?;
+        let mut parser = serde_json::Deserializer::from_slice(&contents);
+        let message = kind.clone().deserialize(&mut parser).map_err(wrong)?;
+        parser.end().map_err(wrong)?;
+        let named = serde_json::from_slice(&contents).map_err(wrong)?;
+        Ok(Self { named, message })
+    }
+
+    /// Compares the fields of a message.
+    ///
+    /// # Errors
+    /// A description of the first difference.
+    pub fn compare(&self, message: &[u8]) -> Result<(), String> {
+        let kind = self.message.descriptor();
+        let invalid = |error| format!("is not a valid message: {error}");
+        let reply = DynamicMessage::decode(kind.clone(), message).map_err(invalid)?;
+        // The JSON of these does not name their fields.
+        if has_json_of_its_own(&kind) {
+            let other = || "is another than the expected one".to_owned();
+            return (reply == self.message).then_some(()).ok_or_else(other);
         }
-        compare(&named, &expected, &reply, "")
-    })))
+        compare(&self.named, &self.message, &reply, "")
+    }
 }
 
 /// Compares the fields that `named` has, and those of messages within, with a reply's.
@@ -96,24 +109,19 @@ fn compare(
         let by_json = kind.get_field_by_json_name(name);
         let Some(field) = by_json.or_else(|| kind.get_field_by_name(name)) else {
             // Only an extension is read without being a field; it is not compared by its name.
-            return Err(format!(
-                "cannot be compared: {name} is no field of {}",
-                kind.full_name()
-            ));
+            let kind = kind.full_name();
+            return Err(format!("cannot be compared: {name} is no field of {kind}"));
         };
         let path = format!("{within}{name}");
         let (right, found) = (expected.get_field(&field), reply.get_field(&field));
-        match (&*right, &*found) {
-            (Value::Message(right), Value::Message(found))
-                if named.is_object() && !is_known(&field) =>
-            {
-                compare(named, right, found, &format!("{path}."))?;
-            }
-            (right, found) if right == found => {}
-            (right, found) => {
-                let (found, right) = (shown(found), shown(right));
-                return Err(format!("has {path} = {found}, where {right} is expected"));
-            }
+        if let (Value::Message(right), Value::Message(found)) = (&*right, &*found)
+            && named.is_object()
+            && !has_json_of_its_own(&right.descriptor())
+        {
+            compare(named, right, found, &format!("{path}."))?;
+        } else if right != found {
+            let (found, right) = (shown(&found), shown(&right));
+            return Err(format!("has {path} = {found}, where {right} is expected"));
         }
     }
     Ok(())
@@ -130,14 +138,8 @@ fn shown(value: &Value) -> String {
         Value::F64(value) => value.to_string(),
         Value::String(value) => format!("{value:?}"),
         // Too long for a line, mostly.
-        Value::Bytes(_) | Value::Message(_) | Value::List(_) | Value::Map(_) => {
-            "another".to_owned()
-        }
+        _ => "another".to_owned(),
     }
-}
-
-fn is_known(field: &FieldDescriptor) -> bool {
-    field.kind().as_message().is_some_and(has_json_of_its_own)
 }
 
 /// Returns true for types whose JSON has another form than their fields.
@@ -165,15 +167,13 @@ mod tests {
         fs::write(&file, expected).unwrap();
         let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).unwrap();
         let kind = pool.get_message_by_name("pb.BenchmarkMessage").unwrap();
-        let Check::Contents(compare) = expected_fields(file.path(), &kind).unwrap() else {
-            panic!("no contents are compared");
-        };
+        let expected = ExpectedFields::read(file.path(), &kind).unwrap();
         let reply = BenchmarkMessage {
             field1: field1.to_owned(),
             field2,
             ..BenchmarkMessage::default()
         };
-        compare(&reply.encode_to_vec())
+        expected.compare(&reply.encode_to_vec())
     }
 
     #[test]
@@ -192,9 +192,10 @@ mod tests {
     fn a_body_is_compared_byte_by_byte() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(&file, "abc").unwrap();
-        let Check::Contents(compare) = expected_body(file.path()).unwrap() else {
+        let Check::Body(expected) = expected_body(file.path()).unwrap() else {
             panic!("no contents are compared");
         };
+        let compare = |body| compare_bodies(&expected, body);
         assert_eq!(compare(b"abc"), Ok(()));
         assert!(compare(b"abd").unwrap_err().contains("from byte 2 on"));
         assert!(compare(b"ab").is_err());

@@ -2,23 +2,22 @@
 
 use std::{path::Path, sync::Arc};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use netping_protocol::target::Target;
-use prost::Message;
-use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor};
+use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor, ServiceDescriptor};
 use serde::de::DeserializeSeed;
 use serde_json::value::RawValue;
 
 use super::{
     data::{Data, DataError},
-    expect::{self, ExpectError},
+    expect::{ExpectError, ExpectedFields},
     schema::Schema,
 };
 use crate::{
     error::SchemaError,
     plan::Destination,
     transport::{
-        grpc_h2::{PREFIX, put_prefix},
+        grpc_h2::prefixed,
         prepared::{Check, Prepared, Show},
     },
 };
@@ -33,34 +32,14 @@ impl Method {
     /// # Errors
     /// [`SchemaError`].
     pub fn find(schema: &Schema, destination: &Destination) -> Result<Self, SchemaError> {
-        let target = &destination.url;
-        let (service, name) = parts(target);
-        let pool = schema.read(destination, Some(service))?;
-        let unknown = |name: &str, known: Vec<String>| SchemaError::Unknown {
-            target: target.to_string(),
-            name: name.to_owned(),
-            known: known.join(", "),
-        };
-        let Some(found) = pool.get_service_by_name(service) else {
-            let known = pool
-                .services()
-                .map(|service| service.full_name().to_owned());
-            return Err(unknown(service, known.collect()));
-        };
-        if name.is_empty() {
+        let mut methods = named(schema, destination)?;
+        if parts(&destination.url).1.is_empty() {
             return Err(SchemaError::NoMethod {
-                target: target.to_string(),
-                known: found
-                    .methods()
-                    .map(|method| method.name().to_owned())
-                    .collect(),
+                target: destination.url.to_string(),
+                known: joined(methods.iter().map(MethodDescriptor::name)),
             });
         }
-        let method = found.methods().find(|method| method.name() == name);
-        let methods = || found.methods().map(|method| method.name().to_owned());
-        method
-            .map(Self)
-            .ok_or_else(|| unknown(name, methods().collect()))
+        Ok(Self(methods.swap_remove(0)))
     }
 
     /// Encodes JSON as the messages of a call: an array is a stream of messages if the method takes
@@ -72,15 +51,8 @@ impl Method {
         } else {
             vec![message(&input, json)?]
         };
-        let length = messages
-            .iter()
-            .map(|message| PREFIX + message.encoded_len());
-        let mut bytes = BytesMut::with_capacity(length.sum());
-        for message in messages {
-            put_prefix(&mut bytes, message.encoded_len());
-            message.encode_raw(&mut bytes);
-        }
-        Ok(bytes.freeze())
+        let messages: Vec<Bytes> = messages.iter().map(prefixed).collect();
+        Ok(messages.concat().into())
     }
 
     /// Shows a message of a reply as JSON.
@@ -98,7 +70,7 @@ impl Method {
     /// # Errors
     /// [`ExpectError`].
     pub fn expecting(&self, path: &Path) -> Result<Check, ExpectError> {
-        expect::expected_fields(path, &self.0.output())
+        Ok(Check::Fields(ExpectedFields::read(path, &self.0.output())?))
     }
 }
 
@@ -108,24 +80,53 @@ impl Method {
 /// [`DataError`].
 pub fn prepared(method: &Method, data: &Data, check: Check) -> Result<Prepared, DataError> {
     let encode = |json: &str| method.encode(json);
-    let bodies = if data.is_empty() {
-        // The message whose fields all have their defaults.
-        Data::read(&["{}".to_owned()], data.order)?.messages(encode)?
-    } else {
-        data.messages(encode)?
-    };
+    // The message whose fields all have their defaults.
+    let empty = Data::read(&["{}".to_owned()], data.order)?;
+    let sent = if data.is_empty() { &empty } else { data };
+    let shown = method.clone();
     Ok(Prepared {
-        bodies,
+        bodies: sent.messages(encode)?,
         streams_requests: method.0.is_client_streaming(),
         streams_replies: method.0.is_server_streaming(),
         check,
         data_hash: data.hash(),
-        show: {
-            let method = method.clone();
-            Show(Arc::new(move |message| method.show(message)))
-        },
+        show: Show(Arc::new(move |message| shown.show(message))),
         ..Prepared::default()
     })
+}
+
+/// Returns the methods whose path begins with the one in the destination's URL; at least one.
+pub(super) fn named(
+    schema: &Schema,
+    destination: &Destination,
+) -> Result<Vec<MethodDescriptor>, SchemaError> {
+    let (service, method) = parts(&destination.url);
+    let pool = schema.read(destination, Some(service).filter(|name| !name.is_empty()))?;
+    let unknown = |name: &str, known| SchemaError::Unknown {
+        target: destination.url.to_string(),
+        name: name.to_owned(),
+        known,
+    };
+    let all: Vec<ServiceDescriptor> = pool.services().collect();
+    let mut services = all.clone();
+    services.retain(|own| service.is_empty() || own.full_name() == service);
+    if services.is_empty() {
+        let known = joined(all.iter().map(ServiceDescriptor::full_name));
+        return Err(unknown(service, known));
+    }
+    let methods = services.iter().flat_map(ServiceDescriptor::methods);
+    let all: Vec<MethodDescriptor> = methods.collect();
+    let mut methods = all.clone();
+    methods.retain(|own| method.is_empty() || own.name() == method);
+    if methods.is_empty() {
+        let known = joined(all.iter().map(MethodDescriptor::name));
+        return Err(unknown(method, known));
+    }
+    Ok(methods)
+}
+
+fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the service and the method that a target names.
@@ -151,9 +152,11 @@ fn stream(kind: &MessageDescriptor, json: &str) -> Result<Vec<DynamicMessage>, S
 #[cfg(test)]
 mod tests {
     use netping_protocol::{FILE_DESCRIPTOR_SET, echopb::EchoRequest, grpc_bench::DataRequest};
+    use prost::Message;
     use prost_reflect::DescriptorPool;
 
     use super::*;
+    use crate::transport::grpc_h2::PREFIX;
 
     fn method(service: &str) -> Method {
         let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).unwrap();

@@ -5,7 +5,6 @@
 
 mod data;
 mod describe;
-mod descriptors;
 mod expect;
 mod method;
 mod reflection;
@@ -14,7 +13,7 @@ mod schema;
 pub use self::{
     data::{Data, DataError},
     describe::{describe, list},
-    expect::{ExpectError, expected_body},
+    expect::{ExpectError, ExpectedFields, compare_bodies, expected_body},
     method::{Method, prepared},
     schema::Schema,
 };

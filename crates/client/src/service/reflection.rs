@@ -17,13 +17,12 @@ use tonic_reflection::pb::v1::{
     server_reflection_response::MessageResponse as Answer,
 };
 
-use super::descriptors;
+use super::schema::pool;
 use crate::{
-    clock::{Clock, Monotonic},
     error::{SchemaError, StartError, UNIMPLEMENTED},
     plan::Destination,
     transport::{
-        Endpoint, Failure, Milestones, connect,
+        Failure, Milestones, ServerEndpoint, connect,
         grpc_call::call,
         grpc_h2::{head, prefixed},
         http2,
@@ -50,101 +49,101 @@ pub(super) fn read(
     let endpoint = destination.endpoint()?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(StartError::Worker)?;
-    let asking = async {
-        let mut server = Server::connect(&endpoint).await?;
-        let names = match service {
-            Some(name) => vec![name.to_owned()],
-            None => server.services().await?,
-        };
-        for name in &names {
-            match server.learn(name).await {
-                // A server may list a service without its schema.
-                Err(SchemaError::Unknown { .. }) if service.is_none() => {}
-                learnt => learnt?,
-            }
-        }
-        server.pool()
-    };
-    let late = |_| SchemaError::Reflection {
-        target: endpoint.target.to_string(),
-        failure: Failure::request(ErrorKind::Timeout, "no answer in time"),
-    };
-    let asking = async { time::timeout(PATIENCE, asking).await.map_err(late) };
-    LocalSet::new().block_on(&runtime, asking).flatten()
+    let asking = async { time::timeout(PATIENCE, learn(&endpoint, service)).await };
+    let late = Failure::request(ErrorKind::Timeout, "no answer in time");
+    let learnt = LocalSet::new().block_on(&runtime, asking);
+    learnt.unwrap_or_else(|_| Err(failed(&endpoint, late)))
 }
 
-/// A server that is asked for its schema.
-struct Server {
-    target: String,
+fn failed(endpoint: &ServerEndpoint, failure: Failure) -> SchemaError {
+    SchemaError::Reflection {
+        target: endpoint.destination.url.to_string(),
+        failure,
+    }
+}
+
+async fn learn(
+    endpoint: &ServerEndpoint,
+    service: Option<&str>,
+) -> Result<DescriptorPool, SchemaError> {
+    let (mut schema, services) = ServerSchema::connect(endpoint).await?;
+    let names = service.map_or_else(|| services.clone(), |name| vec![name.to_owned()]);
+    for name in names {
+        let learnt = schema.learn(&name).await;
+        let is_known = learnt.map_err(|failure| failed(endpoint, failure))?;
+        // A server may list a service without its schema.
+        if !is_known && service.is_some() {
+            return Err(SchemaError::Unknown {
+                target: endpoint.destination.url.to_string(),
+                name,
+                known: services.join(", "),
+            });
+        }
+    }
+    let origin = format!("what {} tells by reflection", endpoint.destination.url);
+    pool(schema.files, origin)
+}
+
+/// The schema of a server, as far as it has been asked for it.
+struct ServerSchema {
     send: SendRequest<Bytes>,
     head: Request<()>,
     /// The files learnt so far.
     files: Vec<FileDescriptorProto>,
 }
 
-impl Server {
-    /// Connects, and finds the version of reflection that the server has.
-    async fn connect(endpoint: &Endpoint) -> Result<Self, SchemaError> {
-        let clock = Monotonic::start();
-        let now = || clock.now();
-        let mut milestones = Milestones::start(&now);
-        let connecting = async {
-            let stream = connect::open(endpoint, None, &mut milestones).await?;
-            http2::handshake(stream, &mut milestones).await
-        };
-        let target = endpoint.target.to_string();
+impl ServerSchema {
+    /// Connects, and finds the version of reflection that the server has. Returns the names of its
+    /// services too.
+    async fn connect(endpoint: &ServerEndpoint) -> Result<(Self, Vec<String>), SchemaError> {
         let unreachable = |failure| StartError::Connect {
-            target: endpoint.target.clone(),
+            target: endpoint.destination.url.clone(),
             failure,
         };
-        let mut send = connecting.await.map_err(unreachable)?;
+        // The time of opening is not measured here.
+        let mut milestones = Milestones::start(&|| 0);
+        let stream = connect::open(endpoint, None, &mut milestones).await;
+        let send = http2::handshake(stream.map_err(unreachable)?, &mut milestones).await;
+        let mut schema = Self {
+            send: send.map_err(unreachable)?,
+            head: Request::default(),
+            files: Vec::new(),
+        };
         for service in SERVICES {
-            let head = head(
-                endpoint,
-                &format!("/{service}.ServerReflection/ServerReflectionInfo"),
-            );
-            match ask(&mut send, &head, Question::ListServices(String::new())).await {
+            let method = format!("/{service}.ServerReflection/ServerReflectionInfo");
+            schema.head = head(endpoint, &method);
+            match schema.services().await {
+                Ok(services) => return Ok((schema, services)),
                 Err(failure) if failure.kind == ErrorKind::Grpc(UNIMPLEMENTED) => {}
                 Err(failure) if failure.lost => return Err(unreachable(failure).into()),
-                Err(failure) => return Err(SchemaError::Reflection { target, failure }),
-                Ok(_) => {
-                    return Ok(Self {
-                        target,
-                        send,
-                        head,
-                        files: Vec::new(),
-                    });
-                }
+                Err(failure) => return Err(failed(endpoint, failure)),
             }
         }
-        Err(SchemaError::NoReflection(target))
+        Err(SchemaError::NoReflection(
+            endpoint.destination.url.to_string(),
+        ))
     }
 
     /// Returns the names of the services.
-    async fn services(&mut self) -> Result<Vec<String>, SchemaError> {
+    async fn services(&mut self) -> Result<Vec<String>, Failure> {
         match self.ask(Question::ListServices(String::new())).await? {
-            Answer::ListServicesResponse(list) => Ok(list
-                .service
-                .into_iter()
-                .map(|service| service.name)
-                .collect()),
-            _ => Err(self.failed("it answered another question")),
+            Answer::ListServicesResponse(list) => {
+                Ok(list.service.into_iter().map(|own| own.name).collect())
+            }
+            _ => Err(wrong("it answered another question")),
         }
     }
 
-    /// Learns the file that declares `service`, and all that it imports.
-    async fn learn(&mut self, service: &str) -> Result<(), SchemaError> {
+    /// Learns the file that declares `service`, and all that it imports. Returns false if the
+    /// server does not know the service.
+    async fn learn(&mut self, service: &str) -> Result<bool, Failure> {
         let question = Question::FileContainingSymbol(service.to_owned());
         match self.ask(question).await {
             // An answer with this error, or a call that fails with it: servers do either.
             Ok(Answer::ErrorResponse(error)) if error.error_code == i32::from(NOT_FOUND) => {
-                return Err(self.unknown(service).await);
+                return Ok(false);
             }
-            Err(SchemaError::Reflection { failure, .. })
-                if failure.kind == ErrorKind::Grpc(NOT_FOUND) =>
-            {
-                return Err(self.unknown(service).await);
-            }
+            Err(failure) if failure.kind == ErrorKind::Grpc(NOT_FOUND) => return Ok(false),
             answer => self.add(answer?)?,
         }
         // Some servers send imports along, others wait to be asked.
@@ -152,34 +151,22 @@ impl Server {
             let answer = self.ask(Question::FileByFilename(import.clone())).await?;
             self.add(answer)?;
             if self.missing_import() == Some(import) {
-                return Err(self.failed("it sent another file than was asked for"));
+                return Err(wrong("it sent another file than was asked for"));
             }
         }
-        Ok(())
-    }
-
-    /// Returns the error of a service that the server does not have.
-    async fn unknown(&mut self, service: &str) -> SchemaError {
-        match self.services().await {
-            Ok(known) => SchemaError::Unknown {
-                target: self.target.clone(),
-                name: service.to_owned(),
-                known: known.join(", "),
-            },
-            Err(error) => error,
-        }
+        Ok(true)
     }
 
     /// Adds the files of an answer.
-    fn add(&mut self, answer: Answer) -> Result<(), SchemaError> {
+    fn add(&mut self, answer: Answer) -> Result<(), Failure> {
         let files = match answer {
             Answer::FileDescriptorResponse(files) => files.file_descriptor_proto,
-            Answer::ErrorResponse(error) => return Err(self.failed(&error.error_message)),
-            _ => return Err(self.failed("it answered another question")),
+            Answer::ErrorResponse(error) => return Err(wrong(&error.error_message)),
+            _ => return Err(wrong("it answered another question")),
         };
         for file in files {
             let file = FileDescriptorProto::decode(&*file)
-                .map_err(|error| self.failed(&format!("it sent no file descriptor: {error}")))?;
+                .map_err(|error| wrong(&format!("it sent no file descriptor: {error}")))?;
             if self.files.iter().all(|known| known.name() != file.name()) {
                 self.files.push(file);
             }
@@ -191,50 +178,28 @@ impl Server {
     fn missing_import(&self) -> Option<String> {
         let known: BTreeSet<&str> = self.files.iter().map(FileDescriptorProto::name).collect();
         let mut imports = self.files.iter().flat_map(|file| &file.dependency);
-        imports
-            .find(|import| !known.contains(import.as_str()))
-            .cloned()
+        let missing = imports.find(|import| !known.contains(import.as_str()));
+        missing.cloned()
     }
 
-    /// Returns the types of all files.
-    fn pool(self) -> Result<DescriptorPool, SchemaError> {
-        let origin = format!("what {} tells by reflection", self.target);
-        descriptors::pool(self.files, &origin)
-    }
-
-    async fn ask(&mut self, question: Question) -> Result<Answer, SchemaError> {
-        let answer = ask(&mut self.send, &self.head, question).await;
-        answer.map_err(|failure| SchemaError::Reflection {
-            target: self.target.clone(),
-            failure,
-        })
-    }
-
-    fn failed(&self, what: &str) -> SchemaError {
-        SchemaError::Reflection {
-            target: self.target.clone(),
-            failure: Failure::request(ErrorKind::Protocol, what),
-        }
+    /// Asks one question on a stream of its own.
+    async fn ask(&mut self, question: Question) -> Result<Answer, Failure> {
+        let request = ServerReflectionRequest {
+            host: String::new(),
+            message_request: Some(question),
+        };
+        let mut answer = None;
+        let examine = |message: &[u8]| {
+            let response = ServerReflectionResponse::decode(message)
+                .map_err(|error| wrong(&error.to_string()))?;
+            answer = response.message_response;
+            Ok(())
+        };
+        call(&mut self.send, &self.head, prefixed(&request), examine).await?;
+        answer.ok_or_else(|| wrong("the answer is empty"))
     }
 }
 
-/// Asks one question on a stream of its own.
-async fn ask(
-    send: &mut SendRequest<Bytes>,
-    head: &Request<()>,
-    question: Question,
-) -> Result<Answer, Failure> {
-    let request = ServerReflectionRequest {
-        host: String::new(),
-        message_request: Some(question),
-    };
-    let mut answer = None;
-    call(send, head, prefixed(&request), |message| {
-        let response = ServerReflectionResponse::decode(message)
-            .map_err(|error| Failure::request(ErrorKind::Protocol, error))?;
-        answer = response.message_response;
-        Ok(())
-    })
-    .await?;
-    answer.ok_or_else(|| Failure::request(ErrorKind::Protocol, "the answer is empty"))
+fn wrong(what: &str) -> Failure {
+    Failure::request(ErrorKind::Protocol, what)
 }

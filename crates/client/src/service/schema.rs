@@ -1,15 +1,22 @@
 //! Schemas of gRPC services: from the server itself, or from files.
 
 use std::{
+    fmt::Display,
     fs, io,
     path::{Path, PathBuf},
 };
 
 use prost::Message;
-use prost_reflect::{DescriptorPool, prost_types::FileDescriptorSet};
+use prost_reflect::{
+    DescriptorPool,
+    prost_types::{
+        DescriptorProto, FileDescriptorProto, FileDescriptorSet,
+        field_descriptor_proto::{Label, Type},
+    },
+};
 use protox::Compiler;
 
-use super::{descriptors::pool, reflection};
+use super::reflection;
 use crate::{error::SchemaError, plan::Destination};
 
 /// The place that the schema of a service comes from.
@@ -43,11 +50,14 @@ impl Schema {
             Self::Server => reflection::read(destination, service),
             Self::Sources { files, folders } => compile(files, folders),
             Self::Encoded(path) => {
-                let origin = path.display().to_string();
                 let bytes = fs::read(path).map_err(cannot_read(path))?;
-                let set = FileDescriptorSet::decode(&*bytes)
-                    .map_err(|error| SchemaError::NoDescriptors(origin.clone(), error))?;
-                pool(set.file, &origin)
+                let set = FileDescriptorSet::decode(&*bytes).map_err(|error| {
+                    let path = path.display();
+                    SchemaError::Invalid(format!(
+                        "{path} is no FileDescriptorSet, as protoc --descriptor_set_out writes it: {error}"
+                    ))
+                })?;
+                pool(set.file, path.display())
             }
         }
     }
@@ -61,19 +71,14 @@ fn cannot_read(path: &Path) -> impl FnOnce(io::Error) -> SchemaError {
 }
 
 fn compile(files: &[PathBuf], folders: &[PathBuf]) -> Result<DescriptorPool, SchemaError> {
-    let own = || files.iter().filter_map(|file| file.parent());
-    let folders: Vec<PathBuf> = if folders.is_empty() {
-        let place = |folder: &Path| {
-            if folder.as_os_str().is_empty() {
-                PathBuf::from(".")
-            } else {
-                folder.to_owned()
-            }
-        };
-        own().map(place).collect()
-    } else {
-        folders.to_vec()
-    };
+    let mut folders = folders.to_vec();
+    if folders.is_empty() {
+        let own = files.iter().filter_map(|file| file.parent());
+        folders.extend(own.map(|folder| match folder.as_os_str() {
+            name if name.is_empty() => PathBuf::from("."),
+            _ => folder.to_owned(),
+        }));
+    }
     for file in files {
         fs::metadata(file).map_err(cannot_read(file))?;
     }
@@ -83,9 +88,86 @@ fn compile(files: &[PathBuf], folders: &[PathBuf]) -> Result<DescriptorPool, Sch
         if text.contains("found 'edition'") {
             text.push_str("; editions are read from --protoset FILE, which protoc writes");
         }
-        SchemaError::Source(text)
+        SchemaError::Invalid(text)
     };
     let mut compiler = Compiler::new(folders).map_err(wrong)?;
     compiler.open_files(files).map_err(wrong)?;
     Ok(compiler.descriptor_pool())
+}
+
+/// Returns the types that files from `origin` declare.
+///
+/// # Errors
+/// [`SchemaError::Invalid`].
+pub(super) fn pool(
+    mut files: Vec<FileDescriptorProto>,
+    origin: impl Display,
+) -> Result<DescriptorPool, SchemaError> {
+    files.iter_mut().for_each(without_edition);
+    let mut pool = DescriptorPool::new();
+    let added = pool.add_file_descriptor_protos(files);
+    added.map_err(|error| SchemaError::Invalid(format!("{origin} is not whole: {error}")))?;
+    Ok(pool)
+}
+
+/// Rewrites a file of an edition of Protocol Buffers as the library knows it: with fields that are
+/// present or not as in proto2, and packed numbers as in proto3. These are the defaults of edition
+/// 2023; what a schema chooses otherwise is ignored.
+fn without_edition(file: &mut FileDescriptorProto) {
+    if file.syntax() != "editions" {
+        return;
+    }
+    file.syntax = Some("proto2".to_owned());
+    let mut messages: Vec<&mut DescriptorProto> = file.message_type.iter_mut().collect();
+    while let Some(message) = messages.pop() {
+        for field in &mut message.field {
+            let packs = !matches!(
+                field.r#type(),
+                Type::String | Type::Bytes | Type::Message | Type::Group
+            );
+            if packs && field.label() == Label::Repeated {
+                let options = field.options.get_or_insert_default();
+                options.packed.get_or_insert(true);
+            }
+        }
+        messages.extend(&mut message.nested_type);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_protocol::FILE_DESCRIPTOR_SET;
+
+    use super::*;
+
+    #[test]
+    fn a_schema_of_an_edition_has_fields_with_presence_and_packed_numbers() {
+        let mut set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap();
+        for file in &mut set.file {
+            file.syntax = Some("editions".to_owned());
+            for field in file
+                .message_type
+                .iter_mut()
+                .flat_map(|message| &mut message.field)
+            {
+                if field.name() == "response_bytes" {
+                    field.set_label(Label::Repeated);
+                }
+            }
+        }
+        let pool = pool(set.file, "the test").unwrap();
+        let request = pool.get_message_by_name("echopb.EchoRequest").unwrap();
+        assert!(
+            request
+                .get_field_by_name("input")
+                .unwrap()
+                .supports_presence()
+        );
+        assert!(
+            request
+                .get_field_by_name("response_bytes")
+                .unwrap()
+                .is_packed()
+        );
+    }
 }

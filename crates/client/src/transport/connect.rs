@@ -6,11 +6,7 @@ use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::secure::{Stream, is_security_error};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
-use super::{
-    connection::Milestones,
-    endpoint::Endpoint,
-    failure::{Failure, UNIX_SOCKET},
-};
+use super::{Failure, Milestones, ServerEndpoint};
 use crate::resolve::resolve_aside;
 
 /// Returns the name of a Unix socket; that of an abstract one begins with `@`.
@@ -21,37 +17,53 @@ pub(crate) fn socket_name(socket: &Path) -> String {
 /// Connects to the Unix socket, if there is one; otherwise to the first address that answers, secures
 /// the connection, and sets TCP_NODELAY. `buffers` is the size of the socket's buffers in bytes; `None`: the kernel's default.
 pub(crate) async fn open(
-    endpoint: &Endpoint,
+    endpoint: &ServerEndpoint,
     buffers: Option<u32>,
     milestones: &mut Milestones<'_>,
 ) -> Result<Stream, Failure> {
-    if let Some(socket) = &endpoint.unix_socket {
+    if let Some(socket) = &endpoint.destination.unix_socket {
         let stream = UnixStream::connect(socket).await.map_err(|error| {
-            let name = socket_name(socket);
-            let detail = format!("{UNIX_SOCKET} {name}: {error}");
-            let failure = io_failure(&error);
-            Failure { detail, ..failure }
+            let place = format!("the Unix socket {}", socket_name(socket));
+            io_failure(&error).at(&place)
         })?;
         milestones.reached(ConnectPhase::Tcp);
         return Ok(Stream::Unix(stream));
     }
-    let mut last = no_address();
-    for address in addresses(endpoint, milestones).await? {
-        match connect(address, buffers).await {
-            Ok(stream) => {
-                milestones.reached(ConnectPhase::Tcp);
-                let secured = endpoint.connector.connect(stream).await;
-                let secured = secured.map_err(|error| handshake_failure(&error))?;
-                if secured.is_secure() {
-                    milestones.reached(ConnectPhase::Handshake);
-                }
-                return Ok(secured);
+    let opening = async |address, _| Ok(connect(address, buffers).await?);
+    let stream = first_that_answers(endpoint, milestones, ConnectPhase::Tcp, opening).await?;
+    let secured = endpoint.destination.connector.connect(stream).await;
+    let secured = secured.map_err(|error| handshake_failure(&error))?;
+    if secured.is_secure() {
+        milestones.reached(ConnectPhase::Handshake);
+    }
+    Ok(secured)
+}
+
+/// Tries the endpoint's known addresses, or those that its name is resolved to again, until `connect`
+/// succeeds with one, which ends the part `phase`. The last one is told so.
+pub(super) async fn first_that_answers<T>(
+    endpoint: &ServerEndpoint,
+    milestones: &mut Milestones<'_>,
+    phase: ConnectPhase,
+    connect: impl AsyncFn(SocketAddr, bool) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut addresses = endpoint.addresses.clone();
+    if endpoint.destination.resolve_each {
+        addresses = resolve_aside(&endpoint.destination.url).await?;
+        milestones.reached(ConnectPhase::Resolve);
+    }
+    let mut last = Failure::lost(ErrorKind::Other, "the name has no address");
+    for (left, address) in (0..addresses.len()).rev().zip(addresses) {
+        match connect(address, left == 0).await {
+            Ok(connection) => {
+                milestones.reached(phase);
+                return Ok(connection);
             }
-            Err(error) => last = error,
+            Err(failure) => last = failure,
         }
         milestones.tried_in_vain();
     }
-    Err(last.into())
+    Err(last)
 }
 
 async fn connect(address: SocketAddr, buffers: Option<u32>) -> io::Result<TcpStream> {
@@ -69,35 +81,13 @@ async fn connect(address: SocketAddr, buffers: Option<u32>) -> io::Result<TcpStr
     Ok(stream)
 }
 
-/// Returns the endpoint's known addresses, or resolves its name again.
-pub(super) async fn addresses(
-    endpoint: &Endpoint,
-    milestones: &mut Milestones<'_>,
-) -> Result<Vec<SocketAddr>, Failure> {
-    if !endpoint.resolve_each {
-        return Ok(endpoint.addresses.clone());
-    }
-    let found = resolve_aside(&endpoint.target).await?;
-    milestones.reached(ConnectPhase::Resolve);
-    Ok(found)
-}
-
-/// Returns the error of a name without addresses.
-pub(super) fn no_address() -> io::Error {
-    io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address")
-}
-
 /// Classifies the failure of a handshake: the sides did not agree, or the connection broke.
 pub(super) fn handshake_failure(error: &io::Error) -> Failure {
     // A server that does not have the key, or is full, closes without a word.
     if is_security_error(error) && error.kind() != io::ErrorKind::UnexpectedEof {
         return Failure::lost(ErrorKind::Tls, error);
     }
-    let failure = io_failure(error);
-    Failure {
-        detail: format!("in the handshake: {}", failure.detail),
-        ..failure
-    }
+    io_failure(error).at("in the handshake")
 }
 
 /// Classifies an I/O error; the connection is lost.

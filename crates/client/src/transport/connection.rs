@@ -23,7 +23,9 @@ pub trait Transport: Clone + 'static {
 pub trait Connection: Sized + 'static {
     /// Returns another handle on the same connection; `None` if a connection serves one caller
     /// only.
-    fn share(&self) -> Option<Self>;
+    fn share(&self) -> Option<Self> {
+        None
+    }
 
     /// Returns the outcome of the handshake; `None` in the clear.
     fn negotiated(&self) -> Option<Negotiated> {

@@ -4,9 +4,6 @@ use std::fmt;
 
 use netping_measure::error_kind::ErrorKind;
 
-/// The beginning of the description of a Unix socket that refuses connections.
-pub(crate) const UNIX_SOCKET: &str = "the Unix socket";
-
 /// The failure of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
@@ -22,11 +19,9 @@ pub struct Failure {
 impl Failure {
     /// Returns a failure that ends the connection.
     pub fn lost(kind: ErrorKind, detail: impl fmt::Display) -> Self {
-        let lost = true;
-        Self {
-            lost,
-            ..Self::request(kind, detail)
-        }
+        let mut failure = Self::request(kind, detail);
+        failure.lost = true;
+        failure
     }
 
     /// Returns the failure of a whole reply that is not the right one: "the reply {what}".
@@ -41,5 +36,12 @@ impl Failure {
             detail: detail.to_string(),
             lost: false,
         }
+    }
+
+    /// Says where it happened.
+    #[must_use]
+    pub(super) fn at(mut self, place: &str) -> Self {
+        self.detail = format!("{place}: {}", self.detail);
+        self
     }
 }

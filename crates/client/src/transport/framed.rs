@@ -1,13 +1,16 @@
-//! Lines and frames on a byte stream, one request after the other.
+//! Lines and frames on a byte stream, one request after the other; over TCP, in the clear or secured,
+//! with one connection per caller.
 
 use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{
     frame, line,
     payload::{self, Exchange},
+    secure::Stream,
+    tls::Negotiated,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::failure::Failure;
+use super::{Carried, Connection, Failure, Milestones, ServerEndpoint, Transport, connect};
 
 /// Room beyond the expected reply, in bytes: it shows a reply that is too long, and a read that
 /// does not fill the buffer spares the runtime a second one to learn that nothing is left.
@@ -28,7 +31,7 @@ pub(super) enum Framing {
 /// A byte stream with the buffer for its replies.
 #[derive(Debug)]
 pub struct Framed<S> {
-    stream: S,
+    pub(super) stream: S,
     framing: Framing,
     input: Vec<u8>,
     /// The encoded message.
@@ -43,10 +46,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
             input: Vec::new(),
             output: Vec::new(),
         }
-    }
-
-    pub(super) fn stream(&self) -> &S {
-        &self.stream
     }
 
     /// Sends the exchange's current request, waits for the whole reply and verifies every byte of
@@ -104,11 +103,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
     ) -> Result<Option<(usize, usize, usize)>, Failure> {
         let input = &self.input[..filled];
         match self.framing {
-            Framing::Lines if filled <= expected => {
-                // Shorter than the right reply; but a wrong one may be whole already.
-                Ok(line::find(input, 0).map(|length| (0, length, length + 1)))
+            Framing::Lines => {
+                // One that is shorter than the right reply may be whole already, and wrong.
+                let from = if filled <= expected { 0 } else { expected };
+                Ok(line::find(input, from).map(|length| (0, length, length + 1)))
             }
-            Framing::Lines => Ok(line::find(input, expected).map(|length| (0, length, length + 1))),
             Framing::Frames => {
                 let Some(length) = frame::reply_length(input) else {
                     return Ok(None);
@@ -132,5 +131,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
         let shown = self.input[..filled.min(80)].escape_ascii();
         let detail = format!("the reply {what}: \"{shown}\"");
         Failure::lost(ErrorKind::Mismatch, detail)
+    }
+}
+
+/// Opens TCP connections.
+#[derive(Debug, Clone)]
+pub struct Tcp {
+    pub(super) endpoint: ServerEndpoint,
+    pub(super) framing: Framing,
+}
+
+impl Transport for Tcp {
+    type Connection = Framed<Stream>;
+
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<Self::Connection, Failure> {
+        let mut stream = connect::open(&self.endpoint, None, milestones).await?;
+        if self.framing == Framing::Frames {
+            stream.write_all(&frame::MAGIC).await?;
+        }
+        Ok(Framed::new(stream, self.framing))
+    }
+}
+
+impl Connection for Framed<Stream> {
+    fn negotiated(&self) -> Option<Negotiated> {
+        self.stream.negotiated()
+    }
+
+    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
+        self.request(exchange).await
     }
 }

@@ -3,88 +3,54 @@
 //! The messages of a call are encoded beforehand and sent together, whether the method takes one or
 //! a stream of them; a call ends with the last message of its reply and the status after it.
 
-use std::{future::poll_fn, rc::Rc, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes, BytesMut};
-use h2::client::SendRequest;
-use http::{HeaderMap, HeaderValue, Request, StatusCode, header::CONTENT_TYPE};
+use h2::{RecvStream, client::SendRequest};
+use http::{HeaderMap, HeaderValue, Request, header::CONTENT_TYPE};
 use netping_measure::error_kind::ErrorKind;
-use netping_protocol::{frame, payload::Exchange, tls::Negotiated};
+use netping_protocol::{frame, payload::Exchange};
 use prost::encoding::{DecodeContext, decode_key, skip_field};
 
 use super::{
-    connect,
-    connection::{Carried, Connection, Milestones, Transport},
-    endpoint::Endpoint,
-    failure::Failure,
-    grpc_h2::{PREFIX, check_end, head_at},
-    http_reply::status_failure,
+    Carried, Failure, ServerEndpoint,
+    grpc_h2::{Calls, Grpc, PREFIX, ask, check_end, head_at, message_length},
     http2,
-    prepared::{Check, Prepared},
+    prepared::Prepared,
 };
 
-/// Longest message of a reply, in bytes.
-const LONGEST: usize = frame::DEFAULT_MAX;
+/// Longest message of a reply, in bytes: netping's longest payload, and the fields around it.
+const LONGEST: usize = frame::DEFAULT_MAX + (64 << 10);
 
-/// Opens HTTP/2 connections, on which the method that the target names is called.
+/// The longest deadline that gRPC can tell in seconds.
+const LONGEST_DEADLINE: Duration = Duration::from_secs(99_999_999);
+
+/// Calls of the method that the target names.
 #[derive(Debug, Clone)]
-pub struct GrpcCall {
-    endpoint: Endpoint,
-    head: Request<()>,
-}
-
-impl GrpcCall {
-    /// Returns a transport for the endpoint's prepared requests.
-    pub fn new(endpoint: Endpoint) -> Self {
-        let (authority, headers) = endpoint.prepared.for_http2(&endpoint.target);
-        let mut head = head_at(&endpoint, &authority, &endpoint.target.path);
-        head.headers_mut().extend(headers);
-        if let Some(deadline) = endpoint.prepared.deadline {
-            head.headers_mut().insert("grpc-timeout", timeout(deadline));
-        }
-        Self { endpoint, head }
-    }
-}
-
-impl Transport for GrpcCall {
-    type Connection = CallHandle;
-
-    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<CallHandle, Failure> {
-        let stream = connect::open(&self.endpoint, None, milestones).await?;
-        let negotiated = stream.negotiated().map(Rc::new);
-        Ok(CallHandle {
-            send: http2::handshake(stream, milestones).await?,
-            head: self.head.clone(),
-            prepared: Arc::clone(&self.endpoint.prepared),
-            negotiated,
-        })
-    }
-}
-
-/// A caller's handle on a connection.
-#[derive(Debug, Clone)]
-pub struct CallHandle {
-    send: SendRequest<Bytes>,
+pub struct MethodCalls {
     head: Request<()>,
     prepared: Arc<Prepared>,
-    negotiated: Option<Rc<Negotiated>>,
 }
 
-impl Connection for CallHandle {
-    fn share(&self) -> Option<Self> {
-        Some(self.clone())
+impl MethodCalls {
+    /// Returns a transport for the endpoint's prepared requests.
+    pub fn transport(endpoint: ServerEndpoint) -> Grpc<Self> {
+        let prepared = Arc::clone(&endpoint.destination.prepared);
+        let (authority, headers) = prepared.for_http2(&endpoint.destination.url);
+        let mut head = head_at(&endpoint, &authority, &endpoint.destination.url.path);
+        head.headers_mut().extend(headers);
+        if let Some(deadline) = prepared.deadline {
+            head.headers_mut().extend(deadline_headers(deadline));
+        }
+        let calls = Self { head, prepared };
+        Grpc { endpoint, calls }
     }
+}
 
-    fn negotiated(&self) -> Option<Negotiated> {
-        self.negotiated.as_deref().cloned()
-    }
-
-    fn is_spent(&mut self) -> bool {
-        http2::is_spent(&mut self.send)
-    }
-
+impl Calls for MethodCalls {
     async fn call(
-        &mut self,
+        &self,
+        send: &mut SendRequest<Bytes>,
         exchange: &Exchange,
         carried: &mut Carried<'_>,
     ) -> Result<(), Failure> {
@@ -107,8 +73,8 @@ impl Connection for CallHandle {
             }
             Err(Failure::mismatch("has a message that is not valid"))
         };
-        let messages = call(&mut self.send, &self.head, body, examine).await?;
-        let is_expected = matches!(prepared.check, Check::Contents(_));
+        let messages = call(send, &self.head, body, examine).await?;
+        let is_expected = prepared.check.has_contents();
         if messages == 1 || (prepared.streams_replies && (messages > 0 || !is_expected)) {
             return Ok(());
         }
@@ -131,25 +97,26 @@ pub(crate) async fn call(
     send: &mut SendRequest<Bytes>,
     head: &Request<()>,
     body: Bytes,
+    examine: impl FnMut(&[u8]) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let reply = ask(send, head, body).await?;
+    check_type(&reply.0)?;
+    examine_all(reply, examine).await
+}
+
+/// Gives each message of a reply to `examine`, and returns their number.
+///
+/// # Errors
+/// Any [`Failure`], with a status other than OK among them.
+pub(crate) async fn examine_all(
+    (headers, mut body): (HeaderMap, RecvStream),
     mut examine: impl FnMut(&[u8]) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    poll_fn(|cx| send.poll_ready(cx)).await?;
-    let (response, mut stream) = send.send_request(head.clone(), false)?;
-    stream.send_data(body, true)?;
-    let response = response.await?;
-    if response.status() != StatusCode::OK {
-        return Err(status_failure(response.status()));
-    }
-    let (head, mut body) = response.into_parts();
-    check_type(&head.headers)?;
-    let mut reply = Messages::default();
+    let mut reply = ReplyMessages::default();
     let mut messages = 0;
     // A wrong message is told only where the call's status is OK, which explains more.
     let mut examined = Ok(());
-    while let Some(chunk) = body.data().await {
-        let chunk = chunk?;
-        // It fails only on a closed stream, which the next read reports.
-        let _ = body.flow_control().release_capacity(chunk.len());
+    while let Some(chunk) = http2::next_chunk(&mut body).await? {
         if examined.is_err() {
             continue;
         }
@@ -161,7 +128,7 @@ pub(crate) async fn call(
             examined = message.and_then(|message| examine(&message));
         }
     }
-    check_end(&head.headers, &mut body).await?;
+    check_end(&headers, &mut body).await?;
     examined?;
     if !reply.is_at_end() {
         return Err(Failure::mismatch("ends within a message"));
@@ -171,29 +138,26 @@ pub(crate) async fn call(
 
 /// Checks that a reply is gRPC's, and not a page of a web server.
 fn check_type(headers: &HeaderMap) -> Result<(), Failure> {
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .map_or(&b""[..], HeaderValue::as_bytes);
+    let header = headers.get(CONTENT_TYPE);
+    let kind = header.map_or(&b""[..], HeaderValue::as_bytes);
     if kind.starts_with(b"application/grpc") {
         return Ok(());
     }
-    let detail = format!(
-        "the reply is not gRPC: its content-type is '{}'",
-        kind.escape_ascii()
-    );
+    let kind = kind.escape_ascii();
+    let detail = format!("the reply is not gRPC: its content-type is '{kind}'");
     Err(Failure::request(ErrorKind::Protocol, detail))
 }
 
 /// The messages of a reply, cut from its chunks.
 #[derive(Debug, Default)]
-struct Messages {
+struct ReplyMessages {
     /// The last chunk, or what is left of it.
     chunk: Bytes,
     /// A message that is spread over several chunks, and what follows it.
     spread: BytesMut,
 }
 
-impl Messages {
+impl ReplyMessages {
     /// Appends the next chunk, once there is no whole message left.
     fn push(&mut self, chunk: Bytes) {
         if self.is_at_end() {
@@ -231,7 +195,8 @@ impl Messages {
 fn count(mut body: &[u8]) -> u64 {
     let mut messages = 0;
     while let Some(prefix) = body.first_chunk::<PREFIX>() {
-        body = body.get(PREFIX + length(*prefix)..).unwrap_or_default();
+        let end = PREFIX + message_length(*prefix);
+        body = body.get(end..).unwrap_or_default();
         messages += 1;
     }
     messages
@@ -242,23 +207,16 @@ fn end_of_message(bytes: &[u8]) -> Result<Option<usize>, Failure> {
     let Some(prefix) = bytes.first_chunk::<PREFIX>() else {
         return Ok(None);
     };
-    match prefix[0] {
-        0 => {}
-        1 => return Err(Failure::mismatch("is compressed, which was not asked for")),
-        _ => return Err(Failure::mismatch("has no whole messages")),
+    if prefix[0] != 0 {
+        return Err(Failure::mismatch("is compressed, which was not asked for"));
     }
-    let length = length(*prefix);
+    let length = message_length(*prefix);
     if length > LONGEST {
         let detail = format!("has a message of {length} bytes; the limit is {LONGEST}");
         return Err(Failure::mismatch(detail));
     }
     let end = PREFIX + length;
     Ok((bytes.len() >= end).then_some(end))
-}
-
-/// Returns the length of the message after this prefix.
-fn length([_, length @ ..]: [u8; PREFIX]) -> usize {
-    u32::from_be_bytes(length) as usize
 }
 
 /// Returns true if the bytes are a sequence of whole fields, whatever these mean.
@@ -274,23 +232,11 @@ fn is_well_formed(mut message: &[u8]) -> bool {
     true
 }
 
-/// Returns a time as gRPC sends it: at most eight digits, rounded up to a unit that needs no more.
-fn timeout(time: Duration) -> HeaderValue {
-    const LARGEST: u128 = 99_999_999;
-    let units = [
-        (1, 'n'),
-        (1_000, 'u'),
-        (1_000_000, 'm'),
-        (1_000_000_000, 'S'),
-    ];
-    let in_unit = |(nanos, unit): (u128, char)| (time.as_nanos().div_ceil(nanos), unit);
-    let found = units
-        .into_iter()
-        .map(in_unit)
-        .find(|(count, _)| *count <= LARGEST);
-    let (count, unit) = found.unwrap_or((LARGEST, 'S'));
-    HeaderValue::try_from(format!("{count}{unit}"))
-        .unwrap_or_else(|_| HeaderValue::from_static("1S"))
+/// Returns the header that tells a server the time limit of its call.
+fn deadline_headers(deadline: Duration) -> HeaderMap {
+    let mut request = tonic::Request::new(());
+    request.set_timeout(deadline.min(LONGEST_DEADLINE));
+    request.into_parts().0.into_headers()
 }
 
 #[cfg(test)]
@@ -320,7 +266,7 @@ mod tests {
             for input in &inputs {
                 whole.extend_from_slice(&prefixed(&echo(input)));
             }
-            let mut reply = Messages::default();
+            let mut reply = ReplyMessages::default();
             let mut found = Vec::new();
             let mut cuts = cuts.into_iter().cycle();
             while !whole.is_empty() {
@@ -347,11 +293,10 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_has_at_most_eight_digits_and_is_never_shortened() {
-        let sent = |time| timeout(time).to_str().unwrap().to_owned();
+    fn a_deadline_has_at_most_eight_digits() {
+        let sent = |time| deadline_headers(time)["grpc-timeout"].clone();
         assert_eq!(sent(Duration::from_nanos(1)), "1n");
         assert_eq!(sent(Duration::from_millis(50)), "50000000n");
-        assert_eq!(sent(Duration::from_nanos(100_000_001)), "100001u");
         assert_eq!(sent(Duration::from_secs(5)), "5000000u");
         assert_eq!(sent(Duration::MAX), "99999999S");
     }

@@ -5,8 +5,14 @@
 use std::{future::poll_fn, rc::Rc};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use h2::{RecvStream, client::SendRequest};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version};
+use h2::{
+    RecvStream,
+    client::{ResponseFuture, SendRequest},
+};
+use http::{
+    HeaderMap, HeaderValue, Method, Request, StatusCode, Version,
+    header::{CONTENT_TYPE, TE},
+};
 use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{
     echopb::{EchoRequest, EchoResponse},
@@ -19,97 +25,61 @@ use netping_protocol::{
 use percent_encoding::percent_decode;
 use prost::{
     Message,
-    encoding::{encode_key, encode_varint, encoded_len_varint, key_len},
+    encoding::{encode_varint, encoded_len_varint},
 };
 
 use super::{
-    connect,
-    connection::{Carried, Connection, Milestones, Transport},
-    endpoint::Endpoint,
-    failure::Failure,
-    http_reply::status_failure,
-    http2,
+    Carried, Connection, Failure, Milestones, ServerEndpoint, Transport, connect,
+    grpc_call::examine_all, http_reply::status_failure, http2,
 };
 
 /// Length of a gRPC message's prefix: a flag byte and a length of four bytes.
 pub(crate) const PREFIX: usize = 5;
 
-/// Limit on the bytes of a reply beyond the expected ones.
-const MARGIN: usize = 64 << 10;
+/// The key of field 1 with a length: its number, and the wire type 2.
+pub(crate) const FIELD_1: u8 = (1 << 3) | 2;
 
-/// Opens HTTP/2 connections.
+/// Opens HTTP/2 connections, for calls of one kind.
 #[derive(Debug, Clone)]
-pub struct GrpcH2 {
-    endpoint: Endpoint,
-    /// Head of every request for an echo.
-    echo: Request<()>,
-    /// Head of every request with a message.
-    say: Request<()>,
+pub struct Grpc<C> {
+    pub(super) endpoint: ServerEndpoint,
+    pub(super) calls: C,
 }
 
-impl GrpcH2 {
-    /// Returns a transport that calls `echopb.Echo/Echo`, or `pb.Hello/Say` with messages.
-    pub fn new(endpoint: Endpoint) -> Self {
-        let [echo, say] =
-            ["/echopb.Echo/Echo", "/pb.Hello/Say"].map(|method| head(&endpoint, method));
-        Self {
-            endpoint,
-            echo,
-            say,
-        }
-    }
+/// A kind of calls.
+pub trait Calls: Clone + 'static {
+    /// Makes the exchange's current call, and verifies the reply.
+    fn call(
+        &self,
+        send: &mut SendRequest<Bytes>,
+        exchange: &Exchange,
+        carried: &mut Carried<'_>,
+    ) -> impl Future<Output = Result<(), Failure>>;
 }
 
-/// Returns the head of a request that calls `method`.
-pub(crate) fn head(endpoint: &Endpoint, method: &str) -> Request<()> {
-    head_at(endpoint, &endpoint.target.authority(), method)
-}
+impl<C: Calls> Transport for Grpc<C> {
+    type Connection = GrpcHandle<C>;
 
-/// Does the same with another authority than the target's.
-pub(super) fn head_at(endpoint: &Endpoint, authority: &str, method: &str) -> Request<()> {
-    let mut head = Request::new(());
-    let scheme = match endpoint.connector {
-        Connector::Plain => "http",
-        Connector::Tls(..) | Connector::Psk(_) => "https",
-    };
-    let uri = format!("{scheme}://{authority}{method}");
-    *head.method_mut() = Method::POST;
-    *head.version_mut() = Version::HTTP_2;
-    // A target's host and port are always a valid authority.
-    *head.uri_mut() = uri.parse().unwrap_or_else(|_| Uri::from_static("/"));
-    head.headers_mut()
-        .insert(http::header::TE, HeaderValue::from_static("trailers"));
-    let grpc = HeaderValue::from_static("application/grpc");
-    head.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
-    head
-}
-
-impl Transport for GrpcH2 {
-    type Connection = H2Handle;
-
-    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<H2Handle, Failure> {
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<GrpcHandle<C>, Failure> {
         let stream = connect::open(&self.endpoint, None, milestones).await?;
-        let negotiated = stream.negotiated();
-        let send = http2::handshake(stream, milestones).await?;
-        Ok(H2Handle {
-            send,
-            echo: self.echo.clone(),
-            say: self.say.clone(),
-            negotiated: negotiated.map(Rc::new),
+        let negotiated = stream.negotiated().map(Rc::new);
+        Ok(GrpcHandle {
+            send: http2::handshake(stream, milestones).await?,
+            calls: self.calls.clone(),
+            negotiated,
         })
     }
 }
 
 /// A caller's handle on a connection.
 #[derive(Debug, Clone)]
-pub struct H2Handle {
+pub struct GrpcHandle<C> {
     send: SendRequest<Bytes>,
-    echo: Request<()>,
-    say: Request<()>,
+    calls: C,
     negotiated: Option<Rc<Negotiated>>,
 }
 
-impl Connection for H2Handle {
+impl<C: Calls> Connection for GrpcHandle<C> {
     fn share(&self) -> Option<Self> {
         Some(self.clone())
     }
@@ -122,21 +92,91 @@ impl Connection for H2Handle {
         http2::is_spent(&mut self.send)
     }
 
-    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
-        poll_fn(|cx| self.send.poll_ready(cx)).await?;
-        let head = exchange.message().map_or(&self.echo, |_| &self.say);
-        let (response, mut stream) = self.send.send_request(head.clone(), false)?;
-        stream.send_data(encode(exchange), true)?;
-
-        let response = response.await?;
-        if response.status() != StatusCode::OK {
-            return Err(status_failure(response.status()));
-        }
-        let (head, mut body) = response.into_parts();
-        let message = read(&mut body, exchange.reply_length() + MARGIN).await?;
-        check_end(&head.headers, &mut body).await?;
-        verify(exchange, &message)
+    async fn call(
+        &mut self,
+        exchange: &Exchange,
+        carried: &mut Carried<'_>,
+    ) -> Result<(), Failure> {
+        self.calls.call(&mut self.send, exchange, carried).await
     }
+}
+
+/// Calls of `echopb.Echo/Echo`, or of `pb.Hello/Say` with messages.
+#[derive(Debug, Clone)]
+pub struct EchoCalls {
+    /// Head of every request for an echo.
+    echo: Request<()>,
+    /// Head of every request with a message.
+    say: Request<()>,
+}
+
+impl EchoCalls {
+    /// Returns a transport for these calls.
+    pub fn transport(endpoint: ServerEndpoint) -> Grpc<Self> {
+        let calls = Self {
+            echo: head(&endpoint, "/echopb.Echo/Echo"),
+            say: head(&endpoint, "/pb.Hello/Say"),
+        };
+        Grpc { endpoint, calls }
+    }
+}
+
+impl Calls for EchoCalls {
+    async fn call(
+        &self,
+        send: &mut SendRequest<Bytes>,
+        exchange: &Exchange,
+        _: &mut Carried<'_>,
+    ) -> Result<(), Failure> {
+        let head = exchange.message().map_or(&self.echo, |_| &self.say);
+        let reply = ask(send, head, encode(exchange)).await?;
+        if examine_all(reply, |message| verify(exchange, message)).await? != 1 {
+            return Err(Failure::mismatch("is not one message"));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the head of a request that calls `method`.
+pub(crate) fn head(endpoint: &ServerEndpoint, method: &str) -> Request<()> {
+    head_at(endpoint, &endpoint.destination.url.authority(), method)
+}
+
+/// Does the same with another authority than the target's.
+pub(super) fn head_at(endpoint: &ServerEndpoint, authority: &str, method: &str) -> Request<()> {
+    let scheme = match endpoint.destination.connector {
+        Connector::Plain => "http",
+        Connector::Tls(..) | Connector::Psk(_) => "https",
+    };
+    let head = Request::builder()
+        .method(Method::POST)
+        .version(Version::HTTP_2)
+        .uri(format!("{scheme}://{authority}{method}"))
+        .header(TE, "trailers")
+        .header(CONTENT_TYPE, "application/grpc");
+    // A target's host and port are always a valid authority.
+    head.body(()).unwrap_or_default()
+}
+
+/// Sends a request whose body is known; returns the reply's headers, and its body to be read.
+pub(crate) async fn ask(
+    send: &mut SendRequest<Bytes>,
+    head: &Request<()>,
+    body: Bytes,
+) -> Result<(HeaderMap, RecvStream), Failure> {
+    poll_fn(|cx| send.poll_ready(cx)).await?;
+    let (response, mut stream) = send.send_request(head.clone(), false)?;
+    stream.send_data(body, true)?;
+    answer(response).await
+}
+
+/// Returns the headers of a reply, and its body to be read.
+pub(crate) async fn answer(response: ResponseFuture) -> Result<(HeaderMap, RecvStream), Failure> {
+    let (head, body) = response.await?.into_parts();
+    if head.status != StatusCode::OK {
+        return Err(status_failure(head.status));
+    }
+    Ok((head.headers, body))
 }
 
 /// Encodes the request's message with its prefix.
@@ -149,16 +189,21 @@ fn encode(exchange: &Exchange) -> Bytes {
         return prefixed(&echo_request(exchange));
     }
     // The plain echo is the hot path: its only field is written without an intermediate string.
-    let length = key_len(1) + encoded_len_varint(payload.len() as u64) + payload.len();
+    prefixed_field(payload)
+}
+
+/// Encodes a message whose only field is number 1 and has this content, with its prefix.
+pub(crate) fn prefixed_field(content: &[u8]) -> Bytes {
+    let length = 1 + encoded_len_varint(content.len() as u64) + content.len();
     let mut bytes = BytesMut::with_capacity(PREFIX + length);
     put_prefix(&mut bytes, length);
-    encode_key(1, prost::encoding::WireType::LengthDelimited, &mut bytes);
-    encode_varint(payload.len() as u64, &mut bytes);
-    bytes.put_slice(payload);
+    bytes.put_u8(FIELD_1);
+    encode_varint(content.len() as u64, &mut bytes);
+    bytes.put_slice(content);
     bytes.freeze()
 }
 
-/// Returns the request for an echo, or for a reply of so many bytes.
+/// Returns the request for an echo, or for a reply of the length that the exchange asks for.
 pub(super) fn echo_request(exchange: &Exchange) -> EchoRequest {
     EchoRequest {
         input: String::from_utf8_lossy(exchange.payload()).into_owned(),
@@ -178,35 +223,14 @@ pub(crate) fn prefixed(message: &impl Message) -> Bytes {
 }
 
 /// Appends the prefix of a message of `length` bytes.
-pub(crate) fn put_prefix(bytes: &mut BytesMut, length: usize) {
+pub(super) fn put_prefix(bytes: &mut BytesMut, length: usize) {
     bytes.put_u8(0);
     bytes.put_u32(length as u32);
 }
 
-/// Reads the whole body, and returns its bytes to the flow control.
-pub(crate) async fn read(body: &mut RecvStream, limit: usize) -> Result<Bytes, Failure> {
-    // Most replies are one chunk, which is kept as it is; only further ones are copied.
-    let mut first = Bytes::new();
-    let mut whole = BytesMut::new();
-    while let Some(chunk) = body.data().await {
-        let chunk = chunk?;
-        // It fails only on a closed stream, which the next read reports.
-        let _ = body.flow_control().release_capacity(chunk.len());
-        if first.len().max(whole.len()) + chunk.len() > limit {
-            let detail = "the reply is longer than expected";
-            return Err(Failure::request(ErrorKind::Mismatch, detail));
-        }
-        if first.is_empty() {
-            first = chunk;
-            continue;
-        }
-        if whole.is_empty() {
-            whole.extend_from_slice(&first);
-        }
-        whole.extend_from_slice(&chunk);
-    }
-    let one_chunk = whole.is_empty();
-    Ok(if one_chunk { first } else { whole.freeze() })
+/// Returns the length of the message after this prefix, in bytes.
+pub(super) fn message_length([_, length @ ..]: [u8; PREFIX]) -> usize {
+    u32::from_be_bytes(length) as usize
 }
 
 /// Checks the status at a reply's end. An error without a message has it in the headers.
@@ -219,42 +243,48 @@ pub(crate) async fn check_end(headers: &HeaderMap, body: &mut RecvStream) -> Res
 
 /// Checks the call's status: in the trailers, or in the headers if there is no message.
 pub(crate) fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
-    let malformed = |detail: &str| Err(Failure::request(ErrorKind::Protocol, detail));
-    let Some(status) = headers.get("grpc-status") else {
-        return malformed("the reply has no grpc-status");
-    };
-    match status.to_str().ok().and_then(|status| status.parse().ok()) {
-        Some(0) => Ok(()),
-        Some(code) => {
-            let message = headers.get("grpc-message");
-            let message = message.map_or(&[][..], HeaderValue::as_bytes);
-            let message = percent_decode(message).decode_utf8_lossy();
-            let detail = format!("gRPC status {code}: {message}");
-            Err(Failure::request(ErrorKind::Grpc(code), detail))
-        }
-        None => malformed("the reply's grpc-status is not a number"),
+    let status = headers.get("grpc-status");
+    let code = status.and_then(|status| status.to_str().ok()?.parse().ok());
+    let missing = || Failure::request(ErrorKind::Protocol, "the reply has no valid grpc-status");
+    let code = code.ok_or_else(missing)?;
+    if code == 0 {
+        return Ok(());
     }
+    let message = headers.get("grpc-message");
+    let message = message.map_or(&[][..], HeaderValue::as_bytes);
+    let message = percent_decode(message).decode_utf8_lossy();
+    let detail = format!("gRPC status {code}: {message}");
+    Err(Failure::request(ErrorKind::Grpc(code), detail))
 }
 
-fn verify(exchange: &Exchange, body: &Bytes) -> Result<(), Failure> {
-    let Some((prefix, message)) = body.split_first_chunk::<PREFIX>() else {
-        return Err(Failure::mismatch("is shorter than a message's prefix"));
-    };
-    let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
-    if prefix[0] != 0 || length != message.len() {
-        return Err(Failure::mismatch("is not one uncompressed message"));
-    }
-    let message = body.slice(PREFIX..);
-    let verified = if exchange.message().is_some() {
+fn verify(exchange: &Exchange, message: &[u8]) -> Result<(), Failure> {
+    let compared = if exchange.message().is_some() {
         BenchmarkMessage::decode(message).map(|reply| exchange.verify_message(&reply))
     } else {
         EchoResponse::decode(message).map(|reply| exchange.verify(reply.output.as_bytes()))
     };
-    match verified {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(Failure::mismatch("is not what was asked for")),
-        Err(error) => Err(Failure::mismatch(format!(
-            "is not a valid message: {error}"
-        ))),
+    let invalid = |error| Failure::mismatch(format!("is not a valid message: {error}"));
+    verified(compared.map_err(invalid)?)
+}
+
+/// Returns the result of the comparison of a reply.
+pub(super) fn verified(is_right: bool) -> Result<(), Failure> {
+    let wrong = || Failure::mismatch("is not what was asked for");
+    is_right.then_some(()).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_protocol::grpc_bench::DataResponse;
+
+    use super::*;
+
+    #[test]
+    fn a_field_is_encoded_as_prost_does() {
+        for length in [1, 127, 128, 16_383, 16_384, 3_000_000] {
+            let data = Bytes::from(vec![b'x'; length]);
+            let expected = prefixed(&DataResponse { data: data.clone() });
+            assert!(prefixed_field(&data) == expected, "{length}");
+        }
     }
 }

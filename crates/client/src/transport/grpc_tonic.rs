@@ -2,6 +2,7 @@
 
 use std::{
     error::Error,
+    future, iter,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,26 +15,23 @@ use netping_protocol::{
     echopb::echo_client::EchoClient, hello::hello_client::HelloClient, payload::Exchange,
     tls::Negotiated,
 };
+use tokio_util::io::InspectWriter;
 use tonic::{
     Code, Status,
     transport::{Channel, Endpoint as TonicEndpoint},
 };
 
 use super::{
-    connect,
-    connection::{Carried, Connection, Milestones, Transport},
-    endpoint::Endpoint,
-    failure::Failure,
-    grpc_h2::echo_request,
+    Carried, Connection, Failure, Milestones, ServerEndpoint, Transport, connect,
+    grpc_h2::{echo_request, verified},
     http2,
-    watched::Watched,
 };
 
 /// Opens channels of one connection each, for calls of `echopb.Echo/Echo`, or of `pb.Hello/Say`
 /// with messages.
 #[derive(Debug, Clone)]
 pub struct GrpcTonic {
-    pub(super) endpoint: Endpoint,
+    pub(super) endpoint: ServerEndpoint,
 }
 
 impl Transport for GrpcTonic {
@@ -44,11 +42,16 @@ impl Transport for GrpcTonic {
         let negotiated = stream.negotiated();
         // The channel gets this one connection: one that it opened itself would not be counted.
         let given_up = Arc::new(AtomicBool::new(false));
-        let mut stream = Some(TokioIo::new(Watched::new(stream, Arc::clone(&given_up))));
-        let connector = tower::service_fn(move |_| {
-            std::future::ready(stream.take().ok_or_else(|| gone(&given_up)))
+        let noted = Arc::clone(&given_up);
+        let watched = InspectWriter::new(stream, move |written: &[u8]| {
+            if is_giving_up(written) {
+                noted.store(true, Ordering::Relaxed);
+            }
         });
-        let authority = self.endpoint.target.authority();
+        let mut stream = Some(TokioIo::new(watched));
+        let connector =
+            tower::service_fn(move |_| future::ready(stream.take().ok_or_else(|| gone(&given_up))));
+        let authority = self.endpoint.destination.url.authority();
         let scheme = negotiated.as_ref().map_or("http", |_| "https");
         let connecting = async {
             let origin = format!("{scheme}://{authority}").parse()?;
@@ -67,6 +70,17 @@ impl Transport for GrpcTonic {
             negotiated,
         })
     }
+}
+
+/// Returns true if a client's last bytes are GOAWAY with an error (RFC 9113, section 6.8), with which it
+/// ends a connection over a mistake of the server.
+fn is_giving_up(written: &[u8]) -> bool {
+    // The length, the type, the flags, the stream; then the last stream, and the error.
+    let Some([0, 0, 8, 7, 0, 0, 0, 0, 0, _, _, _, _, error @ ..]) = written.last_chunk::<17>()
+    else {
+        return false;
+    };
+    *error != [0; 4]
 }
 
 /// Returns the failure of a request that finds its connection ended. The channel does not say why, but
@@ -106,11 +120,6 @@ impl Connection for TonicHandle {
     }
 }
 
-fn verified(right: bool) -> Result<(), Failure> {
-    let wrong = || Failure::request(ErrorKind::Mismatch, "the reply is not what was asked for");
-    right.then_some(()).ok_or_else(wrong)
-}
-
 impl From<Status> for Failure {
     /// Classifies a status: the server's own, or a broken connection that tonic reports as one.
     fn from(status: Status) -> Self {
@@ -131,29 +140,24 @@ impl From<Status> for Failure {
 
 /// Returns the failure, I/O error or GOAWAY at the bottom of an error, if there is one.
 fn cause(error: &(dyn Error + 'static)) -> Option<Failure> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(failure) = error.downcast_ref::<Failure>() {
-            return Some(failure.clone());
-        }
-        if let Some(io) = error.downcast_ref::<std::io::Error>() {
-            return Some(connect::io_failure(io));
-        }
-        if let Some(h2) = error.downcast_ref::<h2::Error>() {
-            if let Some(io) = h2.get_io() {
-                return Some(http2::io_failure(io));
-            }
-            if h2.is_go_away() {
-                // The library ends connections so too on which the peer breaks the protocol.
-                let kind = if http2::is_goodbye(h2) {
-                    ErrorKind::Goaway
-                } else {
-                    ErrorKind::Protocol
-                };
-                return Some(Failure::lost(kind, h2));
-            }
-        }
-        cause = error.source();
+    iter::successors(Some(error), |&error| error.source()).find_map(|error| {
+        let failure = error.downcast_ref::<Failure>().cloned();
+        let io = || error.downcast_ref().map(connect::io_failure);
+        let has_ended = |error: &&h2::Error| error.is_io() || error.is_go_away();
+        let h2 = || error.downcast_ref().filter(has_ended).map(http2::failure);
+        failure.or_else(io).or_else(h2)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_gives_up_says_goaway_with_an_error() {
+        let goaway = |error| [b"\0\0\x08\x07\0\0\0\0\0\0\0\0\x01\0\0\0", &[error][..]].concat();
+        assert!(is_giving_up(&[b"other frames", &goaway(6)[..]].concat()));
+        assert!(!is_giving_up(&goaway(0)));
+        assert!(!is_giving_up(b"\x01"));
     }
-    None
 }

@@ -14,20 +14,16 @@ use netping_protocol::{
 };
 
 use super::{
-    connect,
-    connection::{Carried, Connection, Milestones, Transport},
-    endpoint::{Endpoint, ReplyLength},
-    failure::Failure,
-    http_reply::Reply,
+    Carried, Connection, Failure, Milestones, ServerEndpoint, Transport, connect,
+    http_reply::HttpReply,
     http1::{self, Http1},
     http2::{self, Http2},
-    prepared::Prepared,
 };
 
 /// Opens connections to an HTTP server.
 #[derive(Debug, Clone)]
 pub struct Http {
-    endpoint: Endpoint,
+    endpoint: Arc<ServerEndpoint>,
     version: Version,
     head1: Request<()>,
     head2: Request<()>,
@@ -46,11 +42,11 @@ pub(super) enum Version {
 
 impl Http {
     /// Returns a transport that speaks `version`.
-    pub(super) fn new(endpoint: Endpoint, version: Version) -> Self {
+    pub(super) fn new(endpoint: ServerEndpoint, version: Version) -> Self {
         Self {
-            head1: http1::head(&endpoint.target, &endpoint.prepared),
-            head2: http2::head(&endpoint.target, &endpoint.prepared),
-            endpoint,
+            head1: http1::head(&endpoint.destination),
+            head2: http2::head(&endpoint.destination),
+            endpoint: Arc::new(endpoint),
             version,
         }
     }
@@ -74,15 +70,16 @@ impl Transport for Http {
         let version = if two { "HTTP/2" } else { "HTTP/1.1" };
         let negotiated = with_version(version, stream.negotiated());
         let speaker = if two {
-            Speaker::Two(Http2::new(stream, self.head2.clone(), milestones).await?)
+            let send = http2::handshake(stream, milestones).await?;
+            let head = Rc::new(self.head2.clone());
+            Speaker::Two(Http2 { send, head })
         } else {
             Speaker::One(Box::new(Http1::new(stream, self.head1.clone()).await?))
         };
         Ok(HttpHandle {
             speaker,
             negotiated,
-            prepared: Arc::clone(&self.endpoint.prepared),
-            length: Arc::clone(&self.endpoint.reply_length),
+            endpoint: Arc::clone(&self.endpoint),
         })
     }
 }
@@ -92,8 +89,7 @@ impl Transport for Http {
 pub struct HttpHandle {
     speaker: Speaker,
     negotiated: Option<Rc<Negotiated>>,
-    prepared: Arc<Prepared>,
-    length: ReplyLength,
+    endpoint: Arc<ServerEndpoint>,
 }
 
 #[derive(Debug)]
@@ -111,8 +107,7 @@ impl Connection for HttpHandle {
         Some(Self {
             speaker,
             negotiated: self.negotiated.clone(),
-            prepared: Arc::clone(&self.prepared),
-            length: Arc::clone(&self.length),
+            endpoint: Arc::clone(&self.endpoint),
         })
     }
 
@@ -123,18 +118,19 @@ impl Connection for HttpHandle {
     fn is_spent(&mut self) -> bool {
         match &mut self.speaker {
             Speaker::One(http1) => http1.is_spent(),
-            Speaker::Two(http2) => http2.is_spent(),
+            Speaker::Two(two) => http2::is_spent(&mut two.send),
         }
     }
 
     async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
-        let body = self.prepared.bodies.body(exchange);
-        let mut reply = Reply::expected(&self.prepared);
+        let prepared = &self.endpoint.destination.prepared;
+        let body = prepared.bodies.body(exchange);
+        let mut reply = HttpReply::expected(prepared);
         match &mut self.speaker {
             Speaker::One(http1) => http1.call(body, &mut reply).await?,
             Speaker::Two(http2) => http2.call(body, &mut reply).await?,
         }
-        reply.verify(&self.prepared, &self.length)
+        reply.verify(prepared, &self.endpoint.reply_length)
     }
 }
 

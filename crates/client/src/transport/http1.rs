@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Uri, header::HOST};
+use http::{Request, header::HOST};
 use http_body_util::Full;
 use hyper::{
     body::Body,
@@ -17,35 +17,22 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use netping_measure::error_kind::ErrorKind;
-use netping_protocol::{
-    secure::{Stream, is_security_error},
-    target::Target,
-};
+use netping_protocol::secure::{Stream, is_security_error};
 
-use super::{connect, failure::Failure, http_reply::Reply, http2::closed, prepared::Prepared};
+use super::{Failure, connect, http_reply::HttpReply, http2::closed};
+use crate::plan::Destination;
 
-/// A request whose body is known beforehand.
-type Whole = Request<Full<Bytes>>;
-
-/// Returns the head of the requests to the resource that `target` names.
-pub(super) fn head(target: &Target, prepared: &Prepared) -> Request<()> {
-    let mut head = Request::new(());
-    *head.method_mut() = prepared.method.clone();
+/// Returns the head of the requests to the resource that the destination names.
+pub(super) fn head(destination: &Destination) -> Request<()> {
+    let (target, prepared) = (&destination.url, &destination.prepared);
+    let head = Request::builder()
+        .method(prepared.method.clone())
+        .uri(&*target.path)
+        .header(HOST, target.authority());
     // A target's parts are always valid in a request.
-    *head.uri_mut() = target
-        .path
-        .parse()
-        .unwrap_or_else(|_| Uri::from_static("/"));
-    let host = HeaderValue::try_from(target.authority())
-        .unwrap_or_else(|_| HeaderValue::from_static("localhost"));
-    head.headers_mut().insert(HOST, host);
-    for (name, value) in &prepared.headers {
-        if name == HOST {
-            head.headers_mut().insert(name, value.clone());
-        } else {
-            head.headers_mut().append(name, value.clone());
-        }
-    }
+    let mut head = head.body(()).unwrap_or_default();
+    // The user's `Host` replaces the target's.
+    head.headers_mut().extend(prepared.headers.clone());
     head
 }
 
@@ -76,10 +63,14 @@ impl Http1 {
     }
 
     /// Sends a request with this body, and reads the whole reply.
-    pub(super) async fn call(&mut self, body: &Bytes, reply: &mut Reply) -> Result<(), Failure> {
+    pub(super) async fn call(
+        &mut self,
+        body: &Bytes,
+        reply: &mut HttpReply,
+    ) -> Result<(), Failure> {
         let Self { send, driver, head } = self;
         poll_fn(|cx| driver.drive(cx, |cx| send.poll_ready(cx))).await?;
-        let request: Whole = head.clone().map(|()| Full::new(body.clone()));
+        let request = head.clone().map(|()| Full::new(body.clone()));
         let mut response = pin!(send.send_request(request));
         let response = poll_fn(|cx| driver.drive(cx, |cx| response.as_mut().poll(cx))).await?;
         reply.status = response.status();

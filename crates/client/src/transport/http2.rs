@@ -11,17 +11,16 @@ use std::{
 
 use bytes::Bytes;
 use h2::{
-    Reason,
+    Reason, RecvStream,
     client::{Builder, SendRequest},
 };
-use http::{Request, Uri, Version};
+use http::{Request, Version};
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
-use netping_protocol::{secure::Stream, target::Target};
+use netping_protocol::secure::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{
-    connect, connection::Milestones, failure::Failure, http_reply::Reply, prepared::Prepared,
-};
+use super::{Failure, Milestones, connect, http_reply::HttpReply};
+use crate::plan::Destination;
 
 /// Flow-control windows, in bytes: large enough never to hold a reply back.
 pub(crate) const STREAM_WINDOW: u32 = 4 << 20;
@@ -130,22 +129,28 @@ impl AsyncWrite for Gathered {
 
 impl From<h2::Error> for Failure {
     fn from(error: h2::Error) -> Self {
-        if let Some(io) = error.get_io() {
-            return io_failure(io);
-        }
-        if is_goodbye(&error) {
-            return Self::lost(ErrorKind::Goaway, error);
-        }
-        if error.is_reset() && error.is_remote() {
-            return Self::request(ErrorKind::Reset, error);
-        }
-        Self::lost(ErrorKind::Protocol, error)
+        failure(&error)
     }
+}
+
+/// Classifies an error of the library, which ends connections with GOAWAY too on which the peer breaks
+/// the protocol.
+pub(super) fn failure(error: &h2::Error) -> Failure {
+    if let Some(io) = error.get_io() {
+        return io_failure(io);
+    }
+    if is_goodbye(error) {
+        return Failure::lost(ErrorKind::Goaway, error);
+    }
+    if error.is_reset() && error.is_remote() {
+        return Failure::request(ErrorKind::Reset, error);
+    }
+    Failure::lost(ErrorKind::Protocol, error)
 }
 
 /// Classifies an I/O error of the library, which calls a connection that has ended a broken pipe.
 /// One that is really broken had been closed by the server before.
-pub(super) fn io_failure(error: &io::Error) -> Failure {
+fn io_failure(error: &io::Error) -> Failure {
     if is_end(error) {
         return closed();
     }
@@ -176,53 +181,50 @@ pub(super) fn is_spent(send: &mut SendRequest<Bytes>) -> bool {
 
 /// Returns true for the server's GOAWAY. The library reports one too when no stream is left, and
 /// with another reason if the peer does not speak HTTP/2.
-pub(super) fn is_goodbye(error: &h2::Error) -> bool {
+fn is_goodbye(error: &h2::Error) -> bool {
     error.is_go_away() && (error.is_remote() || error.reason() == Some(Reason::NO_ERROR))
 }
 
-/// Returns the head of the requests to the resource that `target` names.
-pub(super) fn head(target: &Target, prepared: &Prepared) -> Request<()> {
+/// Returns the head of the requests to the resource that the destination names.
+pub(super) fn head(destination: &Destination) -> Request<()> {
+    let (target, prepared) = (&destination.url, &destination.prepared);
     let (authority, headers) = prepared.for_http2(target);
-    let scheme = target.scheme.as_str();
-    let uri = format!("{scheme}://{authority}{}", target.path);
-    let mut head = Request::new(());
-    *head.method_mut() = prepared.method.clone();
-    *head.version_mut() = Version::HTTP_2;
+    let (scheme, path) = (target.scheme.as_str(), &target.path);
+    let head = Request::builder()
+        .method(prepared.method.clone())
+        .version(Version::HTTP_2)
+        .uri(format!("{scheme}://{authority}{path}"));
     // A target's parts are always valid in a URI.
-    *head.uri_mut() = uri
-        .parse()
-        .unwrap_or_else(|_| Uri::from_static("http://localhost/"));
+    let mut head = head.body(()).unwrap_or_default();
     *head.headers_mut() = headers;
     head
+}
+
+/// Returns the next part of a reply's body, whose bytes it gives back to the flow control.
+pub(crate) async fn next_chunk(body: &mut RecvStream) -> Result<Option<Bytes>, Failure> {
+    let chunk = body.data().await.transpose()?;
+    if let Some(chunk) = &chunk {
+        // It fails only on a closed stream, which the next read reports.
+        let _ = body.flow_control().release_capacity(chunk.len());
+    }
+    Ok(chunk)
 }
 
 /// A caller's handle on a connection.
 #[derive(Debug, Clone)]
 pub(super) struct Http2 {
-    send: SendRequest<Bytes>,
-    head: Rc<Request<()>>,
+    pub(super) send: SendRequest<Bytes>,
+    /// The head of all requests.
+    pub(super) head: Rc<Request<()>>,
 }
 
 impl Http2 {
-    /// Opens HTTP/2 on a stream, for requests that all have this head.
-    pub(super) async fn new(
-        stream: Stream,
-        head: Request<()>,
-        milestones: &mut Milestones<'_>,
-    ) -> Result<Self, Failure> {
-        Ok(Self {
-            send: handshake(stream, milestones).await?,
-            head: Rc::new(head),
-        })
-    }
-
-    /// Returns true if the server has sent GOAWAY or closed the connection.
-    pub(super) fn is_spent(&mut self) -> bool {
-        is_spent(&mut self.send)
-    }
-
     /// Sends a request with this body, and reads the whole reply.
-    pub(super) async fn call(&mut self, body: &Bytes, reply: &mut Reply) -> Result<(), Failure> {
+    pub(super) async fn call(
+        &mut self,
+        body: &Bytes,
+        reply: &mut HttpReply,
+    ) -> Result<(), Failure> {
         poll_fn(|cx| self.send.poll_ready(cx)).await?;
         let head = Request::clone(&self.head);
         let (response, mut stream) = self.send.send_request(head, body.is_empty())?;
@@ -232,11 +234,8 @@ impl Http2 {
         let response = response.await?;
         reply.status = response.status();
         let mut body = response.into_body();
-        while let Some(chunk) = body.data().await {
-            let chunk = chunk?;
+        while let Some(chunk) = next_chunk(&mut body).await? {
             reply.add(&chunk);
-            // It fails only on a closed stream, which the next read reports.
-            let _ = body.flow_control().release_capacity(chunk.len());
         }
         // The reply is whole once these have come, or are known to be absent.
         body.trailers().await?;

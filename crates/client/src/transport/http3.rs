@@ -10,14 +10,11 @@ use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{payload::Exchange, tls::Negotiated};
 
 use super::{
-    connection::{Carried, Connection, Milestones, Transport},
-    endpoint::{Endpoint, ReplyLength},
-    failure::Failure,
+    Carried, Connection, Failure, Milestones, ServerEndpoint, Transport,
     http::with_version,
-    http_reply::Reply,
+    http_reply::HttpReply,
     http2,
-    prepared::Prepared,
-    quic::{Quic, explained},
+    quic::{Quic, WINDOWS, explained},
 };
 
 /// Streams that the server opens: its control stream and the two of QPACK (RFC 9114, section 6.2),
@@ -28,21 +25,17 @@ const SERVER_STREAMS: u32 = 6;
 #[derive(Debug, Clone)]
 pub struct Http3 {
     quic: Quic,
-    port: u16,
     head: Request<()>,
-    prepared: Arc<Prepared>,
-    length: ReplyLength,
+    endpoint: Arc<ServerEndpoint>,
 }
 
 impl Http3 {
     /// Returns a transport for the endpoint's prepared requests.
-    pub fn new(endpoint: Endpoint) -> Self {
+    pub fn new(endpoint: ServerEndpoint) -> Self {
         Self {
-            port: endpoint.target.port,
-            head: http2::head(&endpoint.target, &endpoint.prepared),
-            prepared: Arc::clone(&endpoint.prepared),
-            length: Arc::clone(&endpoint.reply_length),
-            quic: Quic::with_server_streams(endpoint, SERVER_STREAMS),
+            head: http2::head(&endpoint.destination),
+            endpoint: Arc::new(endpoint.clone()),
+            quic: Quic::with(endpoint, WINDOWS, SERVER_STREAMS),
         }
     }
 }
@@ -56,12 +49,13 @@ impl Transport for Http3 {
             let has_no_h3 = failure.detail.contains("protocol")
                 || matches!(failure.kind, ErrorKind::ConnectTimeout | ErrorKind::Refused);
             if has_no_h3 {
-                let hint = format!("; does the server offer HTTP/3, on UDP port {}?", self.port);
+                let port = self.endpoint.destination.url.port;
+                let hint = format!("; does the server offer HTTP/3, on UDP port {port}?");
                 failure.detail.push_str(&hint);
             }
             failure
         })?;
-        let connection = quic.connection().clone();
+        let connection = quic.connection.clone();
         let opened = h3::client::new(h3_quinn::Connection::new(connection.clone())).await;
         let opened = opened.map_err(|error| Failure::lost(ErrorKind::Protocol, error));
         let (mut driver, send) = explained(opened, &connection)?;
@@ -75,8 +69,7 @@ impl Transport for Http3 {
             send,
             negotiated,
             head: Rc::new(self.head.clone()),
-            prepared: Arc::clone(&self.prepared),
-            length: Arc::clone(&self.length),
+            endpoint: Arc::clone(&self.endpoint),
         })
     }
 }
@@ -88,12 +81,11 @@ pub struct Http3Handle {
     send: SendRequest<OpenStreams, Bytes>,
     negotiated: Option<Rc<Negotiated>>,
     head: Rc<Request<()>>,
-    prepared: Arc<Prepared>,
-    length: ReplyLength,
+    endpoint: Arc<ServerEndpoint>,
 }
 
 impl Http3Handle {
-    async fn exchange(&mut self, body: &Bytes, reply: &mut Reply) -> Result<(), StreamError> {
+    async fn exchange(&mut self, body: &Bytes, reply: &mut HttpReply) -> Result<(), StreamError> {
         let mut stream = self.send.send_request(Request::clone(&self.head)).await?;
         if !body.is_empty() {
             stream.send_data(body.clone()).await?;
@@ -114,7 +106,9 @@ impl Http3Handle {
         stream.recv_trailers().await?;
         // The library does not compare them (RFC 9114, section 4.1.2).
         let promised = promised.and_then(|length| length.to_str().ok()?.parse().ok());
-        reply.ended_early(promised.filter(|_| self.prepared.method != Method::HEAD));
+        reply.ended_early(
+            promised.filter(|_| self.endpoint.destination.prepared.method != Method::HEAD),
+        );
         Ok(())
     }
 }
@@ -135,13 +129,13 @@ impl Connection for Http3Handle {
     }
 
     async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
-        let prepared = Arc::clone(&self.prepared);
-        let mut reply = Reply::expected(&prepared);
-        let result = self
-            .exchange(prepared.bodies.body(exchange), &mut reply)
-            .await;
+        let endpoint = Arc::clone(&self.endpoint);
+        let prepared = &endpoint.destination.prepared;
+        let mut reply = HttpReply::expected(prepared);
+        let body = prepared.bodies.body(exchange);
+        let result = self.exchange(body, &mut reply).await;
         explained(result.map_err(Failure::from), &self.connection)?;
-        reply.verify(&prepared, &self.length)
+        reply.verify(prepared, &endpoint.reply_length)
     }
 }
 

@@ -7,7 +7,7 @@ use netping_measure::error_kind::ErrorKind;
 use netping_protocol::frame;
 
 use super::{
-    failure::Failure,
+    Failure,
     prepared::{Check, Prepared},
 };
 
@@ -16,7 +16,7 @@ const LONGEST: usize = frame::DEFAULT_MAX;
 
 /// A reply as it comes.
 #[derive(Debug, Default)]
-pub(super) struct Reply {
+pub(super) struct HttpReply {
     /// Its status.
     pub status: StatusCode,
     /// The length of its body so far, in bytes.
@@ -27,7 +27,7 @@ pub(super) struct Reply {
     missing: bool,
 }
 
-impl Reply {
+impl HttpReply {
     /// Returns a reply of which nothing has come yet.
     pub(super) fn expected(prepared: &Prepared) -> Self {
         Self {
@@ -54,24 +54,21 @@ impl Reply {
     /// Verifies a whole reply. It has been read to its end, so the connection stays usable in any
     /// case.
     pub(super) fn verify(&self, prepared: &Prepared, first: &OnceLock<u64>) -> Result<(), Failure> {
+        let length = self.length;
         if self.missing {
-            let detail = format!(
-                "the reply ended after {} bytes, before it was whole",
-                self.length
-            );
+            let detail = format!("the reply ended after {length} bytes, before it was whole");
             return Err(Failure::request(ErrorKind::Eof, detail));
         }
+        let wrong = |detail: String| Err(Failure::request(ErrorKind::Mismatch, detail));
         let good = match &*prepared.statuses {
             [] => self.status.is_success(),
             statuses => statuses.contains(&self.status.as_u16()),
         };
         if let Some(contents) = &self.contents {
-            if self.length > LONGEST as u64 {
-                let detail = format!(
-                    "a reply of {} bytes; only those of up to {LONGEST} are compared or shown",
-                    self.length
-                );
-                return Err(Failure::request(ErrorKind::Mismatch, detail));
+            if length > LONGEST as u64 {
+                return wrong(format!(
+                    "a reply of {length} bytes; only those of up to {LONGEST} are compared or shown"
+                ));
             }
             // The contents of a reply with another status are shown, and explain it.
             let examined = prepared.examine(contents);
@@ -82,22 +79,17 @@ impl Reply {
         if !good {
             return Err(status_failure(self.status));
         }
-        let has_no_body = matches!(
-            self.status,
-            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
-        );
+        let has_no_body = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&self.status);
         if !matches!(prepared.check, Check::Form) || has_no_body {
             return Ok(());
         }
-        let first = *first.get_or_init(|| self.length);
-        if self.length == first {
+        let first = *first.get_or_init(|| length);
+        if length == first {
             return Ok(());
         }
-        let detail = format!(
-            "a reply of {} bytes, where the first one had {first}; --expect any allows for it",
-            self.length
-        );
-        Err(Failure::request(ErrorKind::Mismatch, detail))
+        wrong(format!(
+            "a reply of {length} bytes, where the first one had {first}; --expect any allows for it"
+        ))
     }
 }
 

@@ -5,10 +5,7 @@ use std::{cell::Cell, rc::Rc};
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::payload::Exchange;
 
-use super::{
-    connection::{Carried, Connection, Milestones, Transport},
-    failure::Failure,
-};
+use super::{Carried, Connection, Failure, Milestones, Transport};
 use crate::clock::{Clock, Manual};
 
 /// The behaviour of a mock. Times are in nanoseconds.
@@ -18,7 +15,7 @@ pub struct Behaviour {
     pub connect: u64,
     /// Service time of each request.
     pub service: u64,
-    /// One in so many requests fails; 0: none.
+    /// The distance between requests that fail; 0: none does.
     pub fail_every: u64,
     /// Requests run side by side, on a clock that something else moves.
     pub side_by_side: bool,
@@ -48,26 +45,16 @@ impl Mock {
     pub fn calls(&self) -> u64 {
         self.calls.get()
     }
-}
 
-impl Mock {
     async fn serve(&self) {
-        let Behaviour {
-            service,
-            side_by_side,
-            stopped: (from, until),
-            ..
-        } = self.behaviour;
-        if !side_by_side {
+        let service = self.behaviour.service;
+        if !self.behaviour.side_by_side {
             return self.clock.advance(service);
         }
+        let (from, until) = self.behaviour.stopped;
         let begun = self.clock.now();
-        let end = begun + service;
-        let end = if begun < until && end > from {
-            until.max(begun) + service
-        } else {
-            end
-        };
+        let is_stopped = begun < until && begun + service > from;
+        let end = service + if is_stopped { until } else { begun };
         while self.clock.now() < end {
             tokio::task::yield_now().await;
         }
@@ -85,16 +72,11 @@ impl Transport for Mock {
 }
 
 impl Connection for Mock {
-    fn share(&self) -> Option<Self> {
-        None
-    }
-
     async fn call(&mut self, _: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
         self.serve().await;
-        self.calls.set(self.calls.get() + 1);
-        if self.behaviour.fail_every > 0
-            && self.calls.get().is_multiple_of(self.behaviour.fail_every)
-        {
+        self.calls.set(self.calls() + 1);
+        let every = self.behaviour.fail_every;
+        if every > 0 && self.calls().is_multiple_of(every) {
             return Err(Failure::request(ErrorKind::Mismatch, "mock"));
         }
         Ok(())

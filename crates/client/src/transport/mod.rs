@@ -2,7 +2,6 @@
 
 pub(crate) mod connect;
 mod connection;
-mod endpoint;
 pub mod failure;
 mod framed;
 pub(crate) mod grpc_call;
@@ -17,14 +16,12 @@ pub(crate) mod http_reply;
 pub mod mock;
 pub mod prepared;
 pub(crate) mod quic;
-mod tcp;
-mod watched;
 
 pub use self::{
     connection::{Carried, Connection, Milestones, Opened, Transport},
-    endpoint::{Endpoint, ReplyLength},
     failure::Failure,
 };
+pub use crate::plan::{ReplyLength, ServerEndpoint};
 
 /// An operation on a transport whose type is known only at run time.
 pub trait Visitor {
@@ -62,7 +59,7 @@ macro_rules! transports {
             }
 
             /// Calls `visitor` with the transport, whose type it then knows.
-            pub fn visit<V: Visitor>(self, endpoint: Endpoint, visitor: V) -> V::Output {
+            pub fn visit<V: Visitor>(self, endpoint: ServerEndpoint, visitor: V) -> V::Output {
                 match self { $(Self::$kind => visitor.visit(($make)(endpoint)),)* }
             }
         }
@@ -71,17 +68,17 @@ macro_rules! transports {
 
 transports! {
     /// Lines over TCP.
-    Line = "line", multiplexes: false => |endpoint| tcp::Tcp { endpoint, framing: framed::Framing::Lines };
+    Line = "line", multiplexes: false => |endpoint| framed::Tcp { endpoint, framing: framed::Framing::Lines };
     /// Frames over TCP.
-    Frame = "frame", multiplexes: false => |endpoint| tcp::Tcp { endpoint, framing: framed::Framing::Frames };
+    Frame = "frame", multiplexes: false => |endpoint| framed::Tcp { endpoint, framing: framed::Framing::Frames };
     /// Frames on the streams of a QUIC connection.
     Quic = "quic", multiplexes: true => quic::Quic::new;
     /// gRPC by driving HTTP/2 directly.
-    GrpcH2 = "h2", multiplexes: true => grpc_h2::GrpcH2::new;
+    GrpcH2 = "h2", multiplexes: true => grpc_h2::EchoCalls::transport;
     /// gRPC by a tonic channel, as an application would.
     GrpcTonic = "tonic", multiplexes: true => |endpoint| grpc_tonic::GrpcTonic { endpoint };
     /// Calls of a method that the target names, by driving HTTP/2 directly.
-    GrpcCall = "h2 call", multiplexes: true => grpc_call::GrpcCall::new;
+    GrpcCall = "h2 call", multiplexes: true => grpc_call::MethodCalls::transport;
     /// Requests over HTTP/1.1.
     Http1 = "http/1.1", multiplexes: false => |endpoint| http::Http::new(endpoint, http::Version::One);
     /// Requests over HTTP/2.

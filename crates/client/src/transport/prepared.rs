@@ -10,6 +10,7 @@ use http::{HeaderMap, Method, header::HOST, uri::Authority};
 use netping_protocol::{pool::Pool, target::Target};
 
 use super::failure::Failure;
+use crate::service::{ExpectedFields, compare_bodies};
 
 /// Requests that differ only in their bodies, and the check of their replies. By default they are
 /// HTTP's `GET`.
@@ -59,27 +60,23 @@ impl fmt::Debug for Show {
 }
 
 /// The check of a reply's body or message.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub enum Check {
     /// A body is as long as that of the first good reply; a message is well-formed.
     #[default]
     Form,
     /// A body may be of any length; a message is well-formed.
     Any,
-    /// The contents: the function describes what is wrong with them.
-    Contents(Arc<Compare>),
+    /// A body is the same.
+    Body(Vec<u8>),
+    /// A message has the same fields.
+    Fields(ExpectedFields),
 }
 
-/// Describes how contents differ from those that are expected.
-pub type Compare = dyn Fn(&[u8]) -> Result<(), String> + Send + Sync;
-
-impl fmt::Debug for Check {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Form => "Form",
-            Self::Any => "Any",
-            Self::Contents(_) => "Contents",
-        })
+impl Check {
+    /// Returns true if contents are compared.
+    pub fn has_contents(&self) -> bool {
+        matches!(self, Self::Body(_) | Self::Fields(_))
     }
 }
 
@@ -92,7 +89,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Keeps nothing yet, but will for so many requests.
+    /// Keeps nothing yet, but will for this number of requests.
     pub fn new(requests: u64) -> Self {
         let replies = Arc::default();
         Self { requests, replies }
@@ -122,7 +119,7 @@ impl Prepared {
 
     /// Returns true if a transport has to collect a reply's contents.
     pub fn wants_contents(&self) -> bool {
-        self.kept.is_some() || matches!(self.check, Check::Contents(_))
+        self.kept.is_some() || self.check.has_contents()
     }
 
     /// Keeps and compares the contents of a body or message, as the user wishes.
@@ -133,9 +130,11 @@ impl Prepared {
         if let Some(kept) = &self.kept {
             kept.keep(contents);
         }
-        match &self.check {
+        let compared = match &self.check {
             Check::Form | Check::Any => Ok(()),
-            Check::Contents(compare) => compare(contents).map_err(Failure::mismatch),
-        }
+            Check::Body(expected) => compare_bodies(expected, contents),
+            Check::Fields(expected) => expected.compare(contents),
+        };
+        compared.map_err(Failure::mismatch)
     }
 }

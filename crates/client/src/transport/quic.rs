@@ -20,16 +20,13 @@ use tokio::{
 };
 
 use super::{
-    connect,
-    connection::{Carried, Connection, Milestones, Transport},
-    endpoint::Endpoint,
-    failure::Failure,
+    Carried, Connection, Failure, Milestones, ServerEndpoint, Transport, connect,
     framed::{Framed, Framing},
 };
 
-/// Flow-control windows, in bytes: large enough never to hold a reply back.
-pub(crate) const STREAM_WINDOW: u32 = 4 << 20;
-const CONNECTION_WINDOW: u32 = 64 << 20;
+/// Flow-control windows of a stream and of the connection, in bytes: large enough never to hold a
+/// reply back.
+pub(crate) const WINDOWS: [u32; 2] = [4 << 20, 64 << 20];
 
 /// Size of a socket's buffers, in bytes, which the kernel may cap. Those of UDP do not grow as TCP's
 /// do, and a burst of a bulk stream is more than the kernel's default.
@@ -46,10 +43,10 @@ const EACH_ADDRESS: Duration = Duration::from_secs(1);
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// Opens QUIC connections. Each worker has a socket of its own, so that the server's kernel can
-/// spread connections as it does with TCP.
-#[derive(Debug)]
+/// spread connections as it does with TCP: it clones a transport that has opened none yet.
+#[derive(Debug, Clone)]
 pub struct Quic {
-    endpoint: Endpoint,
+    endpoint: ServerEndpoint,
     /// For IPv4 and IPv6. Each is made with the first connection: making one costs more than a
     /// handshake, and applications keep theirs.
     sockets: [OnceLock<QuicEndpoint>; 2],
@@ -59,43 +56,36 @@ pub struct Quic {
 
 impl Quic {
     /// Returns a transport of frames on streams.
-    pub fn new(endpoint: Endpoint) -> Self {
-        Self::with_windows(endpoint, STREAM_WINDOW, CONNECTION_WINDOW)
-    }
-
-    /// Returns a transport whose server may open so many streams of its own.
-    pub(super) fn with_server_streams(endpoint: Endpoint, streams: u32) -> Self {
-        Self::with(endpoint, STREAM_WINDOW, CONNECTION_WINDOW, streams)
+    pub fn new(endpoint: ServerEndpoint) -> Self {
+        Self::with(endpoint, WINDOWS, 0)
     }
 
     /// Returns a transport with these flow-control windows for each stream and for the connection,
-    /// in bytes.
-    pub(crate) fn with_windows(endpoint: Endpoint, stream: u32, connection: u32) -> Self {
-        Self::with(endpoint, stream, connection, 0)
-    }
-
-    fn with(endpoint: Endpoint, stream: u32, connection: u32, server_streams: u32) -> Self {
-        let config = match &endpoint.connector {
-            Connector::Tls(tls, name) => {
-                QuicClientConfig::try_from(Arc::clone(tls)).ok().map(|tls| {
-                    let mut transport = TransportConfig::default();
-                    transport
-                        .receive_window(connection.into())
-                        .stream_receive_window(stream.into())
-                        .send_window(CONNECTION_WINDOW.into())
-                        .max_concurrent_bidi_streams(VarInt::from_u32(0))
-                        .max_concurrent_uni_streams(VarInt::from_u32(server_streams))
-                        .datagram_receive_buffer_size(None)
-                        // For a server that is gone; requests have a time limit of their own.
-                        .max_idle_timeout(Some(VarInt::from_u32(IDLE_MS).into()))
-                        .keep_alive_interval(Some(Duration::from_millis(u64::from(IDLE_MS) / 3)));
-                    let mut config = ClientConfig::new(Arc::new(tls));
-                    config.transport_config(Arc::new(transport));
-                    (config, name.to_str().into_owned())
-                })
-            }
-            Connector::Plain | Connector::Psk(_) => None,
-        };
+    /// in bytes, on which the server may open `server_streams` streams of its own.
+    pub(crate) fn with(
+        endpoint: ServerEndpoint,
+        [stream, connection]: [u32; 2],
+        server_streams: u32,
+    ) -> Self {
+        let mut transport = TransportConfig::default();
+        transport
+            .receive_window(connection.into())
+            .stream_receive_window(stream.into())
+            .send_window(WINDOWS[1].into())
+            .max_concurrent_bidi_streams(VarInt::from_u32(0))
+            .max_concurrent_uni_streams(VarInt::from_u32(server_streams))
+            .datagram_receive_buffer_size(None)
+            // For a server that is gone; requests have a time limit of their own.
+            .max_idle_timeout(Some(VarInt::from_u32(IDLE_MS).into()))
+            .keep_alive_interval(Some(Duration::from_millis(u64::from(IDLE_MS) / 3)));
+        let mut config = None;
+        if let Connector::Tls(tls, name) = &endpoint.destination.connector
+            && let Ok(tls) = QuicClientConfig::try_from(Arc::clone(tls))
+        {
+            let mut client = ClientConfig::new(Arc::new(tls));
+            client.transport_config(Arc::new(transport));
+            config = Some((client, name.to_str().into_owned()));
+        }
         Self {
             endpoint,
             sockets: Default::default(),
@@ -123,39 +113,24 @@ impl Quic {
     async fn connect_to(
         &self,
         address: SocketAddr,
-        config: &ClientConfig,
-        name: &str,
-        patience: Option<Duration>,
+        patience: Duration,
     ) -> Result<quinn::Connection, Failure> {
-        let socket = self.socket(address)?;
-        let connecting = socket
-            .connect_with(config.clone(), address, name)
-            .map_err(|error| Failure::lost(ErrorKind::Other, error))?;
-        let connected = match patience {
-            None => connecting.await,
-            Some(patience) => time::timeout(patience, connecting)
-                .await
-                .unwrap_or(Err(ConnectionError::TimedOut)),
+        let Some((config, name)) = &self.config else {
+            let detail = "the TLS configuration does not fit QUIC";
+            return Err(Failure::lost(ErrorKind::Tls, detail));
         };
+        let socket = self.socket(address)?;
+        let connecting = socket.connect_with(config.clone(), address, name);
+        let connecting = connecting.map_err(|error| Failure::lost(ErrorKind::Other, error))?;
+        let connected = time::timeout(patience, connecting).await;
+        let connected = connected.unwrap_or(Err(ConnectionError::TimedOut));
         connected.map_err(|error| {
             // Lets the server learn the reason even if this process ends soon; the request does not
             // wait for it.
-            tokio::task::spawn_local(
-                async move { time::timeout(LAST_WORDS, socket.wait_idle()).await },
-            );
+            let last_words = async move { time::timeout(LAST_WORDS, socket.wait_idle()).await };
+            tokio::task::spawn_local(last_words);
             failure(&error, true)
         })
-    }
-}
-
-/// A clone has sockets of its own.
-impl Clone for Quic {
-    fn clone(&self) -> Self {
-        Self {
-            endpoint: self.endpoint.clone(),
-            sockets: Default::default(),
-            config: self.config.clone(),
-        }
     }
 }
 
@@ -163,41 +138,24 @@ impl Transport for Quic {
     type Connection = QuicHandle;
 
     async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<QuicHandle, Failure> {
-        let Some((config, name)) = &self.config else {
-            let detail = "the TLS configuration does not fit QUIC";
-            return Err(Failure::lost(ErrorKind::Tls, detail));
+        let opening = async |address, is_last| {
+            let patience = if is_last { Duration::MAX } else { EACH_ADDRESS };
+            self.connect_to(address, patience).await
         };
-        let mut last = connect::no_address().into();
-        let addresses = connect::addresses(&self.endpoint, milestones).await?;
-        let mut addresses = addresses.into_iter().peekable();
-        while let Some(address) = addresses.next() {
-            let patience = addresses.peek().map(|_| EACH_ADDRESS);
-            match self.connect_to(address, config, name, patience).await {
-                Ok(connection) => {
-                    milestones.reached(ConnectPhase::Handshake);
-                    let stream = None;
-                    return Ok(QuicHandle { connection, stream });
-                }
-                Err(failure) => last = failure,
-            }
-            milestones.tried_in_vain();
-        }
-        Err(last)
+        let phase = ConnectPhase::Handshake;
+        let connected = connect::first_that_answers(&self.endpoint, milestones, phase, opening);
+        Ok(QuicHandle {
+            connection: connected.await?,
+            stream: None,
+        })
     }
 }
 
 /// A caller's handle on a connection, with its stream once it has one.
 #[derive(Debug)]
 pub struct QuicHandle {
-    connection: quinn::Connection,
+    pub(crate) connection: quinn::Connection,
     stream: Option<Framed<Join<RecvStream, SendStream>>>,
-}
-
-impl QuicHandle {
-    /// Returns the connection, to open further streams on it.
-    pub(crate) fn connection(&self) -> &quinn::Connection {
-        &self.connection
-    }
 }
 
 impl Connection for QuicHandle {
@@ -237,10 +195,7 @@ pub(crate) fn explained<T>(
     result: Result<T, Failure>,
     connection: &quinn::Connection,
 ) -> Result<T, Failure> {
-    match (result, connection.close_reason()) {
-        (Err(_), Some(reason)) => Err(reason.into()),
-        (result, _) => result,
-    }
+    result.map_err(|failure| connection.close_reason().map_or(failure, Failure::from))
 }
 
 impl From<ConnectionError> for Failure {
@@ -262,10 +217,8 @@ fn failure(error: &ConnectionError, in_handshake: bool) -> Failure {
             ErrorKind::Goaway
         }
         ConnectionError::Reset => ErrorKind::Reset,
-        ConnectionError::TransportError(_) | ConnectionError::VersionMismatch => {
-            ErrorKind::Protocol
-        }
         ConnectionError::LocallyClosed | ConnectionError::CidsExhausted => ErrorKind::Other,
+        _ => ErrorKind::Protocol,
     };
     Failure::lost(kind, io::Error::other(error.clone()))
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use netping_measure::error_kind::ErrorKind;
 
 use crate::{
-    engine::{self, Measurement, Observer},
+    engine::{self, Observer},
     error::{StartError, UNIMPLEMENTED},
     interrupt::Interrupt,
     plan::{Arrival, Extent, Plan, Warmup},
@@ -30,12 +30,6 @@ pub fn first_call(
         return Ok(());
     }
     let one = engine::run(&one_request(plan), interrupt, observer)?;
-    answered(plan, one, interrupt)
-}
-
-/// Checks that a first call was answered. A status other than success is an answer: the run counts
-/// such replies by kind.
-fn answered(plan: &Plan, one: Measurement, interrupt: &Interrupt) -> Result<(), StartError> {
     if interrupt.is_set() {
         return Err(StartError::Interrupted);
     }
@@ -44,22 +38,17 @@ fn answered(plan: &Plan, one: Measurement, interrupt: &Interrupt) -> Result<(), 
     }
     // The end of the run may come just before that of the request's time.
     let unanswered = || (ErrorKind::Timeout, "no whole reply in time".to_owned());
-    let (kind, detail) = one.details.into_iter().next().unwrap_or_else(unanswered);
-    if is_answer(kind) {
+    let failed = one.report.details.into_iter().next();
+    let (kind, detail) = failed.unwrap_or_else(unanswered);
+    // A status other than success is an answer: the run counts such replies by kind.
+    let is_status = matches!(kind, ErrorKind::Http(_) | ErrorKind::Grpc(_));
+    if is_status && kind != ErrorKind::Grpc(UNIMPLEMENTED) {
         return Ok(());
     }
     Err(StartError::FirstCall {
         target: plan.target.url.clone(),
         failure: Failure::request(kind, detail),
     })
-}
-
-fn is_answer(kind: ErrorKind) -> bool {
-    match kind {
-        ErrorKind::Http(_) => true,
-        ErrorKind::Grpc(code) => code != UNIMPLEMENTED,
-        _ => false,
-    }
 }
 
 /// Returns a plan for one request to the target of `plan`, or for those whose replies are shown.

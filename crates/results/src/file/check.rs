@@ -1,13 +1,11 @@
 //! The consistency of a result file's numbers, checked once so that their users need not.
 
 use netping_measure::{
-    counts::Counts, distribution::Distribution, summary::Summary, window::INTERVAL,
+    counts::Counts, distribution::Distribution, summary::Summary, text::MOST, times::Time,
+    window::INTERVAL,
 };
 
-use crate::{
-    file::histogram::MOST,
-    run::{Run, Step},
-};
+use crate::run::{Run, Step};
 
 /// Maximum of any number in a result file: larger ones are damage, and would overflow sums.
 const GREATEST: f64 = 1e15;
@@ -31,18 +29,10 @@ pub fn check(run: &Run) -> Result<(), String> {
     for (at, step) in run.steps.iter().enumerate() {
         check_step(step).map_err(|what| format!("step {} ({}): {what}", at + 1, step.target))?;
     }
-    let pairings = run.pairings.iter();
-    for number in pairings.flat_map(|own| [own.base, own.new]) {
-        if number > MOST_MEASUREMENTS {
-            return Err(format!("a comparison with measurement {number}"));
-        }
-    }
-    if run
-        .steps
-        .iter()
-        .any(|step| step.measurement > MOST_MEASUREMENTS)
-    {
-        return Err("a step of too high a measurement".to_owned());
+    let paired = run.pairings.iter().flat_map(|own| [own.base, own.new]);
+    let mut numbers = paired.chain(run.steps.iter().map(|step| step.measurement));
+    if let Some(number) = numbers.find(|number| *number > MOST_MEASUREMENTS) {
+        return Err(format!("measurement {number} is out of range"));
     }
     for own in run.measurements() {
         let what = |step: &Step| (step.name().to_owned(), step.settings.in_words());
@@ -54,8 +44,7 @@ pub fn check(run: &Run) -> Result<(), String> {
             ));
         }
     }
-    within(&[("looks", Some(run.looks as f64)), ("margin", run.margin)])?;
-    Ok(())
+    within(&[("looks", Some(run.looks as f64)), ("margin", run.margin)])
 }
 
 fn check_step(step: &Step) -> Result<(), String> {
@@ -70,12 +59,13 @@ fn check_step(step: &Step) -> Result<(), String> {
             return Err(format!("{size} {name}"));
         }
     }
+    let accounting = &summary.accounting;
     let counts = [
         ("requests", settings.requests),
-        ("reconnects", Some(step.reconnects)),
-        ("ended_by_server", Some(step.ended_by_server)),
-        ("outside_ok", Some(summary.outside_ok)),
-        ("outside_errors", Some(summary.outside_errors)),
+        ("reconnects", Some(accounting.reconnects)),
+        ("ended_by_server", Some(accounting.ended_by_server)),
+        ("outside_ok", Some(accounting.outside_ok)),
+        ("outside_errors", Some(accounting.outside_errors)),
     ];
     within(&counts.map(|(name, count)| (name, count.map(|count| count as f64))))?;
     let latest = i64::MAX.unsigned_abs();
@@ -133,14 +123,14 @@ fn check_counts(summary: &Summary) -> Result<(), String> {
             "'scheduled' is not the sum of 'ok', 'errors', 'in_flight' and 'not_sent'".to_owned(),
         );
     }
-    if summary.late > accounting.ok || summary.early > summary.outside_ok {
+    if accounting.late > accounting.ok || accounting.early > accounting.outside_ok {
         return Err("'late' is more than 'ok', or 'early' more than 'outside_ok'".to_owned());
     }
     Ok(())
 }
 
 fn check_intervals(step: &Step) -> Result<(), String> {
-    let times = &step.summary.response_time;
+    let times = &step.summary.times[Time::Response];
     for [low, high] in times.p50_interval.iter().chain(&times.p99_interval) {
         if low > high {
             return Err(format!("an interval from {low} to {high}"));
@@ -159,22 +149,15 @@ fn check_intervals(step: &Step) -> Result<(), String> {
 /// Checks that every histogram has as many samples as its description says, and those of replies
 /// and failures as many as there were requests.
 fn check_times(step: &Step) -> Result<(), String> {
-    let (summary, own) = (&step.summary, &step.histograms);
-    check_time("service_time", &own.service_time, &summary.service_time)?;
-    check_time("response_time", &own.response_time, &summary.response_time)?;
-    check_time("lag", &own.lag, &summary.lag)?;
-    check_time(
-        "no_caller_free",
-        &own.no_caller_free,
-        &summary.no_caller_free,
-    )?;
-    check_time("client_late", &own.client_late, &summary.client_late)?;
-    if own.censored.len() > own.response_time.len() {
+    let (summary, histograms) = (&step.summary, &step.histograms);
+    for (time, own) in &histograms.times {
+        check_time(time.name(), own, &summary.times[time])?;
+    }
+    if histograms.censored.len() > histograms.times[Time::Response].len() {
         return Err("censored has more samples than response_time".to_owned());
     }
-    check_time("failed_time", &own.failed_time, &summary.failed_time)?;
-    if summary.service_time.count != summary.accounting.ok
-        || summary.failed_time.count != summary.accounting.failed()
+    if summary.times[Time::Service].count != summary.accounting.ok
+        || summary.times[Time::Failed].count != summary.accounting.failed()
     {
         return Err(
             "service_time or failed_time does not have one sample for each request".to_owned(),
@@ -200,7 +183,7 @@ fn check_time(name: &str, histogram: &Counts, time: &Distribution) -> Result<(),
             "{name} says {says} samples, and its histogram has {has}"
         ));
     }
-    let has = Distribution::of(&histogram.to_histogram());
+    let has = Distribution::of(histogram);
     let number = |time: Option<u64>| time.map(|time| time as f64);
     for (what, says, has) in [
         ("a minimum", number(time.min), number(has.min)),

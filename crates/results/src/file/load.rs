@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
 
 use crate::{
     file::{check::check, version_2},
@@ -67,19 +68,8 @@ pub enum Unreadable {
 
 /// The part of the form that all versions share.
 #[derive(Deserialize)]
-struct Form {
+struct Head {
     schema_version: Option<u64>,
-}
-
-/// A part that later versions may still have.
-#[derive(Deserialize)]
-struct Writer {
-    tool: WriterTool,
-}
-
-#[derive(Deserialize)]
-struct WriterTool {
-    version: String,
 }
 
 impl Run {
@@ -119,17 +109,16 @@ impl Run {
                 Unreadable::NoJson(error)
             }
         })?;
-        let form = serde_json::from_slice::<Form>(json).map_err(|_| Unreadable::Foreign)?;
-        let version = form.schema_version.ok_or(Unreadable::Foreign)?;
+        let head = serde_json::from_slice::<Head>(json).map_err(|_| Unreadable::Foreign)?;
+        let version = head.schema_version.ok_or(Unreadable::Foreign)?;
         if ![version_2::VERSION, SCHEMA_VERSION]
             .map(u64::from)
             .contains(&version)
         {
-            let writer = serde_json::from_slice::<Writer>(json);
-            let tool = writer.map_or_else(
-                |_| String::new(),
-                |writer| format!(" ({})", writer.tool.version),
-            );
+            // Later versions may still tell it.
+            let file: Value = serde_json::from_slice(json).unwrap_or_default();
+            let tool = file["tool"]["version"].as_str();
+            let tool = tool.map_or_else(String::new, |own| format!(" ({own})"));
             return Err(Unreadable::OtherVersion { version, tool });
         }
         let mut run: Self = serde_json::from_slice(json).map_err(Unreadable::Form)?;
@@ -169,7 +158,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::{
@@ -204,18 +193,24 @@ mod tests {
             (&step.summary.accounting, &step.intervals),
             (&whole.summary.accounting, &whole.intervals)
         );
-        assert_eq!(step.histograms.service_time, whole.histograms.service_time);
-        // A file may have been written before a field was added.
-        let mut older: Value = serde_json::from_str(&JSON).unwrap();
-        older["steps"][0]
-            .as_object_mut()
-            .unwrap()
-            .remove("window_started_at")
-            .unwrap();
-        assert_eq!(
-            Run::from_json(older.to_string().as_bytes()).unwrap().steps[0].window_started_at,
-            None
-        );
+        assert_eq!(step.histograms, whole.histograms);
+        // A file may have been written before a field was added, or after a later one was.
+        let mut other: Value = serde_json::from_str(&JSON).unwrap();
+        let step = &mut other["steps"][0];
+        for (at, name) in [
+            ("", "window_started_at"),
+            ("", "client_late"),
+            ("", "early"),
+            ("/histograms", "client_late"),
+            ("/histograms", "censored"),
+        ] {
+            let part = step.pointer_mut(at).unwrap().as_object_mut().unwrap();
+            part.remove(name).unwrap();
+            part.insert("later".to_owned(), json!([1]));
+        }
+        let other = Run::from_json(other.to_string().as_bytes()).unwrap();
+        assert_eq!(other.steps[0].window_started_at, None);
+        assert_eq!(other.steps[0].histograms, whole.histograms);
     }
 
     #[test]

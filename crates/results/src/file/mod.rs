@@ -2,7 +2,6 @@
 
 pub mod check;
 pub mod form;
-pub mod histogram;
 pub mod load;
 pub mod save;
 pub(crate) mod time_of_day;

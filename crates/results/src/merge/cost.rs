@@ -1,7 +1,7 @@
 //! The resources that a run with several clients used.
 
 use netping_measure::{
-    cost::{Cost, HostEvents, ServerDemand},
+    cost::{Cost, ServerDemand},
     summary::Summary,
 };
 
@@ -14,34 +14,22 @@ const AGREE: f64 = 0.1;
 /// The cost of the sum: the clients' CPU time is added; the server's is one process', read by each
 /// of them over nearly the same window, and so is taken once.
 pub(super) fn cost(steps: &[&Step], summary: &Summary) -> Cost {
-    let cpu: Vec<f64> = steps
-        .iter()
-        .flat_map(|step| step.cost.client_worker_cpu_seconds.iter().copied())
-        .collect();
+    let mut cost = Cost::default();
+    for step in steps {
+        cost.add_workers(&step.cost);
+    }
     let costs = || steps.iter().map(|step| &step.cost);
-    let handled = summary.arrived() + summary.accounting.failed();
+    // Several clients may share a machine, whose events would count twice: there are none here.
     Cost {
-        client_cpu_us_per_request: (handled > 0)
-            .then(|| cpu.iter().sum::<f64>() * 1e6 / handled as f64),
+        client_cpu_us_per_request: cost.worker_cpu_us(summary.accounting.handled()),
         server: server(steps, summary),
-        client_worker_cpu_seconds: cpu,
-        client_worker_run_delay_seconds: costs()
-            .flat_map(|cost| cost.client_worker_run_delay_seconds.iter().copied())
-            .collect(),
         client_hiccups: costs()
             .filter_map(|cost| cost.client_hiccups)
             .max_by_key(|hiccups| hiccups.max_ns),
         client_between_requests_seconds: costs()
             .map(|cost| cost.client_between_requests_seconds)
             .sum(),
-        client_worker_cores: costs()
-            .flat_map(|cost| cost.client_worker_cores.iter().cloned())
-            .collect(),
-        client_worker_moves: costs()
-            .flat_map(|cost| cost.client_worker_moves.iter().copied())
-            .collect(),
-        // Several clients may share a machine, whose events would count twice.
-        client_host: HostEvents::default(),
+        ..cost
     }
 }
 

@@ -7,8 +7,9 @@ mod window;
 
 pub use error::MergeError;
 
-use netping_measure::{counts::Counts, status::Status};
+use netping_measure::{counts::Counts, status::Status, times::Time};
 
+use self::window::window;
 use crate::run::{Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool, clock::behind};
 
 /// The demands on results that are to be merged.
@@ -143,8 +144,8 @@ fn is_same(a: &Run, b: &Run) -> bool {
 
 /// Returns the histograms of every reply.
 fn times(run: &Run) -> impl Iterator<Item = [&Counts; 2]> {
-    let all = run.steps.iter().map(|step| &step.histograms);
-    all.map(|all| [&all.service_time, &all.response_time])
+    let all = run.steps.iter().map(|step| &step.histograms.times);
+    all.map(|all| [&all[Time::Service], &all[Time::Response]])
 }
 
 /// Rejects results of unlike programs.
@@ -174,7 +175,7 @@ fn part(run: &Run, behind: i64, merged: &[Step]) -> Part {
         window_started_at: step.window_started_at,
         window_seconds: step.summary.seconds,
         overlap: overlap(step, behind, merged),
-        response_time: Some(step.summary.response_time.clone()),
+        response_time: Some(step.summary.times[Time::Response].clone()),
     };
     Part {
         host: run.environment.host.clone(),
@@ -187,14 +188,10 @@ fn part(run: &Run, behind: i64, merged: &[Step]) -> Part {
 
 /// Returns the share of a client's window that lies in that of all.
 fn overlap(step: &Step, behind: i64, merged: &Step) -> f64 {
-    let window = |step: &Step, behind: i64| {
-        let start = step.window_started_at.unwrap_or(0);
-        let start = start.saturating_add_signed(behind);
-        let length = (step.summary.seconds * 1e9).round() as u64;
-        (start, start.saturating_add(length))
+    let Some(([start, end], all)) = window(step, behind).zip(window(merged, 0)) else {
+        return 0.0;
     };
-    let ((start, end), all) = (window(step, behind), window(merged, 0));
-    let common = end.min(all.1).saturating_sub(start.max(all.0));
+    let common = end.min(all[1]).saturating_sub(start.max(all[0]));
     common as f64 / (end - start).max(1) as f64
 }
 
@@ -256,14 +253,12 @@ mod tests {
             let step = step(10, |second| {
                 (0..each).map(|number| time + number + second).collect()
             });
-            client(
-                host,
-                Step {
-                    window_started_at: Some(STARTED_AT + late),
-                    ended_by_server: each,
-                    ..step
-                },
-            )
+            let mut step = Step {
+                window_started_at: Some(STARTED_AT + late),
+                ..step
+            };
+            step.summary.accounting.ended_by_server = each;
+            client(host, step)
         };
         [one("a", 300, 10_000, 0), one("b", 100, 50_000, late)]
     }
@@ -359,7 +354,7 @@ mod tests {
             (step.summary.scheduled, step.summary.accounting.ok),
             (4000, 4000)
         );
-        assert_eq!(step.ended_by_server, 400);
+        assert_eq!(step.summary.accounting.ended_by_server, 400);
         assert!(
             (step.summary.rate - 400.0).abs() < 1e-9 && (step.summary.seconds - 10.0).abs() < 1e-9
         );
@@ -371,13 +366,13 @@ mod tests {
             ),
             (16, 16, 4)
         );
-        assert_eq!(step.summary.service_time.count, 4000);
+        assert_eq!(step.summary.times[Time::Service].count, 4000);
         // Of a hundred requests 75 are a's: no mean of the clients' medians.
-        assert!(step.summary.service_time.quantile(50.0).unwrap() < 10_400);
+        assert!(step.summary.times[Time::Service].quantile(50.0).unwrap() < 10_400);
         assert_eq!(step.summary.precision.rate_half_width, Some(0.0));
         assert_eq!(
             (
-                step.summary.response_time.p50_interval,
+                step.summary.times[Time::Response].p50_interval,
                 step.intervals.len()
             ),
             (None, 10)
@@ -562,11 +557,12 @@ mod tests {
                 .collect();
             match merged(&clients) {
                 Ok(run) => {
-                    let histograms = &run.steps[0].histograms;
-                    prop_assert_eq!(&histograms.service_time.to_histogram(), &whole);
-                    prop_assert_eq!(&histograms.response_time, &Counts::from(&whole));
-                    prop_assert_eq!(histograms.lag.len(), whole.len());
-                    prop_assert_eq!(&run.steps[0].summary.service_time, &Distribution::of(&whole));
+                    let whole = Counts::from(&whole);
+                    let times = &run.steps[0].histograms.times;
+                    prop_assert_eq!(&times[Time::Service], &whole);
+                    prop_assert_eq!(&times[Time::Response], &whole);
+                    prop_assert_eq!(times[Time::Lag].len(), whole.len());
+                    prop_assert_eq!(&run.steps[0].summary.times[Time::Service], &Distribution::of(&whole));
                 }
                 Err(error) => prop_assert!(matches!(error, MergeError::Same { .. }), "{}", error),
             }

@@ -6,11 +6,10 @@ use netping_measure::{
     accounting::Accounting,
     bulk::BulkRun,
     connect::ConnectPhase,
-    counts::Counts,
-    distribution::Distribution,
     fairness::{Fairness, PerConnection},
     status::Status,
     summary::Summary,
+    times::{Histograms, Time},
 };
 
 use super::{MergeError, MergeRules, cost::cost, window::Common};
@@ -18,7 +17,7 @@ use crate::{
     connect::ChannelSecurity,
     environment_diff::{EnvironmentDiff, diff},
     messages::MessageSummary,
-    run::{Histograms, Step, StepSettings},
+    run::{Step, StepSettings},
     times::Times,
     warning::{Severity, TooFewSamples, Warning},
 };
@@ -38,38 +37,19 @@ pub(super) fn merge(
     refuse_different(number, parts)?;
     refuse_limiting(number, parts, &rules.allowed)?;
     let common = Common::of(number, parts, rules.min_overlap)?;
-    let add = |of: fn(&Histograms) -> &Counts| total(steps.iter().map(|step| of(&step.histograms)));
-    let histograms = Histograms {
-        service_time: add(|own| &own.service_time),
-        response_time: add(|own| &own.response_time),
-        censored: add(|own| &own.censored),
-        lag: add(|own| &own.lag),
-        no_caller_free: add(|own| &own.no_caller_free),
-        client_late: add(|own| &own.client_late),
-        failed_time: add(|own| &own.failed_time),
-    };
-    let describe = |times: &Counts| Distribution::of(&times.to_histogram());
-    let sum = |of: fn(&Step) -> u64| steps.iter().map(|step| of(step)).sum::<u64>();
-    let accounting = accounting(&steps);
+    let mut accounting = Accounting::default();
+    let mut histograms = Histograms::default();
+    for step in &steps {
+        accounting += &step.summary.accounting;
+        histograms.add(&step.histograms);
+    }
     let summary = Summary {
         scheduled: accounting.scheduled(),
         accounting,
-        outside_ok: sum(|step| step.summary.outside_ok),
-        outside_errors: sum(|step| step.summary.outside_errors),
         seconds: common.seconds,
-        late: sum(|step| step.summary.late),
-        early: sum(|step| step.summary.early),
         rate: common.rate,
         precision: common.precision,
-        service_time: describe(&histograms.service_time),
-        response_time: Distribution::censored(
-            &histograms.response_time.to_histogram(),
-            &histograms.censored,
-        ),
-        lag: describe(&histograms.lag),
-        no_caller_free: describe(&histograms.no_caller_free),
-        client_late: describe(&histograms.client_late),
-        failed_time: describe(&histograms.failed_time),
+        times: histograms.describe(),
     };
     Ok(Step {
         target: first.target.clone(),
@@ -80,8 +60,6 @@ pub(super) fn merge(
         window_started_at: Some(common.start),
         settings: settings(&steps),
         cost: cost(&steps, &summary),
-        reconnects: sum(|step| step.reconnects),
-        ended_by_server: sum(|step| step.ended_by_server),
         security: security(&steps),
         connect: connect(&steps),
         bulk: bulk(&steps, common.seconds),
@@ -186,26 +164,6 @@ fn settings(steps: &[&Step]) -> StepSettings {
     }
 }
 
-fn accounting(steps: &[&Step]) -> Accounting {
-    let mut sum = Accounting::default();
-    for own in steps.iter().map(|step| &step.summary.accounting) {
-        sum.ok += own.ok;
-        sum.in_flight += own.in_flight;
-        sum.not_sent += own.not_sent;
-        for (kind, count) in &own.errors {
-            *sum.errors.entry(*kind).or_default() += count;
-        }
-    }
-    sum
-}
-
-/// Adds up histograms.
-fn total<'a>(parts: impl Iterator<Item = &'a Counts>) -> Counts {
-    let mut sum = Counts::default();
-    parts.for_each(|part| sum.add(part));
-    sum
-}
-
 /// Adds up the times of opening connections.
 fn connect(steps: &[&Step]) -> BTreeMap<ConnectPhase, Times> {
     let phases = steps.iter().flat_map(|step| step.connect.keys());
@@ -265,7 +223,7 @@ fn fairness(steps: &[&Step]) -> Option<Fairness> {
             }
             // There is nothing to spread over one.
             None => (step.settings.connections == 1).then(|| {
-                let mean = step.summary.service_time.mean.unwrap_or(0.0);
+                let mean = step.summary.times[Time::Service].mean.unwrap_or(0.0);
                 let requests = step.summary.accounting.ok;
                 vec![PerConnection { requests, mean }]
             }),
@@ -276,7 +234,7 @@ fn fairness(steps: &[&Step]) -> Option<Fairness> {
 
 /// Returns the clients' warnings, each once; whether there are too few samples depends on the sum.
 fn warnings(steps: &[&Step], summary: &Summary) -> Vec<Warning> {
-    let enough = summary.response_time.quantile(99.0).is_some();
+    let enough = summary.times[Time::Response].quantile(99.0).is_some();
     let mut warnings: Vec<Warning> = Vec::new();
     for warning in steps.iter().flat_map(|step| &step.warnings) {
         if !matches!(warning, Warning::TooFewSamples(_)) && !warnings.contains(warning) {
@@ -284,7 +242,7 @@ fn warnings(steps: &[&Step], summary: &Summary) -> Vec<Warning> {
         }
     }
     if !enough {
-        let samples = summary.response_time.count;
+        let samples = summary.times[Time::Response].count;
         warnings.push(TooFewSamples { samples }.into());
     }
     warnings

@@ -39,33 +39,24 @@ impl Common {
     ) -> Result<Self, MergeError> {
         let mut windows = Vec::new();
         for (name, step, behind) in parts {
-            let start = step.window_started_at.ok_or_else(|| MergeError::NoTime {
+            let [start, end] = window(step, *behind).ok_or_else(|| MergeError::NoTime {
                 step: number,
                 name: (*name).to_owned(),
             })?;
-            let start = start.saturating_add_signed(*behind);
-            let length = (step.summary.seconds * 1e9).round() as u64;
-            windows.push((*name, start, start.saturating_add(length)));
+            windows.push((*name, start, end));
         }
         let lengths = windows.iter().map(|(_, start, end)| end - start);
         let longest = lengths.max().unwrap_or(0);
-        let last = windows
-            .iter()
-            .max_by_key(|(_, start, _)| *start)
-            .copied()
-            .unwrap_or_default();
-        let first = windows
-            .iter()
-            .min_by_key(|(_, _, end)| *end)
-            .copied()
-            .unwrap_or_default();
-        let start = last.1;
-        let common = first.2.saturating_sub(start);
+        let last = windows.iter().max_by_key(|(_, start, _)| *start);
+        let (last, start, _) = last.copied().unwrap_or_default();
+        let first = windows.iter().min_by_key(|(_, _, end)| *end);
+        let (first, _, end) = first.copied().unwrap_or_default();
+        let common = end.saturating_sub(start);
         if common == 0 || (common as f64) < min_overlap * longest as f64 {
             return Err(MergeError::Apart {
                 step: number,
-                first: first.0.to_owned(),
-                second: last.0.to_owned(),
+                first: first.to_owned(),
+                second: last.to_owned(),
                 percent: (common as f64 / longest.max(1) as f64 * 100.0) as u64,
                 needed: (min_overlap * 100.0) as u64,
             });
@@ -75,7 +66,7 @@ impl Common {
             .iter()
             .map(|(_, own, _)| (start - own).saturating_sub(TOLERANCE).div_ceil(INTERVAL))
             .collect();
-        let until = first.2.saturating_add(TOLERANCE);
+        let until = end.saturating_add(TOLERANCE);
         let whole = windows
             .iter()
             .zip(&shifts)
@@ -94,6 +85,14 @@ impl Common {
             precision: Precision::of(&rates, &[]).0,
         })
     }
+}
+
+/// Returns the start and the end of a step's window, in nanoseconds since 1970, by a clock that is so
+/// many nanoseconds behind.
+pub(super) fn window(step: &Step, behind: i64) -> Option<[u64; 2]> {
+    let start = step.window_started_at?.saturating_add_signed(behind);
+    let length = (step.summary.seconds * 1e9).round() as u64;
+    Some([start, start.saturating_add(length)])
 }
 
 /// The clients' first `whole` seconds, added: those of each begin so many seconds after its window

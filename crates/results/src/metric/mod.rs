@@ -8,7 +8,10 @@
 mod registry;
 mod unit;
 
-use netping_measure::distribution::{Distribution, samples_for};
+use netping_measure::{
+    distribution::{Distribution, samples_for},
+    times::Time,
+};
 
 pub use self::{registry::*, unit::Unit};
 use crate::run::step::Step;
@@ -147,7 +150,7 @@ impl Metric {
     pub fn of_step(&self, step: &Step) -> Option<f64> {
         match self.source {
             Source::Step(of) => of(step),
-            _ => self.of_times(&step.summary.response_time),
+            _ => self.of_times(&step.summary.times[Time::Response]),
         }
     }
 
@@ -176,7 +179,7 @@ impl Metric {
     pub fn cell_of_step(&self, step: &Step) -> String {
         match self.source {
             Source::Step(of) => self.cell(of(step)),
-            _ => self.cell_of_times(&step.summary.response_time),
+            _ => self.cell_of_times(&step.summary.times[Time::Response]),
         }
     }
 
@@ -195,7 +198,7 @@ impl Metric {
 
     /// Returns the 95 % interval of a step's value, where the step has one.
     pub fn interval(&self, step: &Step) -> Option<[f64; 2]> {
-        let (rate, times) = (step.summary.rate, &step.summary.response_time);
+        let (rate, times) = (step.summary.rate, &step.summary.times[Time::Response]);
         let time = |ends: Option<[u64; 2]>| ends.map(|ends| ends.map(|end| end as f64));
         match self.name {
             "rate" => step
@@ -246,8 +249,7 @@ mod tests {
 
     #[test]
     fn the_interquartile_range_is_that_of_the_middle_half() {
-        let times =
-            |counts: Vec<(u64, u64)>| Distribution::of(&Counts::from(counts).to_histogram());
+        let times = |counts: Vec<(u64, u64)>| Distribution::of(&Counts::from(counts));
         let spread = times(vec![(1000, 30), (1200, 40), (1500, 30)]);
         assert_eq!(IQR.of_times(&spread), Some(500.0));
         assert_eq!(IQR.of_times(&times(vec![(1000, 39)])), None);

@@ -1,5 +1,7 @@
 //! Every metric, and the lists of those that each output shows.
 
+use netping_measure::times::Time;
+
 use super::{Better, Metric, Scale, Source, Unit};
 use crate::run::Step;
 
@@ -28,7 +30,7 @@ const SERVICE: &str = "Quantile of the service time";
 
 /// Returns a quantile, in per cent, of a step's service time.
 fn service_time(step: &Step, percent: f64) -> Option<f64> {
-    let time = step.summary.service_time.quantile(percent);
+    let time = step.summary.times[Time::Service].quantile(percent);
     time.map(|time| time as f64)
 }
 

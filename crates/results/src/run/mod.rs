@@ -12,7 +12,7 @@ pub use kind::Kind;
 pub use measurement::{Measurement, Pairing};
 pub use part::{Part, PartStep};
 pub use settings::StepSettings;
-pub use step::{Histograms, Place, Step};
+pub use step::{Place, Step};
 
 use std::collections::BTreeMap;
 

@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 
 use netping_measure::{
-    aggregate::Totals, bulk::BulkRun, connect::ConnectPhase, cost::Cost, counts::Counts,
-    fairness::Fairness, interval::IntervalSummary, status::Status, summary::Summary,
+    bulk::BulkRun, connect::ConnectPhase, cost::Cost, fairness::Fairness,
+    interval::IntervalSummary, status::Status, summary::Summary, times::Histograms,
 };
 use serde::{Deserialize, Serialize};
 
 use super::settings::StepSettings;
 use crate::{
-    connect::ChannelSecurity,
-    file::{histogram, time_of_day},
-    messages::MessageSummary,
-    times::Times,
+    connect::ChannelSecurity, file::time_of_day, messages::MessageSummary, times::Times,
     warning::Warning,
 };
 
@@ -44,12 +41,6 @@ pub struct Step {
     pub summary: Summary,
     /// The resources that it used.
     pub cost: Cost,
-    /// Connections that were opened anew after they had been lost.
-    pub reconnects: u64,
-    /// Connections that were opened because the server had ended the one before, without a request
-    /// on it being lost.
-    #[serde(default)]
-    pub ended_by_server: u64,
     /// The security of its connections; absent in the clear.
     pub security: Option<ChannelSecurity>,
     /// The times of opening connections within the window; the total includes the first call.
@@ -107,53 +98,4 @@ impl Place {
         measurement: 0,
         trial: 1,
     };
-}
-
-/// The histograms of a step's times, in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Histograms {
-    /// Service time of successes.
-    #[serde(with = "histogram")]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    pub service_time: Counts,
-    /// Response time of successes, and what is in `censored`.
-    #[serde(with = "histogram")]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    pub response_time: Counts,
-    /// Response times that are at least this, of requests that got no reply.
-    #[serde(with = "histogram", default)]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    pub censored: Counts,
-    /// Lag of successes.
-    #[serde(with = "histogram")]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    pub lag: Counts,
-    /// The part of an open loop's lag in which no caller was free.
-    #[serde(with = "histogram", default)]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    pub no_caller_free: Counts,
-    /// The part of an open loop's lag in which a caller was free.
-    #[serde(with = "histogram", default)]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    pub client_late: Counts,
-    /// Service time of failures.
-    #[serde(with = "histogram")]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    pub failed_time: Counts,
-}
-
-impl Histograms {
-    /// Takes the histograms of a step's totals.
-    pub fn of(totals: &Totals) -> Self {
-        Self {
-            service_time: (&totals.service).into(),
-            response_time: (&totals.response).into(),
-            censored: totals.censored.clone(),
-            lag: (&totals.lag).into(),
-            no_caller_free: (&totals.no_caller).into(),
-            client_late: (&totals.client_late).into(),
-            failed_time: (&totals.failed).into(),
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! Warnings about requests that did not leave as planned.
 
-use netping_measure::distribution::Distribution;
+use netping_measure::{distribution::Distribution, times::Time};
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Told, WarningKind};
@@ -15,7 +15,7 @@ const LATENESS_SHARE: f64 = 0.1;
 /// matters.
 pub(super) fn part(facts: &Facts<'_>, part: &Distribution) -> Option<(u64, u64)> {
     let part = part.quantile(99.0)?;
-    let whole = facts.summary.response_time.quantile(99.0)?;
+    let whole = facts.summary.times[Time::Response].quantile(99.0)?;
     (part > LATENESS && part as f64 > whole as f64 * LATENESS_SHARE).then_some((part, whole))
 }
 
@@ -33,7 +33,7 @@ pub struct NoCallerFree {
 
 impl WarningKind for NoCallerFree {
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
-        let (wait_p99, response_p99) = part(facts, &facts.summary.no_caller_free)?;
+        let (wait_p99, response_p99) = part(facts, &facts.summary.times[Time::NoCallerFree])?;
         Some(Self {
             wait_p99,
             response_p99,
@@ -85,7 +85,7 @@ impl BehindSchedule {
 impl WarningKind for BehindSchedule {
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
         let planned = facts.settings.planned_rate?;
-        let lag_p50 = facts.summary.lag.quantile(50.0);
+        let lag_p50 = facts.summary.times[Time::Lag].quantile(50.0);
         let not_sent = facts.summary.accounting.not_sent;
         // Against what was scheduled: random arrivals are not exactly as many as planned.
         let scheduled = (facts.summary.scheduled as f64 / facts.summary.seconds).min(planned);

@@ -1,6 +1,6 @@
 //! Warnings about the client: the numbers may be its own, not the server's.
 
-use netping_measure::cost::Cost;
+use netping_measure::{cost::Cost, times::Time};
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Subject, Told, WarningKind, arrivals::part, busiest_worker};
@@ -80,7 +80,7 @@ impl WarningKind for ClientStarved {
     const OF_CLIENT: bool = true;
 
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
-        let (late_p99, response_p99) = part(facts, &facts.summary.client_late)?;
+        let (late_p99, response_p99) = part(facts, &facts.summary.times[Time::ClientLate])?;
         Some(Self {
             late_p99,
             response_p99,

@@ -4,7 +4,6 @@ use std::iter;
 
 use netping_measure::{cost::Cost, counts::Counts, summary::Summary};
 
-use super::Warning;
 use crate::run::settings::StepSettings;
 
 /// The subject of a step.
@@ -41,13 +40,6 @@ pub struct Facts<'a> {
     pub server_restarted: bool,
     /// By how much the time of day was set meanwhile, in nanoseconds.
     pub clock_step: i64,
-}
-
-impl Facts<'_> {
-    /// Returns every warning about a step; without any, it is valid.
-    pub fn warnings(&self) -> Vec<Warning> {
-        Warning::of_step(self)
-    }
 }
 
 /// Returns the CPU time of the busiest client worker over a window of `seconds`, as a share of what it

@@ -133,7 +133,7 @@ macro_rules! warnings {
             }
 
             /// Returns every warning about a step; without any, it is valid.
-            fn of_step(facts: &Facts<'_>) -> Vec<Self> {
+            pub fn of_step(facts: &Facts<'_>) -> Vec<Self> {
                 let found = [$($kind::of_step(facts).map(Self::$kind)),*];
                 found.into_iter().flatten().collect()
             }

@@ -1,5 +1,6 @@
 //! Warnings about too little data.
 
+use netping_measure::times::Time;
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Told, WarningKind, facts::Trial};
@@ -53,7 +54,7 @@ impl WarningKind for TooFewSamples {
     const IN_LADDERS: bool = false;
 
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
-        let time = &facts.summary.response_time;
+        let time = &facts.summary.times[Time::Response];
         // Where all failed, that is the trouble.
         let is_told = facts.summary.unserved() > 0 && time.count == 0;
         (time.quantile(99.0).is_none() && !is_told).then_some(Self {

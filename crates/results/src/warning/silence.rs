@@ -1,6 +1,6 @@
 //! Warnings about times without a reply.
 
-use netping_measure::window::SLOT;
+use netping_measure::{times::Time, window::SLOT};
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Told, WarningKind};
@@ -104,7 +104,10 @@ fn is_long(facts: &Facts<'_>, slots: usize) -> bool {
     let served = facts.slots.iter().filter(|count| **count > 0).count();
     let replies: u64 = facts.slots.iter().sum();
     let missed = replies as f64 / served.max(1) as f64 * slots as f64;
-    let typical = facts.summary.service_time.quantile(50.0).unwrap_or(0) as f64 / 1e9;
+    let typical = facts.summary.times[Time::Service]
+        .quantile(50.0)
+        .unwrap_or(0) as f64
+        / 1e9;
     missed >= MISSED && seconds(slots) > LONG * typical
 }
 

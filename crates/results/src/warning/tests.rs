@@ -5,6 +5,7 @@ use std::f64::consts::TAU;
 
 use netping_measure::{
     counts::Counts, distribution::Distribution, error_kind::ErrorKind, quantiles::Quantiles,
+    times::Time,
 };
 
 use super::*;
@@ -26,7 +27,7 @@ impl Case {
     /// Returns eight callers that get 8,000 replies per second, each after 1 ms, for 3 s.
     fn new() -> Self {
         let mut step = fixtures::step(3, |_| vec![1_000_000; 8000]);
-        step.summary.service_time.mean = Some(1e6);
+        step.summary.times[Time::Service].mean = Some(1e6);
         step.summary.precision.rate_half_width = Some(80.0);
         Self {
             step,
@@ -47,14 +48,14 @@ impl Case {
             cost: &self.step.cost,
             slots: &self.slots,
             drain_slots: &self.drain_slots,
-            service_time: &self.step.histograms.service_time,
+            service_time: &self.step.histograms.times[Time::Service],
             subject: self.subject,
             warmup_failed: self.warmup_failed,
             shared_host: self.shared_host,
             server_restarted: self.server_restarted,
             clock_step: self.clock_step,
         };
-        facts.warnings()
+        Warning::of_step(&facts)
     }
 
     /// Makes it an open loop at the rate that it has.
@@ -71,7 +72,7 @@ impl Case {
 
     /// Takes this mean service time as a multiple of the one that fits the callers.
     fn mean(&mut self, share: f64) {
-        self.step.summary.service_time.mean = Some(1e6 * share);
+        self.step.summary.times[Time::Service].mean = Some(1e6 * share);
     }
 
     /// Lets one request fail, and each caller pause for this share of the window.
@@ -86,7 +87,7 @@ impl Case {
         self.shared_host = true;
         self.step.settings.callers = 1;
         self.mean(0.125);
-        self.step.histograms.service_time = Counts::from(times.to_vec());
+        self.step.histograms.times[Time::Service] = Counts::from(times.to_vec());
     }
 
     /// Takes no reply in the window's last slots.
@@ -128,7 +129,7 @@ fn bulk(runs: usize, failed: usize, client_cpu_share: f64) -> Vec<Warning> {
 fn trial([rate, p50, p99]: [f64; 3]) -> Step {
     let mut step = fixtures::step(1, |_| vec![1_000_000; 10]);
     step.summary.rate = rate;
-    step.summary.response_time.quantiles = Quantiles::of(|percent| match percent {
+    step.summary.times[Time::Response].quantiles = Quantiles::of(|percent| match percent {
         50.0 => Some(p50 as u64),
         99.0 => Some(p99 as u64),
         _ => None,
@@ -226,14 +227,14 @@ fn rows() -> Vec<Row> {
             "CLIENT_STARVED",
             invalid,
             step(|case| {
-                case.open().step.summary.client_late = always(520_000);
+                case.open().step.summary.times[Time::ClientLate] = always(520_000);
             }),
             step(|case| {
-                case.open().step.summary.client_late = always(480_000);
+                case.open().step.summary.times[Time::ClientLate] = always(480_000);
             }),
             (
                 step(|case| {
-                    case.open().step.summary.no_caller_free = always(520_000);
+                    case.open().step.summary.times[Time::NoCallerFree] = always(520_000);
                 }),
                 &["NO_CALLER_FREE"],
             ),
@@ -242,16 +243,16 @@ fn rows() -> Vec<Row> {
             "CLIENT_STARVED",
             invalid,
             step(|case| {
-                case.open().step.summary.client_late = always(1_050_000);
-                case.step.summary.response_time = always(10_000_000);
+                case.open().step.summary.times[Time::ClientLate] = always(1_050_000);
+                case.step.summary.times[Time::Response] = always(10_000_000);
             }),
             step(|case| {
-                case.open().step.summary.client_late = always(950_000);
-                case.step.summary.response_time = always(10_000_000);
+                case.open().step.summary.times[Time::ClientLate] = always(950_000);
+                case.step.summary.times[Time::Response] = always(10_000_000);
             }),
             (
                 step(|case| {
-                    case.open().step.summary.response_time = always(10_000_000);
+                    case.open().step.summary.times[Time::Response] = always(10_000_000);
                 }),
                 &[],
             ),
@@ -270,14 +271,14 @@ fn rows() -> Vec<Row> {
             "NO_CALLER_FREE",
             note,
             step(|case| {
-                case.open().step.summary.no_caller_free = always(520_000);
+                case.open().step.summary.times[Time::NoCallerFree] = always(520_000);
             }),
             step(|case| {
-                case.open().step.summary.no_caller_free = always(480_000);
+                case.open().step.summary.times[Time::NoCallerFree] = always(480_000);
             }),
             (
                 step(|case| {
-                    case.open().step.summary.client_late = always(520_000);
+                    case.open().step.summary.times[Time::ClientLate] = always(520_000);
                 }),
                 &["CLIENT_STARVED"],
             ),
@@ -286,13 +287,16 @@ fn rows() -> Vec<Row> {
             "BEHIND_SCHEDULE",
             invalid,
             step(|case| {
-                case.open().step.summary.lag = always(1_050_000);
+                case.open().step.summary.times[Time::Lag] = always(1_050_000);
             }),
             step(|case| {
-                case.open().step.summary.lag = always(950_000);
+                case.open().step.summary.times[Time::Lag] = always(950_000);
             }),
             // A closed loop has no schedule.
-            (step(|case| case.step.summary.lag = always(1_050_000)), &[]),
+            (
+                step(|case| case.step.summary.times[Time::Lag] = always(1_050_000)),
+                &[],
+            ),
         ),
         row(
             "BEHIND_SCHEDULE",
@@ -362,11 +366,11 @@ fn rows() -> Vec<Row> {
             // 10.5 and 9.5 median service times.
             step(|case| {
                 case.slots[9..12].fill(0);
-                case.step.summary.service_time.quantiles = always(28_571_000).quantiles;
+                case.step.summary.times[Time::Service].quantiles = always(28_571_000).quantiles;
             }),
             step(|case| {
                 case.slots[9..12].fill(0);
-                case.step.summary.service_time.quantiles = always(31_579_000).quantiles;
+                case.step.summary.times[Time::Service].quantiles = always(31_579_000).quantiles;
             }),
             (step(|case| case.slots[9..12].fill(400)), &["NOT_STEADY"]),
         ),
@@ -421,7 +425,7 @@ fn rows() -> Vec<Row> {
             step(|case| case.step = fixtures::step(3, |_| vec![8_000_000; 334])),
             (
                 step(|case| {
-                    case.step.summary.response_time = Distribution::default();
+                    case.step.summary.times[Time::Response] = Distribution::default();
                     case.step.summary.accounting.ok = 0;
                     case.step
                         .summary
@@ -446,7 +450,10 @@ fn rows() -> Vec<Row> {
             step(|case| case.step.summary.accounting.in_flight = 1),
             step(|case| case.step.summary.accounting.in_flight = 0),
             // In the warm-up.
-            (step(|case| case.step.summary.outside_errors = 1), &[]),
+            (
+                step(|case| case.step.summary.accounting.outside_errors = 1),
+                &[],
+            ),
         ),
         row(
             "ERRORS",
@@ -704,7 +711,7 @@ fn of_a_trials_metrics_the_one_furthest_off_is_told() {
     steps[2] = trial([100.0, 2e6, 1e7]);
     steps[4] = trial([1000.0, 1e6, 3e7]);
     // One without a p99 is no reason to judge the others by less.
-    steps[0].summary.response_time.quantiles = Quantiles::of(|_| None);
+    steps[0].summary.times[Time::Response].quantiles = Quantiles::of(|_| None);
     let found = Warnings::of_trials(&numbered(steps));
     let told: Vec<String> = found
         .iter()

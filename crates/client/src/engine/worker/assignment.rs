@@ -1,14 +1,10 @@
 //! One worker's part of a step: its assignment and its results.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use netping_measure::{
-    connect::PhaseTimes, error_kind::ErrorKind, fairness::PerConnection, histogram::Histogram,
-    messages::Messages, recorder::Outside, sample::Sample,
+    connect::PhaseTimes, cost::Cost, error_kind::ErrorKind, fairness::PerConnection,
+    messages::Messages, recorder::Remainder, sample::Sample,
 };
 use netping_protocol::tls::Negotiated;
 
@@ -27,37 +23,14 @@ pub struct Assignment {
     pub backlog: Arc<Backlog>,
 }
 
-/// A thread's use of CPU cores over the window.
-#[derive(Debug, Default)]
-pub struct ThreadUse {
-    /// CPU time.
-    pub cpu: Duration,
-    /// Time for which it was ready to run but did not.
-    pub run_delay: Duration,
-    /// The cores on which it was seen.
-    pub cores: BTreeSet<usize>,
-    /// The number of times it was seen to have moved to another core.
-    pub moves: u64,
-}
-
-/// The results of a worker, besides the intervals that its recorder has handed on.
+/// The results of a worker, besides the intervals that its recorder has handed on, or those of
+/// several workers added up.
 #[derive(Debug, Default)]
 pub struct WorkerReport {
-    /// Requests outside the window.
-    pub outside: Outside,
-    /// Successes in each 100 ms since the run's clock began.
-    pub successes: Vec<u32>,
-    /// Age of each request without a reply, in nanoseconds since it was due.
-    pub in_flight: Vec<u64>,
-    /// Age at the window's end of each request that was due but never handed to the transport;
-    /// those in the backlog are not among them.
-    pub not_sent: Option<Histogram>,
+    /// The records that belong to no interval.
+    pub remainder: Remainder,
     /// Requests of each connection slot.
     pub connections: Vec<PerConnection>,
-    /// Connections opened in place of lost ones.
-    pub reconnects: u64,
-    /// Connections opened because the server had ended the previous one.
-    pub ended_by_server: u64,
     /// Time to open connections within the window, by phase.
     pub phases: PhaseTimes,
     /// Messages of calls that stream; `None` without such.
@@ -67,10 +40,106 @@ pub struct WorkerReport {
     pub negotiated: Option<Negotiated>,
     /// The first failure of each kind, for people.
     pub details: BTreeMap<ErrorKind, String>,
-    /// Every success, if the plan asks for them.
+    /// Every success, warm-up included, if the plan asks for them.
     pub samples: Vec<Sample>,
-    /// Time of the callers of a closed loop between a reply and the next request.
-    pub between: Duration,
-    /// The thread's use of CPU cores over the window.
-    pub thread: ThreadUse,
+    /// Time of the callers of a closed loop between a reply and the next request, within the window,
+    /// in nanoseconds.
+    pub between: u64,
+    /// The resources that it used over the window.
+    pub cost: Cost,
+}
+
+impl WorkerReport {
+    /// Adds another worker's.
+    pub fn add(&mut self, other: Self) {
+        // All by name, so that the compiler finds a part that is missing here.
+        let Self {
+            remainder,
+            connections,
+            phases,
+            messages,
+            negotiated,
+            details,
+            samples,
+            between,
+            cost,
+        } = other;
+        self.remainder.add(&remainder);
+        self.connections.extend(connections);
+        self.phases.merge(&phases);
+        if let Some(messages) = &messages {
+            self.messages.get_or_insert_default().merge(messages);
+        }
+        self.negotiated = self.negotiated.take().or(negotiated);
+        for (kind, detail) in details {
+            self.details.entry(kind).or_insert(detail);
+        }
+        self.samples.extend(samples);
+        self.between += between;
+        self.cost.add_workers(&cost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_measure::connect::ConnectPhase;
+
+    use super::*;
+
+    #[test]
+    fn every_part_of_the_workers_reports_is_in_their_sum() {
+        let one = |number: u64| {
+            let mut phases = PhaseTimes::default();
+            phases.record(ConnectPhase::Tcp, number);
+            let mut messages = Messages::default();
+            messages.add_call(number, 10 * number);
+            WorkerReport {
+                remainder: Remainder {
+                    slots: vec![number; number as usize],
+                    ..Remainder::default()
+                },
+                connections: vec![PerConnection::default()],
+                phases,
+                messages: Some(messages),
+                negotiated: Some(Negotiated {
+                    protocol: format!("protocol {number}"),
+                    cipher_suite: String::new(),
+                    key_exchange: String::new(),
+                    resumed: None,
+                }),
+                details: BTreeMap::from([
+                    (ErrorKind::Eof, format!("detail {number}")),
+                    (ErrorKind::Http(number as u16), String::new()),
+                ]),
+                samples: vec![Sample {
+                    intended: 0,
+                    free: 0,
+                    start: 0,
+                    end: number,
+                }],
+                between: number,
+                cost: Cost {
+                    client_worker_moves: vec![number],
+                    ..Cost::default()
+                },
+            }
+        };
+        let mut sum = WorkerReport::default();
+        sum.add(one(1));
+        sum.add(one(2));
+        assert_eq!((sum.connections.len(), sum.between), (2, 3));
+        assert_eq!(sum.remainder.slots, [3, 2]);
+        assert_eq!(sum.cost.client_worker_moves, [1, 2]);
+        let opened = sum.phases.histograms().map(|(_, times)| times.len());
+        assert_eq!(opened.collect::<Vec<_>>(), [2]);
+        let messages = sum.messages.unwrap();
+        assert_eq!((messages.sent, messages.received), (3, 30));
+        assert_eq!(sum.negotiated.unwrap().protocol, "protocol 1");
+        assert_eq!(
+            (sum.details.len(), sum.details[&ErrorKind::Eof].as_str()),
+            (3, "detail 1")
+        );
+        let ends = sum.samples.iter().map(|sample| sample.end);
+        assert_eq!(ends.collect::<Vec<_>>(), [1, 2]);
+    }
 }

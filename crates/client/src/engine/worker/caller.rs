@@ -24,9 +24,9 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
     slot: Rc<ConnectionSlot<T>>,
     number: usize,
 ) {
-    let load = &shared.plan.load;
+    let load = &shared.assignment.plan.load;
     let state = &shared.callers[number];
-    let caller = shared.share.first_caller + number as u32;
+    let caller = shared.assignment.share.first_caller + number as u32;
     let mut exchange = Exchange::new(caller, load.payload, load.reply);
     let mut held = None;
     let mut pause = Duration::ZERO;
@@ -35,7 +35,7 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
             shared.active.set(shared.active.get() - 1);
             return;
         };
-        state.start.set(start);
+        state.start.set(Some(start));
         state.due.set(due);
         let mut opened = None;
         let now = || shared.clock.now();

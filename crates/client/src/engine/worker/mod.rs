@@ -27,17 +27,12 @@ use crate::{
 
 /// Runs the callers of one worker, spread over `slots`, until the window ends and the drain is
 /// over.
-pub async fn run<T, C, S>(
+pub async fn run<T: Transport, C: Clock, S: Sink + 'static>(
     assignment: Assignment,
     slots: &[Rc<ConnectionSlot<T>>],
     clock: C,
     sink: S,
-) -> WorkerReport
-where
-    T: Transport,
-    C: Clock,
-    S: Sink + 'static,
-{
+) -> WorkerReport {
     let callers = assignment.share.callers;
     let shared = Rc::new(Shared::new(assignment, clock, sink));
     let start = |number: usize| {
@@ -47,21 +42,21 @@ where
     let mut callers: Vec<_> = (0..callers).map(start).collect();
     let pacer = task::spawn_local(pace(Rc::clone(&shared)));
 
-    let thread = reaper::watch(&shared, &mut callers, start).await;
+    let cost = reaper::watch(&shared, &mut callers, start).await;
     pacer.abort();
     let _ = pacer.await;
     stop(callers).await;
 
-    let mut report = WorkerReport {
-        reconnects: slots.iter().map(|slot| slot.reconnects()).sum(),
-        ended_by_server: slots.iter().map(|slot| slot.ended_by_server()).sum(),
-        negotiated: slots.iter().find_map(|slot| slot.negotiated()),
-        thread,
-        ..shared.report(slots.len())
+    let Some(shared) = Rc::into_inner(shared) else {
+        unreachable!("every caller is gone, and with it every other owner");
     };
-    // Every caller is gone, and with it every other owner.
-    if let Some(shared) = Rc::into_inner(shared) {
-        (report.outside, report.successes) = shared.finish();
+    let mut report = WorkerReport {
+        negotiated: slots.iter().find_map(|slot| slot.negotiated()),
+        cost,
+        ..shared.finish(slots.len())
+    };
+    for slot in slots {
+        report.remainder.accounting += &slot.counts.borrow();
     }
     report
 }
@@ -85,11 +80,12 @@ async fn pace<C: Clock, S: Sink>(shared: Rc<Shared<C, S>>) {
     let Some(dispatch) = &shared.dispatch else {
         return;
     };
-    match Pacer::new(shared.clock.clone(), shared.plan.execution.busy_poll) {
+    match Pacer::new(
+        shared.clock.clone(),
+        shared.assignment.plan.execution.busy_poll,
+    ) {
         Ok(mut pacer) => {
-            dispatch
-                .pace(&mut pacer, &shared.clock, || shared.timeline.window())
-                .await;
+            dispatch.pace(&mut pacer, &shared.clock).await;
         }
         // Nothing would ever be due then, and the accounts would show it: all requests not sent.
         Err(error) => shared.note(ErrorKind::Other, format!("no timer: {error}")),

@@ -1,12 +1,12 @@
 //! Replaces callers whose request takes too long.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use netping_measure::{error_kind::ErrorKind, recorder::Sink, sample::Sample};
-use netping_system::{cores, cpu};
+use netping_measure::{cost::Cost, error_kind::ErrorKind, recorder::Sink, sample::Sample};
+use netping_system::{cores::current, cpu};
 use tokio::{task::JoinHandle, time};
 
-use super::{assignment::ThreadUse, state::Shared};
+use super::state::Shared;
 use crate::{clock::Clock, engine::dispatch::Due};
 
 /// Time between looks at whether the callers are done.
@@ -16,45 +16,46 @@ const LOOK: Duration = Duration::from_millis(5);
 const LOOKS_PER_TIMEOUT: u64 = 50;
 
 /// Waits until all callers are done or the drain is over, and meanwhile replaces each caller whose
-/// request takes too long: so no request pays for a timer. Returns the thread's use of CPU cores over
-/// the window.
+/// request takes too long: so no request pays for a timer. Returns the CPU time that the thread used
+/// over the window, and the cores on which it was seen.
 pub(super) async fn watch<C: Clock, S: Sink>(
     shared: &Shared<C, S>,
     callers: &mut [JoinHandle<()>],
     start: impl Fn(usize) -> JoinHandle<()>,
-) -> ThreadUse {
+) -> Cost {
     let spent = || [cpu::thread_time(), cpu::thread_run_delay()];
-    let mut thread = ThreadUse::default();
-    let mut core = None;
+    let (mut cores, mut core, mut moves) = (BTreeSet::new(), None, 0);
     let mut tick = time::interval(LOOK);
-    let timeout = shared.plan.load.timeout.as_nanos() as u64;
+    let timeout = shared.assignment.plan.load.timeout.as_nanos() as u64;
     let mut next_look = 0;
     let (mut at_start, mut at_end) = (None, None);
     loop {
         tick.tick().await;
         let now = shared.clock.now();
-        let window = shared.timeline.window();
+        let window = shared.window();
         let done = shared.active.get() == 0;
         if now >= window.start {
             at_start.get_or_insert_with(spent);
         }
         if window.contains(now) {
             let before = core;
-            core = cores::current();
-            thread.cores.extend(core);
-            thread.moves += u64::from(before.is_some() && before != core);
+            core = current();
+            cores.extend(core);
+            moves += u64::from(before.is_some() && before != core);
         }
         if done || now >= window.end {
             at_end.get_or_insert_with(spent);
         }
-        if done || now >= shared.timeline.drain_until() {
+        if done || now >= shared.assignment.timeline.drain_until() {
             let at_end = at_end.unwrap_or_else(spent);
             let at_start = at_start.unwrap_or(at_end);
-            let [cpu, run_delay] = [0, 1].map(|at| at_end[at].saturating_sub(at_start[at]));
-            return ThreadUse {
-                cpu,
-                run_delay,
-                ..thread
+            let used = |at: usize| vec![at_end[at].saturating_sub(at_start[at]).as_secs_f64()];
+            return Cost {
+                client_worker_cpu_seconds: used(0),
+                client_worker_run_delay_seconds: used(1),
+                client_worker_cores: vec![cores.into_iter().collect()],
+                client_worker_moves: vec![moves],
+                ..Cost::default()
             };
         }
         if now < next_look {
@@ -83,7 +84,7 @@ fn record_timeout<C: Clock, S: Sink>(shared: &Shared<C, S>, number: usize, now: 
     let sample = Sample {
         intended,
         free,
-        start: caller.start.get(),
+        start: caller.start.get().unwrap_or(now),
         end: now,
     };
     shared.record(number, sample, Err(kind));

@@ -5,8 +5,7 @@ use std::{cell::RefCell, future::Future, rc::Rc, sync::Arc, time::Duration};
 
 use netping_measure::{
     aggregate::{Aggregate, Totals},
-    histogram::{histogram, record},
-    recorder::{Interval, Sink},
+    recorder::{Interval, Remainder, Sink},
     window::Window,
 };
 use netping_protocol::secure::Connector;
@@ -94,23 +93,16 @@ pub(super) fn run_on<T: Transport>(
         }
         run(assignment, &slots, clock.clone(), kept.clone()).await
     });
-    aggregate.add_rest(report.outside, &report.successes);
+    aggregate.add_remainder(&report.remainder);
     for interval in kept.0.take() {
         aggregate.add(interval);
     }
     let window = ended.window();
-    let mut in_flight = histogram();
-    for age in &report.in_flight {
-        record(&mut in_flight, *age);
-    }
-    let mut not_sent = report.not_sent.clone().unwrap_or_else(histogram);
-    for due in backlog.drain() {
-        if window.contains(due) {
-            record(&mut not_sent, window.end - due);
-        }
-    }
-    let totals = aggregate.finish(window, &in_flight, &not_sent);
-    (totals, report)
+    aggregate.add_remainder(&Remainder {
+        not_sent: backlog.not_sent(window),
+        ..Remainder::default()
+    });
+    (aggregate.finish(window), report)
 }
 
 /// Runs so many callers for a time on a manual clock, against a mock that answers after 100 us; those
@@ -152,5 +144,5 @@ pub fn requests(callers: usize, length: Duration, open: bool) -> u64 {
         }
     };
     let (totals, _) = run_on(&mock, plan, window, &clock, &runtime, Some(moving));
-    totals.service.len()
+    totals.accounting.ok
 }

@@ -1,27 +1,26 @@
 //! Bulk over frames, on any pair of byte streams.
 //!
-//! Down: each message is the reply to a request that has the pattern as payload and asks for so
-//! many bytes of it. Some requests are always ahead of their replies, so that the server never
+//! Down: each message is the reply to a request that has the pattern as payload and asks for a number
+//! of its bytes. Some requests are always ahead of their replies, so that the server never
 //! waits for one. Up: each message is the payload of a request for an empty reply. A stream's last
 //! message may be shorter.
 
-use std::{cell::Cell, io, rc::Rc};
+use std::{io, rc::Rc};
 
+use bytes::Bytes;
 use netping_measure::{bulk::Direction, error_kind::ErrorKind};
 use netping_protocol::{
-    frame::{Reply, RequestHeader},
+    frame::{self, Reply, RequestHeader},
     payload::BULK_PATTERN,
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    sync::Notify,
+    sync::Semaphore,
 };
 
 use super::{
-    cut::{Carried, Cut},
-    meter::Meter,
-    replies::{Replies, Wrong},
-    stream::{Batch, BulkStream, Shape, Transfer},
+    incoming::{Encoding, Incoming},
+    stream::{Batch, BulkStream, Cut, Meter, Shape, Transferring, send_until_answered},
 };
 use crate::transport::Failure;
 
@@ -39,73 +38,74 @@ const BUFFER: usize = 256 << 10;
 /// Longest reply of unexpected length that is read for its text, in bytes.
 const LONGEST_WORDS: usize = 4 << 10;
 
+/// Replies in frames.
+struct Replies;
+
+impl Encoding for Replies {
+    fn data_length(head: &[u8]) -> Result<Option<usize>, Failure> {
+        Ok(frame::reply_length(head).map(|length| length as usize))
+    }
+
+    fn unexpected(length: &str) -> Failure {
+        Failure::lost(ErrorKind::Protocol, format!("a reply {length}"))
+    }
+}
+
 /// Both halves of a stream that carries frames.
 pub(super) struct Frames<R, W> {
     recv: R,
     send: W,
     shape: Rc<Shape>,
     buffer: Vec<u8>,
+    /// Limit on the requests that are ahead of their replies.
+    ahead: usize,
     /// Full messages, or requests for them.
     batch: Batch,
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
     pub fn new(recv: R, send: W, shape: &Rc<Shape>) -> Self {
-        let ahead = match shape.direction {
-            Direction::Down => ahead(shape.chunk, shape.window),
-            Direction::Up => shape.messages,
+        let ahead = match shape.settings.direction {
+            Direction::Down => ahead(shape.chunk, shape.window().unwrap_or_default() as usize),
+            // More than there ever are: a server may reply before it is asked.
+            Direction::Up => Semaphore::MAX_PERMITS / 2,
         };
-        let batch = Batch::new(request(shape, shape.chunk), ahead);
         Self {
             recv,
             send,
             shape: Rc::clone(shape),
             buffer: vec![0; BUFFER],
-            batch,
-        }
-    }
-
-    /// Carries `bytes` over the stream.
-    pub async fn carry(&mut self, bytes: u64, meter: &Meter) -> Result<(), Failure> {
-        let Self {
-            recv,
-            send,
-            shape,
-            buffer,
-            batch,
-        } = self;
-        let cut = shape.cut(bytes);
-        let room = Room::new(match shape.direction {
-            Direction::Down => ahead(shape.chunk, shape.window) as u64,
-            Direction::Up => u64::MAX,
-        });
-        let replies = match shape.direction {
-            Direction::Down => Replies::new(cut, shape.check(bytes)),
-            Direction::Up => {
-                let (full, chunk, rest) = (cut.messages(), 0, 0);
-                Replies::new(Cut { full, chunk, rest }, shape.check(0))
-            }
-        };
-        let writing = write_all(send, shape, cut, batch, &room, meter);
-        let reading = read_all(recv, buffer, replies, &room, meter);
-        tokio::pin!(writing, reading);
-        tokio::select! {
-            read = &mut reading => read,
-            written = &mut writing => match written {
-                Ok(()) => reading.await,
-                // The server's last words explain more.
-                Err(failure) => Err(reading.await.err().unwrap_or(failure)),
-            },
+            ahead,
+            batch: Batch::new(request(shape, shape.chunk), ahead.min(shape.messages)),
         }
     }
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> BulkStream for Frames<R, W> {
-    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transfer<'a> {
-        let longest = self.shape.cut(bytes).length(0).unwrap_or_default() as u64;
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transferring<'a> {
         Box::pin(async move {
-            self.carry(bytes, meter).await?;
-            Ok(Carried { bytes, longest })
+            let shape = &self.shape;
+            let cut = Cut::new(bytes, shape.chunk);
+            let replies = match shape.settings.direction {
+                Direction::Down => {
+                    Incoming::new(Some(shape.chunk as u64), Some(bytes), shape.right())
+                }
+                // All of them are empty.
+                Direction::Up => Incoming::new(Some(0), None, None),
+            };
+            let room = Semaphore::new(self.ahead);
+            send_until_answered(
+                write_all(&mut self.send, shape, cut, &self.batch, &room, meter),
+                read_all(
+                    &mut self.recv,
+                    &mut self.buffer,
+                    (replies, cut.messages()),
+                    &room,
+                    meter,
+                ),
+            )
+            .await?;
+            Ok(shape.volume(bytes))
         })
     }
 }
@@ -117,8 +117,8 @@ fn ahead(chunk: usize, window: usize) -> usize {
 }
 
 /// Returns the request for a message of `length` bytes.
-fn request(shape: &Shape, length: usize) -> Vec<u8> {
-    let (payload, reply) = match shape.direction {
+fn request(shape: &Shape, length: usize) -> Bytes {
+    let (payload, reply) = match shape.settings.direction {
         Direction::Down => (BULK_PATTERN, Reply::Bytes(length as u32)),
         Direction::Up => (shape.message(length), Reply::Bytes(0)),
     };
@@ -126,37 +126,14 @@ fn request(shape: &Shape, length: usize) -> Vec<u8> {
         payload: payload.len() as u32,
         reply,
     };
-    [&header.encode(), payload].concat()
+    [&header.encode(), payload].concat().into()
 }
 
-/// The number of requests that may be sent before a reply comes.
-struct Room {
-    free: Cell<u64>,
-    freed: Notify,
-}
-
-impl Room {
-    fn new(free: u64) -> Self {
-        Self {
-            free: Cell::new(free),
-            freed: Notify::new(),
-        }
-    }
-
-    /// Waits until there is room, and takes it for at most `most` requests.
-    async fn take(&self, most: u64) -> u64 {
-        while self.free.get() == 0 {
-            self.freed.notified().await;
-        }
-        let taken = self.free.get().min(most);
-        self.free.set(self.free.get() - taken);
-        taken
-    }
-
-    fn give_back(&self, requests: u64) {
-        self.free.set(self.free.get().saturating_add(requests));
-        self.freed.notify_one();
-    }
+/// Waits until there is room for requests, and takes it for at most `most` of them.
+async fn take_room(room: &Semaphore, most: u64) -> u64 {
+    // Nobody else takes any meanwhile, or closes the semaphore.
+    drop(room.acquire().await);
+    room.forget_permits(most as usize) as u64
 }
 
 /// Sends every request of a run.
@@ -165,17 +142,17 @@ async fn write_all<W: AsyncWrite + Unpin>(
     shape: &Shape,
     cut: Cut,
     batch: &Batch,
-    room: &Room,
+    room: &Semaphore,
     meter: &Meter,
 ) -> Result<(), Failure> {
     let mut left = cut.full;
     while left > 0 {
-        let messages = room.take(left.min(batch.messages())).await;
+        let messages = take_room(room, left.min(batch.messages())).await;
         write(send, &batch.first(messages), meter).await?;
         left -= messages;
     }
     if cut.rest > 0 {
-        room.take(1).await;
+        take_room(room, 1).await;
         write(send, &request(shape, cut.rest), meter).await?;
     }
     Ok(())
@@ -199,54 +176,55 @@ async fn write<W: AsyncWrite + Unpin>(
     Ok(send.flush().await?)
 }
 
-/// Reads every reply of a run.
+/// Reads every reply of a run, of which there are as many as the number beside them.
 async fn read_all<R: AsyncRead + Unpin>(
     recv: &mut R,
     buffer: &mut [u8],
-    mut replies: Replies,
-    room: &Room,
+    (mut replies, mut left): (Incoming<Replies>, u64),
+    room: &Semaphore,
     meter: &Meter,
 ) -> Result<(), Failure> {
-    while !replies.are_complete() {
+    while left > 0 {
         let read = recv.read(buffer).await?;
         if read == 0 {
             let detail = "the server closed the connection in mid-run";
             return Err(Failure::lost(ErrorKind::Eof, detail));
         }
-        meter.answered();
-        meter.count(read);
-        match replies.feed(&buffer[..read]) {
-            Ok(0) => {}
-            Ok(whole) => room.give_back(whole),
-            Err(Wrong::Failure(failure)) => return Err(failure),
-            Err(Wrong::Length {
-                length,
-                expected,
-                begun,
-            }) => return Err(words(recv, length, expected, begun).await),
-        }
+        meter.received(read);
+        let mut input = &buffer[..read];
+        let whole = match replies.feed(&mut input) {
+            Ok(whole) => whole,
+            Err(failure) if failure.kind == ErrorKind::Protocol => {
+                let refusal = refusal(recv, replies.last_length(), input).await;
+                return Err(refusal.unwrap_or(failure));
+            }
+            Err(failure) => return Err(failure),
+        };
+        let unrequested = || Failure::lost(ErrorKind::Protocol, "an unrequested reply");
+        left = left.checked_sub(whole).ok_or_else(unrequested)?;
+        room.add_permits(whole as usize);
     }
-    replies.check.finish()
+    Ok(())
 }
 
-/// Returns the failure of a reply of unexpected length: a server that refuses a request says why.
-async fn words<R: AsyncRead + Unpin>(
+/// Returns the words of a server that refuses a request: a reply of another length, of which some
+/// bytes have come.
+async fn refusal<R: AsyncRead + Unpin>(
     recv: &mut R,
     length: usize,
-    expected: usize,
-    mut begun: Vec<u8>,
-) -> Failure {
-    if length <= LONGEST_WORDS {
-        while begun.len() < length && matches!(recv.read_buf(&mut begun).await, Ok(1..)) {}
+    begun: &[u8],
+) -> Option<Failure> {
+    if length > LONGEST_WORDS {
+        return None;
     }
-    begun.truncate(length);
-    if length <= LONGEST_WORDS && begun.starts_with(b"error: ") {
-        let words = String::from_utf8_lossy(&begun);
-        let detail = format!("the server says: {}", words.trim_end());
-        return Failure::lost(ErrorKind::Protocol, detail);
-    }
-    let detail = format!("a reply of {length} bytes where {expected} were asked for");
-    Failure::lost(ErrorKind::Protocol, detail)
+    let mut words = begun.to_vec();
+    let missing = length.saturating_sub(words.len()) as u64;
+    // Words that are cut off are better than none.
+    let _ = recv.take(missing).read_to_end(&mut words).await;
+    words.truncate(length);
+    let words = String::from_utf8_lossy(&words);
+    let says = format!("the server says: {}", words.trim_end());
+    (words.starts_with("error: ")).then(|| Failure::lost(ErrorKind::Protocol, says))
 }
 
 #[cfg(test)]
@@ -255,7 +233,7 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_refusal_is_quoted() {
-        let words = words(&mut &b"r: no\n!!"[..], 10, 5, b"erro".to_vec()).await;
+        let words = refusal(&mut &b"r: no\n!!"[..], 10, b"erro").await.unwrap();
         assert_eq!(
             (words.kind, &words.detail[..]),
             (ErrorKind::Protocol, "the server says: error: no")

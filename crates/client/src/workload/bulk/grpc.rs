@@ -5,26 +5,27 @@
 use std::{future::poll_fn, rc::Rc};
 
 use bytes::Bytes;
-use futures_util::future::LocalBoxFuture;
 use h2::{
     RecvStream, SendStream,
-    client::{Builder, ResponseFuture, SendRequest},
+    client::{Builder, SendRequest},
 };
-use http::{HeaderMap, Request, StatusCode};
+use http::{HeaderMap, Request};
 use netping_measure::{bulk::Direction, error_kind::ErrorKind};
 use netping_protocol::grpc_bench::{DataReceived, DataRequest};
+use netping_results::bulk::SERVERS_CHOICE;
 use prost::Message;
 
 use super::{
-    cut::{Carried, Cut, Lengths},
-    messages::{self, Messages},
-    meter::Meter,
-    stream::{Batch, BulkStream, Opened, Shape, Spec, Transfer},
+    incoming::{Encoding, Incoming, LONGEST_HEAD},
+    stream::{
+        Batch, BulkStream, Cut, Meter, OpenedStreams, Shape, Transferring, Volume,
+        send_until_answered,
+    },
 };
 use crate::transport::{
-    Failure, Milestones, connect,
-    grpc_h2::{PREFIX, check_end, check_status, head, prefixed, read},
-    http_reply::status_failure,
+    Failure, Milestones, ServerEndpoint, connect,
+    grpc_call::examine_all,
+    grpc_h2::{self, FIELD_1, PREFIX, check_end, check_status, head, prefixed, prefixed_field},
     http2::{self, STREAM_WINDOW},
 };
 
@@ -40,8 +41,53 @@ const LARGEST_WINDOW: u32 = 0x7FFF_FFFF;
 const PIECE: usize = 1 << 20;
 const SEND_BUFFER: usize = 1 << 20;
 
-/// Longest answer to an upload, in bytes.
-const LONGEST_ANSWER: usize = 1 << 10;
+/// Remedy for servers that send other lengths than they were asked for.
+const CHOICE: &str = "; a server that chooses its own sizes needs --size server --chunk server";
+
+/// Messages of the type `DataResponse`, each with its prefix.
+#[derive(Debug)]
+pub(super) struct DataResponses;
+
+impl Encoding for DataResponses {
+    fn data_length(head: &[u8]) -> Result<Option<usize>, Failure> {
+        let Some((prefix, field)) = head.split_first_chunk::<PREFIX>() else {
+            return Ok(None);
+        };
+        let [compressed, length @ ..] = *prefix;
+        if compressed != 0 {
+            return Err(wrong("a compressed message"));
+        }
+        let message = u32::from_be_bytes(length) as usize;
+        let varint = match field {
+            // A message without data has no field.
+            _ if message == 0 => return Ok(Some(0)),
+            [] => return Ok(None),
+            [FIELD_1, varint @ ..] => varint,
+            _ => return Err(wrong("a message that is not a DataResponse")),
+        };
+        if varint.last().is_none_or(|last| last & 0x80 != 0) {
+            if head.len() == LONGEST_HEAD {
+                return Err(wrong("a message of endless length"));
+            }
+            return Ok(None);
+        }
+        let digits = varint.iter().rev().map(|byte| usize::from(byte & 0x7F));
+        let data = digits.fold(0, |sum, digit| (sum << 7) | digit);
+        if 1 + varint.len() + data != message {
+            return Err(wrong("a message with more in it than its data"));
+        }
+        Ok(Some(data))
+    }
+
+    fn unexpected(length: &str) -> Failure {
+        let detail = format!("a message {length}{CHOICE}");
+        Failure::request(ErrorKind::Mismatch, detail)
+    }
+}
+
+fn wrong(what: &str) -> Failure {
+    Failure::request(ErrorKind::Protocol, format!("the stream has {what}"))
+}
 
 /// Makes one call at a time, on a connection that others share.
 struct Calls {
@@ -53,7 +99,7 @@ struct Calls {
 }
 
 impl BulkStream for Calls {
-    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transfer<'a> {
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transferring<'a> {
         // A batch is made once, and cheap to clone.
         match self.batch.clone() {
             None => Box::pin(self.down(bytes, meter)),
@@ -63,130 +109,102 @@ impl BulkStream for Calls {
 }
 
 /// Opens the connection. A window is that of a stream; the connection's is the sum.
-pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>> {
-    Box::pin(async move {
-        // The time of opening is not measured here.
-        let mut milestones = Milestones::start(&|| 0);
-        let stream = connect::open(&spec.endpoint, None, &mut milestones).await?;
-        spec.meter.opened();
-        let negotiated = stream.negotiated();
-        let window = spec.window().unwrap_or(STREAM_WINDOW).min(LARGEST_WINDOW);
-        let together = window.saturating_mul(spec.settings.streams as u32);
-        let frame = spec.settings.frame_bytes;
-        let mut builder = Builder::new();
-        builder
-            .initial_window_size(window)
-            .initial_connection_window_size(
-                together.clamp(SMALLEST_CONNECTION_WINDOW, LARGEST_WINDOW),
-            )
-            .max_frame_size(frame.map_or(FRAME, |bytes| bytes as u32))
-            .max_send_buffer_size(SEND_BUFFER);
-        let send = http2::open(&builder, stream).await?;
-        let shape = &spec.shape;
-        let full = || messages::message(shape.message(shape.chunk));
-        let (method, batch) = match shape.direction {
-            Direction::Down => ("/grpc_bench.DataService/GiveMeData", None),
-            Direction::Up => (
-                "/grpc_bench.DataService/TakeMyData",
-                Some(Batch::new(full(), shape.messages)),
-            ),
-        };
-        let stream = |_| -> Box<dyn BulkStream> {
-            Box::new(Calls {
-                send: send.clone(),
-                head: head(&spec.endpoint, method),
-                shape: Rc::clone(shape),
-                batch: batch.clone(),
-            })
-        };
-        Ok(Opened {
-            streams: (0..spec.settings.streams).map(stream).collect(),
-            negotiated,
+pub(super) async fn open(
+    endpoint: &ServerEndpoint,
+    shape: &Rc<Shape>,
+    meter: &Meter,
+) -> Result<OpenedStreams, Failure> {
+    let settings = &shape.settings;
+    // The time of opening is not measured here.
+    let mut milestones = Milestones::start(&|| 0);
+    let stream = connect::open(endpoint, None, &mut milestones).await?;
+    meter.opened();
+    let negotiated = stream.negotiated();
+    let window = shape.window().unwrap_or(STREAM_WINDOW).min(LARGEST_WINDOW);
+    let together = window.saturating_mul(settings.streams as u32);
+    let together = together.clamp(SMALLEST_CONNECTION_WINDOW, LARGEST_WINDOW);
+    let frame = settings.frame_bytes.map_or(FRAME, |bytes| bytes as u32);
+    let mut builder = Builder::new();
+    builder
+        .initial_window_size(window)
+        .initial_connection_window_size(together)
+        .max_frame_size(frame)
+        .max_send_buffer_size(SEND_BUFFER);
+    let send = http2::open(&builder, stream).await?;
+    let (method, batch) = match settings.direction {
+        Direction::Down => ("GiveMeData", None),
+        Direction::Up => {
+            let full = prefixed_field(shape.message(shape.chunk));
+            ("TakeMyData", Some(Batch::new(full, shape.messages)))
+        }
+    };
+    let head = head(endpoint, &format!("/grpc_bench.DataService/{method}"));
+    let stream = |_| -> Box<dyn BulkStream> {
+        Box::new(Calls {
+            send: send.clone(),
+            head: head.clone(),
+            shape: Rc::clone(shape),
+            batch: batch.clone(),
         })
-    })
+    };
+    Ok(((0..settings.streams).map(stream).collect(), negotiated))
 }
 
 impl Calls {
-    async fn call(&mut self) -> Result<(ResponseFuture, SendStream<Bytes>), Failure> {
-        poll_fn(|cx| self.send.poll_ready(cx)).await?;
-        Ok(self.send.send_request(self.head.clone(), false)?)
-    }
-
-    async fn down(&mut self, bytes: u64, meter: &Meter) -> Result<Carried, Failure> {
-        let (response, mut request) = self.call().await?;
+    async fn down(&mut self, bytes: u64, meter: &Meter) -> Result<Volume, Failure> {
+        let chunk = self.shape.chunk;
         let wanted = DataRequest {
             total_bytes: bytes,
-            chunk_bytes: self.shape.chunk as u32,
+            chunk_bytes: chunk as u32,
         };
-        request.send_data(prefixed(&wanted), true)?;
-        let (headers, mut body) = answer(response).await?;
-        let mut messages = Messages::new(
-            Lengths::new(self.shape.chunk, bytes),
-            self.shape.check(bytes),
-        );
-        while let Some(data) = body.data().await {
-            let data = data?;
-            meter.answered();
-            meter.count(data.len());
-            messages.feed(&data)?;
-            // It fails only on a closed stream, which the next read reports.
-            let _ = body.flow_control().release_capacity(data.len());
+        let reply = grpc_h2::ask(&mut self.send, &self.head, prefixed(&wanted)).await?;
+        let (headers, mut body) = accepted(reply)?;
+        let wanted = |bytes| Some(bytes).filter(|bytes| *bytes != SERVERS_CHOICE);
+        let mut messages: Incoming<DataResponses> =
+            Incoming::new(wanted(chunk as u64), wanted(bytes), self.shape.right());
+        while let Some(data) = http2::next_chunk(&mut body).await? {
+            meter.received(data.len());
+            messages.feed(&mut &data[..])?;
         }
         check_end(&headers, &mut body).await?;
         messages.finish()
     }
 
-    async fn up(&mut self, bytes: u64, batch: Batch, meter: &Meter) -> Result<Carried, Failure> {
-        let (response, mut request) = self.call().await?;
-        let cut = self.shape.cut(bytes);
+    async fn up(&mut self, bytes: u64, batch: Batch, meter: &Meter) -> Result<Volume, Failure> {
+        poll_fn(|cx| self.send.poll_ready(cx)).await?;
+        let (response, mut request) = self.send.send_request(self.head.clone(), false)?;
+        let cut = Cut::new(bytes, self.shape.chunk);
         let sending = send_all(&mut request, &self.shape, cut, &batch, meter);
+        let mut received = DataReceived::default();
         let answering = async {
-            let (headers, mut body) = answer(response).await?;
-            meter.answered();
-            let message = read(&mut body, LONGEST_ANSWER).await?;
-            check_end(&headers, &mut body).await?;
-            Ok::<_, Failure>(message)
+            let reply = accepted(grpc_h2::answer(response).await?)?;
+            meter.received(0);
+            // An answer that is no message counts as one of no bytes.
+            let examine = |message: &[u8]| {
+                received = DataReceived::decode(message).unwrap_or_default();
+                Ok(())
+            };
+            examine_all(reply, examine).await
         };
-        tokio::pin!(sending, answering);
-        let message = tokio::select! {
-            // A refusal comes early.
-            message = &mut answering => message,
-            sent = &mut sending => match sent {
-                Ok(()) => answering.await,
-                // The server's answer explains more.
-                Err(failure) => Err(answering.await.err().unwrap_or(failure)),
-            },
-        }?;
-        let received = DataReceived::decode(message.get(PREFIX..).unwrap_or_default());
-        let received = received.map_err(|error| {
-            let detail = format!("the answer is not a valid message: {error}");
-            Failure::request(ErrorKind::Protocol, detail)
-        })?;
+        send_until_answered(sending, answering).await?;
         if (received.total_bytes, received.chunks) == (bytes, cut.messages()) {
-            let longest = cut.length(0).unwrap_or_default() as u64;
-            return Ok(Carried { bytes, longest });
+            return Ok(self.shape.volume(bytes));
         }
+        let (got, messages, sent) = (received.total_bytes, received.chunks, cut.messages());
         let detail = format!(
-            "the server got {} bytes in {} messages, where {bytes} in {} were sent",
-            received.total_bytes,
-            received.chunks,
-            cut.messages()
+            "the server got {got} bytes in {messages} messages, where {bytes} in {sent} were sent"
         );
         Err(Failure::request(ErrorKind::Mismatch, detail))
     }
 }
 
-/// Returns the headers of an answer, and its body to be read.
-async fn answer(response: ResponseFuture) -> Result<(HeaderMap, RecvStream), Failure> {
-    let (head, body) = response.await?.into_parts();
-    if head.status != StatusCode::OK {
-        return Err(status_failure(head.status));
+/// Returns the headers and the body of a reply, unless it is a refusal. One in mid-run may be followed
+/// by the call's reset, which explains less.
+fn accepted((headers, body): (HeaderMap, RecvStream)) -> Result<(HeaderMap, RecvStream), Failure> {
+    if headers.contains_key("grpc-status") {
+        check_status(&headers)?;
     }
-    // A refusal in mid-run may be followed by the call's reset, which explains less.
-    if head.headers.contains_key("grpc-status") {
-        check_status(&head.headers)?;
-    }
-    Ok((head.headers, body))
+    Ok((headers, body))
 }
 
 /// Sends every message of a run, as fast as the server and the connection accept them.
@@ -204,8 +222,7 @@ async fn send_all(
         left -= messages;
     }
     if cut.rest > 0 {
-        let last = messages::message(shape.message(cut.rest));
-        send(request, last.into(), meter).await?;
+        send(request, prefixed_field(shape.message(cut.rest)), meter).await?;
     }
     Ok(request.send_data(Bytes::new(), true)?)
 }
@@ -231,4 +248,63 @@ async fn send(
         request.send_data(piece, false)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn incoming(chunk: u64, total: u64, pattern: Option<Bytes>) -> Incoming<DataResponses> {
+        Incoming::new(Some(chunk), Some(total), pattern)
+    }
+
+    #[test]
+    fn frame_boundaries_within_messages_do_not_matter() {
+        let pattern = Bytes::from(vec![b'x'; 300]);
+        let stream = [300, 300, 129].map(|length| prefixed_field(&pattern[..length]));
+        let stream = stream.concat();
+        for step in (1..20).chain([100, 304, 305, 400, 1000]) {
+            let mut messages = incoming(300, 729, Some(pattern.clone()));
+            for mut part in stream.chunks(step) {
+                messages.feed(&mut part).unwrap();
+            }
+            messages.finish().unwrap();
+        }
+    }
+
+    #[test]
+    fn invalid_messages_are_rejected() {
+        let fed = |mut bytes: &[u8]| {
+            let mut messages = incoming(3, 3, None);
+            messages
+                .feed(&mut bytes)
+                .and_then(|_| messages.finish())
+                .unwrap_err()
+        };
+        let cases: [(&[u8], &str); 7] = [
+            (b"\x01\0\0\0\x05\x0a\x03abc", "compressed"),
+            (b"\0\0\0\0\x05\x12\x03abc", "not a DataResponse"),
+            (b"\0\0\0\0\x07\x0a\x03abc\x10\x01", "more in it"),
+            (b"\0\0\0\0\x07\x0a\xff\xff\xff\xff\xff", "endless"),
+            (b"\0\0\0\0\x05\x0a\x03ab", "within a message"),
+            (b"\0\0\0", "within a message"),
+            (b"", "received 0 bytes instead of 3"),
+        ];
+        for (bytes, says) in cases {
+            assert!(fed(bytes).detail.contains(says), "{says}: {}", fed(bytes));
+        }
+    }
+
+    #[test]
+    fn messages_of_unexpected_length_are_told_with_a_remedy() {
+        let fed = |mut bytes: &[u8]| incoming(3, 7, None).feed(&mut bytes).unwrap_err();
+        let failure = fed(&prefixed_field(b"abcdefg"));
+        assert_eq!(failure.kind, ErrorKind::Mismatch);
+        let says = "a message of 7 bytes where 3 were asked for";
+        assert_eq!(failure.detail, format!("{says}{CHOICE}"));
+        // A message without data, as gRPC has it.
+        assert_eq!(fed(&[0; PREFIX]).kind, ErrorKind::Mismatch);
+    }
 }

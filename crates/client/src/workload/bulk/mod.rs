@@ -14,14 +14,10 @@
 //! The bytes are carried by a [`stream::BulkStream`]: frames on a byte stream ([`tcp`], [`quic`])
 //! or the messages of a gRPC call ([`grpc`]).
 
-mod check;
-mod cut;
 mod frames;
 mod grpc;
-mod messages;
-mod meter;
+mod incoming;
 mod quic;
-mod replies;
 mod stream;
 mod tcp;
 
@@ -40,18 +36,14 @@ use tokio::{
     time,
 };
 
-use self::{
-    cut::Carried,
-    meter::Meter,
-    stream::{Open, Opened, Shape, Spec},
-};
+use self::stream::{BulkStream, Meter, OpenedStreams, Shape, Volume, shares};
 use crate::{
     clock::{Clock, Monotonic},
     error::StartError,
     interrupt::Interrupt,
     plan::Destination,
     probe::metrics::{Probe, Reading},
-    transport::{Endpoint, Failure},
+    transport::{Failure, ServerEndpoint},
 };
 
 /// Limit on the bytes of the warm-up.
@@ -67,23 +59,24 @@ const STALE: u64 = 60_000_000_000;
 /// Bytes in a GiB.
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// The transports that carry bulk streams. A new one is a file here and a line in this table.
-const CARRIERS: [(Protocol, Open); 3] = [
-    (Protocol::Tcp, tcp::open),
-    (Protocol::Quic, quic::open),
-    (Protocol::Grpc, grpc::open),
-];
-
 /// Returns true if a target of this scheme can carry bulk streams.
 pub fn is_carried(scheme: Scheme) -> bool {
-    carrier(scheme).is_some()
+    use Protocol::{Grpc, Quic, Tcp};
+    matches!(scheme.protocol(), Tcp | Quic | Grpc)
 }
 
-fn carrier(scheme: Scheme) -> Option<Open> {
-    CARRIERS
-        .into_iter()
-        .find(|(own, _)| *own == scheme.protocol())
-        .map(|(_, open)| open)
+async fn open(
+    endpoint: &ServerEndpoint,
+    shape: &Rc<Shape>,
+    meter: &Meter,
+) -> Result<OpenedStreams, Failure> {
+    match endpoint.destination.url.scheme.protocol() {
+        Protocol::Tcp => tcp::open(endpoint, shape, meter).await,
+        Protocol::Quic => quic::open(endpoint, shape, meter).await,
+        Protocol::Grpc => grpc::open(endpoint, shape, meter).await,
+        // Flags make no such plan.
+        Protocol::Http => Err(Failure::lost(ErrorKind::Other, "HTTP has no bulk streams")),
+    }
 }
 
 /// One bulk measurement: one target, one set of settings.
@@ -106,22 +99,15 @@ pub enum Ended {
     Interrupted,
 }
 
-/// The thread and the clock that all plans share.
-#[derive(Debug)]
-struct Driver {
-    runtime: LocalRuntime,
-    clock: Monotonic,
-}
-
 /// One plan and its streams.
-#[derive(Debug)]
 pub struct Bulk {
     plan: BulkPlan,
-    carrier: Open,
-    endpoint: Endpoint,
-    // Dropped before the driver.
-    opened: Option<Opened>,
-    driver: Rc<Driver>,
+    endpoint: ServerEndpoint,
+    shape: Rc<Shape>,
+    /// None unless they are open. Dropped before the runtime.
+    streams: Vec<Box<dyn BulkStream>>,
+    runtime: Rc<LocalRuntime>,
+    clock: Monotonic,
     /// The open streams have had their warm-up.
     warm: bool,
     /// Time of their last use, in nanoseconds.
@@ -142,11 +128,22 @@ impl Bulk {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build_local(LocalOptions::default())?;
-        let clock = Monotonic::start();
-        let driver = Rc::new(Driver { runtime, clock });
+        let (runtime, clock) = (Rc::new(runtime), Monotonic::start());
         let open = |plan: &BulkPlan| {
-            let mut bulk = Self::new(plan, &driver)?;
-            let opened = driver.runtime.block_on(bulk.open_streams(interrupt));
+            let mut bulk = Self {
+                plan: plan.clone(),
+                endpoint: plan.target.endpoint()?,
+                shape: Rc::new(Shape::new(&plan.settings)),
+                streams: Vec::new(),
+                runtime: Rc::clone(&runtime),
+                clock,
+                warm: false,
+                used: 0,
+                negotiated: None,
+                probe: Some(Probe::new(plan.target.server.clone())),
+                server_note: None,
+            };
+            let opened = runtime.block_on(bulk.open_streams(interrupt));
             opened.map_err(|ended| match ended {
                 Ended::Failed(failure) => StartError::Connect {
                     target: plan.target.url.clone(),
@@ -166,25 +163,9 @@ impl Bulk {
     pub fn run(&mut self, interrupt: &Interrupt) -> Result<BulkRun, Ended> {
         let run = self.measure(interrupt);
         if let Err(Ended::Failed(_)) = run {
-            self.opened = None;
+            self.streams.clear();
         }
         run
-    }
-
-    fn new(plan: &BulkPlan, driver: &Rc<Driver>) -> Result<Self, StartError> {
-        Ok(Self {
-            plan: plan.clone(),
-            // Flags without a carrier make no plan.
-            carrier: carrier(plan.target.url.scheme).ok_or(StartError::Broken)?,
-            endpoint: plan.target.endpoint()?,
-            driver: Rc::clone(driver),
-            opened: None,
-            warm: false,
-            used: 0,
-            negotiated: None,
-            probe: Some(Probe::new(plan.target.server.clone())),
-            server_note: None,
-        })
     }
 
     /// Returns the security of the connections; `None` in the clear.
@@ -198,34 +179,22 @@ impl Bulk {
     }
 
     async fn open_streams(&mut self, interrupt: &Interrupt) -> Result<(), Ended> {
-        let clock = self.driver.clock;
-        let meter = Rc::new(Meter::new(clock));
-        let spec = Spec {
-            endpoint: self.endpoint.clone(),
-            settings: self.plan.settings.clone(),
-            shape: Rc::new(Shape::new(&self.plan.settings)),
-            meter: Rc::clone(&meter),
-        };
-        let overdue = || match meter.lack() {
-            Some(lack) => Failure::lost(ErrorKind::Other, lack),
-            None => Failure::lost(ErrorKind::ConnectTimeout, "no connection within --timeout"),
-        };
-        let (opening, patience) = ((self.carrier)(spec), self.plan.timeout);
-        let opened = watched(opening, &meter, patience, overdue, interrupt).await?;
-        self.negotiated.clone_from(&opened.negotiated);
-        self.opened = Some(opened);
-        (self.warm, self.used) = (false, clock.now());
+        let (kind, detail) = (ErrorKind::ConnectTimeout, "no connection within --timeout");
+        let meter = Meter::new(self.clock, kind, detail);
+        let opening = open(&self.endpoint, &self.shape, &meter);
+        (self.streams, self.negotiated) =
+            watched(opening, &meter, self.plan.timeout, interrupt).await?;
+        (self.warm, self.used) = (false, self.clock.now());
         Ok(())
     }
 
     fn measure(&mut self, interrupt: &Interrupt) -> Result<BulkRun, Ended> {
-        let driver = Rc::clone(&self.driver);
-        let runtime = &driver.runtime;
+        let runtime = Rc::clone(&self.runtime);
         let size = self.plan.settings.size_bytes;
-        if driver.clock.now() - self.used > STALE {
-            self.opened = None;
+        if self.clock.now() - self.used > STALE {
+            self.streams.clear();
         }
-        if self.opened.is_none() {
+        if self.streams.is_empty() {
             runtime.block_on(self.open_streams(interrupt))?;
         }
         if !self.warm {
@@ -235,20 +204,20 @@ impl Bulk {
         }
         let before = self.read_counters();
         let cpu = cpu::process_time();
-        let times = runtime.block_on(self.transfer(size, interrupt))?;
+        let (volume, [seconds, first_byte_seconds]) =
+            runtime.block_on(self.transfer(size, interrupt))?;
         let cpu = cpu::process_time().saturating_sub(cpu);
         let server = before.and_then(|before| {
             let demand = before.demand_until(&self.read_counters()?, 0);
             demand.ok().flatten()
         });
-        let Carried { bytes, longest } = times.carried;
-        let gib = bytes as f64 / GIB;
+        let gib = volume.bytes as f64 / GIB;
         Ok(BulkRun {
-            seconds: times.whole,
-            first_byte_seconds: times.first_byte,
-            bytes,
-            message_bytes: Some(longest),
-            gib_per_second: gib / times.whole,
+            seconds,
+            first_byte_seconds,
+            bytes: volume.bytes,
+            message_bytes: Some(volume.longest),
+            gib_per_second: gib / seconds,
             client_cpu_seconds_per_gib: Some(cpu.as_secs_f64() / gib),
             server_cpu_seconds_per_gib: server.as_ref().map(|server| server.cpu_seconds / gib),
             client_resident_bytes: own_resident_bytes(),
@@ -256,35 +225,24 @@ impl Bulk {
         })
     }
 
-    /// Carries `bytes` over the streams, each its share.
-    async fn transfer(&mut self, bytes: u64, interrupt: &Interrupt) -> Result<Times, Ended> {
-        let clock = self.driver.clock;
-        let Some(opened) = &mut self.opened else {
-            let failure = Failure::lost(ErrorKind::Other, "no stream is open");
-            return Err(Ended::Failed(failure));
-        };
-        let meter = Meter::new(clock);
-        let shares = cut::shares(bytes, opened.streams.len());
-        let overdue = || Failure::lost(ErrorKind::Timeout, "no byte came or went within --timeout");
-        let start = clock.now();
-        let streams = opened.streams.iter_mut().zip(shares);
-        let streams = try_join_all(streams.map(|(stream, share)| stream.transfer(share, &meter)));
-        let carried = watched(streams, &meter, self.plan.timeout, overdue, interrupt).await?;
-        let end = clock.now();
-        self.used = end;
-        let seconds = |time: u64| time.saturating_sub(start).max(1) as f64 / 1e9;
-        Ok(Times {
-            carried: Carried {
-                bytes: carried.iter().map(|stream| stream.bytes).sum(),
-                longest: carried
-                    .iter()
-                    .map(|stream| stream.longest)
-                    .max()
-                    .unwrap_or_default(),
-            },
-            whole: seconds(end),
-            first_byte: seconds(meter.first_answer().unwrap_or(end)),
-        })
+    /// Carries `bytes` over the streams, each its share. Returns what they carried, and the time
+    /// until the last byte and until the first, in seconds.
+    async fn transfer(
+        &mut self,
+        bytes: u64,
+        interrupt: &Interrupt,
+    ) -> Result<(Volume, [f64; 2]), Ended> {
+        let (kind, detail) = (ErrorKind::Timeout, "no byte came or went within --timeout");
+        let meter = Meter::new(self.clock, kind, detail);
+        let shared = shares(bytes, self.streams.len());
+        let start = self.clock.now();
+        let streams = self.streams.iter_mut().zip(shared);
+        let work = try_join_all(streams.map(|(stream, share)| stream.transfer(share, &meter)));
+        let carried = watched(work, &meter, self.plan.timeout, interrupt).await?;
+        self.used = self.clock.now();
+        let times = [self.used, meter.first_answer.get().unwrap_or(self.used)];
+        let seconds = times.map(|time| time.saturating_sub(start).max(1) as f64 / 1e9);
+        Ok((carried.into_iter().sum(), seconds))
     }
 
     /// Reads the server's counters. A server that does not answer is not asked again: each attempt
@@ -301,26 +259,18 @@ impl Bulk {
     }
 }
 
-/// The bytes that a run carried, and its times in seconds.
-struct Times {
-    carried: Carried,
-    whole: f64,
-    first_byte: f64,
-}
-
 /// Returns the result of `work`, unless there is no progress for as long as `patience`, or the user
 /// ends it.
 async fn watched<T>(
     work: impl Future<Output = Result<T, Failure>>,
     meter: &Meter,
     patience: Duration,
-    overdue: impl Fn() -> Failure,
     interrupt: &Interrupt,
 ) -> Result<T, Ended> {
     tokio::pin!(work);
     let mut looks = time::interval(LOOK);
     looks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
-    let (mut moved, mut since) = (meter.moved(), meter.now());
+    let (mut moved, mut since) = (meter.moved.get(), meter.clock.now());
     loop {
         // In random order: work that is always ready must not keep the looks away.
         tokio::select! {
@@ -329,11 +279,12 @@ async fn watched<T>(
                 if interrupt.is_set() {
                     return Err(Ended::Interrupted);
                 }
-                let now = meter.now();
-                if moved != meter.moved() {
-                    (moved, since) = (meter.moved(), now);
+                let now = meter.clock.now();
+                if moved != meter.moved.get() {
+                    (moved, since) = (meter.moved.get(), now);
                 } else if u128::from(now - since) >= patience.as_nanos() {
-                    return Err(Ended::Failed(overdue()));
+                    let (kind, detail) = meter.overdue.get();
+                    return Err(Ended::Failed(Failure::lost(kind, detail)));
                 }
             }
         }

@@ -1,16 +1,17 @@
 //! Bulk over QUIC: streams side by side on one connection.
 
-use futures_util::future::LocalBoxFuture;
+use std::rc::Rc;
+
+use netping_measure::error_kind::ErrorKind;
 use quinn::{RecvStream, SendStream};
 
 use super::{
     frames::Frames,
-    meter::Meter,
-    stream::{BulkStream, Opened, Spec, Transfer},
+    stream::{BulkStream, Meter, OpenedStreams, Shape, Transferring},
 };
 use crate::transport::{
-    Connection, Failure, Milestones, Transport,
-    quic::{Quic, STREAM_WINDOW, explained},
+    Connection, Failure, Milestones, ServerEndpoint, Transport,
+    quic::{Quic, WINDOWS, explained},
 };
 
 /// The reason for the lack of a stream on an open connection.
@@ -18,13 +19,13 @@ const NO_STREAM: &str = "no further stream within --timeout: the server lets a c
                          (netping's own: --max-streams)";
 
 /// A stream, and the connection that knows the reason of its end.
-struct Stream {
+struct QuicStream {
     connection: quinn::Connection,
     frames: Frames<RecvStream, SendStream>,
 }
 
-impl BulkStream for Stream {
-    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transfer<'a> {
+impl BulkStream for QuicStream {
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transferring<'a> {
         Box::pin(async move {
             let result = self.frames.transfer(bytes, meter).await;
             explained(result, &self.connection)
@@ -33,28 +34,26 @@ impl BulkStream for Stream {
 }
 
 /// Opens the connection and its streams. A window is that of a stream; the connection's is the sum.
-pub(super) fn open(spec: Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>> {
-    Box::pin(async move {
-        let window = spec.window().unwrap_or(STREAM_WINDOW);
-        let together = window.saturating_mul(spec.settings.streams as u32);
-        let transport = Quic::with_windows(spec.endpoint.clone(), window, together);
-        // The time of opening is not measured here.
-        let handle = transport.connect(&mut Milestones::start(&|| 0)).await?;
-        spec.meter.opened();
-        spec.meter.wait(NO_STREAM);
-        let mut opened = Opened {
-            streams: Vec::new(),
-            negotiated: handle.negotiated(),
-        };
-        for _ in 0..spec.settings.streams {
-            let connection = handle.connection().clone();
-            let (send, recv) = connection.open_bi().await?;
-            opened.streams.push(Box::new(Stream {
-                connection,
-                frames: Frames::new(recv, send, &spec.shape),
-            }));
-            spec.meter.opened();
-        }
-        Ok(opened)
-    })
+pub(super) async fn open(
+    endpoint: &ServerEndpoint,
+    shape: &Rc<Shape>,
+    meter: &Meter,
+) -> Result<OpenedStreams, Failure> {
+    let streams = shape.settings.streams;
+    let window = shape.window().unwrap_or(WINDOWS[0]);
+    let together = window.saturating_mul(streams as u32);
+    let transport = Quic::with(endpoint.clone(), [window, together], 0);
+    // The time of opening is not measured here.
+    let handle = transport.connect(&mut Milestones::start(&|| 0)).await?;
+    meter.opened();
+    meter.overdue.set((ErrorKind::Other, NO_STREAM));
+    let mut opened: OpenedStreams = (Vec::new(), handle.negotiated());
+    for _ in 0..streams {
+        let connection = handle.connection.clone();
+        let (send, recv) = connection.open_bi().await?;
+        let frames = Frames::new(recv, send, shape);
+        opened.0.push(Box::new(QuicStream { connection, frames }));
+        meter.opened();
+    }
+    Ok(opened)
 }

@@ -1,81 +1,97 @@
 //! One stream, on which the bytes of a run go in one direction.
 
-use std::{fmt, rc::Rc};
+use std::{cell::Cell, iter::Sum};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::LocalBoxFuture;
-use netping_measure::bulk::Direction;
+use netping_measure::{bulk::Direction, error_kind::ErrorKind};
 use netping_protocol::{payload, tls::Negotiated};
 use netping_results::bulk::{BulkSettings, SERVERS_CHOICE};
 
-use super::{
-    check::Check,
-    cut::{self, Carried, Cut},
-    meter::Meter,
+use crate::{
+    clock::{Clock, Monotonic},
+    transport::Failure,
 };
-use crate::transport::{Endpoint, Failure};
 
-/// Short messages are batched to at least so many bytes before they are handed to the transport.
+/// Short messages are batched to at least this many bytes before they are handed to the transport.
 const BATCH: usize = 64 << 10;
 
-/// Opens the streams of a plan.
-pub(super) type Open = fn(Spec) -> LocalBoxFuture<'static, Result<Opened, Failure>>;
-
 /// The transfer of a run's bytes over a stream.
-pub(super) type Transfer<'a> = LocalBoxFuture<'a, Result<Carried, Failure>>;
+pub(super) type Transferring<'a> = LocalBoxFuture<'a, Result<Volume, Failure>>;
 
 /// A stream of a plan. It is called once per run; all types on the bytes' way are static.
 pub(super) trait BulkStream {
     /// Carries `bytes` over the stream, or as many as the server chooses. Afterwards all of them
     /// have arrived, and are right as far as that is checked.
-    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transfer<'a>;
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transferring<'a>;
 }
 
-/// The open streams of a plan.
-pub(super) struct Opened {
-    pub streams: Vec<Box<dyn BulkStream>>,
-    /// Their security; `None` in the clear.
-    pub negotiated: Option<Negotiated>,
-}
+/// The open streams of a plan, and their security; `None` in the clear.
+pub(super) type OpenedStreams = (Vec<Box<dyn BulkStream>>, Option<Negotiated>);
 
-impl fmt::Debug for Opened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened")
-            .field("streams", &self.streams.len())
-            .finish_non_exhaustive()
+/// Sends a run's bytes until the answer is whole. A refusal comes early, and explains more than the
+/// failure to send that follows it.
+pub(super) async fn send_until_answered<T>(
+    sending: impl Future<Output = Result<(), Failure>>,
+    answering: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::pin!(sending, answering);
+    tokio::select! {
+        answer = &mut answering => answer,
+        sent = &mut sending => answering.await.and_then(|answer| sent.map(|()| answer)),
     }
 }
 
-/// A description of the streams to open.
+/// Progress of the streams of one run, or of one opening, which all run on one thread.
 #[derive(Debug)]
-pub(super) struct Spec {
-    pub endpoint: Endpoint,
-    pub settings: BulkSettings,
-    pub shape: Rc<Shape>,
-    /// Counts everything that is opened as progress.
-    pub meter: Rc<Meter>,
+pub(super) struct Meter {
+    pub clock: Monotonic,
+    /// The progress so far.
+    pub moved: Cell<u64>,
+    /// The failure to report if nothing moves from now on.
+    pub overdue: Cell<(ErrorKind, &'static str)>,
+    /// The time of the first byte of an answer, in nanoseconds.
+    pub first_answer: Cell<Option<u64>>,
 }
 
-impl Spec {
-    /// Returns the requested window, of at most 31 bits.
-    pub fn window(&self) -> Option<u32> {
-        self.settings
-            .window_bytes
-            .map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX))
+impl Meter {
+    /// Returns a meter of no progress, with the failure to report if there is none.
+    pub fn new(clock: Monotonic, kind: ErrorKind, detail: &'static str) -> Self {
+        Self {
+            clock,
+            moved: Cell::new(0),
+            overdue: Cell::new((kind, detail)),
+            first_answer: Cell::new(None),
+        }
+    }
+
+    /// Counts bytes that came or went.
+    pub fn count(&self, bytes: usize) {
+        self.moved.set(self.moved.get() + bytes as u64);
+    }
+
+    /// Counts an opened connection or stream, which is progress too.
+    pub fn opened(&self) {
+        self.count(1);
+    }
+
+    /// Counts bytes of an answer.
+    pub fn received(&self, bytes: usize) {
+        self.count(bytes);
+        if self.first_answer.get().is_none() {
+            self.first_answer.set(Some(self.clock.now()));
+        }
     }
 }
 
 /// The messages of a plan's streams.
 #[derive(Debug)]
 pub(super) struct Shape {
-    pub direction: Direction,
+    pub settings: BulkSettings,
     /// Bytes of each message but the last; [`SERVERS_CHOICE`] as in the settings.
     pub chunk: usize,
     /// Limit on such messages per stream and run.
     pub messages: usize,
-    /// The requested window, in bytes; 0 if the transport's default is kept.
-    pub window: usize,
-    verify: bool,
     /// Every message is a prefix of this; empty if neither sent nor compared.
     pattern: Bytes,
 }
@@ -84,35 +100,36 @@ impl Shape {
     /// Returns the messages for `settings`.
     pub fn new(settings: &BulkSettings) -> Self {
         // No message is longer than its stream's share.
-        let share = cut::shares(settings.size_bytes, settings.streams)
-            .max()
-            .unwrap_or_default();
-        let longest = if settings.size_bytes == SERVERS_CHOICE {
-            u64::MAX
-        } else {
-            share
-        };
-        let chunk = longest.min(settings.chunk_bytes) as usize;
-        let needed = if settings.verify || settings.direction == Direction::Up {
-            chunk
-        } else {
-            0
-        };
-        let mut pattern = BytesMut::with_capacity(needed);
-        payload::repeat_into(payload::BULK_PATTERN, needed, &mut pattern);
+        let shares = shares(settings.size_bytes, settings.streams);
+        let share = shares.max().unwrap_or_default();
+        let chunk = match settings.size_bytes {
+            SERVERS_CHOICE => settings.chunk_bytes,
+            _ => settings.chunk_bytes.min(share),
+        } as usize;
+        let mut pattern = BytesMut::new();
+        if settings.verify || settings.direction == Direction::Up {
+            pattern.reserve(chunk);
+            payload::repeat_into(payload::BULK_PATTERN, chunk, &mut pattern);
+        }
         Self {
-            direction: settings.direction,
+            settings: settings.clone(),
             chunk,
             messages: Cut::new(share, chunk).full as usize,
-            window: settings.window_bytes.unwrap_or_default() as usize,
-            verify: settings.verify,
             pattern: pattern.freeze(),
         }
     }
 
-    /// Cuts the bytes of a stream into messages.
-    pub fn cut(&self, bytes: u64) -> Cut {
-        Cut::new(bytes, self.chunk)
+    /// Returns the requested window in bytes, of at most 31 bits; `None` if the transport's default
+    /// is kept.
+    pub fn window(&self) -> Option<u32> {
+        let window = self.settings.window_bytes?;
+        Some(u32::try_from(window).unwrap_or(u32::MAX))
+    }
+
+    /// Returns the volume of a stream whose `bytes` are cut so.
+    pub fn volume(&self, bytes: u64) -> Volume {
+        let longest = bytes.min(self.chunk as u64);
+        Volume { bytes, longest }
     }
 
     /// Returns a message of `length` bytes to send, which is at most a chunk.
@@ -120,9 +137,9 @@ impl Shape {
         &self.pattern[..length]
     }
 
-    /// Returns the check of a stream that carries `bytes` to the client.
-    pub fn check(&self, bytes: u64) -> Check {
-        Check::new(bytes, self.verify.then(|| self.pattern.clone()))
+    /// Returns the bytes that every message is a prefix of; `None` if they are not compared.
+    pub fn right(&self) -> Option<Bytes> {
+        self.settings.verify.then(|| self.pattern.clone())
     }
 }
 
@@ -137,19 +154,14 @@ pub(super) struct Batch {
 
 impl Batch {
     /// Repeats `message`, which is not empty, up to `most` times.
-    pub fn new(message: Vec<u8>, most: usize) -> Self {
+    pub fn new(message: Bytes, most: usize) -> Self {
         let length = message.len();
-        let times = (BATCH / length.max(1)).clamp(1, most.max(1));
         // A long message is not copied.
-        let bytes = if times == 1 {
-            message
-        } else {
-            message.repeat(times)
+        let bytes = match (BATCH / length.max(1)).min(most) {
+            0 | 1 => message,
+            times => message.repeat(times).into(),
         };
-        Self {
-            bytes: bytes.into(),
-            length,
-        }
+        Self { bytes, length }
     }
 
     /// Returns the number of messages.
@@ -163,17 +175,88 @@ impl Batch {
     }
 }
 
+/// A stream's share, cut into messages of equal length; the last one has the rest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cut {
+    /// Messages of the full length.
+    pub full: u64,
+    /// Bytes of the last message; 0 if all are full.
+    pub rest: usize,
+}
+
+impl Cut {
+    /// Cuts `bytes` into messages of `chunk` bytes, which is at least 1.
+    pub fn new(bytes: u64, chunk: usize) -> Self {
+        let length = chunk.max(1) as u64;
+        Self {
+            full: bytes / length,
+            rest: (bytes % length) as usize,
+        }
+    }
+
+    /// Returns the number of messages.
+    pub fn messages(self) -> u64 {
+        self.full + u64::from(self.rest > 0)
+    }
+}
+
+/// The bytes that one stream or several carried in a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Volume {
+    /// Bytes of payload.
+    pub bytes: u64,
+    /// Bytes of the longest message.
+    pub longest: u64,
+}
+
+impl Sum for Volume {
+    fn sum<I: Iterator<Item = Self>>(streams: I) -> Self {
+        streams.fold(Self::default(), |sum, stream| Self {
+            bytes: sum.bytes + stream.bytes,
+            longest: sum.longest.max(stream.longest),
+        })
+    }
+}
+
+/// Divides `bytes` among `streams`; the first has the remainder too.
+pub(super) fn shares(bytes: u64, streams: usize) -> impl Iterator<Item = u64> {
+    let count = streams.max(1) as u64;
+    (0..streams).map(move |number| bytes / count + if number == 0 { bytes % count } else { 0 })
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn no_byte_is_lost_or_doubled(bytes in 0_u64..100_000, chunk in 1_usize..5000, streams in 1_usize..20) {
+            prop_assert_eq!(shares(bytes, streams).count(), streams);
+            prop_assert_eq!(shares(bytes, streams).sum::<u64>(), bytes);
+            let cut = Cut::new(bytes, chunk);
+            prop_assert_eq!(cut.full * chunk as u64 + cut.rest as u64, bytes);
+            prop_assert!(cut.rest < chunk);
+            prop_assert_eq!(cut.messages(), bytes.div_ceil(chunk as u64));
+        }
+    }
+
+    #[test]
+    fn the_first_stream_has_the_remainder() {
+        assert_eq!(shares(11, 4).collect::<Vec<_>>(), [5, 2, 2, 2]);
+    }
 
     #[test]
     fn short_messages_go_together_and_long_ones_alone() {
-        let short = Batch::new(b"abc".to_vec(), usize::MAX);
+        let short = Batch::new(Bytes::from_static(b"abc"), usize::MAX);
         assert_eq!(short.messages(), (BATCH / 3) as u64);
         assert_eq!(short.first(2), "abcabc");
-        assert_eq!(Batch::new(b"abc".to_vec(), 5).messages(), 5);
-        assert_eq!(Batch::new(vec![0; BATCH + 1], usize::MAX).messages(), 1);
+        assert_eq!(Batch::new(Bytes::from_static(b"abc"), 5).messages(), 5);
+        assert_eq!(
+            Batch::new(vec![0; BATCH + 1].into(), usize::MAX).messages(),
+            1
+        );
     }
 
     /// For runs of 1000 bytes on four streams.

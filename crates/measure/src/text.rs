@@ -1,19 +1,20 @@
-//! The form of histograms in result files: HdrHistogram's V2 format, deflated, as base64.
+//! Histograms as text: HdrHistogram's V2 format, deflated, as base64.
 //!
 //! A file may come from anywhere. The text must have the bounds of this program's histograms, and
 //! the size of its content is limited before it is inflated.
 
-use std::io::{Read, Write};
+use std::io::Read;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
-use netping_measure::{
+use flate2::read::ZlibDecoder;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+
+use crate::{
     counts::Counts,
     histogram::{DIGITS, LONGEST},
 };
-use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-/// Maximum number of samples in a histogram: f64 represents every integer up to it exactly, and
+/// Maximum number of samples in a histogram that is read: f64 represents every integer up to it exactly, and
 /// sums over many files fit u64.
 pub const MOST: u64 = 1 << 53;
 
@@ -33,64 +34,31 @@ const COUNT: usize = 9;
 const SUB_BITS: u32 = 11;
 
 /// Slots of a histogram.
-const SLOTS: u64 = slot(LONGEST.next_power_of_two() - 1) + 1;
+const SLOTS: u64 = ((LONGEST.ilog2() + 3 - SUB_BITS) as u64) << (SUB_BITS - 1);
 
-/// Writes a histogram as a JSON string.
-///
-/// # Errors
-/// Those of `serializer`.
-pub fn serialize<S: Serializer>(counts: &Counts, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&encode(counts))
-}
-
-/// Reads a histogram from a JSON string.
-///
-/// # Errors
-/// Those of `deserializer`, and text that [`decode`] rejects.
-pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Counts, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    decode(&text).map_err(|what| D::Error::custom(format!("invalid histogram: {what}")))
-}
-
-/// Returns a histogram's text form, from which any HdrHistogram library restores it exactly.
-pub fn encode(counts: &Counts) -> String {
-    let mut payload = Vec::new();
-    let mut next = 0;
-    for (value, count) in counts.iter() {
-        let slot = slot(value);
-        match slot - next {
-            0 => {}
-            1 => put_number(0, &mut payload),
-            empty => put_number(2 * empty - 1, &mut payload),
-        }
-        put_number(count.saturating_mul(2), &mut payload);
-        next = slot + 1;
+impl From<Counts> for String {
+    /// Returns a histogram's text form, from which any HdrHistogram library restores it exactly.
+    fn from(counts: Counts) -> Self {
+        let mut bytes = Vec::new();
+        // Writing to memory cannot fail; without content, the text is rejected when it is read.
+        let _ = V2DeflateSerializer::new().serialize(&counts.to_histogram(), &mut bytes);
+        BASE64_STANDARD.encode(bytes)
     }
-    if payload.is_empty() {
-        put_number(0, &mut payload);
-    }
-    let mut deflated = ZlibEncoder::new(Vec::new(), Compression::default());
-    let written = deflated
-        .write_all(&header(payload.len()))
-        .and_then(|()| deflated.write_all(&payload));
-    // Writing to memory cannot fail; without content, the text is rejected when it is read.
-    let deflated = written.and_then(|()| deflated.finish()).unwrap_or_default();
-    let length = deflated.len() as u32;
-    BASE64_STANDARD.encode(
-        [
-            &DEFLATED.to_be_bytes()[..],
-            &length.to_be_bytes(),
-            &deflated,
-        ]
-        .concat(),
-    )
 }
 
-/// Reads a histogram of times.
-///
-/// # Errors
-/// A description of what is wrong with the text.
-pub fn decode(text: &str) -> Result<Counts, String> {
+impl TryFrom<String> for Counts {
+    type Error = String;
+
+    /// Reads a histogram of times.
+    ///
+    /// # Errors
+    /// A description of what is wrong with the text.
+    fn try_from(text: String) -> Result<Self, String> {
+        decode(&text).map_err(|what| format!("invalid histogram: {what}"))
+    }
+}
+
+fn decode(text: &str) -> Result<Counts, String> {
     let bytes = BASE64_STANDARD
         .decode(text)
         .map_err(|error| format!("not base64: {error}"))?;
@@ -157,33 +125,15 @@ fn header(length: usize) -> Vec<u8> {
     .concat()
 }
 
-/// Returns the slot of a value: slots are 1 wide up to 2^11, then twice as wide for each power of
-/// two, of which each has 2^10.
-const fn slot(value: u64) -> u64 {
-    let width = 64 - SUB_BITS - (value | ((1 << SUB_BITS) - 1)).leading_zeros();
-    ((width as u64) << (SUB_BITS - 1)) + (value >> width)
-}
-
-/// Returns the highest value of a slot.
+/// Returns the highest value of a slot: slots are 1 wide up to 2^11, then twice as wide for each power
+/// of two, of which each has 2^10.
 const fn highest(slot: u64) -> u64 {
     let width = (slot >> (SUB_BITS - 1)).saturating_sub(1);
     ((slot - (width << (SUB_BITS - 1)) + 1) << width) - 1
 }
 
-/// Appends a number: seven bits in each byte, the lowest first, and eight in the ninth
-/// (LEB128-64b9B).
-fn put_number(mut number: u64, bytes: &mut Vec<u8>) {
-    for _ in 1..COUNT {
-        if number < 0x80 {
-            break;
-        }
-        bytes.push((number & 0x7f) as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-/// Takes the next number from the front.
+/// Takes the next number from the front: seven bits in each byte, the lowest first, and eight in the
+/// ninth (LEB128-64b9B).
 fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for place in 0..COUNT {
@@ -201,9 +151,9 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
 
-    use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
-    use netping_measure::histogram::{Histogram, histogram, record};
+    use flate2::{Compression, write::ZlibEncoder};
     use proptest::prelude::*;
 
     use super::*;
@@ -265,34 +215,26 @@ mod tests {
         assert!(decode("!").unwrap_err().contains("not base64"));
     }
 
-    fn of(values: &[u64]) -> Histogram {
-        let mut whole = histogram();
-        for &value in values {
-            record(&mut whole, value);
-        }
-        whole
+    fn of(values: &[u64]) -> Counts {
+        values.iter().copied().collect()
     }
 
     #[test]
     fn an_empty_histogram_has_a_text_of_its_own() {
         assert_eq!(
-            decode(&encode(&Counts::default())).unwrap(),
+            decode(&String::from(Counts::default())).unwrap(),
             Counts::default()
         );
     }
 
     proptest! {
         #[test]
-        fn the_text_is_that_of_the_library(
+        fn the_text_of_the_library_is_read_back(
             values in prop::collection::vec(0_u64..70_000_000_000, 0..50),
             near in prop::collection::vec(0_u64..5_000, 0..50),
         ) {
-            let whole = of(&[values, near].concat());
-            let mut bytes = Vec::new();
-            V2DeflateSerializer::new().serialize(&whole, &mut bytes).unwrap();
-            let counts = Counts::from(&whole);
-            prop_assert_eq!(encode(&counts), BASE64_STANDARD.encode(bytes));
-            prop_assert_eq!(decode(&encode(&counts)).unwrap(), counts);
+            let counts = of(&[values, near].concat());
+            prop_assert_eq!(decode(&String::from(counts.clone())).unwrap(), counts);
         }
 
         #[test]
@@ -301,8 +243,8 @@ mod tests {
             at in any::<prop::sample::Index>(),
             flip in 1_u8..=255,
         ) {
-            let whole = Counts::from(&of(&values));
-            let mut bytes = BASE64_STANDARD.decode(encode(&whole)).unwrap();
+            let whole = of(&values);
+            let mut bytes = BASE64_STANDARD.decode(String::from(whole)).unwrap();
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
             if let Ok(read) = decode(&BASE64_STANDARD.encode(bytes)) {
