@@ -4,14 +4,13 @@
 //! a new set replaces all of the old one.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, Permissions},
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::PermissionsExt,
     path::Path,
-    process,
 };
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use netping_protocol::{
     pki::{Authority, PkiError, Role, Validity},
     psk::Key,
@@ -30,31 +29,9 @@ pub const CLIENT_KEY: &str = "client.key";
 /// The pre-shared key.
 pub const SHARED_KEY: &str = "psk.key";
 
-/// A file to be written.
-pub struct NewFile {
-    pub name: &'static str,
-    /// Permissions, as in chmod(1).
-    mode: u32,
-    contents: Vec<u8>,
-}
-
-impl NewFile {
-    fn public(name: &'static str, contents: String) -> Self {
-        Self {
-            name,
-            mode: 0o644,
-            contents: contents.into_bytes(),
-        }
-    }
-
-    fn secret(name: &'static str, contents: impl Into<Vec<u8>>) -> Self {
-        Self {
-            name,
-            mode: 0o600,
-            contents: contents.into(),
-        }
-    }
-}
+/// The name and the contents of a file to be written. Only its owner can read it, unless it holds
+/// certificates, whose names end in `.pem`.
+pub type NewFile = (&'static str, Vec<u8>);
 
 /// Returns a new pre-shared key.
 ///
@@ -62,11 +39,11 @@ impl NewFile {
 /// If the system gives no random numbers.
 pub fn shared_key() -> anyhow::Result<NewFile> {
     let key = Key::generate().context("the system gives no random numbers")?;
-    Ok(NewFile::secret(SHARED_KEY, *key.bytes()))
+    Ok((SHARED_KEY, key.bytes().to_vec()))
 }
 
 /// Returns the certificate of a new authority, and those that it issued for a server at `hosts` and
-/// for a client, with their keys. They are valid for so long.
+/// for a client, with their keys, all with this validity.
 ///
 /// # Errors
 /// [`PkiError`].
@@ -76,88 +53,53 @@ pub fn certificates(hosts: &[String], validity: Validity) -> Result<Vec<NewFile>
     // A server checks the issuer of a client's certificate, not its name.
     let client = authority.issue_valid(Role::Client, &[], validity)?;
     Ok(vec![
-        NewFile::public(CA, authority.ca_pem()),
-        NewFile::public(SERVER_CERT, server.cert_pem),
-        NewFile::secret(SERVER_KEY, server.key_pem),
-        NewFile::public(CLIENT_CERT, client.cert_pem),
-        NewFile::secret(CLIENT_KEY, client.key_pem),
+        (CA, authority.ca_pem().into_bytes()),
+        (SERVER_CERT, server.cert_pem.into_bytes()),
+        (SERVER_KEY, server.key_pem.into()),
+        (CLIENT_CERT, client.cert_pem.into_bytes()),
+        (CLIENT_KEY, client.key_pem.into()),
     ])
 }
 
-/// Returns an error if one of the files exists, or anything else of its name.
-///
-/// # Errors
-/// If so, with the names.
-pub fn refuse_existing(folder: &Path, files: &[NewFile]) -> anyhow::Result<()> {
-    let mut existing = Vec::new();
-    for file in files {
-        let path = folder.join(file.name);
-        match fs::symlink_metadata(&path) {
-            Ok(_) => existing.push(path.display().to_string()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot look at {}", path.display()));
-            }
-        }
-    }
-    ensure!(
-        existing.is_empty(),
-        "already there: {}; --force replaces the whole set",
-        existing.join(", ")
-    );
-    Ok(())
-}
-
-/// Writes all of the files, or none. With `force`, existing files stay until all of the new ones
-/// are complete; if one of them cannot be replaced then, those before it already are.
-///
-/// # Errors
-/// If the system refuses one.
+/// Writes all of the files, or none; without `force`, none if one of them exists. Existing files stay
+/// until all of the new ones are complete; if one of them cannot be replaced then, those before it
+/// already are.
 pub fn write(folder: &Path, files: &[NewFile], force: bool) -> anyhow::Result<()> {
-    let suffix = if force {
-        format!(".new-{}", process::id())
-    } else {
-        String::new()
-    };
-    let mut created = Vec::new();
-    let mut write_all = || {
-        for file in files {
-            let path = folder.join(format!("{}{suffix}", file.name));
-            create(&path, file).with_context(|| format!("cannot write {}", path.display()))?;
-            created.push(path);
-        }
-        if force {
-            for (file, path) in files.iter().zip(&created) {
-                let target = folder.join(file.name);
-                fs::rename(path, &target)
-                    .with_context(|| format!("cannot replace {}", target.display()))?;
-            }
-        }
-        anyhow::Ok(())
-    };
-    let result = write_all();
-    if result.is_err() {
-        // A part of a set is useless, and would be in the way of the next attempt.
-        for path in &created {
-            let _ = fs::remove_file(path);
-        }
+    let paths = files.iter().map(|(name, _)| folder.join(name));
+    let existing = paths.filter(|path| fs::symlink_metadata(path).is_ok());
+    let existing: Vec<_> = existing.map(|path| path.display().to_string()).collect();
+    if !force && !existing.is_empty() {
+        let reason = format!(
+            "already there: {}; --force replaces the whole set",
+            existing.join(", ")
+        );
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, reason).into());
     }
-    result
-}
-
-/// Creates a file with its final permissions. Fails if anything has its name already, so that of
-/// two concurrent runs only one succeeds.
-fn create(path: &Path, file: &NewFile) -> io::Result<()> {
-    let mut opened = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(file.mode)
-        .open(path)?;
-    let result = opened
-        .write_all(&file.contents)
-        .and_then(|()| opened.sync_all());
-    if result.is_err() {
-        let _ = fs::remove_file(path);
+    let mut complete = Vec::new();
+    for (name, contents) in files {
+        let path = folder.join(name);
+        let is_public = path.extension().is_some_and(|ending| ending == "pem");
+        let mode = if is_public { 0o644 } else { 0o600 };
+        let create = || {
+            let permissions = Permissions::from_mode(mode);
+            let mut new = tempfile::Builder::new()
+                .permissions(permissions)
+                .tempfile_in(folder)?;
+            new.write_all(contents)?;
+            new.as_file().sync_all()?;
+            io::Result::Ok(new)
+        };
+        let new = create().with_context(|| format!("cannot write {}", path.display()))?;
+        complete.push((new, path));
     }
-    result
+    for (new, path) in complete {
+        // Of two concurrent runs, only one succeeds.
+        let replaced = if force {
+            new.persist(&path)
+        } else {
+            new.persist_noclobber(&path)
+        };
+        replaced.with_context(|| format!("cannot replace {}", path.display()))?;
+    }
+    Ok(())
 }

@@ -2,40 +2,40 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     fs,
     hash::{BuildHasher, RandomState},
-    path::Path,
+    path::PathBuf,
 };
 
-use netping_results::run::Environment;
+use netping_results::{format::thousands, run::Environment};
 use netping_system::{cores, limits::open_files};
 use nix::sys::utsname::uname;
 
+use crate::observation::{Grade, Observations};
+
 /// Descriptors that the client needs besides its connections.
-pub const OWN_FILES: u64 = 64;
+const OWN_FILES: u64 = 64;
 
 /// Returns the machine's fingerprint for result files.
 pub fn fingerprint() -> Environment {
     let unknown = || "unknown".to_owned();
-    let (host, kernel) = uname().map_or_else(
-        |_| (unknown(), unknown()),
-        |name| {
-            (
-                name.nodename().to_string_lossy().into_owned(),
-                name.release().to_string_lossy().into_owned(),
-            )
-        },
-    );
+    let name = uname();
+    let name = name.as_ref().ok();
+    let text = |text: &OsStr| text.to_string_lossy().into_owned();
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpuinfo.lines().find_map(|line| {
-        line.strip_prefix("model name")?
-            .split_once(": ")
-            .map(|(_, name)| name)
-    });
+    let model = |line: &str| {
+        Some(
+            line.strip_prefix("model name")?
+                .split_once(": ")?
+                .1
+                .to_owned(),
+        )
+    };
     Environment {
-        host,
-        kernel,
-        cpu_model: model.map_or_else(unknown, str::to_owned),
+        host: name.map_or_else(unknown, |name| text(name.nodename())),
+        kernel: name.map_or_else(unknown, |name| text(name.release())),
+        cpu_model: cpuinfo.lines().find_map(model).unwrap_or_else(unknown),
         cpus: cores::own().len(),
         open_files: open_files(),
         system: system(),
@@ -67,74 +67,69 @@ const SETTINGS: [(&str, &str); 10] = [
 
 /// Returns the system's settings; those that it does not tell are left out.
 fn system() -> BTreeMap<String, String> {
-    let content = |path: &Path| {
-        let text = fs::read_to_string(path).ok()?;
-        Some(text.split_whitespace().collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty())
-    };
-    let mut found = BTreeMap::new();
-    for (name, path) in SETTINGS {
-        found.extend(content(Path::new(path)).map(|text| (name.to_owned(), text)));
-    }
-    let each = |folder: &str, file: &str, name: &str| {
-        let mut all = BTreeMap::new();
+    let mut paths: Vec<(String, PathBuf)> = Vec::new();
+    paths.extend(SETTINGS.map(|(name, path)| (name.to_owned(), path.into())));
+    // The speeds of network cards, in Mbit/s, which virtual ones may not tell.
+    for (folder, file, name) in [
+        ("/sys/class/net", "speed", "network_mbits"),
+        ("/sys/devices/system/cpu/vulnerabilities", "", "mitigation"),
+    ] {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let key = format!("{name}.{}", entry.file_name().to_string_lossy());
-            let path = if file.is_empty() {
-                entry.path()
-            } else {
-                entry.path().join(file)
-            };
-            all.extend(content(&path).map(|text| (key, text)));
+            let name = format!("{name}.{}", entry.file_name().to_string_lossy());
+            let path = entry.path();
+            let is_file = file.is_empty();
+            paths.push((name, if is_file { path } else { path.join(file) }));
         }
-        all
-    };
-    // In Mbit/s; virtual cards may not tell.
-    found.extend(each("/sys/class/net", "speed", "network_mbits"));
-    found.extend(each(
-        "/sys/devices/system/cpu/vulnerabilities",
-        "",
-        "mitigation",
-    ));
+    }
+    let settings = paths.into_iter().filter_map(|(name, path)| {
+        let text = fs::read_to_string(path).ok()?;
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some((name, text)).filter(|(_, text)| !text.is_empty())
+    });
+    settings.collect()
+}
+
+/// Looks at the settings that may make results worse than necessary.
+pub fn settings(environment: &Environment) -> Observations {
+    let mut found = Observations::about("this host");
+    let cores = format!("{} of {}", environment.cpus, environment.cpu_model);
+    found.add("cores", cores).unless(
+        environment.cpus > 1,
+        Grade::Warning,
+        "give it more: the client shares its core with the kernel's network stack",
+    );
+    let is_unlimited: fn(&str) -> bool = |quota| quota.starts_with("max");
+    for (name, what, is_fine, remedy) in [
+        (
+            "cgroup_cpu_max",
+            "cgroup cpu.max",
+            is_unlimited,
+            "lift the limit: threads are stopped when it is used up",
+        ),
+        (
+            "governor",
+            "governor",
+            |governor| governor != "powersave",
+            "set it to performance: cpupower frequency-set -g performance",
+        ),
+        (
+            "clock_source",
+            "clock source",
+            is_fast_clock,
+            "choose tsc if the machine has a stable one: each time stamp costs a system call",
+        ),
+    ] {
+        if let Some(value) = environment.system.get(name) {
+            found
+                .add(what, value)
+                .unless(is_fine(value), Grade::Warning, remedy);
+        }
+    }
     found
 }
 
-/// Returns the settings that make results worse than necessary, with remedies.
-pub fn warnings(environment: &Environment) -> Vec<String> {
-    let setting = |name: &str| environment.system.get(name).map_or("", String::as_str);
-    let mut warnings = Vec::new();
-    if setting("governor") == "powersave" {
-        warnings.push(
-            "the CPU governor is 'powersave': set it to 'performance' (cpupower frequency-set)"
-                .to_owned(),
-        );
-    }
-    let clock = setting("clock_source");
-    if !clock.is_empty() && !is_fast_clock(clock) {
-        warnings.push(format!(
-            "the clock source '{clock}' is slow: each time stamp costs a system call"
-        ));
-    }
-    let quota = setting("cgroup_cpu_max");
-    if !matches!(quota.split(' ').next(), Some("" | "max")) {
-        warnings.push(format!(
-            "a cgroup limits the CPU time (cpu.max: {quota}): measured stalls may be its doing"
-        ));
-    }
-    if environment.cpus == 1 {
-        warnings
-            .push("there is one core: a server on this host shares it with the client".to_owned());
-    }
-    if environment.open_files < 4096 {
-        warnings.push(format!(
-            "only {} files may be open: raise it with 'ulimit -n'",
-            environment.open_files
-        ));
-    }
-    warnings
-}
-
 /// Returns true if the kernel's clock source is read without a system call.
-pub fn is_fast_clock(source: &str) -> bool {
+fn is_fast_clock(source: &str) -> bool {
     matches!(
         source,
         "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "arch_sys_counter"
@@ -146,36 +141,37 @@ pub fn random_seed() -> u64 {
     RandomState::new().hash_one(0) & u64::from(u32::MAX)
 }
 
-/// Returns the limits that `connections` to one server exceed, with remedies.
-pub fn objections(connections: u64, server_limit: Option<u64>) -> Vec<String> {
-    let mut objections = Vec::new();
+/// Looks at the room that this host has for `connections` to one server.
+pub fn room(found: &mut Observations, connections: u64) {
     let files = open_files();
-    if connections + OWN_FILES > files {
-        objections.push(format!(
-            "{connections} connections exceed this process's limit of {files} open files; raise it with 'ulimit -n' or use fewer"
-        ));
+    let remedy = format!(
+        "raise the hard limit for {connections} connections: ulimit -n, or LimitNOFILE of a systemd unit"
+    );
+    found.add("open files", thousands(files as f64)).unless(
+        connections + OWN_FILES <= files,
+        Grade::Wrong,
+        remedy,
+    );
+    if let Some(ports) = ephemeral_ports() {
+        let remedy = "widen net.ipv4.ip_local_port_range, or use several clients or addresses";
+        found
+            .add("ephemeral ports", thousands(ports as f64))
+            .unless(connections <= ports, Grade::Wrong, remedy);
     }
-    if let Some(ports) = ephemeral_ports()
-        && connections > ports
-    {
-        objections.push(format!(
-            "{connections} connections to one address exceed its {ports} ephemeral ports; widen \
-             net.ipv4.ip_local_port_range or use fewer"
-        ));
-    }
-    if let Some(limit) = server_limit
-        && connections > limit
-    {
-        objections.push(format!(
-            "{connections} connections exceed the server's limit of {limit}; raise its --max-connections or its \
-             'ulimit -n', or use fewer"
-        ));
-    }
-    objections
+}
+
+/// Looks at the room that a server has, which accepts this number of connections at `most`.
+pub fn server_room(found: &mut Observations, connections: u64, most: u64) {
+    let remedy = "raise its --max-connections, and its limit on open files";
+    found.add("max connections", thousands(most as f64)).unless(
+        connections <= most,
+        Grade::Wrong,
+        remedy,
+    );
 }
 
 /// Returns the number of ports from which connections to one address may come.
-pub fn ephemeral_ports() -> Option<u64> {
+fn ephemeral_ports() -> Option<u64> {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
     let mut ends = range.split_ascii_whitespace().map(str::parse::<u64>);
     let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);

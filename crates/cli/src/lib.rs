@@ -17,4 +17,5 @@ mod credentials;
 mod environment;
 pub mod error;
 mod interrupt;
+mod observation;
 pub mod run;

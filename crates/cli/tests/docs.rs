@@ -10,7 +10,7 @@ use clap::{Command, CommandFactory, Parser, error::ErrorKind};
 use netping::{
     args::{Cli, Command as Subcommand, Given, Scenario},
     commands::serve::ServerCommand,
-    error::PlanError,
+    error::is_usage,
 };
 use netping_serving::args::ServerArgs;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser as Markdown, Tag, TagEnd};
@@ -455,9 +455,9 @@ fn check_further(cli: &Cli) -> Result<(), String> {
         Subcommand::Throughput(args) => args.groups().map(drop),
         Subcommand::Connect(args) => args.plans().map(drop),
         Subcommand::Bulk(args) => args.plans().map(drop),
-        Subcommand::Proxy(args) => args.plans().map(drop),
-        Subcommand::Ladder(args) => args.check().map_err(PlanError::from),
-        Subcommand::Report(args) => args.check().map_err(PlanError::from),
+        Subcommand::Proxy(args) => args.groups().map(drop),
+        Subcommand::Ladder(args) => args.check(),
+        Subcommand::Report(args) => args.check(),
         Subcommand::Serve(args) => return check_server(&args.server),
         _ => Ok(()),
     })
@@ -487,9 +487,9 @@ fn check_scenario(path: &Path) -> Result<(), String> {
         .try_for_each(|step| check_further(&step.cli).map_err(|reason| problem(&step.name, reason)))
 }
 
-fn usage_of(result: Result<(), PlanError>) -> Result<(), String> {
+fn usage_of(result: anyhow::Result<()>) -> Result<(), String> {
     match result {
-        Err(PlanError::Usage(error)) => Err(error.to_string()),
+        Err(error) if is_usage(&error) => Err(error.to_string()),
         _ => Ok(()),
     }
 }

@@ -13,8 +13,8 @@ use std::{
 };
 
 use common::{Server, load, nobody, run, stderr};
+use netping_measure::counts::Counts;
 use netping_report::export::FORMATS;
-use netping_results::file::histogram::decode;
 use serde_json::Value;
 
 /// The steps of a result file, and each one's number of replies.
@@ -90,7 +90,7 @@ fn every_format_agrees_with_the_result_file() {
             "{}",
             line[0]
         );
-        assert_eq!(decode(line[4]).unwrap().len(), *ok);
+        assert_eq!(Counts::try_from(line[4].to_owned()).unwrap().len(), *ok);
     }
 
     let text_of_benchmarks = text("benchfmt");

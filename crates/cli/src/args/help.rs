@@ -11,8 +11,9 @@ use super::Cli;
 /// The short help of a command.
 struct Short {
     command: &'static str,
-    /// Its flags by their long names, beside [`ALWAYS`] and the arguments without a flag.
-    flags: &'static [&'static str],
+    /// Its flags by their long names, separated by spaces, beside [`ALWAYS`] and the arguments without
+    /// a flag.
+    flags: &'static str,
     examples: &'static str,
 }
 
@@ -23,76 +24,57 @@ const ALWAYS: [&str; 4] = ["tls-ca", "tls-insecure", "json", "html"];
 const SHORT: [Short; 9] = [
     Short {
         command: "netping",
-        flags: &["duration"],
+        flags: "duration",
         examples: "netping ladder                 measure every server on this machine\n\
                    netping tcp://HOST:8004        look at a server for 10 s\n\
                    netping http://HOST:80/PATH    look at a service of your own",
     },
     Short {
         command: "ladder",
-        flags: &["quick", "full", "budget", "callers", "no-pin"],
+        flags: "quick full budget callers no-pin",
         examples: "netping ladder\n\
                    netping ladder --budget 5m --html ladder.html",
     },
     Short {
         command: "latency",
-        flags: &["samples", "duration", "payload", "trials", "fail-if"],
+        flags: "samples duration payload trials fail-if",
         examples: "netping latency tcp://HOST:8004\n\
                    netping latency tcp://HOST:8004 grpc://HOST:8005 --trials 6",
     },
     Short {
         command: "throughput",
-        flags: &[
-            "callers",
-            "rate",
-            "find",
-            "duration",
-            "requests",
-            "connections",
-            "trials",
-            "fail-if",
-            "data",
-        ],
+        flags: "callers rate find duration requests connections trials fail-if data",
         examples: "netping throughput tcp://HOST:8004 -c 1..1024x4\n\
                    netping throughput tcp://HOST:8004 --rate 10k --fail-if 'p99>2ms'\n\
                    netping throughput grpc://HOST:50051/package.Service/Method --data '{\"id\": 1}'",
     },
     Short {
         command: "connect",
-        flags: &["samples", "callers", "tls-resume", "fail-if"],
+        flags: "samples callers tls-resume fail-if",
         examples: "netping connect https://HOST/\n\
                    netping connect tcp+tls://HOST:8004 --tls-insecure -c 16",
     },
     Short {
         command: "bulk",
-        flags: &["size", "chunk", "streams", "runs", "direction"],
+        flags: "size chunk streams runs direction",
         examples: "netping bulk tcp://HOST:8004\n\
                    netping bulk grpc://HOST:8005 --size 1GiB --chunk 64KiB,1MiB",
     },
     Short {
         command: "proxy",
-        flags: &[
-            "direct",
-            "via",
-            "rate",
-            "max",
-            "duration",
-            "callers",
-            "trials",
-            "proxy-pid",
-        ],
+        flags: "direct via rate max duration callers trials proxy-pid",
         examples: "netping proxy --direct tcp://HOST:8004 --via haproxy=tcp://HOST:8011 --rate 10k\n\
                    netping proxy --direct tcp://HOST:8004 --via haproxy=tcp://HOST:8011 --max",
     },
     Short {
         command: "compare",
-        flags: &["fail-if"],
+        flags: "fail-if",
         examples: "netping compare base.json new.json\n\
                    netping compare base.json new.json --fail-if 'p99>+5%'",
     },
     Short {
         command: "report",
-        flags: &["markdown", "csv"],
+        flags: "markdown csv",
         examples: "netping report run.json\n\
                    netping report run.json --html run.html",
     },
@@ -131,11 +113,10 @@ pub(super) fn with_hints(mut error: Error) -> Error {
 fn commands_with(flag: &str) -> Option<String> {
     let flag = flag.split('=').next()?;
     let all = command();
-    let commands = all.get_subcommands();
-    let names: Vec<_> = commands
-        .filter(|command| has_flag(command, flag))
-        .map(Command::get_name)
-        .collect();
+    let commands = all
+        .get_subcommands()
+        .filter(|command| has_flag(command, flag));
+    let names: Vec<_> = commands.map(Command::get_name).collect();
     let tip = || format!("'{flag}' is a flag of netping {}", names.join(", "));
     (!names.is_empty()).then(tip)
 }
@@ -166,28 +147,16 @@ pub fn command() -> Command {
 }
 
 fn shortened(command: Command, short: &Short) -> Command {
-    let is_short = |arg: &Arg| {
-        arg.is_positional()
-            || arg
-                .get_long()
-                .is_some_and(|flag| ALWAYS.contains(&flag) || short.flags.contains(&flag))
-    };
+    let is_short =
+        |flag: &str| ALWAYS.contains(&flag) || short.flags.split(' ').any(|own| own == flag);
     let command = command.mut_args(|arg| {
-        let is_short = is_short(&arg);
+        let is_short = arg.is_positional() || arg.get_long().is_some_and(is_short);
         arg.hide_short_help(!is_short)
     });
-    let examples = format!("Examples:\n{}", indented(short.examples));
-    let further = command.get_after_long_help().map(ToString::to_string);
-    let long = [Some(examples.clone()), further];
-    let long: Vec<String> = long.into_iter().flatten().collect();
-    command
-        .after_help(examples)
-        .after_long_help(long.join("\n\n"))
-}
-
-fn indented(lines: &str) -> String {
-    let lines: Vec<_> = lines.lines().map(|line| format!("  {line}")).collect();
-    lines.join("\n")
+    let examples = format!("Examples:\n  {}", short.examples.replace('\n', "\n  "));
+    let further = command.get_after_long_help();
+    let long = further.map_or_else(|| examples.clone(), |text| format!("{examples}\n\n{text}"));
+    command.after_help(examples).after_long_help(long)
 }
 
 #[cfg(test)]
@@ -203,10 +172,10 @@ mod tests {
                 "netping" => &mut cli,
                 name => cli.find_subcommand_mut(name).unwrap(),
             };
-            for flag in short.flags {
+            for flag in short.flags.split(' ') {
                 let exists = command
                     .get_arguments()
-                    .any(|arg| arg.get_long() == Some(*flag));
+                    .any(|arg| arg.get_long() == Some(flag));
                 assert!(exists, "{}: --{flag}", short.command);
             }
             let help = command.render_help().to_string();

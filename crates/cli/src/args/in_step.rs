@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::{bail, ensure};
 use clap::Args;
 use humantime::format_duration;
 use netping_client::{
@@ -11,11 +12,8 @@ use netping_client::{
 };
 use netping_protocol::target::Target;
 
-use super::{shared::SharedArgs, time::positive};
-use crate::{
-    error::{PlanError, UsageError},
-    run::{clock_demand::ClockDemand, options::Options},
-};
+use super::{output::Options, shared::SharedArgs, time::positive};
+use crate::run::clock_demand::ClockDemand;
 
 /// Flags about clocks.
 #[derive(Debug, Clone, Args)]
@@ -37,7 +35,7 @@ pub struct InStepArgs {
 
 impl InStepArgs {
     /// Returns the options of a run with these flags about clocks.
-    pub fn options(&self, shared: &SharedArgs) -> Result<Options, PlanError> {
+    pub fn options(&self, shared: &SharedArgs) -> anyhow::Result<Options> {
         let server = self.clock_server.as_ref();
         let server = server.map(|target| {
             tells_time(target)?;
@@ -55,50 +53,41 @@ impl InStepArgs {
 
     /// Returns the flags that are given, with their values, for the steps of a scenario.
     pub fn flags(&self) -> Vec<(&'static str, String)> {
-        let start_at = self.start_at.map(|moment| moment.nanos().to_string());
-        let server = self.clock_server.as_ref().map(Target::to_string);
-        let error = self
-            .max_clock_error
-            .map(|error| format_duration(error).to_string());
-        let flags = [
-            ("--start-at", start_at),
-            ("--clock-server", server),
-            ("--max-clock-error", error),
-        ];
-        let given = |(flag, value): (_, Option<String>)| Some((flag, value?));
-        flags.into_iter().filter_map(given).collect()
+        let mut flags = Vec::new();
+        if let Some(moment) = self.start_at {
+            flags.push(("--start-at", moment.nanos().to_string()));
+        }
+        if let Some(server) = &self.clock_server {
+            flags.push(("--clock-server", server.to_string()));
+        }
+        if let Some(error) = self.max_clock_error {
+            flags.push(("--max-clock-error", format_duration(error).to_string()));
+        }
+        flags
     }
 
-    /// Gives a step its moment.
-    ///
-    /// # Errors
-    /// [`UsageError`] if the next step's moment would not follow from it.
-    pub fn apply(&self, execution: &mut Execution) -> Result<(), UsageError> {
-        let length = if execution.warmup == Warmup::Auto {
+    /// Gives a step its moment; fails if the next step's moment would not follow from it.
+    pub fn apply(&self, execution: &mut Execution) -> anyhow::Result<()> {
+        let remedy = if execution.warmup == Warmup::Auto {
             Some("give a --warmup other than auto")
         } else if execution.extent.duration().is_none() {
             Some("give a time (-d) instead of a number of requests")
         } else {
             None
         };
-        match length {
-            Some(remedy) if self.start_at.is_some() => Err(UsageError(format!(
-                "--start-at needs steps of a known length: {remedy}"
-            ))),
-            _ => {
-                execution.start_at = self.start_at;
-                Ok(())
-            }
+        if let (Some(remedy), Some(_)) = (remedy, self.start_at) {
+            bail!("--start-at needs steps of a known length: {remedy}");
         }
+        execution.start_at = self.start_at;
+        Ok(())
     }
 }
 
 /// Rejects a server that does not tell its time.
-pub fn tells_time(target: &Target) -> Result<(), UsageError> {
-    if clock_offset::tells_time(target.scheme.protocol()) {
-        return Ok(());
-    }
-    Err(UsageError(format!(
+pub fn tells_time(target: &Target) -> anyhow::Result<()> {
+    ensure!(
+        clock_offset::tells_time(target.scheme.protocol()),
         "{target} does not tell its time: give a netping server at tcp://, tcp+tls://, tcp+psk:// or quic://"
-    )))
+    );
+    Ok(())
 }

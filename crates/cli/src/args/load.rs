@@ -2,7 +2,8 @@
 
 use std::{num::NonZeroUsize, time::Duration};
 
-use clap::{Args, ValueEnum};
+use anyhow::ensure;
+use clap::{ArgAction, Args};
 use humantime::format_duration;
 use netping_client::{
     plan::{Arrival, Extent, Plan, Warmup},
@@ -11,22 +12,23 @@ use netping_client::{
 use netping_protocol::units::number_in;
 use netping_system::cores;
 
-use super::time::{positive, warmup};
-use crate::{environment, error::UsageError};
+use super::{
+    choice::one_of,
+    time::{positive, warmup},
+};
+use crate::environment;
+
+/// The gaps between requests, and whether they are random.
+static ARRIVALS: [(&str, bool); 2] = [("constant", false), ("poisson", true)];
 
 /// Flags about load. A command with these flags has a group `open`, the flags that make an open
 /// loop.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Load")]
-pub struct LoadArgs {
+pub struct ClientLoadArgs {
     /// Open loop: gaps between requests
-    #[arg(
-        long,
-        default_value = "constant",
-        value_name = "KIND",
-        requires = "open"
-    )]
-    arrivals: Arrivals,
+    #[arg(long = "arrivals", default_value = "constant", value_name = "KIND", requires = "open", value_parser = one_of(&ARRIVALS), action = ArgAction::Set)]
+    is_poisson: bool,
     /// Seed of the Poisson arrivals, to have the same ones again [default: random; in the JSON]
     #[arg(long, value_name = "N", requires = "open")]
     seed: Option<u64>,
@@ -58,46 +60,29 @@ const LONGEST_DEFAULT_WARMUP: Duration = Duration::from_secs(2);
 /// streams, netping's QUIC server 256.
 const STREAMS: usize = 100;
 
-/// The distribution of the times between requests of an open loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Arrivals {
-    /// Equal times
-    Constant,
-    /// Exponentially distributed times, as from many independent users
-    Poisson,
-}
-
-/// Checks a number of callers.
-pub fn callers_in_range(callers: u64) -> Result<usize, UsageError> {
-    let fits = u32::try_from(callers).map(|callers| callers as usize);
-    fits.map_err(|_| {
-        UsageError(format!(
-            "{callers} callers are too many; the maximum is {}",
-            u32::MAX
-        ))
-    })
-}
-
-/// Gives `plan` so many callers. `connections` is the number of shared connections, `None`: one for
-/// each worker; `workers` that of the client's threads, `None`: one for each core.
+/// Gives `plan` a number of callers. `connections` is the number of shared connections, `None`: one
+/// for each worker; `workers` that of the client's threads, `None`: one for each core.
 pub fn with_callers(
     mut plan: Plan,
     callers: u64,
     connections: Option<u64>,
     workers: Option<NonZeroUsize>,
-) -> Result<Plan, UsageError> {
-    let callers = callers_in_range(callers)?;
+) -> anyhow::Result<Plan> {
+    let most = u32::MAX;
+    ensure!(
+        callers <= most.into(),
+        "{callers} callers are too many; the maximum is {most}"
+    );
+    let callers = callers as usize;
     let workers = workers.map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
+    let kind = plan.load.kind;
+    let least = match kind {
+        Kind::Quic | Kind::Http2 | Kind::Http3 | Kind::GrpcCall => callers.div_ceil(STREAMS),
+        _ => 1,
+    };
     let connections = match connections {
-        _ if !plan.load.kind.multiplexes() => callers,
-        None if matches!(
-            plan.load.kind,
-            Kind::Quic | Kind::Http2 | Kind::Http3 | Kind::GrpcCall
-        ) =>
-        {
-            callers.min(workers.max(callers.div_ceil(STREAMS)))
-        }
-        None => callers.min(workers),
+        _ if !kind.multiplexes() => callers,
+        None => callers.min(workers.max(least)),
         Some(connections) => connections as usize,
     };
     plan.load.callers = callers;
@@ -106,18 +91,17 @@ pub fn with_callers(
     Ok(plan)
 }
 
-impl LoadArgs {
+impl ClientLoadArgs {
     /// Rejects steps that are shorter than their warm-up.
-    pub fn check(&self) -> Result<(), UsageError> {
-        match self.warmup {
-            Some(Warmup::Time(warmup)) if self.duration < warmup => {
-                let (duration, warmup) = (format_duration(self.duration), format_duration(warmup));
-                Err(UsageError(format!(
-                    "-d {duration} is shorter than the warm-up of {warmup}: measure longer, or give a shorter --warmup"
-                )))
-            }
-            _ => Ok(()),
-        }
+    pub fn check(&self) -> anyhow::Result<()> {
+        let (duration, warmup) = (self.duration, self.warmup().duration().unwrap_or_default());
+        ensure!(
+            warmup <= duration,
+            "-d {} is shorter than the warm-up of {}: measure longer, or give a shorter --warmup",
+            format_duration(duration),
+            format_duration(warmup)
+        );
+        Ok(())
     }
 
     fn warmup(&self) -> Warmup {
@@ -127,17 +111,15 @@ impl LoadArgs {
 
     /// Returns an open loop with `rate` requests per second.
     pub fn arrival(&self, rate: f64) -> Arrival {
-        match self.arrivals {
-            Arrivals::Constant => Arrival::Constant(rate),
-            Arrivals::Poisson => Arrival::Poisson {
-                rate,
-                // Clients and trials must not send at the same times.
-                seed: self.seed.unwrap_or_else(environment::random_seed),
-            },
+        if !self.is_poisson {
+            return Arrival::Constant(rate);
         }
+        // Clients and trials must not send at the same times.
+        let seed = self.seed.unwrap_or_else(environment::random_seed);
+        Arrival::Poisson { rate, seed }
     }
 
-    /// Puts `base` under the load of so many callers. `connections` is the number of shared
+    /// Puts `plan` under the load of this number of callers. `connections` is the number of shared
     /// connections; `None`: one for each worker.
     pub fn plan(
         &self,
@@ -145,7 +127,7 @@ impl LoadArgs {
         callers: u64,
         connections: Option<u64>,
         arrival: Arrival,
-    ) -> Result<Plan, UsageError> {
+    ) -> anyhow::Result<Plan> {
         let mut plan = with_callers(plan, callers, connections, self.workers)?;
         plan.load.arrival = arrival;
         plan.load.max_backlog = self.max_backlog;

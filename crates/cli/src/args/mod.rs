@@ -1,8 +1,8 @@
 //! The command line, and the flags that commands share. A [`Plan`](netping_client::plan::Plan) or a
 //! plain value is made of flags before anything is measured.
 
+pub mod choice;
 pub mod export;
-mod flags;
 pub mod help;
 pub mod in_step;
 pub mod load;
@@ -16,30 +16,17 @@ pub mod service;
 pub mod shared;
 pub mod time;
 
-pub use flags::Flags;
 pub use help::{command, parse};
 pub use scenario::{Given, Scenario, of_command_line};
 
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bulk::args::BulkArgs,
-    certs::CertsArgs,
-    check::args::CheckArgs,
-    clock::ClockArgs,
-    compare::args::CompareArgs,
-    connect::args::ConnectArgs,
-    grpc::GrpcArgs,
-    ladder::args::LadderArgs,
-    latency::args::LatencyArgs,
-    man::args::{CompletionsArgs, ManArgs},
-    merge::args::MergeArgs,
-    proxy::args::ProxyArgs,
-    quick::args::QuickArgs,
-    report::args::ReportArgs,
-    run::args::RunArgs,
-    serve::ServeArgs,
-    throughput::args::ThroughputArgs,
+    bulk::args::BulkArgs, certs::CertsArgs, check::CheckArgs, clock::ClockArgs,
+    compare::CompareArgs, connect::ConnectArgs, grpc::MethodsArgs, ladder::args::LadderArgs,
+    latency::LatencyArgs, man::CompletionsArgs, man::ManArgs, merge::MergeArgs,
+    proxy::args::ProxyComparisonArgs, quick::QuickArgs, report::ReportArgs, run::RunArgs,
+    serve::ServeArgs, throughput::args::ThroughputArgs,
 };
 
 /// Measures what a small request costs over TCP, gRPC and QUIC
@@ -75,7 +62,7 @@ pub enum Command {
     /// Measure the throughput of bulk data on a few streams
     Bulk(BulkArgs),
     /// Measure what proxies add to the direct path, and the maximum throughput through them
-    Proxy(ProxyArgs),
+    Proxy(ProxyComparisonArgs),
     /// Compare result files with a base
     Compare(CompareArgs),
     /// Look at this host and at servers before an expensive run, and say what to do
@@ -87,7 +74,7 @@ pub enum Command {
     /// Show result files as tables, or write them as a page with charts, or in other formats
     Report(ReportArgs),
     /// List and describe the methods of a gRPC server
-    Grpc(GrpcArgs),
+    Grpc(MethodsArgs),
     /// Create certificates or a pre-shared key to try the encrypted transports
     Certs(CertsArgs),
     /// Run commands from a file

@@ -2,24 +2,18 @@
 
 use std::io::{self, IsTerminal};
 
+use anyhow::ensure;
 use clap::{Args, builder::PossibleValuesParser};
 use netping_client::probe::metrics::ServerSource;
 use netping_protocol::target::Target;
 use netping_results::{condition::Condition, warning::NAMES};
 use url::Url;
 
-use super::{export::ExportArgs, paths::apart};
-use crate::{
-    environment,
-    error::UsageError,
-    run::{
-        clock_demand::ClockDemand,
-        options::{JsonTo, Limits, Options},
-        progress::Form,
-        trials::Trials,
-        until::Until,
-    },
+use super::{
+    export::{Exports, JsonTo},
+    paths::apart,
 };
+use crate::run::{clock_demand::ClockDemand, progress::ProgressForm, trials::Trials, until::Until};
 
 /// Flags about repetition.
 #[derive(Debug, Clone, Args)]
@@ -36,8 +30,7 @@ pub struct TrialArgs {
 impl TrialArgs {
     /// Returns the trials that the flags ask for.
     pub fn trials(&self) -> Trials {
-        let order_seed = self.order_seed.unwrap_or_else(environment::random_seed);
-        Trials::new(self.trials, order_seed)
+        Trials::new(self.trials, self.order_seed)
     }
 }
 
@@ -61,35 +54,36 @@ pub struct ComparisonArgs {
 }
 
 impl ComparisonArgs {
-    /// Returns `trials` with what these flags ask for.
-    ///
-    /// # Errors
-    /// [`UsageError`] if there is nothing to compare.
-    pub fn of(&self, trials: Trials, targets: usize) -> Result<Trials, UsageError> {
-        let trials = Trials {
-            count: if self.until.is_some() {
-                self.max_trials
-            } else {
-                trials.count
-            },
+    /// Returns `trials` with what these flags ask for; fails if there is nothing to compare.
+    pub fn of(&self, trials: Trials, targets: usize) -> anyhow::Result<Trials> {
+        let count = self.until.map_or(trials.count, |_| self.max_trials);
+        ensure!(
+            count > 1 || (!self.aa && self.equivalent.is_none()),
+            "--aa and --equivalent compare trials: give --trials 3 or more, or --until"
+        );
+        ensure!(
+            targets > 1 || self.aa || self.equivalent.is_none(),
+            "--equivalent compares targets: give a second one"
+        );
+        Ok(Trials {
+            count,
             until: self.until,
             aa: self.aa,
             equivalent: self.equivalent,
             ..trials
-        };
-        if (self.aa || self.equivalent.is_some()) && trials.count < 2 {
-            return Err(UsageError(
-                "--aa and --equivalent compare trials: give --trials 3 or more, or --until"
-                    .to_owned(),
-            ));
-        }
-        if self.equivalent.is_some() && targets < 2 && !self.aa {
-            return Err(UsageError(
-                "--equivalent compares targets: give a second one".to_owned(),
-            ));
-        }
-        Ok(trials)
+        })
     }
+}
+
+/// The options of a measuring command: where its results go, and when it fails.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Flags about result files and exit codes.
+    pub results: ResultArgs,
+    /// Conditions of which none may hold.
+    pub fail_if: Vec<Condition>,
+    /// The demands on this host's clock.
+    pub clock: ClockDemand,
 }
 
 /// Flags about result files and exit codes.
@@ -98,54 +92,53 @@ impl ComparisonArgs {
 pub struct ResultArgs {
     /// Write the results as JSON after every step; '-': to standard output at the end, with tables
     /// on stderr
-    #[arg(long, value_name = "FILE", value_parser = json_to)]
-    json: Option<JsonTo>,
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<JsonTo>,
     #[command(flatten)]
-    export: ExportArgs,
+    pub exports: Exports,
     /// Progress on standard error [default: a bar on a terminal, elsewhere a line per second]
     #[arg(long, value_name = "FORM")]
-    progress: Option<Form>,
+    pub progress: Option<ProgressForm>,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    /// Push live numbers to a Prometheus Pushgateway once a second; without a path: to
+    /// /metrics/job/netping
+    #[arg(long, value_name = "URL", value_parser = gateway)]
+    pub prometheus_push: Option<String>,
+}
+
+/// Limits of which a command that measured fails.
+#[derive(Debug, Clone, Args)]
+pub struct LimitArgs {
     /// Exit with 1 if a larger share of requests fails, from 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
-    max_error_rate: f64,
+    pub max_error_rate: f64,
     /// Exit with 5 if there is any warning
     #[arg(long)]
     strict: bool,
     /// Accept this warning, such as SHARED_HOST, with --strict; may be repeated
     #[arg(long, value_name = "WARNING", requires = "strict", value_parser = PossibleValuesParser::new(NAMES))]
     allow: Vec<String>,
-    /// Push live numbers to a Prometheus Pushgateway once a second; without a path: to
-    /// /metrics/job/netping
-    #[arg(long, value_name = "URL", value_parser = gateway)]
-    prometheus_push: Option<String>,
+}
+
+impl LimitArgs {
+    /// Returns true if a warning of this name is a failure.
+    pub fn forbids(&self, warning: &str) -> bool {
+        self.strict && !self.allow.iter().any(|allowed| allowed == warning)
+    }
 }
 
 impl ResultArgs {
-    /// Returns the options of a run that fails under these conditions, too.
-    ///
-    /// # Errors
-    /// [`UsageError`] if two results have one file.
-    pub fn options(&self, fail_if: &[Condition]) -> Result<Options, UsageError> {
+    /// Returns the options of a run that fails under these conditions, too; fails if two results
+    /// have one file.
+    pub fn options(&self, fail_if: &[Condition]) -> anyhow::Result<Options> {
         let json = self.json.as_ref().and_then(JsonTo::file);
-        let exports = &self.export.0;
-        apart(
-            &[],
-            json.map(|file| ("json", file))
-                .into_iter()
-                .chain(exports.files()),
-        )?;
+        let json = json.map(|file| ("json", file)).into_iter();
+        apart(&[], json.chain(self.exports.files()))?;
         Ok(Options {
-            json: self.json.clone(),
-            exports: exports.clone(),
-            push: self.prometheus_push.clone(),
-            progress: self.progress,
+            results: self.clone(),
+            fail_if: fail_if.to_vec(),
             clock: ClockDemand::default(),
-            limits: Limits {
-                max_error_rate: self.max_error_rate,
-                fail_if: fail_if.to_vec(),
-                strict: self.strict,
-                allowed: self.allow.clone(),
-            },
         })
     }
 }
@@ -159,40 +152,32 @@ pub struct OutputArgs {
     /// Show the running step on the whole terminal, with keys to end it; the server's counters are
     /// read once a second
     #[arg(long, conflicts_with = "progress")]
-    live: bool,
+    pub live: bool,
     /// Exit with 4 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; may be repeated
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Condition>,
 }
 
 impl OutputArgs {
-    /// Returns the options of a run.
-    ///
-    /// # Errors
-    /// [`UsageError`] if two results have one file, or there is no terminal for a full screen.
-    pub fn options(&self) -> Result<Options, UsageError> {
+    /// Returns the options of a run; fails if two results have one file, or there is no terminal for
+    /// a full screen.
+    pub fn options(&self) -> anyhow::Result<Options> {
         let mut options = self.results.options(&self.fail_if)?;
         if self.live {
-            if !io::stderr().is_terminal() {
-                return Err(UsageError(
-                    "--live needs a terminal at standard error: use --progress lines".to_owned(),
-                ));
-            }
-            options.progress = Some(Form::Live);
+            ensure!(
+                io::stderr().is_terminal(),
+                "--live needs a terminal at standard error: use --progress lines"
+            );
+            options.results.progress = Some(ProgressForm::Live);
         }
         Ok(options)
-    }
-
-    /// Returns true if a full screen is asked for.
-    pub fn is_live(&self) -> bool {
-        self.live
     }
 }
 
 /// Flags about the server's own counters.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "The server's counters")]
-pub struct ServerArgs {
+pub struct CounterArgs {
     /// URL of the server's metrics, or 'off' [default: http://HOST:PORT+1000/metrics]
     #[arg(long, value_name = "URL|off", conflicts_with = "server_pid")]
     server_metrics: Option<String>,
@@ -201,7 +186,7 @@ pub struct ServerArgs {
     server_pid: Option<u32>,
 }
 
-impl ServerArgs {
+impl CounterArgs {
     /// Returns the source of the counters of the server at `target`.
     pub fn source(&self, target: &Target) -> ServerSource {
         match (&self.server_metrics, self.server_pid) {
@@ -226,20 +211,11 @@ impl ServerArgs {
     }
 }
 
-/// Reads a destination of JSON.
-pub fn json_to(text: &str) -> Result<JsonTo, String> {
-    Ok(match text {
-        "-" => JsonTo::Stdout,
-        file => JsonTo::File(file.into()),
-    })
-}
-
 fn gateway(text: &str) -> Result<String, String> {
-    let url = Url::parse(text)
+    let mut url = Url::parse(text)
         .ok()
-        .filter(|url| url.scheme() == "http" && url.has_host());
-    let mut url =
-        url.ok_or("not the URL of a Pushgateway, such as http://HOST:9091/metrics/job/netping")?;
+        .filter(|url| url.scheme() == "http" && url.has_host())
+        .ok_or("not the URL of a Pushgateway, such as http://HOST:9091/metrics/job/netping")?;
     if url.path() == "/" {
         url.set_path("/metrics/job/netping");
     }

@@ -5,41 +5,32 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::error::UsageError;
+use anyhow::ensure;
 
 /// Checks that the files `written`, given with their flags, differ from each other and from those
-/// `read`.
+/// `read`, and that standard input is read only once.
 pub fn apart<'a>(
-    read: &[&Path],
+    read: &[PathBuf],
     written: impl IntoIterator<Item = (&'static str, &'a Path)>,
-) -> Result<(), UsageError> {
+) -> anyhow::Result<()> {
+    let from_stdin = read.iter().filter(|path| path.as_os_str() == "-");
+    ensure!(
+        from_stdin.count() <= 1,
+        "'-' can be given only once: standard input is read to its end"
+    );
     let read: Vec<PathBuf> = read.iter().filter_map(|path| file(path)).collect();
     let mut before: Vec<(&str, PathBuf)> = Vec::new();
     for (flag, path) in written {
         let Some(own) = file(path) else { continue };
-        if read.contains(&own) {
-            let path = path.display();
-            return Err(UsageError(format!(
-                "--{flag} {path} would overwrite an input: give another file"
-            )));
-        }
+        let path = path.display();
+        ensure!(
+            !read.contains(&own),
+            "--{flag} {path} would overwrite an input: give another file"
+        );
         if let Some((other, _)) = before.iter().find(|(_, other)| *other == own) {
-            let path = path.display();
-            return Err(UsageError(format!(
-                "--{other} and --{flag} both write {path}: give each a file of its own"
-            )));
+            anyhow::bail!("--{other} and --{flag} both write {path}: give each a file of its own");
         }
         before.push((flag, own));
-    }
-    Ok(())
-}
-
-/// Rejects a second `-`.
-pub fn once_from_stdin(files: &[&Path]) -> Result<(), UsageError> {
-    if files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
-        return Err(UsageError(
-            "'-' can be given only once: standard input is read to its end".to_owned(),
-        ));
     }
     Ok(())
 }
@@ -51,16 +42,10 @@ fn file(path: &Path) -> Option<PathBuf> {
         return None;
     }
     fs::canonicalize(path).ok().or_else(|| {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+        let folder = Path::new(".").join(path.parent()?);
         // A missing folder is reported when the file is written.
-        Some(
-            fs::canonicalize(folder)
-                .unwrap_or_else(|_| folder.to_owned())
-                .join(path.file_name()?),
-        )
+        let folder = fs::canonicalize(&folder).unwrap_or(folder);
+        Some(folder.join(path.file_name()?))
     })
 }
 
@@ -75,7 +60,7 @@ mod tests {
         fs::create_dir(path("sub")).unwrap();
         fs::write(path("run.json"), "{}").unwrap();
         std::os::unix::fs::symlink(path("run.json"), path("link")).unwrap();
-        let error = |read: &[&Path], written: &[(&'static str, &Path)]| {
+        let error = |read: &[PathBuf], written: &[(&'static str, &Path)]| {
             apart(read, written.iter().copied())
                 .unwrap_err()
                 .to_string()
@@ -89,7 +74,7 @@ mod tests {
         for name in &same {
             let (run, page) = (path("run.json"), path("a.html"));
             let text = error(
-                &[run.as_path()],
+                std::slice::from_ref(&run),
                 &[("html", page.as_path()), ("csv", name.as_path())],
             );
             assert!(
@@ -124,6 +109,7 @@ mod tests {
             ("hlog", null),
             ("markdown", null),
         ];
-        assert_eq!(apart(&[Path::new("-"), null], written), Ok(()));
+        let read = ["-", "/dev/null"].map(PathBuf::from);
+        assert!(apart(&read, written).is_ok());
     }
 }

@@ -13,6 +13,16 @@ const MOST_VALUES: usize = 1000;
 pub struct Range(Vec<u64>);
 
 impl Range {
+    /// Returns the range of one value.
+    pub fn of(value: u64) -> Self {
+        Self(vec![value])
+    }
+
+    /// Reads numbers of bytes, in units such as KiB or MB.
+    pub fn of_bytes(text: &str) -> Result<Self, String> {
+        values(text, bytes).map(Self)
+    }
+
     /// Returns the values.
     pub fn values(&self) -> &[u64] {
         &self.0
@@ -24,25 +34,6 @@ impl FromStr for Range {
 
     fn from_str(text: &str) -> Result<Self, String> {
         values(text, number).map(Self)
-    }
-}
-
-/// One or more numbers of bytes, in units such as KiB or MB.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ByteRange(Vec<u64>);
-
-impl ByteRange {
-    /// Returns the numbers of bytes.
-    pub fn values(&self) -> &[u64] {
-        &self.0
-    }
-}
-
-impl FromStr for ByteRange {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        values(text, bytes).map(Self)
     }
 }
 
@@ -95,12 +86,12 @@ fn number(text: &str) -> Result<u64, String> {
             "'{text}' is not a number; a range looks like 64, 1,8,64, 1..4096, 1..4096x4 or 10k..25k+1k"
         )
     };
-    positive(units::number(text).map_err(wrong)?)
+    units::number(text).map_err(wrong).and_then(positive)
 }
 
 /// Reads a whole number of bytes from 1 on, with or without a unit.
 fn bytes(text: &str) -> Result<u64, String> {
-    positive(units::bytes(text)?)
+    units::bytes(text).and_then(positive)
 }
 
 fn positive(value: u64) -> Result<u64, String> {
@@ -116,6 +107,19 @@ pub fn count(text: &str) -> Result<NonZeroU64, String> {
     count.ok_or_else(|| format!("'{text}' is not a whole number from 1 on, such as 500, 10k or 2M"))
 }
 
+/// A whole number from 1 on; `None` for a word that means no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountLimit(pub Option<NonZeroU64>);
+
+/// Returns a reader of a whole number from 1 on, or of `word` for no limit.
+pub fn count_or(word: &'static str) -> impl Fn(&str) -> Result<CountLimit, String> + Clone {
+    move |text| match text.parse() {
+        _ if text == word => Ok(CountLimit(None)),
+        Ok(number) => Ok(CountLimit(Some(number))),
+        Err(_) => Err(format!("neither a number from 1 on nor '{word}'")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -125,7 +129,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_a_valid_range_or_an_error(text in "[0-9kMGiBx+.,-]{0,20}") {
-            for values in [text.parse().map(|range: Range| range.0), text.parse().map(|range: ByteRange| range.0)] {
+            for values in [text.parse().map(|range: Range| range.0), Range::of_bytes(&text).map(|range| range.0)] {
                 let Ok(values) = values else { continue };
                 prop_assert!(!values.is_empty() && values.len() <= MOST_VALUES);
                 prop_assert!(values.iter().all(|&value| value > 0));
@@ -173,7 +177,7 @@ mod tests {
 
     #[test]
     fn bytes_have_units() {
-        let values = |text: &str| text.parse::<ByteRange>().unwrap().0;
+        let values = |text: &str| Range::of_bytes(text).unwrap().0;
         assert_eq!(values("64KiB,256KiB,1MiB"), [1 << 16, 1 << 18, 1 << 20]);
         assert_eq!(values("16KiB..64KiB"), [1 << 14, 1 << 15, 1 << 16]);
         assert_eq!(values("1MiB..1GiBx32"), [1 << 20, 1 << 25, 1 << 30]);
@@ -182,7 +186,7 @@ mod tests {
             values("7,7B,1MB,1GB,1TiB"),
             [7, 7, 1_000_000, 1_000_000_000, 1 << 40]
         );
-        let error = |text: &str| text.parse::<ByteRange>().unwrap_err();
+        let error = |text: &str| Range::of_bytes(text).unwrap_err();
         assert!(error("0MiB").contains("must be at least 1"));
         for text in ["", "KiB", "1K", "1.5GiB", "-1MiB", "1 MiB", "16KiB..x2"] {
             assert!(

@@ -5,7 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use clap::{Args, ValueEnum};
+use anyhow::Context as _;
+use clap::{ArgAction, Args};
 use netping_client::plan::Trust;
 use netping_protocol::{
     psk::Key,
@@ -16,15 +17,13 @@ use netping_protocol::{
 };
 use url::Host;
 
-use crate::{
-    credentials,
-    error::{PlanError, UsageError},
-};
+use super::choice::{one_of, reject_unused};
+use crate::credentials;
 
 /// Flags about the credentials of either side.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "TLS and keys")]
-pub struct SecureArgs {
+pub struct CredentialArgs {
     /// Authorities that servers' certificates must come from (PEM) [default: the system's]
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
@@ -41,47 +40,27 @@ pub struct SecureArgs {
     #[arg(long, value_name = "NAME")]
     tls_server_name: Option<String>,
     /// Resume TLS sessions of earlier connections; 0-RTT data is never sent
-    #[arg(long, default_value = "off", value_name = "ON|OFF")]
-    tls_resume: Resume,
+    #[arg(long, default_value = "off", value_name = "ON|OFF", value_parser = one_of(&SWITCH), action = ArgAction::Set)]
+    tls_resume: bool,
     /// Preferred cipher suite; the result names the one that the server chose [default: aes256]
-    #[arg(long, value_name = "CIPHER")]
-    tls_cipher: Option<Cipher>,
+    #[arg(long, value_name = "CIPHER", value_parser = one_of(&CIPHERS))]
+    tls_cipher: Option<CipherSuite>,
     /// Pre-shared key of tcp+psk:// (32 bytes, see `netping certs --psk`)
     #[arg(long, value_name = "FILE")]
     psk_file: Option<PathBuf>,
 }
 
-/// Resumption of TLS sessions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Resume {
-    /// Resume
-    On,
-    /// Full handshakes only
-    Off,
-}
+/// The values of a flag that is on or off.
+static SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
 /// The cipher suites of TLS 1.3.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Cipher {
-    /// TLS13_AES_128_GCM_SHA256
-    Aes128,
-    /// TLS13_AES_256_GCM_SHA384
-    Aes256,
-    /// TLS13_CHACHA20_POLY1305_SHA256
-    Chacha20,
-}
+static CIPHERS: [(&str, CipherSuite); 3] = [
+    ("aes128", CipherSuite::TLS13_AES_128_GCM_SHA256),
+    ("aes256", CipherSuite::TLS13_AES_256_GCM_SHA384),
+    ("chacha20", CipherSuite::TLS13_CHACHA20_POLY1305_SHA256),
+];
 
-impl From<Cipher> for CipherSuite {
-    fn from(cipher: Cipher) -> Self {
-        match cipher {
-            Cipher::Aes128 => Self::TLS13_AES_128_GCM_SHA256,
-            Cipher::Aes256 => Self::TLS13_AES_256_GCM_SHA384,
-            Cipher::Chacha20 => Self::TLS13_CHACHA20_POLY1305_SHA256,
-        }
-    }
-}
-
-impl SecureArgs {
+impl CredentialArgs {
     /// Returns the flags for a folder of [`credentials`]; with `mutual`, the client has a
     /// certificate too.
     pub fn of(folder: &Path, mutual: bool) -> Self {
@@ -92,7 +71,7 @@ impl SecureArgs {
             tls_cert: file(credentials::CLIENT_CERT).filter(|_| mutual),
             tls_key: file(credentials::CLIENT_KEY).filter(|_| mutual),
             tls_server_name: None,
-            tls_resume: Resume::Off,
+            tls_resume: false,
             tls_cipher: None,
             psk_file: file(credentials::SHARED_KEY),
         }
@@ -100,70 +79,37 @@ impl SecureArgs {
 
     /// Rejects flags that concern none of these targets: their user believes in an encryption that
     /// does not exist.
-    pub fn check(&self, targets: &[Target]) -> Result<(), UsageError> {
-        let given = [
-            ("--tls-ca", self.tls_ca.is_some(), Encryption::Tls),
-            ("--tls-insecure", self.tls_insecure, Encryption::Tls),
-            ("--tls-cert", self.tls_cert.is_some(), Encryption::Tls),
-            (
-                "--tls-resume",
-                self.tls_resume == Resume::On,
-                Encryption::Tls,
-            ),
-            ("--tls-cipher", self.tls_cipher.is_some(), Encryption::Tls),
-            (
-                "--tls-server-name",
-                self.tls_server_name.is_some(),
-                Encryption::Tls,
-            ),
-            ("--psk-file", self.psk_file.is_some(), Encryption::Psk),
+    pub fn check(&self, targets: &[Target]) -> anyhow::Result<()> {
+        let tls = [
+            ("--tls-ca", self.tls_ca.is_some()),
+            ("--tls-insecure", self.tls_insecure),
+            ("--tls-cert", self.tls_cert.is_some()),
+            ("--tls-resume", self.tls_resume),
+            ("--tls-cipher", self.tls_cipher.is_some()),
+            ("--tls-server-name", self.tls_server_name.is_some()),
         ];
-        let useless = |encryption: Encryption| {
-            targets
-                .iter()
-                .all(|target| target.scheme.encryption() != encryption)
-        };
-        match given
-            .into_iter()
-            .find(|(_, given, encryption)| *given && useless(*encryption))
-        {
-            None => Ok(()),
-            Some((flag, _, Encryption::Psk)) => Err(UsageError(format!(
-                "{flag} is for tcp+psk://, and no target is one"
-            ))),
-            Some((flag, ..)) => Err(UsageError(format!(
-                "{flag} is for targets with TLS, such as tcp+tls://, grpc+tls://, quic:// or https://, and no target is one"
-            ))),
-        }
+        let is = |encryption| move |target: &Target| target.scheme.encryption() == encryption;
+        let kind = "targets with TLS, such as tcp+tls://, grpc+tls://, quic:// or https://";
+        reject_unused(targets, kind, is(Encryption::Tls), &tls)?;
+        let psk = [("--psk-file", self.psk_file.is_some())];
+        reject_unused(targets, "tcp+psk://", is(Encryption::Psk), &psk)
     }
 
     /// Returns the security of connections to `target`, and the trust it gives.
-    pub fn connector(&self, target: &Target) -> Result<(Connector, Trust), PlanError> {
-        self.connector_offering(target, target.scheme.alpn())
-    }
-
-    /// Does the same for a server that is not netping's own, whatever its URL looks like.
-    pub fn connector_of_another(&self, target: &Target) -> Result<(Connector, Trust), PlanError> {
-        self.connector_with(target, target.scheme.alpn(), true)
-    }
-
-    /// Does the same, and offers these application protocols to the server.
-    pub fn connector_offering(
-        &self,
-        target: &Target,
-        alpn: &[&[u8]],
-    ) -> Result<(Connector, Trust), PlanError> {
+    pub fn connector(&self, target: &Target) -> anyhow::Result<(Connector, Trust)> {
         // netping's own servers speak 1.3 only.
         let is_own = !target.scheme.is_http() && target.path.is_empty();
-        self.connector_with(target, alpn, !is_own)
+        self.connector_with(target, target.scheme.alpn(), !is_own)
     }
 
-    fn connector_with(
+    /// Does the same with these application protocols, and with TLS 1.2 for servers that are not
+    /// netping's own.
+    pub fn connector_with(
         &self,
         target: &Target,
         alpn: &[&[u8]],
         tls12: bool,
-    ) -> Result<(Connector, Trust), PlanError> {
+    ) -> anyhow::Result<(Connector, Trust)> {
         match target.scheme.encryption() {
             Encryption::None => Ok((Connector::Plain, Trust::default())),
             Encryption::Tls => {
@@ -175,18 +121,15 @@ impl SecureArgs {
                         tls::server_name(&host)?
                     }
                 };
-                let connector = Connector::Tls(Arc::new(config), name);
                 let trust = Trust {
                     server_verified: !self.tls_insecure,
                     client_certificate: self.tls_cert.is_some(),
                 };
-                Ok((connector, trust))
+                Ok((Connector::Tls(Arc::new(config), name), trust))
             }
             Encryption::Psk => {
-                let path = self.psk_file.as_ref().ok_or_else(|| {
-                    UsageError(format!(
-                        "{target} needs a key shared with the server: --psk-file FILE"
-                    ))
+                let path = self.psk_file.as_ref().with_context(|| {
+                    format!("{target} needs a key shared with the server: --psk-file FILE")
                 })?;
                 let trust = Trust {
                     server_verified: true,
@@ -203,8 +146,8 @@ impl SecureArgs {
             ca: self.tls_ca.clone(),
             insecure: self.tls_insecure,
             identity: self.tls_cert.clone().zip(self.tls_key.clone()),
-            resume: self.tls_resume == Resume::On,
-            cipher: self.tls_cipher.map(Into::into),
+            resume: self.tls_resume,
+            cipher: self.tls_cipher,
         }
     }
 }

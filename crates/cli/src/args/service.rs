@@ -2,7 +2,8 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use clap::{Args, ValueEnum};
+use anyhow::bail;
+use clap::Args;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use netping_client::{
     plan::Destination,
@@ -11,8 +12,13 @@ use netping_client::{
 };
 use netping_protocol::{pool::Order, scheme::Protocol, target::Target, units::number_in};
 
-use super::time::positive;
-use crate::error::{PlanError, UsageError};
+use super::{
+    choice::{one_of, reject_unused},
+    time::positive,
+};
+
+/// The orders in which a caller sends several data.
+static ORDERS: [(&str, Order); 2] = [("turn", Order::Turn), ("random", Order::Random)];
 
 /// Flags about requests to a service that is not netping's own.
 #[derive(Debug, Clone, Args)]
@@ -25,8 +31,8 @@ pub struct ServiceArgs {
     #[arg(long, value_name = "DATA")]
     data: Vec<String>,
     /// Order in which a caller sends several data
-    #[arg(long, value_name = "ORDER", default_value = "turn", requires = "data")]
-    data_order: DataOrder,
+    #[arg(long, value_name = "ORDER", default_value = "turn", requires = "data", value_parser = one_of(&ORDERS))]
+    data_order: Order,
     /// Header of HTTP requests, or metadata of gRPC calls; may be repeated
     #[arg(short = 'H', long = "header", visible_alias = "metadata", value_name = "NAME: VALUE", value_parser = header)]
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -69,18 +75,9 @@ pub struct SchemaArgs {
     protoset: Option<PathBuf>,
 }
 
-/// The order of several data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum DataOrder {
-    /// One after the other
-    Turn,
-    /// Any, as often as others
-    Random,
-}
-
 /// The flags, with the files read that they name.
 #[derive(Debug)]
-pub struct Service<'a> {
+pub struct ServiceRequests<'a> {
     args: &'a ServiceArgs,
     data: Data,
     headers: HeaderMap,
@@ -88,72 +85,53 @@ pub struct Service<'a> {
 
 impl ServiceArgs {
     /// Rejects flags that concern none of these targets.
-    pub fn check(&self, targets: &[Target]) -> Result<(), UsageError> {
-        let http = |target: &Target| target.scheme.is_http();
-        let call = |target: &Target| is_call(target);
-        let given = [
-            ("--method", self.method.is_some(), false),
-            ("--expect-status", !self.expect_status.is_empty(), false),
-            ("--deadline", self.deadline.is_some(), true),
-            ("--proto", !self.schema.proto.is_empty(), true),
-            ("--protoset", self.schema.protoset.is_some(), true),
+    pub fn check(&self, targets: &[Target]) -> anyhow::Result<()> {
+        let is_http = |target: &Target| target.scheme.is_http();
+        let http = [
+            ("--method", self.method.is_some()),
+            ("--expect-status", !self.expect_status.is_empty()),
         ];
-        for (flag, given, for_calls) in given {
-            let of_use = if for_calls {
-                targets.iter().any(call)
-            } else {
-                targets.iter().any(http)
-            };
-            if given && !of_use {
-                let kind = if for_calls {
-                    "gRPC methods"
-                } else {
-                    "http:// and https://"
-                };
-                return Err(UsageError(format!(
-                    "{flag} is for {kind}, and no target is one{}",
-                    named(for_calls)
-                )));
-            }
-        }
+        reject_unused(targets, "http:// and https://", is_http, &http)?;
+        let calls = [
+            ("--deadline", self.deadline.is_some()),
+            ("--proto", !self.schema.proto.is_empty()),
+            ("--protoset", self.schema.protoset.is_some()),
+        ];
+        let kind = "gRPC methods (grpc://HOST:PORT/package.Service/Method)";
+        reject_unused(targets, kind, is_call, &calls)?;
         let given = [
             ("--data", !self.data.is_empty()),
             ("--header", !self.headers.is_empty()),
             ("--expect", self.expect.is_some()),
             ("--sample-replies", self.sample_replies.is_some()),
         ];
-        if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given)
-            && let Some(other) = targets.iter().find(|target| !http(target) && !call(target))
+        let mut others = targets
+            .iter()
+            .filter(|target| !is_http(target) && !is_call(target));
+        if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given)
+            && let Some(other) = others.next()
         {
-            let hint = named(other.scheme.protocol() == Protocol::Grpc);
-            return Err(UsageError(format!(
-                "{flag} is for gRPC methods, http:// and https://, and {other} is none of them{hint}"
-            )));
+            bail!(
+                "{flag} is for gRPC methods, http:// and https://, and {other} is none of them; a target names its method: \
+                 grpc://HOST:PORT/package.Service/Method"
+            );
         }
         Ok(())
     }
 
     /// Reads the data, once for all targets.
-    pub fn read(&self) -> Result<Service<'_>, PlanError> {
-        let order = match self.data_order {
-            DataOrder::Turn => Order::Turn,
-            DataOrder::Random => Order::Random,
-        };
-        let mut headers: HeaderMap = HeaderMap::new();
-        for (name, value) in &self.headers {
-            headers.append(name, value.clone());
-        }
-        Ok(Service {
+    pub fn read(&self) -> anyhow::Result<ServiceRequests<'_>> {
+        Ok(ServiceRequests {
             args: self,
-            data: Data::read(&self.data, order)?,
-            headers,
+            data: Data::read(&self.data, self.data_order)?,
+            headers: self.headers.iter().cloned().collect(),
         })
     }
 }
 
-impl Service<'_> {
+impl ServiceRequests<'_> {
     /// Prepares the requests to the destination, if they are not netping's own.
-    pub fn prepare(&self, destination: &mut Destination) -> Result<(), PlanError> {
+    pub fn prepare(&self, destination: &mut Destination) -> anyhow::Result<()> {
         let prepared = if destination.url.scheme.is_http() {
             self.http()?
         } else if is_call(&destination.url) {
@@ -167,17 +145,15 @@ impl Service<'_> {
         Ok(())
     }
 
-    fn http(&self) -> Result<Prepared, PlanError> {
+    fn http(&self) -> anyhow::Result<Prepared> {
         let args = self.args;
-        let method = args.method.clone().unwrap_or(if self.data.is_empty() {
-            Method::GET
-        } else {
-            Method::POST
-        });
+        let has_body = !self.data.is_empty();
+        let default = if has_body { Method::POST } else { Method::GET };
+        let method = args.method.clone().unwrap_or(default);
         let check = match args.expect.as_deref() {
             Some("any") => Check::Any,
             Some(file) => service::expected_body(file.as_ref())?,
-            None if self.data.is_empty() && method == Method::GET => Check::Form,
+            None if !has_body && method == Method::GET => Check::Form,
             None => Check::Any,
         };
         Ok(Prepared {
@@ -191,7 +167,7 @@ impl Service<'_> {
         })
     }
 
-    fn grpc(&self, destination: &Destination) -> Result<Prepared, PlanError> {
+    fn grpc(&self, destination: &Destination) -> anyhow::Result<Prepared> {
         let method = service::Method::find(&self.args.schema.schema(), destination)?;
         let check = match self.args.expect.as_deref() {
             None | Some("any") => Check::Form,
@@ -223,25 +199,14 @@ pub fn is_call(target: &Target) -> bool {
     target.scheme.protocol() == Protocol::Grpc && !target.path.is_empty()
 }
 
-fn named(is_grpc: bool) -> &'static str {
-    if is_grpc {
-        "; a target names its method: grpc://HOST:PORT/package.Service/Method"
-    } else {
-        ""
-    }
-}
-
 /// Reads a header.
 fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let parts = text.split_once(':');
     let (name, value) = parts.ok_or("a header looks like 'name: value'")?;
     let name = name.trim().parse::<HeaderName>();
-    let value = HeaderValue::from_str(value.trim());
-    match (name, value) {
-        (Ok(name), Ok(value)) => Ok((name, value)),
-        (Err(error), _) => Err(error.to_string()),
-        (_, Err(error)) => Err(error.to_string()),
-    }
+    let name = name.map_err(|error| error.to_string())?;
+    let value = HeaderValue::from_str(value.trim()).map_err(|error| error.to_string())?;
+    Ok((name, value))
 }
 
 #[cfg(test)]

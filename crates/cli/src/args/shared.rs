@@ -3,9 +3,11 @@
 use clap::Args;
 
 use super::{
-    output::{OutputArgs, TrialArgs},
+    in_step::InStepArgs,
+    output::{ComparisonArgs, Options, OutputArgs, TrialArgs},
     request::RequestArgs,
 };
+use crate::run::trials::Trials;
 
 /// Flags of the commands that measure requests in trials.
 #[derive(Debug, Clone, Args)]
@@ -16,4 +18,27 @@ pub struct SharedArgs {
     pub trials: TrialArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Those flags, and those of the commands that compare targets in step with other clients.
+#[derive(Debug, Clone, Args)]
+pub struct ComparedArgs {
+    #[command(flatten)]
+    comparison: ComparisonArgs,
+    #[command(flatten)]
+    pub in_step: InStepArgs,
+    #[command(flatten)]
+    pub shared: SharedArgs,
+}
+
+impl ComparedArgs {
+    /// Returns the options of the run.
+    pub fn options(&self) -> anyhow::Result<Options> {
+        self.in_step.options(&self.shared)
+    }
+
+    /// Returns the trials of each step, with this number of targets.
+    pub fn trials(&self, targets: usize) -> anyhow::Result<Trials> {
+        self.comparison.of(self.shared.trials.trials(), targets)
+    }
 }

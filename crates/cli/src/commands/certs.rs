@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use netping_protocol::{
     pki::{PkiError, Validity},
@@ -17,10 +17,10 @@ use netping_protocol::{
 
 use crate::{
     credentials::{
-        CA, CLIENT_CERT, CLIENT_KEY, SERVER_CERT, SERVER_KEY, SHARED_KEY, certificates,
-        refuse_existing, shared_key, write,
+        CA, CLIENT_CERT, CLIENT_KEY, SERVER_CERT, SERVER_KEY, SHARED_KEY, certificates, shared_key,
+        write,
     },
-    error::{Failed, UsageError, Verdict},
+    error::Verdict,
 };
 
 /// Flags of `netping certs`.
@@ -28,82 +28,63 @@ use crate::{
 pub struct CertsArgs {
     /// Folder for the files; created if missing, readable by its owner only
     #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
+    out: PathBuf,
     /// A name or address of the server, for its certificate; may be repeated
     #[arg(long = "host", value_name = "NAME|IP", default_values = ["localhost", "127.0.0.1", "::1"])]
-    pub hosts: Vec<String>,
+    hosts: Vec<String>,
     /// Days for which the server's and the client's certificates are valid
     #[arg(long, value_name = "N", default_value_t = 90, value_parser = clap::value_parser!(i16).range(1..=3650))]
-    pub days: i16,
+    days: i16,
     /// Create a pre-shared key, psk.key, and no certificates
     #[arg(long, conflicts_with_all = ["hosts", "days"])]
-    pub psk: bool,
+    psk: bool,
     /// Replace existing files; new certificates do not work with old ones
     #[arg(long)]
-    pub force: bool,
+    force: bool,
 }
 
-pub fn run(args: &CertsArgs) -> Result<Verdict, Failed> {
+pub fn run(args: &CertsArgs) -> anyhow::Result<Verdict> {
     let folder = &args.out;
     let files = if args.psk {
         vec![shared_key()?]
     } else {
-        certificates(&args.hosts, Validity::for_days(args.days)).map_err(failed)?
+        certificates(&args.hosts, Validity::for_days(args.days)).map_err(|error| match error {
+            PkiError::Name(_) => anyhow!("--host {error}"),
+            PkiError::Make(_) => error.into(),
+        })?
     };
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(folder)
         .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-    if !args.force {
-        refuse_existing(folder, &files)?;
-    }
     write(folder, &files, args.force)?;
     let guide = if args.psk {
         shared_key_guide(folder)
     } else {
         certificates_guide(folder, &args.hosts)
     };
-    let written: Vec<_> = files
-        .iter()
-        .map(|file| format!("wrote {}", folder.join(file.name).display()))
-        .collect();
     // The files are written even if nobody reads this.
-    let _ = writeln!(io::stdout(), "{}\n\n{guide}", written.join("\n"));
-    Ok(Verdict::Success)
-}
-
-fn failed(error: PkiError) -> Failed {
-    match error {
-        PkiError::Name(_) => UsageError(format!("--host {error}")).into(),
-        PkiError::Make(_) => anyhow::Error::new(error).into(),
+    for (name, _) in &files {
+        let _ = writeln!(io::stdout(), "wrote {}", folder.join(name).display());
     }
+    let _ = writeln!(io::stdout(), "\n{guide}");
+    Ok(Verdict::Success)
 }
 
 /// Returns instructions for the certificates.
 fn certificates_guide(folder: &Path, hosts: &[String]) -> String {
     let at = |name: &str| folder.join(name).display().to_string();
-    let host = hosts.first().map_or("localhost", String::as_str);
-    let host = if host.parse::<Ipv6Addr>().is_ok() {
-        format!("[{host}]")
-    } else {
-        host.to_owned()
-    };
-    let ca = at(CA);
-    let server = format!(
-        "netping-server-tokio --tls-cert {} --tls-key {}",
-        at(SERVER_CERT),
-        at(SERVER_KEY)
-    );
-    let client = format!(
-        "netping latency tcp+tls://{host}:{} --tls-ca {ca}",
-        port::TOKIO
-    );
-    let client_shows = format!(
-        "--tls-cert {} --tls-key {}",
-        at(CLIENT_CERT),
-        at(CLIENT_KEY)
-    );
+    let mut host = hosts.first().map_or("localhost", String::as_str).to_owned();
+    if host.parse::<Ipv6Addr>().is_ok() {
+        host = format!("[{host}]");
+    }
+    let [ca, server_cert, server_key] = [CA, SERVER_CERT, SERVER_KEY].map(at);
+    let [client_cert, client_key] = [CLIENT_CERT, CLIENT_KEY].map(at);
+    let port = port::TOKIO;
+    let server = format!("netping-server-tokio --tls-cert {server_cert} --tls-key {server_key}");
+    let client = format!("netping latency tcp+tls://{host}:{port} --tls-ca {ca}");
+    let client_shows = format!("--tls-cert {client_cert} --tls-key {client_key}");
     format!(
         "The authority's own key is not kept: this set cannot be extended, only replaced as a whole.\n\
          \n\
@@ -112,8 +93,7 @@ fn certificates_guide(folder: &Path, hosts: &[String]) -> String {
          The same, and the server checks the client's certificate too:\n  \
          {server} --tls-client-ca {ca}\n  {client} {client_shows}\n\
          \n\
-         A server listens on 127.0.0.1 unless told otherwise: for other hosts, --listen 0.0.0.0:{}.",
-        port::TOKIO,
+         A server listens on 127.0.0.1 unless told otherwise: for other hosts, --listen 0.0.0.0:{port}."
     )
 }
 

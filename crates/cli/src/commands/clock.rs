@@ -1,17 +1,17 @@
 //! `netping clock`: the offset of this host's clock from those of servers.
 
-use std::{fmt::Write, time::Duration};
+use std::time::Duration;
 
 use clap::Args;
-use netping_client::{plan::Destination, probe::metrics::ServerSource};
+use netping_client::{clock_offset, plan::Destination, probe::metrics::ServerSource};
 use netping_protocol::target::Target;
 use netping_report::table::{Column, Table};
-use netping_results::run::Clock;
+use netping_results::run::{Clock, ClockOffset};
 
-use super::text::print_text;
+use super::text::print;
 use crate::{
-    args::{in_step::tells_time, secure::SecureArgs, time::positive},
-    error::{Failed, PlanError, Verdict, tell},
+    args::{in_step::tells_time, secure::CredentialArgs, time::positive},
+    error::{Verdict, tell},
     run::clock_demand::{ClockDemand, check_offset},
 };
 
@@ -27,26 +27,9 @@ pub struct ClockArgs {
     targets: Vec<Target>,
     /// Exit with 4 if this host's clock may be further off than this from that of a server
     #[arg(long, value_name = "TIME", value_parser = positive)]
-    pub max_clock_error: Option<Duration>,
+    max_clock_error: Option<Duration>,
     #[command(flatten)]
-    secure: SecureArgs,
-}
-
-impl ClockArgs {
-    /// Returns the servers.
-    pub fn servers(&self) -> Result<Vec<Destination>, PlanError> {
-        self.secure.check(&self.targets)?;
-        let server = |target: &Target| {
-            tells_time(target)?;
-            let secured = self.secure.connector(target)?;
-            Ok(Destination::new(
-                target.clone(),
-                ServerSource::Nowhere,
-                secured,
-            ))
-        };
-        self.targets.iter().map(server).collect()
-    }
+    secure: CredentialArgs,
 }
 
 const COLUMNS: [Column; 4] = [
@@ -56,24 +39,25 @@ const COLUMNS: [Column; 4] = [
     Column::number("round trip us", 0),
 ];
 
-/// Nanoseconds in a microsecond.
-const MICROS: f64 = 1e3;
-
-pub fn run(args: &ClockArgs) -> Result<Verdict, Failed> {
-    let mut clocks = Vec::new();
-    for server in args.servers()? {
-        let demand = ClockDemand {
-            server: Some(server),
-            max_error: None,
-        };
-        clocks.push(demand.check()?);
+pub fn run(args: &ClockArgs) -> anyhow::Result<Verdict> {
+    args.secure.check(&args.targets)?;
+    args.targets.iter().try_for_each(tells_time)?;
+    let clock = ClockDemand::default().check()?;
+    let mut offsets = Vec::new();
+    for target in &args.targets {
+        let secured = args.secure.connector(target)?;
+        let server = Destination::new(target.clone(), ServerSource::Nowhere, secured);
+        offsets.push(clock_offset::measure(&server)?);
     }
-    print_text(&describe(&clocks))?;
+    let rows: Vec<_> = offsets.iter().map(row).collect();
+    let (state, table) = (quality(&clock), Table::whole(&COLUMNS, &rows));
+    print(format!(
+        "this host's clock: {state}\n{table}\noffset: the server's clock less this host's\n"
+    ))?;
     let mut verdict = Verdict::Success;
-    for offset in clocks.iter().filter_map(|clock| clock.offset.as_ref()) {
-        if let Some(max) = args.max_clock_error
-            && let Err(error) = check_offset(offset, max)
-        {
+    let max = args.max_clock_error.unwrap_or(Duration::MAX);
+    for offset in &offsets {
+        if let Err(error) = check_offset(offset, max) {
             tell(&format!("error: {error}"));
             verdict = Verdict::Condition;
         }
@@ -81,26 +65,14 @@ pub fn run(args: &ClockArgs) -> Result<Verdict, Failed> {
     Ok(verdict)
 }
 
-fn describe(clocks: &[Clock]) -> String {
-    let mut text = String::new();
-    if let Some(clock) = clocks.first() {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "this host's clock: {}", quality(clock));
-    }
-    let row = |clock: &Clock| {
-        let offset = clock.offset.as_ref()?;
-        let micros = |nanos: f64| format!("{:.1}", nanos / MICROS);
-        Some(vec![
-            offset.server.clone(),
-            micros(offset.offset_ns as f64),
-            micros(offset.uncertainty_ns() as f64),
-            micros(offset.round_trip_ns as f64),
-        ])
-    };
-    let rows: Vec<_> = clocks.iter().filter_map(row).collect();
-    text.push_str(&Table::whole(&COLUMNS, &rows));
-    text.push_str("\noffset: the server's clock less this host's\n");
-    text
+fn row(offset: &ClockOffset) -> Vec<String> {
+    let micros = |nanos: f64| format!("{:.1}", nanos / 1e3);
+    vec![
+        offset.server.clone(),
+        micros(offset.offset_ns as f64),
+        micros(offset.uncertainty_ns() as f64),
+        micros(offset.round_trip_ns as f64),
+    ]
 }
 
 /// Describes how well a clock is kept.

@@ -1,25 +1,22 @@
 //! `netping grpc`: the methods of a server.
 
+use anyhow::ensure;
 use clap::{Args, Subcommand};
-use netping_client::{
-    plan::Destination,
-    probe::metrics::ServerSource,
-    service::{self, Schema},
-};
+use netping_client::{plan::Destination, probe::metrics::ServerSource, service};
 use netping_protocol::{scheme::Protocol, target::Target};
 
-use super::text::print_text;
+use super::text::print;
 use crate::{
-    args::{secure::SecureArgs, service::SchemaArgs},
-    error::{Failed, PlanError, UsageError, Verdict},
+    args::{secure::CredentialArgs, service::SchemaArgs},
+    error::Verdict,
 };
 
 /// Flags of `netping grpc`.
 #[derive(Debug, Args)]
-pub struct GrpcArgs {
+pub struct MethodsArgs {
     /// The kind of answer.
     #[command(subcommand)]
-    pub command: GrpcCommand,
+    command: GrpcCommand,
 }
 
 /// The answers of `netping grpc`.
@@ -41,30 +38,24 @@ pub struct GrpcTarget {
     #[command(flatten)]
     schema: SchemaArgs,
     #[command(flatten)]
-    secure: SecureArgs,
+    secure: CredentialArgs,
 }
 
-impl GrpcTarget {
-    /// Returns the place of the schema, and the server.
-    pub fn read(&self) -> Result<(Schema, Destination), PlanError> {
-        if self.target.scheme.protocol() != Protocol::Grpc {
-            let wrong = format!("{} is no grpc:// or grpc+tls:// target", self.target);
-            return Err(UsageError(wrong).into());
-        }
-        self.secure.check(std::slice::from_ref(&self.target))?;
-        let secured = self.secure.connector_of_another(&self.target)?;
-        let destination = Destination::new(self.target.clone(), ServerSource::Nowhere, secured);
-        Ok((self.schema.schema(), destination))
-    }
-}
-
-pub fn run(args: &GrpcArgs) -> Result<Verdict, Failed> {
-    let (target, show): (_, fn(&_, &_) -> _) = match &args.command {
-        GrpcCommand::List(target) => (target, service::list),
-        GrpcCommand::Describe(target) => (target, service::describe),
+pub fn run(args: &MethodsArgs) -> anyhow::Result<Verdict> {
+    let (args, show): (_, fn(&_, &_) -> _) = match &args.command {
+        GrpcCommand::List(args) => (args, service::list),
+        GrpcCommand::Describe(args) => (args, service::describe),
     };
-    let (schema, destination) = target.read()?;
-    let text = show(&schema, &destination).map_err(PlanError::from)?;
-    print_text(&text)?;
+    let target = &args.target;
+    ensure!(
+        target.scheme.protocol() == Protocol::Grpc,
+        "{target} is no grpc:// or grpc+tls:// target"
+    );
+    args.secure.check(std::slice::from_ref(target))?;
+    let alpn = target.scheme.alpn();
+    // The server is not netping's own, whatever its URL looks like.
+    let secured = args.secure.connector_with(target, alpn, true)?;
+    let destination = Destination::new(target.clone(), ServerSource::Nowhere, secured);
+    print(show(&args.schema.schema(), &destination)?)?;
     Ok(Verdict::Success)
 }

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use crate::{
     args::{Cli, Command},
-    error::{Failed, UsageError, Verdict, exit_code},
+    error::{Verdict, exit_code},
 };
 
 /// Runs a command, or takes a quick look, and returns the exit code.
@@ -35,7 +35,7 @@ pub fn run(cli: Cli) -> ExitCode {
 }
 
 /// Runs a command, or takes a quick look.
-fn command(cli: Cli) -> Result<Verdict, Failed> {
+fn command(cli: Cli) -> anyhow::Result<Verdict> {
     let Some(command) = cli.command else {
         return quick::run(&cli.quick);
     };
@@ -56,6 +56,6 @@ fn command(cli: Cli) -> Result<Verdict, Failed> {
         Command::Grpc(args) => grpc::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Run(args) => run::run(&args),
-        Command::Serve(_) => Err(UsageError("a server is no step".to_owned()).into()),
+        Command::Serve(_) => anyhow::bail!("a server is no step"),
     }
 }

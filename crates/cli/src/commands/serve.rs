@@ -1,9 +1,13 @@
 //! `netping serve`: a server from the client's binary. The ladder starts its servers this way, so
 //! that client and server are separate processes, as in real use.
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, iter, process::ExitCode};
 
 use clap::{Args, Subcommand};
+use netping_serving::{
+    listen::Bind,
+    service::{self, Service},
+};
 use netping_system::{cores, signals};
 
 /// Flags of `netping serve`.
@@ -56,24 +60,15 @@ pub fn run(args: ServeArgs) -> ExitCode {
     if !args.cores.is_empty() {
         cores::confine(&args.cores);
     }
-    let flags =
-        |name: &str, flags: ServerFlags| std::iter::once(OsString::from(name)).chain(flags.flags);
     match args.server {
-        ServerCommand::Threads(given) => netping_serving::service::run(
-            &netping_server_threads::SERVICE,
-            flags("netping-server-threads", given),
-        ),
-        ServerCommand::Tokio(given) => netping_serving::service::run(
-            &netping_server_tokio::SERVICE,
-            flags("netping-server-tokio", given),
-        ),
-        ServerCommand::Grpc(given) => netping_serving::service::run(
-            &netping_server_grpc::SERVICE,
-            flags("netping-server-grpc", given),
-        ),
-        ServerCommand::Quic(given) => netping_serving::service::run(
-            &netping_server_quic::SERVICE,
-            flags("netping-server-quic", given),
-        ),
+        ServerCommand::Threads(own) => serve(&netping_server_threads::SERVICE, own),
+        ServerCommand::Tokio(own) => serve(&netping_server_tokio::SERVICE, own),
+        ServerCommand::Grpc(own) => serve(&netping_server_grpc::SERVICE, own),
+        ServerCommand::Quic(own) => serve(&netping_server_quic::SERVICE, own),
     }
+}
+
+fn serve<A: Args, L: Bind>(service: &Service<A, L>, own: ServerFlags) -> ExitCode {
+    let name = iter::once(service.name.into());
+    service::run(service, name.chain(own.flags))
 }

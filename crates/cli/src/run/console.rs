@@ -5,48 +5,44 @@ use std::{
     io::{self, Write},
 };
 
-use netping_client::interrupt::Interrupt;
 use netping_report::table::wrap;
 use netping_results::connect::ChannelSecurity;
 
-use crate::run::progress::{Form, Progress};
+use crate::{
+    args::export::{JsonTo, say},
+    run::progress::Progress,
+};
 
 /// The terminal of a run.
 #[derive(Debug)]
 pub struct Console {
     /// Progress while steps run.
     pub progress: Progress,
-    /// Standard output is for JSON: results go to standard error.
-    stdout_taken: bool,
+    json: Option<JsonTo>,
     /// A result could not be written.
     broken: Cell<bool>,
 }
 
 impl Console {
-    /// Creates a console that leaves standard output alone if it is `taken` by JSON.
-    pub fn new(stdout_taken: bool, form: Form, interrupt: &Interrupt) -> Self {
+    /// Creates a console that leaves standard output alone if it is for JSON.
+    pub fn new(json: Option<JsonTo>, progress: Progress) -> Self {
         Self {
-            progress: Progress::new(form, interrupt),
-            stdout_taken,
+            progress,
+            json,
             broken: Cell::new(false),
         }
     }
 
     /// Prints a part of the result, broken at words to fit the terminal.
     pub fn say(&self, text: &str) {
-        let text = wrap(text, usize::MAX);
         self.progress.hidden(|| {
-            let written = if self.stdout_taken {
-                writeln!(io::stderr(), "{text}")
-            } else {
-                writeln!(io::stdout(), "{text}")
-            };
             // A reader that closed the pipe has read enough; the measurement and its file go on.
-            if let Err(error) = written
+            if let Err(error) = say(self.json.as_ref(), &wrap(text, usize::MAX))
                 && error.kind() != io::ErrorKind::BrokenPipe
                 && !self.broken.replace(true)
             {
-                let _ = writeln!(io::stderr(), "{}", stdout_failure(&error));
+                let failure = "cannot write the results to standard output";
+                let _ = writeln!(io::stderr(), "error: {failure}: {error}");
             }
         });
     }
@@ -67,19 +63,13 @@ impl Console {
     /// whose certificate was not checked.
     pub fn security(&self, security: &ChannelSecurity, before: Option<&ChannelSecurity>) {
         if before != Some(security) {
-            let ChannelSecurity {
-                protocol,
-                cipher_suite,
-                key_exchange,
-                ..
-            } = security;
-            let resumed = if security.resumed == Some(true) {
-                ", resumed"
-            } else {
-                ""
-            };
+            let is_resumed = security.resumed == Some(true);
             self.remark(&format!(
-                "  {protocol}, {cipher_suite}, key exchange {key_exchange}{resumed}"
+                "  {}, {}, key exchange {}{}",
+                security.protocol,
+                security.cipher_suite,
+                security.key_exchange,
+                if is_resumed { ", resumed" } else { "" }
             ));
         }
         if !security.server_verified {
@@ -88,9 +78,4 @@ impl Console {
             );
         }
     }
-}
-
-/// Returns the message for results that did not get out.
-pub fn stdout_failure(error: &io::Error) -> String {
-    format!("error: cannot write the results to standard output: {error}")
 }

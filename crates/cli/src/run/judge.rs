@@ -2,17 +2,20 @@
 
 use netping_measure::status::Status;
 use netping_results::{
+    condition::{Answer, Condition},
+    format::plural,
     run::{Run, Step},
     warning::{Warning, Warnings},
 };
 
-use super::options::Limits;
-use crate::error::Verdict;
+use crate::{args::output::LimitArgs, error::Verdict};
 
 /// The judge of a run.
 #[derive(Debug)]
 pub struct Judge {
-    limits: Limits,
+    /// The limits on requests and warnings.
+    pub limits: LimitArgs,
+    fail_if: Vec<Condition>,
     /// The verdict so far.
     pub verdict: Verdict,
     /// Names of the warnings that fail the command.
@@ -21,17 +24,13 @@ pub struct Judge {
 
 impl Judge {
     /// Returns a judge who has seen nothing yet.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: LimitArgs, fail_if: Vec<Condition>) -> Self {
         Self {
             limits,
+            fail_if,
             verdict: Verdict::Success,
             unwanted: Vec::new(),
         }
-    }
-
-    /// Returns the largest share of requests that may fail, from 0 to 1.
-    pub fn max_error_rate(&self) -> f64 {
-        self.limits.max_error_rate
     }
 
     /// Fails the command with at least this verdict.
@@ -42,7 +41,7 @@ impl Judge {
     /// Fails the command if a step broke a limit, and returns a line for each. The failures of bulk
     /// streams are judged with those of all runs, by [`Judge::whole`].
     pub fn step(&mut self, step: &Step, has_trials: bool) -> Vec<String> {
-        let mut lines = self.limits.broken(step, has_trials);
+        let mut lines = self.broken(step, has_trials);
         if !lines.is_empty() {
             self.decide(Verdict::Condition);
         }
@@ -97,9 +96,37 @@ impl Judge {
 
     /// Says that no condition held, if there are any and none did.
     pub fn passed(&self, steps: &[Step]) -> Option<String> {
-        let conditions = self.limits.conditions()?;
-        let is_kept = |step: &Step| self.limits.broken(step, false).is_empty();
-        (!steps.is_empty() && steps.iter().all(is_kept))
-            .then(|| format!("passed --fail-if {conditions}: no step broke it"))
+        let quoted = self
+            .fail_if
+            .iter()
+            .map(|condition| format!("'{condition}'"));
+        let quoted: Vec<_> = quoted.collect();
+        let is_kept = |step: &Step| self.broken(step, false).is_empty();
+        let passed = !quoted.is_empty() && !steps.is_empty() && steps.iter().all(is_kept);
+        passed.then(|| format!("passed --fail-if {}: no step broke it", quoted.join(", ")))
+    }
+
+    /// Returns a line for each `--fail-if` condition that holds for a step, perhaps one of several
+    /// trials, or cannot be decided.
+    fn broken(&self, step: &Step, has_trials: bool) -> Vec<String> {
+        let mut place = format!(
+            "{} with {}",
+            step.name(),
+            plural(step.settings.callers as u64, "caller")
+        );
+        if has_trials {
+            place = format!("{place}, trial {}", step.trial);
+        }
+        let line = |condition: &Condition| {
+            let why = match condition.check(step) {
+                Answer::Fails(_) => return None,
+                Answer::Holds(value) => condition.describe(value),
+                Answer::Unknown => "too few samples to tell".to_owned(),
+            };
+            Some(format!(
+                "  failed by --fail-if '{condition}': {place}: {why}"
+            ))
+        };
+        self.fail_if.iter().filter_map(line).collect()
     }
 }

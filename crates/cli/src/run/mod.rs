@@ -5,7 +5,6 @@ pub(crate) mod clock_demand;
 pub(crate) mod command_line;
 pub(crate) mod console;
 mod live;
-pub(crate) mod options;
 pub(crate) mod progress;
 pub(crate) mod push;
 pub(crate) mod search;
@@ -17,6 +16,7 @@ pub(crate) mod validity;
 
 mod in_step;
 mod judge;
+mod running;
 mod servers;
 mod troubles;
 
@@ -40,15 +40,16 @@ use netping_system::limits::raise_open_files;
 use rand_chacha::ChaCha8Rng;
 
 use crate::{
+    args::output::Options,
     environment,
-    error::{Failed, Verdict},
+    error::Verdict,
     interrupt,
+    observation::Observations,
     run::{
-        console::{Console, stdout_failure},
+        console::Console,
         judge::Judge,
-        options::Options,
-        progress::Form,
-        push::{Push, Watchers},
+        progress::{Progress, ProgressForm},
+        push::Push,
         servers::Servers,
         step::step,
         store::Store,
@@ -63,17 +64,14 @@ use crate::{
 pub fn run(
     kind: Kind,
     options: Options,
-    body: impl FnOnce(&mut Runner) -> Result<(), Failed>,
-) -> Result<Verdict, Failed> {
+    body: impl FnOnce(&mut Runner) -> anyhow::Result<()>,
+) -> anyhow::Result<Verdict> {
     let mut runner = Runner::begin(kind, options)?;
-    let result = body(&mut runner);
-    match result {
-        Ok(()) => Ok(runner.finish()),
-        Err(failed) => {
-            runner.end();
-            Err(failed)
-        }
+    if let Err(failed) = body(&mut runner) {
+        runner.end();
+        return Err(failed);
     }
+    Ok(runner.finish())
 }
 
 /// The run of one measuring command.
@@ -86,44 +84,29 @@ pub struct Runner {
     pub console: Console,
     /// The user's request to end.
     interrupt: Interrupt,
-    push: Option<Push>,
-}
-
-/// How trials are arranged, and what their comparison is to show.
-#[derive(Debug, Clone)]
-pub struct Design {
-    /// The seed of the order within each trial.
-    pub order_seed: u64,
-    /// The measurements that are compared.
-    pub pairings: Vec<Pairing>,
-    /// The number of times at which the trials may end.
-    pub looks: usize,
-    /// The margin within which targets are to be called equivalent, as a share.
-    pub margin: Option<f64>,
 }
 
 impl Runner {
-    fn begin(kind: Kind, options: Options) -> Result<Self, Failed> {
+    fn begin(kind: Kind, options: Options) -> anyhow::Result<Self> {
         raise_open_files();
-        let mut store = Store::create(kind, options.json, options.exports)?;
+        let results = options.results;
+        let mut store = Store::create(kind, results.json, results.exports)?;
         store.run.clock = Some(options.clock.check()?);
         let interrupt = interrupt::on_signals().context("cannot handle Ctrl-C")?;
-        let console = Console::new(
-            store.needs_stdout(),
-            options.progress.unwrap_or_else(Form::for_stderr),
-            &interrupt,
-        );
-        for warning in environment::warnings(&store.run.environment) {
+        let push = results.prometheus_push.map(Push::start).transpose();
+        let push = push.context("cannot start a thread")?;
+        let form = results.progress.unwrap_or_else(ProgressForm::for_stderr);
+        let progress = Progress::new(form, push, &interrupt);
+        let console = Console::new(store.json.clone(), progress);
+        for warning in environment::settings(&store.run.environment).objections() {
             console.remark(&format!("warning: {warning}"));
         }
-        let push = options.push.map(Push::start).transpose();
         Ok(Self {
             store,
-            judge: Judge::new(options.limits),
+            judge: Judge::new(results.limits, options.fail_if),
             servers: Servers::default(),
             console,
             interrupt,
-            push: push.context("cannot start a thread")?,
         })
     }
 
@@ -155,7 +138,7 @@ impl Runner {
 
     /// Returns the largest share of requests that may fail, from 0 to 1.
     pub fn max_error_rate(&self) -> f64 {
-        self.judge.max_error_rate()
+        self.judge.limits.max_error_rate
     }
 
     /// Returns true once the user wants it to end.
@@ -175,12 +158,17 @@ impl Runner {
         }
     }
 
-    /// Notes how the trials are arranged, before the first of them.
-    pub fn design(&mut self, design: Design) {
-        let run = &mut self.store.run;
-        run.order_seed = Some(design.order_seed);
-        run.pairings = design.pairings;
-        (run.looks, run.margin) = (design.looks, design.margin);
+    /// Notes the seed of the order within each trial, and the measurements that are compared, before
+    /// the first trial.
+    pub fn design(&mut self, order_seed: u64, pairings: Vec<Pairing>) {
+        self.store.run.order_seed = Some(order_seed);
+        self.store.run.pairings = pairings;
+    }
+
+    /// Notes the number of times at which the trials may end, and the margin within which targets
+    /// are to be called equivalent, as a share.
+    pub fn compare(&mut self, looks: usize, margin: Option<f64>) {
+        (self.store.run.looks, self.store.run.margin) = (looks, margin);
     }
 
     /// Returns the place of the first trial of a measurement that is none of those so far.
@@ -220,7 +208,7 @@ impl Runner {
         outcome
     }
 
-    /// Runs a step that may break limits.
+    /// Runs a step that may break limits, prints its description and its failures, and saves it.
     ///
     /// # Errors
     /// [`StartError`]; earlier steps are saved.
@@ -230,11 +218,17 @@ impl Runner {
         place: Place,
         describe: impl FnOnce(&Step) -> Option<String>,
     ) -> Result<&Step, StartError> {
-        let step = self.take(plan, place, describe)?;
-        Ok(self.keep(step))
+        let (step, outcome) = self.run_step(plan, place)?;
+        if let Some(text) = describe(&step) {
+            self.say(&text);
+        }
+        self.explain(&step, plan, &outcome);
+        self.push(step);
+        self.save();
+        Ok(&self.steps()[self.steps().len() - 1])
     }
 
-    /// Runs a step, prints its description and its failures, and saves it.
+    /// Does the same, and fails the command if the step breaks a limit.
     ///
     /// # Errors
     /// [`StartError`]; earlier steps are saved.
@@ -243,31 +237,17 @@ impl Runner {
         plan: &Plan,
         place: Place,
         describe: impl FnOnce(&Step) -> Option<String>,
-    ) -> Result<&Step, StartError> {
-        let step = self.take(plan, place, describe)?;
-        self.judge(&step);
-        Ok(self.keep(step))
+    ) -> Result<(), StartError> {
+        self.explore(plan, place, describe)?;
+        self.judge_last();
+        Ok(())
     }
 
     /// Judges and saves a step that was measured elsewhere.
     pub fn add(&mut self, step: Step) {
-        self.judge(&step);
-        self.keep(step);
-    }
-
-    /// Runs a step, and prints its description and its failures.
-    fn take(
-        &mut self,
-        plan: &Plan,
-        place: Place,
-        describe: impl FnOnce(&Step) -> Option<String>,
-    ) -> Result<Step, StartError> {
-        let (step, outcome) = self.run_step(plan, place)?;
-        if let Some(text) = describe(&step) {
-            self.say(&text);
-        }
-        self.explain(&step, plan, &outcome);
-        Ok(step)
+        self.push(step);
+        self.judge_last();
+        self.save();
     }
 
     /// Runs a step.
@@ -313,30 +293,24 @@ impl Runner {
             if step.summary.unserved() > 0 {
                 let callers = plan.load.callers;
                 self.remark(&format!("{}, {callers} callers:", step.name()));
-                for line in troubles(&step, plan.target.url.scheme, &outcome.details) {
+                for line in troubles(&step, plan.target.url.scheme, &outcome.report.details) {
                     self.remark(&line);
                 }
             }
             steps[measurement] = Some(step);
         }
         for step in steps.into_iter().flatten() {
-            self.judge(&step);
             self.push(step);
+            self.judge_last();
         }
         self.save();
         Ok(true)
     }
 
-    /// Keeps and saves a step.
-    fn keep(&mut self, step: Step) -> &Step {
-        self.push(step);
-        self.save();
-        &self.steps()[self.steps().len() - 1]
-    }
-
     /// Adds a step to the run, and pushes it to the gateway.
     fn push(&mut self, step: Step) {
-        if let Some(trouble) = self.push.as_ref().and_then(|push| push.end_step(&step)) {
+        let push = self.console.progress.push.as_ref();
+        if let Some(trouble) = push.and_then(|push| push.end_step(&step)) {
             self.remark(&trouble);
         }
         self.store.run.steps.push(step);
@@ -352,17 +326,23 @@ impl Runner {
     /// asked for its limit once.
     fn warn_of_limits(&mut self, plan: &Plan) {
         let limit = self.servers.limit(&plan.target.server);
-        for objection in environment::objections(plan.load.connections as u64, limit) {
+        let mut found = Observations::about(&plan.target.url.to_string());
+        let connections = plan.load.connections as u64;
+        environment::room(&mut found, connections);
+        if let Some(limit) = limit {
+            environment::server_room(&mut found, connections, limit);
+        }
+        for objection in found.objections() {
             self.remark(&format!("warning: {}: {objection}", plan.target.url));
         }
     }
 
     fn execute(&self, plan: &Plan) -> Result<Measurement, StartError> {
-        let (progress, push) = (&self.console.progress, self.push.as_ref());
+        let progress = &self.console.progress;
         progress.begin_step(plan);
-        let outcome = engine::run(plan, &self.interrupt, &Watchers::of(plan, progress, push));
+        let outcome = engine::run(plan, &self.interrupt, progress);
         progress.end();
-        if let (Err(_), Some(push)) = (&outcome, push) {
+        if let (Err(_), Some(push)) = (&outcome, &progress.push) {
             push.abandon_step();
         }
         outcome
@@ -370,7 +350,7 @@ impl Runner {
 
     /// Prints what failed in a step, and circumstances that its description does not have.
     fn explain(&self, step: &Step, plan: &Plan, measurement: &Measurement) {
-        for line in troubles(step, plan.target.url.scheme, &measurement.details) {
+        for line in troubles(step, plan.target.url.scheme, &measurement.report.details) {
             self.remark(&line);
         }
         if let Some(security) = &step.security {
@@ -393,25 +373,30 @@ impl Runner {
         }
     }
 
-    /// Fails the command if a step broke a limit.
-    fn judge(&mut self, step: &Step) {
-        let has_trials = self.run().order_seed.is_some();
-        for line in self.judge.step(step, has_trials) {
-            self.remark(&line);
+    /// Fails the command if the last step broke a limit.
+    fn judge_last(&mut self) {
+        let run = &self.store.run;
+        if let Some(step) = run.steps.last() {
+            for line in self.judge.step(step, run.order_seed.is_some()) {
+                self.console.remark(&line);
+            }
         }
     }
 
     /// Completes the run, unless the user interrupted it, and decides on it.
     fn finish(mut self) -> Verdict {
-        if !self.is_interrupted() {
+        let is_interrupted = self.is_interrupted();
+        if !is_interrupted {
             self.store.run.status = Status::Complete;
         }
-        if self.store.is_worth_saving() {
+        let is_worth_saving = self.store.is_worth_saving();
+        if is_worth_saving {
             self.save();
         }
         self.end_push();
-        if self.is_interrupted() {
-            self.say(if self.store.is_worth_saving() {
+        if is_interrupted {
+            self.judge.decide(Verdict::Interrupted);
+            self.say(if is_worth_saving {
                 "interrupted: these are the results up to that point"
             } else {
                 "interrupted before there was a result"
@@ -420,8 +405,7 @@ impl Runner {
         self.judge.whole(&self.store.run);
         self.say(&validity::describe(&self.store.run));
         self.print();
-        let passed = self.judge.passed(self.steps());
-        if let Some(line) = passed.filter(|_| !self.is_interrupted()) {
+        if !is_interrupted && let Some(line) = self.judge.passed(self.steps()) {
             self.say(&line);
         }
         if let Some(line) = self.judge.strictly() {
@@ -429,9 +413,6 @@ impl Runner {
         }
         if self.console.is_broken() {
             self.judge.decide(Verdict::Unsaved);
-        }
-        if self.is_interrupted() {
-            self.judge.decide(Verdict::Interrupted);
         }
         self.judge.verdict
     }
@@ -447,7 +428,7 @@ impl Runner {
 
     /// Waits for the last push.
     fn end_push(&mut self) {
-        if let Some(trouble) = self.push.take().and_then(Push::end) {
+        if let Some(trouble) = self.console.progress.push.take().and_then(Push::end) {
             self.remark(&trouble);
         }
     }
@@ -460,7 +441,7 @@ impl Runner {
 
     fn print(&mut self) {
         if let Err(error) = self.store.print() {
-            self.fail(Verdict::Unsaved, &stdout_failure(&error));
+            self.fail(Verdict::Unsaved, &format!("error: {error:#}"));
         }
     }
 }

@@ -15,15 +15,15 @@ use netping_client::{
     interrupt::Interrupt,
     plan::Plan,
 };
-use netping_measure::{counts::Counts, recorder::Interval};
+use netping_measure::recorder::Interval;
 use netping_report::table::{is_unicode, terminal_width};
 use netping_results::format::{nanos_as_micros, thousands};
 
-use crate::run::live::{Head, Live};
+use crate::run::{live::Live, push::Push, running::RunningStep};
 
 /// The form in which progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub enum ProgressForm {
     /// A line per second
     Lines,
     /// A bar that is redrawn
@@ -35,7 +35,7 @@ pub enum Form {
     Live,
 }
 
-impl Form {
+impl ProgressForm {
     /// Returns a bar on a terminal, and lines elsewhere.
     pub fn for_stderr() -> Self {
         if io::stderr().is_terminal() {
@@ -52,17 +52,19 @@ const BAR: usize = 18;
 /// The time between two lines.
 const LINE: Duration = Duration::from_secs(1);
 
-/// Shows the progress of a command.
+/// Shows the progress of a command, and pushes it to a gateway.
 #[derive(Debug)]
 pub struct Progress {
-    form: Form,
+    form: ProgressForm,
     bar: ProgressBar,
     live: Option<Live>,
+    /// The gateway that gets the numbers, too.
+    pub push: Option<Push>,
     /// The command's steps, where their number is known beforehand.
     outline: Cell<Option<Outline>>,
     /// The round, of a command that measures in rounds, and the end that is expected.
     round: Cell<Option<(u32, Option<Deadline>)>>,
-    step: RefCell<Running>,
+    step: RefCell<RunningStep>,
     next_line: Cell<Option<Deadline>>,
 }
 
@@ -76,26 +78,12 @@ struct Outline {
     ahead: Option<Duration>,
 }
 
-/// The step that runs.
-#[derive(Debug, Default)]
-struct Running {
-    what: String,
-    /// Planned time of the phases that have not begun.
-    ahead: Option<Duration>,
-    phase: &'static str,
-    /// True while requests count.
-    measures: bool,
-    planned: Option<Duration>,
-    times: Counts,
-    failed: u64,
-}
-
 impl Progress {
     /// Creates progress that is not shown yet; keys of a full screen may set `interrupt`.
-    pub fn new(form: Form, interrupt: &Interrupt) -> Self {
+    pub fn new(form: ProgressForm, push: Option<Push>, interrupt: &Interrupt) -> Self {
         let bar = match form {
-            Form::Bar => ProgressBar::new(0),
-            Form::Lines | Form::None | Form::Live => ProgressBar::hidden(),
+            ProgressForm::Bar => ProgressBar::new(0),
+            _ => ProgressBar::hidden(),
         };
         if let Ok(style) = ProgressStyle::with_template("{prefix}  {bar:12} {msg}") {
             let drawn = if is_unicode() { "█░" } else { "#-" };
@@ -104,15 +92,16 @@ impl Progress {
         Self {
             form,
             bar,
-            live: (form == Form::Live).then(|| Live::new(interrupt.clone())),
-            outline: Cell::new(None),
-            round: Cell::new(None),
+            live: (form == ProgressForm::Live).then(|| Live::new(interrupt.clone())),
+            push,
+            outline: Cell::default(),
+            round: Cell::default(),
             step: RefCell::default(),
-            next_line: Cell::new(None),
+            next_line: Cell::default(),
         }
     }
 
-    /// Tells of all steps of a command: each of these, so many times.
+    /// Tells of all steps of a command: each of these, this number of times.
     pub fn outline<'a>(&self, plans: impl Iterator<Item = &'a Plan>, times: u32) {
         let (mut steps, mut ahead) = (0, Some(Duration::ZERO));
         for plan in plans {
@@ -154,23 +143,26 @@ impl Progress {
             Some(rate) => format!("{} req/s planned", thousands(rate)),
             None => format!("-c {}", plan.load.callers),
         };
-        let what = format!("{place}{name}  {load}");
-        self.begin(&what);
+        self.begin(&format!("{place}{name}  {load}"));
         self.step.borrow_mut().ahead = length;
         if let Some(live) = &self.live {
-            live.begin_step(plan, &what);
+            live.begin_step(plan);
+        }
+        if let Some(push) = &self.push {
+            push.begin_step(plan);
         }
     }
 
     /// Begins what has no planned time.
     pub fn begin(&self, what: &str) {
-        *self.step.borrow_mut() = Running {
-            what: what.trim().to_owned(),
-            ..Running::default()
-        };
+        let what = what.trim().to_owned();
         self.bar.reset();
         self.bar.set_message("");
-        self.bar.set_prefix(what.trim().to_owned());
+        self.bar.set_prefix(what.clone());
+        *self.step.borrow_mut() = RunningStep {
+            what,
+            ..RunningStep::default()
+        };
     }
 
     /// Shows nothing until the next step.
@@ -189,112 +181,93 @@ impl Progress {
         }
     }
 
-    /// Returns the time left of the command, `elapsed` after the phase began.
-    fn left(&self, elapsed: Duration) -> Option<Duration> {
+    /// Returns the time left of the command.
+    fn left(&self, step: &RunningStep) -> Option<Duration> {
         if let Some((_, ends)) = self.round.get() {
             return ends.map(Deadline::left);
         }
-        let step = self.step.borrow();
         let outline = self.outline.get()?;
-        let phase = step.planned?.saturating_sub(elapsed);
+        let phase = step.planned?.saturating_sub(step.elapsed);
         Some(outline.ahead? + step.ahead? + phase)
     }
 
-    /// Returns what there is to say, `elapsed` after the phase began.
-    fn message(&self, elapsed: Duration, rate: f64) -> Vec<String> {
-        let step = self.step.borrow();
+    /// Returns what there is to say of a step.
+    fn message(&self, step: &RunningStep) -> Vec<String> {
         let mut parts = Vec::new();
         if self.round.get().is_none() {
-            parts.push(format!("{} {:.0} s", step.phase, elapsed.as_secs_f64()));
-            parts.push(format!("{} req/s", thousands(rate)));
+            parts.push(format!(
+                "{} {:.0} s",
+                step.phase,
+                step.elapsed.as_secs_f64()
+            ));
+            parts.push(format!("{} req/s", thousands(step.rate)));
         }
         for (name, q) in [("p50", 0.5), ("p99", 0.99)] {
             let time = step.times.quantile(q);
             parts.extend(time.map(|time| format!("{name} {} us", nanos_as_micros(Some(time)))));
         }
-        if step.failed > 0 {
-            parts.push(format!("{} failed", thousands(step.failed as f64)));
+        if step.failed() > 0 {
+            parts.push(format!("{} failed", thousands(step.failed() as f64)));
         }
-        let left = self.left(elapsed).map(|left| left.as_secs());
-        parts.extend(
-            left.map(|left| format!("{} left", format_duration(Duration::from_secs(left)))),
-        );
+        parts.extend(step.left.map(whole_seconds));
         parts
     }
+}
+
+/// Returns the time that is left, in words.
+pub fn whole_seconds(left: Duration) -> String {
+    let left = Duration::from_secs(left.as_secs());
+    format!("{} left", format_duration(left))
 }
 
 impl Observer for Progress {
     fn phase(&self, phase: Phase, planned: Option<Duration>) {
         let mut step = self.step.borrow_mut();
-        step.planned = planned;
-        step.ahead = match (step.ahead, planned) {
-            (Some(ahead), Some(own)) => Some(ahead.saturating_sub(own)),
-            (ahead, None) if matches!(phase, Phase::Connect | Phase::Drain) => ahead,
-            _ => None,
-        };
-        step.measures = phase == Phase::Measure;
-        step.phase = match phase {
-            Phase::Connect => "connecting",
-            Phase::Warmup => "warming up",
-            Phase::Measure => "measuring",
-            Phase::Drain => "waiting for the last replies",
-        };
-        self.bar
-            .set_length(planned.map_or(0, |planned| planned.as_millis() as u64));
+        step.begin_phase(phase, planned);
+        let length = planned.map_or(0, |planned| planned.as_millis() as u64);
+        self.bar.set_length(length);
         self.bar.set_position(0);
         self.bar.set_message(step.phase);
+        if let Some(push) = &self.push {
+            push.phase(phase, planned);
+        }
     }
 
     fn tick(&self, elapsed: Duration, rate: f64) {
-        match self.form {
-            Form::None => {}
-            Form::Live => {
-                let step = self.step.borrow();
-                let head = Head {
-                    phase: step.phase,
-                    measures: step.measures,
-                    elapsed,
-                    planned: step.planned,
-                    left: self.left(elapsed),
-                    rate,
-                };
-                self.live.iter().for_each(|live| live.tick(head));
-            }
-            Form::Bar => {
-                let planned = self.step.borrow().planned;
-                let position = planned.map_or(elapsed, |planned| elapsed.min(planned));
-                self.bar.set_position(position.as_millis() as u64);
-                let what = self.step.borrow().what.chars().count();
-                let room =
-                    terminal_width().map_or(usize::MAX, |width| width.saturating_sub(what + BAR));
-                let message = fitting(self.message(elapsed, rate), room);
-                self.bar.set_message(message);
-            }
-            Form::Lines => {
-                let next = self.next_line.get();
-                if next.is_some_and(|next| !next.left().is_zero()) {
-                    return;
-                }
-                self.next_line.set(Some(Deadline::after(LINE)));
-                // The first line comes after a second.
-                if next.is_some() {
-                    let what = self.step.borrow().what.clone();
-                    let line = format!("{what}  {}", self.message(elapsed, rate).join("  "));
-                    let _ = writeln!(io::stderr(), "{}", line.trim_end());
-                }
+        if let Some(push) = &self.push {
+            push.tick(elapsed, rate);
+        }
+        let mut step = self.step.borrow_mut();
+        (step.elapsed, step.rate) = (elapsed, rate);
+        step.left = self.left(&step);
+        if let Some(live) = &self.live {
+            return live.tick(&step);
+        }
+        if self.form == ProgressForm::Bar {
+            let position = step.planned.map_or(elapsed, |planned| elapsed.min(planned));
+            self.bar.set_position(position.as_millis() as u64);
+            let used = step.what.chars().count() + BAR;
+            let room = terminal_width().map_or(usize::MAX, |width| width.saturating_sub(used));
+            self.bar.set_message(fitting(self.message(&step), room));
+        }
+        let next = self.next_line.get();
+        if self.form == ProgressForm::Lines && next.is_none_or(|next| next.left().is_zero()) {
+            self.next_line.set(Some(Deadline::after(LINE)));
+            // The first line comes after a second.
+            if next.is_some() {
+                let line = format!("{}  {}", step.what, self.message(&step).join("  "));
+                let _ = writeln!(io::stderr(), "{}", line.trim_end());
             }
         }
     }
 
     fn interval(&self, interval: &Interval) {
-        match (self.form, &self.live) {
-            (Form::None, _) => return,
-            (_, Some(live)) => return live.interval(interval),
-            _ => {}
+        if let Some(push) = &self.push {
+            push.interval(interval);
         }
-        let mut step = self.step.borrow_mut();
-        step.times.add_histogram(interval.response_times());
-        step.failed += interval.errors.values().sum::<u64>();
+        if self.form != ProgressForm::None {
+            self.step.borrow_mut().add(interval);
+        }
     }
 
     fn ends_step(&self) -> bool {

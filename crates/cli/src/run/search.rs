@@ -51,7 +51,7 @@ pub struct Search {
 }
 
 /// The confirmation of a rate by fresh windows.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Fresh {
     rate: f64,
     kept: usize,
@@ -66,10 +66,8 @@ impl Fresh {
     fn at(rate: f64, rates: usize) -> Self {
         Self {
             rate,
-            kept: 0,
-            broken: 0,
-            sum: 0.0,
             rates,
+            ..Self::default()
         }
     }
 
@@ -219,34 +217,23 @@ impl Search {
     }
 }
 
-/// Returns true if the condition held in a step, no more requests failed than allowed, and the
-/// planned rate was reached; `None` if there are too few samples to decide.
-pub fn is_kept(step: &Step, condition: &Condition, max_error_rate: f64) -> Option<bool> {
-    let failed = step.summary.failure_share() > max_error_rate;
-    if failed
-        || step
-            .warnings
-            .iter()
-            .any(|warning| matches!(warning, Warning::BehindSchedule(_)))
-    {
-        return Some(false);
-    }
-    match condition.check(step) {
-        Answer::Holds(_) => Some(true),
-        Answer::Fails(_) => Some(false),
-        Answer::Unknown => None,
-    }
-}
-
-/// Returns what spoke against a step that did not keep a condition.
-pub fn objection(step: &Step, condition: &Condition) -> &'static str {
+/// Returns an error with what spoke against a step, if it did not keep the condition, had more
+/// failures than allowed, or was behind its schedule; `None` if there are too few samples to decide.
+pub fn is_kept(
+    step: &Step,
+    condition: &Condition,
+    max_error_rate: f64,
+) -> Option<Result<(), &'static str>> {
     let is_behind = |warning: &Warning| matches!(warning, Warning::BehindSchedule(_));
-    if !matches!(condition.check(step), Answer::Holds(_)) {
-        "not met"
+    let answer = condition.check(step);
+    if matches!(answer, Answer::Fails(_)) {
+        Some(Err("not met"))
     } else if step.warnings.iter().any(is_behind) {
-        "behind schedule"
+        Some(Err("behind schedule"))
+    } else if step.summary.failure_share() > max_error_rate {
+        Some(Err("too many failed"))
     } else {
-        "too many failed"
+        matches!(answer, Answer::Holds(_)).then_some(Ok(()))
     }
 }
 

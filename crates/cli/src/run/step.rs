@@ -1,36 +1,36 @@
 //! From a plan and what the engine measured to a step of the result.
 
 use netping_client::{engine::Measurement, plan::Plan};
-use netping_measure::summary::Summary;
+use netping_measure::{fairness::Fairness, summary::Summary, times::Time};
 use netping_results::{
     connect,
     messages::MessageSummary,
-    run::{Histograms, Place, Step},
-    warning::Facts,
+    run::{Place, Step},
+    warning::{Facts, Warning},
 };
 
 /// Returns the step of the result that `plan` came to, at its place in the run.
 pub fn step(plan: &Plan, measurement: &Measurement, place: Place) -> Step {
     let settings = plan.settings(measurement.warmup);
     let summary = Summary::of(&measurement.totals);
-    let messages = measurement.messages.as_ref();
+    let report = &measurement.report;
+    let messages = report.messages.as_ref();
     let messages = messages.map(|messages| MessageSummary::of(messages, summary.seconds));
-    let histograms = Histograms::of(&measurement.totals);
-    let warnings = Facts {
+    let histograms = measurement.totals.histograms.clone();
+    let warnings = Warning::of_step(&Facts {
         settings: &settings,
         summary: &summary,
-        cost: &measurement.cost,
+        cost: &report.cost,
         slots: measurement.totals.window_slots(),
         drain_slots: measurement.totals.drain_slots(),
-        service_time: &histograms.service_time,
+        service_time: &histograms.times[Time::Service],
         subject: plan.execution.subject,
         warmup_failed: measurement.warmup_failed,
         shared_host: measurement.server_shares_host || plan.target.is_own_host(),
         server_restarted: measurement.server_restarted,
         clock_step: measurement.clock_step,
-    }
-    .warnings();
-    let negotiated = measurement.negotiated.clone();
+    });
+    let negotiated = report.negotiated.clone();
     Step {
         target: plan.target.url.to_string(),
         label: plan.target.label.clone(),
@@ -40,14 +40,12 @@ pub fn step(plan: &Plan, measurement: &Measurement, place: Place) -> Step {
         window_started_at: measurement.window_started_at,
         settings,
         summary,
-        cost: measurement.cost.clone(),
-        reconnects: measurement.reconnects,
-        ended_by_server: measurement.ended_by_server,
+        cost: report.cost.clone(),
         security: negotiated.map(|negotiated| plan.target.trust.security(negotiated)),
-        connect: connect::phases(&measurement.phases),
+        connect: connect::phases(&report.phases),
         bulk: None,
         messages,
-        fairness: measurement.fairness.clone(),
+        fairness: Fairness::of(report.connections.clone()),
         warnings,
         intervals: measurement.totals.intervals.clone(),
         histograms,

@@ -2,8 +2,6 @@
 
 use std::{
     env,
-    io::{self, Write},
-    iter,
     path::{Path, PathBuf},
     slice,
 };
@@ -13,11 +11,9 @@ use netping_measure::status::Status;
 use netping_results::run::{Kind, Run, SCHEMA_VERSION, Tool};
 
 use crate::{
+    args::export::{Exports, JsonTo},
     environment,
-    run::{
-        command_line::command_line,
-        options::{Exports, JsonTo},
-    },
+    run::command_line::command_line,
 };
 
 /// The steps of a run, and the files that hold them.
@@ -25,7 +21,8 @@ use crate::{
 pub struct Store {
     /// The run as it is now.
     pub run: Run,
-    json: Option<JsonTo>,
+    /// Destination of the JSON.
+    pub json: Option<JsonTo>,
     exports: Exports,
 }
 
@@ -71,14 +68,10 @@ impl Store {
         let path = |extension: &str| folder.join(stem).with_extension(extension);
         let page = self.exports.page_or(&path("html"));
         let json = self.json.get_or_insert_with(|| JsonTo::File(path("json")));
-        iter::once(page)
+        [page]
+            .into_iter()
             .chain(json.file().map(Path::to_owned))
             .collect()
-    }
-
-    /// Returns true if standard output is for the JSON.
-    pub fn needs_stdout(&self) -> bool {
-        self.json == Some(JsonTo::Stdout)
     }
 
     /// Returns true if there is anything that an earlier result should be replaced with.
@@ -99,14 +92,11 @@ impl Store {
     }
 
     /// Writes the JSON to standard output, if it belongs there.
-    ///
-    /// # Errors
-    /// When that fails.
-    pub fn print(&self) -> io::Result<()> {
-        if !self.needs_stdout() {
-            return Ok(());
+    pub fn print(&self) -> anyhow::Result<()> {
+        match &self.json {
+            Some(to @ JsonTo::Stdout) => to.write(&self.run.to_json()?),
+            _ => Ok(()),
         }
-        io::stdout().write_all(self.run.to_json()?.as_bytes())
     }
 }
 

@@ -11,9 +11,10 @@ use rand_chacha::{
 };
 
 use crate::{
+    environment,
     error::Verdict,
     run::{
-        Design, Runner,
+        Runner,
         until::{self, Until},
     },
 };
@@ -37,11 +38,12 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// Returns so many trials, whose comparison shows no more than differences.
-    pub fn new(count: u32, order_seed: u64) -> Self {
+    /// Returns trials whose comparison shows no more than differences, in an order by this seed or by
+    /// a random one.
+    pub fn new(count: u32, order_seed: Option<u64>) -> Self {
         Self {
             count,
-            order_seed,
+            order_seed: order_seed.unwrap_or_else(environment::random_seed),
             until: None,
             aa: false,
             equivalent: None,
@@ -51,27 +53,6 @@ impl Trials {
     /// Returns the number of times that the trials may end.
     fn looks(&self) -> usize {
         self.until.map_or(1, |_| Until::looks(self.count))
-    }
-
-    /// Returns the design of trials of these groups, in each of which all others are compared with
-    /// the first. Their measurements are numbered from `first` on.
-    pub fn design(&self, groups: &[Vec<Plan>], first: usize) -> Design {
-        let mut pairings = Vec::new();
-        let mut base = first;
-        for group in groups {
-            pairings.extend(group.iter().enumerate().skip(1).map(|(at, plan)| Pairing {
-                base,
-                new: base + at,
-                is_control: plan.target.label.as_deref() == Some(AGAIN),
-            }));
-            base += group.len();
-        }
-        Design {
-            order_seed: self.order_seed,
-            pairings,
-            looks: self.looks(),
-            margin: self.equivalent,
-        }
     }
 
     /// Returns the group with its first plan twice, if that is wanted.
@@ -86,23 +67,45 @@ impl Trials {
     }
 }
 
-/// Runs each group of plans, which differ only in their targets, with [`interleave`], and prints
-/// how the targets compare.
+/// Returns the pairings of groups in each of which all others are compared with the first. Their
+/// measurements are numbered from `first` on.
+fn pairings(groups: &[Vec<Plan>], first: usize) -> Vec<Pairing> {
+    let mut pairings = Vec::new();
+    let mut base = first;
+    for group in groups {
+        pairings.extend(group.iter().enumerate().skip(1).map(|(at, plan)| Pairing {
+            base,
+            new: base + at,
+            is_control: plan.target.label.as_deref() == Some(AGAIN),
+        }));
+        base += group.len();
+    }
+    pairings
+}
+
+/// Runs each group of plans, which differ only in their targets, in trials, and prints how the
+/// targets compare. `describe` returns the text to print right after a step.
 ///
 /// # Errors
 /// [`StartError`]; earlier steps are saved and printed.
-pub fn run(runner: &mut Runner, trials: Trials, groups: &[Vec<Plan>]) -> Result<(), StartError> {
+pub fn run(
+    runner: &mut Runner,
+    trials: Trials,
+    groups: &[Vec<Plan>],
+    describe: impl Fn(&Step) -> Option<String>,
+) -> Result<(), StartError> {
     let groups: Vec<_> = groups.iter().map(|group| trials.group(group)).collect();
     if trials.until.is_none() {
         let plans = groups.iter().flatten();
         runner.console.progress.outline(plans, trials.count);
     }
     let mut first = runner.next_place().measurement;
-    runner.design(trials.design(&groups, first));
+    runner.design(trials.order_seed, pairings(&groups, first));
+    runner.compare(trials.looks(), trials.equivalent);
     let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);
     let mut outcome = Ok(());
     for group in &groups {
-        outcome = interleave(runner, trials, group, first, &mut random, |_| None);
+        outcome = interleave(runner, trials, group, first, &mut random, &describe);
         if outcome.is_err() || runner.is_interrupted() {
             break;
         }
@@ -141,12 +144,11 @@ fn is_met(runner: &Runner, until: Until, numbers: &Range<usize>) -> bool {
 
 /// Runs each plan of a group once per trial, as measurements that are numbered from `first` on. Each
 /// trial has a random order of its own, so that drift of the machines favours no plan. It ends early
-/// at an interrupt, and where the values are known as well as was asked. `describe` returns the text
-/// to print right after a step.
+/// at an interrupt, and where the values are known as well as was asked.
 ///
 /// # Errors
 /// [`StartError`]; earlier steps are saved.
-pub fn interleave(
+fn interleave(
     runner: &mut Runner,
     trials: Trials,
     group: &[Plan],

@@ -6,6 +6,9 @@ use netping_measure::error_kind::ErrorKind;
 use netping_protocol::scheme::Scheme;
 use netping_results::{format::thousands, run::Step};
 
+const REQUESTS: [&str; 2] = ["request", "requests"];
+const CONNECTIONS: [&str; 2] = ["connection was", "connections were"];
+
 /// Returns a line for each kind of failure in a step. `details` has the first failure of each kind.
 pub fn troubles(step: &Step, scheme: Scheme, details: &BTreeMap<ErrorKind, String>) -> Vec<String> {
     let summary = &step.summary;
@@ -13,42 +16,38 @@ pub fn troubles(step: &Step, scheme: Scheme, details: &BTreeMap<ErrorKind, Strin
     let mut lines = Vec::new();
     for (kind, &count) in &accounting.errors {
         let detail = details.get(kind).map_or("", String::as_str);
-        let requests = counted(count, ["request", "requests"]);
+        let requests = counted(count, REQUESTS);
         lines.push(format!("{requests} failed: {kind} ({detail})"));
     }
     // A few at the end are the ordinary course of an open loop.
-    let many_late = summary.late * 100 > accounting.ok;
+    let many_late = accounting.late * 100 > accounting.ok;
+    let late = if many_late { accounting.late } else { 0 };
+    let not_sent = "due but never sent: no caller was free, or --max-backlog was full";
+    let came_late = "came after the window: counted as latency samples, but not for the rate";
+    let ended = "opened because the server had ended the one before; opening is part of the next request's time";
     let others = [
         (
             accounting.in_flight,
-            ["request", "requests"],
+            REQUESTS,
             "got no reply before the drain ended",
         ),
         (
             accounting.not_sent,
             ["request was", "requests were"],
-            "due but never sent: no caller was free, or --max-backlog was full",
+            not_sent,
         ),
+        (late, ["reply", "replies"], came_late),
         (
-            if many_late { summary.late } else { 0 },
-            ["reply", "replies"],
-            "came after the window: counted as latency samples, but not for the rate",
-        ),
-        (
-            summary.outside_errors,
-            ["request", "requests"],
+            accounting.outside_errors,
+            REQUESTS,
             "failed outside the window (not counted)",
         ),
         (
-            step.reconnects,
-            ["connection was", "connections were"],
+            accounting.reconnects,
+            CONNECTIONS,
             "opened in place of lost ones",
         ),
-        (
-            step.ended_by_server,
-            ["connection was", "connections were"],
-            "opened because the server had ended the one before; opening is part of the next request's time",
-        ),
+        (accounting.ended_by_server, CONNECTIONS, ended),
     ];
     let others = others.into_iter().filter(|(count, ..)| *count > 0);
     lines.extend(others.map(|(count, nouns, what)| format!("{} {what}", counted(count, nouns))));

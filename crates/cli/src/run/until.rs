@@ -8,6 +8,8 @@ use netping_results::{
     run::Measurement,
 };
 
+use crate::args::output::share_in_percent;
+
 /// Minimum number of trials.
 pub const FEWEST: u32 = 3;
 
@@ -20,8 +22,8 @@ pub struct Until {
 }
 
 impl Until {
-    /// Returns the number of looks at the interval when there are at most so many trials: each may
-    /// find a narrow one by chance, and so all intervals are widened for this number.
+    /// Returns the number of looks at the interval with at most `most` trials: each may find a narrow
+    /// one by chance, and so all intervals are widened for this number.
     pub fn looks(most: u32) -> usize {
         most.saturating_sub(FEWEST) as usize + 1
     }
@@ -52,17 +54,8 @@ impl FromStr for Until {
             .ok_or("no width; write it like 'p99 +-5%'")?;
         // Each name is of one of these metrics.
         let metric = metric::named(name.trim(), metric::TRIALS.iter().copied())?[0];
-        let percent = width.trim().strip_suffix('%').map(str::parse::<f64>);
-        match percent {
-            Some(Ok(percent)) if percent > 0.0 && percent < 100.0 => Ok(Self {
-                metric,
-                half_width: percent / 100.0,
-            }),
-            _ => Err(format!(
-                "'{}' is not a share between 0% and 100%",
-                width.trim()
-            )),
-        }
+        let half_width = share_in_percent(width.trim())?;
+        Ok(Self { metric, half_width })
     }
 }
 

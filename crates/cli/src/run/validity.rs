@@ -3,14 +3,21 @@
 use netping_report::verdict;
 use netping_results::run::Run;
 
-use crate::args::Flags;
+use crate::args::help;
 
 /// Returns the text of [`verdict::describe`] for the command that measured `run`.
 pub fn describe(run: &Run) -> String {
     // What clients measured together is measured again by their command.
     let part = run.parts.first();
-    let flags = Flags::of(part.map_or(&run.command_line, |part| &part.command_line));
-    verdict::describe(run, |flag| flags.has(flag))
+    let words = part.map_or(&run.command_line, |part| &part.command_line);
+    let all = help::command();
+    let mut named = words
+        .iter()
+        .skip(1)
+        .filter_map(|word| all.find_subcommand(word));
+    // A command line that names no command is a quick look.
+    let command = named.next().unwrap_or(&all);
+    verdict::describe(run, |flag| help::has_flag(command, flag))
 }
 
 #[cfg(test)]

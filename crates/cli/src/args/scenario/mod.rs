@@ -8,26 +8,16 @@ mod write;
 
 use std::{collections::BTreeMap, fs, path::Path};
 
+use anyhow::{Context, anyhow};
 use clap::{Parser, error::ErrorKind};
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
 pub use self::write::of_command_line;
-use super::{Cli, help};
-use crate::error::ScenarioError;
+use super::{Cli, choice::Assignment, help};
 
 /// The commands of scenarios: those that measure, and those that work on result files.
-const COMMANDS: [&str; 9] = [
-    "ladder",
-    "latency",
-    "throughput",
-    "connect",
-    "bulk",
-    "proxy",
-    "compare",
-    "merge",
-    "report",
-];
+const COMMANDS: &str = "ladder, latency, throughput, connect, bulk, proxy, compare, merge, report";
 
 /// The commands that measure nothing themselves.
 const WITHOUT_LOAD: [&str; 3] = ["compare", "merge", "report"];
@@ -39,7 +29,7 @@ const START_AT: &str = "--start-at";
 #[derive(Debug, Default)]
 pub struct Given {
     /// Values of variables, by their names.
-    pub variables: Vec<(String, String)>,
+    pub variables: Vec<Assignment<String>>,
     /// Flags and their values, for each step that has such a flag and does not set it.
     pub flags: Vec<(&'static str, String)>,
 }
@@ -48,12 +38,12 @@ pub struct Given {
 #[derive(Debug)]
 pub struct Scenario {
     /// In their order; never empty.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScenarioStep>,
 }
 
 /// A step of a scenario.
 #[derive(Debug)]
-pub struct Step {
+pub struct ScenarioStep {
     /// Its place in the file, and its command.
     pub name: String,
     /// The words of its command line, with the program's name.
@@ -62,12 +52,8 @@ pub struct Step {
     pub cli: Cli,
 }
 
-/// A mistake, and its place in the text.
-#[derive(Debug)]
-struct Wrong {
-    at: usize,
-    reason: String,
-}
+/// The place of a mistake in the text, in bytes, and the reason.
+type Mistake = (usize, String);
 
 /// The file as it is written.
 #[derive(Debug, Deserialize)]
@@ -91,33 +77,24 @@ type Variables = BTreeMap<String, String>;
 
 impl Scenario {
     /// Reads a file.
-    ///
-    /// # Errors
-    /// [`ScenarioError::File`] and [`ScenarioError::Line`].
-    pub fn read(path: &Path, given: &Given) -> Result<Self, ScenarioError> {
-        let name = path.display().to_string();
-        let text = fs::read_to_string(path).map_err(|reason| ScenarioError::File {
-            path: name.clone(),
-            reason,
-        })?;
-        Self::parse(&text, given).map_err(|wrong| ScenarioError::Line {
-            path: name,
-            line: line_of(&text, wrong.at),
-            reason: wrong.reason,
-        })
+    pub fn read(path: &Path, given: &Given) -> anyhow::Result<Self> {
+        let name = path.display();
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+        Self::parse(&text, given)
+            .map_err(|(at, reason)| anyhow!("{name}:{}: {reason}", line_of(&text, at)))
     }
 
-    fn parse(text: &str, given: &Given) -> Result<Self, Wrong> {
-        let file: File = toml::from_str(text).map_err(|error| Wrong {
-            at: error.span().unwrap_or_default().start,
-            reason: error.message().to_owned(),
+    fn parse(text: &str, given: &Given) -> Result<Self, Mistake> {
+        let file: File = toml::from_str(text).map_err(|error| {
+            let at = error.span().unwrap_or_default().start;
+            (at, error.message().to_owned())
         })?;
+        let variables =
+            variables(file.variables, &given.variables).map_err(|reason| (0, reason))?;
         let nowhere = Spanned::new(0..0, String::new());
-        let variables = variables(file.variables, &given.variables)
-            .map_err(|reason| wrong(&nowhere, reason))?;
         let flags = file.defaults.map_or(nowhere, |defaults| defaults.flags);
-        let shared =
-            words_of(flags.get_ref(), &variables).map_err(|reason| wrong(&flags, reason))?;
+        let wrong_flags = |reason| wrong(&flags, reason);
+        let shared = words_of(flags.get_ref(), &variables).map_err(wrong_flags)?;
         // Each flag with its value.
         let shared: Vec<&[String]> = shared.chunk_by(|_, next| !next.starts_with('-')).collect();
         let mut unknown = shared.clone();
@@ -125,15 +102,13 @@ impl Scenario {
         for table in &file.steps {
             let run = table.get_ref().get("run");
             let run = run.filter(|_| table.get_ref().len() == 1);
-            let Some((run, command_line)) =
-                run.and_then(|run| Some((run, run.get_ref().as_str()?)))
-            else {
+            let Some((run, line)) = run.and_then(|run| Some((run, run.get_ref().as_str()?))) else {
                 let reason = "a step is its command line and nothing else: write \
                               run = \"throughput tcp://HOST:8004 -c 64\"";
                 return Err(wrong(table, reason));
             };
-            let mut words =
-                words_of(command_line, &variables).map_err(|reason| wrong(run, reason))?;
+            let wrong_run = |reason| wrong(run, reason);
+            let mut words = words_of(line, &variables).map_err(wrong_run)?;
             words.insert(0, "netping".to_owned());
             add_given(&mut words, given);
             let own = words.clone();
@@ -148,9 +123,9 @@ impl Scenario {
             }
             let (number, line) = (steps.len() + 1, line_of(text, run.span().start));
             let title = command_of(&words).unwrap_or("quick look");
-            steps.push(Step {
+            steps.push(ScenarioStep {
                 name: format!("step {number} (line {line}), {title}"),
-                cli: parse(&words, given).map_err(|reason| wrong(run, reason))?,
+                cli: parse(&words, given).map_err(wrong_run)?,
                 words,
             });
         }
@@ -165,18 +140,18 @@ impl Scenario {
 /// Returns the values of the table, replaced by those that are given.
 fn variables(
     table: BTreeMap<String, Value>,
-    given: &[(String, String)],
+    given: &[Assignment<String>],
 ) -> Result<Variables, String> {
     let own = table.into_iter().map(|(name, value)| match value {
         Value::String(text) => (name, text),
         other => (name, other.to_string()),
     });
     let mut variables: Variables = own.collect();
-    for (name, value) in given {
-        if !variables.contains_key(name) {
-            return Err(no_variable(name, &variables));
+    for Assignment { name, value } in given {
+        match variables.get_mut(name) {
+            Some(own) => own.clone_from(value),
+            None => return Err(no_variable(name, &variables)),
         }
-        variables.insert(name.clone(), value.clone());
     }
     Ok(variables)
 }
@@ -239,7 +214,7 @@ fn with(step: &[String], flag: &[String]) -> Vec<String> {
 /// Returns the command of a step; `None` for a quick look.
 fn command_of(words: &[String]) -> Option<&str> {
     let command = words.get(1).map(String::as_str);
-    command.filter(|name| COMMANDS.contains(name))
+    command.filter(|name| COMMANDS.split(", ").any(|own| own == *name))
 }
 
 /// Reads the words of a step.
@@ -247,9 +222,8 @@ fn parse(words: &[String], given: &Given) -> Result<Cli, String> {
     let cli = Cli::try_parse_from(words).map_err(reason)?;
     let command = command_of(words);
     if cli.command.is_some() && command.is_none() {
-        let known = COMMANDS.join(", ");
         return Err(format!(
-            "'{}' is no step: give {known} or a quick look",
+            "'{}' is no step: give {COMMANDS} or a quick look",
             words[1]
         ));
     }
@@ -270,18 +244,13 @@ fn reason(error: clap::Error) -> String {
     let Some(text) = text.strip_prefix("error: ") else {
         return "a step measures or works on result files".to_owned();
     };
-    let lines = text.lines().map(str::trim);
-    let lines =
-        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    lines.join(" ")
+    let (text, _) = text.split_once("\nUsage:").unwrap_or((text, ""));
+    let (text, _) = text.split_once("\nFor more").unwrap_or((text, ""));
+    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn wrong<T>(at: &Spanned<T>, reason: impl Into<String>) -> Wrong {
-    Wrong {
-        at: at.span().start,
-        reason: reason.into(),
-    }
+fn wrong<T>(at: &Spanned<T>, reason: impl Into<String>) -> Mistake {
+    (at.span().start, reason.into())
 }
 
 /// Returns the line of a place in a text, from 1 on.
@@ -294,9 +263,9 @@ fn line_of(text: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn steps(text: &str, given: &Given) -> Vec<Step> {
+    fn steps(text: &str, given: &Given) -> Vec<ScenarioStep> {
         let scenario = Scenario::parse(text, given);
-        scenario.map_err(|wrong| wrong.reason).unwrap().steps
+        scenario.unwrap().steps
     }
 
     /// The words of each step, behind the program's name.
@@ -314,8 +283,8 @@ mod tests {
     }
 
     fn error_with(text: &str, given: &Given) -> (usize, String) {
-        let wrong = Scenario::parse(text, given).unwrap_err();
-        (line_of(text, wrong.at), wrong.reason)
+        let (at, reason) = Scenario::parse(text, given).unwrap_err();
+        (line_of(text, at), reason)
     }
 
     fn with_flags(flags: &[(&'static str, &str)]) -> Given {
@@ -400,11 +369,9 @@ mod tests {
         ];
         assert_eq!(own[0], expected);
         let mut given = Given::default();
-        given
-            .variables
-            .push(("server".to_owned(), "[::1]".to_owned()));
+        given.variables.push("server=[::1]".parse().unwrap());
         assert_eq!(steps(text, &given)[0].words[2], "http://[::1]:5/");
-        given.variables.push(("sever".to_owned(), "h".to_owned()));
+        given.variables.push("sever=h".parse().unwrap());
         let (_, reason) = error_with(text, &given);
         assert_eq!(
             reason,

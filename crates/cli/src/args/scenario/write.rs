@@ -1,15 +1,12 @@
 //! Scenario files from command lines.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, io};
 
 use netping_report::export::FORMATS;
 use toml::Value;
 
 use super::{Given, parse};
-use crate::{
-    error::ScenarioError,
-    run::command_line::{HEADER_FLAGS, HIDDEN},
-};
+use crate::run::command_line::{HEADER_FLAGS, HIDDEN};
 
 /// Writes a command line, which begins with the program's name, as a scenario of one step.
 ///
@@ -17,9 +14,13 @@ use crate::{
 /// results do not have.
 ///
 /// # Errors
-/// [`ScenarioError::CommandLine`].
-pub fn of_command_line(words: &[String]) -> Result<String, ScenarioError> {
-    parse(words, &Given::default()).map_err(ScenarioError::CommandLine)?;
+/// An [`io::Error`] if this version cannot read it.
+pub fn of_command_line(words: &[String]) -> anyhow::Result<String> {
+    parse(words, &Given::default()).map_err(|reason| {
+        io::Error::other(format!(
+            "the result's command line cannot be read by this version: {reason}"
+        ))
+    })?;
     let mut kept = Vec::new();
     let mut comments = String::new();
     let mut rest = words.iter().skip(1).map(String::as_str);
@@ -39,11 +40,11 @@ pub fn of_command_line(words: &[String]) -> Result<String, ScenarioError> {
                 continue;
             }
         };
-        let left_out = joined(&both)?;
+        let left_out = shlex::try_join(both)?;
         // Writing to a string does not fail.
         let _ = writeln!(comments, "# Left out, since {reason}: {left_out}");
     }
-    let run = Value::String(joined(&kept)?);
+    let run = Value::String(shlex::try_join(kept)?);
     Ok(format!("[[step]]\nrun = {run}\n{comments}"))
 }
 
@@ -60,11 +61,6 @@ fn flag_of(word: &str) -> (&str, bool) {
 fn is_output(flag: &str) -> bool {
     let name = flag.strip_prefix("--");
     name.is_some_and(|name| name == "json" || FORMATS.iter().any(|format| format.name == name))
-}
-
-fn joined(words: &[&str]) -> Result<String, ScenarioError> {
-    let joined = shlex::try_join(words.iter().copied());
-    joined.map_err(|error| ScenarioError::CommandLine(error.to_string()))
 }
 
 #[cfg(test)]
@@ -87,10 +83,7 @@ mod tests {
             "netping compare -- base.json new.json",
         ] {
             let text = of_command_line(&split(line)).unwrap();
-            let steps = Scenario::parse(&text, &Given::default())
-                .map_err(|wrong| wrong.reason)
-                .unwrap()
-                .steps;
+            let steps = Scenario::parse(&text, &Given::default()).unwrap().steps;
             assert_eq!(steps[0].words, split(line), "{text}");
             assert!(!text.contains('#'), "{text}");
         }

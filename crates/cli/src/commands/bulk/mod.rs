@@ -16,14 +16,14 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use self::args::BulkArgs;
 use crate::{
-    error::{Failed, Verdict},
+    error::Verdict,
     run::{
-        self, Design, Runner,
+        self, Runner,
         trials::{Trials, shuffled},
     },
 };
 
-pub fn run(args: &BulkArgs) -> Result<Verdict, Failed> {
+pub fn run(args: &BulkArgs) -> anyhow::Result<Verdict> {
     let plans = args.plans()?;
     run::run(Kind::Bulk, args.options()?, |runner| {
         let mut streams = Bulk::open(&plans, runner.interrupt())?;
@@ -58,12 +58,8 @@ fn measure(runner: &mut Runner, rounds: Trials, plans: &[BulkPlan], streams: &mu
         new,
         is_control: false,
     };
-    runner.design(Design {
-        order_seed: rounds.order_seed,
-        pairings: (1..plans.len()).map(pairing).collect(),
-        looks: 1,
-        margin: None,
-    });
+    let pairings = (1..plans.len()).map(pairing).collect();
+    runner.design(rounds.order_seed, pairings);
     let clock = Monotonic::start();
     let mut random = ChaCha8Rng::seed_from_u64(rounds.order_seed);
     for trial in 1..=rounds.count {
@@ -77,21 +73,22 @@ fn measure(runner: &mut Runner, rounds: Trials, plans: &[BulkPlan], streams: &mu
             let (started_at, begun) = (Moment::now().nanos(), clock.now());
             let outcome = bulk.run(runner.interrupt());
             runner.console.progress.end();
+            let mut seconds = (clock.now() - begun) as f64 / 1e9;
             let outcome = match outcome {
-                Ok(run) => Ok(run),
+                Ok(run) => {
+                    seconds = run.seconds;
+                    Ok(run)
+                }
                 Err(Ended::Failed(failure)) => {
+                    let (kind, detail) = (failure.kind, failure.detail);
                     let name = name(plan);
-                    runner.remark(&format!(
-                        "  {name}: a run failed: {} ({})",
-                        failure.kind, failure.detail
-                    ));
-                    Err(failure.kind)
+                    runner.remark(&format!("  {name}: a run failed: {kind} ({detail})"));
+                    Err(kind)
                 }
                 Err(Ended::Interrupted) => return,
             };
             let transfer = Transfer {
-                seconds: outcome
-                    .map_or_else(|_| (clock.now() - begun) as f64 / 1e9, |run| run.seconds),
+                seconds,
                 outcome,
                 started_at: Some(started_at),
             };

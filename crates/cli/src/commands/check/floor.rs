@@ -10,6 +10,7 @@ use std::{
 
 use netping_client::clock::{Clock, Deadline, Monotonic};
 use netping_measure::{
+    counts::Counts,
     distribution::Distribution,
     histogram::{histogram, record},
 };
@@ -47,7 +48,7 @@ pub fn round_trips(busy: bool) -> io::Result<Distribution> {
     drop(stream);
     // The other side has seen the end of the connection; its errors have been this side's.
     let _ = echo.join();
-    Ok(Distribution::of(&times))
+    Ok(Distribution::of(&Counts::from(&times)))
 }
 
 fn prepare(stream: &TcpStream, busy: bool) -> io::Result<()> {

@@ -1,97 +1,106 @@
 //! `netping check`: this host and servers, before an expensive run.
 
-pub mod args;
-mod finding;
 mod floor;
 mod machine;
 mod server;
 
-use std::{
-    fs,
-    io::{self, Write},
-};
+use std::time::Duration;
 
 use anyhow::Context;
+use clap::Args;
+use netping_client::plan::Plan;
+use netping_protocol::{target::Target, units::number_in};
 use netping_report::table::{Column, Table};
 use netping_results::format::on_one_line;
 
-use self::{
-    args::CheckArgs,
-    finding::{Finding, State},
-};
 use crate::{
-    error::{Failed, Verdict, tell},
+    args::{
+        export::{JsonTo, say},
+        request::RequestArgs,
+        time::positive,
+    },
+    error::{Verdict, tell},
     interrupt,
-    run::{clock_demand::ClockDemand, options::JsonTo},
+    observation::{Grade, Observation},
+    run::clock_demand::ClockDemand,
 };
 
-pub fn run(args: &CheckArgs) -> Result<Verdict, Failed> {
+/// Flags of `netping check`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_long_help = "Exit codes: 0 ready, perhaps with warnings, 2 wrong usage, 4 something would spoil a run, 6 the \
+                  findings could not be written."
+)]
+pub struct CheckArgs {
+    /// Servers, such as tcp://HOST:8004; without one, only this host is looked at
+    #[arg(value_name = "URL")]
+    targets: Vec<Target>,
+    /// Connections that the run is to open
+    #[arg(long, default_value = "1024", value_name = "N", value_parser = number_in::<u64>(1..))]
+    connections: u64,
+    /// Largest offset of this host's clock from that of a server
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    max_clock_error: Option<Duration>,
+    /// Write the findings as JSON; '-': to standard output, with the table on stderr
+    #[arg(long, value_name = "FILE")]
+    json: Option<JsonTo>,
+    #[command(flatten)]
+    request: RequestArgs,
+}
+
+impl CheckArgs {
+    /// Returns a plan for each server.
+    fn plans(&self) -> anyhow::Result<Vec<Plan>> {
+        if !self.targets.is_empty() {
+            self.request.check(&self.targets)?;
+        }
+        self.request.plans(&self.targets)
+    }
+}
+
+pub fn run(args: &CheckArgs) -> anyhow::Result<Verdict> {
     let plans = args.plans()?;
     let interrupt = interrupt::on_signals().context("cannot handle Ctrl-C")?;
     let clock = ClockDemand::default().check()?;
-    let mut findings = machine::findings(&clock, args.connections);
+    let mut found = machine::look(&clock, args.connections);
     for plan in &plans {
         if interrupt.is_set() {
             return Ok(Verdict::Interrupted);
         }
-        findings.extend(server::findings(
-            plan,
-            args.connections,
-            args.max_clock_error,
-            &interrupt,
-        ));
+        let max_error = args.max_clock_error;
+        found.extend(server::look(plan, args.connections, max_error, &interrupt));
     }
-    let text = format!("{}\n{}", describe(&findings), machine::verdict(&findings));
-    let to_stdout = args.json == Some(JsonTo::Stdout);
+    let text = format!("{}\n{}", describe(&found), machine::verdict(&found));
     // The exit code tells, even if nobody reads this.
-    let _ = if to_stdout {
-        writeln!(io::stderr(), "{text}")
-    } else {
-        writeln!(io::stdout(), "{text}")
-    };
-    if let Some(to) = &args.json
-        && let Err(error) = write(to, &findings)
-    {
-        tell(&format!("error: {error:#}"));
-        return Ok(Verdict::Unsaved);
+    let _ = say(args.json.as_ref(), &text);
+    if let Some(to) = &args.json {
+        let json = serde_json::to_string_pretty(&found)? + "\n";
+        if let Err(error) = to.write(&json) {
+            tell(&format!("error: {error:#}"));
+            return Ok(Verdict::Unsaved);
+        }
     }
-    let wrong = findings.iter().any(|finding| finding.state == State::Wrong);
-    Ok(if wrong {
+    let is_wrong = found.iter().any(|own| own.state == Grade::Wrong);
+    Ok(if is_wrong {
         Verdict::Condition
     } else {
         Verdict::Success
     })
 }
 
-/// Returns the findings by the machines and servers that they are about.
-fn describe(findings: &[Finding]) -> String {
+/// Returns the observations by the machines and servers that they are about.
+fn describe(found: &[Observation]) -> String {
     let columns = ["state", "what", "value"].map(|title| Column::text(title, 0));
-    let row = |finding: &Finding| {
-        let (name, what) = (finding.state.name(), finding.what);
-        let value = on_one_line(&finding.value);
-        let value = if finding.remedy.is_empty() {
-            value
-        } else {
-            format!("{value}: {}", finding.remedy)
-        };
-        vec![name.to_owned(), what.to_owned(), value]
+    let row = |own: &Observation| {
+        let mut value = on_one_line(&own.value);
+        if !own.remedy.is_empty() {
+            value = format!("{value}: {}", own.remedy);
+        }
+        vec![own.state.name().to_owned(), own.what.to_owned(), value]
     };
-    let each = findings.chunk_by(|one, other| one.of == other.of);
-    let each = each.map(|findings| {
-        let rows: Vec<_> = findings.iter().map(row).collect();
-        format!("{}\n{}\n", findings[0].of, Table::whole(&columns, &rows))
+    let each = found.chunk_by(|one, other| one.of == other.of).map(|all| {
+        let rows: Vec<_> = all.iter().map(row).collect();
+        format!("{}\n{}\n", all[0].of, Table::whole(&columns, &rows))
     });
     each.collect::<Vec<_>>().join("\n")
-}
-
-fn write(to: &JsonTo, findings: &[Finding]) -> anyhow::Result<()> {
-    let text = serde_json::to_string_pretty(findings)? + "\n";
-    match to {
-        JsonTo::Stdout => io::stdout()
-            .write_all(text.as_bytes())
-            .context("cannot write to standard output"),
-        JsonTo::File(path) => {
-            fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
-        }
-    }
 }

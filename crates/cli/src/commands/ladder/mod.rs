@@ -17,12 +17,7 @@ use netping_client::{
     plan::{Destination, Extent, Plan, Warmup},
     transport,
 };
-use netping_protocol::{
-    frame::Reply,
-    message,
-    pki::{PkiError, Validity},
-    scheme::Protocol,
-};
+use netping_protocol::{frame::Reply, message, pki::Validity, scheme::Protocol};
 use netping_report::text;
 use netping_results::{
     run::{Kind, Pairing},
@@ -32,16 +27,15 @@ use netping_system::cores;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use self::{
-    args::{LadderArgs, LadderCpus, LadderRounds},
+    args::LadderArgs,
     process::ServerProcess,
     rungs::{AGAIN, Block, RUNGS, Rung},
-    sides::Sides,
 };
 use crate::{
-    args::secure::SecureArgs,
+    args::secure::CredentialArgs,
     credentials, environment,
-    error::{Failed, PlanError, Verdict},
-    run::{self, Design, Runner},
+    error::Verdict,
+    run::{self, Runner},
 };
 
 /// The time for a server to settle under a load, and the window after it.
@@ -50,9 +44,10 @@ const WINDOW: Duration = Duration::from_millis(150);
 
 /// The stem of the files' names, unless others are given.
 const STEM: &str = "netping-ladder";
+const PARTIAL_STEM: &str = "netping-ladder-partial";
 
 /// A rung under the load of a block, measured once in each round.
-struct Cell<'a> {
+struct RungUnderLoad<'a> {
     rung: &'a Rung,
     block: &'a Block,
     plan: Plan,
@@ -63,15 +58,11 @@ struct Cell<'a> {
 /// Runs the ladder.
 ///
 /// # Errors
-/// [`Failed`] if it cannot start.
-pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
+/// If it cannot start.
+pub fn run(args: &LadderArgs) -> anyhow::Result<Verdict> {
     args.check()?;
     let options = args.output.options()?;
-    let sides = match args.cpus()? {
-        LadderCpus::Given { client, servers } => Sides::given(client, servers),
-        LadderCpus::Any => Sides::unpinned(),
-        LadderCpus::Halves => Sides::split(&cores::by_core(&cores::own())),
-    };
+    let sides = args.sides()?;
     run::run(Kind::Ladder, options, |runner| {
         let folder = tempfile::tempdir().context("cannot create a folder for certificates")?;
         let folder = folder.path();
@@ -82,7 +73,7 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
             |rung: &&Rung| ServerProcess::start(rung.server, &rung.flags(folder), &sides.servers);
         let servers = rungs.iter().map(start).collect::<Result<Vec<_>, _>>()?;
         sides.confine_client();
-        let blocks = Block::all(args.callers(), args.connections(), args.full);
+        let blocks = Block::all(args.callers.into(), args.connections.into(), args.full);
         let cells = cells(&rungs, &servers, &blocks, folder)?;
         climb(runner, args.rounds(), &cells)?;
         if runner.steps().is_empty() {
@@ -91,12 +82,9 @@ pub fn run(args: &LadderArgs) -> Result<Verdict, Failed> {
         runner.say(&sides.sentence);
         runner.say(&text::tables(runner.run()));
         // What was interrupted replaces nothing that is complete.
-        let partial = if runner.is_interrupted() {
-            "-partial"
-        } else {
-            ""
-        };
-        for file in runner.save_as(&format!("{STEM}{partial}")) {
+        let is_partial = runner.is_interrupted();
+        let stem = if is_partial { PARTIAL_STEM } else { STEM };
+        for file in runner.save_as(stem) {
             runner.say(&format!("results: {}", file.display()));
         }
         Ok(())
@@ -109,18 +97,18 @@ fn cells<'a>(
     servers: &[ServerProcess],
     blocks: &'a [Block],
     folder: &Path,
-) -> Result<Vec<Cell<'a>>, PlanError> {
-    let mut cells: Vec<Cell<'a>> = Vec::new();
+) -> anyhow::Result<Vec<RungUnderLoad<'a>>> {
+    let mut cells: Vec<RungUnderLoad<'a>> = Vec::new();
     for block in blocks {
         for (rung, server) in rungs.iter().zip(servers) {
-            if block.shared.is_some() && !server.target().scheme.shares_connections() {
+            if block.shared.is_some() && !server.target.scheme.shares_connections() {
                 continue;
             }
-            let is_base = |other: &Cell<'_>| match block.shared {
+            let is_base = |other: &RungUnderLoad<'_>| match block.shared {
                 Some(_) => other.rung.name == rung.name && other.block.is_unshared(block),
                 None => Some(other.rung.name) == rung.over && other.block == block,
             };
-            cells.push(Cell {
+            cells.push(RungUnderLoad {
                 rung,
                 block,
                 plan: plan(rung, block, server, folder)?,
@@ -131,15 +119,10 @@ fn cells<'a>(
     Ok(cells)
 }
 
-fn plan(
-    rung: &Rung,
-    block: &Block,
-    server: &ServerProcess,
-    folder: &Path,
-) -> Result<Plan, PlanError> {
-    let target = server.target();
-    let secured = SecureArgs::of(folder, rung.mutual).connector(target)?;
-    let mut destination = Destination::new(target.clone(), server.source().clone(), secured);
+fn plan(rung: &Rung, block: &Block, server: &ServerProcess, folder: &Path) -> anyhow::Result<Plan> {
+    let target = &server.target;
+    let secured = CredentialArgs::of(folder, rung.mutual).connector(target)?;
+    let mut destination = Destination::new(target.clone(), server.source.clone(), secured);
     destination.label = Some(rung.name.to_owned());
     let kind = match target.scheme.protocol() {
         Protocol::Tcp if block.is_message => transport::Kind::Frame,
@@ -166,30 +149,30 @@ fn plan(
     Ok(plan)
 }
 
-/// Measures rounds of all cells until there are enough, or the user ends it.
-fn climb(runner: &mut Runner, enough: LadderRounds, cells: &[Cell<'_>]) -> Result<(), StartError> {
+/// Measures the fewest rounds of all cells, and more while the budget lasts, unless the user ends it.
+fn climb(
+    runner: &mut Runner,
+    (fewest, budget): (u32, Duration),
+    cells: &[RungUnderLoad<'_>],
+) -> Result<(), StartError> {
     let plans: Vec<&Plan> = cells.iter().map(|cell| &cell.plan).collect();
     let seed = environment::random_seed();
-    let pairing = |(new, cell): (usize, &Cell<'_>)| {
+    let pairing = |(new, cell): (usize, &RungUnderLoad<'_>)| {
         Some(Pairing {
             base: cell.base?,
             new,
             is_control: cell.rung.name == AGAIN && cell.block.shared.is_none(),
         })
     };
-    runner.design(Design {
-        order_seed: seed,
-        pairings: cells.iter().enumerate().filter_map(pairing).collect(),
-        looks: 1,
-        margin: None,
-    });
+    let pairings = cells.iter().enumerate().filter_map(pairing).collect();
+    runner.design(seed, pairings);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let clock = Monotonic::start();
     let mut longest = 0;
     for round in 1.. {
         let begun = clock.now();
-        let least = Duration::from_nanos(longest) * enough.fewest.saturating_sub(round - 1);
-        let left = enough.budget.saturating_sub(Duration::from_nanos(begun));
+        let least = Duration::from_nanos(longest) * fewest.saturating_sub(round - 1);
+        let left = budget.saturating_sub(Duration::from_nanos(begun));
         // Without a budget, the first round tells how long the others take.
         let left = Some(left.max(least)).filter(|left| !left.is_zero());
         let progress = &runner.console.progress;
@@ -199,7 +182,7 @@ fn climb(runner: &mut Runner, enough: LadderRounds, cells: &[Cell<'_>]) -> Resul
         }
         longest = longest.max(clock.now() - begun);
         let after_another = Duration::from_nanos(clock.now() + longest);
-        if round >= enough.fewest && after_another > enough.budget {
+        if round >= fewest && after_another > budget {
             break;
         }
     }
@@ -208,8 +191,7 @@ fn climb(runner: &mut Runner, enough: LadderRounds, cells: &[Cell<'_>]) -> Resul
 
 fn make_credentials(folder: &Path) -> anyhow::Result<()> {
     let hosts = ["127.0.0.1".to_owned()];
-    let mut files = credentials::certificates(&hosts, Validity::LEAF)
-        .map_err(|error: PkiError| anyhow::anyhow!("{error}"))?;
+    let mut files = credentials::certificates(&hosts, Validity::LEAF)?;
     files.push(credentials::shared_key()?);
     credentials::write(folder, &files, false)
 }

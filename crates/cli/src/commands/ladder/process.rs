@@ -3,12 +3,12 @@
 use std::{
     env,
     ffi::OsString,
-    io::{BufRead, BufReader},
+    io::{self, BufRead, BufReader},
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
 };
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use netping_client::probe::metrics::ServerSource;
 use netping_protocol::target::Target;
 use netping_system::signals;
@@ -17,8 +17,10 @@ use netping_system::signals;
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
-    target: Target,
-    source: ServerSource,
+    /// Its URL.
+    pub target: Target,
+    /// The source of its counters.
+    pub source: ServerSource,
 }
 
 impl ServerProcess {
@@ -43,22 +45,20 @@ impl ServerProcess {
             .process_group(0)
             .spawn()
             .context("cannot start a server")?;
-        let Some(stdout) = child.stdout.take() else {
-            bail!("a server has no standard output")
-        };
-        let mut lines = BufReader::new(stdout).lines();
+        let stdout = child.stdout.take();
+        let mut lines = stdout
+            .into_iter()
+            .flat_map(|out| BufReader::new(out).lines());
         let mut field = |name: &str| -> Option<String> {
-            lines
-                .next()?
-                .ok()?
-                .strip_prefix(name)
-                .map(|rest| rest.trim().to_owned())
+            let line = lines.next()?.ok()?;
+            Some(line.strip_prefix(name)?.trim().to_owned())
         };
         let (listening, metrics) = (field("listening"), field("metrics"));
         let Some(target) = listening.and_then(|url| url.parse().ok()) else {
             let _ = child.kill();
             let _ = child.wait();
-            bail!("the {name} server did not start; its own message stands above");
+            let reason = format!("the {name} server did not start; its own message stands above");
+            return Err(io::Error::other(reason).into());
         };
         let source = metrics.map_or(ServerSource::Nowhere, |url| ServerSource::Url {
             url,
@@ -69,16 +69,6 @@ impl ServerProcess {
             target,
             source,
         })
-    }
-
-    /// Returns its URL.
-    pub fn target(&self) -> &Target {
-        &self.target
-    }
-
-    /// Returns the source of its counters.
-    pub fn source(&self) -> &ServerSource {
-        &self.source
     }
 }
 

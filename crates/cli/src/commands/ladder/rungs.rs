@@ -102,27 +102,18 @@ impl Block {
 
     /// Returns the blocks of a ladder.
     pub fn all(callers: usize, shared: usize, is_full: bool) -> Vec<Self> {
-        let alone = Self {
-            callers: 1,
-            shared: None,
-            is_message: false,
-        };
-        let equal = Self {
+        let block = |callers, shared, is_message| Self {
             callers,
-            ..alone.clone()
+            shared,
+            is_message,
         };
-        let sharing = Self {
-            shared: Some(shared),
-            ..equal.clone()
-        };
-        let message = |block: &Self| Self {
-            is_message: true,
-            ..block.clone()
-        };
-        let messages = [message(&alone), message(&equal)];
-        let mut blocks = vec![alone, equal, sharing];
+        let mut blocks = vec![
+            block(1, None, false),
+            block(callers, None, false),
+            block(callers, Some(shared), false),
+        ];
         if is_full {
-            blocks.extend(messages);
+            blocks.extend([block(1, None, true), block(callers, None, true)]);
         }
         blocks
     }

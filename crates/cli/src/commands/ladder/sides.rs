@@ -24,43 +24,34 @@ impl Sides {
 
     /// Leaves the choice to the scheduler.
     pub fn unpinned() -> Self {
+        Self::anywhere("Client and servers run on any CPU (--no-pin): times depend on where.")
+    }
+
+    fn anywhere(sentence: &str) -> Self {
         Self {
             client: Vec::new(),
             servers: Vec::new(),
-            sentence: "Client and servers run on any CPU (--no-pin): times depend on where."
-                .to_owned(),
+            sentence: sentence.to_owned(),
         }
     }
 
-    /// Splits the CPUs of this process in two halves. The CPUs of each core, the second list of
-    /// `cores`, stay together where there is more than one core.
+    /// Splits the CPUs of this process, of which each core has a list, in two halves. The CPUs of a
+    /// core stay together where there is more than one core.
     pub fn split(cores: &[Vec<usize>]) -> Self {
-        let halve = |all: &[Vec<usize>]| {
-            let (client, servers) = all.split_at(all.len() / 2);
-            [client.concat(), servers.concat()]
-        };
-        let cpus: Vec<Vec<usize>> = cores.concat().into_iter().map(|cpu| vec![cpu]).collect();
-        match (cores, &cpus[..]) {
-            ([_, _, ..], _) => {
-                let [client, servers] = halve(cores);
-                Self::given(client, servers)
-            }
-            (_, [_, _, ..]) => {
-                let [client, servers] = halve(&cpus);
-                let sentence = pinned(&client, &servers) + " Both are threads of one core.";
-                Self {
-                    client,
-                    servers,
-                    sentence,
-                }
-            }
-            _ => Self {
-                client: Vec::new(),
-                servers: Vec::new(),
-                sentence: "Client and servers share the only CPU: a round trip includes switching between them."
-                    .to_owned(),
-            },
+        if cores.len() > 1 {
+            let (client, servers) = cores.split_at(cores.len() / 2);
+            return Self::given(client.concat(), servers.concat());
         }
+        let cpus = cores.concat();
+        if cpus.len() < 2 {
+            return Self::anywhere(
+                "Client and servers share the only CPU: a round trip includes switching between them.",
+            );
+        }
+        let (client, servers) = cpus.split_at(cpus.len() / 2);
+        let mut sides = Self::given(client.to_vec(), servers.to_vec());
+        sides.sentence += " Both are threads of one core.";
+        sides
     }
 
     /// Confines this process, and the threads that it starts, to the client's CPUs.

@@ -1,13 +1,8 @@
 //! Flags of `netping proxy`.
 
-use std::{
-    fmt::Display,
-    iter,
-    num::{NonZeroU32, NonZeroU64},
-    str::FromStr,
-    sync::Arc,
-};
+use std::{iter, num::NonZeroU32, sync::Arc};
 
+use anyhow::ensure;
 use clap::Args;
 use netping_client::{
     plan::{Arrival, Plan},
@@ -16,21 +11,23 @@ use netping_client::{
 };
 use netping_protocol::{target::Target, units::number_in};
 
-use crate::{
-    args::{load::LoadArgs, range::Range, shared::SharedArgs},
-    error::{PlanError, UsageError},
+use crate::args::{
+    choice::Assignment,
+    load::ClientLoadArgs,
+    range::{CountLimit, Range, count_or},
+    shared::SharedArgs,
 };
 
 /// Flags of `netping proxy`.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("trials", |arg| arg.default_value("3")))]
-pub struct ProxyArgs {
+pub struct ProxyComparisonArgs {
     /// The backend itself, such as tcp://HOST:8004
     #[arg(long, value_name = "URL")]
     direct: Target,
     /// A proxy in front of it, with a name of your choice: haproxy=tcp://HOST:8011; may be repeated
     #[arg(long = "via", required = true, value_name = "NAME=URL")]
-    proxies: Vec<Named<Target>>,
+    proxies: Vec<Assignment<Target>>,
     /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or
     /// 10k..25k+1k
     #[arg(
@@ -48,51 +45,40 @@ pub struct ProxyArgs {
     #[arg(long, value_name = "RANGE", num_args = 0..=1, require_equals = true, default_missing_value = "16,64,256")]
     max: Option<Range>,
     #[command(flatten)]
-    load: LoadArgs,
+    load: ClientLoadArgs,
     /// Reopen a connection after N requests, as a part of the first of them; 'keep': never
-    #[arg(long, default_value = "50", value_name = "N|keep")]
-    requests_per_connection: Reuse,
+    #[arg(long, default_value = "50", value_name = "N|keep", value_parser = count_or("keep"))]
+    requests_per_connection: CountLimit,
     #[command(flatten)]
     pub shared: SharedArgs,
     /// Take a proxy's CPU time and memory from this process and its descendants on this host; may
     /// be repeated
     #[arg(long = "proxy-pid", value_name = "NAME=PID")]
-    pids: Vec<Named<NonZeroU32>>,
+    pids: Vec<Assignment<NonZeroU32>>,
     /// URL of a proxy's Prometheus metrics [default: http://HOST:PORT+1000/metrics, if
     /// netping-proxy answers there]
     #[arg(long = "proxy-metrics", value_name = "NAME=URL")]
-    metrics: Vec<Named<String>>,
+    metrics: Vec<Assignment<String>>,
 }
 
 /// Name of the path without a proxy.
 const DIRECT: &str = "direct";
 
-/// The steps of a comparison of paths, in groups in which only the path differs. The first path of
-/// each group is the direct one.
-#[derive(Debug)]
-pub struct ProxyPlans {
-    /// Open loops, a group for each rate.
-    pub rates: Vec<Vec<Plan>>,
-    /// Closed loops, a group for each number of callers.
-    pub closed: Vec<Vec<Plan>>,
-}
-
-impl ProxyArgs {
-    /// Returns the steps.
-    pub fn plans(&self) -> Result<ProxyPlans, PlanError> {
+impl ProxyComparisonArgs {
+    /// Returns the steps, in groups in which only the path differs: open loops for each rate, then
+    /// closed loops for each number of callers. The first path of each group is the direct one.
+    pub fn groups(&self) -> anyhow::Result<Vec<Vec<Plan>>> {
         self.load.check()?;
         self.check_targets()?;
         self.check_names()?;
         // Replies of another length than on the direct path are a proxy's own pages.
         let reply_length = ReplyLength::default();
-        let bases = self
-            .shared
-            .request
-            .plans(self.paths().map(|(_, target)| target))?;
-        let group = |callers: u64, arrival: Arrival| -> Result<Vec<Plan>, UsageError> {
+        let targets = self.paths().map(|(_, target)| target);
+        let bases = self.shared.request.plans(targets)?;
+        let group = |(callers, arrival): (u64, Arrival)| {
             let plan = |((name, target), base): ((&str, &Target), &Plan)| {
                 let mut plan = self.load.plan(base.clone(), callers, None, arrival)?;
-                plan.target.label = Some(String::from(name));
+                plan.target.label = Some(name.to_owned());
                 plan.target.server = self.server(name, target);
                 plan.target.reply_length = Some(Arc::clone(&reply_length));
                 plan.load.requests_per_connection = self.requests_per_connection.0;
@@ -101,17 +87,12 @@ impl ProxyArgs {
             self.paths().zip(&bases).map(plan).collect()
         };
         let rates = self.rate.as_ref().map(Range::values).unwrap_or_default();
+        let open = rates
+            .iter()
+            .map(|&rate| (self.callers.into(), self.load.arrival(rate as f64)));
         let callers = self.max.as_ref().map(Range::values).unwrap_or_default();
-        Ok(ProxyPlans {
-            rates: rates
-                .iter()
-                .map(|&rate| group(self.callers.into(), self.load.arrival(rate as f64)))
-                .collect::<Result<_, _>>()?,
-            closed: callers
-                .iter()
-                .map(|&callers| group(callers, Arrival::Closed))
-                .collect::<Result<_, _>>()?,
-        })
+        let closed = callers.iter().map(|&callers| (callers, Arrival::Closed));
+        open.chain(closed).map(group).collect()
     }
 
     /// Returns the name and the target of each path, the direct one first.
@@ -123,129 +104,73 @@ impl ProxyArgs {
 
     /// Returns the source of the counters of the server or proxy at `target`.
     fn server(&self, name: &str, target: &Target) -> ServerSource {
-        let backend = self.shared.request.server(target);
-        let pids: Vec<u32> = self
-            .pids
-            .iter()
-            .filter(|pid| pid.name == name)
-            .map(|pid| pid.value.get())
-            .collect();
-        let metrics = self.metrics.iter().find(|metrics| metrics.name == name);
-        match metrics {
-            _ if name == DIRECT => backend,
-            Some(metrics) => ServerSource::Url {
-                url: metrics.value.clone(),
-                asked: true,
-            },
-            None if !pids.is_empty() => ServerSource::Processes(pids),
+        let own = &self.shared.request.server;
+        if name == DIRECT {
+            return own.source(target);
+        }
+        if let Some(metrics) = self.metrics.iter().find(|metrics| metrics.name == name) {
+            let url = metrics.value.clone();
+            return ServerSource::Url { url, asked: true };
+        }
+        let pids = self.pids.iter().filter(|pid| pid.name == name);
+        let pids: Vec<u32> = pids.map(|pid| pid.value.get()).collect();
+        match pids[..] {
             // `--server-metrics off` is for proxies too.
-            None if self.shared.request.without_metrics() => ServerSource::Nowhere,
-            None => ServerSource::default_of_relay(target),
+            [] if own.is_off() => ServerSource::Nowhere,
+            [] => ServerSource::default_of_relay(target),
+            _ => ServerSource::Processes(pids),
         }
     }
 
-    fn check_targets(&self) -> Result<(), UsageError> {
+    fn check_targets(&self) -> anyhow::Result<()> {
         let targets: Vec<Target> = self.paths().map(|(_, target)| target.clone()).collect();
         self.shared.request.check(&targets)?;
-        if self.shared.request.has_unix_socket() {
-            return Err(UsageError(
-                "--unix-socket would be the same server on every path: give the proxies' addresses"
-                    .to_owned(),
-            ));
-        }
+        ensure!(
+            self.shared.request.unix_socket.is_none(),
+            "--unix-socket would be the same server on every path: give the proxies' addresses"
+        );
         let direct = &self.direct;
-        match targets.iter().find(|target| target.scheme != direct.scheme) {
-            None => Ok(()),
-            Some(other) => Err(UsageError(format!(
+        for other in &targets {
+            ensure!(
+                other.scheme == direct.scheme,
                 "{other} and {direct} have different protocols: a proxy is compared with the direct path by the same \
                  requests"
-            ))),
+            );
         }
+        Ok(())
     }
 
-    fn check_names(&self) -> Result<(), UsageError> {
-        let names: Vec<&str> = self
-            .proxies
-            .iter()
-            .map(|proxy| proxy.name.as_str())
-            .collect();
+    fn check_names(&self) -> anyhow::Result<()> {
+        let names: Vec<&str> = self.paths().map(|(name, _)| name).collect();
+        let (_, proxies) = names.split_at(1);
         for (place, name) in names.iter().enumerate() {
-            if *name == DIRECT {
-                return Err(UsageError(format!(
-                    "--via {DIRECT}=...: the path without a proxy has this name; give the proxy another one"
-                )));
-            }
-            if names[..place].contains(name) {
-                return Err(UsageError(format!(
-                    "--via {name}=... is given twice; give each proxy its own name"
-                )));
-            }
+            ensure!(
+                !names[..place].contains(name),
+                "--via {name}=... is given twice, or is the path without a proxy; give the proxy another one"
+            );
         }
         let of_pids = self.pids.iter().map(|pid| ("--proxy-pid", &pid.name));
         let of_metrics = self
             .metrics
             .iter()
-            .map(|metrics| ("--proxy-metrics", &metrics.name));
+            .map(|own| ("--proxy-metrics", &own.name));
         for (flag, name) in of_pids.chain(of_metrics) {
-            if !names.contains(&name.as_str()) {
-                return Err(UsageError(format!(
-                    "{flag} {name}=...: no --via has this name, only {}; for the server of the direct path, use \
-                     --server-pid or --server-metrics",
-                    names.join(", ")
-                )));
-            }
+            ensure!(
+                proxies.contains(&name.as_str()),
+                "{flag} {name}=...: no --via has this name, only {}; for the server of the direct path, use --server-pid or \
+                 --server-metrics",
+                proxies.join(", ")
+            );
         }
-        for (place, Named { name, .. }) in self.metrics.iter().enumerate() {
-            let again = self.metrics[..place]
+        for (place, Assignment { name, .. }) in self.metrics.iter().enumerate() {
+            let is_again = self.metrics[..place]
                 .iter()
                 .any(|other| other.name == *name);
-            if again || self.pids.iter().any(|pid| pid.name == *name) {
-                return Err(UsageError(format!(
-                    "{name} has two sources of counters: give one --proxy-metrics, or a --proxy-pid for each of its \
-                     processes"
-                )));
-            }
+            ensure!(
+                !is_again && self.pids.iter().all(|pid| pid.name != *name),
+                "{name} has two sources of counters: give one --proxy-metrics, or a --proxy-pid for each of its processes"
+            );
         }
         Ok(())
-    }
-}
-
-/// A value of a proxy, by its name: `NAME=VALUE`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Named<T> {
-    name: String,
-    value: T,
-}
-
-impl<T: FromStr<Err: Display>> FromStr for Named<T> {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some((name, value)) if !name.is_empty() => {
-                let value = value.parse::<T>().map_err(|error| error.to_string())?;
-                Ok(Self {
-                    name: name.to_owned(),
-                    value,
-                })
-            }
-            _ => Err("the name is missing; write NAME=, such as haproxy=".to_owned()),
-        }
-    }
-}
-
-/// Requests on a connection before it is reopened; `None`: it is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reuse(Option<NonZeroU64>);
-
-impl FromStr for Reuse {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.parse() {
-            _ if text == "keep" => Ok(Self(None)),
-            Ok(requests) => Ok(Self(Some(requests))),
-            Err(_) => Err("neither a number from 1 on nor 'keep'".to_owned()),
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{num::NonZeroU64, time::Duration};
 
+use anyhow::ensure;
 use clap::Args;
 use netping_client::{
     plan::{Arrival, Extent, Plan},
@@ -10,16 +11,10 @@ use netping_client::{
 use netping_protocol::target::Target;
 use netping_results::condition::Condition;
 
-use crate::{
-    args::{
-        in_step::InStepArgs,
-        load::LoadArgs,
-        output::ComparisonArgs,
-        range::{Range, count},
-        shared::SharedArgs,
-    },
-    error::{PlanError, UsageError},
-    run::{options::Options, trials::Trials},
+use crate::args::{
+    load::ClientLoadArgs,
+    range::{Range, count},
+    shared::ComparedArgs,
 };
 
 /// Flags of `netping throughput`.
@@ -27,7 +22,7 @@ use crate::{
 pub struct ThroughputArgs {
     /// Servers, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
     #[arg(required = true, value_name = "URL")]
-    targets: Vec<Target>,
+    pub targets: Vec<Target>,
     /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or
     /// 10..100+10; in an open loop, the limit on outstanding requests
     #[arg(
@@ -50,7 +45,7 @@ pub struct ThroughputArgs {
     #[arg(long, value_name = "RANGE", group = "open", value_parser = shares, conflicts_with = "start_at")]
     utilisation: Option<Range>,
     #[command(flatten)]
-    load: LoadArgs,
+    load: ClientLoadArgs,
     /// Number of requests to measure in each step, instead of a duration
     #[arg(short = 'n', long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     requests: Option<NonZeroU64>,
@@ -65,19 +60,15 @@ pub struct ThroughputArgs {
     #[arg(long, value_parser = count, value_name = "N")]
     requests_per_connection: Option<NonZeroU64>,
     #[command(flatten)]
-    comparison: ComparisonArgs,
-    #[command(flatten)]
-    in_step: InStepArgs,
-    #[command(flatten)]
-    pub shared: SharedArgs,
+    pub compared: ComparedArgs,
 }
 
 impl ThroughputArgs {
     /// Returns the steps: a group for each combination of callers, connections and rate, in which
     /// only the target differs.
-    pub fn groups(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
+    pub fn groups(&self) -> anyhow::Result<Vec<Vec<Plan>>> {
         self.check()?;
-        let bases = self.shared.request.plans(&self.targets)?;
+        let bases = self.compared.shared.request.plans(&self.targets)?;
         let mut groups = Vec::new();
         for &callers in self.callers.values() {
             for connections in self.connection_counts(callers) {
@@ -87,56 +78,38 @@ impl ThroughputArgs {
                 }
             }
         }
-        if groups.is_empty() {
-            return Err(UsageError(
-                "nothing to measure: every step has more --connections than callers (-c)"
-                    .to_owned(),
-            )
-            .into());
-        }
+        ensure!(
+            !groups.is_empty(),
+            "nothing to measure: every step has more --connections than callers (-c)"
+        );
         Ok(groups)
     }
 
-    /// Returns the options of the run.
-    pub fn options(&self) -> Result<Options, PlanError> {
-        self.in_step.options(&self.shared)
-    }
-
-    /// Returns the trials of each step.
-    pub fn trials(&self) -> Result<Trials, UsageError> {
-        self.comparison
-            .of(self.shared.trials.trials(), self.targets.len())
-    }
-
-    fn check(&self) -> Result<(), UsageError> {
-        let request = &self.shared.request;
+    fn check(&self) -> anyhow::Result<()> {
+        let request = &self.compared.shared.request;
         request.check(&self.targets)?;
         let kinds = self.targets.iter().map(|target| request.kind(target));
-        let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
+        let kinds = kinds.collect::<anyhow::Result<Vec<_>>>()?;
         let shared = self.connections.is_some() && self.connections.as_ref() != Some(&self.callers);
-        if shared && !kinds.into_iter().any(Kind::multiplexes) {
-            let reason = "--connections is for grpc://, quic://, --http2 and --http3: otherwise each caller has a connection of \
-                          its own (-c)";
-            return Err(UsageError(reason.to_owned()));
-        }
+        ensure!(
+            !shared || kinds.into_iter().any(Kind::multiplexes),
+            "--connections is for grpc://, quic://, --http2 and --http3: otherwise each caller has a connection of its own \
+             (-c)"
+        );
         match self.requests {
             None => self.load.check(),
             Some(_) => Ok(()),
         }
     }
 
-    /// Returns the numbers of shared connections that so many callers can use; `None`: one for each
-    /// worker.
+    /// Returns the numbers of shared connections that this number of callers can use; `None`: one for
+    /// each worker.
     fn connection_counts(&self, callers: u64) -> Vec<Option<u64>> {
-        match &self.connections {
-            None => vec![None],
-            Some(range) => range
-                .values()
-                .iter()
-                .filter(|&&count| count <= callers)
-                .map(|&count| Some(count))
-                .collect(),
-        }
+        let Some(range) = &self.connections else {
+            return vec![None];
+        };
+        let counts = range.values().iter().copied();
+        counts.filter(|&count| count <= callers).map(Some).collect()
     }
 
     /// Returns `plan` with another rate, as a step of a search.
@@ -155,13 +128,11 @@ impl ThroughputArgs {
 
     /// Returns an open loop for each rate, or a closed loop.
     fn arrivals(&self) -> Vec<Arrival> {
-        let rates = self.rate.as_ref().map(|rates| {
-            rates
-                .values()
-                .iter()
-                .map(|&rate| self.load.arrival(rate as f64))
-        });
-        rates.map_or_else(|| vec![Arrival::Closed], Iterator::collect)
+        let Some(rates) = &self.rate else {
+            return vec![Arrival::Closed];
+        };
+        let rates = rates.values().iter();
+        rates.map(|&rate| self.load.arrival(rate as f64)).collect()
     }
 
     /// Returns the length of the window. In an open loop, a number of requests is a time.
@@ -181,18 +152,16 @@ impl ThroughputArgs {
         callers: u64,
         connections: Option<u64>,
         arrival: Arrival,
-    ) -> Result<Plan, UsageError> {
-        let requests_per_connection = if self.new_connection_per_request {
+    ) -> anyhow::Result<Plan> {
+        let base = base.clone();
+        let mut plan = self.load.plan(base, callers, connections, arrival)?;
+        plan.load.requests_per_connection = if self.new_connection_per_request {
             Some(NonZeroU64::MIN)
         } else {
             self.requests_per_connection
         };
-        let mut plan = self
-            .load
-            .plan(base.clone(), callers, connections, arrival)?;
-        plan.load.requests_per_connection = requests_per_connection;
         plan.execution.extent = self.extent(arrival);
-        self.in_step.apply(&mut plan.execution)?;
+        self.compared.in_step.apply(&mut plan.execution)?;
         Ok(plan)
     }
 }

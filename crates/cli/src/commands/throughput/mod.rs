@@ -8,23 +8,23 @@ use netping_report::text::{Rows, knee};
 use netping_results::{
     condition::Condition,
     format::thousands,
-    run::{Kind, Place},
+    run::{Kind, Place, Step},
 };
 
 use self::args::ThroughputArgs;
 use crate::{
-    error::{Failed, Verdict},
+    error::Verdict,
     run::{
         self, Runner,
-        search::{self, Search},
+        search::{Search, is_kept},
         trials,
     },
 };
 
-pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
+pub fn run(args: &ThroughputArgs) -> anyhow::Result<Verdict> {
     let groups = args.groups()?;
-    let trials = args.trials()?;
-    let options = args.options()?;
+    let trials = args.compared.trials(args.targets.len())?;
+    let options = args.compared.options()?;
     run::run(Kind::Throughput, options, |runner| {
         runner.call_all(&groups[0])?;
         let mut rows = Rows::new(Kind::Throughput);
@@ -33,7 +33,7 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
             None => groups,
         };
         if trials.count > 1 {
-            return Ok(trials::run(runner, trials, &groups)?);
+            return Ok(trials::run(runner, trials, &groups, |_| None)?);
         }
         if args.find.is_none() {
             runner.console.progress.outline(groups.iter().flatten(), 1);
@@ -45,11 +45,7 @@ pub fn run(args: &ThroughputArgs) -> Result<Verdict, Failed> {
                     Some(condition) => {
                         let at_rate = |rate| args.at_rate(plan, rate);
                         let search = Search::new(least_rate(plan, condition));
-                        let goal = Goal {
-                            condition,
-                            max_error_rate: runner.max_error_rate(),
-                        };
-                        find(runner, search, goal, at_rate, &mut rows)?;
+                        find(runner, search, condition, at_rate, &mut rows)?;
                     }
                     None if runner.is_interrupted() => break,
                     None => {
@@ -77,8 +73,10 @@ fn at_shares(
     rows: &mut Rows,
 ) -> Result<Vec<Vec<Plan>>, StartError> {
     let max_error_rate = runner.max_error_rate();
-    let mut capacities = Vec::new();
+    let shares: Vec<f64> = shares.collect();
+    let mut open = Vec::new();
     for group in groups {
+        let mut capacities = Vec::new();
         for plan in group {
             if runner.is_interrupted() {
                 return Ok(Vec::new());
@@ -93,73 +91,60 @@ fn at_shares(
                     "  this capacity is not to be relied on, as requests failed",
                 );
             }
-            capacities.push((plan, rate));
+            capacities.push(rate);
+        }
+        if capacities.contains(&0.0) {
+            continue;
+        }
+        for share in &shares {
+            let plans = group.iter().zip(&capacities);
+            let plans = plans.map(|(plan, capacity)| args.at_rate(plan, capacity * share));
+            open.push(plans.collect());
         }
     }
-    let shares: Vec<f64> = shares.collect();
-    let at = |share: f64, own: &[(&Plan, f64)]| -> Vec<Plan> {
-        let plans = own.iter().filter(|(_, capacity)| *capacity > 0.0);
-        plans
-            .map(|(plan, capacity)| args.at_rate(plan, capacity * share))
-            .collect()
-    };
-    let targets = groups[0].len();
-    Ok(capacities
-        .chunks(targets)
-        .flat_map(|own| shares.iter().map(move |share| at(*share, own)))
-        .filter(|group| group.len() == targets)
-        .collect())
+    Ok(open)
 }
 
-/// The goal of a search for the highest rate.
-#[derive(Clone, Copy)]
-struct Goal<'a> {
-    condition: &'a Condition,
-    max_error_rate: f64,
-}
-
-/// Finds the highest rate that meets the goal.
+/// Finds the highest rate that keeps a condition.
 fn find(
     runner: &mut Runner,
     mut search: Search,
-    goal: Goal,
+    condition: &Condition,
     at_rate: impl Fn(f64) -> Plan,
     rows: &mut Rows,
 ) -> Result<(), StartError> {
-    let condition = goal.condition;
+    let max_error_rate = runner.max_error_rate();
     let first = runner.next_place().measurement;
-    let mut tried = Vec::new();
     while let Some(rate) = search.next()
         && !runner.is_interrupted()
     {
-        let (mut kept, mut measured) = (None, None);
-        let place = place_at(rate, &mut tried, first);
-        runner.explore(&at_rate(rate), place, |step| {
-            let whole = step.status == Status::Complete;
-            kept = Some(search::is_kept(step, condition, goal.max_error_rate)).filter(|_| whole);
-            measured = Some(step.summary.rate);
+        let place = place_at(runner, rate, first);
+        let mut kept = None;
+        let step = runner.explore(&at_rate(rate), place, |step| {
+            kept = is_kept(step, condition, max_error_rate);
             let word = match kept {
-                None => "interrupted",
-                Some(None) => "too few samples to tell",
-                Some(Some(true)) => "met",
-                Some(Some(false)) => search::objection(step, condition),
+                _ if step.status != Status::Complete => "interrupted",
+                None => "too few samples to tell",
+                Some(Ok(())) => "met",
+                Some(Err(objection)) => objection,
             };
             Some(format!("{}  {word}", rows.show(step)))
         })?;
-        match kept {
-            None => break,
-            Some(Some(kept)) => search.tried(rate, measured.filter(|_| kept)),
-            Some(None) => {
-                runner.fail(
-                    Verdict::Condition,
-                    &format!(
-                        "{condition} takes {} samples in a window to tell: measure longer (-d)",
-                        thousands(condition.samples() as f64)
-                    ),
-                );
-                return Ok(());
-            }
+        if step.status != Status::Complete {
+            break;
         }
+        let measured = step.summary.rate;
+        let Some(kept) = kept else {
+            let samples = thousands(condition.samples() as f64);
+            runner.fail(
+                Verdict::Condition,
+                &format!(
+                    "{condition} takes {samples} samples in a window to tell: measure longer (-d)"
+                ),
+            );
+            return Ok(());
+        };
+        search.tried(rate, kept.ok().map(|()| measured));
     }
     let result = search.result(condition);
     if search.is_found() || runner.is_interrupted() {
@@ -171,20 +156,20 @@ fn find(
 }
 
 /// Returns the place of another window at a rate: those of one rate are trials of one measurement.
-/// `tried` has the bits of each rate so far and its windows, and `first` is the number of the first
-/// measurement.
-fn place_at(rate: f64, tried: &mut Vec<(u64, u32)>, first: usize) -> Place {
+/// The measurements of the search are numbered from `first` on.
+fn place_at(runner: &Runner, rate: f64, first: usize) -> Place {
     let rate = rate.to_bits();
-    let known = tried.iter().position(|(own, _)| *own == rate);
-    let at = known.unwrap_or_else(|| {
-        tried.push((rate, 0));
-        tried.len() - 1
-    });
-    tried[at].1 += 1;
-    Place {
-        measurement: first + at,
-        trial: tried[at].1,
-    }
+    let is_at = |step: &&Step| {
+        step.measurement >= first && step.settings.planned_rate.map(f64::to_bits) == Some(rate)
+    };
+    let last = runner.steps().iter().rev().find(is_at);
+    last.map_or_else(
+        || runner.next_place(),
+        |step| Place {
+            measurement: step.measurement,
+            trial: step.trial + 1,
+        },
+    )
 }
 
 /// Returns the lowest rate with enough samples in a window to decide on a condition; a tenth more,

@@ -17,7 +17,7 @@ pub(super) type Cores = Option<f64>;
 pub(super) struct CpuMeter {
     clock: Monotonic,
     next: u64,
-    sides: [Side; 2],
+    sides: [CpuSide; 2],
     latest: [Cores; 2],
 }
 
@@ -27,7 +27,7 @@ impl CpuMeter {
         Self {
             clock: Monotonic::start(),
             next: 0,
-            sides: [client, server.clone()].map(Side::new),
+            sides: [client, server.clone()].map(CpuSide::new),
             latest: [None; 2],
         }
     }
@@ -44,14 +44,14 @@ impl CpuMeter {
 }
 
 /// One side's counters.
-struct Side {
+struct CpuSide {
     /// `None` for a side that has none, or did not answer.
     probe: Option<Probe>,
     /// The last reading, and its time.
     last: Option<(u64, Reading)>,
 }
 
-impl Side {
+impl CpuSide {
     fn new(source: ServerSource) -> Self {
         Self {
             probe: (source != ServerSource::Nowhere).then(|| Probe::new(source)),

@@ -15,11 +15,12 @@ use ratatui::{
     },
 };
 
-use super::{cpu::Cores, state::State, view};
+use super::{cpu::Cores, view};
+use crate::run::running::RunningStep;
 
 /// A key that means something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum KeyPress {
     /// End the step, and keep what it measured.
     EndStep,
     /// End the command.
@@ -43,9 +44,9 @@ impl Screen {
         entered
     }
 
-    pub(super) fn draw(&mut self, state: &State, cores: [Cores; 2]) {
+    pub(super) fn draw(&mut self, step: &RunningStep, cores: [Cores; 2]) {
         // A picture that did not get out is followed by the next.
-        let _ = self.0.draw(|frame| view::draw(frame, state, cores));
+        let _ = self.0.draw(|frame| view::draw(frame, step, cores));
     }
 }
 
@@ -63,7 +64,7 @@ fn leave() {
 }
 
 /// Returns the next key that means something, if one was pressed.
-pub(super) fn pressed() -> Option<Key> {
+pub(super) fn pressed() -> Option<KeyPress> {
     while event::poll(Duration::ZERO).ok()? {
         if let Event::Key(key) = event::read().ok()?
             && let Some(key) = meaning(key)
@@ -74,13 +75,13 @@ pub(super) fn pressed() -> Option<Key> {
     None
 }
 
-fn meaning(key: KeyEvent) -> Option<Key> {
+fn meaning(key: KeyEvent) -> Option<KeyPress> {
     let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
         _ if key.kind != KeyEventKind::Press => None,
-        KeyCode::Char('c') if is_control => Some(Key::Quit),
-        KeyCode::Char('q') => Some(Key::Quit),
-        KeyCode::Char('n') => Some(Key::EndStep),
+        KeyCode::Char('c') if is_control => Some(KeyPress::Quit),
+        KeyCode::Char('q') => Some(KeyPress::Quit),
+        KeyCode::Char('n') => Some(KeyPress::EndStep),
         _ => None,
     }
 }
@@ -94,12 +95,12 @@ mod tests {
         let key = |code, modifiers| meaning(KeyEvent::new(code, modifiers));
         assert_eq!(
             key(KeyCode::Char('c'), KeyModifiers::CONTROL),
-            Some(Key::Quit)
+            Some(KeyPress::Quit)
         );
         assert_eq!(key(KeyCode::Char('c'), KeyModifiers::NONE), None);
         assert_eq!(
             key(KeyCode::Char('n'), KeyModifiers::NONE),
-            Some(Key::EndStep)
+            Some(KeyPress::EndStep)
         );
     }
 }

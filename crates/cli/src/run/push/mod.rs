@@ -1,8 +1,8 @@
 //! Live numbers for Prometheus, through a Pushgateway.
 //!
 //! The intervals of the workers are added up where the engine collects them, off the path of
-//! requests. A thread of its own encodes and sends the sums, one push at a time: a slow gateway
-//! gets fewer pushes, a missing one none, and the run goes on.
+//! requests. A thread of its own sends the sums, one push at a time: a slow gateway gets fewer
+//! pushes, a missing one none, and the run goes on.
 
 mod metrics;
 
@@ -22,8 +22,7 @@ use netping_client::{
 use netping_measure::recorder::Interval;
 use netping_results::run::Step;
 
-use self::metrics::{Metrics, Series};
-use crate::run::progress::Progress;
+use self::metrics::Metrics;
 
 /// Longest time for a push.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -37,7 +36,7 @@ pub struct Push {
     metrics: RefCell<Metrics>,
     /// Second of the phase in which the last push was made.
     pushed: Cell<Option<u64>>,
-    pushes: Sender<Metrics>,
+    pushes: Sender<String>,
     troubles: Receiver<String>,
     thread: JoinHandle<()>,
 }
@@ -54,7 +53,7 @@ impl Push {
             .name("push".to_owned())
             .spawn(move || run(&url, &queue, &trouble))?;
         Ok(Self {
-            metrics: RefCell::default(),
+            metrics: RefCell::new(Metrics::new()),
             pushed: Cell::default(),
             pushes,
             troubles,
@@ -62,16 +61,21 @@ impl Push {
         })
     }
 
+    /// Begins a step.
+    pub fn begin_step(&self, plan: &Plan) {
+        self.metrics.borrow_mut().begin(plan);
+    }
+
     /// Pushes the final numbers of a step. Returns the first failure of a push, once.
     pub fn end_step(&self, step: &Step) -> Option<String> {
-        self.metrics.borrow_mut().current().end(step);
+        self.metrics.borrow().end(step);
         self.push();
         self.troubles.try_recv().ok()
     }
 
     /// Marks a step that failed as no longer running.
     pub fn abandon_step(&self) {
-        self.metrics.borrow_mut().current().abandon();
+        self.metrics.borrow().abandon();
         self.push();
     }
 
@@ -85,8 +89,10 @@ impl Push {
     }
 
     fn push(&self) {
-        // The thread may have ended.
-        let _ = self.pushes.send(self.metrics.borrow().clone());
+        if let Ok(text) = self.metrics.borrow().text() {
+            // The thread may have ended.
+            let _ = self.pushes.send(text);
+        }
     }
 }
 
@@ -96,7 +102,7 @@ impl Observer for Push {
     }
 
     fn tick(&self, elapsed: Duration, rate: f64) {
-        self.metrics.borrow_mut().current().rate = rate;
+        self.metrics.borrow().set_rate(rate);
         let second = Some(elapsed.as_secs());
         if self.pushed.replace(second) != second {
             self.push();
@@ -104,13 +110,13 @@ impl Observer for Push {
     }
 
     fn interval(&self, interval: &Interval) {
-        self.metrics.borrow_mut().current().add(interval);
+        self.metrics.borrow().add(interval);
     }
 }
 
 /// Pushes until the sender is gone. Every push has all numbers, so only the newest one in the queue
-/// is sent.
-fn run(url: &str, pushes: &Receiver<Metrics>, trouble: &Sender<String>) {
+/// is sent. Reports the first failure.
+fn run(url: &str, pushes: &Receiver<String>, trouble: &Sender<String>) {
     // A proxy of the environment is meant for other traffic.
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(TIMEOUT))
@@ -120,69 +126,15 @@ fn run(url: &str, pushes: &Receiver<Metrics>, trouble: &Sender<String>) {
     let mut complained = false;
     while let Ok(first) = pushes.recv() {
         let newest = pushes.try_iter().last().unwrap_or(first);
-        let sent = newest
-            .into_text()
-            .map_err(|error| error.to_string())
-            .and_then(|body| {
-                agent
-                    .put(url)
-                    .content_type(CONTENT_TYPE)
-                    .send(body.as_str())
-                    .map_err(|error| error.to_string())
-            });
+        let sent = agent.put(url).content_type(CONTENT_TYPE).send(&newest);
         if let Err(error) = sent
             && !complained
         {
             complained = true;
-            let text = format!(
-                "warning: --prometheus-push: cannot push to {url}: {error}; the run goes on without it"
-            );
             // The run may be over.
-            let _ = trouble.send(text);
+            let _ = trouble.send(format!(
+                "warning: --prometheus-push: cannot push to {url}: {error}; the run goes on without it"
+            ));
         }
-    }
-}
-
-/// All observers of a step.
-#[derive(Debug)]
-pub struct Watchers<'a> {
-    progress: &'a Progress,
-    push: Option<&'a Push>,
-}
-
-impl<'a> Watchers<'a> {
-    /// Creates the observers of a step that begins.
-    pub fn of(plan: &Plan, progress: &'a Progress, push: Option<&'a Push>) -> Self {
-        if let Some(push) = push {
-            push.metrics.borrow_mut().begin(Series::of(plan));
-        }
-        Self { progress, push }
-    }
-}
-
-impl Observer for Watchers<'_> {
-    fn phase(&self, phase: Phase, planned: Option<Duration>) {
-        self.progress.phase(phase, planned);
-        if let Some(push) = self.push {
-            push.phase(phase, planned);
-        }
-    }
-
-    fn tick(&self, elapsed: Duration, rate: f64) {
-        self.progress.tick(elapsed, rate);
-        if let Some(push) = self.push {
-            push.tick(elapsed, rate);
-        }
-    }
-
-    fn interval(&self, interval: &Interval) {
-        self.progress.interval(interval);
-        if let Some(push) = self.push {
-            push.interval(interval);
-        }
-    }
-
-    fn ends_step(&self) -> bool {
-        self.progress.ends_step()
     }
 }

@@ -1,16 +1,19 @@
-//! Flags of `netping connect`.
+//! `netping connect`: a new connection for each sample, timed part by part.
 
 use std::num::NonZeroU64;
 
 use clap::Args;
 use netping_client::plan::{Extent, Plan, Warmup};
 use netping_protocol::{target::Target, units::number_in};
+use netping_report::text::Rows;
+use netping_results::run::Kind;
 use netping_system::cores;
 use url::Host;
 
 use crate::{
     args::{output::OutputArgs, range::count, request::RequestArgs, time::warmup},
-    error::PlanError,
+    error::Verdict,
+    run,
 };
 
 /// Flags of `netping connect`.
@@ -31,12 +34,12 @@ pub struct ConnectArgs {
     #[command(flatten)]
     request: RequestArgs,
     #[command(flatten)]
-    pub output: OutputArgs,
+    output: OutputArgs,
 }
 
 impl ConnectArgs {
     /// Returns a plan for each target.
-    pub fn plans(&self) -> Result<Vec<Plan>, PlanError> {
+    pub fn plans(&self) -> anyhow::Result<Vec<Plan>> {
         self.request.check(&self.targets)?;
         let callers = self.callers as usize;
         let mut plans = self.request.plans(&self.targets)?;
@@ -51,4 +54,20 @@ impl ConnectArgs {
         }
         Ok(plans)
     }
+}
+
+pub fn run(args: &ConnectArgs) -> anyhow::Result<Verdict> {
+    let plans = args.plans()?;
+    run::run(Kind::Connect, args.output.options()?, |runner| {
+        runner.call_all(&plans)?;
+        let mut rows = Rows::new(Kind::Connect);
+        for plan in &plans {
+            if runner.is_interrupted() {
+                break;
+            }
+            let place = runner.next_place();
+            runner.measure(plan, place, |step| Some(rows.show(step)))?;
+        }
+        Ok(())
+    })
 }

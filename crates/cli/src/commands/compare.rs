@@ -1,9 +1,11 @@
 //! `netping compare`: result files against a base.
 
-pub mod args;
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+};
 
-use std::io::{self, Write as _};
-
+use clap::Args;
 use netping_report::{page, table::wrap, text};
 use netping_results::{
     compare::{FileComparison, Gate, compare_runs},
@@ -15,16 +17,46 @@ use netping_results::{
     warning::Warnings,
 };
 
-use self::args::CompareArgs;
-use crate::error::{Failed, Verdict, tell};
+use crate::{
+    args::paths::apart,
+    error::{Verdict, tell},
+};
 
-pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
+/// Flags of `netping compare`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_long_help = "Steps are compared if label, protocol, arrivals, rate, callers, connections and sizes are the same; \
+                  the server's address may differ. Steps of the same target and settings (--trials) are trials of one \
+                  measurement. A difference is shown where its interval leaves out 0; the intervals are simultaneous. They \
+                  come from Welch's t-test over trials, and a bootstrap of whole trials for quantiles; with one trial \
+                  on each side, from the error bars within the runs, which p50 and p99 have from ten seconds on.\n\n\
+                  Exit codes: 0 ok, 2 wrong usage, 3 a file could not be read, 4 a --fail-if condition holds or nothing \
+                  could be compared."
+)]
+pub struct CompareArgs {
+    /// Result file to compare with; '-': standard input
+    #[arg(value_name = "BASE.json")]
+    base: PathBuf,
+    /// Result files, each compared with the base
+    #[arg(required = true, value_name = "NEW.json")]
+    new: Vec<PathBuf>,
+    /// Exit with 4 if a metric changed like this: 'p99>+5%', 'rate<-3%' of the base's value,
+    /// 'errors>+0.1%' in percentage points; may be repeated. It holds if the change is beyond the
+    /// limit and a difference is shown; without an error bar, the change alone decides. A
+    /// measurement that only the base has fails too
+    #[arg(long, value_name = "CONDITION")]
+    fail_if: Vec<Gate>,
+    /// Also write the comparison as a page, with the charts of all files
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+pub fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
+    let files = [std::slice::from_ref(&args.base), &args.new].concat();
+    apart(&files, args.html.as_deref().map(|page| ("html", page)))?;
     let mut runs = Vec::new();
-    for file in args.files()? {
-        runs.push((
-            on_one_line(&file.display().to_string()),
-            Run::load(file).map_err(anyhow::Error::new)?,
-        ));
+    for file in &files {
+        runs.push((on_one_line(&file.display().to_string()), Run::load(file)?));
     }
     let (base_name, base) = &runs[0];
     let asked: Vec<&Metric> = args.fail_if.iter().map(Gate::metric).collect();
@@ -48,7 +80,7 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Failed> {
     if let Some(path) = &args.html {
         let runs: Vec<Run> = runs.into_iter().map(|(_, run)| run).collect();
         let page = page::comparison(&runs[0], &runs[1..], &texts.join("\n"));
-        write_atomically(path, page.as_bytes()).map_err(anyhow::Error::new)?;
+        write_atomically(path, page.as_bytes())?;
         let _ = writeln!(io::stdout(), "wrote {}", path.display());
     }
     Ok(if failed {

@@ -1,14 +1,17 @@
-//! Flags of `netping URL...`.
+//! `netping URL...`: a quick look at servers, first with one caller, then with many.
 
 use std::time::Duration;
 
 use clap::Args;
-use netping_client::plan::{Arrival, Extent, Plan, Warmup};
+use netping_client::plan::{Extent, Plan, Warmup};
 use netping_protocol::target::Target;
+use netping_report::text::Rows;
+use netping_results::run::Kind;
 
 use crate::{
     args::{load::with_callers, output::OutputArgs, request::RequestArgs, time::positive},
-    error::{PlanError, UsageError},
+    error::Verdict,
+    run,
 };
 
 /// Flags of a command line without a command.
@@ -23,7 +26,7 @@ pub struct QuickArgs {
     #[command(flatten)]
     request: RequestArgs,
     #[command(flatten)]
-    pub output: OutputArgs,
+    output: OutputArgs,
 }
 
 /// The steps of a quick look: callers, and the warm-up's and the window's shares of its time.
@@ -31,26 +34,19 @@ const STEPS: [(u64, f64, f64); 2] = [(1, 0.05, 0.3), (64, 0.1, 0.55)];
 
 impl QuickArgs {
     /// Returns the steps of each target.
-    pub fn plans(&self) -> Result<Vec<Vec<Plan>>, PlanError> {
+    pub fn plans(&self) -> anyhow::Result<Vec<Vec<Plan>>> {
         self.request.check(&self.targets)?;
         let bases = self.request.plans(&self.targets)?;
         let steps = |base: &Plan| {
-            let steps = STEPS.iter().map(|step| self.step(base.clone(), *step));
-            steps.collect::<Result<_, _>>().map_err(PlanError::from)
+            let step = |(callers, warmup, window)| {
+                let mut plan = with_callers(base.clone(), callers, None, None)?;
+                plan.execution.warmup = Warmup::Time(self.duration.mul_f64(warmup));
+                plan.execution.extent = Extent::Time(self.duration.mul_f64(window));
+                Ok(plan)
+            };
+            STEPS.into_iter().map(step).collect()
         };
         bases.iter().map(steps).collect()
-    }
-
-    fn step(
-        &self,
-        base: Plan,
-        (callers, warmup, window): (u64, f64, f64),
-    ) -> Result<Plan, UsageError> {
-        let mut plan = with_callers(base, callers, None, None)?;
-        plan.load.arrival = Arrival::Closed;
-        plan.execution.warmup = Warmup::Time(self.duration.mul_f64(warmup));
-        plan.execution.extent = Extent::Time(self.duration.mul_f64(window));
-        Ok(plan)
     }
 }
 
@@ -67,4 +63,28 @@ fn target(text: &str) -> Result<Target, String> {
             "HOST:8004"
         }
     ))
+}
+
+pub fn run(args: &QuickArgs) -> anyhow::Result<Verdict> {
+    let plans = args.plans()?;
+    run::run(Kind::Quick, args.output.options()?, |runner| {
+        for steps in &plans {
+            runner.call_all(&steps[..1])?;
+        }
+        runner.console.progress.outline(plans.iter().flatten(), 1);
+        let mut rows = Rows::new(Kind::Quick);
+        for steps in &plans {
+            for plan in steps {
+                if runner.is_interrupted() {
+                    return Ok(());
+                }
+                let place = runner.next_place();
+                runner.measure(plan, place, |step| Some(rows.show(step)))?;
+            }
+            if let Some(text) = runner.steps().last().and_then(|step| rows.end(step)) {
+                runner.say(&text);
+            }
+        }
+        Ok(())
+    })
 }

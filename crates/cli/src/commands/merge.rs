@@ -1,18 +1,24 @@
-//! Flags of `netping merge`.
+//! `netping merge`: the results of several clients of one run, added up.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, builder::PossibleValuesParser};
 use netping_protocol::units::number_in;
-use netping_results::{merge::MergeRules, warning::NAMES};
+use netping_report::text;
+use netping_results::{
+    merge::{MergeRules, merge},
+    run::Run,
+    warning::NAMES,
+};
 
 use crate::{
     args::{
-        output::{json_to, share_in_percent},
-        paths::{apart, once_from_stdin},
+        export::{JsonTo, say},
+        output::share_in_percent,
+        paths::apart,
     },
-    error::UsageError,
-    run::options::JsonTo,
+    error::{Verdict, tell},
+    run::{command_line::command_line, store::tool, validity},
 };
 
 /// Flags of `netping merge`.
@@ -29,8 +35,8 @@ pub struct MergeArgs {
     #[arg(required = true, num_args = 2.., value_name = "CLIENT.json")]
     files: Vec<PathBuf>,
     /// Write the sum as JSON; '-': to standard output, with the table on stderr
-    #[arg(long, value_name = "FILE", value_parser = json_to)]
-    pub json: JsonTo,
+    #[arg(long, value_name = "FILE")]
+    json: JsonTo,
     /// Number of clients: fewer results are refused, and more
     #[arg(long, value_name = "N", value_parser = number_in::<usize>(2..))]
     clients: Option<usize>,
@@ -43,24 +49,24 @@ pub struct MergeArgs {
     allow: Vec<String>,
 }
 
-impl MergeArgs {
-    /// Returns the demands on the results.
-    pub fn rules(&self) -> MergeRules {
-        MergeRules {
-            clients: self.clients,
-            min_overlap: self.min_overlap,
-            allowed: self.allow.clone(),
-        }
+pub fn run(args: &MergeArgs) -> anyhow::Result<Verdict> {
+    apart(&args.files, args.json.file().map(|file| ("json", file)))?;
+    let mut clients = Vec::new();
+    for file in &args.files {
+        clients.push((file.display().to_string(), Run::load(file)?));
     }
-
-    /// Returns every file.
-    ///
-    /// # Errors
-    /// [`UsageError`] if standard input would be read twice, or an input overwritten.
-    pub fn files(&self) -> Result<Vec<&Path>, UsageError> {
-        let files: Vec<&Path> = self.files.iter().map(PathBuf::as_path).collect();
-        once_from_stdin(&files)?;
-        apart(&files, self.json.file().map(|file| ("json", file)))?;
-        Ok(files)
+    let rules = MergeRules {
+        clients: args.clients,
+        min_overlap: args.min_overlap,
+        allowed: args.allow.clone(),
+    };
+    let merged = merge(&clients, &rules, tool(), command_line())?;
+    if let Err(error) = args.json.write(&merged.to_json()?) {
+        tell(&format!("error: {error:#}"));
+        return Ok(Verdict::Unsaved);
     }
+    // The file is written even if nobody reads this.
+    let text = format!("{}\n{}", text::tables(&merged), validity::describe(&merged));
+    let _ = say(Some(&args.json), &text);
+    Ok(Verdict::Success)
 }

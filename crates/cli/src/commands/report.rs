@@ -1,0 +1,61 @@
+//! `netping report`: result files as tables, as a page, as charts, or in other formats.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::Args;
+use netping_report::{page, table::wrap, text};
+use netping_results::run::Run;
+
+use crate::{
+    args::{export::Exports, paths::apart},
+    error::Verdict,
+    run::validity,
+};
+
+/// Flags of `netping report`.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArgs {
+    /// Result files, as --json writes them; several share the charts
+    #[arg(required = true, value_name = "RUN.json")]
+    files: Vec<PathBuf>,
+    /// Write each chart as an SVG file into this folder, which is created if missing
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    exports: Exports,
+}
+
+impl ReportArgs {
+    /// Rejects outputs that would overwrite an input.
+    pub fn check(&self) -> anyhow::Result<()> {
+        apart(&self.files, self.exports.files())
+    }
+}
+
+pub fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
+    args.check()?;
+    let runs = args.files.iter().map(|path| Run::load(path));
+    let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
+    args.exports.write(&runs)?;
+    let files = args.exports.files();
+    let mut written: Vec<_> = files
+        .map(|(_, path)| format!("wrote {}", path.display()))
+        .collect();
+    if let Some(folder) = &args.svg {
+        let charts = page::save_charts(&runs, folder)?;
+        written.push(format!("wrote {charts} charts to {}", folder.display()));
+    }
+    if written.is_empty() {
+        for run in runs {
+            let verdict = validity::describe(&run);
+            let tables = text::tables_of_file(run);
+            written.push(wrap(&format!("{tables}\n{verdict}"), usize::MAX));
+        }
+    }
+    // The files are written even if nobody reads this.
+    let _ = writeln!(io::stdout(), "{}", written.join("\n"));
+    Ok(Verdict::Success)
+}

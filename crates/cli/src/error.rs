@@ -1,0 +1,89 @@
+//! Outcomes of a command: verdicts, errors and exit codes.
+//!
+//! An error that is a message alone is a mistake in the command line or in a scenario. Failures of
+//! the system, of a server or of a file have a type of their own.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use netping_client::{
+    error::StartError,
+    service::{DataError, ExpectError},
+};
+use netping_results::format::on_lines;
+
+/// The verdict on a command that came to its end. Of several, the greatest holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Everything was done, and no more requests failed than allowed.
+    Success,
+    /// There are warnings, and the user wanted none.
+    Warnings,
+    /// A condition of the user's does not hold.
+    Condition,
+    /// Too many requests failed.
+    Requests,
+    /// A result could not be saved.
+    Unsaved,
+    /// The user ended it.
+    Interrupted,
+}
+
+impl Verdict {
+    fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Requests => 1,
+            Self::Condition => 4,
+            Self::Warnings => 5,
+            Self::Unsaved => 6,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+/// Prints a line to standard error. Without one, the exit code has to do.
+pub fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Reports a failure on standard error and returns the exit code.
+pub fn exit_code(result: anyhow::Result<Verdict>) -> ExitCode {
+    let code = match result {
+        Ok(verdict) => verdict.code(),
+        Err(error) if matches!(error.downcast_ref(), Some(StartError::Interrupted)) => {
+            Verdict::Interrupted.code()
+        }
+        Err(error) => {
+            // The message may quote a result file.
+            tell(&format!("error: {}", on_lines(&message(&error))));
+            if is_usage(&error) { 2 } else { 3 }
+        }
+    };
+    ExitCode::from(code)
+}
+
+/// Returns true for a mistake in the command line or in a file that it names.
+pub fn is_usage(error: &anyhow::Error) -> bool {
+    let is_message = error.is::<String>() || error.is::<&'static str>();
+    let is_data = matches!(
+        error.downcast_ref(),
+        Some(DataError::Document { .. } | DataError::TooLarge { .. })
+    );
+    let is_expected = matches!(error.downcast_ref(), Some(ExpectError::Message { .. }));
+    (is_message && error.source().is_none()) || is_data || is_expected
+}
+
+/// Returns an error with its causes, but for those that it quotes itself.
+fn message(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |text, cause| {
+        let cause = cause.to_string();
+        match text.as_str() {
+            "" => cause,
+            text if text.contains(&cause) => text.to_owned(),
+            text => format!("{text}: {cause}"),
+        }
+    })
+}

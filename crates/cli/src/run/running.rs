@@ -1,0 +1,100 @@
+//! The step that runs, as progress shows it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use netping_client::engine::Phase;
+use netping_measure::{counts::Counts, error_kind::ErrorKind, recorder::Interval};
+
+/// Seconds that are kept.
+const KEPT: usize = 60;
+
+/// Seconds whose times are kept: a worker hands a second on when its next one begins, or later
+/// where it has no replies.
+const OPEN: usize = 8;
+
+/// The step that runs.
+#[derive(Debug, Clone, Default)]
+pub struct RunningStep {
+    /// Its target and load.
+    pub what: String,
+    /// The phase, in words.
+    pub phase: &'static str,
+    /// True while requests count.
+    pub measures: bool,
+    /// Time since the phase began.
+    pub elapsed: Duration,
+    /// Length of the phase, if known.
+    pub planned: Option<Duration>,
+    /// Planned time of the phases that have not begun.
+    pub ahead: Option<Duration>,
+    /// Time left of the command, if known.
+    pub left: Option<Duration>,
+    /// Replies per second.
+    pub rate: f64,
+    /// Response times of all replies so far.
+    pub times: Counts,
+    /// Failures so far.
+    pub errors: BTreeMap<ErrorKind, u64>,
+    /// The last seconds of the window, each with its number.
+    pub seconds: BTreeMap<u64, LiveSecond>,
+    /// Response times of the seconds that may still get some, each with its number.
+    pub open: BTreeMap<u64, Counts>,
+}
+
+/// One second of the window.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LiveSecond {
+    /// Verified replies.
+    pub replies: u64,
+    /// Median of the response times, in nanoseconds.
+    pub p50: Option<u64>,
+    /// 99th percentile of the response times, in nanoseconds.
+    pub p99: Option<u64>,
+}
+
+impl RunningStep {
+    /// Begins a phase, whose length is `planned` if it is known.
+    pub fn begin_phase(&mut self, phase: Phase, planned: Option<Duration>) {
+        self.planned = planned;
+        self.ahead = match (self.ahead, planned) {
+            (Some(ahead), Some(own)) => Some(ahead.saturating_sub(own)),
+            (ahead, None) if matches!(phase, Phase::Connect | Phase::Drain) => ahead,
+            _ => None,
+        };
+        self.measures = phase == Phase::Measure;
+        self.phase = match phase {
+            Phase::Connect => "connecting",
+            Phase::Warmup => "warming up",
+            Phase::Measure => "measuring",
+            Phase::Drain => "waiting for the last replies",
+        };
+    }
+
+    /// Adds a worker's interval.
+    pub fn add(&mut self, interval: &Interval) {
+        let times = interval.response_times();
+        self.times.add_histogram(times);
+        for (kind, count) in &interval.accounting.errors {
+            *self.errors.entry(*kind).or_default() += count;
+        }
+        let open = self.open.entry(interval.index).or_default();
+        open.add_histogram(times);
+        let second = LiveSecond {
+            replies: open.len(),
+            p50: open.quantile(0.5),
+            p99: open.quantile(0.99),
+        };
+        self.seconds.insert(interval.index, second);
+        if self.open.len() > OPEN {
+            self.open.pop_first();
+        }
+        if self.seconds.len() > KEPT {
+            self.seconds.pop_first();
+        }
+    }
+
+    /// Returns the number of failures so far.
+    pub fn failed(&self) -> u64 {
+        self.errors.values().sum()
+    }
+}
