@@ -10,6 +10,7 @@ use criterion::{Criterion, Throughput, criterion_group};
 use futures_util::future::join_all;
 use netping_benches::{plan, run, start_all};
 use netping_client::plan::Extent;
+use netping_measure::{summary::Summary, times::Time};
 use netping_protocol::{
     echopb::{EchoRequest, echo_client::EchoClient},
     scheme::Scheme,
@@ -83,11 +84,7 @@ criterion_group!(benches, loopback);
 /// Returns the p50 of 10,000 round trips of the client's own engine, on one connection.
 fn p50(target: &Target) -> String {
     let outcome = run(&plan(target, Extent::Requests(10_000)));
-    nanos_as_micros(
-        netping_measure::summary::Summary::of(&outcome.totals)
-            .service_time
-            .quantile(50.0),
-    )
+    nanos_as_micros(Summary::of(&outcome.totals).times[Time::Service].quantile(50.0))
 }
 
 fn main() {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use netping_benches::{plan, run, start};
 use netping_client::plan::{Arrival, Extent};
+use netping_measure::{summary::Summary, times::Time};
 use netping_report::table::{Column, Table};
 use netping_results::format::{nanos_as_micros, thousands};
 
@@ -19,7 +20,7 @@ fn main() {
             (plan.load.callers, plan.load.connections) = (64, 64);
             plan.load.arrival = Arrival::Constant(rate);
             plan.execution.busy_poll = busy_poll;
-            let lag = netping_measure::summary::Summary::of(&run(&plan).totals).lag;
+            let lag = &Summary::of(&run(&plan).totals).times[Time::Lag];
             let quantiles =
                 [50.0, 90.0, 99.0].map(|percent| nanos_as_micros(lag.quantile(percent)));
             rows.push(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use netping_benches::{plan, run, start};
 use netping_client::plan::{Extent, Warmup};
-use netping_measure::{statistics::difference::Difference, summary::Summary};
+use netping_measure::{statistics::difference::Difference, summary::Summary, times::Time};
 use netping_protocol::target::Target;
 
 const COMPARISONS: usize = 40;
@@ -48,10 +48,8 @@ fn differs(first: &Target, second: &Target, number: usize) -> bool {
         plan.load.connections = CALLERS;
         let summary = Summary::of(&run(&plan).totals);
         let time = |percent| {
-            summary
-                .response_time
-                .quantile(percent)
-                .map(|time| time as f64)
+            let time = summary.times[Time::Response].quantile(percent);
+            time.map(|time| time as f64)
         };
         [Some(summary.rate), time(50.0), time(99.0)]
     };

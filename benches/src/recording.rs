@@ -30,7 +30,7 @@ pub struct Recording {
 impl Recording {
     /// Returns one without samples.
     pub fn new(kind: LoopKind) -> Self {
-        let recorder = Recorder::new(kind, 0, Reuse::default());
+        let recorder = Recorder::new(kind, Reuse::default());
         Self { recorder, step: 0 }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use netping_benches::{plan, run, start};
 use netping_client::plan::{Arrival, Extent, Plan, Warmup};
 use netping_measure::{
-    counts::Counts, sample::Sample, statistics::queue::response_times, window::Window,
+    counts::Counts, sample::Sample, statistics::queue::response_times, times::Time, window::Window,
 };
 
 use crate::{Tell, Truth};
@@ -51,11 +51,11 @@ fn compare(what: String, mut plan: Plan) -> Truth {
     let callers = plan.load.callers;
     let measurement = run(&plan);
     let window = measurement.totals.window;
-    let measured = Counts::from(&measurement.totals.response);
-    let replayed = replay(measurement.samples, callers, window);
+    let measured = &measurement.totals.histograms.times[Time::Response];
+    let replayed = replay(measurement.report.samples, callers, window);
     let (mean, p99) = (
-        [mean(&measured), mean(&replayed)],
-        [quantile(&measured), quantile(&replayed)],
+        [mean(measured), mean(&replayed)],
+        [quantile(measured), quantile(&replayed)],
     );
     let near = |[a, b]: [f64; 2]| (a - b).abs() <= NEAR.max(b * SHARE);
     let text = |which: usize| format!("{:.2} and {:.2} ms", mean[which] / 1e6, p99[which] / 1e6);

@@ -1,7 +1,7 @@
 //! Values, differences, and what these show, as text.
 
 use netping_results::{
-    comparison::{Comparison, Finding},
+    comparison::{Compared, Comparison, Finding},
     estimate::{Estimate, estimate},
     metric::{List, Metric, Scale},
     run::Measurement,
@@ -11,39 +11,37 @@ use netping_results::{
 /// there are too few trials.
 const MOST: f64 = 99.0;
 
+/// Returns a text, `-` where there is none.
+pub fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
+}
+
 /// Returns the value of a metric over the trials of a measurement: `>1,234` for a lower bound, `-`
 /// where there is none.
 pub fn value(metric: &Metric, estimate: Option<Estimate>) -> String {
-    let sign = if estimate.is_some_and(|own| own.is_bound) {
-        ">"
-    } else {
-        ""
-    };
+    let is_bound = estimate.is_some_and(|own| own.is_bound);
+    let sign = if is_bound { ">" } else { "" };
     sign.to_owned() + &metric.cell(estimate.map(|own| own.value))
+}
+
+/// Returns the [`value`] of a metric for a measurement.
+pub fn value_of(metric: &Metric, measurement: &Measurement<'_>) -> String {
+    value(metric, estimate(metric, measurement))
 }
 
 /// Returns the 95 % interval of a value, `-` where there is none.
 pub fn interval(metric: &Metric, estimate: Option<Estimate>) -> String {
     let ends = estimate.and_then(|own| own.interval);
-    ends.map_or_else(
-        || "-".to_owned(),
-        |ends| range(ends, |end| metric.show(end)),
-    )
+    or_dash(ends.map(|ends| range(ends, |end| metric.show(end))))
 }
 
-/// Returns a value with its unit, and its interval in brackets where it has one.
-pub fn value_with_interval(metric: &Metric, estimate: Estimate, unit: &str) -> String {
-    let shown = value(metric, Some(estimate));
-    match estimate.interval {
-        None => format!("{shown} {unit}"),
-        Some(_) => format!("{shown} {unit} ({})", interval(metric, Some(estimate))),
+/// Returns the value of a metric, with its interval in brackets where it has one.
+pub fn value_with_interval(metric: &Metric, estimate: Option<Estimate>) -> String {
+    let shown = value(metric, estimate);
+    match estimate.and_then(|own| own.interval) {
+        None => shown,
+        Some(_) => format!("{shown} ({})", interval(metric, estimate)),
     }
-}
-
-/// Returns how far the interval of a value reaches above it, in per cent; `-` where there is none.
-pub fn half_width(estimate: Option<Estimate>) -> String {
-    let half = estimate.and_then(|own| own.half_width());
-    half.map_or_else(|| "-".to_owned(), |half| format!("{:.1}%", half * 100.0))
 }
 
 /// Returns the ends of an interval, each as `show` has it.
@@ -62,16 +60,35 @@ pub fn percent(metric: &Metric, change: f64) -> String {
 
 /// Returns the change that a comparison found; `-` where a value is missing.
 pub fn change(comparison: &Comparison) -> String {
-    let metric = comparison.metric;
-    let change = comparison.change;
-    change.map_or_else(|| "-".to_owned(), |change| percent(metric, change))
+    let shown = |change| percent(comparison.metric, change);
+    or_dash(comparison.change.map(shown))
 }
 
 /// Returns the interval of a change; nothing where there is no error bar.
 pub fn change_interval(comparison: &Comparison) -> String {
-    let metric = comparison.metric;
-    let ends = comparison.interval;
-    ends.map_or_else(String::new, |ends| range(ends, |end| percent(metric, end)))
+    let shown = |ends| range(ends, |end| percent(comparison.metric, end));
+    comparison.interval.map(shown).unwrap_or_default()
+}
+
+/// Returns a change with its interval, and what it shows; empty cells where nothing was compared.
+pub fn change_cells(comparison: Option<&Comparison>) -> [String; 3] {
+    comparison.map_or_else(Default::default, |own| {
+        [change(own), change_interval(own), shown(own)]
+    })
+}
+
+/// Returns the comparison of a measurement with its base.
+pub fn pair_of<'a, 'run>(
+    compared: &'a [Compared<'run>],
+    measurement: &Measurement<'_>,
+) -> Option<&'a Compared<'run>> {
+    let mut pairs = compared.iter();
+    pairs.find(|pair| pair.new.number == measurement.number)
+}
+
+/// Returns true where a comparison's times do not describe all requests.
+pub fn has_failures(pair: &Compared<'_>) -> bool {
+    pair.base.unserved() + pair.new.unserved() > 0
 }
 
 /// Returns what a comparison shows; where that is no difference, the smallest one that could have
@@ -95,20 +112,19 @@ pub fn shown(comparison: &Comparison) -> String {
 }
 
 fn not_shown(comparison: &Comparison) -> String {
-    let leaves_out_0 = |[low, high]: [f64; 2]| low > 0.0 || high < 0.0;
-    if comparison.interval.is_some_and(leaves_out_0) {
-        return "no difference shown (no more than the control)".to_owned();
-    }
-    match comparison.detectable.map(|share| share * 100.0) {
-        None => "no difference shown".to_owned(),
-        Some(percent) if percent < 1000.0 => {
-            format!("no difference shown (could have seen {percent:.1}%)")
+    let ends = comparison.interval;
+    let why = match comparison.detectable.map(|share| share * 100.0) {
+        _ if ends.is_some_and(|[low, high]| low > 0.0 || high < 0.0) => {
+            " (no more than the control)".to_owned()
         }
-        Some(_) => "no difference shown (could have seen >1000%)".to_owned(),
-    }
+        None => String::new(),
+        Some(percent) if percent < 1000.0 => format!(" (could have seen {percent:.1}%)"),
+        Some(_) => " (could have seen >1000%)".to_owned(),
+    };
+    format!("no difference shown{why}")
 }
 
-/// Says that the intervals of so many claims hold together.
+/// Says that the intervals of all claims hold together.
 pub fn hold_together(claims: usize) -> String {
     match claims {
         1 => "its interval holds with a probability of 95 %".to_owned(),

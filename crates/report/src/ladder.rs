@@ -1,15 +1,25 @@
-//! Sentences about the differences that a ladder shows.
+//! The ladder: the metric of each load, and sentences about the differences that it shows.
 
 use netping_results::{
     comparison::{Compared, Comparison},
-    format::micros,
-    metric,
+    metric::{self, Metric},
+    run::StepSettings,
 };
 
-use crate::finding::range;
+use crate::{finding::range, words::added};
 
 /// Fewer rounds than these show only the largest differences: of those, nothing is said in words.
 pub const FEWEST: usize = 5;
+
+/// Returns the metric by which rungs are measured under a load: a round trip takes as long as it
+/// takes, and many callers fill a server.
+pub fn metric_of(settings: &StepSettings) -> &'static Metric {
+    if settings.callers == 1 {
+        &metric::P50
+    } else {
+        &metric::RATE
+    }
+}
 
 /// Returns what the differences under loads with small requests show, a sentence for each rung; none
 /// where there are too few rounds.
@@ -18,28 +28,30 @@ pub fn in_words(all: &[Compared<'_>]) -> Vec<String> {
         .iter()
         .filter(|own| !own.is_control && own.base.settings().message.is_none())
         .collect();
-    let stacked = small.iter().filter_map(|own| {
-        let time = interval_of(own, &metric::P50)?;
-        let mut rates = small.iter().filter(|other| names(other) == names(own));
-        let rate = rates.find_map(|other| interval_of(other, &metric::RATE));
+    let sentence = |own: &&Compared<'_>| {
         let [name, base] = names(own);
-        let is_shown = |own: &Comparison| own.is_shown() == Some(true);
-        if !is_shown(time) && !rate.is_some_and(is_shown) {
+        if name == base {
+            let rate = rate_in_words(told(own, &metric::RATE)?);
+            let [few, many] = [&own.new, &own.base].map(|side| side.settings().connections);
+            return Some(format!(
+                "{name} on {few} connections instead of {many} {rate}."
+            ));
+        }
+        let time = told(own, &metric::P50)?;
+        let mut rates = small.iter().filter(|other| names(other) == [name, base]);
+        let rate = rates.find_map(|other| told(other, &metric::RATE));
+        let both = [Some(time), rate].into_iter().flatten();
+        if !both.map(Comparison::is_shown).any(|own| own == Some(true)) {
             return Some(format!("{name} over {base} shows no difference."));
         }
-        let rate = rate.map_or_else(String::new, |rate| format!(" and {}", rate_in_words(rate)));
-        Some(format!("{name} over {base} {}{rate}.", time_in_words(time)))
-    });
-    let shared = small.iter().filter_map(|own| {
-        let [name, base] = names(own);
-        let rate = interval_of(own, &metric::RATE).filter(|_| name == base)?;
-        let [few, many] = [&own.new, &own.base].map(|side| side.settings().connections);
+        let time = added(time, "a round trip")?;
+        let rate = rate.map(|rate| format!(" and {}", rate_in_words(rate)));
         Some(format!(
-            "{name} on {few} connections instead of {many} {}.",
-            rate_in_words(rate)
+            "{name} over {base} {time}{}.",
+            rate.unwrap_or_default()
         ))
-    });
-    stacked.chain(shared).collect()
+    };
+    small.iter().filter_map(sentence).collect()
 }
 
 /// Returns the names of the rung and of the one that it builds on.
@@ -47,34 +59,11 @@ fn names<'a>(own: &Compared<'a>) -> [&'a str; 2] {
     [own.new.name(), own.base.name()]
 }
 
-/// Returns the comparison by a metric, if it has an interval.
-fn interval_of<'a>(own: &'a Compared<'_>, metric: &metric::Metric) -> Option<&'a Comparison> {
-    let is_told = |by: &&Comparison| {
-        let rounds = by.new.map_or(0, |own| own.trials);
-        by.interval.is_some() && rounds >= FEWEST
-    };
-    own.by(metric).filter(is_told)
-}
-
-fn time_in_words(time: &Comparison) -> String {
-    let added = time.added().filter(|_| time.is_shown() == Some(true));
-    let Some((added, Some([low, high]))) = added else {
-        return "shows no difference in a round trip".to_owned();
-    };
-    let us = |time: f64| micros(time.abs() / 1e3);
-    if added > 0.0 {
-        format!(
-            "adds {} us ({}) to a round trip",
-            us(added),
-            range([low, high], us)
-        )
-    } else {
-        format!(
-            "saves {} us ({}) of a round trip",
-            us(added),
-            range([high, low], us)
-        )
-    }
+/// Returns the comparison by a metric, if it has an interval of enough rounds.
+fn told<'a>(own: &'a Compared<'_>, metric: &Metric) -> Option<&'a Comparison> {
+    let rounds = |by: &Comparison| by.new.map_or(0, |own| own.trials);
+    own.by(metric)
+        .filter(|by| by.interval.is_some() && rounds(by) >= FEWEST)
 }
 
 fn rate_in_words(rate: &Comparison) -> String {
@@ -84,18 +73,12 @@ fn rate_in_words(rate: &Comparison) -> String {
     };
     if change < 0.0 {
         let percent = |share: f64| format!("{:.0}", share.abs() * 100.0);
-        let taken = percent(change);
-        format!(
-            "takes {taken}% ({}) of the rate",
-            range([high, low], percent)
-        )
+        let (taken, ends) = (percent(change), range([high, low], percent));
+        format!("takes {taken}% ({ends}) of the rate")
     } else {
         let times = |share: f64| format!("{:.2}", 1.0 + share);
-        format!(
-            "has {} ({}) times the rate",
-            times(change),
-            range([low, high], times)
-        )
+        let ends = range([low, high], times);
+        format!("has {} ({ends}) times the rate", times(change))
     }
 }
 

@@ -44,11 +44,26 @@ impl Column {
         }
     }
 
+    /// Columns of names and of numbers.
+    pub fn named_rows<const N: usize>(titles: [&'static str; N]) -> [Self; N] {
+        let mut columns = titles.map(|title| Self::number(title, 0));
+        columns[0].left = true;
+        columns
+    }
+
     /// A column of words with a title made at run time.
     pub fn named(title: String) -> Self {
         Self {
             title: Cow::Owned(title),
             ..Self::text("", 0)
+        }
+    }
+
+    /// A column of numbers with a title made at run time.
+    pub fn numbers(title: String) -> Self {
+        Self {
+            left: false,
+            ..Self::named(title)
         }
     }
 
@@ -75,6 +90,9 @@ impl Column {
     }
 }
 
+/// A way to lay out columns and rows as text.
+pub type Layout = fn(&[Column], &[Vec<String>]) -> String;
+
 /// A terminal's sequences for bold text and for plain text (ECMA-48, "select graphic rendition").
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
@@ -87,8 +105,8 @@ const GAP: &str = "  ";
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<Column>,
-    /// True for each column that fits.
-    shown: Vec<bool>,
+    /// The places of the columns that fit.
+    kept: Vec<usize>,
     styled: bool,
 }
 
@@ -99,7 +117,7 @@ impl Table {
         let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let styled = io::stdout().is_terminal() && !no_color;
         Self {
-            shown: fitting(&columns, terminal_width()),
+            kept: fitting(&columns, terminal_width()),
             columns,
             styled,
         }
@@ -108,32 +126,25 @@ impl Table {
     /// The line of titles; above it one with those that are left out, if any are.
     pub fn header(&self) -> String {
         let titles: Vec<_> = self.columns.iter().map(|column| &column.title).collect();
-        let titles = self.row(&titles);
-        let titles = if self.styled {
-            format!("{BOLD}{titles}{PLAIN}")
-        } else {
-            titles
-        };
-        let left_out = self
-            .columns
-            .iter()
-            .zip(&self.shown)
-            .filter(|(_, shown)| !**shown);
-        let left_out: Vec<&str> = left_out.map(|(column, _)| &*column.title).collect();
-        if left_out.is_empty() {
-            return titles;
+        let mut header = self.row(&titles);
+        if self.styled {
+            header = format!("{BOLD}{header}{PLAIN}");
         }
-        format!(
-            "left out for width: {} (wider terminal or --json)\n{titles}",
-            left_out.join(", ")
-        )
+        let places = 0..titles.len();
+        let left_out = places.filter(|at| !self.kept.contains(at));
+        let left_out: Vec<&str> = left_out.map(|at| titles[at].as_ref()).collect();
+        if left_out.is_empty() {
+            return header;
+        }
+        let left_out = left_out.join(", ");
+        format!("left out for width: {left_out} (wider terminal or --json)\n{header}")
     }
 
     /// One row.
     pub fn row(&self, cells: &[impl AsRef<str>]) -> String {
-        let cells = self.kept(cells);
-        let padded: Vec<_> = cells
-            .map(|(cell, column)| column.padded(cell.as_ref()))
+        let kept = self.kept.iter();
+        let padded: Vec<String> = kept
+            .map(|&at| self.columns[at].padded(cells[at].as_ref()))
             .collect();
         padded.join(GAP).trim_end().to_owned()
     }
@@ -152,7 +163,7 @@ impl Table {
     pub fn plain(columns: &[Column], rows: &[Vec<String>]) -> String {
         let columns = as_wide_as(columns, rows);
         Self {
-            shown: vec![true; columns.len()],
+            kept: fitting(&columns, None),
             columns,
             styled: false,
         }
@@ -163,12 +174,6 @@ impl Table {
         let rows = rows.iter().map(|row| self.row(row));
         let lines: Vec<_> = iter::once(self.header()).chain(rows).collect();
         lines.join("\n")
-    }
-
-    /// Returns the cells of a row that fit, each with its column.
-    fn kept<'a, T>(&'a self, row: &'a [T]) -> impl Iterator<Item = (&'a T, &'a Column)> {
-        let all = row.iter().zip(&self.columns).zip(&self.shown);
-        all.filter_map(|(cell, shown)| shown.then_some(cell))
     }
 }
 
@@ -205,37 +210,27 @@ fn records(columns: &[Column], rows: &[Vec<String>], width: usize) -> String {
 
 /// Columns as wide as their titles and cells need.
 fn as_wide_as(columns: &[Column], rows: &[Vec<String>]) -> Vec<Column> {
-    let fitted = |(at, column): (usize, &Column)| {
-        let longest = rows
-            .iter()
-            .filter_map(|row| row.get(at))
-            .map(|cell| cell.chars().count())
-            .max();
-        let width = longest.unwrap_or(0).max(column.title.chars().count()) as u16;
-        Column {
-            width,
-            ..column.clone()
-        }
-    };
-    columns.iter().enumerate().map(fitted).collect()
+    let mut columns = columns.to_vec();
+    for (at, column) in columns.iter_mut().enumerate() {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        let longest = cells.map(|cell| cell.chars().count()).max();
+        column.width = longest.unwrap_or(0) as u16;
+    }
+    columns
 }
 
-/// Which columns to show in so many characters.
-fn fitting(columns: &[Column], width: Option<usize>) -> Vec<bool> {
-    let mut shown = vec![true; columns.len()];
-    let Some(width) = width else { return shown };
-    let mut needed = width_of(columns.iter());
-    let mut spared: Vec<usize> = (0..columns.len())
-        .filter(|&at| columns[at].spare > 0)
-        .collect();
-    spared.sort_by_key(|&at| columns[at].spare);
-    while needed > width
-        && let Some(at) = spared.pop()
+/// Returns the places of the columns to show in a width in characters.
+fn fitting(columns: &[Column], width: Option<usize>) -> Vec<usize> {
+    let mut kept: Vec<usize> = (0..columns.len()).collect();
+    let spare = |at: &usize| columns[*at].spare;
+    let mut spared: Vec<usize> = kept.iter().copied().filter(|at| spare(at) > 0).collect();
+    spared.sort_by_key(spare);
+    while width.is_some_and(|width| width_of(kept.iter().map(|at| &columns[*at])) > width)
+        && let Some(last) = spared.pop()
     {
-        shown[at] = false;
-        needed = needed.saturating_sub(columns[at].width() + GAP.len());
+        kept.retain(|at| *at != last);
     }
-    shown
+    kept
 }
 
 /// Returns the width of the terminal on standard output, in characters; `None` if it is not a
@@ -343,9 +338,9 @@ mod tests {
             Column::number("max us", 7).spare(2),
         ];
         let titles = |width| {
-            let shown = fitting(&columns, width);
+            let kept = fitting(&columns, width);
             Table {
-                shown,
+                kept,
                 columns: columns.clone(),
                 styled: false,
             }
@@ -371,7 +366,7 @@ mod tests {
             Column::number("c", 1),
         ];
         let table = Table {
-            shown: fitting(&columns, Some(10)),
+            kept: fitting(&columns, Some(10)),
             columns,
             styled: false,
         };

@@ -2,11 +2,13 @@
 
 use netping_measure::status::Status;
 use netping_results::{
-    format::{on_one_line, plural, thousands},
+    format::{on_one_line, thousands},
     limit::Limit,
     run::{Kind, Run, Step},
     warning::{Found, SharedHost, Warnings},
 };
+
+use crate::{distinct, loads::load_of};
 
 /// Most rows that a warning names.
 const NAMED: usize = 3;
@@ -19,40 +21,11 @@ const EVEN: f64 = 0.98;
 /// verdict, `VALID` or `NOT VALID`; then the limit of the highest rate, and its spread over
 /// connections where that is uneven. Texts name those flags for which `has_flag` holds.
 pub fn describe(run: &Run, has_flag: impl Fn(&str) -> bool) -> String {
-    let warnings = Warnings::of_run(run);
-    let mut lines = Vec::new();
-    for found in &warnings.kinds {
-        let rows = match warnings.results {
-            1 => String::new(),
-            all => format!(
-                " ({} of {all} steps{})",
-                found.steps.len(),
-                rows(run, found)
-            ),
-        };
-        let at_worst = if found.varies { "at worst, " } else { "" };
-        let (name, worst) = (found.worst.name(), &found.worst);
-        let remedy = worst.remedy_with(&has_flag);
-        lines.push(format!("{name}{rows}: {at_worst}{worst}; {remedy}"));
-    }
+    let all = Warnings::of_run(run);
+    let mut lines = warnings(run, &all, &has_flag);
     lines.extend(cut_short(run));
-    let wrong = warnings.invalidating();
-    if !wrong.is_empty() {
-        let others = if wrong.len() < warnings.kinds.len() {
-            "; the other warnings are notes"
-        } else {
-            ""
-        };
-        lines.push(format!("NOT VALID: {}{others}", wrong.join(", ")));
-    }
-    if warnings.is_valid() {
-        let notes = if lines.is_empty() {
-            "no warnings"
-        } else {
-            "the warnings above are notes"
-        };
-        lines.push(format!("VALID: {notes}"));
-    }
+    lines.extend(verdict(&all));
+    let mut lines: Vec<String> = lines.into_iter().map(|[word, text]| word + &text).collect();
     // Of a ladder, no load is the highest.
     let is_ladder = run.kind == Kind::Ladder;
     let steps = run.steps.iter().filter(|_| !is_ladder);
@@ -62,62 +35,81 @@ pub fn describe(run: &Run, has_flag: impl Fn(&str) -> bool) -> String {
     lines.join("\n")
 }
 
+/// A word, and the text that follows it.
+type Remark = [String; 2];
+
+/// Returns the name of each kind of warning about a run, and the rows that it is about, its worst
+/// case and its remedy.
+pub(crate) fn warnings(run: &Run, all: &Warnings, has_flag: &dyn Fn(&str) -> bool) -> Vec<Remark> {
+    let line = |found: &Found| {
+        let rows = match all.results {
+            1 => String::new(),
+            results => format!(
+                " ({} of {results} steps{})",
+                found.steps.len(),
+                rows(run, found)
+            ),
+        };
+        let at_worst = if found.varies { "at worst, " } else { "" };
+        let (worst, remedy) = (&found.worst, found.worst.remedy_with(has_flag));
+        let text = format!("{rows}: {at_worst}{worst}; {remedy}");
+        [worst.name().to_owned(), text]
+    };
+    all.kinds.iter().map(line).collect()
+}
+
+/// Returns the verdict of the warnings about a run; `None` for a run without steps.
+pub(crate) fn verdict(all: &Warnings) -> Option<Remark> {
+    let wrong = all.invalidating();
+    let (word, text) = if all.is_valid() && all.kinds.is_empty() {
+        ("VALID", ": no warnings".to_owned())
+    } else if all.is_valid() {
+        ("VALID", ": the warnings are notes".to_owned())
+    } else if wrong.is_empty() {
+        return None;
+    } else if wrong.len() < all.kinds.len() {
+        let names = wrong.join(", ");
+        (
+            "NOT VALID",
+            format!(": {names}; the other warnings are notes"),
+        )
+    } else {
+        ("NOT VALID", format!(": {}", wrong.join(", ")))
+    };
+    Some([word.to_owned(), text])
+}
+
 /// Returns the rows that a warning is about, the first few of them; nothing where all rows are.
 fn rows(run: &Run, found: &Found) -> String {
     let all = distinct(run.steps.iter().map(|step| row(run, step)));
-    let mut concerned = distinct(found.steps.iter().map(|at| row(run, &run.steps[*at])));
+    let concerned = distinct(found.steps.iter().map(|at| row(run, &run.steps[*at])));
     if concerned.len() == all.len() || concerned.is_empty() {
         return String::new();
     }
-    let more = concerned.len().saturating_sub(NAMED);
-    concerned.truncate(NAMED);
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
+    let (named, more) = concerned.split_at(concerned.len().min(NAMED));
+    let more = match more.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
     };
-    format!(": {}{more}", concerned.join(", "))
-}
-
-/// Returns names in their order, each once.
-fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut all = Vec::new();
-    for name in names {
-        if !all.contains(&name) {
-            all.push(name);
-        }
-    }
-    all
+    format!(": {}{more}", named.join("; "))
 }
 
 /// Returns the name of a step's row: its target or label, where there are several, and its load.
 fn row(run: &Run, step: &Step) -> String {
-    let several = run.steps.iter().any(|other| other.target != step.target);
-    let name = on_one_line(step.name());
-    let callers = plural(step.settings.callers as u64, "caller");
-    let load = match step.settings.planned_rate {
-        Some(rate) => format!("{} req/s", thousands(rate)),
-        None if step.settings.connections < step.settings.callers => {
-            let connections = plural(step.settings.connections as u64, "connection");
-            format!("{callers} on {connections}")
-        }
-        None => callers,
-    };
-    if several {
-        format!("{name} with {load}")
+    let load = load_of(&step.settings);
+    if run.steps.iter().any(|other| other.target != step.target) {
+        format!("{} with {load}", on_one_line(step.name()))
     } else {
         load
     }
 }
 
 /// Says which steps did not come to their end.
-fn cut_short(run: &Run) -> Option<String> {
-    let partial = run
-        .steps
-        .iter()
-        .filter(|step| step.status == Status::Partial);
+fn cut_short(run: &Run) -> Option<Remark> {
+    let steps = run.steps.iter();
+    let partial = steps.filter(|step| step.status == Status::Partial);
     let rows: Vec<String> = partial.map(|step| row(run, step)).collect();
-    (!rows.is_empty()).then(|| format!("cut short: {}", rows.join(", ")))
+    (!rows.is_empty()).then(|| ["cut short".to_owned(), format!(": {}", rows.join("; "))])
 }
 
 /// Returns the limit of the step with the highest rate; where that is not known, what may tell.
@@ -202,7 +194,7 @@ mod tests {
         assert!(said(&run).starts_with("SHARED_HOST (5 of 5 steps): "));
         run.steps[0].warnings.clear();
         assert!(said(&run).starts_with(
-            "SHARED_HOST (4 of 5 steps: 2 callers, 4 callers, 8 callers and 1 more): "
+            "SHARED_HOST (4 of 5 steps: 2 callers; 4 callers; 8 callers and 1 more): "
         ));
     }
 }

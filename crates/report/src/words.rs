@@ -3,15 +3,17 @@
 use netping_results::{
     compare::FileComparison,
     comparison::{Compared, Comparison, Finding},
-    estimate::{Estimate, estimate},
-    format::{micros, plural, signed, thousands},
+    estimate::estimate,
+    format::{micros, plural, thousands},
     metric::{self, Metric},
     run::{Kind, Measurement, Run},
 };
 
 use crate::{
-    finding::{change, change_interval, range, value_with_interval},
+    finding::{self, change, change_interval, range},
+    grouped,
     ladder::in_words,
+    loads::fullest,
 };
 
 /// Most sentences about targets: of more, the charts tell.
@@ -20,15 +22,21 @@ const MOST: usize = 6;
 /// Returns what a run measured and what came out, each result with its interval where it has one.
 pub fn sentences(run: &Run) -> Vec<String> {
     let compared = run.compared();
-    let mut all = match run.kind {
+    let mut all: Vec<String> = match run.kind {
         Kind::Ladder => return in_words(&compared),
         Kind::Proxy => compared.iter().filter_map(overhead).collect(),
         _ => {
-            let targets = fullest(run);
-            let alone = targets.iter().filter_map(alone);
-            alone
-                .chain(differences(&targets, &compared))
-                .collect::<Vec<_>>()
+            let measurements = run.measurements().into_iter();
+            let targets = grouped(measurements.map(|own| (own.name(), own)));
+            let is_fullest = |own: &Measurement<'_>| {
+                let mut fullest = targets.iter().filter_map(|(_, loads)| fullest(loads));
+                fullest.any(|other| other.number == own.number)
+            };
+            let pairs = compared
+                .iter()
+                .filter(|pair| !pair.is_control && is_fullest(&pair.base) && is_fullest(&pair.new));
+            let alone = targets.iter().filter_map(|(_, loads)| alone(loads));
+            alone.chain(pairs.filter_map(difference)).collect()
         }
     };
     all.truncate(MOST);
@@ -37,108 +45,48 @@ pub fn sentences(run: &Run) -> Vec<String> {
 
 /// Returns what changed from a base to a new run, a sentence for each measurement.
 pub fn changes(comparison: &FileComparison<'_>) -> Vec<String> {
-    let pairs = comparison.pairs.iter().take(MOST);
-    let mut all: Vec<String> = pairs
-        .map(|pair| changed(&comparison.short_name(pair), pair))
-        .collect();
-    let left = comparison.pairs.len().saturating_sub(MOST);
-    if left > 0 {
-        let measurements = plural(left as u64, "more measurement");
-        all.push(format!("The charts have {measurements}."));
+    let sentence = |pair: &Compared<'_>| {
+        let claims = pair.comparisons.iter();
+        let claims = claims.filter(|own| own.metric.is_claimed());
+        changed(&comparison.short_name(pair), claims)
+    };
+    let pairs = &comparison.pairs;
+    let mut all: Vec<String> = pairs.iter().take(MOST).map(sentence).collect();
+    if pairs.len() > MOST {
+        let more = plural((pairs.len() - MOST) as u64, "more measurement");
+        all.push(format!("The charts have {more}."));
     }
     all
 }
 
-/// Says what is claimed of a measurement.
-fn changed(name: &str, pair: &Compared<'_>) -> String {
-    let claimed: Vec<&Comparison> = pair
-        .comparisons
-        .iter()
-        .filter(|own| own.metric.is_claimed())
-        .collect();
-    let mut parts: Vec<String> = claimed.iter().filter_map(|own| shown(own)).collect();
-    let names = |is_meant: &dyn Fn(Option<Finding>) -> bool| {
-        let meant = claimed.iter().filter(|own| is_meant(own.finding()));
-        let names: Vec<&str> = meant
-            .filter(|own| own.change.is_some())
-            .map(|own| own.metric.label)
-            .collect();
-        names.join(", ")
-    };
-    let alike =
-        names(&|finding| matches!(finding, Some(Finding::NoDifference | Finding::Equivalent)));
-    if !alike.is_empty() {
-        parts.push(format!("no difference shown: {alike}"));
+/// Says what the claims of a comparison came to.
+fn changed<'a>(name: &str, claims: impl Iterator<Item = &'a Comparison>) -> String {
+    let (mut parts, mut alike, mut unsure) = (Vec::new(), Vec::new(), Vec::new());
+    for own in claims.filter(|own| own.change.is_some()) {
+        let label = own.metric.label;
+        let shown = format!("{label} {} ({})", change(own), change_interval(own));
+        match own.finding() {
+            Some(Finding::Better) => parts.push(shown + ", better"),
+            Some(Finding::Worse) => parts.push(shown + ", worse"),
+            Some(Finding::Equivalent | Finding::NoDifference) => alike.push(label),
+            None => unsure.push(label),
+        }
     }
-    let unsure = names(&|finding| finding.is_none());
-    if !unsure.is_empty() {
-        parts.push(format!("too few trials to tell: {unsure}"));
+    for (what, labels) in [
+        ("no difference shown", alike),
+        ("too few trials to tell", unsure),
+    ] {
+        if !labels.is_empty() {
+            parts.push(format!("{what}: {}", labels.join(", ")));
+        }
     }
     format!("{name}: {}.", parts.join("; "))
 }
 
-/// Returns a difference that is shown, with its interval; `None` where it is not.
-fn shown(comparison: &Comparison) -> Option<String> {
-    let word = match comparison.finding()? {
-        Finding::Better => "better",
-        Finding::Worse => "worse",
-        Finding::Equivalent | Finding::NoDifference => return None,
-    };
-    Some(format!(
-        "{} {} ({}), {word}",
-        comparison.metric.label,
-        change(comparison),
-        change_interval(comparison)
-    ))
-}
-
-/// A target's measurement with the highest rate.
-struct Fullest<'a> {
-    measurement: Measurement<'a>,
-    rate: f64,
-    /// The number of its measurements under all loads.
-    loads: usize,
-    /// True where no load has more than one caller.
-    is_alone: bool,
-}
-
-/// Returns the fullest measurement of each target, or of each label where there are some; of bulk
-/// streams, that with the most bytes per second.
-fn fullest(run: &Run) -> Vec<Fullest<'_>> {
-    let mut targets: Vec<Fullest<'_>> = Vec::new();
-    for measurement in run.measurements() {
-        let rate = estimate(rate_of(&measurement), &measurement).map_or(0.0, |own| own.value);
-        let is_alone = measurement.settings().callers == 1;
-        let mut known = targets.iter_mut();
-        match known.find(|own| own.measurement.name() == measurement.name()) {
-            Some(own) => {
-                own.loads += 1;
-                own.is_alone &= is_alone;
-                if rate > own.rate {
-                    (own.measurement, own.rate) = (measurement, rate);
-                }
-            }
-            None => targets.push(Fullest {
-                measurement,
-                rate,
-                loads: 1,
-                is_alone,
-            }),
-        }
-    }
-    targets
-}
-
-fn rate_of(measurement: &Measurement<'_>) -> &'static Metric {
-    match measurement.settings().bulk {
-        Some(_) => &metric::BULK_RATE,
-        None => &metric::RATE,
-    }
-}
-
-/// Says what a target did, by its fullest measurement.
-fn alone(target: &Fullest<'_>) -> Option<String> {
-    let measurement = &target.measurement;
+/// Says what a target did, by the fullest of its loads.
+fn alone(loads: &[Measurement<'_>]) -> Option<String> {
+    let measurement = fullest(loads)?;
+    let is_alone = loads.iter().all(|own| own.settings().callers == 1);
     let settings = measurement.settings();
     let name = measurement.name();
     if let Some(bulk) = &settings.bulk {
@@ -157,30 +105,18 @@ fn alone(target: &Fullest<'_>) -> Option<String> {
         None if settings.requests_per_connection == Some(1) => format!(
             "Opening a connection to {name} and the first call on it took {p50} at the median{p99}."
         ),
-        None if target.is_alone => {
+        None if is_alone => {
             format!("A round trip to {name} took {p50} at the median{p99}.")
         }
         None => {
             let rate = value(&metric::RATE, measurement)?;
-            let most = if target.loads > 1 { " at most" } else { "" };
+            let most = if loads.len() > 1 { " at most" } else { "" };
             let callers = plural(settings.callers as u64, "caller");
             format!(
                 "{name} served{most} {rate}, with {callers}; half of the responses then took no more than {p50}{p99}."
             )
         }
     })
-}
-
-/// Compares each target with the first, where the fullest measurement of each is under one load.
-fn differences(targets: &[Fullest<'_>], compared: &[Compared<'_>]) -> Vec<String> {
-    let is_fullest = |measurement: &Measurement<'_>| {
-        let mut all = targets.iter();
-        all.any(|own| own.measurement.number == measurement.number)
-    };
-    let pairs = compared
-        .iter()
-        .filter(|pair| !pair.is_control && is_fullest(&pair.base) && is_fullest(&pair.new));
-    pairs.filter_map(difference).collect()
 }
 
 /// Says what the comparison of two targets shows, by the metric that matters under their load.
@@ -191,16 +127,9 @@ fn difference(pair: &Compared<'_>) -> Option<String> {
         None if settings.callers > 1 => &metric::RATE,
         _ => &metric::P50,
     };
-    let comparison = pair.by(metric)?;
+    let by = pair.by(metric).filter(|by| by.finding().is_some())?;
     let names = format!("{} against {}", pair.new.name(), pair.base.name());
-    let (label, change) = (metric.label, change(comparison));
-    let ends = change_interval(comparison);
-    Some(match comparison.finding()? {
-        Finding::NoDifference => format!("{names}: no difference of {label} shown ({ends})."),
-        Finding::Equivalent => format!("{names}: {label} is equivalent ({ends})."),
-        Finding::Better => format!("{names}: {label} {change} ({ends}), which is better."),
-        Finding::Worse => format!("{names}: {label} {change} ({ends}), which is worse."),
-    })
+    Some(changed(&names, [by].into_iter()))
 }
 
 /// Returns a metric's value over trials with its interval and its unit.
@@ -210,37 +139,53 @@ fn value(metric: &Metric, measurement: &Measurement<'_>) -> Option<String> {
         metric::Unit::GibPerSecond => "GiB/s",
         _ => "us",
     };
-    let own: Estimate = estimate(metric, measurement)?;
-    Some(value_with_interval(metric, own, unit))
+    let own = estimate(metric, measurement)?;
+    let ends = own.interval.map(|ends| range(ends, |end| metric.show(end)));
+    let ends = ends.map_or_else(String::new, |ends| format!(" ({ends})"));
+    Some(format!(
+        "{} {unit}{ends}",
+        finding::value(metric, Some(own))
+    ))
 }
 
 /// Says what a proxy adds to the times of the direct path.
 fn overhead(pair: &Compared<'_>) -> Option<String> {
-    let median = added(pair.by(&metric::P50)?)?;
-    let settings = pair.new.settings();
-    let rate = settings.planned_rate.map_or_else(String::new, |rate| {
-        format!("At {} requests per second, ", thousands(rate))
-    });
-    let tail = pair.by(&metric::P99).and_then(added);
-    let tail = tail.map_or_else(String::new, |tail| {
-        format!(", and {tail} to the 99th percentile")
-    });
-    let name = pair.new.name();
-    Some(format!("{rate}{name} adds {median} to the median{tail}."))
+    let median = added(pair.by(&metric::P50)?, "the median")?;
+    let rate = pair.new.settings().planned_rate;
+    let rate = rate.map(|rate| format!("At {} requests per second, ", thousands(rate)));
+    let tail = pair.by(&metric::P99);
+    let tail = tail.and_then(|by| added(by, "the 99th percentile"));
+    let tail = tail.map(|tail| format!(", and {tail}"));
+    let [rate, tail] = [rate, tail].map(Option::unwrap_or_default);
+    Some(format!("{rate}{} {median}{tail}.", pair.new.name()))
 }
 
-/// Returns the time that a comparison adds, with its interval; `None` where a value is missing.
-fn added(comparison: &Comparison) -> Option<String> {
-    let (added, ends) = comparison.added()?;
-    let us = |time: f64| micros(time / 1e3);
-    Some(match ends {
-        None => format!("{} us", us(added)),
-        Some(ends) if comparison.is_shown() == Some(false) => {
-            let ends = range(ends, |end| signed(end / 1e3));
-            format!("no time that is shown ({ends} us)")
+/// Says which time one side adds to another's `whole`, with its interval; `None` where a value is
+/// missing.
+pub(crate) fn added(by: &Comparison, whole: &str) -> Option<String> {
+    let (added, ends) = by.added()?;
+    if by.is_shown() == Some(false) {
+        return Some(format!("shows no difference in {whole}"));
+    }
+    let us = |time: f64| micros(time.abs() / 1e3);
+    let (does, to) = if added < 0.0 {
+        ("saves", "of")
+    } else {
+        ("adds", "to")
+    };
+    let ends = ends.map(|[low, high]| {
+        if added < 0.0 {
+            [high, low]
+        } else {
+            [low, high]
         }
-        Some(ends) => format!("{} us ({})", us(added), range(ends, us)),
-    })
+    });
+    let ends = ends.map(|ends| format!(" ({})", range(ends, us)));
+    Some(format!(
+        "{does} {} us{} {to} {whole}",
+        us(added),
+        ends.unwrap_or_default()
+    ))
 }
 
 #[cfg(test)]
@@ -298,6 +243,6 @@ mod tests {
             "{all:?}"
         );
         assert!(all[2].starts_with("second against first: p50"), "{all:?}");
-        assert!(all[2].ends_with("which is worse."), "{all:?}");
+        assert!(all[2].ends_with(", worse."), "{all:?}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use netping_measure::times::Time;
 use netping_report::{export::FORMATS, page};
 use netping_results::{
     compare::compare_runs,
@@ -115,7 +116,7 @@ fn they_are_merged() {
     });
     for step in &mut clients[1].1.steps {
         // Equal times would be those of the same client.
-        step.histograms.service_time = step.histograms.lag.clone();
+        step.histograms.times[Time::Service] = step.histograms.times[Time::Lag].clone();
     }
     let tool = clients[0].1.tool.clone();
     let sum = merge(&clients, &MergeRules::default(), tool, Vec::new()).unwrap();

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use netping_measure::{bulk::BulkRun, status::Status};
+use netping_measure::{bulk::BulkRun, status::Status, times::Time};
 use netping_results::{
     bulk::BulkSettings,
     metric::{self, Better, Metric, Unit},
-    run::{Run, Step},
+    run::{Measurement, Run, Step},
 };
 
-use super::{Rendered, text};
+use super::Rendered;
+use crate::distinct;
 
 /// The unit of the time to the first byte.
 const FIRST_BYTE: &str = "first-byte-ns";
@@ -24,11 +25,10 @@ const MB: f64 = 1e6;
 pub(super) fn render(runs: &[Run]) -> Rendered {
     // Directions, which benchstat does not know.
     let streams = metric::of_streams(runs.iter().flat_map(|run| &run.steps));
-    let mut lines: Vec<String> = metric::BENCHMARK
-        .iter()
-        .chain(streams)
-        .map(|metric| (unit(metric), metric.better))
-        .chain([(FIRST_BYTE.to_owned(), Better::Lower)])
+    let metrics = metric::BENCHMARK.iter().chain(streams);
+    let units = metrics.map(|metric| (unit(metric), metric.better));
+    let units = units.chain([(FIRST_BYTE.to_owned(), Better::Lower)]);
+    let mut lines: Vec<String> = units
         .map(|(unit, better)| match better {
             Better::Higher => format!("Unit {unit} better=higher"),
             Better::Lower => format!("Unit {unit} better=lower"),
@@ -36,76 +36,59 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
         .collect();
     for run in runs {
         // Not more: benchstat compares only what has the same configuration.
-        lines.push("goos: linux".to_owned());
-        lines.push("pkg: netping".to_owned());
-        lines.push(format!(
-            "cpu: {}",
-            run.environment.cpu_model.replace(char::is_control, " ")
-        ));
+        let cpu = run.environment.cpu_model.replace(char::is_control, " ");
+        lines.extend(["goos: linux", "pkg: netping"].map(str::to_owned));
+        lines.push(format!("cpu: {cpu}"));
         let names = names(run);
-        let cpus = run.environment.cpus;
         // An interrupted step is no trial like the others, and the format has no way to say so.
-        let whole = run
-            .steps
-            .iter()
-            .filter(|step| step.status == Status::Complete);
-        for step in whole {
-            let name = names
-                .get(&step.measurement)
-                .map_or("unknown", String::as_str);
-            lines.extend(match &step.settings.bulk {
-                Some(settings) => {
-                    let run = step.bulk.as_ref();
-                    run.map(|run| bulk_line(settings, run, name, cpus))
-                }
-                None => step_line(step, name, cpus),
-            });
-        }
+        let steps = run.steps.iter();
+        let whole = steps.filter(|step| step.status == Status::Complete);
+        lines.extend(whole.filter_map(|step| {
+            let name = names.get(&step.measurement)?;
+            match &step.settings.bulk {
+                Some(settings) => Some(bulk_line(settings, step.bulk.as_ref()?, name, run)),
+                None => step_line(step, name, run),
+            }
+        }));
     }
-    Ok(text(&lines))
+    lines.push(String::new());
+    Ok(lines.join("\n").into_bytes())
 }
 
-/// A step's line; `None` where it has no time to show.
-fn step_line(step: &Step, name: &str, cpus: usize) -> Option<String> {
-    let (settings, summary) = (&step.settings, &step.summary);
-    summary.response_time.mean?;
-    let mut line = format!(
-        "BenchmarkNetping/target={name}/client={}/arrivals={}/callers={}/conns={}/payload={}",
-        word(&settings.client),
-        word(&settings.arrivals),
-        settings.callers,
-        settings.connections,
-        settings.payload_bytes
-    );
+/// Returns a step's line; `None` where it has no time to show.
+fn step_line(step: &Step, name: &str, run: &Run) -> Option<String> {
+    let (settings, times) = (&step.settings, &step.summary.times[Time::Response]);
+    times.mean?;
     let parts = [
+        ("client", Some(word(&settings.client))),
+        ("arrivals", Some(word(&settings.arrivals))),
+        ("callers", Some(settings.callers.to_string())),
+        ("conns", Some(settings.connections.to_string())),
+        ("payload", Some(settings.payload_bytes.to_string())),
         ("message", settings.message.as_deref().map(word)),
         (
             "response",
-            settings.response_bytes.map(|bytes| bytes.to_string()),
+            settings.response_bytes.map(|own| own.to_string()),
         ),
-        ("rate", settings.planned_rate.map(|rate| rate.to_string())),
+        ("rate", settings.planned_rate.map(|own| own.to_string())),
         (
             "per-conn",
-            settings
-                .requests_per_connection
-                .map(|requests| requests.to_string()),
+            settings.requests_per_connection.map(|own| own.to_string()),
         ),
     ];
+    let mut line = format!("BenchmarkNetping/target={name}");
     for (part, value) in parts {
-        if let Some(value) = value {
-            line.extend(["/", part, "=", value.as_str()]);
-        }
+        line.extend(value.map(|value| format!("/{part}={value}")));
     }
-    let streams = metric::of_streams([step]);
-    let values = metric::BENCHMARK.iter().chain(streams).map(|metric| {
+    let metrics = metric::BENCHMARK.iter().chain(metric::of_streams([step]));
+    let values = metrics.map(|metric| {
         let value = metric.of_step(step).map(|value| match metric.unit {
             Unit::CpuMicros => value * 1e3,
             _ => value,
         });
         (value, unit(metric))
     });
-    let count = summary.response_time.count;
-    Some(measured(&line, cpus, count, values))
+    Some(measured(&line, run, times.count, values))
 }
 
 /// Returns the unit that a metric's values have in this format. The mean is the time of an
@@ -119,69 +102,63 @@ fn unit(metric: &Metric) -> String {
     }
 }
 
-/// The line of one run of a bulk stream.
-fn bulk_line(settings: &BulkSettings, run: &BulkRun, name: &str, cpus: usize) -> String {
+/// Returns the line of a bulk stream.
+fn bulk_line(settings: &BulkSettings, stream: &BulkRun, name: &str, run: &Run) -> String {
     let direction = settings.direction.name();
     let line = format!(
         "BenchmarkNetpingBulk/target={name}/direction={direction}/size={}/chunk={}/streams={}",
         settings.size_bytes, settings.chunk_bytes, settings.streams
     );
+    let rate = stream.bytes as f64 / MB / stream.seconds;
     let values = [
-        (Some(run.seconds * 1e9), "ns/op".to_owned()),
-        (
-            (run.seconds > 0.0).then(|| run.bytes as f64 / MB / run.seconds),
-            "MB/s".to_owned(),
-        ),
-        (Some(run.first_byte_seconds * 1e9), FIRST_BYTE.to_owned()),
+        (Some(stream.seconds * 1e9), "ns/op"),
+        (Some(rate).filter(|_| stream.seconds > 0.0), "MB/s"),
+        (Some(stream.first_byte_seconds * 1e9), FIRST_BYTE),
     ];
-    measured(&line, cpus, 1, values.into_iter())
+    let values = values.map(|(value, unit)| (value, unit.to_owned()));
+    measured(&line, run, 1, values.into_iter())
 }
 
 fn measured(
     name: &str,
-    cpus: usize,
+    run: &Run,
     iterations: u64,
     values: impl Iterator<Item = (Option<f64>, String)>,
 ) -> String {
-    let values = values.filter_map(|(value, unit)| value.map(|value| format!("{value:.2} {unit}")));
-    format!(
-        "{name}-{cpus} {iterations} {}",
-        values.collect::<Vec<_>>().join(" ")
-    )
+    let mut line = format!("{name}-{} {iterations}", run.environment.cpus);
+    for (value, unit) in values {
+        line.extend(value.map(|value| format!(" {value:.2} {unit}")));
+    }
+    line
 }
 
 /// Names each measurement after its label or its target's scheme. Where several targets have the same
 /// word, the second that was given is `tcp.2`, and so on.
 fn names(run: &Run) -> BTreeMap<usize, String> {
-    let mut targets: BTreeMap<&str, String> = BTreeMap::new();
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    let mut names = BTreeMap::new();
-    for own in run.measurements() {
-        let name = targets.entry(own.name()).or_insert_with(|| {
-            let scheme = own.name().split("://").next().unwrap_or_default();
-            let word = word(own.first().label.as_deref().unwrap_or(scheme));
-            let count = seen.entry(word.clone()).or_default();
-            *count += 1;
-            if *count == 1 {
-                word
-            } else {
-                format!("{word}.{count}")
-            }
-        });
-        names.insert(own.number, name.clone());
-    }
-    names
+    let measurements = run.measurements();
+    let targets = distinct(measurements.iter().map(|own| {
+        let scheme = own.name().split("://").next().unwrap_or_default();
+        let label = own.first().label.as_deref();
+        (own.name(), word(label.unwrap_or(scheme)))
+    }));
+    let name = |own: &Measurement<'_>| {
+        let at = targets.iter().position(|(name, _)| *name == own.name())?;
+        let (before, word) = (&targets[..at], &targets[at].1);
+        let count = before.iter().filter(|(_, other)| other == word).count();
+        Some(match count {
+            0 => (own.number, word.clone()),
+            _ => (own.number, format!("{word}.{}", count + 1)),
+        })
+    };
+    measurements.iter().filter_map(name).collect()
 }
 
 /// A part of a name: nothing in it that has a meaning there, such as white space, `/` and `=`.
 fn word(text: &str) -> String {
-    let parts = text.split(|character: char| {
-        !character.is_alphanumeric() && !matches!(character, '.' | '+' | '_')
-    });
-    parts
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join("_")
+    let is_kept = |own: char| own.is_alphanumeric() || matches!(own, '.' | '+' | '_');
+    let parts = text.split(|own| !is_kept(own));
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    parts.join("_")
 }
 
 #[cfg(test)]

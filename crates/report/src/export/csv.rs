@@ -8,18 +8,20 @@ use std::{
 };
 
 use netping_measure::{
-    connect::ConnectPhase, cost::Cost, distribution::Distribution, status::Status, summary::Summary,
+    cost::Cost, distribution::Distribution, status::Status, summary::Summary, times::Time,
 };
 use netping_results::{
-    bulk::BulkSettings,
     connect::ChannelSecurity,
     estimate::estimate,
     metric::{self, Metric, Source, Unit},
-    run::{Measurement, Run, Step, StepSettings},
+    run::{Measurement, Run, Step},
     warning::Warning,
 };
+use serde::Serialize;
+use serde_json::Value;
 
-use super::{ExportError, Rendered};
+use super::{Rendered, failed};
+use crate::fields::fields;
 
 /// The trial of a row with the estimates over all trials.
 const ALL: &str = "all";
@@ -38,7 +40,7 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
 }
 
 /// Writes a table with every column that some row has.
-fn write(rows: &[Row]) -> Result<Vec<u8>, ExportError> {
+fn write(rows: &[CsvRow]) -> Rendered {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let mut seen = BTreeSet::new();
     let titles = rows.iter().flat_map(|row| &row.0).map(|(title, _)| title);
@@ -46,29 +48,19 @@ fn write(rows: &[Row]) -> Result<Vec<u8>, ExportError> {
     if !titles.is_empty() {
         writer.write_record(&titles).map_err(failed)?;
     }
-    for row in rows {
-        let cells: BTreeMap<&String, &String> =
-            row.0.iter().map(|(title, cell)| (title, cell)).collect();
-        let cell = |title: &&String| cells.get(title).map_or("", |cell| cell.as_str());
-        writer
-            .write_record(titles.iter().map(cell))
-            .map_err(failed)?;
+    for CsvRow(cells) in rows {
+        let cells: BTreeMap<_, _> = cells.iter().map(|(title, cell)| (title, &**cell)).collect();
+        let record = titles.iter().map(|title| cells.get(title).unwrap_or(&""));
+        writer.write_record(record).map_err(failed)?;
     }
     writer.into_inner().map_err(failed)
 }
 
-fn failed(error: impl Display) -> ExportError {
-    ExportError::Writer {
-        format: "csv",
-        reason: error.to_string(),
-    }
-}
-
 /// Titles and cells.
 #[derive(Default)]
-struct Row(Vec<(String, String)>);
+struct CsvRow(Vec<(String, String)>);
 
-impl Row {
+impl CsvRow {
     fn put(&mut self, title: impl Into<String>, cell: impl Display) {
         self.0.push((title.into(), cell.to_string()));
     }
@@ -95,7 +87,7 @@ impl Row {
         row.put("measurement", step.measurement);
         row.put("status", status.name());
         match &step.settings.bulk {
-            Some(bulk) => row.bulk_settings(bulk),
+            Some(bulk) => row.settings(bulk),
             None => row.settings(&step.settings),
         }
         row
@@ -115,56 +107,31 @@ impl Row {
         self
     }
 
-    fn settings(&mut self, settings: &StepSettings) {
-        self.put("arrivals", &settings.arrivals);
-        self.maybe("planned_rate_per_second", settings.planned_rate);
-        self.maybe("seed", settings.seed);
-        self.put("callers", settings.callers);
-        self.put("connections", settings.connections);
-        self.put("workers", settings.workers);
-        self.put("pinned", settings.pinned);
-        self.put("busy_poll", settings.busy_poll);
-        self.put("client", &settings.client);
-        self.put("payload_bytes", settings.payload_bytes);
-        self.maybe("response_bytes", settings.response_bytes);
-        self.maybe("message", settings.message.as_ref());
-        self.maybe("unix_socket", settings.unix_socket.as_ref());
-        self.maybe("http_method", settings.http_method.as_ref());
-        self.maybe("data_hash", settings.data_hash.as_ref());
-        self.maybe("bodies", settings.bodies);
-        self.maybe("body_order", settings.body_order.as_ref());
-        self.put("headers", settings.headers.join(" "));
-        self.maybe("deadline_seconds", settings.deadline_seconds);
-        self.put("warmup_seconds", settings.warmup_seconds);
-        self.maybe("duration_seconds", settings.duration_seconds);
-        self.maybe("requests", settings.requests);
-        self.put("timeout_seconds", settings.timeout_seconds);
-        self.maybe("requests_per_connection", settings.requests_per_connection);
-    }
-
-    fn bulk_settings(&mut self, settings: &BulkSettings) {
-        self.put("direction", settings.direction.name());
-        self.put("size_bytes", settings.size_bytes);
-        self.put("chunk_bytes", settings.chunk_bytes);
-        self.put("streams", settings.streams);
-        self.maybe("window_bytes", settings.window_bytes);
-        self.maybe("frame_bytes", settings.frame_bytes);
-        self.put("verify", settings.verify);
+    fn settings(&mut self, settings: &impl Serialize) {
+        for (name, value) in fields(settings) {
+            // The file has it shorter.
+            let title = name.replace("planned_rate_per_s", "planned_rate_per_second");
+            match value {
+                Value::Null => self.put(title, ""),
+                Value::String(text) => self.put(title, text),
+                Value::Array(all) => {
+                    let texts: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
+                    self.put(title, texts.join(" "));
+                }
+                other => self.put(title, other.to_string().trim_end_matches(".0")),
+            }
+        }
     }
 
     /// The metrics of a step, or of the measurement that it is a trial of: `of` returns values with
     /// their 95 % intervals.
     fn metrics(&mut self, step: &Step, of: impl Fn(&Metric) -> Measured) {
-        let requests = [&metric::RATE]
-            .into_iter()
-            .chain(metric::TIMES.iter().copied())
-            .chain([&metric::CLIENT_CPU, &metric::SERVER_CPU])
-            .chain(metric::of_streams([step]).iter().copied());
-        let metrics: Vec<&'static Metric> = if step.settings.bulk.is_some() {
-            metric::BULK.to_vec()
-        } else {
-            requests.collect()
-        };
+        let mut metrics = metric::BULK.to_vec();
+        if step.settings.bulk.is_none() {
+            metrics = [&[&metric::RATE], metric::TIMES].concat();
+            metrics.extend([&metric::CLIENT_CPU, &metric::SERVER_CPU]);
+            metrics.extend(metric::of_streams([step]));
+        }
         for metric in metrics {
             let measured = of(metric);
             self.maybe(column(metric, ""), measured.map(|(value, _)| value));
@@ -189,14 +156,14 @@ impl Row {
         self.put("errors_by_kind", kinds.collect::<Vec<_>>().join(" "));
         self.put("in_flight", accounting.in_flight);
         self.put("not_sent", accounting.not_sent);
-        self.put("late", summary.late);
-        self.put("early", summary.early);
-        self.put("outside_ok", summary.outside_ok);
-        self.put("outside_errors", summary.outside_errors);
-        self.put("response_time_count", summary.response_time.count);
-        self.times("service_time", &summary.service_time);
-        self.times("lag", &summary.lag);
-        self.times("failed_time", &summary.failed_time);
+        self.put("late", accounting.late);
+        self.put("early", accounting.early);
+        self.put("outside_ok", accounting.outside_ok);
+        self.put("outside_errors", accounting.outside_errors);
+        self.put("response_time_count", summary.times[Time::Response].count);
+        for time in [Time::Service, Time::Lag, Time::Failed] {
+            self.times(time.name(), &summary.times[time]);
+        }
     }
 
     fn times(&mut self, name: &str, times: &Distribution) {
@@ -235,8 +202,8 @@ fn column(metric: &Metric, end: &str) -> String {
     format!("{times}{}{end}{unit}", metric.key)
 }
 
-fn step_row(run: &Run, number: usize, step: &Step) -> Row {
-    let mut row = Row::begin(run, step, step.status);
+fn step_row(run: &Run, number: usize, step: &Step) -> CsvRow {
+    let mut row = CsvRow::begin(run, step, step.status);
     row.put("step", number);
     row.put("trial", step.trial);
     row.metrics(step, |metric| {
@@ -247,22 +214,24 @@ fn step_row(run: &Run, number: usize, step: &Step) -> Row {
     } else {
         row.summary(&step.summary);
         row.cost(&step.cost);
-        row.put("reconnects", step.reconnects);
+        row.put("reconnects", step.summary.accounting.reconnects);
         let of = step.fairness.as_ref();
         row.maybe("requests_per_connection_min", of.map(|of| of.min));
         row.maybe("requests_per_connection_median", of.map(|of| of.median));
         row.maybe("requests_per_connection_max", of.map(|of| of.max));
         row.maybe("jain_index", of.map(|of| of.jain));
-        for (&phase, times) in &step.connect {
-            row.times(prefix(phase), &times.time);
+        for (phase, times) in &step.connect {
+            let phase = serde_json::to_value(phase).unwrap_or_default();
+            let name = format!("connect_{}", phase.as_str().unwrap_or_default());
+            row.times(&name, &times.time);
         }
     }
     row.end(step.security.as_ref(), &step.warnings)
 }
 
-fn estimates_row(own: &Measurement<'_>) -> Row {
+fn estimates_row(own: &Measurement<'_>) -> CsvRow {
     let status = own.trials.iter().map(|step| step.status);
-    let mut row = Row::begin(own.run, own.first(), Status::of_all(status));
+    let mut row = CsvRow::begin(own.run, own.first(), Status::of_all(status));
     row.put("trial", ALL);
     row.metrics(own.first(), |metric| {
         let estimate = estimate(metric, own)?;
@@ -271,23 +240,11 @@ fn estimates_row(own: &Measurement<'_>) -> Row {
     row
 }
 
-/// Returns the prefix of a phase's columns.
-fn prefix(phase: ConnectPhase) -> &'static str {
-    match phase {
-        ConnectPhase::Resolve => "connect_resolve",
-        ConnectPhase::Tcp => "connect_tcp",
-        ConnectPhase::Handshake => "connect_handshake",
-        ConnectPhase::Http2 => "connect_http2",
-        ConnectPhase::FirstCall => "connect_first_call",
-        ConnectPhase::Total => "connect_total",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use netping_measure::connect::PhaseTimes;
+    use netping_measure::connect::{ConnectPhase, PhaseTimes};
 
     use super::{super::fixture, *};
 

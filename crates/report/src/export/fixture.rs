@@ -1,12 +1,8 @@
 //! Results for the tests of the formats.
 
 use netping_measure::{
-    aggregate::Aggregate,
-    cost::Cost,
-    histogram::{histogram, record},
-    recorder::Interval,
-    sample::LoopKind,
-    window::Window,
+    aggregate::Aggregate, cost::Cost, histogram::record, recorder::Interval, sample::LoopKind,
+    times::Time, window::Window,
 };
 use netping_results::{
     fixtures,
@@ -20,18 +16,14 @@ pub const HOSTILE: &str = "a,b \"c\" |d| \\e\nf/g=h";
 pub fn step(target: &str, callers: usize, times: &[u64]) -> Step {
     let mut interval = Interval::new(0);
     for &time in times {
-        record(&mut interval.service, time);
+        record(&mut interval.times[Time::Service], time);
     }
     let mut collector = Aggregate::new(LoopKind::Closed);
     collector.add(interval);
-    let step = fixtures::of(&collector.finish(
-        Window {
-            start: 0,
-            end: 1_000_000_000,
-        },
-        &histogram(),
-        &histogram(),
-    ));
+    let step = fixtures::of(&collector.finish(Window {
+        start: 0,
+        end: 1_000_000_000,
+    }));
     let settings = StepSettings {
         callers,
         connections: callers,

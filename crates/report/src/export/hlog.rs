@@ -2,19 +2,16 @@
 //! it: for each step of requests a line for each kind of time, over the whole step. Histograms are of
 //! nanoseconds, longest times are shown in milliseconds.
 
-use std::{
-    fmt::Display,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use hdrhistogram::serialization::{
     V2DeflateSerializer,
     interval_log::{IntervalLogWriterBuilder, Tag},
 };
-use netping_measure::counts::Counts;
+use netping_measure::times::Time;
 use netping_results::run::{Run, Step};
 
-use super::{ExportError, Rendered};
+use super::{Rendered, failed};
 
 /// Longest times are divided by this, as the format does by default: nanoseconds
 /// become milliseconds.
@@ -52,13 +49,13 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
                 at = at.max(began);
             }
             let length = seconds(step.summary.seconds);
-            for (kind, times) in kinds(step) {
-                if times.is_empty() {
-                    continue;
+            for &time in kinds(step) {
+                let times = &step.histograms.times[time];
+                if !times.is_empty() {
+                    let name = tag(step, time);
+                    log.write_histogram(&times.to_histogram(), at, length, Tag::new(&name))
+                        .map_err(failed)?;
                 }
-                let name = tag(step, kind);
-                log.write_histogram(&times.to_histogram(), at, length, Tag::new(&name))
-                    .map_err(failed)?;
             }
             at += length;
         }
@@ -66,40 +63,30 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
     Ok(content)
 }
 
-fn failed(error: impl Display) -> ExportError {
-    ExportError::Writer {
-        format: "hlog",
-        reason: error.to_string(),
+/// Returns the kinds of a step's times. A closed loop's response time is its service time, and its
+/// lag is 0 and left out.
+fn kinds(step: &Step) -> &'static [Time] {
+    match step.settings.planned_rate {
+        None => &[Time::Service, Time::Response, Time::Failed],
+        Some(_) => &[Time::Service, Time::Response, Time::Lag, Time::Failed],
     }
-}
-
-/// The histograms of a step. A closed loop's response time is its service time, and its lag is 0
-/// and left out.
-fn kinds(step: &Step) -> Vec<(&'static str, &Counts)> {
-    let all = &step.histograms;
-    let mut kinds = vec![
-        ("service_time", &all.service_time),
-        ("response_time", &all.response_time),
-    ];
-    if step.settings.planned_rate.is_some() {
-        kinds.push(("lag", &all.lag));
-    }
-    kinds.push(("failed_time", &all.failed_time));
-    kinds
 }
 
 /// Returns a line's tag: the target or its label, callers and connections, and the kind of time.
 /// Commas and white space have a meaning in the format.
-fn tag(step: &Step, kind: &str) -> String {
-    let name = step.name();
-    let rate = step
-        .settings
-        .planned_rate
-        .map_or_else(String::new, |rate| format!(";rate={rate}"));
-    let (callers, connections) = (step.settings.callers, step.settings.connections);
-    let tag = format!("{name};callers={callers};connections={connections}{rate};{kind}");
+fn tag(step: &Step, time: Time) -> String {
+    let settings = &step.settings;
+    let rate = settings.planned_rate.map(|rate| format!(";rate={rate}"));
+    let tag = format!(
+        "{};callers={};connections={}{};{}",
+        step.name(),
+        settings.callers,
+        settings.connections,
+        rate.unwrap_or_default(),
+        time.name()
+    );
     tag.replace(
-        |character: char| character == ',' || character.is_whitespace() || character.is_control(),
+        |own: char| own == ',' || own.is_whitespace() || own.is_control(),
         "_",
     )
 }
@@ -116,7 +103,7 @@ fn seconds(seconds: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-    use netping_results::file::histogram::decode;
+    use netping_measure::counts::Counts;
 
     use super::{super::fixture, *};
 
@@ -133,7 +120,7 @@ mod tests {
                     line.start_timestamp().as_millis(),
                     line.duration().as_millis(),
                     line.max(),
-                    decode(line.encoded_histogram()).unwrap(),
+                    Counts::try_from(line.encoded_histogram().to_owned()).unwrap(),
                 )),
             }
         }
@@ -156,7 +143,7 @@ mod tests {
         assert_eq!(first.0, "tcp://h:1;callers=1;connections=1;service_time");
         assert_eq!((first.1, first.2), (500, 1000));
         assert!((first.3 - 4.985).abs() < 0.01, "{}", first.3);
-        assert_eq!(first.4, run.steps[0].histograms.response_time);
+        assert_eq!(first.4, run.steps[0].histograms.times[Time::Response]);
         assert_eq!(
             (response.0.as_str(), &response.4),
             ("tcp://h:1;callers=1;connections=1;response_time", &first.4)

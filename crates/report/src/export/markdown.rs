@@ -1,84 +1,60 @@
 //! Tables in Markdown, as a README has them: measurements of requests and of bulk streams, and what
 //! comparisons found, as far as there are any.
 
-use std::borrow::Cow;
-
 use netping_results::{
+    bulk::BulkSettings,
     comparison::{Compared, Comparison},
     estimate::estimate,
     format::{micros, thousands},
     metric::{self, Metric, Unit},
-    run::{Measurement, Run},
+    run::{Measurement, Run, StepSettings},
 };
 
 use super::Rendered;
-use crate::finding::{change, change_interval, interval, range, value};
+use crate::{
+    finding::{change, change_interval, has_failures, or_dash, range, value, value_with_interval},
+    table::Column,
+};
+
+/// A column with the cells of all rows.
+type Cells = (Column, Vec<String>);
+
+/// The meaning of the mark at a name.
+const MARK: &str = "\\*: requests failed on one of the two sides; the times are of the successful requests alone.\n";
 
 /// One file.
 #[expect(clippy::unnecessary_wraps, reason = "every format has this form")]
 pub(super) fn render(runs: &[Run]) -> Rendered {
     let all = runs.iter().flat_map(Run::measurements);
-    let (bulk, requests): (Vec<_>, Vec<_>) = all.partition(|own| own.settings().bulk.is_some());
+    let (streams, others): (Vec<_>, Vec<_>) = all.partition(|own| own.settings().bulk.is_some());
     let compared: Vec<Compared<'_>> = runs.iter().flat_map(Run::compared).collect();
-    let differences: Vec<Difference<'_>> = compared
-        .iter()
-        .flat_map(|pair| pair.comparisons.iter().map(move |by| (pair, by)))
-        .collect();
-    let tables = [
-        table(&request_columns(&requests), &requests),
-        table(&bulk_columns(), &bulk),
-        table(&difference_columns(), &differences),
-    ];
-    let failed = compared.iter().any(has_failures);
-    let tables: Vec<String> = tables
-        .into_iter()
-        .flatten()
-        .chain(failed.then(|| MARK.to_owned()))
-        .collect();
+    let mut tables = vec![requests(&others), bulk(&streams), differences(&compared)];
+    if compared.iter().any(has_failures) {
+        tables.push(MARK.to_owned());
+    }
+    tables.retain(|table| !table.is_empty());
     // Each ends its last line, so that there is an empty one between them.
     Ok(tables.join("\n").into_bytes())
 }
 
-/// A comparison by one metric, and what it compares.
-type Difference<'a> = (&'a Compared<'a>, &'a Comparison);
-
-/// A column: its title with the unit, whether it holds words, and its cells.
-struct Column<T> {
-    title: Cow<'static, str>,
-    words: bool,
-    cell: Box<dyn Fn(&T) -> String>,
+/// Returns a table with a line end; nothing where it has no rows.
+fn table(columns: &[Cells]) -> String {
+    let rows = columns.first().map_or(0, |(_, cells)| cells.len());
+    if rows == 0 {
+        return String::new();
+    }
+    let line = |cell: &dyn Fn(&Cells) -> String| {
+        let cells: Vec<String> = columns.iter().map(cell).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let titles = line(&|(column, _)| column.title.to_string());
+    let rule = line(&|(column, _)| if column.left { "---" } else { "---:" }.to_owned());
+    let rows = (0..rows).map(|row| line(&|(_, cells)| escape(&cells[row])));
+    titles + &rule + &rows.collect::<String>()
 }
 
-fn number<T>(title: &'static str, cell: impl Fn(&T) -> String + 'static) -> Column<T> {
-    Column {
-        title: title.into(),
-        words: false,
-        cell: Box::new(cell),
-    }
-}
-
-fn words<T>(title: &'static str, cell: impl Fn(&T) -> String + 'static) -> Column<T> {
-    Column {
-        words: true,
-        ..number(title, cell)
-    }
-}
-
-/// A table of these rows with a line end; `None` without rows.
-fn table<T>(columns: &[Column<T>], rows: &[T]) -> Option<String> {
-    if rows.is_empty() {
-        return None;
-    }
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let titles = columns.iter().map(|column| column.title.to_string());
-    let rule = |column: &Column<T>| if column.words { "---" } else { "---:" };
-    let rule = columns.iter().map(|column| rule(column).to_owned());
-    let (titles, rule) = (line(titles.collect()), line(rule.collect()));
-    let rows = rows.iter().map(|row| {
-        let cells = columns.iter().map(|column| escape(&(column.cell)(row)));
-        line(cells.collect())
-    });
-    Some([titles, rule].into_iter().chain(rows).collect())
+fn cells<T>(column: Column, rows: &[T], cell: impl Fn(&T) -> String) -> Cells {
+    (column, rows.iter().map(cell).collect())
 }
 
 /// Text as a cell shows it: on one line, and with nothing in it that Markdown would take for its
@@ -97,136 +73,122 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// The columns for these measurements: those that tell them apart only where they do.
-fn request_columns<'a>(all: &[Measurement<'a>]) -> Vec<Column<Measurement<'a>>> {
-    let planned = all.iter().any(|own| own.settings().planned_rate.is_some());
+/// The table of requests: columns that tell measurements apart only where they do.
+fn requests(all: &[Measurement<'_>]) -> String {
+    let setting = |title, of: fn(&StepSettings) -> String| {
+        cells(Column::number(title, 0), all, |own| of(own.settings()))
+    };
     let mut columns = vec![
-        words("target", |own: &Measurement<'_>| own.name().to_owned()),
-        number("callers", |own: &Measurement<'_>| {
-            own.settings().callers.to_string()
-        }),
-        number("connections", |own: &Measurement<'_>| {
-            own.settings().connections.to_string()
-        }),
-        number("payload bytes", |own: &Measurement<'_>| {
-            thousands(own.settings().payload_bytes as f64)
-        }),
+        target(all),
+        setting("callers", |of| of.callers.to_string()),
+        setting("connections", |of| of.connections.to_string()),
+        setting("payload bytes", |of| thousands(of.payload_bytes as f64)),
     ];
     if all.iter().any(|own| own.trials.len() > 1) {
-        columns.push(trials());
+        columns.push(trials(all));
     }
-    if planned {
-        columns.push(number("planned req/s", |own: &Measurement<'_>| {
-            let rate = own.settings().planned_rate;
-            rate.map_or_else(nothing, thousands)
-        }));
+    if all.iter().any(|own| own.settings().planned_rate.is_some()) {
+        let rate = |of: &StepSettings| or_dash(of.planned_rate.map(thousands));
+        columns.push(setting("planned req/s", rate));
     }
     let steps = all.iter().flat_map(|own| own.trials.iter().copied());
     let metrics = metric::MARKDOWN.iter().chain(metric::of_streams(steps));
-    columns.extend(metrics.map(|metric| estimates(metric)));
-    columns.push(failed());
-    columns
+    columns.extend(metrics.map(|metric| estimates(metric, all)));
+    columns.push(failed(all));
+    table(&columns)
 }
 
-fn bulk_columns<'a>() -> Vec<Column<Measurement<'a>>> {
-    let of = |own: &Measurement<'_>| own.settings().bulk.clone();
+/// The table of bulk streams.
+fn bulk(all: &[Measurement<'_>]) -> String {
+    let setting = |column, of: fn(&BulkSettings) -> String| {
+        cells(column, all, |own| {
+            or_dash(own.settings().bulk.as_ref().map(of))
+        })
+    };
+    let size = |of: &BulkSettings| thousands(of.size_bytes as f64);
     let mut columns = vec![
-        words("target", |own: &Measurement<'_>| own.name().to_owned()),
-        words("direction", move |own: &Measurement<'_>| {
-            of(own).map_or_else(nothing, |bulk| bulk.direction.name().to_owned())
+        target(all),
+        setting(Column::text("direction", 0), |of| {
+            of.direction.name().to_owned()
         }),
-        number("bytes", move |own: &Measurement<'_>| {
-            of(own).map_or_else(nothing, |bulk| thousands(bulk.size_bytes as f64))
-        }),
-        number("streams", move |own: &Measurement<'_>| {
-            of(own).map_or_else(nothing, |bulk| bulk.streams.to_string())
-        }),
-        trials(),
+        setting(Column::number("bytes", 0), size),
+        setting(Column::number("streams", 0), |of| of.streams.to_string()),
+        trials(all),
     ];
-    columns.extend(metric::BULK.iter().map(|metric| estimates(metric)));
-    columns.push(failed());
-    columns
+    columns.extend(metric::BULK.iter().map(|metric| estimates(metric, all)));
+    columns.push(failed(all));
+    table(&columns)
 }
 
-fn trials<'a>() -> Column<Measurement<'a>> {
-    number("trials", |own: &Measurement<'_>| {
+fn target(all: &[Measurement<'_>]) -> Cells {
+    cells(Column::text("target", 0), all, |own| own.name().to_owned())
+}
+
+fn trials(all: &[Measurement<'_>]) -> Cells {
+    cells(Column::number("trials", 0), all, |own| {
         own.trials.len().to_string()
     })
 }
 
 /// Requests without a verified reply, over all trials.
-fn failed<'a>() -> Column<Measurement<'a>> {
-    number(metric::ERRORS.title, |own: &Measurement<'_>| {
-        thousands(own.unserved() as f64)
-    })
+fn failed(all: &[Measurement<'_>]) -> Cells {
+    let column = Column::number(metric::ERRORS.title, 0);
+    cells(column, all, |own| thousands(own.unserved() as f64))
 }
 
 /// The estimates of a metric, with their intervals where a claim may be made of it.
-fn estimates<'a>(metric: &'static Metric) -> Column<Measurement<'a>> {
-    let cell = move |own: &Measurement<'_>| {
-        let estimate = estimate(metric, own);
-        let has_interval = estimate.is_some_and(|own| own.interval.is_some());
-        let mut cell = value(metric, estimate);
-        if metric.is_claimed() && has_interval {
-            cell.extend([" (", &interval(metric, estimate), ")"]);
-        }
-        cell
-    };
-    Column {
-        title: match metric.unit {
-            Unit::CpuMicros => format!("{} us/req", metric.label).into(),
-            _ => metric.title.into(),
-        },
-        words: false,
-        cell: Box::new(cell),
+fn estimates(metric: &'static Metric, all: &[Measurement<'_>]) -> Cells {
+    let mut column = Column::number(metric.title, 0);
+    if metric.unit == Unit::CpuMicros {
+        column.title = format!("{} us/req", metric.label).into();
     }
+    let shown = if metric.is_claimed() {
+        value_with_interval
+    } else {
+        value
+    };
+    cells(column, all, |own| shown(metric, estimate(metric, own)))
 }
 
-fn difference_columns<'a>() -> Vec<Column<Difference<'a>>> {
-    vec![
-        words("target", |(pair, _): &Difference<'_>| {
-            let mark = if has_failures(pair) { "*" } else { "" };
-            pair.new.short_name() + mark
+/// The table of what comparisons found.
+fn differences(compared: &[Compared<'_>]) -> String {
+    let all: Vec<(&Compared<'_>, &Comparison)> = compared
+        .iter()
+        .flat_map(|pair| pair.comparisons.iter().map(move |by| (pair, by)))
+        .collect();
+    let pair = |title, of: fn(&Compared<'_>) -> String| {
+        cells(Column::text(title, 0), &all, |(pair, _)| of(pair))
+    };
+    let by = |title, of: fn(&Comparison) -> String| {
+        cells(Column::number(title, 0), &all, |(_, by)| of(by))
+    };
+    table(&[
+        pair("target", |pair| {
+            pair.new.short_name() + if has_failures(pair) { "*" } else { "" }
         }),
-        words("against", |(pair, _): &Difference<'_>| {
-            pair.base.short_name()
-        }),
-        words("metric", |(_, by): &Difference<'_>| {
+        pair("against", |pair| pair.base.short_name()),
+        cells(Column::text("metric", 0), &all, |(_, by)| {
             by.metric.title.to_owned()
         }),
-        number("base", |(_, by): &Difference<'_>| value(by.metric, by.base)),
-        number("value", |(_, by): &Difference<'_>| value(by.metric, by.new)),
-        number("change", |(_, by): &Difference<'_>| change(by)),
-        number("95% interval", |(_, by): &Difference<'_>| {
-            by.interval.map_or_else(nothing, |_| change_interval(by))
+        by("base", |by| value(by.metric, by.base)),
+        by("value", |by| value(by.metric, by.new)),
+        by("change", change),
+        by("95% interval", |by| {
+            or_dash(by.interval.map(|_| change_interval(by)))
         }),
-        number("added us", |(_, by): &Difference<'_>| {
-            added(by).map_or_else(nothing, |(added, _)| micros(added / 1e3))
+        by("added us", |by| {
+            or_dash(added(by).map(|(added, _)| micros(added / 1e3)))
         }),
-        number("95% interval us", |(_, by): &Difference<'_>| {
+        by("95% interval us", |by| {
             let ends = added(by).and_then(|(_, ends)| ends);
-            ends.map_or_else(nothing, |ends| range(ends, |end| micros(end / 1e3)))
+            or_dash(ends.map(|ends| range(ends, |end| micros(end / 1e3))))
         }),
-    ]
+    ])
 }
 
 /// Returns the time that a comparison adds, in nanoseconds; `None` for a metric that is no time.
-fn added(comparison: &Comparison) -> Option<(f64, Option<[f64; 2]>)> {
-    let added = comparison.added()?;
-    (comparison.metric.unit == Unit::Nanos).then_some(added)
-}
-
-/// Returns true where a time does not describe all requests.
-fn has_failures(pair: &Compared<'_>) -> bool {
-    pair.base.unserved() + pair.new.unserved() > 0
-}
-
-/// The meaning of the mark at a name.
-const MARK: &str = "\\*: requests failed on one of the two sides; the times are of the successful requests alone.\n";
-
-/// Where there is no number to show.
-fn nothing() -> String {
-    "-".to_owned()
+fn added(by: &Comparison) -> Option<(f64, Option<[f64; 2]>)> {
+    by.added().filter(|_| by.metric.unit == Unit::Nanos)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ pub(crate) mod fixture;
 mod hlog;
 mod markdown;
 
-use std::path::Path;
+use std::{fmt::Display, path::Path};
 
 use netping_results::{
     file::save::{SaveError, prepare_file, write_atomically},
@@ -66,13 +66,8 @@ pub enum ExportError {
     #[error(transparent)]
     Save(#[from] SaveError),
     /// The format's writer gave up.
-    #[error("cannot make the {format} file: {reason}")]
-    Writer {
-        /// The format.
-        format: &'static str,
-        /// Why.
-        reason: String,
-    },
+    #[error("cannot export the results: {0}")]
+    Writer(String),
 }
 
 impl Format {
@@ -94,13 +89,8 @@ impl Format {
     }
 }
 
-/// Joins lines into the content of a file.
-fn text(lines: &[String]) -> Vec<u8> {
-    let mut text = lines.join("\n");
-    if !text.is_empty() {
-        text.push('\n');
-    }
-    text.into_bytes()
+fn failed(error: impl Display) -> ExportError {
+    ExportError::Writer(error.to_string())
 }
 
 #[cfg(test)]

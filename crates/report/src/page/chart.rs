@@ -5,8 +5,8 @@ use std::fmt;
 use netping_results::estimate::Estimate;
 
 use super::{
-    scale::Scale,
-    unit::{Unit, counted},
+    scale::AxisScale,
+    unit::{PageUnit, counted},
 };
 use crate::finding::range;
 
@@ -23,26 +23,25 @@ pub struct Chart {
     pub note: String,
     /// The title of the points' `data-x` in the table.
     pub x_title: &'static str,
-    /// The meaning of colours where they do not tell series apart: names and palette indexes.
-    pub keys: Vec<(&'static str, usize)>,
+    /// The meaning of colours where they do not tell series apart: series without points.
+    pub keys: Vec<Series>,
     /// The panels.
     pub panels: Vec<Panel>,
 }
 
 impl Chart {
-    /// Returns a chart of the panels that have points, without those that have none; `None` where
-    /// all are empty.
+    /// Returns a chart of the panels that have points, without those that have none.
     pub(super) fn new(
         [kind, title, note]: [&'static str; 3],
         x_title: &'static str,
         panels: impl IntoIterator<Item = Panel>,
-    ) -> Option<Self> {
+    ) -> Self {
         let mut panels: Vec<Panel> = panels.into_iter().collect();
         for panel in &mut panels {
             panel.series.retain(|series| !series.points.is_empty());
         }
         panels.retain(|panel| !panel.series.is_empty());
-        (!panels.is_empty()).then(|| Self {
+        Self {
             kind,
             variant: None,
             title: title.to_owned(),
@@ -50,23 +49,13 @@ impl Chart {
             x_title,
             keys: Vec::new(),
             panels,
-        })
+        }
     }
 
     /// The name of its file, without `.svg`.
     pub fn file_stem(&self) -> String {
-        self.variant.map_or_else(
-            || self.kind.to_owned(),
-            |variant| format!("{}-{variant}", self.kind),
-        )
-    }
-
-    /// The points in all panels.
-    pub(super) fn points(&self) -> impl Iterator<Item = &Point> {
-        self.panels
-            .iter()
-            .flat_map(|panel| &panel.series)
-            .flat_map(|series| &series.points)
+        let variant = self.variant.map(|variant| format!("-{variant}"));
+        self.kind.to_owned() + &variant.unwrap_or_default()
     }
 }
 
@@ -76,21 +65,28 @@ pub struct Panel {
     /// Its title.
     pub title: String,
     /// The unit of the values.
-    pub unit: Unit,
-    /// Its layout.
-    pub form: Form,
+    pub unit: PageUnit,
+    /// Its axes; without them, a row for each series, in which values go to the right.
+    pub plane: Option<Plane>,
     /// Its lines or rows.
     pub series: Vec<Series>,
 }
 
 impl Panel {
-    pub(super) fn new(title: &str, unit: Unit, form: Form, series: Vec<Series>) -> Self {
+    /// A panel with a row for each series.
+    pub(super) fn rows(title: &str, unit: PageUnit, series: Vec<Series>) -> Self {
         Self {
             title: title.to_owned(),
             unit,
-            form,
+            plane: None,
             series,
         }
+    }
+
+    /// The panel with two axes.
+    pub(super) fn on(self, plane: Plane) -> Self {
+        let plane = Some(plane);
+        Self { plane, ..self }
     }
 
     /// Returns a point's value as text: `>1,234 µs` for a lower bound.
@@ -115,50 +111,30 @@ impl Panel {
     }
 }
 
-/// The layout of a panel.
-#[derive(Debug, Clone)]
-pub enum Form {
-    /// Two axes.
-    Plane(Plane),
-    /// A row for each series; values go to the right.
-    Rows,
-}
-
-impl Form {
-    /// Returns two axes on which points are joined by one line.
-    pub(super) fn plane(x: Axis, y: Scale) -> Self {
-        Self::Plane(Plane::new(x, y))
-    }
-}
-
 /// Two axes.
 #[derive(Debug, Clone)]
 pub struct Plane {
     /// The horizontal one.
     pub x: Axis,
     /// The scale of the values.
-    pub y: Scale,
+    pub y: AxisScale,
     /// The start of the part before 0 that was not measured.
     pub shaded: Option<f64>,
-    /// The way in which points are joined.
-    pub joined: Joined,
+    /// The largest distance along the horizontal axis of two points that a line joins.
+    pub joined: f64,
     /// Lines that mark a value of a series.
     pub guides: Vec<Guide>,
-    /// True where values may lie below 0; elsewhere, an interval that does is no reason for an axis
-    /// below 0.
-    pub signed: bool,
 }
 
 impl Plane {
     /// Returns axes with nothing beside the points, which one line joins.
-    pub(super) fn new(x: Axis, y: Scale) -> Self {
+    pub(super) fn new(x: Axis, y: AxisScale) -> Self {
         Self {
             x,
             y,
             shaded: None,
-            joined: Joined::All,
+            joined: f64::INFINITY,
             guides: Vec::new(),
-            signed: false,
         }
     }
 }
@@ -169,29 +145,18 @@ pub struct Guide {
     /// The word that stands at it.
     pub name: &'static str,
     /// Its axis and the value.
-    pub at: Place,
+    pub at: GuidePlace,
     /// The series' colour.
     pub colour: usize,
 }
 
 /// A value on one of two axes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Place {
+pub enum GuidePlace {
     /// On the horizontal one.
     X(f64),
     /// On the vertical one.
     Y(f64),
-}
-
-/// The way in which the points of a series are joined.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Joined {
-    /// By one line.
-    All,
-    /// By a line that is broken where two points are farther apart than this.
-    Within(f64),
-    /// Not at all.
-    None,
 }
 
 /// A horizontal axis.
@@ -200,9 +165,18 @@ pub struct Axis {
     /// Its title, with the unit.
     pub title: &'static str,
     /// The unit of its values.
-    pub unit: Unit,
+    pub unit: PageUnit,
     /// Its scale.
-    pub scale: Scale,
+    pub scale: AxisScale,
+}
+
+impl Axis {
+    /// The time since the start of a step's window.
+    pub(super) const ELAPSED: Self = Self {
+        title: "since the window's start",
+        unit: PageUnit::Elapsed,
+        scale: AxisScale::Linear,
+    };
 }
 
 /// The points that belong together: a line, or a row.
@@ -227,6 +201,12 @@ impl Series {
             dashed: false,
             points,
         }
+    }
+
+    /// Returns true if another series is drawn as this one is.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let drawn = |own: &Self| (own.colour, own.dashed);
+        self.name == other.name && drawn(self) == drawn(other)
     }
 }
 
@@ -361,11 +341,5 @@ impl From<f64> for Exact {
 impl From<&str> for Exact {
     fn from(word: &str) -> Self {
         Self::Word(word.to_owned())
-    }
-}
-
-impl From<String> for Exact {
-    fn from(word: String) -> Self {
-        Self::Word(word)
     }
 }

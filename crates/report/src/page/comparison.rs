@@ -8,11 +8,10 @@ use netping_results::{
 };
 
 use super::{
-    chart::Chart,
     charts::{forest, quantiles},
-    document, figures, headline, settings,
+    document, figures, headline, settings, table,
 };
-use crate::words::changes;
+use crate::{table::Column, words::changes};
 
 /// Returns the page: what changed, in words and in charts, what differs besides, and what each run
 /// was. `text` is the comparison as the terminal shows it.
@@ -22,10 +21,15 @@ pub fn comparison(base: &Run, others: &[Run], text: &str) -> String {
         .iter()
         .map(|new| compare_runs(base, new, &[]))
         .collect();
-    let sides = others.iter().zip(&compared);
-    let charts: Vec<Chart> = sides
-        .flat_map(|(new, compared)| charts(base, new, compared))
-        .collect();
+    let mut charts = Vec::new();
+    for (new, compared) in others.iter().zip(&compared) {
+        charts.push(forest::compared(compared));
+        // The windows of a ladder are too short for curves.
+        if new.kind != Kind::Ladder {
+            charts.push(quantiles::compared(base, new));
+        }
+    }
+    charts.retain(|chart| !chart.panels.is_empty());
     document(
         "netping compare",
         &html! {
@@ -42,20 +46,6 @@ pub fn comparison(base: &Run, others: &[Run], text: &str) -> String {
             (settings::section(&runs))
         },
     )
-}
-
-/// Returns the charts of what changed from a base to a new run.
-fn charts(base: &Run, new: &Run, compared: &FileComparison<'_>) -> Vec<Chart> {
-    // The windows of a ladder are too short for curves.
-    let curves = if new.kind == Kind::Ladder {
-        None
-    } else {
-        quantiles::compared(base, new)
-    };
-    forest::compared(compared)
-        .into_iter()
-        .chain(curves)
-        .collect()
 }
 
 /// Says what changed from a base to a new run, and what differs between their environments.
@@ -77,17 +67,15 @@ fn differing(diffs: &[EnvironmentDiff]) -> Markup {
     if diffs.is_empty() {
         return html! { p { "Same machine, same settings." } };
     }
+    let columns = ["what", "base", "new"].map(|title| Column::text(title, 0));
+    let row = |diff: &EnvironmentDiff| {
+        [&diff.what, &diff.base, &diff.new]
+            .map(String::clone)
+            .into()
+    };
+    let rows: Vec<Vec<String>> = diffs.iter().map(row).collect();
     html! {
         h3 { "What differs besides, and may explain a change" }
-        div."wide" {
-            table {
-                thead { tr { th scope="col" { "what" } th scope="col" { "base" } th scope="col" { "new" } } }
-                tbody {
-                    @for diff in diffs {
-                        tr { th scope="row" { (diff.what) } td { (diff.base) } td { (diff.new) } }
-                    }
-                }
-            }
-        }
+        (table::render(&columns, &rows))
     }
 }

@@ -1,13 +1,11 @@
 //! The head of a page: targets, what came out, warnings, time and place.
 
-use std::collections::BTreeSet;
-
 use maud::{Markup, html};
 use netping_measure::status::Status;
 use netping_results::{run::Run, warning::Warnings};
 
 use super::unit::counted;
-use crate::words::sentences;
+use crate::{distinct, verdict, words::sentences};
 
 /// The page's title.
 pub(super) fn title(runs: &[Run]) -> String {
@@ -35,10 +33,10 @@ pub(super) fn of_run(run: &Run, number: Option<usize>) -> Markup {
         section."run" {
             @if let Some(number) = number { h2 { "Run " (number) ": " (run.kind.name()) } }
             p."targets" {
-                @for target in targets(run) { code { (target) } " " }
+                @for target in distinct(run.steps.iter().map(|step| &step.target)) { code { (target) } " " }
             }
             (findings(run))
-            (verdict(run))
+            (warnings(run))
             p."where" {
                 (run.started_at) ", on " strong { (run.environment.host) } " (" (run.environment.cpu_model) ", "
                 (counted(run.environment.cpus as f64, "cores")) ", Linux " (run.environment.kernel) "), "
@@ -49,14 +47,7 @@ pub(super) fn of_run(run: &Run, number: Option<usize>) -> Markup {
     }
 }
 
-/// Returns the targets, each once, in order.
-fn targets(run: &Run) -> Vec<&str> {
-    let all = run.steps.iter().map(|step| step.target.as_str());
-    let mut seen = BTreeSet::new();
-    all.filter(|target| seen.insert(*target)).collect()
-}
-
-/// Says what came out.
+/// Lists what came out.
 fn findings(run: &Run) -> Markup {
     let sentences = sentences(run);
     html! {
@@ -67,27 +58,20 @@ fn findings(run: &Run) -> Markup {
 }
 
 /// Lists every warning once, with its remedy.
-fn verdict(run: &Run) -> Markup {
-    let warnings = Warnings::of_run(run);
+fn warnings(run: &Run) -> Markup {
+    let all = Warnings::of_run(run);
     html! {
         ul."verdict" aria-label="Warnings" {
             @if run.status == Status::Partial {
                 li."warning" { b { "PARTIAL" } ": it was interrupted, or is still going on; run it to its end for the rest" }
             }
-            @if warnings.results == 0 {
+            @if all.results == 0 {
                 li."warning" { b { "EMPTY" } ": no step was done; see what the command said, and run it again" }
-            } @else if warnings.is_valid() {
-                @let notes = if warnings.kinds.is_empty() { "no warnings" } else { "the warnings below are notes" };
-                li."valid" { b { "VALID" } ": " (notes) }
-            } @else {
-                li."warning" { b { "NOT VALID" } ": " (warnings.invalidating().join(", ")) }
+            } @else if let Some([word, text]) = verdict::verdict(&all) {
+                li class=(if all.is_valid() { "valid" } else { "warning" }) { b { (word) } (text) }
             }
-            @for found in &warnings.kinds {
-                li."warning" {
-                    b { (found.worst.name()) }
-                    @if warnings.results > 1 { " (" (found.steps.len()) " of " (warnings.results) " steps)" }
-                    ": " (found.worst.to_string()) "; " (found.worst.remedy_with(|_| false))
-                }
+            @for [name, text] in verdict::warnings(run, &all, &|_| false) {
+                li."warning" { b { (name) } (text) }
             }
         }
     }

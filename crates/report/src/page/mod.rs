@@ -12,10 +12,10 @@ mod settings;
 mod table;
 mod unit;
 
-pub use chart::{Axis, Chart, Exact, Form, Mark, Panel, Point, Series};
+pub use chart::{Axis, Chart, Exact, Mark, Panel, Plane, Point, Series};
 pub use comparison::comparison;
-pub use scale::Scale;
-pub use unit::Unit;
+pub use scale::AxisScale;
+pub use unit::PageUnit;
 
 use std::{fs, path::Path};
 
@@ -80,10 +80,10 @@ fn figures(charts: &[Chart]) -> Markup {
 
 /// The charts that the runs have data for.
 pub fn charts(runs: &[Run]) -> Vec<Chart> {
-    charts::makers(runs)
-        .iter()
-        .flat_map(|maker| maker(runs))
-        .collect()
+    let makers = charts::makers(runs).iter();
+    let mut charts: Vec<Chart> = makers.flat_map(|maker| maker(runs)).collect();
+    charts.retain(|chart| !chart.panels.is_empty());
+    charts
 }
 
 /// Writes each of the [`charts()`] to a file of its own in `folder`, which is made if it is not

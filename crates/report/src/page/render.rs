@@ -19,7 +19,7 @@ pub(super) fn figure(chart: &Chart) -> Markup {
                 strong { (chart.title) }
                 " " (chart.note)
             }
-            (draw::inline(chart))
+            (draw::svg(chart, &html! {}))
             (table::of(chart))
         }
     }

@@ -2,7 +2,7 @@
 
 /// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
+pub enum AxisScale {
     /// Evenly, with 0.
     Linear,
     /// By their logarithm.
@@ -12,7 +12,7 @@ pub enum Scale {
     Nines,
 }
 
-impl Scale {
+impl AxisScale {
     fn transform(self, value: f64) -> f64 {
         match self {
             Self::Linear => value,
@@ -26,7 +26,7 @@ impl Scale {
 /// An axis that is laid out: values over a distance in the drawing's units.
 #[derive(Debug, Clone)]
 pub struct Span {
-    scale: Scale,
+    scale: AxisScale,
     /// The ends, in values.
     ends: [f64; 2],
     /// Where they are drawn.
@@ -38,25 +38,25 @@ impl Span {
     /// An axis with room for all `values`, drawn from the first to the second of `places`, with
     /// about `most` ticks.
     pub fn new(
-        scale: Scale,
+        scale: AxisScale,
         values: impl Iterator<Item = f64>,
         places: [f64; 2],
         most: usize,
     ) -> Self {
-        let usable = |value: &f64| value.is_finite() && (scale != Scale::Log || *value > 0.0);
+        let usable = |value: &f64| value.is_finite() && (scale != AxisScale::Log || *value > 0.0);
         let [low, high] = values
             .filter(usable)
             .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| {
                 [low.min(value), high.max(value)]
             });
         let (ends, ticks) = match scale {
-            Scale::Linear => linear(low.min(0.0), high.max(0.0), most),
-            Scale::Log if low > high => ([1.0, 10.0], vec![1.0, 10.0]),
-            Scale::Log => {
+            AxisScale::Linear => linear(low.min(0.0), high.max(0.0), most),
+            AxisScale::Log if low > high => ([1.0, 10.0], vec![1.0, 10.0]),
+            AxisScale::Log => {
                 let [low, high] = [low, high].map(|end| end.clamp(1e-300, 1e300));
                 logarithmic(low * 0.9, high * 1.1, most)
             }
-            Scale::Nines => nines(high),
+            AxisScale::Nines => nines(high),
         };
         Self {
             scale,
@@ -131,8 +131,8 @@ fn nice(rough: f64) -> f64 {
         .unwrap_or(power * 10.0)
 }
 
-/// The powers of ten; where there are few, 1, 2 and 5 times them; where even those are few, what is
-/// nice.
+/// 1, 2 and 5 times the powers of ten; where these are too many, fewer of them; where they are too few,
+/// what is nice.
 fn logarithmic(low: f64, high: f64, most: usize) -> ([f64; 2], Vec<f64>) {
     let ends = [low, high];
     let inside = |tick: &f64| (low..=high).contains(tick);
@@ -146,8 +146,8 @@ fn logarithmic(low: f64, high: f64, most: usize) -> ([f64; 2], Vec<f64>) {
             .filter(inside)
             .collect()
     };
-    let fine = of(&[1.0, 2.0, 5.0], 1);
-    if fine.len() < 3 {
+    let (fine, powers) = (of(&[1.0, 2.0, 5.0], 1), of(&[1.0], 1));
+    let ticks = if fine.len() < 3 {
         // Round numbers, three at least.
         let evenly = |parts: usize| -> Vec<f64> {
             let step = nice((high - low) / parts as f64);
@@ -157,46 +157,32 @@ fn logarithmic(low: f64, high: f64, most: usize) -> ([f64; 2], Vec<f64>) {
         let most = most.clamp(1, 4);
         let mut choices = (most..most * 3).map(evenly);
         let ticks = choices.find(|ticks| ticks.len() >= 3);
-        return (ends, ticks.unwrap_or_else(|| evenly(most)));
-    }
-    let powers = of(&[1.0], 1);
-    let ticks = match () {
-        () if fine.len() <= most + 1 => fine,
-        () if powers.len() < 3 => return (ends, of(&[1.0, 3.0], 1)),
-        () => powers,
+        ticks.unwrap_or_else(|| evenly(most))
+    } else if fine.len() <= most + 1 {
+        fine
+    } else if powers.len() < 3 {
+        of(&[1.0, 3.0], 1)
+    } else {
+        of(&[1.0], powers.len().div_ceil(most + 1))
     };
-    let every = ticks.len().div_ceil(most.max(1)).max(1);
-    (
-        ends,
-        if ticks.len() <= most + 1 {
-            ticks
-        } else {
-            of(&[1.0], every)
-        },
-    )
+    (ends, ticks)
 }
 
 /// From 0 % on, a tick at 50 % and at each further nine.
 fn nines(high: f64) -> ([f64; 2], Vec<f64>) {
-    let all = [
+    let mut ticks = vec![
         0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999,
     ];
-    let high = if high.is_finite() {
-        high.clamp(90.0, 99.999_999)
-    } else {
-        90.0
-    };
-    (
-        [0.0, high],
-        all.into_iter().filter(|tick| *tick <= high).collect(),
-    )
+    let high = high.clamp(90.0, 99.999_999);
+    ticks.retain(|tick| *tick <= high);
+    ([0.0, high], ticks)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ticks(scale: Scale, values: &[f64]) -> Vec<f64> {
+    fn ticks(scale: AxisScale, values: &[f64]) -> Vec<f64> {
         Span::new(scale, values.iter().copied(), [0.0, 100.0], 5)
             .ticks()
             .to_vec()
@@ -205,20 +191,20 @@ mod tests {
     #[test]
     fn ticks_are_round_numbers_around_the_values() {
         assert_eq!(
-            ticks(Scale::Linear, &[80_016.0, 12.0]),
+            ticks(AxisScale::Linear, &[80_016.0, 12.0]),
             [0.0, 20_000.0, 40_000.0, 60_000.0, 80_000.0, 100_000.0]
         );
         assert_eq!(
-            ticks(Scale::Linear, &[-3.0, 7.0]),
+            ticks(AxisScale::Linear, &[-3.0, 7.0]),
             [-4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 8.0]
         );
-        assert_eq!(ticks(Scale::Log, &[1.0, 900.0]), [1.0, 10.0, 100.0]);
-        assert_eq!(ticks(Scale::Log, &[2.0, 9.0]), [2.5, 5.0, 7.5]);
-        let tenths = ticks(Scale::Log, &[0.17, 40.0]);
+        assert_eq!(ticks(AxisScale::Log, &[1.0, 900.0]), [1.0, 10.0, 100.0]);
+        assert_eq!(ticks(AxisScale::Log, &[2.0, 9.0]), [2.5, 5.0, 7.5]);
+        let tenths = ticks(AxisScale::Log, &[0.17, 40.0]);
         let tenths = tenths.iter().map(|tick| (tick * 10.0).round() as u32);
         assert_eq!(tenths.collect::<Vec<_>>(), [3, 10, 30, 100, 300]);
         assert_eq!(
-            ticks(Scale::Nines, &[50.0, 99.9]),
+            ticks(AxisScale::Nines, &[50.0, 99.9]),
             [0.0, 50.0, 90.0, 99.0, 99.9]
         );
     }
@@ -229,7 +215,7 @@ mod tests {
             for spread in [1.0, 1.01, 1.3, 2.0, 3.5, 7.0, 12.0, 60.0, 900.0, 1e5, 1e9] {
                 for start in [1.0, 1.7, 2.9, 4.4, 7.7, 9.9] {
                     let low = start * 10_f64.powi(exponent);
-                    let found = ticks(Scale::Log, &[low, low * spread]);
+                    let found = ticks(AxisScale::Log, &[low, low * spread]);
                     let count = found.len();
                     assert!((3..=8).contains(&count), "{low} x {spread}: {found:?}");
                 }
@@ -244,7 +230,7 @@ mod tests {
             .into_iter()
             .chain(extreme)
         {
-            for scale in [Scale::Linear, Scale::Log, Scale::Nines] {
+            for scale in [AxisScale::Linear, AxisScale::Log, AxisScale::Nines] {
                 let span = Span::new(scale, values.iter().copied(), [10.0, 20.0], 5);
                 assert!(span.ticks().len() < 20);
                 assert!(
@@ -261,7 +247,7 @@ mod tests {
 
     #[test]
     fn each_nine_is_as_wide_as_the_one_before() {
-        let span = Span::new(Scale::Nines, [0.0, 99.99].into_iter(), [0.0, 400.0], 5);
+        let span = Span::new(AxisScale::Nines, [0.0, 99.99].into_iter(), [0.0, 400.0], 5);
         let places = [90.0, 99.0, 99.9].map(|percent| span.place(percent).round() as u32);
         assert_eq!(places, [100, 200, 300]);
     }

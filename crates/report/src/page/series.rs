@@ -2,13 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use netping_results::{
-    estimate::estimate,
-    metric,
-    run::{Measurement, Run, StepSettings},
-};
+use netping_results::run::{Measurement, Run, StepSettings};
 
-use crate::page::unit::counted;
+use super::unit::counted;
+use crate::{grouped, loads};
 
 /// The measurements of requests to one target, or of one label, in one run.
 #[derive(Debug)]
@@ -23,42 +20,41 @@ pub(super) struct Group<'a> {
 
 /// Returns the groups of all runs, those of the target that was given first before the others.
 pub(super) fn groups(runs: &[Run]) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut named = Vec::new();
     for (at, run) in runs.iter().enumerate() {
         let mut measurements = run.measurements();
         measurements.retain(|own| own.settings().bulk.is_none());
         let varying = varying(&measurements);
         for own in measurements {
             let settings = own.settings().in_words();
-            let variant = settings.split(", ");
-            let variant =
-                variant.filter(|word| varying.contains(&(subject(&own), (*word).to_owned())));
-            let name: Vec<&str> = [own.name()].into_iter().chain(variant).collect();
-            let name = of_run(runs, at, &name.join(", "));
-            if let Some(group) = groups.iter_mut().find(|group| group.name == name) {
-                group.measurements.push(own);
-            } else {
-                groups.push(Group {
-                    name,
-                    colour: groups.len(),
-                    measurements: vec![own],
-                });
+            let mut name = own.name().to_owned();
+            for word in settings.split(", ") {
+                if varying.contains(&(subject(&own), word.to_owned())) {
+                    name.extend([", ", word]);
+                }
             }
+            named.push((of_run(runs, at, &name), own));
         }
     }
-    groups
+    let groups = grouped(named.into_iter()).into_iter().enumerate();
+    let group = |(colour, (name, measurements))| Group {
+        name,
+        colour,
+        measurements,
+    };
+    groups.map(group).collect()
 }
 
 /// A target, and whether its loop is open.
-type Subject<'a> = (&'a str, bool);
+type TargetLoop<'a> = (&'a str, bool);
 
-fn subject<'a>(own: &Measurement<'a>) -> Subject<'a> {
+fn subject<'a>(own: &Measurement<'a>) -> TargetLoop<'a> {
     (own.name(), own.settings().planned_rate.is_some())
 }
 
 /// Returns the settings that vary under one load of a target, in words: they name groups.
-fn varying<'a>(measurements: &[Measurement<'a>]) -> BTreeSet<(Subject<'a>, String)> {
-    let mut loads: BTreeMap<(Subject<'a>, String), Vec<&Measurement<'a>>> = BTreeMap::new();
+fn varying<'a>(measurements: &[Measurement<'a>]) -> BTreeSet<(TargetLoop<'a>, String)> {
+    let mut loads: BTreeMap<(TargetLoop<'a>, String), Vec<&Measurement<'a>>> = BTreeMap::new();
     for own in measurements {
         let load = own.settings().load_in_words();
         loads.entry((subject(own), load)).or_default().push(own);
@@ -80,22 +76,33 @@ pub(super) fn of_run(runs: &[Run], at: usize, name: &str) -> String {
     }
 }
 
-impl<'a> Group<'a> {
-    /// Returns the measurement with the highest rate; the last one wins a tie.
-    pub(super) fn best(&self) -> Option<&Measurement<'a>> {
-        let rate = |own: &Measurement<'_>| estimate(&metric::RATE, own).map(|own| own.value);
-        let rated = self.measurements.iter().map(|own| (own, rate(own)));
-        let best = rated.max_by(|(_, a), (_, b)| {
-            let [a, b] = [a, b].map(|rate| rate.unwrap_or(f64::NEG_INFINITY));
-            a.total_cmp(&b)
-        });
-        best.map(|(own, _)| own)
-    }
-
+impl Group<'_> {
     /// Returns the name of one of its measurements.
     pub(super) fn name_of(&self, own: &Measurement<'_>) -> String {
         format!("{}, {}", self.name, own.settings().load_in_words())
     }
+}
+
+/// The measurement with the highest rate of a group.
+pub(super) struct Fullest<'a> {
+    pub(super) measurement: Measurement<'a>,
+    /// The name of the group, and the load.
+    pub(super) name: String,
+    pub(super) colour: usize,
+}
+
+/// Returns the fullest measurement of each group.
+pub(super) fn fullest(runs: &[Run]) -> Vec<Fullest<'_>> {
+    let groups = groups(runs);
+    let best = groups.iter().filter_map(|group| {
+        let measurement = loads::fullest(&group.measurements)?.clone();
+        Some(Fullest {
+            name: group.name_of(&measurement),
+            colour: group.colour,
+            measurement,
+        })
+    });
+    best.collect()
 }
 
 /// Returns the words that tell each of these measurements from the others, by its number: its name
@@ -154,7 +161,7 @@ fn load_in_more_words(settings: &StepSettings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use netping_results::{fixtures, run::Step};
+    use netping_results::{estimate::estimate, fixtures, metric, run::Step};
 
     use super::*;
 
@@ -229,8 +236,7 @@ mod tests {
         let steps = [(16, 8, 33.0), (64, 8, 30.0), (64, 8, 40.0)]
             .map(|(callers, connections, rate)| step(callers, connections, None, rate));
         let runs = [fixtures::run(steps.to_vec())];
-        let groups = groups(&runs);
-        assert_eq!(groups[0].best().unwrap().settings().callers, 64);
+        assert_eq!(fullest(&runs)[0].measurement.settings().callers, 64);
     }
 
     #[test]

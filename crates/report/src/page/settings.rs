@@ -3,28 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
-use netping_measure::{error_kind::ErrorKind, status::Status};
+use netping_measure::{accounting::Accounting, status::Status};
 use netping_results::{
-    connect::ChannelSecurity,
     estimate::estimate,
     format::{share, thousands},
     metric::{self, Metric, Unit},
-    run::{Measurement, Part, PartStep, Run, Step},
+    run::{Measurement, Run},
 };
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::unit::counted;
-use crate::finding::{interval, value};
+use super::{table, unit::counted};
+use crate::{
+    fields::fields,
+    finding::{or_dash, value_with_interval},
+    table::{Column, Table},
+    text::contributions,
+};
 
 /// Names and values, as the file has them.
 type Settings = BTreeMap<String, String>;
-
-/// Settings and results: titles and values.
-struct Row {
-    settings: Settings,
-    results: Vec<(String, String)>,
-}
 
 /// Returns the settings and the environment of each run.
 pub(super) fn section(runs: &[Run]) -> Markup {
@@ -34,9 +32,12 @@ pub(super) fn section(runs: &[Run]) -> Markup {
                 h2 { "Settings and environment" @if runs.len() > 1 { " of run " (at + 1) } }
                 h3 { "Command line" }
                 pre."wide" { code { (command_line(&run.command_line)) } }
-                (rows("Measurements", &measurements(run, false)))
-                (rows("Clients", &clients(run)))
-                (rows("Bulk streams", &measurements(run, true)))
+                (measurements("Measurements", run, false))
+                @if !run.parts.is_empty() {
+                    h3 { "Clients" }
+                    pre."wide" tabindex="0" { (contributions(run, Table::plain)) }
+                }
+                (measurements("Bulk streams", run, true))
                 h3 { "Environment" }
                 (list(&environment(run)))
             }
@@ -44,51 +45,59 @@ pub(super) fn section(runs: &[Run]) -> Markup {
     }
 }
 
-/// Renders differing settings and results as a table, and common settings as a list.
-fn rows(title: &str, rows: &[Row]) -> Markup {
-    let Some(first) = rows.first() else {
+/// Renders the measurements of requests or of bulk streams: their results and those settings that
+/// differ as a table, and common settings as a list.
+fn measurements(title: &str, run: &Run, is_bulk: bool) -> Markup {
+    let mut all = run.measurements();
+    all.retain(|own| own.settings().bulk.is_some() == is_bulk);
+    let settings: Vec<Settings> = all.iter().map(settings_of).collect();
+    let Some(first) = settings.first() else {
         return html! {};
     };
-    let same = |name: &str| {
-        rows.iter()
-            .all(|row| row.settings.get(name) == first.settings.get(name))
+    let names: BTreeSet<&String> = settings.iter().flat_map(BTreeMap::keys).collect();
+    let is_shared = |name: &&String| {
+        settings
+            .iter()
+            .all(|own| own.get(*name) == first.get(*name))
     };
-    let names = rows.iter().flat_map(|row| row.settings.keys());
-    let names: BTreeSet<&str> = names.map(String::as_str).collect();
-    let (common, different): (Vec<&str>, Vec<&str>) =
-        names.into_iter().partition(|name| same(name));
-    let shared: Settings = common
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), first.settings.get(*name)?.clone())))
+    let (shared, different): (Vec<&String>, Vec<&String>) = names.into_iter().partition(is_shared);
+    let shared = shared.into_iter();
+    let shared: Settings = shared
+        .map(|name| (name.clone(), first[name].clone()))
         .collect();
-    let table = html! {
-        div."wide" {
-            table {
-                thead {
-                    tr {
-                        @for name in &different { th scope="col" { (name.replace('_', " ")) } }
-                        @for (name, _) in &first.results { th."num" scope="col" { (name) } }
-                    }
-                }
-                tbody {
-                    @for row in rows {
-                        tr {
-                            @for name in &different { td { (row.settings.get(*name).map_or("-", String::as_str)) } }
-                            @for (_, value) in &row.results { td."num" { (value) } }
-                        }
-                    }
-                }
-            }
-        }
+    let mut metrics = if is_bulk { metric::BULK } else { metric::PAGE }.to_vec();
+    if !is_bulk {
+        metrics.extend(metric::of_streams(&run.steps));
+    }
+    let varied: Vec<String> = different
+        .iter()
+        .map(|name| name.replace('_', " "))
+        .collect();
+    let mut columns: Vec<Column> = varied.iter().cloned().map(Column::named).collect();
+    columns.extend(
+        metrics
+            .iter()
+            .map(|metric| Column::numbers(heading(metric))),
+    );
+    columns.extend(ACCOUNTS.map(|title| Column::number(title, 0)));
+    let row = |(own, settings): (&Measurement<'_>, &Settings)| {
+        let settings = different
+            .iter()
+            .map(|name| or_dash(settings.get(*name).cloned()));
+        let results = metrics
+            .iter()
+            .map(|metric| value_with_interval(metric, estimate(metric, own)));
+        settings.chain(results).chain(accounts(own)).collect()
     };
+    let rows: Vec<Vec<String>> = all.iter().zip(&settings).map(row).collect();
     html! {
         h3 { (title) }
         details {
             summary {
                 (counted(rows.len() as f64, "rows"))
-                @if !different.is_empty() { ", different in " (different.join(", ").replace('_', " ")) }
+                @if !varied.is_empty() { ", different in " (varied.join(", ")) }
             }
-            (table)
+            (table::render(&columns, &rows))
         }
         @if !shared.is_empty() {
             details {
@@ -107,76 +116,42 @@ fn list(settings: &Settings) -> Markup {
     }
 }
 
-/// Returns the settings and the results of measurements of requests, or of those of bulk streams.
-fn measurements(run: &Run, is_bulk: bool) -> Vec<Row> {
-    let mut metrics = if is_bulk { metric::BULK } else { metric::PAGE }.to_vec();
-    if !is_bulk {
-        metrics.extend(metric::of_streams(&run.steps));
-    }
-    let all = run.measurements().into_iter();
-    all.filter(|own| own.settings().bulk.is_some() == is_bulk)
-        .map(|own| Row {
-            settings: settings_of(&own),
-            results: metrics
-                .iter()
-                .map(|metric| (heading(metric), cell(metric, &own)))
-                .chain(accounts(&own))
-                .collect(),
-        })
-        .collect()
-}
-
 fn settings_of(own: &Measurement<'_>) -> Settings {
     let (first, status) = (own.first(), own.trials.iter().map(|step| step.status));
-    let mut settings = fields(&first.settings);
-    settings.insert("trials".to_owned(), own.trials.len().to_string());
-    settings.insert("target".to_owned(), first.target.clone());
+    let mut settings = texts(&first.settings);
+    settings.extend(texts(&json!({
+        "trials": own.trials.len(),
+        "target": first.target,
+        "status": Status::of_all(status).name(),
+    })));
     settings.extend(first.label.clone().map(|label| ("label".to_owned(), label)));
-    let status = Status::of_all(status).name();
-    settings.insert("status".to_owned(), status.to_owned());
-    settings.extend(security(first.security.as_ref()));
+    let security = first.security.as_ref().map(texts).unwrap_or_default();
+    let security = security.into_iter();
+    settings.extend(security.map(|(name, value)| (format!("security: {name}"), value)));
     settings
 }
 
-/// Returns the estimate of a metric, and its interval where it has one.
-fn cell(metric: &Metric, own: &Measurement<'_>) -> String {
-    let estimate = estimate(metric, own);
-    let mut cell = value(metric, estimate);
-    if estimate.is_some_and(|own| own.interval.is_some()) {
-        cell.extend([" (", &interval(metric, estimate), ")"]);
-    }
-    cell
-}
+/// What becomes of requests.
+const ACCOUNTS: [&str; 5] = ["ok", "failed", "no reply", "not sent", "reconnects"];
 
-/// Returns what became of the requests of all trials.
-fn accounts(own: &Measurement<'_>) -> [(String, String); 5] {
-    let sum = |of: fn(&Step) -> u64| {
-        let sum: u64 = own.trials.iter().map(|step| of(step)).sum();
-        thousands(sum as f64)
-    };
-    let mut kinds: BTreeMap<ErrorKind, u64> = BTreeMap::new();
+/// Returns the [`ACCOUNTS`] of all trials.
+fn accounts(own: &Measurement<'_>) -> [String; 5] {
+    let mut sum = Accounting::default();
     for step in &own.trials {
-        for (kind, count) in &step.summary.accounting.errors {
-            *kinds.entry(*kind).or_default() += count;
-        }
+        sum += &step.summary.accounting;
     }
+    let count = |count: u64| thousands(count as f64);
+    let kinds = sum.errors.iter();
     let kinds: Vec<String> = kinds
-        .iter()
-        .map(|(kind, count)| format!("{kind} {}", thousands(*count as f64)))
+        .map(|(kind, own)| format!("{kind} {}", count(*own)))
         .collect();
     let failed = if kinds.is_empty() {
         "0".to_owned()
     } else {
         kinds.join(", ")
     };
-    [
-        ("ok", sum(|step| step.summary.accounting.ok)),
-        ("failed", failed),
-        ("no reply", sum(|step| step.summary.accounting.in_flight)),
-        ("not sent", sum(|step| step.summary.accounting.not_sent)),
-        ("reconnects", sum(|step| step.reconnects)),
-    ]
-    .map(|(title, cell)| (title.to_owned(), cell))
+    let [ok, no_reply, not_sent] = [sum.ok, sum.in_flight, sum.not_sent].map(count);
+    [ok, failed, no_reply, not_sent, count(sum.reconnects)]
 }
 
 /// Returns a metric's title with its unit.
@@ -187,84 +162,26 @@ fn heading(metric: &Metric) -> String {
     }
 }
 
-/// Returns what each client of a merged run contributed to each step.
-fn clients(run: &Run) -> Vec<Row> {
-    let row = |part: &Part, at: usize, step: &PartStep| {
-        let time = |metric: &Metric| {
-            let times = step.response_time.as_ref();
-            times.map_or_else(|| "-".to_owned(), |times| metric.cell_of_times(times))
-        };
-        let offset = part.clock.as_ref().and_then(|clock| clock.offset.as_ref());
-        let offset = offset.map(|offset| offset.offset_ns as f64 / 1e3);
-        let results = [
-            ("req/s", thousands(step.rate)),
-            ("p50 µs", time(&metric::P50)),
-            ("p99 µs", time(&metric::P99)),
-            ("overlap", format!("{:.2} %", step.overlap * 100.0)),
-            (
-                "server's clock less its own µs",
-                offset.map_or_else(|| "-".to_owned(), |offset| format!("{offset:.1}")),
-            ),
-        ];
-        let results = results.map(|(title, cell)| (title.to_owned(), cell));
-        let settings = [
-            ("client".to_owned(), part.host.clone()),
-            ("step".to_owned(), (at + 1).to_string()),
-        ];
-        Row {
-            settings: settings.into(),
-            results: results.to_vec(),
-        }
-    };
-    let each = run.parts.iter().flat_map(|part| {
-        let steps = part.steps.iter().enumerate();
-        steps.map(move |(at, step)| row(part, at, step))
-    });
-    each.collect()
-}
-
 fn environment(run: &Run) -> Settings {
-    let mut environment = fields(&run.environment);
-    environment.insert("status".to_owned(), run.status.name().to_owned());
-    environment.insert("started at".to_owned(), run.started_at.clone());
     let tool = &run.tool;
-    environment.insert("tool".to_owned(), format!("{} {}", tool.name, tool.version));
-    let commit = tool.commit.clone();
-    environment.extend(commit.map(|commit| ("commit".to_owned(), commit)));
-    environment.insert("command".to_owned(), run.kind.name().to_owned());
-    environment.insert("looks".to_owned(), run.looks.to_string());
-    let margin = run.margin.map(share);
-    environment.extend(margin.map(|margin| ("margin".to_owned(), margin)));
-    let seed = run.order_seed;
-    environment.extend(seed.map(|seed| ("order seed".to_owned(), seed.to_string())));
+    let mut environment = texts(&run.environment);
+    environment.extend(texts(&json!({
+        "status": run.status.name(),
+        "started at": run.started_at,
+        "tool": format!("{} {}", tool.name, tool.version),
+        "commit": tool.commit,
+        "command": run.kind.name(),
+        "looks": run.looks,
+        "margin": run.margin.map(share),
+        "order seed": run.order_seed,
+    })));
     environment
 }
 
-fn security(security: Option<&ChannelSecurity>) -> Settings {
-    let fields = security.map(fields).unwrap_or_default();
-    fields
-        .into_iter()
-        .map(|(name, value)| (format!("security: {name}"), value))
-        .collect()
-}
-
-/// Returns all fields of a part of the file; those of a nested object are listed with them.
-fn fields(part: &impl Serialize) -> Settings {
-    let mut found = Settings::new();
-    let Ok(Value::Object(fields)) = serde_json::to_value(part) else {
-        return found;
-    };
-    for (name, value) in fields {
-        match value {
-            Value::Object(inner) => {
-                found.extend(inner.into_iter().map(|(name, value)| (name, text(&value))));
-            }
-            value => {
-                found.insert(name, text(&value));
-            }
-        }
-    }
-    found
+/// Returns the fields of a part of the file as texts.
+fn texts(part: &impl Serialize) -> Settings {
+    let fields = fields(part).into_iter();
+    fields.map(|(name, value)| (name, text(&value))).collect()
 }
 
 fn text(value: &Value) -> String {

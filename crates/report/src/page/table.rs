@@ -1,44 +1,28 @@
 //! A chart's numbers as a table, for those who do not see the chart.
 
-use std::collections::BTreeMap;
-
 use maud::{Markup, html};
 
-use super::chart::{Chart, Exact, Form, Mark, Point};
+use super::chart::{Chart, Exact, Mark, Panel, Point};
+use crate::table::Column;
 
-/// A line of the table: a series at an x, and the value in each panel.
-struct Line<'a> {
-    series: &'a str,
-    x: String,
-    cells: Vec<Option<String>>,
-}
+/// Stands where a panel has no value.
+const NOTHING: &str = "-";
 
-/// The table, folded: panels side by side. There is none where nothing would be in it.
-pub(super) fn of(chart: &Chart) -> Markup {
-    let lines = lines(chart);
-    if lines.is_empty() {
-        return html! {};
-    }
-    html! { details { summary { "Table" } (table(chart, &lines)) } }
-}
-
-fn table(chart: &Chart, lines: &[Line<'_>]) -> Markup {
+/// Renders a table that can be scrolled where it is too wide; words in its first column name the rows.
+pub(super) fn render(columns: &[Column], rows: &[Vec<String>]) -> Markup {
     html! {
         div."wide" {
             table {
                 thead {
-                    tr {
-                        th scope="col" { "series" }
-                        th scope="col" { (chart.x_title) }
-                        @for panel in &chart.panels { th."num" scope="col" { (panel.title) } }
-                    }
+                    tr { @for own in columns { th class=[number(own)] scope="col" { (own.title) } } }
                 }
                 tbody {
-                    @for line in lines {
+                    @for row in rows {
                         tr {
-                            th scope="row" { (line.series) }
-                            td { (line.x) }
-                            @for cell in &line.cells { td."num" { (cell.as_deref().unwrap_or("-")) } }
+                            @for (at, (own, cell)) in columns.iter().zip(row).enumerate() {
+                                @if at == 0 && own.left { th scope="row" { (cell) } }
+                                @else { td class=[number(own)] { (cell) } }
+                            }
                         }
                     }
                 }
@@ -47,31 +31,47 @@ fn table(chart: &Chart, lines: &[Line<'_>]) -> Markup {
     }
 }
 
-fn lines(chart: &Chart) -> Vec<Line<'_>> {
-    let mut lines: Vec<Line<'_>> = Vec::new();
-    // Trials have the same series and x: the first in each panel goes with the first in the others.
-    let mut known: BTreeMap<(&str, String, usize), usize> = BTreeMap::new();
-    for (column, panel) in chart.panels.iter().enumerate() {
-        let mut seen: BTreeMap<(&str, String), usize> = BTreeMap::new();
+/// Returns the class of a column of numbers.
+fn number(column: &Column) -> Option<&'static str> {
+    (!column.left).then_some("num")
+}
+
+/// The table, folded: panels side by side. There is none where nothing would be in it.
+pub(super) fn of(chart: &Chart) -> Markup {
+    let rows = rows(chart);
+    if rows.is_empty() {
+        return html! {};
+    }
+    let mut columns = vec![Column::text("series", 0), Column::text(chart.x_title, 0)];
+    columns.extend(
+        chart
+            .panels
+            .iter()
+            .map(|panel| Column::numbers(panel.title.clone())),
+    );
+    html! { details { summary { "Table" } (render(&columns, &rows)) } }
+}
+
+/// Returns a row for a series at an x, with the value in each panel.
+fn rows(chart: &Chart) -> Vec<Vec<String>> {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (at, panel) in (2..).zip(&chart.panels) {
         for series in &panel.series {
             for point in series.points.iter().filter(|point| is_listed(point)) {
-                let x = point.x.to_string();
-                let nth = seen.entry((&series.name, x.clone())).or_default();
-                let at = *known.entry((&series.name, x, *nth)).or_insert_with(|| {
-                    let cells = vec![None; chart.panels.len()];
-                    lines.push(Line {
-                        series: &series.name,
-                        x: shown(&panel.form, point),
-                        cells,
-                    });
-                    lines.len() - 1
+                let names = [series.name.clone(), shown(panel, point)];
+                // Trials have the same names: the first in each panel goes with the first in the others.
+                let is_own = |row: &Vec<String>| row[..2] == names && row[at] == NOTHING;
+                let place = rows.iter().position(is_own).unwrap_or_else(|| {
+                    let mut row = names.to_vec();
+                    row.resize(2 + chart.panels.len(), NOTHING.to_owned());
+                    rows.push(row);
+                    rows.len() - 1
                 });
-                *nth += 1;
-                lines[at].cells[column] = Some(panel.shown(point));
+                rows[place][at] = panel.shown(point);
             }
         }
     }
-    lines
+    rows
 }
 
 /// Cells of a heatmap are too many to be read.
@@ -79,28 +79,24 @@ fn is_listed(point: &Point) -> bool {
     !matches!(point.mark, Mark::Cell { .. })
 }
 
-fn shown(form: &Form, point: &Point) -> String {
-    match (form, &point.x) {
-        (_, Exact::Word(word)) => word.clone(),
-        (Form::Plane(plane), number) => plane.x.unit.shown(number.value()),
-        (Form::Rows, number) => number.to_string(),
+fn shown(panel: &Panel, point: &Point) -> String {
+    match (&panel.plane, &point.x) {
+        (Some(plane), Exact::Whole(_) | Exact::Real(_)) => plane.x.unit.shown(point.x.value()),
+        (_, x) => x.to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::{
-        chart::{Panel, Series},
-        unit::Unit,
-    };
+    use crate::page::{chart::Series, unit::PageUnit};
 
     #[test]
     fn panels_stand_side_by_side_and_trials_below_each_other() {
         let panel = |title: &str, values: [f64; 2]| Panel {
             title: title.to_owned(),
-            unit: Unit::RATE,
-            form: Form::Rows,
+            unit: PageUnit::RATE,
+            plane: None,
             series: vec![Series {
                 name: "tcp".to_owned(),
                 colour: 0,
@@ -119,12 +115,12 @@ mod tests {
             keys: vec![],
             panels,
         };
-        let cells: Vec<Vec<Option<String>>> =
-            lines(&chart).into_iter().map(|line| line.cells).collect();
-        let cell = |text: &str| Some(text.to_owned());
         assert_eq!(
-            cells,
-            [[cell("1 req/s"), cell("3 req/s")], [cell("2 req/s"), None]]
+            rows(&chart),
+            [
+                ["tcp", "64", "1 req/s", "3 req/s"],
+                ["tcp", "64", "2 req/s", "-"]
+            ]
         );
     }
 }

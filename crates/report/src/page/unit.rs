@@ -9,7 +9,7 @@ use crate::finding::percent;
 
 /// The unit of a number on a page.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Unit {
+pub enum PageUnit {
     /// That of a metric.
     Of(metric::Unit),
     /// A change of a metric, as a share.
@@ -24,7 +24,7 @@ pub enum Unit {
     Quantile,
 }
 
-impl Unit {
+impl PageUnit {
     /// Requests per second.
     pub const RATE: Self = Self::Of(metric::Unit::PerSecond);
     /// Nanoseconds.
@@ -32,18 +32,13 @@ impl Unit {
 
     /// Returns the number with its unit; that of a metric reads as everywhere else.
     pub fn shown(self, number: f64) -> String {
-        let unit = match self {
-            Self::Count(things) => return counted(number, things),
-            Self::Of(metric::Unit::PerSecond) => " req/s",
-            Self::Of(metric::Unit::Nanos | metric::Unit::CpuMicros) | Self::Added => " µs",
-            Self::Of(metric::Unit::GibPerSecond) => " GiB/s",
-            Self::Of(metric::Unit::CpuPerGib) => " s/GiB",
-            Self::Of(metric::Unit::Share | metric::Unit::Count)
-            | Self::Change(_)
-            | Self::Elapsed
-            | Self::Quantile => "",
-        };
-        self.plain(number) + unit
+        match self {
+            Self::Count(things) => counted(number, things),
+            Self::Of(metric::Unit::PerSecond) => self.plain(number) + " req/s",
+            Self::Of(unit) => unit.show_with_unit(number).replace(" us", " µs"),
+            Self::Added => self.plain(number) + " µs",
+            Self::Change(_) | Self::Elapsed | Self::Quantile => self.plain(number),
+        }
     }
 
     /// Returns the number without its unit.
@@ -119,29 +114,29 @@ mod tests {
     #[test]
     fn numbers_carry_the_unit_that_suits_them() {
         let elapsed = [0.0, 750.0, 7516.0, 664_063.0, 21_069_823.0, 5e9]
-            .map(|time| Unit::Elapsed.shown(time));
+            .map(|time| PageUnit::Elapsed.shown(time));
         assert_eq!(
             elapsed,
             ["0", "750 ns", "7.52 µs", "664 µs", "21.1 ms", "5.00 s"]
         );
         // A value of a metric is the same number as in a table.
-        let nanos = [7516.0, 21_069_823.0].map(|time| Unit::NANOS.shown(time));
+        let nanos = [7516.0, 21_069_823.0].map(|time| PageUnit::NANOS.shown(time));
         assert_eq!(nanos, ["7.52 µs", "21,070 µs"]);
         assert_eq!(
             (
-                Unit::Added.shown(-7516.0),
-                Unit::Change(&metric::RATE).shown(0.188)
+                PageUnit::Added.shown(-7516.0),
+                PageUnit::Change(&metric::RATE).shown(0.188)
             ),
             ("-7.52 µs".to_owned(), "+18.8%".to_owned())
         );
-        assert_eq!(Unit::RATE.shown(1_236_012.4), "1,236,012 req/s");
+        assert_eq!(PageUnit::RATE.shown(1_236_012.4), "1,236,012 req/s");
         assert_eq!(
-            [64.0, 1500.0, 1.2e6, 0.25].map(|tick| Unit::RATE.tick(tick)),
+            [64.0, 1500.0, 1.2e6, 0.25].map(|tick| PageUnit::RATE.tick(tick)),
             ["64", "1,500", "1.2M", "0.25"]
         );
-        assert_eq!(Unit::NANOS.tick(2_500_000.0), "2.5 ms");
+        assert_eq!(PageUnit::NANOS.tick(2_500_000.0), "2.5 ms");
         assert_eq!(
-            [4096.0, 1.0].map(|count| Unit::Count("callers").shown(count)),
+            [4096.0, 1.0].map(|count| PageUnit::Count("callers").shown(count)),
             ["4,096 callers", "1 caller"]
         );
     }

@@ -4,12 +4,12 @@ use netping_results::{
     bulk::{BulkSettings, SERVERS_CHOICE},
     estimate::estimate,
     format::{self, thousands},
-    metric::{self, Metric},
+    metric,
     run::{Measurement, Run},
 };
 
 use crate::{
-    finding::{change, change_interval, hold_together, interval, shown, value},
+    finding::{change_cells, hold_together, interval, pair_of, value_of},
     table::{Column, Table},
 };
 
@@ -18,17 +18,17 @@ type Setting = (Column, fn(&Measurement<'_>, &BulkSettings) -> String);
 
 const SETTINGS: [Setting; 5] = [
     (Column::text("target", 0), |own, _| own.name().to_owned()),
-    (Column::number("size", 0), |_, settings| {
-        BulkSettings::shown(settings.size_bytes)
+    (Column::number("size", 0), |_, of| {
+        BulkSettings::shown(of.size_bytes)
     }),
-    (Column::number("chunk", 0), |_, settings| {
-        BulkSettings::shown(settings.chunk_bytes)
+    (Column::number("chunk", 0), |_, of| {
+        BulkSettings::shown(of.chunk_bytes)
     }),
-    (Column::number("window", 0), |_, settings| {
-        optional_bytes(settings.window_bytes)
+    (Column::number("window", 0), |_, of| {
+        or_default(of.window_bytes)
     }),
-    (Column::number("frame", 0), |_, settings| {
-        optional_bytes(settings.frame_bytes)
+    (Column::number("frame", 0), |_, of| {
+        or_default(of.frame_bytes)
     }),
 ];
 
@@ -50,25 +50,22 @@ const COMPARED: [Column; 3] = [
 
 /// Returns the settings that all share, and a table of the others.
 pub(super) fn text(run: &Run) -> String {
-    let all: Vec<(Measurement<'_>, &BulkSettings)> = run
-        .measurements()
-        .into_iter()
-        .filter_map(|own| Some((own.clone(), own.settings().bulk.as_ref()?)))
+    let measurements = run.measurements();
+    let all: Vec<(&Measurement<'_>, &BulkSettings)> = measurements
+        .iter()
+        .filter_map(|own| Some((own, own.settings().bulk.as_ref()?)))
         .collect();
     let Some((first, settings)) = all.first() else {
         return String::new();
     };
     let differs = |(_, of): &Setting| {
-        all.iter()
-            .any(|(own, it)| of(own, it) != of(first, settings))
+        let mut others = all.iter();
+        others.any(|(own, it)| of(own, it) != of(first, settings))
     };
     let (varied, fixed): (Vec<Setting>, Vec<Setting>) = SETTINGS.into_iter().partition(differs);
     let mut title = vec![settings.direction.name().to_owned()];
-    title.extend(
-        fixed
-            .iter()
-            .map(|(column, of)| format!("{} {}", column.title, of(first, settings))),
-    );
+    let fixed = fixed.iter();
+    title.extend(fixed.map(|(column, of)| format!("{} {}", column.title, of(first, settings))));
     title.push(format!("streams {}", settings.streams));
     title.extend(settings.verify.then(|| "verified".to_owned()));
     let compared = run.compared();
@@ -77,24 +74,23 @@ pub(super) fn text(run: &Run) -> String {
     if !compared.is_empty() {
         columns.extend(COMPARED);
     }
-    let row = |(own, settings): &(Measurement<'_>, &BulkSettings)| {
+    let row = |(own, settings): &(&Measurement<'_>, &BulkSettings)| {
         let mut row: Vec<String> = varied.iter().map(|(_, of)| of(own, settings)).collect();
         row.extend(results(own));
-        let pair = compared.iter().find(|pair| pair.new.number == own.number);
-        let by = pair.and_then(|pair| pair.by(&metric::BULK_RATE));
-        if let Some(by) = by {
-            row.extend([change(by), change_interval(by), shown(by)]);
-        } else if !compared.is_empty() {
-            row.extend(COMPARED.map(|_| String::new()));
+        if !compared.is_empty() {
+            let pair = pair_of(&compared, own);
+            row.extend(change_cells(
+                pair.and_then(|pair| pair.by(&metric::BULK_RATE)),
+            ));
         }
         row
     };
     let rows: Vec<_> = all.iter().map(row).collect();
     let mut lines = vec![title.join(", "), Table::whole(&columns, &rows)];
-    lines.extend(
-        all.iter()
-            .filter_map(|(own, settings)| choice(own, settings)),
-    );
+    let choices = all
+        .iter()
+        .filter_map(|(own, settings)| choice(own, settings));
+    lines.extend(choices);
     if !compared.is_empty() {
         let hold = hold_together(run.family().claims);
         lines.push(format!(
@@ -105,13 +101,12 @@ pub(super) fn text(run: &Run) -> String {
     lines.join("\n")
 }
 
-fn results(own: &Measurement<'_>) -> Vec<String> {
-    let rate = estimate(&metric::BULK_RATE, own);
-    let cell = |metric: &'static Metric| value(metric, estimate(metric, own));
+fn results(own: &Measurement<'_>) -> [String; 7] {
+    let cell = |metric| value_of(metric, own);
     let failed = own.trials.iter().filter(|step| step.bulk.is_none()).count();
-    vec![
-        value(&metric::BULK_RATE, rate),
-        interval(&metric::BULK_RATE, rate),
+    [
+        cell(&metric::BULK_RATE),
+        interval(&metric::BULK_RATE, estimate(&metric::BULK_RATE, own)),
         cell(&metric::BULK_CLIENT_CPU),
         cell(&metric::BULK_SERVER_CPU),
         cell(&metric::BULK_FIRST_BYTE),
@@ -120,29 +115,26 @@ fn results(own: &Measurement<'_>) -> Vec<String> {
     ]
 }
 
-fn optional_bytes(bytes: Option<u64>) -> String {
+fn or_default(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "default".to_owned(), format::bytes)
 }
 
 /// Says what the server chose, if anything was its choice.
 fn choice(own: &Measurement<'_>, settings: &BulkSettings) -> Option<String> {
-    if settings.size_bytes != SERVERS_CHOICE && settings.chunk_bytes != SERVERS_CHOICE {
+    if ![settings.size_bytes, settings.chunk_bytes].contains(&SERVERS_CHOICE) {
         return None;
     }
     let runs = || own.trials.iter().filter_map(|step| step.bulk);
     let exact = |bytes: u64| format!("{} bytes", thousands(bytes as f64));
-    let (least, most) = (
-        runs().map(|run| run.bytes).min()?,
-        runs().map(|run| run.bytes).max()?,
-    );
+    let sizes = || runs().map(|run| run.bytes);
+    let (least, most) = (sizes().min()?, sizes().max()?);
     let sizes = if least == most {
         exact(least)
     } else {
         format!("{} to {}", exact(least), exact(most))
     };
     let longest = runs().filter_map(|run| run.message_bytes).max();
-    let messages = longest.map_or_else(String::new, |longest| {
-        format!(", in messages of at most {}", exact(longest))
-    });
+    let messages = longest.map(|most| format!(", in messages of at most {}", exact(most)));
+    let messages = messages.unwrap_or_default();
     Some(format!("{}: each run had {sizes}{messages}", own.name()))
 }

@@ -6,12 +6,12 @@ use netping_results::{
     compare::FileComparison,
     comparison::{Compared, Comparison, Finding},
     environment_diff::EnvironmentDiff,
-    format::on_one_line,
+    format::{on_one_line, plural},
 };
 
 use crate::{
     finding::{change, change_interval, shown, value},
-    table::{Column, Table},
+    table::{Column, Layout, Table},
 };
 
 const COLUMNS: [Column; 7] = [
@@ -34,15 +34,12 @@ pub fn comparison_in_full(comparison: &FileComparison<'_>) -> String {
     describe(comparison, Table::plain)
 }
 
-fn describe(
-    comparison: &FileComparison<'_>,
-    table: fn(&[Column], &[Vec<String>]) -> String,
-) -> String {
+fn describe(comparison: &FileComparison<'_>, layout: Layout) -> String {
     let mut text = differences(&comparison.diffs);
     for pair in &comparison.pairs {
         let rows: Vec<_> = pair.comparisons.iter().map(row).collect();
         let (name, trials) = (on_one_line(&pair.base.long_name()), trials(pair));
-        let _ = write!(text, "\n{name}\n{trials}\n{}\n", table(&COLUMNS, &rows));
+        let _ = write!(text, "\n{name}\n{trials}\n{}\n", layout(&COLUMNS, &rows));
     }
     for (which, names) in [
         ("the base", &comparison.only_base),
@@ -64,8 +61,7 @@ fn differences(all: &[EnvironmentDiff]) -> String {
     for diff in all {
         let steps = match diff.steps {
             0 => String::new(),
-            1 => " (1 step)".to_owned(),
-            steps => format!(" ({steps} steps)"),
+            steps => format!(" ({})", plural(steps as u64, "step")),
         };
         let [what, base, new] = [&diff.what, &diff.base, &diff.new].map(|text| on_one_line(text));
         let _ = writeln!(text, "  {what}: {base} -> {new}{steps}");
@@ -89,23 +85,19 @@ fn trials(pair: &Compared<'_>) -> String {
 
 fn row(comparison: &Comparison) -> Vec<String> {
     let metric = comparison.metric;
+    let p = comparison.p_value.map(|p| match p {
+        ..0.001 => "<0.001".to_owned(),
+        _ => format!("{p:.3}"),
+    });
     vec![
         metric.title.to_owned(),
         value(metric, comparison.base),
         value(metric, comparison.new),
         change(comparison),
         change_interval(comparison),
-        comparison.p_value.map(probability).unwrap_or_default(),
+        p.unwrap_or_default(),
         shown(comparison),
     ]
-}
-
-/// Returns a p-value with three decimals.
-fn probability(p: f64) -> String {
-    if p < 0.001 {
-        return "<0.001".to_owned();
-    }
-    format!("{p:.3}")
 }
 
 /// Counts the findings, and says what they mean.
@@ -113,22 +105,15 @@ fn conclusion(comparison: &FileComparison<'_>) -> String {
     if comparison.pairs.is_empty() {
         return "nothing to compare: no measurement of one file has the settings of one of the other".to_owned();
     }
-    let found: Vec<Option<Finding>> = comparison
-        .pairs
-        .iter()
-        .flat_map(|pair| &pair.comparisons)
-        .filter(|own| own.metric.is_claimed())
-        .map(Comparison::finding)
-        .collect();
-    let count = |finding: Option<Finding>| match found.iter().filter(|own| **own == finding).count()
-    {
-        0 => "none".to_owned(),
-        count => count.to_string(),
+    let count = |finding: Option<Finding>| {
+        let all = comparison.pairs.iter().flat_map(|pair| &pair.comparisons);
+        let claims = all.filter(|own| own.metric.is_claimed());
+        match claims.filter(|own| own.finding() == finding).count() {
+            0 => "none".to_owned(),
+            count => count.to_string(),
+        }
     };
-    let measurements = match comparison.pairs.len() {
-        1 => "1 measurement".to_owned(),
-        many => format!("{many} measurements"),
-    };
+    let measurements = plural(comparison.pairs.len() as u64, "measurement");
     format!(
         "{measurements}: {} better, {} worse, {} without a difference, {} without an error bar\n\
          A difference is shown where its interval leaves out 0; with 95 % probability, the intervals of all of these \

@@ -9,8 +9,10 @@ use netping_results::{
 };
 
 use crate::{
-    finding::{half_width, hold_together, range, value},
-    ladder::{FEWEST, in_words},
+    finding::{hold_together, or_dash, pair_of, range, value, value_of},
+    grouped,
+    ladder::{FEWEST, in_words, metric_of},
+    loads::most_trials,
     table::{Column, Table, wrap},
 };
 
@@ -23,23 +25,16 @@ const NOT_SHOWN: &str = "~";
 /// Returns the tables of all loads, and what they show in words.
 pub(super) fn text(run: &Run) -> String {
     let compared = run.compared();
-    let mut blocks: Vec<(String, &Metric, Vec<Vec<String>>)> = Vec::new();
-    for measurement in run.measurements() {
-        let settings = measurement.settings();
-        let (title, metric) = (title(settings), metric(settings));
-        let row = row(metric, &measurement, &compared);
-        match blocks.iter_mut().find(|(own, ..)| *own == title) {
-            Some((.., rows)) => rows.push(row),
-            None => blocks.push((title, metric, vec![row])),
-        }
-    }
-    let tables = blocks
-        .iter()
-        .map(|(title, metric, rows)| format!("{title}\n{}", Table::whole(&columns(metric), rows)));
+    let measurements = run.measurements().into_iter();
+    let loads = grouped(measurements.map(|own| (title(own.settings()), own)));
+    let tables = loads.iter().map(|(title, all)| {
+        let metric = metric_of(all[0].settings());
+        let rows: Vec<_> = all.iter().map(|own| row(metric, own, &compared)).collect();
+        format!("{title}\n{}", Table::whole(&columns(metric), &rows))
+    });
     let mut parts: Vec<String> = tables.collect();
     let words = in_words(&compared);
-    let rounds = run.measurements().iter().map(|own| own.trials.len()).max();
-    let rounds = plural(rounds.unwrap_or(0) as u64, "round");
+    let rounds = plural(most_trials(run), "round");
     parts.push(if words.is_empty() {
         format!("{rounds}: too few to call anything a difference (it takes {FEWEST}).")
     } else {
@@ -66,15 +61,6 @@ fn title(settings: &StepSettings) -> String {
     }
 }
 
-/// Returns the metric by which rungs are compared under a load.
-fn metric(settings: &StepSettings) -> &'static Metric {
-    if settings.callers == 1 {
-        &metric::P50
-    } else {
-        &metric::RATE
-    }
-}
-
 fn columns(metric: &Metric) -> [Column; 8] {
     [
         Column::text("", 12),
@@ -94,19 +80,19 @@ fn row(
     compared: &[Compared<'_>],
 ) -> Vec<String> {
     let own = estimate(metric, measurement);
-    let cpu = |metric: &'static Metric| value(metric, estimate(metric, measurement));
-    let pair = compared
-        .iter()
-        .find(|own| own.new.number == measurement.number);
+    let cpu = |metric| value_of(metric, measurement);
+    let half = own.and_then(|own| own.half_width());
+    let pair = pair_of(compared, measurement);
     let by = pair.and_then(|pair| pair.by(metric));
+    let base = pair.map(|pair| pair.base.name().to_owned());
     vec![
         measurement.name().to_owned(),
         value(metric, own),
-        pair.map_or_else(String::new, |pair| pair.base.name().to_owned()),
+        base.unwrap_or_default(),
         by.and_then(amount).unwrap_or_default(),
         cpu(&metric::CLIENT_CPU),
         cpu(&metric::SERVER_CPU),
-        half_width(own),
+        or_dash(half.map(|half| format!("{:.1}%", half * 100.0))),
         by.and_then(ends).unwrap_or_default(),
     ]
 }
@@ -136,16 +122,12 @@ fn is_rate(metric: &Metric) -> bool {
 }
 
 fn legend(run: &Run, rounds: &str, compared: &[Compared<'_>]) -> String {
-    let control = compared.iter().find(|own| own.is_control);
+    let controls = || compared.iter().filter(|own| own.is_control);
     let noise = |metric: &Metric| {
-        let mut controls = compared.iter().filter(|own| own.is_control);
-        let change = controls.find_map(|own| own.by(metric)?.change);
-        change.map_or_else(
-            || "-".to_owned(),
-            |own| format!("{:.1}%", own.abs() * 100.0),
-        )
+        let change = controls().find_map(|own| own.by(metric)?.change);
+        or_dash(change.map(|own| format!("{:.1}%", own.abs() * 100.0)))
     };
-    let again = control.map_or_else(String::new, |own| {
+    let again = controls().next().map(|own| {
         format!(
             ", or '{}', a second server like the first, differs as much (p50 {}, rate {})",
             own.new.name(),
@@ -153,7 +135,10 @@ fn legend(run: &Run, rounds: &str, compared: &[Compared<'_>]) -> String {
             noise(&metric::RATE)
         )
     });
-    let hold = hold_together(run.family().claims);
+    let (again, hold) = (
+        again.unwrap_or_default(),
+        hold_together(run.family().claims),
+    );
     format!(
         "{rounds} in random order. A value is the mean of its rounds on a logarithmic scale; differences are those within rounds; \
          {hold}. {NOT_SHOWN}: no difference shown, as its interval allows for none\

@@ -7,6 +7,8 @@ mod ladder;
 mod merge;
 mod proxy;
 mod rows;
+mod sparkline;
+mod steps;
 mod trials;
 
 use netping_measure::status::Status;
@@ -14,6 +16,8 @@ use netping_results::{
     format::on_one_line,
     run::{Kind, Run},
 };
+
+pub(crate) use merge::table as contributions;
 
 pub use compare::{comparison, comparison_in_full};
 pub use rows::{Rows, knee};

@@ -2,14 +2,15 @@
 
 use netping_results::{
     comparison::{Compared, Comparison},
-    estimate::{Estimate, estimate},
+    estimate::estimate,
     format::{optional, signed, thousands},
     metric::{self, Metric},
     run::{Measurement, Run},
 };
 
 use crate::{
-    finding::{change, change_interval, hold_together, interval, missing, range, shown, value},
+    finding::{change_cells, hold_together, interval, missing, pair_of, range, value, value_of},
+    loads::{fullest, most_trials},
     table::{Column, Table},
 };
 
@@ -40,9 +41,8 @@ pub(super) fn text(run: &Run) -> String {
         let proxies = compared.extract_if(.., is_own).collect();
         loads.push(Paths { direct, proxies });
     }
-    let (open, closed): (Vec<_>, Vec<_>) = loads
-        .into_iter()
-        .partition(|own| own.direct.settings().planned_rate.is_some());
+    let is_open = |own: &Paths<'_>| own.direct.settings().planned_rate.is_some();
+    let (open, closed): (Vec<_>, Vec<_>) = loads.into_iter().partition(is_open);
     let mut parts: Vec<String> = open.iter().map(overheads).collect();
     parts.extend(maximum(&closed));
     parts.push(legend(run, !open.is_empty()));
@@ -64,14 +64,11 @@ fn overheads(paths: &Paths<'_>) -> String {
         Column::number("direct us", 0),
     ];
     columns.extend(paths.proxies.iter().map(|own| {
-        let doubtful = paths.direct.unserved() + own.new.unserved() > 0;
-        Column::named(format!("{} us", marked(&own.new, doubtful)))
+        let failed = paths.direct.unserved() + own.new.unserved();
+        Column::named(format!("{} us", marked(&own.new, failed)))
     }));
     let row = |metric: &&'static Metric| {
-        let mut row = vec![
-            metric.name.to_owned(),
-            value(metric, estimate(metric, &paths.direct)),
-        ];
+        let mut row = vec![metric.name.to_owned(), value_of(metric, &paths.direct)];
         row.extend(paths.proxies.iter().map(|own| added(own.by(metric))));
         row
     };
@@ -93,56 +90,39 @@ fn overheads(paths: &Paths<'_>) -> String {
 
 /// Returns the rate and failures of each path, and the resources of its proxy or server.
 fn resources(paths: &Paths<'_>) -> String {
-    let columns = [
-        Column::text("path", 0),
-        Column::number("req/s", 0),
-        Column::number("95% interval", 0).spare(2),
-        Column::number("to direct", 0).spare(3),
-        Column::number("95% interval", 0).spare(1),
-        Column::text("shown", 0),
-        Column::number("failed", 0),
-        Column::number("cpu us", 0),
-        Column::number("RSS MiB", 0),
-    ];
+    // In an open loop the rate is planned, and a proxy does not change it.
+    let is_closed = paths.direct.settings().planned_rate.is_none();
+    let mut columns = vec![Column::text("path", 0), Column::number("req/s", 0)];
+    if is_closed {
+        columns.extend([
+            Column::number("95% interval", 0).spare(2),
+            Column::number("to direct", 0).spare(3),
+            Column::number("95% interval", 0).spare(1),
+            Column::text("shown", 0),
+        ]);
+    }
+    columns.extend(["failed", "cpu us", "RSS MiB"].map(|title| Column::number(title, 0)));
     let row = |path: &Measurement<'_>| {
         let rate = estimate(&metric::RATE, path);
-        let pair = paths
-            .proxies
+        let mut row = vec![marked(path, path.unserved()), value(&metric::RATE, rate)];
+        if is_closed {
+            let pair = pair_of(&paths.proxies, path);
+            row.push(interval(&metric::RATE, rate));
+            row.extend(change_cells(pair.and_then(|own| own.by(&metric::RATE))));
+        }
+        let servers = path
+            .trials
             .iter()
-            .find(|own| own.new.number == path.number);
-        let by = pair.and_then(|own| own.by(&metric::RATE));
-        let cell = |of: fn(&Comparison) -> String| by.map(of).unwrap_or_default();
-        let resident = path.trials.iter().filter_map(|step| {
-            let server = step.cost.server.as_ref()?;
-            server.resident_bytes
-        });
-        vec![
-            marked(path, path.unserved() > 0),
-            value(&metric::RATE, rate),
-            interval(&metric::RATE, rate),
-            cell(change),
-            cell(change_interval),
-            cell(shown),
+            .filter_map(|step| step.cost.server.as_ref());
+        let resident = servers.filter_map(|server| server.resident_bytes).max();
+        row.extend([
             thousands(path.unserved() as f64),
-            value(&metric::SERVER_CPU, estimate(&metric::SERVER_CPU, path)),
-            optional(resident.max().map(|bytes| bytes as f64 / MIB)),
-        ]
+            value_of(&metric::SERVER_CPU, path),
+            optional(resident.map(|bytes| bytes as f64 / MIB)),
+        ]);
+        row
     };
-    let rows: Vec<_> = paths.all().map(row).collect();
-    // In an open loop the rate is planned, and a proxy does not change it.
-    let is_open = paths.direct.settings().planned_rate.is_some();
-    let kept = |at: usize| !is_open || !(2..=5).contains(&at);
-    let columns: Vec<Column> = keep(columns.to_vec(), kept);
-    let rows: Vec<_> = rows.into_iter().map(|row| keep(row, kept)).collect();
-    Table::whole(&columns, &rows)
-}
-
-/// Returns the elements at the places for which `kept` holds.
-fn keep<T>(all: Vec<T>, kept: impl Fn(usize) -> bool) -> Vec<T> {
-    let places = all.into_iter().enumerate();
-    places
-        .filter_map(|(at, own)| kept(at).then_some(own))
-        .collect()
+    Table::whole(&columns, &paths.all().map(row).collect::<Vec<_>>())
 }
 
 /// Returns an overhead with its interval, after `~` where no difference is shown.
@@ -151,13 +131,11 @@ fn added(comparison: Option<&Comparison>) -> String {
         return "-".to_owned();
     };
     let us = |time: f64| signed(time / 1e3);
-    match ends {
+    let is_shown = comparison.and_then(Comparison::is_shown);
+    match ends.map(|ends| range(ends, us)) {
         None => us(added),
-        Some(ends) => {
-            let is_shown = comparison.and_then(Comparison::is_shown);
-            let mark = if is_shown == Some(false) { "~ " } else { "" };
-            format!("{mark}{} ({})", us(added), range(ends, us))
-        }
+        Some(ends) if is_shown == Some(false) => format!("~ {} ({ends})", us(added)),
+        Some(ends) => format!("{} ({ends})", us(added)),
     }
 }
 
@@ -167,47 +145,37 @@ fn added(comparison: Option<&Comparison>) -> String {
 /// There is no overhead: with a fixed number of callers, a response time is that number over the
 /// rate (Little's law), and says nothing that the rate does not.
 fn maximum(loads: &[Paths<'_>]) -> Option<String> {
-    let rate = |path: &Measurement<'_>| estimate(&metric::RATE, path).map_or(0.0, |own| own.value);
-    let fullest = loads
+    let direct = fullest(loads.iter().map(|paths| &paths.direct))?;
+    let at_most = loads
         .iter()
-        .max_by(|a, b| rate(&a.direct).total_cmp(&rate(&b.direct)))?;
-    let columns = [
-        Column::text("path", 0),
-        Column::number("callers", 0),
-        Column::number("req/s", 0),
-        Column::number("95% interval", 0),
-        Column::number("failed", 0),
-    ];
+        .find(|own| own.direct.number == direct.number)?;
+    let columns = Column::named_rows(["path", "callers", "req/s", "95% interval", "failed"]);
     let row = |path: &Measurement<'_>| {
-        let like = loads.iter().flat_map(Paths::all);
-        let best = like
-            .filter(|own| own.name() == path.name())
-            .max_by(|a, b| rate(a).total_cmp(&rate(b)))
-            .unwrap_or(path);
-        let own: Option<Estimate> = estimate(&metric::RATE, best);
+        let all = loads.iter().flat_map(Paths::all);
+        let best = fullest(all.filter(|own| own.name() == path.name())).unwrap_or(path);
+        let rate = estimate(&metric::RATE, best);
         vec![
-            marked(best, best.unserved() > 0),
+            marked(best, best.unserved()),
             best.settings().callers.to_string(),
-            value(&metric::RATE, own),
-            interval(&metric::RATE, own),
+            value(&metric::RATE, rate),
+            interval(&metric::RATE, rate),
             thousands(best.unserved() as f64),
         ]
     };
-    let rows: Vec<_> = fullest.all().map(row).collect();
+    let rows: Vec<_> = at_most.all().map(row).collect();
     Some(format!(
         "maximum throughput: closed loops, the number of callers with the highest rate\n{}\n\
          closed loop, {} callers, with which the direct path had its maximum throughput\n{}",
         Table::whole(&columns, &rows),
-        fullest.direct.settings().callers,
-        resources(fullest)
+        direct.settings().callers,
+        resources(at_most)
     ))
 }
 
 /// Returns the legend of the tables, with that of overheads if there are such.
 fn legend(run: &Run, has_overheads: bool) -> String {
-    let trials = run.measurements().iter().map(|own| own.trials.len()).max();
     let hold = hold_together(run.family().claims);
-    let trust = match trials.unwrap_or(0) {
+    let trust = match most_trials(run) {
         0 | 1 => "One trial of each path: the intervals are those from within it, and do not cover what varies from trial to trial; \
                   --trials 3 or more show it.\n"
             .to_owned(),
@@ -228,6 +196,7 @@ fn legend(run: &Run, has_overheads: bool) -> String {
     )
 }
 
-fn marked(path: &Measurement<'_>, is_doubtful: bool) -> String {
-    format!("{}{}", path.name(), if is_doubtful { "*" } else { "" })
+/// Returns a path's name, marked where requests failed.
+fn marked(path: &Measurement<'_>, failed: u64) -> String {
+    format!("{}{}", path.name(), if failed > 0 { "*" } else { "" })
 }

@@ -1,18 +1,17 @@
 //! A row for each step, under a heading for each target.
 
-use netping_measure::statistics::knee;
+use netping_measure::times::Time;
 use netping_results::{
-    estimate::estimate,
     format::thousands,
     metric::{self, Metric},
-    run::{Kind, Measurement, Run, Step, StepSettings},
+    run::{Kind, Run, Step, StepSettings},
 };
 
-use super::connect;
+use super::{connect, steps::StepTable};
 use crate::{
     bars::bars,
-    finding::value,
-    steps::StepTable,
+    finding::value_of,
+    loads::{self, knee_of},
     table::{is_unicode, terminal_width},
 };
 
@@ -31,11 +30,8 @@ impl Rows {
     pub fn new(kind: Kind) -> Self {
         Self {
             kind,
-            closed: match kind {
-                Kind::Latency => StepTable::latency(),
-                _ => StepTable::closed(),
-            },
-            open: StepTable::open(),
+            closed: StepTable::new(kind, false),
+            open: StepTable::new(kind, true),
             heading: None,
         }
     }
@@ -54,27 +50,26 @@ impl Rows {
         }
         self.heading = heading;
         let heading = self.heading.as_deref().unwrap_or_default();
-        format!("{heading}\n{}\n{row}", table.header())
+        format!("{heading}\n{}\n{row}", table.table.header())
     }
 
     fn heading_of(&self, step: &Step) -> String {
         let settings = &step.settings;
-        let label = step.label.as_deref();
-        let name = label.map_or_else(String::new, |label| format!("{label}  ")) + &step.target;
+        let label = step.label.as_ref().map(|label| format!("{label}  "));
+        let name = label.unwrap_or_default() + &step.target;
         let requests = requests(settings);
         match (self.kind, settings.planned_rate) {
             (Kind::Quick, _) => name,
             (Kind::Latency, _) => {
-                let what = requests.map_or_else(String::new, |what| format!(" of {what}"));
-                format!("{name}  round trips{what}, in us")
+                let what = requests.map(|what| format!(" of {what}"));
+                format!("{name}  round trips{}, in us", what.unwrap_or_default())
             }
             (_, rate) => {
-                let what = requests.map_or_else(String::new, |what| format!("{what}, "));
-                let arrivals = match rate {
-                    None => "closed loop".to_owned(),
-                    Some(_) => format!("open loop, {} arrivals", settings.arrivals),
-                };
-                format!("{name}  {what}{arrivals}")
+                let what = requests.map(|what| what + ", ").unwrap_or_default();
+                match rate {
+                    None => format!("{name}  {what}closed loop"),
+                    Some(_) => format!("{name}  {what}open loop, {} arrivals", settings.arrivals),
+                }
             }
         }
     }
@@ -87,7 +82,7 @@ impl Rows {
         }
         let callers = step.settings.callers;
         let width = terminal_width().unwrap_or(usize::MAX);
-        let drawn = bars(&step.histograms.response_time, is_unicode(), width);
+        let drawn = bars(&step.histograms.times[Time::Response], is_unicode(), width);
         (!drawn.is_empty()).then(|| format!("\nresponse times with {callers} callers\n{drawn}\n"))
     }
 }
@@ -107,41 +102,23 @@ pub(super) fn text(run: &Run) -> String {
     parts.join("\n")
 }
 
-/// Returns the knee of a target's sweep over callers; `None` where it has none, or is no such sweep.
+/// Describes the knee of a target's sweep over callers; `None` where it has none, or is no such sweep.
 pub fn knee(run: &Run, target: &str) -> Option<String> {
-    let sweep: Vec<Measurement<'_>> = run
-        .measurements()
-        .into_iter()
-        .filter(|own| own.first().target == target)
-        .collect();
-    let rises = sweep
-        .windows(2)
-        .all(|pair| pair[0].settings().callers < pair[1].settings().callers);
-    let is_closed = |own: &Measurement<'_>| own.settings().planned_rate.is_none();
-    if run.kind != Kind::Throughput || !rises || !sweep.iter().all(is_closed) {
-        return None;
-    }
-    let of = |metric: &Metric, own: &Measurement<'_>| estimate(metric, own);
-    let points: Vec<_> = sweep
-        .iter()
-        .map(|own| {
-            let rate = of(&metric::RATE, own).map_or(0.0, |rate| rate.value);
-            (rate, of(&metric::P99, own).map(|p99| p99.value as u64))
-        })
-        .collect();
-    let at = knee::knee(&points)?;
-    let growth = if points[at + 1].0 < points[at].0 {
+    let mut sweep = run.measurements();
+    sweep.retain(|own| own.first().target == target);
+    let at = knee_of(&sweep).filter(|_| run.kind == Kind::Throughput)?;
+    let [own, next] = [&sweep[at], &sweep[at + 1]];
+    let growth = if loads::value(&metric::RATE, next) < loads::value(&metric::RATE, own) {
         "falls"
     } else {
         "grows by less than 5%"
     };
-    let shown = |metric: &'static Metric, at: usize| value(metric, of(metric, &sweep[at]));
     Some(format!(
         "knee: {} callers with {} req/s and p99 {} us; with more callers, the rate {growth}, and p99 rises to {} us",
-        sweep[at].settings().callers,
-        shown(&metric::RATE, at),
-        shown(&metric::P99, at),
-        shown(&metric::P99, at + 1),
+        own.settings().callers,
+        value_of(&metric::RATE, own),
+        value_of(&metric::P99, own),
+        value_of(&metric::P99, next),
     ))
 }
 
@@ -165,7 +142,7 @@ fn message_line(step: &Step) -> String {
     if step.settings.message.is_none() {
         return String::new();
     }
-    let time = |metric: &Metric| metric.cell_of_times(&step.summary.service_time);
+    let time = |metric: &Metric| metric.cell_of_times(&step.summary.times[Time::Service]);
     format!(
         "\n  TPS {}; in us: mean {}, median {}, max {}, min {}, p99.9 {}",
         metric::RATE.show(step.summary.rate),

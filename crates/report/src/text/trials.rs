@@ -9,7 +9,8 @@ use netping_results::{
 };
 
 use crate::{
-    finding::{change, change_interval, hold_together, interval, missing, shown, value},
+    finding::{change_cells, hold_together, interval, missing, pair_of, value},
+    loads::most_trials,
     table::{Column, Table},
 };
 
@@ -30,13 +31,19 @@ pub(super) fn text(run: &Run) -> String {
     let compared = run.compared();
     let mut parts = Vec::new();
     for measurement in run.measurements() {
-        let mut pairs = compared.iter();
-        let pair = pairs.find(|own| own.new.number == measurement.number);
+        let pair = pair_of(&compared, &measurement);
         let columns = &COLUMNS[..if pair.is_some() { COLUMNS.len() } else { ALONE }];
-        let rows: Vec<Vec<String>> = metric::TRIALS
-            .iter()
-            .map(|metric| row(metric, &measurement, pair))
-            .collect();
+        let row = |metric: &&'static Metric| {
+            let own = estimate(metric, &measurement);
+            let name = metric.title.to_owned();
+            let mut row = vec![name, value(metric, own), interval(metric, own)];
+            row.extend(
+                pair.into_iter()
+                    .flat_map(|pair| change_cells(pair.by(metric))),
+            );
+            row
+        };
+        let rows: Vec<_> = metric::TRIALS.iter().map(row).collect();
         parts.push(heading(&measurement));
         parts.push(Table::whole(columns, &rows));
         if measurement.unserved() > 0 {
@@ -46,11 +53,9 @@ pub(super) fn text(run: &Run) -> String {
         }
         parts.extend(missing(metric::TRIALS, &measurement));
     }
-    let connections = |own: &Measurement<'_>| own.settings().connections;
-    if compared
-        .iter()
-        .any(|own| connections(&own.base) != connections(&own.new))
-    {
+    let differs =
+        |own: &Compared<'_>| own.base.settings().connections != own.new.settings().connections;
+    if compared.iter().any(differs) {
         parts.push(
             "The targets differ in connections, which may be what the differences show; --connections sets them alike."
                 .to_owned(),
@@ -63,46 +68,24 @@ pub(super) fn text(run: &Run) -> String {
 /// Returns the line above a target's table.
 fn heading(measurement: &Measurement<'_>) -> String {
     let (step, settings) = (measurement.first(), measurement.settings());
-    let name = match &step.label {
-        Some(label) => format!("{}  {label}", step.target),
-        None => step.target.clone(),
-    };
-    let rate = settings
-        .planned_rate
-        .map(|rate| format!("{} req/s planned, ", thousands(rate)));
+    let label = step.label.as_ref().map(|label| format!("  {label}"));
+    let rate = settings.planned_rate;
+    let rate = rate.map(|rate| format!("{} req/s planned, ", thousands(rate)));
     format!(
-        "{name}  {}{} on {}",
+        "{}{}  {}{} on {}",
+        step.target,
+        label.unwrap_or_default(),
         rate.unwrap_or_default(),
         plural(settings.callers as u64, "caller"),
         plural(settings.connections as u64, "connection")
     )
 }
 
-fn row(
-    metric: &'static Metric,
-    measurement: &Measurement<'_>,
-    pair: Option<&Compared<'_>>,
-) -> Vec<String> {
-    let own = estimate(metric, measurement);
-    let mut row = vec![
-        metric.title.to_owned(),
-        value(metric, own),
-        interval(metric, own),
-    ];
-    if let Some(pair) = pair {
-        row.extend(pair.by(metric).map_or_else(Default::default, |by| {
-            [change(by), change_interval(by), shown(by)]
-        }));
-    }
-    row
-}
-
 /// Explains the tables.
 fn legend(run: &Run, compared: &[Compared<'_>]) -> String {
-    let trials = run.measurements().iter().map(|own| own.trials.len()).max();
     let mut sentences = vec![format!(
         "{} of each, in random order. A value is the mean of the trials on a logarithmic scale, each counting once.",
-        plural(trials.unwrap_or(0) as u64, "trial")
+        plural(most_trials(run), "trial")
     )];
     if !compared.is_empty() {
         let hold = hold_together(run.family().claims);

@@ -8,6 +8,7 @@ use netping_measure::{
     bulk::Direction,
     connect::ConnectPhase,
     cost::{Cost, ServerDemand},
+    counts::Counts,
     error_kind::ErrorKind,
     fairness::{Fairness, PerConnection},
     histogram::{histogram, record},
@@ -15,11 +16,12 @@ use netping_measure::{
     statistics::precision::Precision,
     status::Status,
     summary::Summary,
+    times::{Histograms, Time},
 };
 use netping_results::{
     fixtures,
     messages::MessageSummary,
-    run::{Environment, Histograms, Kind, Pairing, Run, Step, StepSettings, Tool},
+    run::{Environment, Kind, Pairing, Run, Step, StepSettings, Tool},
     times::Times,
     warning::{BehindSchedule, ClientBound, Errors, NotSteady, SharedHost, TooFewSamples},
 };
@@ -453,7 +455,6 @@ pub fn step(
         || service.clone(),
         |_| times(samples, mean + mean / 3 + 30_000, 1),
     );
-    let none = times(0, 1, 1);
     let buckets = Buckets::of(&response.histogram);
     let intervals = (0..u64::from(seconds)).map(|second| {
         let wave = 1.0 + ((second * 7919 % 13) as f64 - 6.0) / 200.0;
@@ -477,6 +478,12 @@ pub fn step(
         let value = response.time.quantile(percent)?;
         enough.then_some([value - value / 50, value + value / 40])
     };
+    let mut histograms = Histograms::default();
+    histograms.times[Time::Service] = service.histogram;
+    histograms.times[Time::Response] = response.histogram.clone();
+    let mut described = histograms.describe();
+    let of_response = &mut described[Time::Response];
+    [of_response.p50_interval, of_response.p99_interval] = [near(50.0), near(99.0)];
     Step {
         window_started_at: None,
         target: target.to_owned(),
@@ -520,28 +527,17 @@ pub fn step(
             scheduled: samples,
             accounting: Accounting {
                 ok: samples,
+                outside_ok: 900,
                 ..Accounting::default()
             },
-            outside_ok: 900,
-            outside_errors: 0,
             seconds: f64::from(seconds),
-            late: 0,
-            early: 0,
             rate,
             precision: Precision {
                 rate_half_width: enough.then_some(rate / 60.0),
                 rate_batches: enough.then_some(30),
                 blocks: enough.then_some(30),
             },
-            service_time: service.time,
-            response_time: response
-                .time
-                .clone()
-                .with_intervals([near(50.0), near(99.0)]),
-            lag: none.time.clone(),
-            no_caller_free: none.time.clone(),
-            client_late: none.time.clone(),
-            failed_time: none.time,
+            times: described,
         },
         cost: Cost {
             client_worker_cpu_seconds: vec![0.8, 0.7],
@@ -555,8 +551,6 @@ pub fn step(
             }),
             ..Cost::default()
         },
-        reconnects: 0,
-        ended_by_server: 0,
         security: None,
         connect: BTreeMap::new(),
         bulk: None,
@@ -571,15 +565,7 @@ pub fn step(
         ),
         warnings: Vec::new(),
         intervals: intervals.collect(),
-        histograms: Histograms {
-            service_time: service.histogram,
-            response_time: response.histogram,
-            censored: none.histogram.clone(),
-            lag: none.histogram.clone(),
-            no_caller_free: none.histogram.clone(),
-            client_late: none.histogram.clone(),
-            failed_time: none.histogram,
-        },
+        histograms,
     }
 }
 
@@ -597,5 +583,5 @@ fn times(count: u64, typical: u64, seed: u64) -> Times {
             (typical as f64 * (0.7 + 0.4 * share) * (1.0 - share).powf(-0.22)) as u64,
         );
     }
-    Times::of(&all)
+    Times::of(Counts::from(&all))
 }

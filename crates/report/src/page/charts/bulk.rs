@@ -7,22 +7,21 @@ use netping_results::{
 
 use super::bar;
 use crate::page::{
-    chart::{Chart, Form, Panel, Series},
+    chart::{Chart, Panel, Series},
     series::{apart, of_run},
-    unit::Unit,
+    unit::PageUnit,
 };
 
 const NOTE: &str = "The mean of the trials with its 95 % interval, and a dot for each trial. Names have the settings that differ.";
 
-/// Returns the chart of bulk streams, if there are any.
+/// Returns the chart of bulk streams.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let panels = metric::BULK.iter().map(|metric| {
-        let title = metric.label;
-        let rows = rows(runs, metric);
-        Panel::new(title, Unit::Of(metric.unit), Form::Rows, rows)
-    });
-    let chart = Chart::new(["bulk", "Bulk streams", NOTE], "trials", panels);
-    chart.into_iter().collect()
+    let panel = |metric: &&Metric| {
+        let unit = PageUnit::Of(metric.unit);
+        Panel::rows(metric.label, unit, rows(runs, metric))
+    };
+    let panels = metric::BULK.iter().map(panel);
+    vec![Chart::new(["bulk", "Bulk streams", NOTE], "trials", panels)]
 }
 
 /// Returns a row for each measurement of bulk streams.

@@ -4,42 +4,44 @@ use netping_measure::connect::ConnectPhase;
 use netping_results::run::{Run, Step};
 
 use crate::page::{
-    chart::{Chart, Form, Mark, Panel, Point, Series},
+    chart::{Chart, Mark, Panel, Point, Series},
     series::groups,
-    unit::Unit,
+    unit::PageUnit,
 };
 
 const NOTE: &str = "The mean time of each part, from looking up the name to the first verified reply. Means add up to the \
                     whole; medians would not.";
 
-/// Returns the chart of opening connections, if that was measured.
+/// Returns the chart of opening connections.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let groups = groups(runs);
     let several = groups.iter().any(|group| group.measurements.len() > 1);
     let mut series = Vec::new();
     for group in &groups {
         for own in &group.measurements {
+            let name = if several {
+                group.name_of(own)
+            } else {
+                group.name.clone()
+            };
             for step in &own.trials {
-                let mut name = if several {
-                    group.name_of(own)
-                } else {
-                    group.name.clone()
+                let trial = match own.trials.len() {
+                    1 => String::new(),
+                    _ => format!(", trial {}", step.trial),
                 };
-                if own.trials.len() > 1 {
-                    name.extend([", trial ", &step.trial.to_string()]);
-                }
+                let name = format!("{name}{trial}");
                 series.push(Series::new(name, group.colour, points(step)));
             }
         }
     }
-    let panel = Panel::new("mean time, part by part", Unit::NANOS, Form::Rows, series);
-    let chart = Chart::new(["connect", "Opening a connection", NOTE], "part", [panel]);
-    let keys = parts().enumerate();
-    let keys: Vec<_> = keys.map(|(colour, phase)| (phase.name(), colour)).collect();
-    chart
-        .map(|chart| Chart { keys, ..chart })
-        .into_iter()
-        .collect()
+    let panel = Panel::rows("mean time, part by part", PageUnit::NANOS, series);
+    let key = |(colour, phase): (usize, ConnectPhase)| {
+        Series::new(phase.name().to_owned(), colour, Vec::new())
+    };
+    vec![Chart {
+        keys: parts().enumerate().map(key).collect(),
+        ..Chart::new(["connect", "Opening a connection", NOTE], "part", [panel])
+    }]
 }
 
 /// The parts of the whole.

@@ -5,49 +5,45 @@ use netping_results::run::Run;
 
 use super::most_points;
 use crate::page::{
-    chart::{Axis, Chart, Form, Joined, Panel, Plane, Point, Series},
-    scale::Scale,
-    series::{Group, groups},
-    unit::Unit,
+    chart::{Axis, Chart, Panel, Plane, Point, Series},
+    scale::AxisScale,
+    series::{Fullest, fullest},
+    unit::PageUnit,
 };
 
 const NOTE: &str = "Requests of each connection, as a share of the mean, from the one with the fewest, at the load with the \
                     highest rate (its first trial): all at 100 % is fair. Of many connections, some are shown, the first \
                     and the last always.";
 
-/// Returns the chart of the spread over connections, if it is known.
+/// Returns the chart of the spread over connections.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let groups = groups(runs);
-    let lines: Vec<(&Group<'_>, String, &Fairness)> = groups
-        .iter()
-        .filter_map(|group| {
-            let best = group.best()?;
-            let fairness = best.first().fairness.as_ref();
-            let fairness = fairness.filter(|own| !own.connections.is_empty())?;
-            Some((group, group.name_of(best), fairness))
-        })
-        .collect();
-    let series = |(group, name, fairness): &(&Group<'_>, String, &Fairness)| {
-        let name = format!("{name}, Jain's index {:.3}", fairness.jain);
-        let points = ranked(fairness, most_points(lines.len()));
-        Series::new(name, group.colour, points)
+    let spread = |own: Fullest<'_>| {
+        let fairness = own.measurement.first().fairness.clone();
+        let fairness = fairness.filter(|spread| !spread.connections.is_empty())?;
+        let name = format!("{}, Jain's index {:.3}", own.name, fairness.jain);
+        Some((name, own.colour, fairness))
     };
+    let lines: Vec<_> = fullest(runs).into_iter().filter_map(spread).collect();
+    let most = most_points(lines.len());
+    let series = lines
+        .into_iter()
+        .map(|(name, colour, fairness)| Series::new(name, colour, ranked(&fairness, most)));
     let x = Axis {
         title: "connection, by its requests",
-        unit: Unit::Count("from the least"),
-        scale: Scale::Linear,
+        unit: PageUnit::Count("from the least"),
+        scale: AxisScale::Linear,
     };
-    let panel = Panel::new(
+    let plane = Plane {
+        joined: 0.0,
+        ..Plane::new(x, AxisScale::Linear)
+    };
+    let panel = Panel::rows(
         "requests, of the mean",
-        Unit::Count("%"),
-        Form::Plane(Plane {
-            joined: Joined::None,
-            ..Plane::new(x, Scale::Linear)
-        }),
-        lines.iter().map(series).collect(),
+        PageUnit::Count("%"),
+        series.collect(),
     );
-    let chart = Chart::new(["fairness", "Fairness", NOTE], "connection", [panel]);
-    chart.into_iter().collect()
+    let text = ["fairness", "Fairness", NOTE];
+    vec![Chart::new(text, "connection", [panel.on(plane)])]
 }
 
 /// The connections' requests, ascending, by rank from 1 on; at most about `most` of them.
@@ -59,14 +55,10 @@ fn ranked(fairness: &Fairness, most: usize) -> Vec<Point> {
     let last = requests.len().saturating_sub(1);
     let sum: u64 = requests.iter().sum();
     let mean = (sum as f64 / requests.len().max(1) as f64).max(f64::MIN_POSITIVE);
-    let shown = requests
-        .iter()
-        .enumerate()
-        .filter(|(rank, _)| rank % each == 0 || *rank == last);
-    shown
-        .map(|(rank, &requests)| Point {
-            at: requests as f64 / mean * 100.0,
-            ..Point::new(rank + 1, requests)
-        })
-        .collect()
+    let ranks = (0..requests.len()).filter(|rank| rank % each == 0 || *rank == last);
+    let point = |rank: usize| Point {
+        at: requests[rank] as f64 / mean * 100.0,
+        ..Point::new(rank + 1, requests[rank])
+    };
+    ranks.map(point).collect()
 }

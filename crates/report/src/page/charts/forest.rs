@@ -1,7 +1,5 @@
 //! Differences with their intervals: of rungs, of targets, of paths, and of runs that were compared.
 
-use std::collections::BTreeSet;
-
 use netping_results::{
     compare::FileComparison,
     comparison::{Compared, Comparison},
@@ -9,10 +7,14 @@ use netping_results::{
     run::{Kind, Run},
 };
 
-use crate::page::{
-    chart::{Chart, Form, Panel, Point, Series},
-    series::{apart, of_run},
-    unit::Unit,
+use crate::{
+    distinct,
+    finding::has_failures,
+    page::{
+        chart::{Chart, Panel, Point, Series},
+        series::{apart, of_run},
+        unit::PageUnit,
+    },
 };
 
 /// What a forest plot is about.
@@ -69,29 +71,29 @@ const FAILED: &str =
     " *: requests failed on one of the two sides; the times are of the successful requests alone.";
 
 /// A difference of one metric.
-struct Row {
+struct DifferenceRow<'a> {
     name: String,
-    base: String,
-    comparison: Comparison,
-    is_control: bool,
-    has_failures: bool,
+    base: &'a str,
+    pair: &'a Compared<'a>,
+    comparison: &'a Comparison,
 }
 
 /// Returns the charts of what runs compare themselves.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
+    let compared: Vec<Vec<Compared<'_>>> = runs.iter().map(Run::compared).collect();
     let of = |about: &About| {
-        let runs_of = runs.iter().enumerate();
-        let own = runs_of.filter(|(_, run)| about_of(run.kind) == *about);
-        let rows = own.flat_map(|(at, run)| {
-            let rows = rows(&run.compared()).into_iter();
-            rows.map(move |row| Row {
-                name: of_run(runs, at, &row.name),
-                ..row
-            })
-        });
-        chart(about, &rows.collect::<Vec<_>>())
+        let mut all = Vec::new();
+        for (at, (run, pairs)) in runs.iter().zip(&compared).enumerate() {
+            if about_of(run.kind) == *about {
+                all.extend(rows(pairs).into_iter().map(|row| DifferenceRow {
+                    name: of_run(runs, at, &row.name),
+                    ..row
+                }));
+            }
+        }
+        chart(about, &all)
     };
-    [RUNGS, PATHS, TARGETS].iter().filter_map(of).collect()
+    [RUNGS, PATHS, TARGETS].iter().map(of).collect()
 }
 
 fn about_of(kind: Kind) -> About {
@@ -103,108 +105,96 @@ fn about_of(kind: Kind) -> About {
 }
 
 /// Returns the chart of what changed from a base to a new run.
-pub(in crate::page) fn compared(comparison: &FileComparison<'_>) -> Option<Chart> {
+pub(in crate::page) fn compared(comparison: &FileComparison<'_>) -> Chart {
     let rows = comparison.pairs.iter().flat_map(|pair| {
-        let name = comparison.short_name(pair);
-        let rows = pair.comparisons.iter();
-        rows.map(move |own| Row::new(name.clone(), "base", pair, own))
+        pair.comparisons.iter().map(|own| DifferenceRow {
+            name: comparison.short_name(pair),
+            base: "base",
+            pair,
+            comparison: own,
+        })
     });
     chart(&RUNS, &rows.collect::<Vec<_>>())
 }
 
 /// Returns the rows of all metrics, each with the name of the new side, and that of the base where
 /// there are several.
-fn rows(pairs: &[Compared<'_>]) -> Vec<Row> {
+fn rows<'a>(pairs: &'a [Compared<'a>]) -> Vec<DifferenceRow<'a>> {
     let mut rows = Vec::new();
     for metric in metrics(pairs.iter().flat_map(|pair| &pair.comparisons)) {
-        let own: Vec<(&Compared<'_>, &Comparison)> = pairs
-            .iter()
-            .filter_map(|pair| Some((pair, pair.by(metric)?)))
-            .collect();
-        let sides = own.iter().flat_map(|(pair, _)| [&pair.base, &pair.new]);
+        let own = || {
+            pairs
+                .iter()
+                .filter_map(|pair| Some((pair, pair.by(metric)?)))
+        };
+        let sides = own().flat_map(|(pair, _)| [&pair.base, &pair.new]);
         let words = apart(&sides.collect::<Vec<_>>());
-        let bases: BTreeSet<&str> = own.iter().map(|(pair, _)| pair.base.name()).collect();
-        rows.extend(own.iter().map(|(pair, comparison)| {
+        let bases = distinct(own().map(|(pair, _)| pair.base.name()));
+        rows.extend(own().map(|(pair, comparison)| {
             let (new, base) = (&words[&pair.new.number], &words[&pair.base.number]);
             let mut name = new.join(", ");
             if bases.len() > 1 {
-                let others: Vec<&str> = base
-                    .iter()
-                    .map(String::as_str)
-                    .filter(|word| !new.iter().any(|own| own == word))
-                    .collect();
+                let mut others = base.clone();
+                others.retain(|word| !new.contains(word));
                 name.extend([" over ", &others.join(", ")]);
             }
-            Row::new(name, pair.base.name(), pair, comparison)
+            DifferenceRow {
+                name,
+                base: pair.base.name(),
+                pair,
+                comparison,
+            }
         }));
     }
     rows
 }
 
-impl Row {
-    fn new(name: String, base: &str, pair: &Compared<'_>, comparison: &Comparison) -> Self {
-        let has_failures = pair.base.unserved() + pair.new.unserved() > 0;
-        Self {
-            name: name + if has_failures { "*" } else { "" },
-            base: base.to_owned(),
-            comparison: *comparison,
-            is_control: pair.is_control,
-            has_failures,
-        }
-    }
-}
-
 /// Returns each metric whose changes are shares, once.
 fn metrics<'a>(all: impl Iterator<Item = &'a Comparison>) -> Vec<&'static Metric> {
-    let mut metrics: Vec<&'static Metric> = Vec::new();
-    for metric in all.map(|own| own.metric) {
-        if metric.scale == Scale::Logarithmic && !metrics.contains(&metric) {
-            metrics.push(metric);
-        }
+    let all = all.map(|own| own.metric);
+    distinct(all.filter(|metric| metric.scale == Scale::Logarithmic))
+}
+
+fn chart(about: &About, rows: &[DifferenceRow<'_>]) -> Chart {
+    let metrics = metrics(rows.iter().map(|row| row.comparison));
+    let panels = metrics.iter().map(|metric| panel(about, metric, rows));
+    let mut chart = Chart::new([about.kind, about.title, about.note], "against", panels);
+    chart.variant = about.variant;
+    chart.note.push_str(TOGETHER);
+    if rows.iter().any(|row| row.pair.is_control) {
+        chart.note.push_str(CONTROL);
     }
-    metrics
+    if rows.iter().any(|row| has_failures(row.pair)) {
+        chart.note.push_str(FAILED);
+    }
+    chart
 }
 
-fn chart(about: &About, rows: &[Row]) -> Option<Chart> {
-    let metrics = metrics(rows.iter().map(|row| &row.comparison));
-    let panels = metrics.into_iter().map(|metric| {
-        let own = rows.iter().filter(|row| row.comparison.metric == metric);
-        panel(about, metric, own)
-    });
-    let chart = Chart::new([about.kind, about.title, about.note], "against", panels)?;
-    let notes = [
-        Some(TOGETHER),
-        rows.iter().any(|row| row.is_control).then_some(CONTROL),
-        rows.iter().any(|row| row.has_failures).then_some(FAILED),
-    ];
-    let notes: String = notes.into_iter().flatten().collect();
-    Some(Chart {
-        variant: about.variant,
-        note: chart.note.clone() + &notes,
-        ..chart
-    })
-}
-
-fn panel<'a>(about: &About, metric: &'static Metric, rows: impl Iterator<Item = &'a Row>) -> Panel {
+fn panel(about: &About, metric: &'static Metric, rows: &[DifferenceRow<'_>]) -> Panel {
     let adds = about.adds && metric.unit == metric::Unit::Nanos;
-    let point = |row: &Row| {
+    let point = |row: &DifferenceRow<'_>| {
         let (value, interval) = if adds {
             row.comparison.added()?
         } else {
             (row.comparison.change?, row.comparison.interval)
         };
-        Some(Point::new(row.base.as_str(), value).with_range(interval))
+        Some(Point::new(row.base, value).with_range(interval))
     };
-    let series = |(place, row): (usize, &Row)| {
-        Series::new(row.name.clone(), place, point(row).into_iter().collect())
-    };
+    let own = rows.iter().filter(|row| row.comparison.metric == metric);
+    let series = own.enumerate().map(|(place, row)| {
+        let mark = if has_failures(row.pair) { "*" } else { "" };
+        let points = point(row).into_iter().collect();
+        Series::new(row.name.clone() + mark, place, points)
+    });
     let (title, unit) = if adds {
-        (format!("added to {}", metric.label), Unit::Added)
+        (format!("added to {}", metric.label), PageUnit::Added)
     } else {
-        (format!("change of {}", metric.label), Unit::Change(metric))
+        (
+            format!("change of {}", metric.label),
+            PageUnit::Change(metric),
+        )
     };
-    let series = rows.enumerate().map(series).collect();
-    Panel::new(&title, unit, Form::Rows, series)
+    Panel::rows(&title, unit, series.collect())
 }
 
 #[cfg(test)]
@@ -239,6 +229,12 @@ mod tests {
         }
     }
 
+    fn drawn(runs: &[Run]) -> Vec<Chart> {
+        let mut charts = charts(runs);
+        charts.retain(|chart| !chart.panels.is_empty());
+        charts
+    }
+
     fn names(chart: &Chart) -> Vec<&str> {
         let rows = chart.panels[0].series.iter();
         rows.map(|series| series.name.as_str()).collect()
@@ -246,10 +242,10 @@ mod tests {
 
     #[test]
     fn a_path_on_which_requests_failed_is_marked() {
-        let sound = charts(&[proxy(0)]).remove(0);
+        let sound = drawn(&[proxy(0)]).remove(0);
         assert_eq!(names(&sound), ["sound", "other"]);
         assert!(!sound.note.contains("failed"));
-        let lossy = charts(&[proxy(3)]).remove(0);
+        let lossy = drawn(&[proxy(3)]).remove(0);
         assert_eq!(names(&lossy), ["sound", "other*"]);
         assert!(lossy.note.contains("requests failed"));
     }
@@ -258,7 +254,7 @@ mod tests {
     fn a_proxy_adds_time_and_a_target_differs_by_a_share() {
         let shown = |kind: Kind| {
             let run = Run { kind, ..proxy(0) };
-            let chart = charts(&[run]).remove(0);
+            let chart = drawn(&[run]).remove(0);
             let p50 = chart
                 .panels
                 .into_iter()
@@ -287,13 +283,13 @@ mod tests {
             step.settings.planned_rate = None;
             step.settings.callers = 1;
         }
-        let chart = charts(&[run]).remove(0);
+        let chart = drawn(&[run]).remove(0);
         assert_eq!(names(&chart), ["sound over direct", "other over sound"]);
     }
 
     #[test]
     fn a_run_that_compares_nothing_has_no_chart() {
         let step = fixtures::step(1, |_| vec![1000; 100]);
-        assert!(charts(&[fixtures::run(vec![step])]).is_empty());
+        assert!(drawn(&[fixtures::run(vec![step])]).is_empty());
     }
 }

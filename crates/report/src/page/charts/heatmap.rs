@@ -10,10 +10,10 @@ use netping_results::{
 
 use super::time::within;
 use crate::page::{
-    chart::{Axis, Chart, Form, Joined, Mark, Panel, Plane, Point, Series},
-    scale::Scale,
-    series::{Group, groups},
-    unit::Unit,
+    chart::{Axis, Chart, Mark, Panel, Plane, Point, Series},
+    scale::AxisScale,
+    series::{Fullest, fullest},
+    unit::PageUnit,
 };
 
 /// Most heatmaps on a page.
@@ -31,34 +31,23 @@ const NOTE: &str = "The darker a cell, the more responses of such a time ended i
                     stands for a single one. At the load with the highest rate; of several trials, the one with the highest p99. A second \
                     without responses is empty.";
 
-/// Returns the chart of the times of each second, if there are several seconds.
+/// Returns the chart of the times of each second.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let groups = groups(runs);
-    let shown: Vec<(&Group<'_>, String, &Step)> = groups
-        .iter()
-        .filter_map(|group| {
-            let best = group.best()?;
-            Some((group, group.name_of(best), worst(best)?))
-        })
-        .take(MOST)
-        .collect();
+    let all = fullest(runs).into_iter();
+    let shown = all.filter_map(|own| Some((worst(&own.measurement)?, own)));
+    let shown: Vec<_> = shown.take(MOST).collect();
     let most = (COLUMNS / shown.len().max(1)).clamp(FEWEST_COLUMNS, MOST_COLUMNS);
-    let panel = |(group, name, step): &(&Group<'_>, String, &Step)| {
-        let x = Axis {
-            title: "since the window's start",
-            unit: Unit::Elapsed,
-            scale: Scale::Linear,
-        };
+    let panel = |(step, own): (&Step, Fullest<'_>)| {
         let plane = Plane {
-            joined: Joined::None,
-            ..Plane::new(x, Scale::Log)
+            joined: 0.0,
+            ..Plane::new(Axis::ELAPSED, AxisScale::Log)
         };
-        let series = Series::new(name.clone(), group.colour, cells(step, most));
-        Panel::new(name, Unit::NANOS, Form::Plane(plane), vec![series])
+        let series = Series::new(own.name.clone(), own.colour, cells(step, most));
+        Panel::rows(&own.name, PageUnit::NANOS, vec![series]).on(plane)
     };
-    let panels = shown.iter().map(panel);
-    let chart = Chart::new(["heatmap", "Response time over time", NOTE], "from", panels);
-    chart.into_iter().collect()
+    let panels = shown.into_iter().map(panel);
+    let text = ["heatmap", "Response time over time", NOTE];
+    vec![Chart::new(text, "from", panels)]
 }
 
 /// Returns the trial with the highest p99, where its file has the times of each of several seconds.
@@ -86,28 +75,26 @@ fn cells(step: &Step, most: usize) -> Vec<Point> {
     }
     let counts = columns.values().flat_map(|(_, buckets)| buckets.iter());
     let fullest = counts.map(|(_, count)| count).max().unwrap_or(1);
-    let darkness = |count: u64| {
+    let cell = |from: u64, end: u64, [low, high]: [u64; 2], count: u64| {
         let share = (count as f64).ln() / (fullest as f64).ln().max(1.0);
-        LIGHTEST + (1.0 - LIGHTEST) * share
-    };
-    let cell = |from: u64, end: u64, [low, high]: [u64; 2], count: u64| Point {
-        at: low as f64,
-        range: Some([low as f64, high as f64]),
-        mark: Mark::Cell {
+        let mark = Mark::Cell {
             until: end as f64,
-            darkness: darkness(count),
-        },
-        ..Point::new(from, count)
+            darkness: LIGHTEST + (1.0 - LIGHTEST) * share,
+        };
+        Point {
+            at: low as f64,
+            ..Point::new(from, count)
+        }
+        .with_range(Some([low as f64, high as f64]))
+        .marked(mark)
     };
-    let cells = columns.iter().flat_map(|(number, (end, buckets))| {
+    let mut cells = Vec::new();
+    for (number, (end, buckets)) in &columns {
         let from = number * each * INTERVAL;
-        buckets
-            .iter()
-            .map(move |(bounds, count)| (from, *end, bounds, count))
-    });
+        let own = buckets.iter();
+        cells.extend(own.map(|(bounds, count)| cell(from, *end, bounds, count)));
+    }
     cells
-        .map(|(from, end, bounds, count)| cell(from, end, bounds, count))
-        .collect()
 }
 
 #[cfg(test)]

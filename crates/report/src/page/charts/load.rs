@@ -1,54 +1,101 @@
 //! Charts of a value against the load: callers of a closed loop, the planned rate of an open one.
 
-use netping_measure::statistics::knee::knee;
 use netping_results::{
     estimate::estimate,
     metric::{self, Metric},
-    run::{Measurement, Run, StepSettings},
+    run::{Run, StepSettings},
 };
 
 use super::bar;
-
-use crate::page::{
-    chart::{Axis, Chart, Exact, Form, Guide, Panel, Place, Plane, Point, Series},
-    scale::Scale,
-    series::{Group, groups},
-    unit::Unit,
+use crate::{
+    loads::{self, knee_of},
+    page::{
+        chart::{Axis, Chart, Exact, Guide, GuidePlace, Panel, Plane, Point, Series},
+        scale::AxisScale,
+        series::{Group, groups},
+        unit::PageUnit,
+    },
 };
 
 /// A kind of chart against the load.
-pub(super) struct Against {
-    pub(super) kind: &'static str,
+struct Against {
+    kind: &'static str,
     /// The beginning of the title.
-    pub(super) title: &'static str,
-    pub(super) note: &'static str,
+    title: &'static str,
+    note: &'static str,
     /// A panel for each.
-    pub(super) metrics: metric::List,
-    /// A second metric for each, which open loops have, and the name of all of these.
-    pub(super) beside: Option<(&'static str, metric::List)>,
+    metrics: metric::List,
+    /// The service time beside each, which open loops have.
+    beside: metric::List,
 }
 
-/// The kind of load.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Load {
-    Callers,
-    Planned,
+static KINDS: [Against; 2] = [
+    Against {
+        kind: "throughput",
+        title: "Throughput",
+        note: "Verified replies within the window, per second of it, the time that 99 % of them took at most, and the CPU \
+               time of client and server for each. \
+               Bars are 95 % intervals: of the trials where there are several, else within the step. \
+               With more callers than at the knee, the rate grows by less than 5 % and p99 rises; capacity is the \
+               highest rate.",
+        metrics: metric::THROUGHPUT_CHARTS,
+        beside: &[],
+    },
+    Against {
+        kind: "latency",
+        title: "Latency",
+        note: "Response time, from when a request was due. In a closed loop that is the service time; in an open loop \
+               the service time, from when it was sent, is dashed. A quantile is shown where enough samples lie beyond it.",
+        metrics: metric::LATENCY_CHARTS,
+        beside: metric::SERVICE_CHARTS,
+    },
+];
+
+/// A kind of load.
+struct LoadAxis {
+    variant: Option<&'static str>,
+    axis: Axis,
+    of: fn(&StepSettings) -> Option<Exact>,
 }
 
-/// A chart for closed loops and one for open ones, where there are any.
-pub(super) fn charts(runs: &[Run], against: &Against) -> Vec<Chart> {
+static LOADS: [LoadAxis; 2] = [
+    LoadAxis {
+        variant: None,
+        axis: Axis {
+            title: "callers",
+            unit: PageUnit::Count("callers"),
+            scale: AxisScale::Log,
+        },
+        of: |settings| {
+            let is_closed = settings.planned_rate.is_none();
+            is_closed.then(|| settings.callers.into())
+        },
+    },
+    LoadAxis {
+        variant: Some("open"),
+        axis: Axis {
+            title: "planned rate, req/s",
+            unit: PageUnit::RATE,
+            scale: AxisScale::Linear,
+        },
+        of: |settings| settings.planned_rate.map(Exact::Real),
+    },
+];
+
+/// Returns a chart of each kind for closed loops and one for open ones.
+pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let groups = groups(runs);
-    [Load::Callers, Load::Planned]
-        .into_iter()
-        .filter_map(|load| chart(&groups, against, load))
-        .collect()
+    let charts = KINDS
+        .iter()
+        .flat_map(|kind| LOADS.iter().map(|load| chart(&groups, kind, load)));
+    charts.collect()
 }
 
-fn chart(groups: &[Group<'_>], against: &Against, load: Load) -> Option<Chart> {
+fn chart(groups: &[Group<'_>], kind: &Against, load: &LoadAxis) -> Chart {
     let mut loads: Vec<Exact> = groups
         .iter()
         .flat_map(|group| &group.measurements)
-        .filter_map(|own| load.of(own.settings()))
+        .filter_map(|own| (load.of)(own.settings()))
         .collect();
     loads.dedup();
     // Of a single load, a line has nothing to show, and rows compare better.
@@ -56,88 +103,47 @@ fn chart(groups: &[Group<'_>], against: &Against, load: Load) -> Option<Chart> {
         [single] => Some(single.value()),
         _ => None,
     };
-    let panels = against.metrics.iter().enumerate().map(|(at, metric)| {
-        let beside = against.beside.filter(|_| load == Load::Planned);
-        let beside = beside.map(|(name, metrics)| (name, metrics[at]));
-        let series = series(groups, load, metric, beside, single.is_some());
-        match single {
-            Some(single) => rows(series, load, metric, single),
-            None => plane(series, load, metric, guides(groups, metric, load)),
-        }
+    let panels = kind.metrics.iter().enumerate().map(|(at, metric)| {
+        let beside = kind.beside.get(at).filter(|_| load.variant.is_some());
+        let series = series(groups, load, metric, beside.copied(), single.is_some());
+        let title = match metric.unit {
+            metric::Unit::CpuMicros => format!("{} per request", metric.label),
+            _ => metric.label.to_owned(),
+        };
+        let Some(single) = single else {
+            return plane(title, metric, load, series, guides(groups, metric, load));
+        };
+        let title = format!("{title} at {}", load.axis.unit.shown(single));
+        Panel::rows(&title, PageUnit::Of(metric.unit), series)
     });
-    let (variant, of, x_title) = match load {
-        Load::Callers => (None, "callers", "callers"),
-        Load::Planned => (Some("open"), "planned rate", "planned req/s"),
-    };
-    let chart = Chart::new([against.kind, against.title, against.note], x_title, panels)?;
-    let title = format!("{} against {of}", against.title);
-    Some(Chart {
-        variant,
-        title,
-        ..chart
-    })
-}
-
-impl Load {
-    /// The load, where it is of this kind.
-    fn of(self, settings: &StepSettings) -> Option<Exact> {
-        match (self, settings.planned_rate) {
-            (Self::Callers, None) => Some(settings.callers.into()),
-            (Self::Planned, Some(rate)) => Some(rate.into()),
-            _ => None,
-        }
-    }
-
-    fn axis(self) -> Axis {
-        match self {
-            Self::Callers => Axis {
-                title: "callers",
-                unit: Unit::Count("callers"),
-                scale: Scale::Log,
-            },
-            Self::Planned => Axis {
-                title: "planned rate, req/s",
-                unit: Unit::RATE,
-                scale: Scale::Linear,
-            },
-        }
+    let text = [kind.kind, kind.title, kind.note];
+    Chart {
+        variant: load.variant,
+        title: format!("{} against {}", kind.title, load.axis.title),
+        ..Chart::new(text, load.axis.title, panels)
     }
 }
 
 /// Returns marks in a sweep of callers: where each series' rate stops to grow and, in the panel of the
 /// rate, its capacity.
-fn guides(groups: &[Group<'_>], metric: &Metric, load: Load) -> Vec<Guide> {
-    if load == Load::Planned {
-        return Vec::new();
-    }
-    let callers = |own: &Measurement<'_>| own.settings().callers;
-    let of = |group: &Group<'_>| {
+fn guides(groups: &[Group<'_>], metric: &Metric, load: &LoadAxis) -> Vec<Guide> {
+    let mut guides = Vec::new();
+    for group in groups.iter().filter(|_| load.variant.is_none()) {
         let all = &group.measurements;
-        let rises = all
-            .windows(2)
-            .all(|pair| callers(&pair[0]) < callers(&pair[1]));
-        let points: Vec<_> = all
-            .iter()
-            .map(|own| {
-                let rate = estimate(&metric::RATE, own).map_or(0.0, |own| own.value);
-                let p99 = estimate(&metric::P99, own).map(|own| own.value as u64);
-                (rate, p99)
-            })
-            .collect();
-        let at = knee(&points).filter(|_| rises)?;
+        let Some(at) = knee_of(all) else { continue };
         let guide = |name, at| Guide {
             name,
             at,
             colour: group.colour,
         };
-        let knee = guide("knee", Place::X(callers(&all[at]) as f64));
-        let most = points.iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
-        let capacity = guide("capacity", Place::Y(most));
-        let is_rate = metric == &metric::RATE;
-        Some([Some(knee), is_rate.then_some(capacity)])
-    };
-    let marked = groups.iter().filter_map(of);
-    marked.flatten().flatten().collect()
+        let callers = all[at].settings().callers;
+        guides.push(guide("knee", GuidePlace::X(callers as f64)));
+        if metric == &metric::RATE {
+            let rates = all.iter().map(|own| loads::value(metric, own));
+            guides.push(guide("capacity", GuidePlace::Y(rates.fold(0.0, f64::max))));
+        }
+    }
+    guides
 }
 
 /// Series whose greatest values differ by more than this factor share no linear scale: the smaller
@@ -163,15 +169,15 @@ fn is_flattened(series: &[Series]) -> bool {
 /// Returns a line or a row for each group, and a dashed one for the metric beside.
 fn series(
     groups: &[Group<'_>],
-    load: Load,
+    load: &LoadAxis,
     metric: &Metric,
-    beside: Option<(&str, &Metric)>,
+    beside: Option<&Metric>,
     in_rows: bool,
 ) -> Vec<Series> {
     let points = |group: &Group<'_>, metric: &Metric| {
         let mut points: Vec<Point> = Vec::new();
         for own in &group.measurements {
-            match (load.of(own.settings()), estimate(metric, own)) {
+            match ((load.of)(own.settings()), estimate(metric, own)) {
                 (Some(x), _) if in_rows => points.extend(bar(metric, own, x)),
                 (Some(x), Some(estimate)) => points.push(Point::estimated(x, estimate)),
                 _ => {}
@@ -184,51 +190,38 @@ fn series(
     };
     let mut all = Vec::new();
     for group in groups {
-        let own = Series::new(group.name.clone(), group.colour, points(group, metric));
-        all.push(own);
-        all.extend(beside.map(|(name, metric)| Series {
+        let name = group.name.clone();
+        all.push(Series::new(name, group.colour, points(group, metric)));
+        all.extend(beside.map(|metric| Series {
+            name: format!("{}, service time", group.name),
+            colour: group.colour,
             dashed: true,
-            ..Series::new(
-                format!("{}, {name}", group.name),
-                group.colour,
-                points(group, metric),
-            )
+            points: points(group, metric),
         }));
     }
     all
 }
 
-/// Returns a panel with a row for each group.
-fn rows(series: Vec<Series>, load: Load, metric: &Metric, single: f64) -> Panel {
-    let at = load.axis().unit.shown(single);
-    let title = format!("{} at {at}", title(metric));
-    Panel::new(&title, Unit::Of(metric.unit), Form::Rows, series)
-}
-
 /// Returns a panel with a line for each group.
-fn plane(series: Vec<Series>, load: Load, metric: &Metric, guides: Vec<Guide>) -> Panel {
+fn plane(
+    mut title: String,
+    metric: &Metric,
+    load: &LoadAxis,
+    series: Vec<Series>,
+    guides: Vec<Guide>,
+) -> Panel {
     let is_time = metric.unit == metric::Unit::Nanos;
-    let y = if is_time || is_flattened(&series) {
-        Scale::Log
-    } else {
-        Scale::Linear
-    };
-    let mut title = title(metric);
-    if y == Scale::Log && !is_time {
+    let mut y = AxisScale::Log;
+    if !is_time && is_flattened(&series) {
         title.push_str(", logarithmic");
+    } else if !is_time {
+        y = AxisScale::Linear;
     }
     let plane = Plane {
         guides,
-        ..Plane::new(load.axis(), y)
+        ..Plane::new(load.axis, y)
     };
-    Panel::new(&title, Unit::Of(metric.unit), Form::Plane(plane), series)
-}
-
-fn title(metric: &Metric) -> String {
-    match metric.unit {
-        metric::Unit::CpuMicros => format!("{} per request", metric.label),
-        _ => metric.label.to_owned(),
-    }
+    Panel::rows(&title, PageUnit::Of(metric.unit), series).on(plane)
 }
 
 #[cfg(test)]

@@ -6,12 +6,11 @@ mod fairness;
 pub(super) mod forest;
 mod heatmap;
 mod ladder;
-mod latency;
 mod load;
 pub(super) mod quantiles;
-mod throughput;
 mod time;
 
+use netping_measure::times::Time;
 use netping_results::{
     estimate::estimate,
     metric::Metric,
@@ -20,7 +19,7 @@ use netping_results::{
 
 use super::chart::{Chart, Exact, Mark, Point};
 
-/// A function that makes charts of runs; it returns none where they lack the data.
+/// A function that makes charts of runs; they have no panels where the runs lack the data.
 type Maker = fn(&[Run]) -> Vec<Chart>;
 
 /// Returns the makers of these runs' charts, in the order of the page. The windows of a ladder are too
@@ -31,13 +30,12 @@ pub(super) fn makers(runs: &[Run]) -> &'static [Maker] {
 }
 
 /// Every maker, those of ladders first.
-const ALL: [Maker; 10] = [
+const ALL: [Maker; 9] = [
     forest::charts,
     ladder::charts,
     connect::charts,
     bulk::charts,
-    throughput::charts,
-    latency::charts,
+    load::charts,
     quantiles::charts,
     time::charts,
     heatmap::charts,
@@ -53,8 +51,11 @@ fn bar(metric: &Metric, measurement: &Measurement<'_>, x: impl Into<Exact>) -> V
     let mut points = vec![Point::estimated(x, estimate).marked(Mark::BAR)];
     if measurement.trials.len() > 1 {
         points.extend(measurement.trials.iter().filter_map(|step| {
-            let point = Point::new(format!("trial {}", step.trial), metric.of_step(step)?);
-            let is_bound = metric.is_bound(&step.summary.response_time);
+            let point = Point::new(
+                Exact::Word(format!("trial {}", step.trial)),
+                metric.of_step(step)?,
+            );
+            let is_bound = metric.is_bound(&step.summary.times[Time::Response]);
             Some(Point { is_bound, ..point })
         }));
     }

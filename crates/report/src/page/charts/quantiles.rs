@@ -1,18 +1,18 @@
 //! The whole distribution of the times.
 
-use netping_measure::counts::Counts;
+use netping_measure::{counts::Counts, times::Time};
 use netping_results::{
     compare::compare_runs,
     comparison::{Compared, Comparison},
     metric::{self, Metric, Source},
-    run::{Histograms, Measurement, Run},
+    run::{Measurement, Run},
 };
 
 use crate::page::{
-    chart::{Axis, Chart, Form, Panel, Plane, Point, Series},
-    scale::Scale,
-    series::{Group, groups},
-    unit::Unit,
+    chart::{Axis, Chart, Panel, Plane, Point, Series},
+    scale::AxisScale,
+    series::{Fullest, fullest},
+    unit::PageUnit,
 };
 
 /// Where points lie within each nine, as 1 / (1 - q): as far apart on the scale as round quantiles
@@ -32,8 +32,8 @@ const NOTE: &str = "Of each series, the load with the highest rate, its trials a
 /// The axis of quantiles.
 const QUANTILE: Axis = Axis {
     title: "quantile, each nine as wide as the last",
-    unit: Unit::Quantile,
-    scale: Scale::Nines,
+    unit: PageUnit::Quantile,
+    scale: AxisScale::Nines,
 };
 
 /// Most measurements of two runs whose curves are compared.
@@ -45,16 +45,15 @@ const COMPARED: &str = "The response times of both runs, the trials of each adde
 
 /// Returns the chart of the quantiles of each target, in nanoseconds.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let groups = groups(runs);
-    let series: Vec<Series> = groups.iter().flat_map(curves).collect();
-    let form = Form::plane(QUANTILE, Scale::Log);
-    let panel = Panel::new("time up to the quantile", Unit::NANOS, form, series);
-    let chart = Chart::new(["quantiles", "Quantiles", NOTE], "quantile", [panel]);
-    chart.into_iter().collect()
+    let series = fullest(runs).iter().flat_map(curves).collect();
+    let plane = Plane::new(QUANTILE, AxisScale::Log);
+    let panel = Panel::rows("time up to the quantile", PageUnit::NANOS, series).on(plane);
+    let text = ["quantiles", "Quantiles", NOTE];
+    vec![Chart::new(text, "quantile", [panel])]
 }
 
 /// Returns the chart of two runs' curves, each with the change from one to the other.
-pub(in crate::page) fn compared(base: &Run, new: &Run) -> Option<Chart> {
+pub(in crate::page) fn compared(base: &Run, new: &Run) -> Chart {
     let is_quantile = |metric: &&Metric| matches!(metric.source, Source::Quantile(_));
     let quantiles: Vec<_> = metric::TIMES.iter().copied().filter(is_quantile).collect();
     let comparison = compare_runs(base, new, &quantiles);
@@ -66,23 +65,20 @@ pub(in crate::page) fn compared(base: &Run, new: &Run) -> Option<Chart> {
         let name = comparison.short_name(pair);
         [both(&name, pair), changes(pair)]
     });
-    let chart = Chart::new(["quantiles", "Quantiles", COMPARED], "quantile", panels)?;
-    Some(Chart {
+    Chart {
         variant: Some("compared"),
-        ..chart
-    })
+        ..Chart::new(["quantiles", "Quantiles", COMPARED], "quantile", panels)
+    }
 }
 
 /// Returns the curves of a measurement in the base and in the new run.
 fn both(name: &str, pair: &Compared<'_>) -> Panel {
-    let sides = [("base", &pair.base), ("new", &pair.new)];
-    let curve = |(at, (name, side)): (usize, (&str, &Measurement<'_>))| {
-        let times = sum(side, |all| &all.response_time);
-        Series::new(name.to_owned(), at, points(&times))
+    let curve = |name: &str, colour, side| {
+        let times = sum(side, Time::Response);
+        Series::new(name.to_owned(), colour, points(&times))
     };
-    let curves = sides.into_iter().enumerate().map(curve).collect();
-    let form = Form::plane(QUANTILE, Scale::Log);
-    Panel::new(name, Unit::NANOS, form, curves)
+    let curves = vec![curve("base", 0, &pair.base), curve("new", 1, &pair.new)];
+    Panel::rows(name, PageUnit::NANOS, curves).on(Plane::new(QUANTILE, AxisScale::Log))
 }
 
 /// Returns the change of each quantile.
@@ -95,46 +91,33 @@ fn changes(pair: &Compared<'_>) -> Panel {
     };
     let mut changes: Vec<Point> = pair.comparisons.iter().filter_map(change).collect();
     changes.sort_by(|a, b| a.x.value().total_cmp(&b.x.value()));
-    let plane = Plane {
-        signed: true,
-        ..Plane::new(QUANTILE, Scale::Linear)
-    };
-    let series = Series::new("change".to_owned(), 2, changes);
-    Panel::new(
-        "change from base to new",
-        Unit::Change(&metric::P50),
-        Form::Plane(plane),
-        vec![series],
-    )
+    let series = vec![Series::new("change".to_owned(), 2, changes)];
+    let unit = PageUnit::Change(&metric::P50);
+    Panel::rows("change from base to new", unit, series).on(Plane::new(QUANTILE, AxisScale::Linear))
 }
 
 /// The curves of a group: one, or, in an open loop, response and service time.
-fn curves(group: &Group<'_>) -> Vec<Series> {
-    let Some(best) = group.best() else {
-        return Vec::new();
-    };
-    let open = best.settings().planned_rate.is_some();
-    let curve = |what: &str, dashed: bool, of: fn(&Histograms) -> &Counts| Series {
-        name: group.name_of(best) + what,
-        colour: group.colour,
+fn curves(own: &Fullest<'_>) -> Vec<Series> {
+    let curve = |what: &str, dashed: bool, time: Time| Series {
+        name: own.name.clone() + what,
+        colour: own.colour,
         dashed,
-        points: points(&sum(best, of)),
+        points: points(&sum(&own.measurement, time)),
     };
-    if open {
-        vec![
-            curve(", response", false, |all| &all.response_time),
-            curve(", service", true, |all| &all.service_time),
-        ]
-    } else {
-        vec![curve("", false, |all| &all.service_time)]
+    match own.measurement.settings().planned_rate {
+        None => vec![curve("", false, Time::Service)],
+        Some(_) => vec![
+            curve(", response", false, Time::Response),
+            curve(", service", true, Time::Service),
+        ],
     }
 }
 
-/// Adds up the times of all trials.
-fn sum(measurement: &Measurement<'_>, of: fn(&Histograms) -> &Counts) -> Counts {
+/// Adds up the times of a kind over all trials.
+fn sum(measurement: &Measurement<'_>, time: Time) -> Counts {
     let mut sum = Counts::default();
     for step in &measurement.trials {
-        sum.add(of(&step.histograms));
+        sum.add(&step.histograms.times[time]);
     }
     sum
 }

@@ -5,49 +5,28 @@ use netping_results::run::{Run, Step};
 
 use super::most_points;
 use crate::page::{
-    chart::{Axis, Chart, Form, Joined, Panel, Plane, Point, Series},
-    scale::Scale,
-    series::groups,
-    unit::Unit,
+    chart::{Axis, Chart, Panel, Plane, Point, Series},
+    scale::AxisScale,
+    series::fullest,
+    unit::PageUnit,
 };
 
-/// A panel's number of an interval.
-struct Finding {
-    title: &'static str,
-    unit: Unit,
-    scale: Scale,
-    value: fn(&IntervalSummary) -> Option<Point>,
-    less_is_worse: bool,
-}
+/// The number of an interval.
+type Number = fn(&IntervalSummary) -> Option<Point>;
 
-const PANELS: [Finding; 4] = [
-    Finding {
-        title: "rate",
-        unit: Unit::RATE,
-        scale: Scale::Linear,
-        value: |interval| Some(rate(interval)),
-        less_is_worse: true,
-    },
-    times("p50 response time", |interval| {
-        Some(Point::new(interval.start_ns, interval.response_p50?))
+/// The panels: titles, units, and the numbers of an interval.
+const PANELS: [(&str, PageUnit, Number); 4] = [
+    ("rate", PageUnit::RATE, |own| Some(rate(own))),
+    ("p50 response time", PageUnit::NANOS, |own| {
+        Some(Point::new(own.start_ns, own.response_p50?))
     }),
-    times("p99 response time", |interval| {
-        Some(Point::new(interval.start_ns, interval.response_p99?))
+    ("p99 response time", PageUnit::NANOS, |own| {
+        Some(Point::new(own.start_ns, own.response_p99?))
     }),
-    times("longest response time", |interval| {
-        Some(Point::new(interval.start_ns, interval.response_max?))
+    ("longest response time", PageUnit::NANOS, |own| {
+        Some(Point::new(own.start_ns, own.response_max?))
     }),
 ];
-
-const fn times(title: &'static str, value: fn(&IntervalSummary) -> Option<Point>) -> Finding {
-    Finding {
-        title,
-        unit: Unit::NANOS,
-        scale: Scale::Log,
-        value,
-        less_is_worse: false,
-    }
-}
 
 const NOTE: &str = "Second by second, at the load with the highest rate, a line for each trial; a request lies where it ended. Warm-up, which is not \
                     measured, is shaded. A second without a reply has no time: the line is broken there. Of a long run, each point is the worst of the seconds up to the next.";
@@ -55,47 +34,36 @@ const NOTE: &str = "Second by second, at the load with the highest rate, a line 
 /// Returns the chart of what was measured second by second.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut lines: Vec<(String, usize, &Step)> = Vec::new();
-    for group in groups(runs) {
-        let Some(best) = group.best() else {
-            continue;
-        };
-        let trials = best.trials.iter();
-        for step in trials.filter(|step| within(step).count() > 1) {
-            lines.push((group.name_of(best), group.colour, step));
-        }
+    for own in fullest(runs) {
+        let trials = own.measurement.trials.iter();
+        let whole = trials.filter(|step| within(step).count() > 1);
+        lines.extend(whole.map(|step| (own.name.clone(), own.colour, *step)));
     }
     let warm_ups = lines.iter().map(|(.., step)| step.settings.warmup_seconds);
     let warm_up = warm_ups.fold(0.0, f64::max);
-    let shaded = (warm_up > 0.0).then_some(-warm_up * 1e9);
-    let x = Axis {
-        title: "since the window's start",
-        unit: Unit::Elapsed,
-        scale: Scale::Linear,
-    };
     let most = most_points(lines.len());
     let seconds = lines.iter().map(|(.., step)| within(step).count());
     let longest_step = seconds.max().unwrap_or(0).div_ceil(most).max(1);
-    let panel = |shown: &Finding| {
+    let panel = |(title, unit, value): (&str, PageUnit, Number)| {
+        let is_rate = unit == PageUnit::RATE;
         let series = |(name, colour, step): &(String, usize, &Step)| {
-            let points = gapless(step).iter().filter_map(shown.value).collect();
-            let points = thinned(points, most, shown.less_is_worse);
-            Series::new(name.clone(), *colour, points)
+            let points = gapless(step).iter().filter_map(value).collect();
+            Series::new(name.clone(), *colour, thinned(points, most, is_rate))
         };
-        let series = lines.iter().map(series).collect();
-        Panel::new(
-            shown.title,
-            shown.unit,
-            Form::Plane(Plane {
-                shaded,
-                joined: Joined::Within((longest_step as f64 + 0.5) * INTERVAL as f64),
-                ..Plane::new(x, shown.scale)
-            }),
-            series,
-        )
+        let y = if is_rate {
+            AxisScale::Linear
+        } else {
+            AxisScale::Log
+        };
+        let plane = Plane {
+            shaded: (warm_up > 0.0).then_some(-warm_up * 1e9),
+            joined: (longest_step as f64 + 0.5) * INTERVAL as f64,
+            ..Plane::new(Axis::ELAPSED, y)
+        };
+        Panel::rows(title, unit, lines.iter().map(series).collect()).on(plane)
     };
-    let panels = PANELS.iter().map(panel);
-    let chart = Chart::new(["time", "Over time", NOTE], "from", panels);
-    chart.into_iter().collect()
+    let panels = PANELS.map(panel);
+    vec![Chart::new(["time", "Over time", NOTE], "from", panels)]
 }
 
 /// The intervals of the window.
@@ -114,12 +82,8 @@ fn gapless(step: &Step) -> Vec<IntervalSummary> {
     for interval in within(step) {
         if interval.start_ns >= next.saturating_add(INTERVAL) {
             let last = interval.start_ns - INTERVAL;
-            let ends = if next == last {
-                vec![next]
-            } else {
-                vec![next, last]
-            };
-            all.extend(ends.into_iter().map(IntervalSummary::idle));
+            all.push(IntervalSummary::idle(next));
+            all.extend((next < last).then(|| IntervalSummary::idle(last)));
         }
         next = interval.start_ns.saturating_add(interval.length_ns);
         all.push(interval.clone());
@@ -130,10 +94,8 @@ fn gapless(step: &Step) -> Vec<IntervalSummary> {
 /// The file has replies and a length; the axis has their quotient.
 fn rate(interval: &IntervalSummary) -> Point {
     let at = interval.ok as f64 * 1e9 / interval.length_ns as f64;
-    Point {
-        at,
-        ..Point::new(interval.start_ns, interval.ok)
-    }
+    let point = Point::new(interval.start_ns, interval.ok);
+    Point { at, ..point }
 }
 
 /// At most `most` of the points: the worst one of each so many.
@@ -143,11 +105,12 @@ fn thinned(points: Vec<Point>, most: usize, less_is_worse: bool) -> Vec<Point> {
         return points;
     }
     let badness = |point: &Point| if less_is_worse { -point.at } else { point.at };
-    let worst = |some: &[Point]| {
-        let worst = some.iter().max_by(|a, b| badness(a).total_cmp(&badness(b)));
-        worst.cloned()
-    };
-    points.chunks(each).filter_map(worst).collect()
+    let chunks = points.chunks(each);
+    let worst = chunks.filter_map(|some| {
+        let all = some.iter();
+        all.max_by(|a, b| badness(a).total_cmp(&badness(b)))
+    });
+    worst.cloned().collect()
 }
 
 #[cfg(test)]

@@ -1,36 +1,41 @@
 //! Names at the ends of lines.
 
+use std::borrow::Cow;
+
 use maud::{Markup, html};
+use textwrap::{Options, WordSeparator, WordSplitter, core::Word};
 
 use super::{
-    key::{Key, shared},
+    key::shared,
     pen::{Area, CHARACTER, PALETTE, class, number, shape, shortened},
 };
+use crate::page::chart::Series;
 
 /// The height of a line of a name.
 const LINE: f64 = 15.0;
 
-/// Most characters in a line of a name, and most lines.
-const MOST: [usize; 2] = [16, 3];
+/// Most characters in a line of a name, and in the whole of it.
+const COLUMNS: usize = 16;
+const LONGEST: usize = 40;
 
 /// The space between the axes and a name: it has the name's mark.
 const SPACE: f64 = 17.0;
 
 /// A name at the end of a line.
 pub(super) struct Label<'a> {
-    pub(super) key: Key<'a>,
+    pub(super) key: &'a Series,
     /// The name, broken, without what all names end in.
     lines: Vec<String>,
 }
 
 /// Returns the labels of two lines or more; a single one needs none.
-pub(super) fn of<'a>(keys: &[Key<'a>]) -> Vec<Label<'a>> {
+pub(super) fn of<'a>(keys: &[&'a Series]) -> Vec<Label<'a>> {
     if keys.len() < 2 {
         return Vec::new();
     }
     let end = shared(keys).len();
-    let label = |key: &Key<'a>| Label {
-        key: *key,
+    let label = |&key: &&'a Series| Label {
+        key,
         lines: broken(&key.name[..key.name.len() - end]),
     };
     keys.iter().map(label).collect()
@@ -51,13 +56,13 @@ pub(super) fn width(labels: &[Label<'_>]) -> Option<f64> {
 /// Draws labels beside the ends of their lines, or as near to them as the others permit.
 pub(super) fn draw(mut labels: Vec<(f64, Label<'_>)>, area: Area) -> Markup {
     labels.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let mut tops = Vec::with_capacity(labels.len());
     let mut least = area.top;
-    for (end, label) in &labels {
+    let place = |(end, label): &(f64, Label<'_>)| {
         let top = (end - label.height() / 2.0).max(least);
         least = top + label.height();
-        tops.push(top);
-    }
+        top
+    };
+    let mut tops: Vec<f64> = labels.iter().map(place).collect();
     let mut most = area.bottom;
     for ((_, label), top) in labels.iter().zip(&mut tops).rev() {
         *top = top.min(most - label.height());
@@ -91,25 +96,13 @@ impl Label<'_> {
 /// Breaks a name after spaces and slashes, or within a word that is too long; the middle of one that
 /// needs too many lines gives way.
 fn broken(name: &str) -> Vec<String> {
-    let [columns, lines] = MOST;
-    let mut broken: Vec<String> = Vec::new();
-    for word in shortened(name, columns * lines - columns / 2).split_inclusive([' ', '/']) {
-        let mut rest: Vec<char> = word.chars().collect();
-        if let Some(last) = broken.last_mut()
-            && last.chars().count() + word.trim_end().chars().count() <= columns
-        {
-            last.extend(rest);
-            continue;
-        }
-        while rest.len() > columns && broken.len() + 1 < lines {
-            broken.push(rest.drain(..columns).collect());
-        }
-        broken.push(rest.into_iter().collect());
-    }
-    broken
-        .iter()
-        .map(|line| line.trim_end().to_owned())
-        .collect()
+    let name = shortened(name, LONGEST);
+    let options = Options::new(COLUMNS).word_splitter(WordSplitter::NoHyphenation);
+    let options = options.word_separator(WordSeparator::Custom(|line| {
+        Box::new(line.split_inclusive([' ', '/']).map(Word::from))
+    }));
+    let lines = textwrap::wrap(&name, options).into_iter();
+    lines.map(Cow::into_owned).collect()
 }
 
 #[cfg(test)]

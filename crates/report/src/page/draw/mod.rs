@@ -13,21 +13,16 @@ mod rows;
 use maud::{Markup, PreEscaped, html};
 
 use self::{
-    key::{Key, key},
+    key::key,
     pen::{CHARACTER, LINE, Pen, WIDTH, number, shortened},
 };
-use super::chart::{Chart, Form, Panel};
+use super::chart::{Chart, Panel, Series};
 
 /// Most characters of a heading, which is bold.
 const LONGEST: usize = (WIDTH / CHARACTER * 0.92) as usize;
 
 /// The height of a plane that is alone in its chart, and of one among others.
 const HEIGHTS: [f64; 2] = [190.0, 120.0];
-
-/// The chart within a page that has the style sheet.
-pub(super) fn inline(chart: &Chart) -> Markup {
-    svg(chart, &html! {})
-}
 
 /// The chart as a document of its own.
 pub(super) fn standalone(chart: &Chart) -> String {
@@ -39,29 +34,29 @@ pub(super) fn standalone(chart: &Chart) -> String {
     svg(chart, &style).into_string()
 }
 
-fn svg(chart: &Chart, before: &Markup) -> Markup {
+/// The chart as an element, with what stands before it.
+pub(super) fn svg(chart: &Chart, before: &Markup) -> Markup {
     let mut pen = Pen { y: 4.0 };
     let legend = legend(chart, &mut pen);
     let last = chart.panels.len().saturating_sub(1);
     let draw = |(at, panel): (usize, &Panel)| {
         let top = pen.take(LINE + 6.0) + 1.0;
-        match &panel.form {
-            Form::Plane(plane) => {
-                let axes = plane::Axes {
-                    plane,
-                    id: format!("{}-{at}", chart.file_stem()),
-                    height: HEIGHTS[usize::from(last > 0)],
-                    named: at == last,
-                };
-                let keys = key::of(panel);
-                let title = panel.title.clone() + &key::shared(&keys);
-                html! { (heading(&title, top)) (plane::draw(panel, &axes, &keys, &mut pen)) }
-            }
-            Form::Rows => html! { (heading(&panel.title, top)) (rows::draw(panel, &mut pen)) },
-        }
+        let Some(plane) = &panel.plane else {
+            return html! { (heading(&panel.title, top)) (rows::draw(panel, &mut pen)) };
+        };
+        let axes = plane::Axes {
+            plane,
+            id: format!("{}-{at}", chart.file_stem()),
+            height: HEIGHTS[usize::from(last > 0)],
+            named: at == last,
+        };
+        let keys = key::of(panel);
+        let title = panel.title.clone() + &key::shared(&keys);
+        html! { (heading(&title, top)) (plane::draw(panel, &axes, &keys, &mut pen)) }
     };
     let panels: Vec<Markup> = chart.panels.iter().enumerate().map(draw).collect();
-    let count = chart.points().count();
+    let series = chart.panels.iter().flat_map(|panel| &panel.series);
+    let count: usize = series.map(|series| series.points.len()).sum();
     html! {
         svg.chart xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (number(pen.y + 2.0)) } role="img"
             aria-label={ (chart.title) ": " (count) " values" }
@@ -79,16 +74,11 @@ fn heading(title: &str, top: f64) -> Markup {
 
 /// Draws the legend: the colours of the parts of bars, or the only line.
 fn legend(chart: &Chart, pen: &mut Pen) -> Markup {
-    let parts = chart.keys.iter().map(|&(name, colour)| Key {
-        name,
-        colour,
-        dashed: false,
-    });
-    let mut keys: Vec<Key<'_>> = parts.collect();
+    let mut keys: Vec<&Series> = chart.keys.iter().collect();
     if keys.is_empty() {
-        let mut lines: Vec<Key<'_>> = chart.panels.iter().flat_map(key::of).collect();
-        lines.dedup();
-        keys.extend(lines.first().filter(|_| lines.len() == 1));
+        keys = chart.panels.iter().flat_map(key::of).collect();
+        keys.dedup_by(|own, last| own.is_like(last));
+        keys.truncate(usize::from(keys.len() == 1));
     }
     key(&keys, pen)
 }

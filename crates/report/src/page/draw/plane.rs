@@ -3,13 +3,14 @@
 use maud::{Markup, html};
 
 use super::{
-    key::{Key, key},
+    key::key,
     label,
     pen::{Area, LINE, PALETTE, Pen, WIDTH, class, number, point, shape},
 };
 use crate::page::{
-    chart::{Guide, Joined, Mark, Panel, Place, Plane, Point, Series},
-    scale::{Scale, Span},
+    chart::{Guide, GuidePlace, Mark, Panel, Plane, Point, Series},
+    scale::{AxisScale, Span},
+    unit::PageUnit,
 };
 
 /// Room for the numbers beside the vertical axis.
@@ -51,14 +52,14 @@ pub(super) struct Axes<'a> {
 }
 
 /// Both axes, laid out.
-struct Frame {
+struct AxisFrame {
     x: Span,
     y: Span,
     area: Area,
 }
 
 /// Draws a panel whose lines have these keys.
-pub(super) fn draw(panel: &Panel, axes: &Axes<'_>, keys: &[Key<'_>], pen: &mut Pen) -> Markup {
+pub(super) fn draw(panel: &Panel, axes: &Axes<'_>, keys: &[&Series], pen: &mut Pen) -> Markup {
     if keys.len() > MOST_LINES {
         return multiples(panel, axes, keys, pen);
     }
@@ -80,38 +81,29 @@ pub(super) fn draw(panel: &Panel, axes: &Axes<'_>, keys: &[Key<'_>], pen: &mut P
 }
 
 /// Draws a plane for each target, all with the same axes, and all lines faintly behind its own.
-fn multiples(panel: &Panel, axes: &Axes<'_>, keys: &[Key<'_>], pen: &mut Pen) -> Markup {
+fn multiples(panel: &Panel, axes: &Axes<'_>, keys: &[&Series], pen: &mut Pen) -> Markup {
     let mut colours: Vec<usize> = keys.iter().map(|key| key.colour).collect();
     colours.dedup();
     let right = WIDTH - RIGHT;
     let last = colours.len() - 1;
     // Drawn once, and placed behind each.
-    let all = {
-        let frame = frame(panel, axes, [0.0, SMALL], right);
-        let lines = panel.series.iter();
-        let lines = lines.map(|series| joined(series, axes.plane, &frame));
-        lines.collect::<String>()
-    };
-    let plane = |(at, colour): (usize, &usize)| {
-        let own: Vec<Key<'_>> = keys
-            .iter()
-            .filter(|key| key.colour == *colour)
-            .copied()
-            .collect();
-        let named = key(&own, pen);
+    let behind = frame(panel, axes, [0.0, SMALL], right);
+    let all = panel
+        .series
+        .iter()
+        .map(|series| joined(series, axes.plane, &behind));
+    let all: String = all.collect();
+    let plane = |(at, &colour): (usize, &usize)| {
+        let own = keys.iter().filter(|key| key.colour == colour);
+        let named = key(&own.copied().collect::<Vec<_>>(), pen);
         let top = pen.take(SMALL + 9.0) + 3.0;
         let frame = frame(panel, axes, [top, top + SMALL], right);
-        let series = panel
-            .series
-            .iter()
-            .filter(|series| series.colour == *colour);
-        let guides = axes.plane.guides.iter().filter(|own| own.colour == *colour);
         html! {
             (named)
             (grid(panel, axes, &frame))
             use href={ "#" (axes.id) } y=(number(top)) {}
-            @for own in guides { (guide(own, &frame)) }
-            @for series in series { (line(panel, axes, series, &frame)) }
+            @for own in axes.plane.guides.iter().filter(|own| own.colour == colour) { (guide(own, &frame)) }
+            @for own in panel.series.iter().filter(|own| own.colour == colour) { (line(panel, axes, own, &frame)) }
             @if at == last { (numbers(axes, &frame, pen)) }
         }
     };
@@ -124,46 +116,46 @@ fn multiples(panel: &Panel, axes: &Axes<'_>, keys: &[Key<'_>], pen: &mut Pen) ->
     }
 }
 
-fn frame(panel: &Panel, axes: &Axes<'_>, [top, bottom]: [f64; 2], right: f64) -> Frame {
+fn frame(panel: &Panel, axes: &Axes<'_>, [top, bottom]: [f64; 2], right: f64) -> AxisFrame {
+    let plane = axes.plane;
     let points = || panel.series.iter().flat_map(|series| &series.points);
-    let values = points().flat_map(|point| {
-        [point.at]
-            .into_iter()
-            .chain(point.range.into_iter().flatten())
-    });
-    let least = if axes.plane.signed {
+    let values = points().flat_map(|point| point.range.into_iter().flatten().chain([point.at]));
+    let least = if is_signed(panel) {
         f64::NEG_INFINITY
     } else {
         0.0
     };
     let values = values.map(|value| value.max(least));
-    let ticks = ((bottom - top) / TICK_Y) as usize;
-    let y = Span::new(axes.plane.y, values, [bottom, top], ticks);
-    let ends = |point: &Point| {
-        let until = match point.mark {
-            Mark::Cell { until, .. } => Some(until),
-            _ => None,
-        };
-        [point.x.value()].into_iter().chain(until)
+    let most = ((bottom - top) / TICK_Y) as usize;
+    let y = Span::new(plane.y, values, [bottom, top], most);
+    let ends = |point: &Point| match point.mark {
+        Mark::Cell { until, .. } => [point.x.value(), until],
+        _ => [point.x.value(); 2],
     };
-    let xs = points().flat_map(ends).chain(axes.plane.shaded);
-    let ticks = ((right - LEFT) / TICK_X) as usize;
-    let mut x = Span::new(axes.plane.x.scale, xs.clone(), [LEFT, right], ticks);
-    match axes.plane.x.scale {
-        Scale::Linear => x.tighten(xs),
+    let xs = points().flat_map(ends).chain(plane.shaded);
+    let most = ((right - LEFT) / TICK_X) as usize;
+    let mut x = Span::new(plane.x.scale, xs.clone(), [LEFT, right], most);
+    match plane.x.scale {
+        AxisScale::Linear => x.tighten(xs),
         // Loads that were measured, rather than powers of ten.
-        Scale::Log => x.tick_at(
+        AxisScale::Log => x.tick_at(
             points().map(|point| point.x.value()).collect(),
             TICK_X * 0.8,
         ),
-        Scale::Nines => x.tick_at(x.ticks().to_vec(), TICK_X * 0.8),
+        AxisScale::Nines => x.tick_at(x.ticks().to_vec(), TICK_X * 0.8),
     }
     let area = Area { top, bottom, right };
-    Frame { x, y, area }
+    AxisFrame { x, y, area }
+}
+
+/// Returns true where values may lie below 0; elsewhere, an interval that does is no reason for an axis
+/// below 0.
+fn is_signed(panel: &Panel) -> bool {
+    matches!(panel.unit, PageUnit::Change(_))
 }
 
 /// Draws lines at the ticks, and the numbers of the vertical axis.
-fn grid(panel: &Panel, axes: &Axes<'_>, frame: &Frame) -> Markup {
+fn grid(panel: &Panel, axes: &Axes<'_>, frame: &AxisFrame) -> Markup {
     let (left, right) = (number(LEFT), number(frame.area.right));
     html! {
         @if let Some(from) = axes.plane.shaded {
@@ -176,7 +168,7 @@ fn grid(panel: &Panel, axes: &Axes<'_>, frame: &Frame) -> Markup {
         g."grid" stroke="#d0d7de" stroke-width="0.6" {
             @for tick in frame.y.ticks() {
                 @let y = number(frame.y.place(*tick));
-                path."zero"[axes.plane.signed && *tick == 0.0] d={ "M" (left) " " (y) "H" (right) } {}
+                path."zero"[is_signed(panel) && *tick == 0.0] d={ "M" (left) " " (y) "H" (right) } {}
             }
             @for tick in frame.x.ticks() {
                 @let x = number(frame.x.place(*tick));
@@ -192,7 +184,7 @@ fn grid(panel: &Panel, axes: &Axes<'_>, frame: &Frame) -> Markup {
 }
 
 /// Draws the numbers of the horizontal axis, and its title.
-fn numbers(axes: &Axes<'_>, frame: &Frame, pen: &mut Pen) -> Markup {
+fn numbers(axes: &Axes<'_>, frame: &AxisFrame, pen: &mut Pen) -> Markup {
     let y = number(pen.take(LINE) + LINE - 3.0);
     let title = axes.named.then(|| pen.take(LINE));
     pen.take(3.0);
@@ -215,26 +207,17 @@ fn numbers(axes: &Axes<'_>, frame: &Frame, pen: &mut Pen) -> Markup {
 }
 
 /// Draws a guide: a line across the plane, and its name.
-fn guide(guide: &Guide, frame: &Frame) -> Markup {
+fn guide(guide: &Guide, frame: &AxisFrame) -> Markup {
+    let Area { top, bottom, right } = frame.area;
     let (path, [x, y]) = match guide.at {
-        Place::X(value) => {
+        GuidePlace::X(value) => {
             let x = frame.x.place(value);
-            let path = format!(
-                "M{} {}V{}",
-                number(x),
-                number(frame.area.top),
-                number(frame.area.bottom)
-            );
-            (path, [x + 3.0, frame.area.top + 9.0])
+            let path = format!("M{} {}V{}", number(x), number(top), number(bottom));
+            (path, [x + 3.0, top + 9.0])
         }
-        Place::Y(value) => {
+        GuidePlace::Y(value) => {
             let y = frame.y.place(value);
-            let path = format!(
-                "M{} {}H{}",
-                number(LEFT),
-                number(y),
-                number(frame.area.right)
-            );
+            let path = format!("M{} {}H{}", number(LEFT), number(y), number(right));
             (path, [LEFT + 3.0, y - 2.0])
         }
     };
@@ -248,7 +231,7 @@ fn guide(guide: &Guide, frame: &Frame) -> Markup {
 }
 
 /// Draws a series: the line through its points, their error bars, and the points.
-fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &Frame) -> Markup {
+fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &AxisFrame) -> Markup {
     let path = joined(series, axes.plane, frame);
     let marked = marked(series, frame);
     let bars = bars(&marked, frame);
@@ -284,19 +267,14 @@ fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &Frame) -> Marku
 }
 
 /// Returns the points that have marks of their own.
-fn marked<'a>(series: &'a Series, frame: &Frame) -> Vec<&'a Point> {
-    if series.points.len() <= MOST_MARKS {
-        return series.points.iter().collect();
-    }
+fn marked<'a>(series: &'a Series, frame: &AxisFrame) -> Vec<&'a Point> {
     let place = |point: &Point| frame.x.place(point.x.value());
     let mut marked: Vec<&Point> = Vec::new();
     for point in &series.points {
-        let is_apart = |last: &&Point| {
-            matches!(point.mark, Mark::Cell { .. })
-                || point.x == last.x
-                || (place(point) - place(last)).abs() >= APART
+        let covers = |last: &&Point| {
+            point.x != last.x && is_dot(point) && (place(point) - place(last)).abs() < APART
         };
-        if marked.last().is_none_or(is_apart) {
+        if series.points.len() <= MOST_MARKS || !marked.last().is_some_and(covers) {
             marked.push(point);
         }
     }
@@ -304,26 +282,22 @@ fn marked<'a>(series: &'a Series, frame: &Frame) -> Vec<&'a Point> {
 }
 
 /// Returns the path through the dots of a series.
-fn joined(series: &Series, plane: &Plane, frame: &Frame) -> String {
+fn joined(series: &Series, plane: &Plane, frame: &AxisFrame) -> String {
     let mut path = String::new();
-    let mut last = None;
+    let mut last = f64::NEG_INFINITY;
     for point in series.points.iter().filter(|point| is_dot(point)) {
         let value = point.x.value();
-        let x = number(frame.x.place(value));
-        let is_near = |last: f64| match plane.joined {
-            Joined::All => true,
-            Joined::Within(most) => value - last <= most,
-            Joined::None => false,
-        };
-        let start = if last.is_some_and(is_near) { "L" } else { "M" };
-        last = Some(value);
-        path.extend([start, &x, " ", &number(frame.y.place(point.at))]);
+        let is_near = !path.is_empty() && value - last <= plane.joined;
+        let start = if is_near { "L" } else { "M" };
+        let [x, y] = [frame.x.place(value), frame.y.place(point.at)].map(number);
+        path.extend([start, &x, " ", &y]);
+        last = value;
     }
     path
 }
 
 /// Returns the path of the points' error bars.
-fn bars(points: &[&Point], frame: &Frame) -> String {
+fn bars(points: &[&Point], frame: &AxisFrame) -> String {
     let bar = |point: &&Point| {
         let x = number(frame.x.place(point.x.value()));
         let [low, high] = point.range?.map(|end| number(frame.y.place(end)));
@@ -338,7 +312,7 @@ fn is_dot(point: &Point) -> bool {
 }
 
 /// Returns the outline of a heatmap's cell.
-fn cell(point: &Point, until: f64, frame: &Frame) -> String {
+fn cell(point: &Point, until: f64, frame: &AxisFrame) -> String {
     let [left, right] = [point.x.value(), until].map(|x| number(frame.x.place(x)));
     let range = point.range.unwrap_or([point.at; 2]);
     let [bottom, top] = range.map(|end| number(frame.y.place(end)));
@@ -346,13 +320,9 @@ fn cell(point: &Point, until: f64, frame: &Frame) -> String {
 }
 
 /// Returns the place at which the line of a key ends.
-fn end(panel: &Panel, key: Key<'_>, frame: &Frame) -> f64 {
-    let is_own = |series: &&Series| series.name == key.name && series.dashed == key.dashed;
-    let points = panel
-        .series
-        .iter()
-        .filter(is_own)
-        .flat_map(|series| &series.points);
+fn end(panel: &Panel, key: &Series, frame: &AxisFrame) -> f64 {
+    let own = panel.series.iter().filter(|series| key.is_like(series));
+    let points = own.flat_map(|series| &series.points);
     let last = points.max_by(|a, b| a.x.value().total_cmp(&b.x.value()));
     last.map_or(frame.area.bottom, |point| frame.y.place(point.at))
 }

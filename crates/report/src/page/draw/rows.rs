@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::pen::{CHARACTER, LINE, Pen, WIDTH, coloured, number, point, shape, shortened};
 use crate::page::{
     chart::{Mark, Panel, Point, Series},
-    scale::{Scale, Span},
+    scale::{AxisScale, Span},
 };
 
 /// Room at a side, for half a number under the axis.
@@ -27,63 +27,48 @@ const LONGEST: usize = (WIDTH / CHARACTER) as usize;
 /// two.
 fn lines(panel: &Panel) -> f64 {
     let fits = |series: &Series| {
-        let value = value(panel, series);
-        series.name.chars().count() + value.chars().count() + 2 <= LONGEST
+        let length = series.name.chars().count() + value(panel, series).chars().count();
+        length + 2 <= LONGEST
     };
-    if panel.series.iter().all(fits) {
-        1.0
-    } else {
-        2.0
-    }
-}
-
-/// Returns the value of a panel that has no other: it is a number, and needs no axis.
-fn alone(panel: &Panel) -> Option<&Point> {
-    match panel.series.as_slice() {
-        [series] => match series.points.as_slice() {
-            [only] if only.mark == Mark::BAR => Some(only),
-            _ => None,
-        },
-        _ => None,
-    }
+    let is_one = panel.series.iter().all(fits);
+    if is_one { 1.0 } else { 2.0 }
 }
 
 pub(super) fn draw(panel: &Panel, pen: &mut Pen) -> Markup {
-    if let Some(only) = alone(panel) {
+    // A value that is alone needs no axis.
+    if let [series] = &panel.series[..]
+        && let [only] = &series.points[..]
+        && only.mark == Mark::BAR
+    {
         return single(panel, only, pen);
     }
     let text = LINE * lines(panel);
     let row_height = text + BELOW;
     let top = pen.take(row_height * panel.series.len() as f64 + 2.0);
     let numbers = pen.take(LINE + 3.0);
+    let points = || panel.series.iter().flat_map(|series| &series.points);
     let ends = || {
-        panel
-            .series
-            .iter()
-            .flat_map(|series| &series.points)
-            .flat_map(|point| {
-                let from = match point.mark {
-                    Mark::Bar { from, .. } => Some(from),
-                    Mark::Dot | Mark::Cell { .. } => None,
-                };
-                [point.at + from.unwrap_or(0.0)]
-                    .into_iter()
-                    .chain(from)
-                    .chain(point.range.into_iter().flatten())
-            })
+        points().flat_map(|point| {
+            let from = match point.mark {
+                Mark::Bar { from, .. } => from,
+                Mark::Dot | Mark::Cell { .. } => 0.0,
+            };
+            let range = point.range.into_iter().flatten();
+            range.chain([from, from + point.at])
+        })
     };
     let left = if ends().any(|end| end < 0.0) {
         SIDE
     } else {
         NARROW
     };
-    let x = Span::new(Scale::Linear, ends(), [left, WIDTH - SIDE], 5);
+    let x = Span::new(AxisScale::Linear, ends(), [left, WIDTH - SIDE], 5);
     // Only beside the bars: a line through a name makes it hard to read.
     let beside = |tick: f64| -> String {
-        let from = |row: usize| number(top + row as f64 * row_height + text + 1.0);
         let tick = number(x.place(tick));
-        let lines =
-            (0..panel.series.len()).map(|row| format!("M{tick} {}v{}", from(row), BAR + 4.0));
+        let top = |row: usize| number(top + row as f64 * row_height + text + 1.0);
+        let rows = 0..panel.series.len();
+        let lines = rows.map(|row| format!("M{tick} {}v{}", top(row), BAR + 4.0));
         lines.collect::<Vec<_>>().concat()
     };
     html! {
@@ -134,10 +119,13 @@ fn row(panel: &Panel, series: &Series, x: &Span, top: f64, text: f64) -> Markup 
 /// The number at the end of a row: its first, or the whole of which its bars are the parts.
 fn value(panel: &Panel, series: &Series) -> String {
     let is_part = |point: &&Point| {
-        let Mark::Bar { colour, .. } = point.mark else {
-            return false;
-        };
-        colour.is_some()
+        matches!(
+            point.mark,
+            Mark::Bar {
+                colour: Some(_),
+                ..
+            }
+        )
     };
     let parts = || series.points.iter().filter(is_part);
     match series.points.first() {
@@ -152,28 +140,34 @@ fn mark(
     each: &Point,
     over_bar: bool,
     x: &Span,
-    bar: f64,
+    top: f64,
 ) -> Markup {
-    let named = each.x.to_string();
+    let drawn = |path: &str| point(panel, &series.name, &each.x.to_string(), each, path);
     match each.mark {
-        Mark::Bar { from, .. } => html! {
-            g stroke="none" fill-opacity="0.8" {
-                (point(panel, &series.name, &named, each, &bar_path(x, from, from + each.at, bar)))
+        Mark::Bar { from, .. } => {
+            let ends = [from, from + each.at].map(|end| number(x.place(end)));
+            let bar = format!(
+                "M{} {}H{}v{BAR}H{}z",
+                ends[0],
+                number(top),
+                ends[1],
+                ends[0]
+            );
+            html! {
+                g stroke="none" fill-opacity="0.8" { (drawn(&bar)) }
+                (whisker(x, each.range, top))
             }
-            (whisker(x, each.range, bar))
-        },
-        Mark::Dot | Mark::Cell { .. } => html! {
-            (whisker(x, each.range, bar))
-            g."dot"[over_bar] stroke=(if over_bar { "#ffffff" } else { "none" }) stroke-width="0.8" {
-                (point(panel, &series.name, &named, each, &shape(series.colour, false, x.place(each.at), bar + BAR / 2.0, 3.0)))
+        }
+        Mark::Dot | Mark::Cell { .. } => {
+            let dot = shape(series.colour, false, x.place(each.at), top + BAR / 2.0, 3.0);
+            html! {
+                (whisker(x, each.range, top))
+                g."dot"[over_bar] stroke=(if over_bar { "#ffffff" } else { "none" }) stroke-width="0.8" {
+                    (drawn(&dot))
+                }
             }
-        },
+        }
     }
-}
-
-fn bar_path(x: &Span, from: f64, to: f64, top: f64) -> String {
-    let (from, to) = (number(x.place(from)), number(x.place(to)));
-    format!("M{from} {}H{to}v{BAR}H{from}z", number(top))
 }
 
 fn whisker(x: &Span, range: Option<[f64; 2]>, top: f64) -> Markup {

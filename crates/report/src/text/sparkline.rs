@@ -12,7 +12,7 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// Draws the tail from the median to the 99.9th percentile, at eight quantiles whose distances to 1
 /// fall in equal proportions. Each level is a doubling of the median: `▁▁▁▂▂▃▅█`, or `00011247`
 /// without `unicode`; a space where there are too few samples.
-pub fn sparkline(times: &Counts, unicode: bool) -> String {
+pub(super) fn sparkline(times: &Counts, unicode: bool) -> String {
     let count = times.len();
     let at = |q: f64| times.quantile(q).unwrap_or(0).max(1) as f64;
     let median = at(0.5);
