@@ -93,9 +93,6 @@ fn main() {
     let rows = start_all().map(|(name, target)| vec![name.to_owned(), p50(&target)]);
     println!(
         "{}",
-        Table::whole(
-            &[Column::text("server", 0), Column::number("p50 us", 0)],
-            &rows
-        )
+        Table::whole(&[Column::text("server"), Column::number("p50 us")], &rows)
     );
 }

@@ -36,11 +36,11 @@ fn main() {
         }
     }
     let columns = [
-        Column::text("busy poll", 0),
-        Column::number("req/s", 0),
-        Column::number("lag p50 us", 0),
-        Column::number("p90 us", 0),
-        Column::number("p99 us", 0),
+        Column::text("busy poll"),
+        Column::number("req/s"),
+        Column::number("lag p50 us"),
+        Column::number("p90 us"),
+        Column::number("p99 us"),
     ];
     println!("{}", Table::whole(&columns, &rows));
 }

@@ -15,22 +15,14 @@ use netping_client::{
     transport::Kind,
 };
 use netping_protocol::{scheme::Scheme, secure::Connector, target::Target};
-use netping_serving::{
-    listen::{Bind, Listening},
-    service::Service,
-    shutdown::Shutdown,
-};
+use netping_serving::{service::Service, shutdown::Shutdown};
 
 /// Starts a server on a free port, on one worker where it has workers; it runs until the process
 /// ends.
 ///
 /// # Panics
 /// If the system refuses a port or a thread.
-pub fn start<A, L>(service: &Service<A, L>, flags: &[&str]) -> Target
-where
-    A: Args + Send + 'static,
-    L: Bind + Send + 'static,
-{
+pub fn start<A: Args + Send + 'static>(service: &Service<A>, flags: &[&str]) -> Target {
     let base = [
         "server",
         "--listen",
@@ -43,9 +35,8 @@ where
     let args = service
         .parse(base.iter().chain(flags))
         .expect("valid flags");
-    let listening =
-        Listening::<L>::bind(&args.common, 0, (service.sockets)(&args.own)).expect("a free port");
-    let address = listening.service.address().expect("a bound port");
+    let listening = service.bind(&args).expect("a free port");
+    let address = listening.address().expect("a bound port");
     let target = format!("{}://{address}", (service.scheme)(&args.own).as_str())
         .parse()
         .expect("a server's own URL");

@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::Parser;
-use netping::{args::Cli, commands};
+use netping::commands::{self, Cli};
 use netping_system::cores;
 use nix::{
     sys::signal::{Signal, kill},

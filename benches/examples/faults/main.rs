@@ -94,11 +94,11 @@ struct Fault {
 }
 
 const COLUMNS: [Column; 5] = [
-    Column::text("fault", 0),
-    Column::text("server", 0),
-    Column::text("promised", 0),
-    Column::text("came", 0),
-    Column::text("", 0),
+    Column::text("fault"),
+    Column::text("server"),
+    Column::text("promised"),
+    Column::text("came"),
+    Column::text(""),
 ];
 
 /// Repetitions of each fault with `--long`.

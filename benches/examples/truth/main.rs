@@ -50,11 +50,11 @@ const PARTS: [Part; 8] = [
 ];
 
 const COLUMNS: [Column; 5] = [
-    Column::text("part", 0),
-    Column::text("truth", 0),
-    Column::text("right answer", 0),
-    Column::text("answer", 0),
-    Column::text("", 0),
+    Column::text("part"),
+    Column::text("truth"),
+    Column::text("right answer"),
+    Column::text("answer"),
+    Column::text(""),
 ];
 
 fn main() -> ExitCode {

@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use netping_protocol::{
     pki::{Authority, PkiError, Role, Validity},
     psk::Key,
@@ -68,13 +68,11 @@ pub fn write(folder: &Path, files: &[NewFile], force: bool) -> anyhow::Result<()
     let paths = files.iter().map(|(name, _)| folder.join(name));
     let existing = paths.filter(|path| fs::symlink_metadata(path).is_ok());
     let existing: Vec<_> = existing.map(|path| path.display().to_string()).collect();
-    if !force && !existing.is_empty() {
-        let reason = format!(
-            "already there: {}; --force replaces the whole set",
-            existing.join(", ")
-        );
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, reason).into());
-    }
+    ensure!(
+        force || existing.is_empty(),
+        "already there: {}; --force replaces the whole set",
+        existing.join(", ")
+    );
     let mut complete = Vec::new();
     for (name, contents) in files {
         let path = folder.join(name);

@@ -12,7 +12,7 @@ use netping_results::{format::thousands, run::Environment};
 use netping_system::{cores, limits::open_files};
 use nix::sys::utsname::uname;
 
-use crate::observation::{Grade, Observations};
+use crate::observation::Observations;
 
 /// Descriptors that the client needs besides its connections.
 const OWN_FILES: u64 = 64;
@@ -25,12 +25,8 @@ pub fn fingerprint() -> Environment {
     let text = |text: &OsStr| text.to_string_lossy().into_owned();
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = |line: &str| {
-        Some(
-            line.strip_prefix("model name")?
-                .split_once(": ")?
-                .1
-                .to_owned(),
-        )
+        let (_, model) = line.strip_prefix("model name")?.split_once(": ")?;
+        Some(model.to_owned())
     };
     Environment {
         host: name.map_or_else(unknown, |name| text(name.nodename())),
@@ -93,48 +89,36 @@ fn system() -> BTreeMap<String, String> {
 pub fn settings(environment: &Environment) -> Observations {
     let mut found = Observations::about("this host");
     let cores = format!("{} of {}", environment.cpus, environment.cpu_model);
-    found.add("cores", cores).unless(
+    found.add("cores", cores).warn_unless(
         environment.cpus > 1,
-        Grade::Warning,
         "give it more: the client shares its core with the kernel's network stack",
     );
-    let is_unlimited: fn(&str) -> bool = |quota| quota.starts_with("max");
-    for (name, what, is_fine, remedy) in [
-        (
-            "cgroup_cpu_max",
-            "cgroup cpu.max",
-            is_unlimited,
-            "lift the limit: threads are stopped when it is used up",
-        ),
-        (
-            "governor",
-            "governor",
-            |governor| governor != "powersave",
-            "set it to performance: cpupower frequency-set -g performance",
-        ),
-        (
-            "clock_source",
-            "clock source",
-            is_fast_clock,
-            "choose tsc if the machine has a stable one: each time stamp costs a system call",
-        ),
-    ] {
-        if let Some(value) = environment.system.get(name) {
-            found
-                .add(what, value)
-                .unless(is_fine(value), Grade::Warning, remedy);
-        }
+    if let Some(quota) = environment.system.get("cgroup_cpu_max") {
+        let remedy = "lift the limit: threads are stopped when it is used up";
+        let own = found.add("cgroup cpu.max", quota);
+        own.warn_unless(quota.starts_with("max"), remedy);
+    }
+    if let Some(governor) = environment.system.get("governor") {
+        let remedy = "set it to performance: cpupower frequency-set -g performance";
+        let own = found.add("governor", governor);
+        own.warn_unless(governor != "powersave", remedy);
+    }
+    if let Some(source) = environment.system.get("clock_source") {
+        let remedy =
+            "choose tsc if the machine has a stable one: each time stamp costs a system call";
+        let own = found.add("clock source", source);
+        own.warn_unless(FAST_CLOCKS.contains(&source.as_str()), remedy);
     }
     found
 }
 
-/// Returns true if the kernel's clock source is read without a system call.
-fn is_fast_clock(source: &str) -> bool {
-    matches!(
-        source,
-        "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "arch_sys_counter"
-    )
-}
+/// The kernel's clock sources that are read without a system call.
+const FAST_CLOCKS: [&str; 4] = [
+    "tsc",
+    "kvm-clock",
+    "hyperv_clocksource_tsc_page",
+    "arch_sys_counter",
+];
 
 /// Returns a seed that no other run has, short enough to type.
 pub fn random_seed() -> u64 {
@@ -147,27 +131,28 @@ pub fn room(found: &mut Observations, connections: u64) {
     let remedy = format!(
         "raise the hard limit for {connections} connections: ulimit -n, or LimitNOFILE of a systemd unit"
     );
-    found.add("open files", thousands(files as f64)).unless(
-        connections + OWN_FILES <= files,
-        Grade::Wrong,
-        remedy,
-    );
+    let own = found.add("open files", thousands(files as f64));
+    own.object_unless(connections + OWN_FILES <= files, remedy);
     if let Some(ports) = ephemeral_ports() {
         let remedy = "widen net.ipv4.ip_local_port_range, or use several clients or addresses";
-        found
-            .add("ephemeral ports", thousands(ports as f64))
-            .unless(connections <= ports, Grade::Wrong, remedy);
+        let own = found.add("ephemeral ports", thousands(ports as f64));
+        own.object_unless(connections <= ports, remedy);
     }
 }
 
 /// Looks at the room that a server has, which accepts this number of connections at `most`.
 pub fn server_room(found: &mut Observations, connections: u64, most: u64) {
+    let own = found.add("max connections", thousands(most as f64));
     let remedy = "raise its --max-connections, and its limit on open files";
-    found.add("max connections", thousands(most as f64)).unless(
-        connections <= most,
-        Grade::Wrong,
-        remedy,
-    );
+    own.object_unless(connections <= most, remedy);
+}
+
+/// Looks at the room for connections that come at once to servers whose host queues `most`.
+pub fn queue_room(found: &mut Observations, connections: u64, most: u64) {
+    let own = found.add("somaxconn", thousands(most as f64));
+    let remedy =
+        "raise net.core.somaxconn on the servers' host, or it drops connections that come at once";
+    own.warn_unless(most >= connections.min(4096), remedy);
 }
 
 /// Returns the number of ports from which connections to one address may come.

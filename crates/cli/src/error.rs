@@ -1,7 +1,8 @@
 //! Outcomes of a command: verdicts, errors and exit codes.
 //!
-//! An error that is a message alone is a mistake in the command line or in a scenario. Failures of
-//! the system, of a server or of a file have a type of their own.
+//! Every error is a failure of the system, of a server or of a file, and ends the process with 3,
+//! except those that [`usage`] and [`require`] make, and those of data that the user gave: they end it
+//! with 2.
 
 use std::{
     io::{self, Write},
@@ -65,15 +66,30 @@ pub fn exit_code(result: anyhow::Result<Verdict>) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// A mistake in the command line or in a file that it names. Only [`usage`] makes it, so that no
+/// other error can pass for one.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct UsageError(String);
+
+/// Returns the error of a mistake in the command line, which this message explains.
+pub fn usage(message: impl Into<String>) -> anyhow::Error {
+    UsageError(message.into()).into()
+}
+
+/// Fails with [`usage`] unless a command line is as it has to be.
+pub fn require(good: bool, message: impl Into<String>) -> anyhow::Result<()> {
+    if good { Ok(()) } else { Err(usage(message)) }
+}
+
 /// Returns true for a mistake in the command line or in a file that it names.
 pub fn is_usage(error: &anyhow::Error) -> bool {
-    let is_message = error.is::<String>() || error.is::<&'static str>();
     let is_data = matches!(
         error.downcast_ref(),
         Some(DataError::Document { .. } | DataError::TooLarge { .. })
     );
     let is_expected = matches!(error.downcast_ref(), Some(ExpectError::Message { .. }));
-    (is_message && error.source().is_none()) || is_data || is_expected
+    error.is::<UsageError>() || is_data || is_expected
 }
 
 /// Returns an error with its causes, but for those that it quotes itself.

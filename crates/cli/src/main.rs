@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+use netping::commands;
+
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    netping::commands::run(netping::args::parse())
+    commands::run(commands::help::parse())
 }

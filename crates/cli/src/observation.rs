@@ -41,11 +41,19 @@ impl Grade {
 }
 
 impl Observation {
-    /// Notes that the property has a remedy, unless it is as it should be.
-    pub fn unless(&mut self, good: bool, state: Grade, remedy: impl Into<String>) {
+    /// Notes that the property may distort results unless it is `good`, and the remedy.
+    pub fn warn_unless(&mut self, good: bool, remedy: impl Into<String>) {
+        self.unless(good, Grade::Warning, remedy.into());
+    }
+
+    /// Notes that the property would spoil the run unless it is `good`, and the remedy.
+    pub fn object_unless(&mut self, good: bool, remedy: impl Into<String>) {
+        self.unless(good, Grade::Wrong, remedy.into());
+    }
+
+    fn unless(&mut self, good: bool, state: Grade, remedy: String) {
         if !good {
-            self.state = state;
-            self.remedy = remedy.into();
+            (self.state, self.remedy) = (state, remedy);
         }
     }
 }

@@ -8,8 +8,11 @@ use std::{
 
 use clap::{Command, CommandFactory, Parser, error::ErrorKind};
 use netping::{
-    args::{Cli, Command as Subcommand, Given, Scenario},
-    commands::serve::ServerCommand,
+    commands::{
+        Cli, Command as Subcommand,
+        run::{Given, Scenario},
+        serve::ServerCommand,
+    },
     error::is_usage,
 };
 use netping_serving::args::ServerArgs;

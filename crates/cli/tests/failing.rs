@@ -473,11 +473,11 @@ fn a_search_with_too_few_samples_says_so() {
     let output = run(&[&["throughput", &server.url], &flags[..]].concat());
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     assert!(
-        stderr(&output).contains("p99<10s takes 1,000 samples in a window to tell"),
+        stderr(&output).contains("p99<10s takes 1,000 samples in a window"),
         "{}",
         stderr(&output)
     );
-    assert!(!String::from_utf8_lossy(&output.stdout).contains("was not kept at any rate"));
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("was not kept, down to"));
 }
 
 #[test]

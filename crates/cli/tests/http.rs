@@ -548,7 +548,7 @@ fn requests_over_http3_share_connections() {
     );
     assert_usage(&[(
         "latency http://127.0.0.1:1/ --http3",
-        "HTTP/3 is always encrypted",
+        "--http3 is for https://",
     )]);
 }
 

@@ -412,11 +412,11 @@ fn usage_errors_suggest_a_correction() {
     assert_usage(&[
         (
             "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:2 --rate 1",
-            "is given twice",
+            "a name of its own",
         ),
         (
             "proxy --direct tcp://127.0.0.1:1 --via direct=tcp://127.0.0.1:1 --rate 1",
-            "give the proxy another one",
+            "a name of its own",
         ),
         (
             "proxy --direct tcp://127.0.0.1:1 --via tcp://127.0.0.1:1 --rate 1",
@@ -445,7 +445,7 @@ fn usage_errors_suggest_a_correction() {
         ),
         (
             "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --rate 1 --proxy-pid b=1",
-            "no --via has this name, only a",
+            "no --via has the name b",
         ),
         (
             "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --rate 1 --proxy-pid a=x",

@@ -16,10 +16,10 @@ use tokio::{
 
 use crate::{
     clock::Moment,
-    error::StartError,
+    error::{CANNOT_CONNECT, FIRST_CALL_FAILED, StartError},
     plan::Destination,
     transport::{
-        Failure, Milestones, Transport, connect,
+        Failure, Milestones, ServerEndpoint, Transport, connect,
         quic::{Quic, explained},
     },
 };
@@ -70,11 +70,13 @@ pub fn tells_time(protocol: Protocol) -> bool {
 /// [`StartError`] if the server does not answer, or does not tell its time.
 pub fn measure(server: &Destination) -> Result<ClockOffset, StartError> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let asked = runtime.block_on(async { time::timeout(PATIENCE, ask(server)).await });
-    let best = asked.unwrap_or_else(|_| {
+    let endpoint = server.endpoint()?;
+    let asked = runtime.block_on(async { time::timeout(PATIENCE, ask(endpoint)).await });
+    let asked = asked.unwrap_or_else(|_| {
         let failure = Failure::request(ErrorKind::Timeout, "no answer in time");
-        Err(first_call(server, failure))
-    })?;
+        Err(failure.at(FIRST_CALL_FAILED))
+    });
+    let best = asked.map_err(|failure| StartError::Server(server.url.clone(), failure))?;
     Ok(ClockOffset {
         server: server.url.to_string(),
         offset_ns: best.offset(),
@@ -83,15 +85,10 @@ pub fn measure(server: &Destination) -> Result<ClockOffset, StartError> {
 }
 
 /// Returns the exchange with the shortest round trip.
-async fn ask(server: &Destination) -> Result<TimeExchange, StartError> {
-    let endpoint = server.endpoint()?;
-    let unreachable = |failure| StartError::Connect {
-        target: server.url.clone(),
-        failure,
-    };
-    // The time of opening is not measured here.
-    let mut milestones = Milestones::start(&|| 0);
-    let exchanged = if server.url.scheme.protocol() == Protocol::Quic {
+async fn ask(endpoint: ServerEndpoint) -> Result<TimeExchange, Failure> {
+    let unreachable = |failure: Failure| failure.at(CANNOT_CONNECT);
+    let mut milestones = Milestones::untimed();
+    let exchanged = if endpoint.destination.url.scheme.protocol() == Protocol::Quic {
         let connected = Quic::new(endpoint).connect(&mut milestones).await;
         let handle = connected.map_err(unreachable)?;
         let stream = handle.connection.open_bi().await.map_err(Failure::from);
@@ -101,14 +98,7 @@ async fn ask(server: &Destination) -> Result<TimeExchange, StartError> {
         let stream = connect::open(&endpoint, None, &mut milestones).await;
         exchange(stream.map_err(unreachable)?, &frame::MAGIC).await
     };
-    exchanged.map_err(|failure| first_call(server, failure))
-}
-
-fn first_call(server: &Destination, failure: Failure) -> StartError {
-    StartError::FirstCall {
-        target: server.url.clone(),
-        failure,
-    }
+    exchanged.map_err(|failure| failure.at(FIRST_CALL_FAILED))
 }
 
 /// Exchanges times on a stream that begins with `magic`; returns the exchange with the shortest round

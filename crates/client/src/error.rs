@@ -22,22 +22,9 @@ pub enum StartError {
         /// The system's answer.
         source: io::Error,
     },
-    /// A connection could not be opened.
-    #[error("{target}: cannot connect: {} ({}){}", failure.detail, failure.kind, advice(failure, target))]
-    Connect {
-        /// The server.
-        target: Target,
-        /// The failure of the first connection that failed.
-        failure: Failure,
-    },
-    /// The first request failed.
-    #[error("{target}: the first request failed: {} ({}){}", failure.detail, failure.kind, advice(failure, target))]
-    FirstCall {
-        /// The server.
-        target: Target,
-        /// The failure.
-        failure: Failure,
-    },
+    /// A connection to the server could not be opened, or the first request failed.
+    #[error("{}: {} ({}){}", .0, .1.detail, .1.kind, advice(.1, .0))]
+    Server(Target, Failure),
     /// The moment at which a step was to begin had passed.
     #[error(
         "the connections were open {} after {at}, when the step was to begin: start earlier, or give a later --start-at",
@@ -125,31 +112,18 @@ pub enum SchemaError {
         "{0}: the server does not tell its schema (it has no gRPC reflection); give the schema with --proto FILE or \
          --protoset FILE"
     )]
-    NoReflection(String),
+    NoReflection(Target),
     /// The server failed to tell its schema.
-    #[error("{target}: gRPC reflection failed: {}; the schema can be given with --proto FILE or --protoset FILE", failure.detail)]
-    Reflection {
+    #[error("{}: gRPC reflection failed: {}; the schema can be given with --proto FILE or --protoset FILE", .0, .1.detail)]
+    Reflection(Target, Failure),
+    /// The server has no service or method of this name, or the URL names no method.
+    #[error("{target}: {reason}; it has {known}")]
+    Name {
         /// The server.
-        target: String,
-        /// The failure.
-        failure: Failure,
-    },
-    /// The server does not know the name, or knows it only in part.
-    #[error("{target}: the server has no '{name}'; it has {known}")]
-    Unknown {
-        /// The server.
-        target: String,
-        /// The name that was asked for.
-        name: String,
-        /// The services that there are.
-        known: String,
-    },
-    /// The URL names a service only.
-    #[error("{target} names a service and no method; it has {known}")]
-    NoMethod {
-        /// The server.
-        target: String,
-        /// The methods of the service.
+        target: Target,
+        /// The lack of a name.
+        reason: String,
+        /// The services or methods that there are.
         known: String,
     },
     /// A file could not be read.
@@ -164,6 +138,10 @@ pub enum SchemaError {
     #[error("the schema has an error: {0}")]
     Invalid(String),
 }
+
+/// The beginnings of failures of [`StartError::Server`].
+pub(crate) const CANNOT_CONNECT: &str = "cannot connect";
+pub(crate) const FIRST_CALL_FAILED: &str = "the first request failed";
 
 /// The gRPC status of a method that a server does not have.
 pub const UNIMPLEMENTED: u16 = 12;

@@ -346,6 +346,27 @@ mod tests {
     }
 
     #[test]
+    fn requests_that_were_never_sent_are_in_the_response_times() {
+        let mut aggregate = Aggregate::new(LoopKind::Open);
+        aggregate.add_remainder(&Remainder {
+            not_sent: [700, 800].into_iter().collect(),
+            ..Remainder::default()
+        });
+        let totals = aggregate.finish(WINDOW);
+        let accounting = &totals.accounting;
+        assert_eq!((accounting.not_sent, accounting.in_flight), (2, 0));
+        assert_eq!(longest(&totals, Time::Response), (2, 800));
+        assert_eq!(totals.histograms.censored.len(), 2);
+    }
+
+    #[test]
+    fn a_reply_at_the_windows_very_end_is_late() {
+        let requests = vec![ok(1500, 1999), ok(1500, 2000)];
+        let totals = collect(LoopKind::Closed, WINDOW, &[requests], &[]);
+        assert_eq!((totals.accounting.ok, totals.accounting.late), (2, 1));
+    }
+
+    #[test]
     fn an_open_loop_counts_what_was_due_in_the_window() {
         let due = |intended, start, end| {
             (

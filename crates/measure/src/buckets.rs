@@ -21,7 +21,7 @@ impl Buckets {
     pub fn of(times: &Counts) -> Self {
         let mut buckets = Self::default();
         for (time, count) in times.iter() {
-            buckets.count(least(time), count);
+            buckets.count(least(time, 0.0), count);
         }
         buckets
     }
@@ -36,7 +36,7 @@ impl Buckets {
     pub fn iter(&self) -> impl Iterator<Item = ([u64; 2], u64)> {
         self.0
             .iter()
-            .map(|(&from, &count)| ([from, next(from)], count))
+            .map(|(&from, &count)| ([from, least(from, 1.0)], count))
     }
 
     /// Adds the times of `other`.
@@ -52,24 +52,10 @@ impl Buckets {
     }
 }
 
-/// Returns the number of a time's bucket.
-fn number(time: u64) -> f64 {
-    ((time.max(1) as f64).log2() * IN_AN_OCTAVE).floor()
-}
-
-/// Returns the least time of the bucket with a number.
-fn bound(number: f64) -> u64 {
+/// Returns the least time of the bucket that is `after` buckets after that of `time`.
+fn least(time: u64, after: f64) -> u64 {
+    let number = ((time.max(1) as f64).log2() * IN_AN_OCTAVE).floor() + after;
     (number / IN_AN_OCTAVE).exp2().ceil() as u64
-}
-
-/// Returns the least time of the bucket that holds `time`.
-fn least(time: u64) -> u64 {
-    bound(number(time))
-}
-
-/// Returns the least time of the bucket after that of `time`.
-fn next(time: u64) -> u64 {
-    bound(number(time) + 1.0)
 }
 
 #[cfg(test)]
@@ -81,10 +67,10 @@ mod tests {
     fn a_bucket_is_named_by_its_least_time_and_holds_the_times_to_the_next() {
         let mut time = 1_u64;
         while time < LONGEST {
-            let (from, until) = (least(time), next(time));
+            let (from, until) = (least(time, 0.0), least(time, 1.0));
             assert!(from <= time && time < until, "{from} {time} {until}");
-            assert_eq!((least(from), least(until)), (from, until));
-            assert!(least(until - 1) <= from, "{from} {until}");
+            assert_eq!((least(from, 0.0), least(until, 0.0)), (from, until));
+            assert!(least(until - 1, 0.0) <= from, "{from} {until}");
             time += 1 + time / 37;
         }
     }

@@ -5,12 +5,10 @@ use serde::{Deserialize, Serialize};
 impl Cost {
     /// Adds the workers of another cost.
     pub fn add_workers(&mut self, other: &Self) {
-        let (cpu, delay) = (
-            &other.client_worker_cpu_seconds,
-            &other.client_worker_run_delay_seconds,
-        );
-        self.client_worker_cpu_seconds.extend(cpu);
+        let delay = &other.client_worker_run_delay_seconds;
         self.client_worker_run_delay_seconds.extend(delay);
+        let cpu = &other.client_worker_cpu_seconds;
+        self.client_worker_cpu_seconds.extend(cpu);
         let (cores, moves) = (&other.client_worker_cores, &other.client_worker_moves);
         self.client_worker_cores.extend_from_slice(cores);
         self.client_worker_moves.extend(moves);

@@ -1,6 +1,6 @@
 //! The messages of calls that stream.
 
-use crate::histogram::{Histogram, add, histogram, record};
+use crate::histogram::{Histogram, add, histogram};
 
 /// The messages of calls that stream.
 #[derive(Debug, Clone)]
@@ -25,20 +25,10 @@ impl Default for Messages {
 }
 
 impl Messages {
-    /// Adds the messages of a call that ended within the window.
-    pub fn add_call(&mut self, sent: u64, received: u64) {
-        self.sent += sent;
-        self.received += received;
-    }
-
-    /// Adds the time to the first message of a call that counts.
-    pub fn record_first(&mut self, nanoseconds: u64) {
-        record(&mut self.first, nanoseconds);
-    }
-
     /// Adds another worker's.
     pub fn merge(&mut self, other: &Self) {
-        self.add_call(other.sent, other.received);
+        self.sent += other.sent;
+        self.received += other.received;
         add(&mut self.first, &other.first);
     }
 }

@@ -1,14 +1,14 @@
 //! The quantiles that describe a distribution.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The quantiles that every description has, in per cent.
 pub const QUANTILES: [f64; 10] = [1.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
 
 /// The values of [`QUANTILES`], in nanoseconds; absent where there are too few samples to tell.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(from = "Named", into = "Named")]
+#[serde(from = "Named")]
 #[cfg_attr(feature = "schema", schemars(with = "Named"))]
 pub struct Quantiles([Option<u64>; QUANTILES.len()]);
 
@@ -33,7 +33,7 @@ impl Quantiles {
 
 /// The quantiles by their names in files. Absent: too few samples to tell.
 #[expect(clippy::struct_field_names, reason = "a file's names have units")]
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Named {
     p1_ns: Option<u64>,
@@ -68,19 +68,9 @@ impl From<Named> for Quantiles {
     }
 }
 
-impl From<Quantiles> for Named {
-    fn from(Quantiles(values): Quantiles) -> Self {
-        Self {
-            p1_ns: values[0],
-            p25_ns: values[1],
-            p50_ns: values[2],
-            p75_ns: values[3],
-            p90_ns: values[4],
-            p95_ns: values[5],
-            p99_ns: values[6],
-            p999_ns: values[7],
-            p9999_ns: values[8],
-            p99999_ns: values[9],
-        }
+impl Serialize for Quantiles {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let name = |percent: f64| format!("p{percent}_ns").replace('.', "_");
+        serializer.collect_map(self.iter().map(|(percent, value)| (name(percent), value)))
     }
 }

@@ -9,7 +9,7 @@
 //! let mut input = &b"ping\npo"[..];
 //! let mut output = BytesMut::new();
 //! while let Some(request) = codec.next(&mut input)? {
-//!     let mut rest = codec.reply(request, &mut output)?;
+//!     let mut rest = codec.reply(request, &mut output);
 //!     // A server writes the output here, and clears it.
 //!     while let Some(more) = rest {
 //!         rest = more.append(&mut output);
@@ -108,12 +108,14 @@ impl From<Violation> for io::Error {
 }
 
 /// A request as the peer sent it, in the input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Request<'a> {
     /// A line, with its `\n`.
     Line(&'a [u8]),
-    /// The payload of a frame, and the reply it asks for.
-    Frame(&'a [u8], Reply),
+    /// The payload of a frame, and the length of the reply it asks for, in bytes.
+    Frame(&'a [u8], u32),
+    /// The message of a frame that asks for the `Hello` service's reply to it.
+    Message(Box<BenchmarkMessage>),
     /// A frame that asks for the server's times; it was received this many nanoseconds after 1970.
     Times(u64),
 }
@@ -208,35 +210,24 @@ impl Codec {
 
     /// Appends the reply to `request`, or the first part of a long one; returns what is left, which
     /// comes before the next reply.
-    ///
-    /// # Errors
-    /// Fails with [`Violation::Message`] if a payload should be a message and is not.
-    pub fn reply<'a>(
-        &self,
-        request: Request<'a>,
-        output: &mut BytesMut,
-    ) -> Result<Option<Rest<'a>>, Violation> {
+    pub fn reply<'a>(&self, request: Request<'a>, output: &mut BytesMut) -> Option<Rest<'a>> {
         match request {
-            Request::Line(line) => return Ok(repeat(line, line.len(), output)),
-            Request::Frame(payload, Reply::Echo) => {
-                output.extend_from_slice(&(payload.len() as u32).to_be_bytes());
-                return Ok(repeat(payload, payload.len(), output));
-            }
-            Request::Frame(payload, Reply::Bytes(length)) => {
+            Request::Line(line) => return repeat(line, line.len(), output),
+            Request::Frame(payload, length) => {
                 output.extend_from_slice(&length.to_be_bytes());
-                return Ok(repeat(payload, length as usize, output));
+                return repeat(payload, length as usize, output);
             }
-            Request::Frame(payload, Reply::Message) => {
-                let request = BenchmarkMessage::decode(payload)
-                    .map_err(|error| Violation::Message(error.to_string()))?;
-                let reply = message::say(request);
+            Request::Message(request) => {
+                let reply = message::say(*request);
                 output.extend_from_slice(&(reply.encoded_len() as u32).to_be_bytes());
                 reply.encode_raw(output);
             }
-            Request::Frame(_, Reply::Times) => put_times(time_of_day(), output),
-            Request::Times(received) => put_times(received, output),
+            Request::Times(received) => {
+                output.extend_from_slice(&(frame::TIMES as u32).to_be_bytes());
+                output.extend_from_slice(&frame::encode_times(received, time_of_day()));
+            }
         }
-        Ok(None)
+        None
     }
 
     /// Appends the error for a peer that broke the protocol, as a line or a frame.
@@ -282,8 +273,12 @@ impl Codec {
         input.advance(frame::REQUEST_HEADER);
         let payload = take(input, payload);
         Ok(Some(match header.reply {
+            Reply::Echo => Request::Frame(payload, header.payload),
+            Reply::Bytes(length) => Request::Frame(payload, length),
+            Reply::Message => BenchmarkMessage::decode(payload)
+                .map(|message| Request::Message(Box::new(message)))
+                .map_err(|error| Violation::Message(error.to_string()))?,
             Reply::Times => Request::Times(time_of_day()),
-            reply => Request::Frame(payload, reply),
         }))
     }
 }
@@ -316,12 +311,6 @@ fn take<'a>(input: &mut &'a [u8], length: usize) -> &'a [u8] {
     taken
 }
 
-/// Appends the times of a request that was received then and is replied to now.
-fn put_times(received: u64, output: &mut BytesMut) {
-    output.extend_from_slice(&(frame::TIMES as u32).to_be_bytes());
-    output.extend_from_slice(&frame::encode_times(received, time_of_day()));
-}
-
 /// Appends `payload`, repeated and cut to `length` bytes, or the first part of that.
 fn repeat<'a>(payload: &'a [u8], length: usize, output: &mut BytesMut) -> Option<Rest<'a>> {
     if length <= PART {
@@ -348,7 +337,7 @@ mod tests {
         let whole = input.split();
         let mut left = &whole[..];
         while let Some(request) = codec.next(&mut left)? {
-            let mut rest = codec.reply(request, &mut output)?;
+            let mut rest = codec.reply(request, &mut output);
             while let Some(more) = rest {
                 let before = output.len();
                 rest = more.append(&mut output);
@@ -423,7 +412,7 @@ mod tests {
         let request = codec.next(&mut &input[..]).unwrap().unwrap();
         let decoded = time_of_day();
         let mut output = BytesMut::new();
-        assert_eq!(codec.reply(request, &mut output).unwrap(), None);
+        assert_eq!(codec.reply(request, &mut output), None);
         let (length, times) = output.split_at(frame::REPLY_HEADER);
         assert_eq!(length, (frame::TIMES as u32).to_be_bytes());
         let (received, sent) = frame::decode_times(times.try_into().unwrap());

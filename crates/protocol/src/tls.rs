@@ -353,6 +353,10 @@ impl ServerCertVerifier for AnyCertificate {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use rustls::HandshakeKind;
+
     use super::*;
 
     /// The version that a client agrees on with a server that has no TLS 1.3.
@@ -370,20 +374,126 @@ mod tests {
             ..ClientOptions::default()
         };
         let config = Arc::new(client(&options, &[]).unwrap());
+        Ok(shaken(&config, &Arc::new(server))?
+            .protocol_version()
+            .unwrap())
+    }
+
+    /// Returns the client's side of a connection after the handshake and what follows it, unless
+    /// one side refuses the other.
+    fn shaken(
+        client: &Arc<ClientConfig>,
+        server: &Arc<ServerConfig>,
+    ) -> Result<rustls::ClientConnection, rustls::Error> {
         let name = ServerName::try_from("localhost").unwrap();
-        let mut client = rustls::ClientConnection::new(config, name).unwrap();
-        let mut server = rustls::ServerConnection::new(Arc::new(server)).unwrap();
-        while client.is_handshaking() {
+        let mut client = rustls::ClientConnection::new(Arc::clone(client), name).unwrap();
+        let mut server = rustls::ServerConnection::new(Arc::clone(server)).unwrap();
+        while client.wants_write() || server.wants_write() {
             let mut sent = Vec::new();
             client.write_tls(&mut sent).unwrap();
             server.read_tls(&mut &*sent).unwrap();
             server.process_new_packets()?;
             let mut answer = Vec::new();
-            server.write_tls(&mut answer).unwrap();
+            while server.wants_write() {
+                server.write_tls(&mut answer).unwrap();
+            }
             client.read_tls(&mut &*answer).unwrap();
             client.process_new_packets()?;
         }
-        Ok(client.protocol_version().unwrap())
+        Ok(client)
+    }
+
+    /// Credentials of one authority, in a folder.
+    struct Credentials {
+        folder: tempfile::TempDir,
+        authority: pki::Authority,
+    }
+
+    impl Credentials {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let authority = pki::Authority::new().unwrap();
+            fs::write(folder.path().join("ca.pem"), authority.ca_pem()).unwrap();
+            Self { folder, authority }
+        }
+
+        fn ca(&self) -> PathBuf {
+            self.folder.path().join("ca.pem")
+        }
+
+        /// Writes a certificate and its key.
+        fn issue(&self, role: pki::Role) -> (PathBuf, PathBuf) {
+            let issued = self
+                .authority
+                .issue(role, &["localhost".to_owned()])
+                .unwrap();
+            let [certificate, key] =
+                ["own.pem", "own.key"].map(|name| self.folder.path().join(name));
+            fs::write(&certificate, &issued.cert_pem).unwrap();
+            fs::write(&key, &issued.key_pem).unwrap();
+            fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+            (certificate, key)
+        }
+
+        fn server(&self, client_ca: Option<&Path>) -> Arc<ServerConfig> {
+            let (certificate, key) = self.issue(pki::Role::Server);
+            let identity = Identity::read(&certificate, &key).unwrap();
+            Arc::new(server(identity, client_ca, &[]).unwrap())
+        }
+
+        /// Returns a client that trusts this authority.
+        fn client(&self, options: ClientOptions) -> Arc<ClientConfig> {
+            let options = ClientOptions {
+                ca: Some(self.ca()),
+                ..options
+            };
+            Arc::new(client(&options, &[]).unwrap())
+        }
+    }
+
+    #[test]
+    fn a_client_trusts_its_own_authority_alone() {
+        let [own, other] = [Credentials::new(), Credentials::new()];
+        let server = own.server(None);
+        let trusting = ClientOptions::default;
+        assert!(shaken(&own.client(trusting()), &server).is_ok());
+        assert!(shaken(&other.client(trusting()), &server).is_err());
+        let insecure = ClientOptions {
+            insecure: true,
+            ..ClientOptions::default()
+        };
+        assert!(shaken(&other.client(insecure), &server).is_ok());
+    }
+
+    #[test]
+    fn a_server_lets_in_clients_of_its_authority_alone() {
+        let [own, other] = [Credentials::new(), Credentials::new()];
+        let server = own.server(Some(&own.ca()));
+        let with = |identity| {
+            own.client(ClientOptions {
+                identity,
+                ..ClientOptions::default()
+            })
+        };
+        assert!(shaken(&with(Some(own.issue(pki::Role::Client))), &server).is_ok());
+        assert!(shaken(&with(Some(other.issue(pki::Role::Client))), &server).is_err());
+        assert!(shaken(&with(None), &server).is_err());
+    }
+
+    #[test]
+    fn sessions_are_resumed_only_where_that_is_asked() {
+        let own = Credentials::new();
+        let server = own.server(None);
+        let kinds = |resume| {
+            let client = own.client(ClientOptions {
+                resume,
+                ..ClientOptions::default()
+            });
+            [(); 2].map(|()| shaken(&client, &server).unwrap().handshake_kind())
+        };
+        let full = Some(HandshakeKind::Full);
+        assert_eq!(kinds(true), [full, Some(HandshakeKind::Resumed)]);
+        assert_eq!(kinds(false), [full, full]);
     }
 
     #[test]

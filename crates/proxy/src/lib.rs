@@ -113,7 +113,7 @@ fn serve(
         }
     };
     let server = TcpServer {
-        listener: listening.service,
+        listener: listening.service.into(),
         chassis: &chassis,
         runtime: &own.runtime,
         acceptor: &Acceptor::Plain,

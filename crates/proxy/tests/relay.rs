@@ -11,7 +11,6 @@ use netping_proxy::{ProxyArgs, SERVICE};
 use netping_serving::{
     args::ServerArgs,
     error::StartError,
-    listen::Listening,
     shutdown::Shutdown,
     testing::{PATIENCE, TestServer, eventually},
 };
@@ -336,11 +335,7 @@ fn wrong_flags_are_rejected_at_the_start() {
         let shutdown = Shutdown::default();
         // Whatever starts after all, ends.
         shutdown.trigger();
-        (SERVICE.serve)(
-            Listening::bind(&args.common, 0, 1).unwrap(),
-            &args,
-            &shutdown,
-        )
+        (SERVICE.serve)(SERVICE.bind(&args).unwrap(), &args, &shutdown)
     };
     // A label has at most 63 bytes, so no resolver needs to ask for this one.
     let nowhere = format!("{}:80", "x".repeat(64));

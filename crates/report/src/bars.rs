@@ -52,10 +52,10 @@ pub fn bars(times: &Counts, unicode: bool, width: usize) -> String {
         })
         .collect();
     let columns = [
-        Column::number("to us", 8),
-        Column::number("requests", 0),
-        Column::number("share", 0),
-        Column::text("", 0),
+        Column::number("to us"),
+        Column::number("requests"),
+        Column::number("share"),
+        Column::text(""),
     ];
     Table::plain(&columns, &rows)
 }

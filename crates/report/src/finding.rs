@@ -3,13 +3,14 @@
 use netping_results::{
     comparison::{Compared, Comparison, Finding},
     estimate::{Estimate, estimate},
-    metric::{List, Metric, Scale},
+    format::{micros, signed},
+    metric::{Metric, Scale},
     run::Measurement,
 };
 
 /// The largest change, as a share, that is shown as a number: what is beyond it says only that
 /// there are too few trials.
-const MOST: f64 = 99.0;
+pub const MOST_CHANGE: f64 = 99.0;
 
 /// Returns a text, `-` where there is none.
 pub fn or_dash(text: Option<String>) -> String {
@@ -53,9 +54,60 @@ pub fn range([low, high]: [f64; 2], show: impl Fn(f64) -> String) -> String {
 pub fn percent(metric: &Metric, change: f64) -> String {
     match metric.scale {
         Scale::Linear => format!("{:+.3} pp", change * 100.0),
-        Scale::Logarithmic if change > MOST => format!(">{:+.0}%", MOST * 100.0),
-        Scale::Logarithmic => format!("{:+.1}%", change * 100.0),
+        Scale::Logarithmic => at_most(change, MOST_CHANGE, |share| {
+            let digits = usize::from(share < MOST_CHANGE);
+            format!("{:+.digits$}%", share * 100.0)
+        }),
     }
+}
+
+/// Returns a number as `show` has it; of one beyond `most`, that bound after `>`.
+pub fn at_most(number: f64, most: f64, show: impl Fn(f64) -> String) -> String {
+    if number > most {
+        format!(">{}", show(most))
+    } else {
+        show(number)
+    }
+}
+
+/// Returns the largest time, in nanoseconds, that is shown as a number where a comparison adds it.
+pub fn most_added(comparison: &Comparison) -> f64 {
+    let base = comparison.base.map(|own| own.value);
+    base.map_or(f64::INFINITY, |base| base * MOST_CHANGE)
+}
+
+/// Returns the time that a comparison adds and its interval, both in microseconds as `show` has
+/// them; `None` where a value is missing.
+pub fn added(
+    comparison: &Comparison,
+    show: impl Fn(f64) -> String,
+) -> Option<(String, Option<String>)> {
+    let (added, ends) = comparison.added()?;
+    let most = most_added(comparison);
+    let us = |time: f64| at_most(time, most, |time| show(time / 1e3));
+    Some((us(added), ends.map(|ends| range(ends, us))))
+}
+
+/// Says which time one side adds to another's `whole`, with its interval; `None` where a value is
+/// missing.
+pub fn added_in_words(comparison: &Comparison, whole: &str) -> Option<String> {
+    let in_brackets =
+        |ends: Option<String>| ends.map_or_else(String::new, |own| format!(" ({own})"));
+    if comparison.is_shown() == Some(false) {
+        let (_, ends) = added(comparison, signed)?;
+        let ends = in_brackets(ends.map(|ends| ends + " us"));
+        return Some(format!("shows no difference in {whole}{ends}"));
+    }
+    let most = most_added(comparison);
+    let us = |time: f64| at_most(time, most, |time| micros(time.abs() / 1e3));
+    let (added, ends) = comparison.added()?;
+    let (does, to, ends) = if added < 0.0 {
+        ("saves", "of", ends.map(|[low, high]| [high, low]))
+    } else {
+        ("adds", "to", ends)
+    };
+    let ends = in_brackets(ends.map(|ends| range(ends, us)));
+    Some(format!("{does} {} us{ends} {to} {whole}", us(added)))
 }
 
 /// Returns the change that a comparison found; `-` where a value is missing.
@@ -132,9 +184,9 @@ pub fn hold_together(claims: usize) -> String {
     }
 }
 
-/// Names the metrics whose value is not from all trials of a measurement; `None` where there are
-/// no such.
-pub fn missing(metrics: List, measurement: &Measurement<'_>) -> Option<String> {
+/// Names a measurement and the metrics whose value is not from all of its trials; `None` where all
+/// are.
+pub fn missing(metrics: &[&'static Metric], measurement: &Measurement<'_>) -> Option<String> {
     let all = measurement.trials.len();
     let from = |metric: &&'static Metric| {
         let own = estimate(metric, measurement)?;
@@ -143,7 +195,8 @@ pub fn missing(metrics: List, measurement: &Measurement<'_>) -> Option<String> {
     let found: Vec<String> = metrics.iter().filter_map(from).collect();
     (!found.is_empty()).then(|| {
         format!(
-            "not from all {all} trials, since some lack a value or were cut short: {}",
+            "{}: not from all {all} trials, since some lack a value or were cut short: {}",
+            measurement.name(),
             found.join(", ")
         )
     })

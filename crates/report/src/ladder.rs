@@ -6,7 +6,7 @@ use netping_results::{
     run::StepSettings,
 };
 
-use crate::{finding::range, words::added};
+use crate::finding::{added_in_words, range};
 
 /// Fewer rounds than these show only the largest differences: of those, nothing is said in words.
 pub const FEWEST: usize = 5;
@@ -40,11 +40,15 @@ pub fn in_words(all: &[Compared<'_>]) -> Vec<String> {
         let time = told(own, &metric::P50)?;
         let mut rates = small.iter().filter(|other| names(other) == [name, base]);
         let rate = rates.find_map(|other| told(other, &metric::RATE));
-        let both = [Some(time), rate].into_iter().flatten();
-        if !both.map(Comparison::is_shown).any(|own| own == Some(true)) {
+        let is_shown = |by: &Comparison| by.is_shown() == Some(true);
+        if !is_shown(time) && !rate.is_some_and(is_shown) {
             return Some(format!("{name} over {base} shows no difference."));
         }
-        let time = added(time, "a round trip")?;
+        let time = if is_shown(time) {
+            added_in_words(time, "a round trip")?
+        } else {
+            "shows no difference in a round trip".to_owned()
+        };
         let rate = rate.map(|rate| format!(" and {}", rate_in_words(rate)));
         Some(format!(
             "{name} over {base} {time}{}.",

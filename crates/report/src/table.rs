@@ -25,20 +25,17 @@ pub struct Column {
 
 impl Column {
     /// A column of numbers.
-    pub const fn number(title: &'static str, width: u16) -> Self {
-        Self {
-            title: Cow::Borrowed(title),
-            width,
-            left: false,
-            spare: 0,
-        }
+    pub const fn number(title: &'static str) -> Self {
+        let mut column = Self::text(title);
+        column.left = false;
+        column
     }
 
     /// A column of words.
-    pub const fn text(title: &'static str, width: u16) -> Self {
+    pub const fn text(title: &'static str) -> Self {
         Self {
             title: Cow::Borrowed(title),
-            width,
+            width: 0,
             left: true,
             spare: 0,
         }
@@ -46,25 +43,23 @@ impl Column {
 
     /// Columns of names and of numbers.
     pub fn named_rows<const N: usize>(titles: [&'static str; N]) -> [Self; N] {
-        let mut columns = titles.map(|title| Self::number(title, 0));
+        let mut columns = titles.map(Self::number);
         columns[0].left = true;
         columns
     }
 
-    /// A column of words with a title made at run time.
-    pub fn named(title: String) -> Self {
-        Self {
-            title: Cow::Owned(title),
-            ..Self::text("", 0)
-        }
+    /// The column with a title made at run time.
+    #[must_use]
+    pub fn titled(mut self, title: String) -> Self {
+        self.title = Cow::Owned(title);
+        self
     }
 
-    /// A column of numbers with a title made at run time.
-    pub fn numbers(title: String) -> Self {
-        Self {
-            left: false,
-            ..Self::named(title)
-        }
+    /// The column, at least `width` characters wide.
+    #[must_use]
+    pub const fn wide(mut self, width: u16) -> Self {
+        self.width = width;
+        self
     }
 
     /// The column, left out of a narrow terminal after those with a higher number.
@@ -105,8 +100,8 @@ const GAP: &str = "  ";
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<Column>,
-    /// The places of the columns that fit.
-    kept: Vec<usize>,
+    /// The rank above which columns are left out.
+    most_spare: u8,
     styled: bool,
 }
 
@@ -117,9 +112,19 @@ impl Table {
         let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let styled = io::stdout().is_terminal() && !no_color;
         Self {
-            kept: fitting(&columns, terminal_width()),
-            columns,
             styled,
+            ..Self::in_width(columns, terminal_width())
+        }
+    }
+
+    /// A table without style that leaves out columns until it fits in this many characters.
+    fn in_width(columns: Vec<Column>, width: Option<usize>) -> Self {
+        let most = columns.iter().map(|column| column.spare).max().unwrap_or(0);
+        let fits = |most: &u8| width.is_none_or(|width| width_of(&columns, *most) <= width);
+        Self {
+            most_spare: (0..=most).rev().find(fits).unwrap_or(0),
+            columns,
+            styled: false,
         }
     }
 
@@ -130,9 +135,11 @@ impl Table {
         if self.styled {
             header = format!("{BOLD}{header}{PLAIN}");
         }
-        let places = 0..titles.len();
-        let left_out = places.filter(|at| !self.kept.contains(at));
-        let left_out: Vec<&str> = left_out.map(|at| titles[at].as_ref()).collect();
+        let left_out = self
+            .columns
+            .iter()
+            .filter(|own| own.spare > self.most_spare);
+        let left_out: Vec<&str> = left_out.map(|own| &*own.title).collect();
         if left_out.is_empty() {
             return header;
         }
@@ -142,9 +149,10 @@ impl Table {
 
     /// One row.
     pub fn row(&self, cells: &[impl AsRef<str>]) -> String {
-        let kept = self.kept.iter();
+        let kept = self.columns.iter().zip(cells);
+        let kept = kept.filter(|(column, _)| column.spare <= self.most_spare);
         let padded: Vec<String> = kept
-            .map(|&at| self.columns[at].padded(cells[at].as_ref()))
+            .map(|(column, cell)| column.padded(cell.as_ref()))
             .collect();
         padded.join(GAP).trim_end().to_owned()
     }
@@ -154,20 +162,14 @@ impl Table {
     pub fn whole(columns: &[Column], rows: &[Vec<String>]) -> String {
         let columns = as_wide_as(columns, rows);
         match terminal_width() {
-            Some(width) if least_width(&columns) > width => records(&columns, rows, width),
+            Some(width) if width_of(&columns, 0) > width => records(&columns, rows, width),
             _ => Self::new(columns).with(rows),
         }
     }
 
     /// The same as text for a file: every column, nothing bold.
     pub fn plain(columns: &[Column], rows: &[Vec<String>]) -> String {
-        let columns = as_wide_as(columns, rows);
-        Self {
-            kept: fitting(&columns, None),
-            columns,
-            styled: false,
-        }
-        .with(rows)
+        Self::in_width(as_wide_as(columns, rows), None).with(rows)
     }
 
     fn with(&self, rows: &[Vec<String>]) -> String {
@@ -177,14 +179,10 @@ impl Table {
     }
 }
 
-/// Returns the width of a table without the columns that can be spared.
-fn least_width(columns: &[Column]) -> usize {
-    width_of(columns.iter().filter(|column| column.spare == 0))
-}
-
-/// Returns the width of these columns with the gaps between them.
-fn width_of<'a>(columns: impl Iterator<Item = &'a Column>) -> usize {
-    let sum: usize = columns.map(|column| column.width() + GAP.len()).sum();
+/// Returns the width of the columns up to a rank, with the gaps between them.
+fn width_of(columns: &[Column], most_spare: u8) -> usize {
+    let kept = columns.iter().filter(|column| column.spare <= most_spare);
+    let sum: usize = kept.map(|column| column.width() + GAP.len()).sum();
     sum.saturating_sub(GAP.len())
 }
 
@@ -217,20 +215,6 @@ fn as_wide_as(columns: &[Column], rows: &[Vec<String>]) -> Vec<Column> {
         column.width = longest.unwrap_or(0) as u16;
     }
     columns
-}
-
-/// Returns the places of the columns to show in a width in characters.
-fn fitting(columns: &[Column], width: Option<usize>) -> Vec<usize> {
-    let mut kept: Vec<usize> = (0..columns.len()).collect();
-    let spare = |at: &usize| columns[*at].spare;
-    let mut spared: Vec<usize> = kept.iter().copied().filter(|at| spare(at) > 0).collect();
-    spared.sort_by_key(spare);
-    while width.is_some_and(|width| width_of(kept.iter().map(|at| &columns[*at])) > width)
-        && let Some(last) = spared.pop()
-    {
-        kept.retain(|at| *at != last);
-    }
-    kept
 }
 
 /// Returns the width of the terminal on standard output, in characters; `None` if it is not a
@@ -277,10 +261,10 @@ mod tests {
     #[test]
     fn rows_that_do_not_fit_are_shown_cell_by_cell() {
         let columns = [
-            Column::text("target", 0),
-            Column::number("p50 us", 0),
-            Column::text("shown", 0),
-            Column::number("conns", 0).spare(1),
+            Column::text("target"),
+            Column::number("p50 us"),
+            Column::text("shown"),
+            Column::number("conns").spare(1),
         ];
         let row = |target: &str, shown: &str| -> Vec<String> {
             [target, "7.52", shown, "1"].map(str::to_owned).to_vec()
@@ -292,7 +276,7 @@ mod tests {
         ];
         let wide = as_wide_as(&columns, &rows);
         // Without the column that can be spared.
-        assert_eq!(least_width(&wide), 21 + 2 + 6 + 2 + shown.len());
+        assert_eq!(width_of(&wide, 0), 21 + 2 + 6 + 2 + shown.len());
         assert_eq!(
             records(&wide, &rows, 40),
             "target  tcp://127.0.0.1:8004\n\
@@ -308,7 +292,10 @@ mod tests {
 
     #[test]
     fn rows_shown_one_by_one_stand_under_their_titles() {
-        let table = Table::new(vec![Column::text("target", 8), Column::number("p50 us", 8)]);
+        let table = Table::new(vec![
+            Column::text("target").wide(8),
+            Column::number("p50 us").wide(8),
+        ]);
         assert_eq!(table.header(), "target      p50 us");
         assert_eq!(
             table.row(&["tcp".to_owned(), "7.52".to_owned()]),
@@ -318,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_whole_table_is_as_wide_as_its_longest_cells() {
-        let columns = [Column::text("rung", 0), Column::number("n", 0)];
+        let columns = [Column::text("rung"), Column::number("n")];
         let rows = [
             vec!["threads".to_owned(), "1".to_owned()],
             vec!["x".to_owned(), "1,000".to_owned()],
@@ -332,20 +319,12 @@ mod tests {
     #[test]
     fn dispensable_columns_are_left_out_and_named() {
         let columns = vec![
-            Column::number("req/s", 9),
-            Column::number("p99 us", 6).spare(1),
-            Column::number("p99.9 us", 8).spare(3),
-            Column::number("max us", 7).spare(2),
+            Column::number("req/s").wide(9),
+            Column::number("p99 us").wide(6).spare(1),
+            Column::number("p99.9 us").wide(8).spare(3),
+            Column::number("max us").wide(7).spare(2),
         ];
-        let titles = |width| {
-            let kept = fitting(&columns, width);
-            Table {
-                kept,
-                columns: columns.clone(),
-                styled: false,
-            }
-            .header()
-        };
+        let titles = |width| Table::in_width(columns.clone(), width).header();
         assert_eq!(titles(None), "    req/s  p99 us  p99.9 us   max us");
         assert_eq!(titles(Some(36)), titles(None));
         assert_eq!(
@@ -361,15 +340,11 @@ mod tests {
     #[test]
     fn a_row_leaves_out_what_its_titles_do() {
         let columns = vec![
-            Column::text("a", 1),
-            Column::number("b", 9).spare(1),
-            Column::number("c", 1),
+            Column::text("a").wide(1),
+            Column::number("b").wide(9).spare(1),
+            Column::number("c").wide(1),
         ];
-        let table = Table {
-            kept: fitting(&columns, Some(10)),
-            columns,
-            styled: false,
-        };
+        let table = Table::in_width(columns, Some(10));
         assert_eq!(table.row(&["x", "y", "z"].map(str::to_owned)), "x  z");
     }
 }

@@ -158,6 +158,7 @@ fn fairness(step: &Step) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use netping_measure::fairness::{Fairness, PerConnection};
     use netping_results::{fixtures, warning::TooFewSamples};
 
     use super::*;
@@ -196,5 +197,19 @@ mod tests {
         assert!(said(&run).starts_with(
             "SHARED_HOST (4 of 5 steps: 2 callers; 4 callers; 8 callers and 1 more): "
         ));
+    }
+
+    #[test]
+    fn uneven_connections_are_told() {
+        let told = |jain| {
+            let mut step = fixtures::step(1, |_| vec![1000; 10]);
+            let all = [4, 6].map(|requests| PerConnection {
+                requests,
+                mean: 1000.0,
+            });
+            step.fairness = Fairness::of(all.to_vec()).map(|own| Fairness { jain, ..own });
+            fairness(&step).is_some()
+        };
+        assert_eq!([0.979, 0.981].map(told), [true, false]);
     }
 }

@@ -4,13 +4,13 @@ use netping_results::{
     compare::FileComparison,
     comparison::{Compared, Comparison, Finding},
     estimate::estimate,
-    format::{micros, plural, thousands},
+    format::{plural, thousands},
     metric::{self, Metric},
     run::{Kind, Measurement, Run},
 };
 
 use crate::{
-    finding::{self, change, change_interval, range},
+    finding::{self, added_in_words, change, change_interval, range},
     grouped,
     ladder::in_words,
     loads::fullest,
@@ -150,42 +150,14 @@ fn value(metric: &Metric, measurement: &Measurement<'_>) -> Option<String> {
 
 /// Says what a proxy adds to the times of the direct path.
 fn overhead(pair: &Compared<'_>) -> Option<String> {
-    let median = added(pair.by(&metric::P50)?, "the median")?;
+    let median = added_in_words(pair.by(&metric::P50)?, "the median")?;
     let rate = pair.new.settings().planned_rate;
     let rate = rate.map(|rate| format!("At {} requests per second, ", thousands(rate)));
     let tail = pair.by(&metric::P99);
-    let tail = tail.and_then(|by| added(by, "the 99th percentile"));
+    let tail = tail.and_then(|by| added_in_words(by, "the 99th percentile"));
     let tail = tail.map(|tail| format!(", and {tail}"));
     let [rate, tail] = [rate, tail].map(Option::unwrap_or_default);
     Some(format!("{rate}{} {median}{tail}.", pair.new.name()))
-}
-
-/// Says which time one side adds to another's `whole`, with its interval; `None` where a value is
-/// missing.
-pub(crate) fn added(by: &Comparison, whole: &str) -> Option<String> {
-    let (added, ends) = by.added()?;
-    if by.is_shown() == Some(false) {
-        return Some(format!("shows no difference in {whole}"));
-    }
-    let us = |time: f64| micros(time.abs() / 1e3);
-    let (does, to) = if added < 0.0 {
-        ("saves", "of")
-    } else {
-        ("adds", "to")
-    };
-    let ends = ends.map(|[low, high]| {
-        if added < 0.0 {
-            [high, low]
-        } else {
-            [low, high]
-        }
-    });
-    let ends = ends.map(|ends| format!(" ({})", range(ends, us)));
-    Some(format!(
-        "{does} {} us{} {to} {whole}",
-        us(added),
-        ends.unwrap_or_default()
-    ))
 }
 
 #[cfg(test)]

@@ -41,18 +41,10 @@ impl BulkSettings {
 
     /// Returns all settings as people read them.
     pub fn in_words(&self) -> String {
-        let chosen = |bytes: u64, text: String, what: &str| {
-            if bytes == SERVERS_CHOICE {
-                format!("the server's own {what}")
-            } else {
-                text
-            }
-        };
-        let chunks = format!("chunks of {} bytes", self.chunk_bytes);
         let mut parts = vec![
             format!("bulk {}", self.direction.name()),
-            chosen(self.size_bytes, plural(self.size_bytes, "byte"), "size"),
-            chosen(self.chunk_bytes, chunks, "chunks"),
+            format!("{} size", Self::shown(self.size_bytes)),
+            format!("{} chunks", Self::shown(self.chunk_bytes)),
             plural(self.streams as u64, "stream"),
         ];
         let (window, frame) = (self.window_bytes, self.frame_bytes);

@@ -94,10 +94,7 @@ impl Comparison {
         let difference = change.and_then(|_| difference(metric, base, new));
         let comparisons = family.comparisons();
         let back = |value: f64| metric.scale.change(value);
-        let margin = family.margin.map(|margin| match metric.scale {
-            Scale::Logarithmic => margin.ln_1p(),
-            Scale::Linear => margin,
-        });
+        let margin = family.margin.map(|margin| metric.scale.extent(margin));
         Some(Self {
             metric,
             base: base_value,
@@ -253,7 +250,25 @@ pub struct Compared<'a> {
     pub comparisons: Vec<Comparison>,
 }
 
-impl Compared<'_> {
+impl<'a> Compared<'a> {
+    /// Compares two measurements by each of `metrics` of which either has a value.
+    pub(crate) fn of(
+        base: Measurement<'a>,
+        new: Measurement<'a>,
+        metrics: &[&'static Metric],
+        family: Family,
+    ) -> Self {
+        let metrics = metrics.iter();
+        Self {
+            comparisons: metrics
+                .filter_map(|metric| Comparison::of(metric, &base, &new, family))
+                .collect(),
+            base,
+            new,
+            is_control: false,
+        }
+    }
+
     /// Returns the comparison by a metric.
     pub fn by(&self, metric: &Metric) -> Option<&Comparison> {
         self.comparisons.iter().find(|own| own.metric == metric)
@@ -284,34 +299,22 @@ impl Run {
         let find = |number: usize| measurements.iter().find(|own| own.number == number);
         let compare = |pairing: &crate::run::Pairing| {
             let (base, new) = find(pairing.base).zip(find(pairing.new))?;
-            let comparisons = compared_by(base)
-                .iter()
-                .filter_map(|metric| Comparison::of(metric, base, new, family));
             Some(Compared {
-                base: base.clone(),
-                new: new.clone(),
                 is_control: pairing.is_control,
-                comparisons: comparisons.collect(),
+                ..Compared::of(base.clone(), new.clone(), compared_by(base), family)
             })
         };
         let mut all: Vec<Compared<'_>> = self.pairings.iter().filter_map(compare).collect();
         let groups = self.groups(measurements.iter().map(|own| own.number));
-        let noise: Vec<(usize, &Metric, f64)> = all
-            .iter()
-            .filter(|own| own.is_control)
-            .flat_map(|own| {
-                let group = groups[&own.base.number];
-                let changes = own.comparisons.iter();
-                changes.filter_map(move |by| Some((group, by.metric, by.change?)))
-            })
-            .collect();
+        let mut controls = all.clone();
+        controls.retain(|own| own.is_control);
         for own in all.iter_mut().filter(|own| !own.is_control) {
             let group = groups[&own.base.number];
             for comparison in &mut own.comparisons {
-                let is_like = |(other, metric, _): &&(usize, &Metric, f64)| {
-                    (*other, *metric) == (group, comparison.metric)
-                };
-                comparison.noise = noise.iter().find(is_like).map(|(.., change)| *change);
+                comparison.noise = controls
+                    .iter()
+                    .filter(|control| groups[&control.base.number] == group)
+                    .find_map(|control| control.by(comparison.metric)?.change);
             }
         }
         all

@@ -1,11 +1,11 @@
 //! Conditions on a step's numbers, such as `p99<1ms`, `errors<0.1%` or `rate>=100k`.
 
-use std::{fmt, str::FromStr};
+use std::{cmp::Ordering, fmt, str::FromStr};
 
 use netping_measure::times::Time;
 
 use crate::{
-    metric::{self, Metric},
+    metric::{self, Metric, Unit},
     run::Step,
 };
 
@@ -13,56 +13,13 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     text: String,
-    metric: &'static Metric,
-    comparison: Relation,
+    pub(crate) metric: &'static Metric,
+    /// True for `<` and `<=`.
+    is_upper: bool,
+    /// True for `<=` and `>=`.
+    includes_limit: bool,
     /// In the metric's unit.
-    limit: f64,
-}
-
-/// A comparison of a value with a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Relation {
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-}
-
-impl Relation {
-    /// Splits a condition into the name, the comparison and the limit; `None` without a comparison.
-    pub fn split(text: &str) -> Option<(&str, Self, &str)> {
-        let at = text.find(['<', '>'])?;
-        let (name, rest) = (text[..at].trim(), &text[at..]);
-        let (comparison, limit) = if let Some(limit) = rest.strip_prefix("<=") {
-            (Self::LessOrEqual, limit)
-        } else if let Some(limit) = rest.strip_prefix(">=") {
-            (Self::GreaterOrEqual, limit)
-        } else if let Some(limit) = rest.strip_prefix('<') {
-            (Self::Less, limit)
-        } else {
-            (Self::Greater, &rest[1..])
-        };
-        Some((name, comparison, limit.trim()))
-    }
-
-    /// Returns true for `<` and `<=`, which set an upper limit.
-    fn is_upper(self) -> bool {
-        matches!(self, Self::Less | Self::LessOrEqual)
-    }
-
-    /// Compares `value` with `limit`.
-    pub fn holds(self, value: f64, limit: f64) -> bool {
-        match self {
-            Self::Less => value < limit,
-            Self::LessOrEqual => value <= limit,
-            Self::Greater => value > limit,
-            Self::GreaterOrEqual => value >= limit,
-        }
-    }
+    pub(crate) limit: f64,
 }
 
 /// The outcome of checking a condition.
@@ -82,13 +39,27 @@ impl Condition {
         let Some(value) = self.metric.of_step(step) else {
             return Answer::Unknown;
         };
-        let holds = self.comparison.holds(value, self.limit);
+        let answer = self.answer(value);
         let is_bound = self.metric.is_bound(&step.summary.times[Time::Response]);
-        match (holds, is_bound, self.comparison.is_upper()) {
-            // The value is at least this: it may lie on either side of the limit.
-            (true, true, true) | (false, true, false) => Answer::Unknown,
-            (true, ..) => Answer::Holds(value),
-            (false, ..) => Answer::Fails(value),
+        // The true value may be larger, and lie on the other side of the limit.
+        if is_bound && matches!(answer, Answer::Holds(_)) == self.is_upper {
+            return Answer::Unknown;
+        }
+        answer
+    }
+
+    /// Compares a value with the limit.
+    pub(crate) fn answer(&self, value: f64) -> Answer {
+        let holds = match value.partial_cmp(&self.limit) {
+            Some(Ordering::Less) => self.is_upper,
+            Some(Ordering::Equal) => self.includes_limit,
+            Some(Ordering::Greater) => !self.is_upper,
+            None => false,
+        };
+        if holds {
+            Answer::Holds(value)
+        } else {
+            Answer::Fails(value)
         }
     }
 
@@ -120,7 +91,7 @@ impl FromStr for Condition {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let example = "p99<1ms, mean<=80us, errors<0.1%, errors>0 or rate>=100k";
-        Self::parse(text, metric::of_steps(), example)
+        Self::parse(text, metric::of_steps(), Unit::parse, example)
     }
 }
 
@@ -131,27 +102,33 @@ impl Condition {
     /// A sentence that says what is wrong.
     pub fn of_bulk(text: &str) -> Result<Self, String> {
         let metrics = metric::BULK.iter().copied();
-        Self::parse(text, metrics, "bulk-rate<2 or first-byte>5ms")
+        Self::parse(text, metrics, Unit::parse, "bulk-rate<2 or first-byte>5ms")
     }
 
-    fn parse(
+    /// Reads a condition on one of `metrics`, whose limit `limit` reads.
+    pub(crate) fn parse(
         text: &str,
         metrics: impl Iterator<Item = &'static Metric> + Clone,
+        limit: fn(Unit, &str) -> Option<f64>,
         example: &str,
     ) -> Result<Self, String> {
         let wrong = |what: &str| format!("'{text}': {what}; a condition looks like {example}");
-        let (name, comparison, limit) =
-            Relation::split(text).ok_or_else(|| wrong("no comparison"))?;
-        let found = metric::named(name, metrics).map_err(|error| wrong(&error))?;
+        let at = text.find(['<', '>']);
+        let (name, rest) = text.split_at(at.ok_or_else(|| wrong("no comparison"))?);
+        let (is_upper, rest) = (rest.starts_with('<'), &rest[1..]);
+        let included = rest.strip_prefix('=');
+        let number = included.unwrap_or(rest).trim();
+        let found = metric::named(name.trim(), metrics).map_err(|error| wrong(&error))?;
         // Errors have two units, a share and a number.
         let (metric, limit) = found
             .into_iter()
-            .find_map(|metric| Some((metric, metric.unit.parse(limit)?)))
-            .ok_or_else(|| wrong("the limit is not a number with its unit"))?;
+            .find_map(|metric| Some((metric, limit(metric.unit, number)?)))
+            .ok_or_else(|| wrong("the limit cannot be read"))?;
         Ok(Self {
             text: text.to_owned(),
             metric,
-            comparison,
+            is_upper,
+            includes_limit: included.is_some(),
             limit,
         })
     }

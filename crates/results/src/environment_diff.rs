@@ -19,16 +19,6 @@ pub struct EnvironmentDiff {
 }
 
 impl EnvironmentDiff {
-    /// Compares one value of the base with that of the new run; `None` where they are equal.
-    pub fn of(what: &str, base: String, new: String, steps: usize) -> Option<Self> {
-        (base != new).then(|| Self {
-            what: what.to_owned(),
-            base,
-            new,
-            steps,
-        })
-    }
-
     /// Adds it to `to`, counting its steps where the same difference is there.
     pub fn add(self, to: &mut Vec<Self>) {
         let same = |other: &&mut Self| {
@@ -48,12 +38,13 @@ pub fn diff<T: Serialize>(base: &T, new: &T, steps: usize) -> Vec<EnvironmentDif
     let text = |of: &BTreeMap<String, String>, name: &String| {
         of.get(name).map_or("unknown", String::as_str).to_owned()
     };
-    let differing = names
-        .into_iter()
-        .filter(|name| base.get(*name) != new.get(*name));
-    differing
-        .filter_map(|name| EnvironmentDiff::of(name, text(&base, name), text(&new, name), steps))
-        .collect()
+    let all = names.into_iter().map(|name| EnvironmentDiff {
+        what: name.clone(),
+        base: text(&base, name),
+        new: text(&new, name),
+        steps,
+    });
+    all.filter(|own| own.base != own.new).collect()
 }
 
 /// Returns the values within `of`, by their own names without those around them.

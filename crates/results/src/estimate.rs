@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use netping_measure::{statistics::moments::Moments, status::Status, times::Time};
 
 use crate::{
-    metric::{Metric, Scale},
+    metric::Metric,
     run::{Measurement, Step},
 };
 
@@ -128,11 +128,7 @@ fn value(metric: &Metric, step: &Step) -> Option<f64> {
     let value = metric
         .of_step(step)
         .filter(|_| step.status == Status::Complete)?;
-    let value = match metric.scale {
-        Scale::Logarithmic => value.ln(),
-        Scale::Linear => value,
-    };
-    value.is_finite().then_some(value)
+    Some(metric.scale.place(value)).filter(|place| place.is_finite())
 }
 
 #[cfg(test)]

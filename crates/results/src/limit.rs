@@ -13,35 +13,16 @@ use crate::{
 const FULL: f64 = 0.9;
 
 /// The resource that limits the rate of a step.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Limit {
-    /// The CPU time of the client's workers.
-    Client {
-        /// The CPU time of the busiest worker, as a share of what it could get.
-        busiest_worker: f64,
-    },
-    /// The CPU time of the server.
-    Server {
-        /// Its CPU time, as a share of its cores.
-        share: f64,
-        /// Its cores.
-        cores: u64,
-    },
-    /// The CPU time of the machine that client and server share.
-    Machine {
-        /// The CPU time of both, as a share of the machine's cores.
-        share: f64,
-        /// These cores.
-        cores: u64,
-    },
+    /// CPU time that was full, in words.
+    Full(String),
     /// No CPU time that is known.
     Other {
-        /// The CPU time of the client's busiest worker, as a share of what it could get.
-        busiest_worker: f64,
+        /// The CPU times that were used, and the events on both machines, in words.
+        text: String,
         /// The CPU time of the server, as a share of its cores; `None` if unknown.
         server: Option<f64>,
-        /// The events on both machines, the client's first.
-        events: [HostEvents; 2],
     },
 }
 
@@ -49,92 +30,78 @@ impl Limit {
     /// Returns the limit of a closed loop; `None` for a single caller, whose rate is one over its
     /// response time, for an open loop, and without replies.
     pub fn of(step: &Step) -> Option<Self> {
-        let (settings, seconds) = (&step.settings, step.summary.seconds);
+        let (settings, cost, seconds) = (&step.settings, &step.cost, step.summary.seconds);
         let is_told = settings.planned_rate.is_none() && settings.callers > 1;
-        let cost = &step.cost;
         // A window without CPU times is too short to tell.
         let is_known = !cost.client_worker_cpu_seconds.is_empty();
         if !is_told || !is_known || step.summary.accounting.arrived() == 0 || seconds <= 0.0 {
             return None;
         }
-        let busiest_worker = busiest_worker(cost, seconds);
         let demand = cost.server.as_ref();
         let server = demand.and_then(|demand| Some((demand.cpu_seconds / seconds, demand.cores?)));
-        let server_share = server.map(|(used, cores)| used / cores as f64);
+        let full = |text: String| Some(Self::Full(text));
         if step.warnings.contains(&SharedHost.into())
             && let (Some((used, _)), Some(cores)) = (server, cost.client_host.cores)
         {
             let own: f64 = cost.client_worker_cpu_seconds.iter().sum();
             let share = (used + own / seconds) / cores as f64;
             if share >= FULL {
-                return Some(Self::Machine { share, cores });
+                let used = percent(share);
+                return full(format!(
+                    "this machine's CPU: client and server used {used} of its {cores} cores"
+                ));
             }
         }
+        let busiest_worker = busiest_worker(cost, seconds);
+        let busiest = percent(busiest_worker);
         if busiest_worker >= FULL && !settings.busy_poll {
-            return Some(Self::Client { busiest_worker });
+            return full(format!(
+                "client CPU: the busiest worker used {busiest} of the CPU time it could get"
+            ));
         }
-        if let (Some((_, cores)), Some(share)) = (server, server_share)
-            && share >= FULL
-        {
-            return Some(Self::Server { share, cores });
+        let share = server.map(|(used, cores)| used / cores as f64);
+        let used = share.map_or_else(|| "an unknown part".to_owned(), percent);
+        if let (Some((_, cores)), Some(FULL..)) = (server, share) {
+            return full(format!("server CPU: it used {used} of its {cores} cores"));
         }
+        let cores = share.map_or("", |_| " of its cores");
+        let server_host = demand.map(|demand| demand.host).unwrap_or_default();
+        let events = [
+            events(cost.client_host, "client's"),
+            events(server_host, "server's"),
+        ];
+        let events = events.concat();
         Some(Self::Other {
-            busiest_worker,
-            server: server_share,
-            events: [
-                cost.client_host,
-                demand.map(|demand| demand.host).unwrap_or_default(),
-            ],
+            text: format!(
+                "not known: the busiest client worker used {busiest}, the server {used}{cores}{events}"
+            ),
+            server: share,
         })
     }
 }
 
+fn percent(share: f64) -> String {
+    format!("{:.0}%", share * 100.0)
+}
+
+/// Describes the events on a machine, the client's or the server's.
+fn events(host: HostEvents, of: &str) -> String {
+    let counts = [
+        ("TCP retransmits", host.tcp_retransmits),
+        ("dropped connections", host.listen_drops),
+        ("dropped datagrams", host.udp_drops),
+    ];
+    let known = counts.into_iter().filter_map(|(name, count)| {
+        let count = count.filter(|count| *count > 0)?;
+        Some(format!("; {count} {name} on the {of} machine"))
+    });
+    known.collect()
+}
+
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Client { busiest_worker } => write!(
-                f,
-                "client CPU: the busiest worker used {:.0}% of the CPU time it could get",
-                busiest_worker * 100.0
-            ),
-            Self::Server { share, cores } => write!(
-                f,
-                "server CPU: it used {:.0}% of its {cores} cores",
-                share * 100.0
-            ),
-            Self::Machine { share, cores } => write!(
-                f,
-                "this machine's CPU: client and server used {:.0}% of its {cores} cores",
-                share * 100.0
-            ),
-            Self::Other {
-                busiest_worker,
-                server,
-                events,
-            } => {
-                write!(
-                    f,
-                    "not known: the busiest client worker used {:.0}%, the server ",
-                    busiest_worker * 100.0
-                )?;
-                match server {
-                    Some(share) => write!(f, "{:.0}% of its cores", share * 100.0)?,
-                    None => f.write_str("an unknown part")?,
-                }
-                for (events, of) in events.iter().zip(["client's", "server's"]) {
-                    let counts = [
-                        ("TCP retransmits", events.tcp_retransmits),
-                        ("dropped connections", events.listen_drops),
-                        ("dropped datagrams", events.udp_drops),
-                    ];
-                    for (name, count) in counts {
-                        if let Some(count @ 1..) = count {
-                            write!(f, "; {count} {name} on the {of} machine")?;
-                        }
-                    }
-                }
-                Ok(())
-            }
+        match self {
+            Self::Full(text) | Self::Other { text, .. } => f.write_str(text),
         }
     }
 }

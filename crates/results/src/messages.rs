@@ -29,13 +29,11 @@ impl MessageSummary {
     }
 
     /// Adds up the messages of several clients; `None` without any.
-    pub fn sum(parts: &[&Self]) -> Option<Self> {
-        parts.first()?;
-        let sum = |of: fn(&Self) -> f64| parts.iter().map(|part| of(part)).sum();
-        Some(Self {
-            sent_per_s: sum(|part| part.sent_per_s),
-            received_per_s: sum(|part| part.received_per_s),
-            first_message: Times::sum(parts.iter().map(|part| &part.first_message)),
+    pub fn sum<'a>(parts: impl Iterator<Item = &'a Self>) -> Option<Self> {
+        parts.cloned().reduce(|sum, part| Self {
+            sent_per_s: sum.sent_per_s + part.sent_per_s,
+            received_per_s: sum.received_per_s + part.received_per_s,
+            first_message: Times::sum([&sum.first_message, &part.first_message].into_iter()),
         })
     }
 }

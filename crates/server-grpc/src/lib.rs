@@ -109,7 +109,7 @@ fn serve(
         chassis: Arc::clone(&chassis),
     };
     let tcp = TcpServer {
-        listener: listening.service,
+        listener: listening.service.into(),
         chassis: &chassis,
         runtime: &own.runtime,
         acceptor: &acceptor,

@@ -3,7 +3,7 @@
 mod connection;
 mod reset;
 
-use std::{io, net::UdpSocket, sync::Arc};
+use std::{io, sync::Arc};
 
 use clap::Args;
 use netping_protocol::{
@@ -55,7 +55,7 @@ pub struct QuicArgs {
 }
 
 /// This server.
-pub const SERVICE: Service<QuicArgs, UdpSocket> = Service {
+pub const SERVICE: Service<QuicArgs> = Service {
     name: "netping-server-quic",
     about: "Echoes frames over QUIC, with a tokio task per stream",
     scheme: |_| Scheme::Quic,
@@ -66,7 +66,7 @@ pub const SERVICE: Service<QuicArgs, UdpSocket> = Service {
 };
 
 fn serve(
-    mut listening: Listening<UdpSocket>,
+    mut listening: Listening,
     args: &ServerArgs<QuicArgs>,
     shutdown: &Shutdown,
 ) -> Result<(), StartError> {
@@ -94,7 +94,7 @@ fn serve(
         let options = options.clone();
         async move {
             let runtime = Arc::new(TokioRuntime);
-            match Endpoint::new(options, Some(config), socket, runtime) {
+            match Endpoint::new(options, Some(config), socket.into(), runtime) {
                 Ok(endpoint) => admission.run(&endpoint).await,
                 Err(error) => {
                     // The channel holds one error, and the first one is enough.

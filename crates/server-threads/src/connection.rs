@@ -95,7 +95,7 @@ impl ConnectionThread {
                     self.connection.note_partial(false);
                 }
                 load.apply_blocking();
-                let mut rest = codec.reply(request, output)?;
+                let mut rest = codec.reply(request, output);
                 // Counted before the reply leaves, so that a peer that has the reply finds it
                 // counted.
                 self.connection.count_requests(1);

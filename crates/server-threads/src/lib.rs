@@ -88,5 +88,5 @@ fn serve(
             chassis.spawn_failed(&error);
         }
     };
-    blocking::accept(&listening.service, &chassis, shutdown, serve)
+    blocking::accept(&listening.service.into(), &chassis, shutdown, serve)
 }

@@ -59,7 +59,7 @@ fn serve(
     let chassis = Chassis::start(&mut listening, common, own.runtime.profile())?;
     let limits = own.stream.limits();
     let server = TcpServer {
-        listener: listening.service,
+        listener: listening.service.into(),
         chassis: &chassis,
         runtime: &own.runtime,
         acceptor: &acceptor,

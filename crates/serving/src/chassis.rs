@@ -1,11 +1,10 @@
 //! The work of every server around its connections: admission, counting, deadlines, drain.
 
 use std::{
-    io::{self, Write},
+    io,
     net::TcpStream,
     os::fd::AsFd,
-    sync::{Arc, Mutex, Weak},
-    thread,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -14,20 +13,18 @@ use netping_system::{cores, limits, memory, process::own_resident_bytes};
 use nix::libc;
 use prometheus_client::metrics::{counter::Counter, family::Family};
 use socket2::SockRef;
-use tokio::{runtime::Builder, time};
+use tokio::time;
 
 use crate::{
     args::{CommonArgs, LoadArgs},
     clock,
     connection::{Connection, Connections, Deadlines, Ending, Guard, MAX_MEMORY},
-    listen::Listening,
-    metrics,
     profile::Profile,
     request_limit::RequestLimit,
 };
 
 /// Interval at which the reaper checks the connections' deadlines.
-const REAP_INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) const REAP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Pause after an accept that failed for lack of descriptors or memory.
 const BACK_OFF: Duration = Duration::from_millis(100);
@@ -66,21 +63,12 @@ pub struct Chassis {
 }
 
 impl Chassis {
-    /// Starts the housekeeping thread, which serves metrics and enforces deadlines until the chassis
-    /// is dropped, and announces the server on standard output. Check flags before.
-    ///
-    /// # Errors
-    /// Fails if the system refuses a thread or a socket.
-    pub fn start<L>(
-        listening: &mut Listening<L>,
-        args: &CommonArgs,
-        profile: Profile,
-    ) -> io::Result<Arc<Self>> {
+    pub(crate) fn new(args: &CommonArgs, profile: Profile) -> Self {
         let files = limits::raise_open_files();
         let spare = files - RESERVED_FILES.min(files / 2);
         let affordable = (spare / profile.files_per_connection) as usize;
         let cores = cores::own().len();
-        let chassis = Arc::new(Self {
+        Self {
             connections: Arc::default(),
             errors: Family::default(),
             max_connections: args.max_connections.unwrap_or(affordable),
@@ -96,23 +84,7 @@ impl Chassis {
             },
             load: args.load,
             last_log: Mutex::new(None),
-        });
-        let (reaped, scraped) = (Arc::downgrade(&chassis), Arc::downgrade(&chassis));
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        if let Some(listener) = listening.metrics.take() {
-            listener.set_nonblocking(true)?;
-            let _context = runtime.enter();
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            runtime.spawn(metrics::serve(listener, scraped));
         }
-        thread::Builder::new()
-            .name("housekeeping".to_owned())
-            .spawn(move || runtime.block_on(reap(reaped)))?;
-        if let Some(announcement) = listening.announcement.take() {
-            // A closed standard output is no reason not to serve.
-            let _ = writeln!(io::stdout(), "{announcement}");
-        }
-        Ok(chassis)
     }
 
     /// Returns the load that each request causes beyond its reply.
@@ -195,6 +167,15 @@ impl Chassis {
         self.log_rarely(|| tracing::warn!("no thread for a connection: {error}"));
     }
 
+    /// Closes overdue connections, and refuses new ones while the process holds too much memory.
+    pub(crate) fn reap(&self) {
+        let is_full = || Some(own_resident_bytes()? > self.max_memory?);
+        self.connections.set_full(is_full().unwrap_or(false));
+        for kind in self.connections.reap(self.deadlines) {
+            self.count_error(kind);
+        }
+    }
+
     /// Lets all connections finish. Closes those whose peers have nothing in flight, but do not answer a
     /// goodbye.
     async fn finish_connections(&self) {
@@ -226,23 +207,6 @@ impl Chassis {
         connections.end_all(Ending::Close);
         // A connection that stays now is stuck in its own work; the process ends without it.
         let _ = time::timeout(CLOSE_TIMEOUT, connections.empty()).await;
-    }
-}
-
-/// Closes overdue connections, and looks at the memory, until the server is gone.
-async fn reap(chassis: Weak<Chassis>) {
-    let mut interval = time::interval(REAP_INTERVAL);
-    interval.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
-    loop {
-        interval.tick().await;
-        let Some(chassis) = chassis.upgrade() else {
-            return;
-        };
-        let is_full = || Some(own_resident_bytes()? > chassis.max_memory?);
-        chassis.connections.set_full(is_full().unwrap_or(false));
-        for kind in chassis.connections.reap(chassis.deadlines) {
-            chassis.count_error(kind);
-        }
     }
 }
 

@@ -97,7 +97,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
             if self.output.capacity() == 0 {
                 self.output = buffers::take();
             }
-            let mut rest = self.codec.reply(request, &mut self.output)?;
+            let mut rest = self.codec.reply(request, &mut self.output);
             // Counted before the reply leaves, so that a peer that has the reply finds it counted.
             self.connection.count_requests(1);
             while rest.is_some() || self.output.len() >= CHUNK {

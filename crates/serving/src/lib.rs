@@ -18,6 +18,7 @@ pub mod connection;
 pub mod echo;
 pub mod error;
 pub mod guarded;
+mod housekeeping;
 pub mod listen;
 mod log;
 mod metrics;

@@ -3,26 +3,20 @@
 use std::{
     ffi::OsString,
     io::{self, Write},
-    net::TcpListener,
     process::ExitCode,
 };
 
-use crate::{
-    args::ServerArgs,
-    error::StartError,
-    listen::{Bind, Listening},
-    log::Log,
-    shutdown::Shutdown,
-};
+use crate::{args::ServerArgs, error::StartError, listen::Listening, log::Log, shutdown::Shutdown};
 use clap::{Args, CommandFactory, FromArgMatches};
 use netping_protocol::scheme::Scheme;
+use socket2::Type;
 
 /// Serves until the shutdown is triggered and the drain is over.
-pub type Serve<A, L> = fn(Listening<L>, &ServerArgs<A>, &Shutdown) -> Result<(), StartError>;
+pub type Serve<A> = fn(Listening, &ServerArgs<A>, &Shutdown) -> Result<(), StartError>;
 
 /// A server: its name and defaults, and how to run it.
 #[derive(Debug)]
-pub struct Service<A: Args, L = TcpListener> {
+pub struct Service<A: Args> {
     /// Name of the program.
     pub name: &'static str,
     /// Description for `--help`; its first paragraph is the one for `-h`.
@@ -34,10 +28,10 @@ pub struct Service<A: Args, L = TcpListener> {
     /// Returns the number of sockets that the server reads with these flags.
     pub sockets: fn(&A) -> usize,
     /// Serves until the shutdown is triggered and the drain is over.
-    pub serve: Serve<A, L>,
+    pub serve: Serve<A>,
 }
 
-impl<A: Args, L> Service<A, L> {
+impl<A: Args> Service<A> {
     /// Parses a command line, which begins with the program's name.
     ///
     /// # Errors
@@ -53,16 +47,25 @@ impl<A: Args, L> Service<A, L> {
             .long_about(self.about);
         ServerArgs::from_arg_matches(&command.try_get_matches_from(args)?)
     }
+
+    /// Binds the sockets that the flags ask for.
+    ///
+    /// # Errors
+    /// Fails as [`Listening::bind`].
+    pub fn bind(&self, args: &ServerArgs<A>) -> Result<Listening, StartError> {
+        let kind = match (self.scheme)(&args.own) {
+            Scheme::Quic => Type::DGRAM,
+            _ => Type::STREAM,
+        };
+        Listening::bind(&args.common, self.port, kind, (self.sockets)(&args.own))
+    }
 }
 
 /// Parses the flags, listens, announces the addresses on standard output, and serves until SIGTERM
 /// or SIGINT.
 ///
 /// Exit codes: 0 after a drain, 1 after a second signal, 2 for wrong usage, 3 if it cannot start.
-pub fn run<A: Args, L: Bind>(
-    service: &Service<A, L>,
-    args: impl IntoIterator<Item = OsString>,
-) -> ExitCode {
+pub fn run<A: Args>(service: &Service<A>, args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args = match service.parse(args) {
         Ok(args) => args,
         Err(error) => {
@@ -86,15 +89,11 @@ pub fn run<A: Args, L: Bind>(
     ExitCode::from(if wrong_usage { 2 } else { 3 })
 }
 
-fn listen_and_serve<A: Args, L: Bind>(
-    service: &Service<A, L>,
-    args: &ServerArgs<A>,
-) -> Result<(), StartError> {
+fn listen_and_serve<A: Args>(service: &Service<A>, args: &ServerArgs<A>) -> Result<(), StartError> {
     let shutdown = Shutdown::on_signals()?;
-    let sockets = (service.sockets)(&args.own);
-    let mut listening = Listening::<L>::bind(&args.common, service.port, sockets)?;
+    let mut listening = service.bind(args)?;
     let scheme = (service.scheme)(&args.own).as_str();
-    let address = listening.service.address()?;
+    let address = listening.address()?;
     let metrics = match &listening.metrics {
         Some(metrics) => format!("\nmetrics http://{}/metrics", metrics.local_addr()?),
         None => String::new(),

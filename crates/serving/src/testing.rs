@@ -9,11 +9,7 @@ use std::{
 
 use clap::Args;
 
-use crate::{
-    listen::{Bind, Listening},
-    service::Service,
-    shutdown::Shutdown,
-};
+use crate::{service::Service, shutdown::Shutdown};
 
 /// Time after which a test has failed: far more than any answer takes.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -35,16 +31,11 @@ impl TestServer {
     ///
     /// # Panics
     /// Panics if the server does not start.
-    pub fn start<A, L>(service: &Service<A, L>, flags: &[&str]) -> Self
-    where
-        A: Args + Send + 'static,
-        L: Bind + Send + 'static,
-    {
+    pub fn start<A: Args + Send + 'static>(service: &Service<A>, flags: &[&str]) -> Self {
         let base = [service.name, "--listen", FREE, "--metrics", FREE];
         let args = service.parse(base.iter().chain(flags)).unwrap();
-        let sockets = (service.sockets)(&args.own);
-        let listening = Listening::<L>::bind(&args.common, 0, sockets).unwrap();
-        let address = listening.service.address().unwrap();
+        let listening = service.bind(&args).unwrap();
+        let address = listening.address().unwrap();
         let metrics = listening.metrics.as_ref().unwrap().local_addr().unwrap();
         let shutdown = Shutdown::default();
         let (serve, switch) = (service.serve, shutdown.clone());

@@ -5,6 +5,8 @@ use std::{fmt::Display, str::FromStr};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use netping_protocol::target::Target;
 
+use crate::error::usage;
+
 /// Returns a reader of one of these names, each with what it stands for.
 pub fn one_of<T: Clone + Send + Sync + 'static>(
     choices: &'static [(&'static str, T)],
@@ -46,7 +48,7 @@ pub fn reject_unused(
 ) -> anyhow::Result<()> {
     match flags.iter().find(|(_, is_given)| *is_given) {
         Some((flag, _)) if !targets.iter().any(is_one) => {
-            anyhow::bail!("{flag} is for {kind}, and no target is one")
+            Err(usage(format!("{flag} is for {kind}, and no target is one")))
         }
         _ => Ok(()),
     }

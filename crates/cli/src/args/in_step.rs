@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use anyhow::{bail, ensure};
 use clap::Args;
 use humantime::format_duration;
 use netping_client::{
@@ -12,8 +11,8 @@ use netping_client::{
 };
 use netping_protocol::target::Target;
 
-use super::{output::Options, shared::SharedArgs, time::positive};
-use crate::run::clock_demand::ClockDemand;
+use super::{request::RequestArgs, time::positive};
+use crate::{error::require, run::clock_demand::ClockDemand};
 
 /// Flags about clocks.
 #[derive(Debug, Clone, Args)]
@@ -34,20 +33,16 @@ pub struct InStepArgs {
 }
 
 impl InStepArgs {
-    /// Returns the options of a run with these flags about clocks.
-    pub fn options(&self, shared: &SharedArgs) -> anyhow::Result<Options> {
+    /// Returns the demands of a run with such requests on this host's clock.
+    pub fn clock(&self, request: &RequestArgs) -> anyhow::Result<ClockDemand> {
         let server = self.clock_server.as_ref();
         let server = server.map(|target| {
             tells_time(target)?;
-            shared.request.destination(target)
+            request.destination(target)
         });
-        let clock = ClockDemand {
+        Ok(ClockDemand {
             server: server.transpose()?,
             max_error: self.max_clock_error,
-        };
-        Ok(Options {
-            clock,
-            ..shared.output.options()?
         })
     }
 
@@ -68,15 +63,15 @@ impl InStepArgs {
 
     /// Gives a step its moment; fails if the next step's moment would not follow from it.
     pub fn apply(&self, execution: &mut Execution) -> anyhow::Result<()> {
-        let remedy = if execution.warmup == Warmup::Auto {
-            Some("give a --warmup other than auto")
-        } else if execution.extent.duration().is_none() {
-            Some("give a time (-d) instead of a number of requests")
-        } else {
-            None
-        };
-        if let (Some(remedy), Some(_)) = (remedy, self.start_at) {
-            bail!("--start-at needs steps of a known length: {remedy}");
+        if self.start_at.is_some() {
+            require(
+                execution.warmup != Warmup::Auto,
+                "--start-at needs steps of a known length: give a --warmup other than auto",
+            )?;
+            require(
+                execution.extent.duration().is_some(),
+                "--start-at needs steps of a known length: give a time (-d), and no number of requests",
+            )?;
         }
         execution.start_at = self.start_at;
         Ok(())
@@ -85,9 +80,10 @@ impl InStepArgs {
 
 /// Rejects a server that does not tell its time.
 pub fn tells_time(target: &Target) -> anyhow::Result<()> {
-    ensure!(
+    require(
         clock_offset::tells_time(target.scheme.protocol()),
-        "{target} does not tell its time: give a netping server at tcp://, tcp+tls://, tcp+psk:// or quic://"
-    );
-    Ok(())
+        format!(
+            "{target} does not tell its time: give a netping server at tcp://, tcp+tls://, tcp+psk:// or quic://"
+        ),
+    )
 }

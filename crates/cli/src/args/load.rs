@@ -1,10 +1,8 @@
 //! Flags about load, shared by the commands with many callers.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::{num::NonZeroUsize, ops::RangeInclusive, time::Duration};
 
-use anyhow::ensure;
 use clap::{ArgAction, Args};
-use humantime::format_duration;
 use netping_client::{
     plan::{Arrival, Extent, Plan, Warmup},
     transport::Kind,
@@ -16,7 +14,7 @@ use super::{
     choice::one_of,
     time::{positive, warmup},
 };
-use crate::environment;
+use crate::{environment, error::require};
 
 /// The gaps between requests, and whether they are random.
 static ARRIVALS: [(&str, bool); 2] = [("constant", false), ("poisson", true)];
@@ -53,6 +51,9 @@ pub struct ClientLoadArgs {
     pub duration: Duration,
 }
 
+/// Numbers of callers.
+pub const CALLERS: RangeInclusive<u64> = 1..=u32::MAX as u64;
+
 /// The longest warm-up that nobody asked for.
 const LONGEST_DEFAULT_WARMUP: Duration = Duration::from_secs(2);
 
@@ -67,12 +68,7 @@ pub fn with_callers(
     callers: u64,
     connections: Option<u64>,
     workers: Option<NonZeroUsize>,
-) -> anyhow::Result<Plan> {
-    let most = u32::MAX;
-    ensure!(
-        callers <= most.into(),
-        "{callers} callers are too many; the maximum is {most}"
-    );
+) -> Plan {
     let callers = callers as usize;
     let workers = workers.map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
     let kind = plan.load.kind;
@@ -88,20 +84,17 @@ pub fn with_callers(
     plan.load.callers = callers;
     plan.load.connections = connections;
     plan.execution.workers = workers.min(connections);
-    Ok(plan)
+    plan
 }
 
 impl ClientLoadArgs {
     /// Rejects steps that are shorter than their warm-up.
     pub fn check(&self) -> anyhow::Result<()> {
         let (duration, warmup) = (self.duration, self.warmup().duration().unwrap_or_default());
-        ensure!(
+        require(
             warmup <= duration,
-            "-d {} is shorter than the warm-up of {}: measure longer, or give a shorter --warmup",
-            format_duration(duration),
-            format_duration(warmup)
-        );
-        Ok(())
+            "-d is shorter than the warm-up: measure longer, or give a shorter --warmup",
+        )
     }
 
     fn warmup(&self) -> Warmup {
@@ -127,14 +120,14 @@ impl ClientLoadArgs {
         callers: u64,
         connections: Option<u64>,
         arrival: Arrival,
-    ) -> anyhow::Result<Plan> {
-        let mut plan = with_callers(plan, callers, connections, self.workers)?;
+    ) -> Plan {
+        let mut plan = with_callers(plan, callers, connections, self.workers);
         plan.load.arrival = arrival;
         plan.load.max_backlog = self.max_backlog;
         plan.execution.pin = self.pin;
         plan.execution.warmup = self.warmup();
         plan.execution.warmup_max = self.warmup_max;
         plan.execution.extent = Extent::Time(self.duration);
-        Ok(plan)
+        plan
     }
 }

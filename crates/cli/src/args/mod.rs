@@ -1,107 +1,18 @@
-//! The command line, and the flags that commands share. A [`Plan`](netping_client::plan::Plan) or a
-//! plain value is made of flags before anything is measured.
+//! The flags that commands share. A [`Plan`](netping_client::plan::Plan) or a plain value is made of
+//! flags before anything is measured.
 
 pub mod choice;
 pub mod export;
-pub mod help;
 pub mod in_step;
 pub mod load;
 pub mod output;
 pub mod paths;
 pub mod range;
 pub mod request;
-mod scenario;
 pub mod secure;
 pub mod service;
+pub mod share;
 pub mod shared;
 pub mod time;
-
-pub use help::{command, parse};
-pub use scenario::{Given, Scenario, of_command_line};
-
-use clap::{Parser, Subcommand};
-
-use crate::commands::{
-    bulk::args::BulkArgs, certs::CertsArgs, check::CheckArgs, clock::ClockArgs,
-    compare::CompareArgs, connect::ConnectArgs, grpc::MethodsArgs, ladder::args::LadderArgs,
-    latency::LatencyArgs, man::CompletionsArgs, man::ManArgs, merge::MergeArgs,
-    proxy::args::ProxyComparisonArgs, quick::QuickArgs, report::ReportArgs, run::RunArgs,
-    serve::ServeArgs, throughput::args::ThroughputArgs,
-};
-
-/// Measures what a small request costs over TCP, gRPC and QUIC
-#[derive(Debug, Parser)]
-#[command(
-    name = "netping",
-    version,
-    after_long_help = "Exit codes: 0 ok, 1 errors above --max-error-rate, 2 wrong usage, 3 could not start, 4 a condition such \
-                  as --fail-if, 5 a warning with --strict, 6 a result could not be saved, 130 interrupted.",
-    arg_required_else_help = true,
-    args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true
-)]
-pub struct Cli {
-    #[command(subcommand)]
-    pub command: Option<Command>,
-    /// Flags of a command line without one.
-    #[command(flatten)]
-    pub quick: QuickArgs,
-}
-
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Measure every server on this machine, from plain TCP to gRPC over TLS
-    Ladder(LadderArgs),
-    /// Measure sequential round trips on one connection
-    Latency(LatencyArgs),
-    /// Measure the rate and the times of requests from many callers at once
-    Throughput(ThroughputArgs),
-    /// Measure opening a connection and the first call on it, part by part
-    Connect(ConnectArgs),
-    /// Measure the throughput of bulk data on a few streams
-    Bulk(BulkArgs),
-    /// Measure what proxies add to the direct path, and the maximum throughput through them
-    Proxy(ProxyComparisonArgs),
-    /// Compare result files with a base
-    Compare(CompareArgs),
-    /// Look at this host and at servers before an expensive run, and say what to do
-    Check(CheckArgs),
-    /// Measure the offset of this host's clock from those of servers
-    Clock(ClockArgs),
-    /// Add up the result files of several clients that loaded one server at the same time
-    Merge(MergeArgs),
-    /// Show result files as tables, or write them as a page with charts, or in other formats
-    Report(ReportArgs),
-    /// List and describe the methods of a gRPC server
-    Grpc(MethodsArgs),
-    /// Create certificates or a pre-shared key to try the encrypted transports
-    Certs(CertsArgs),
-    /// Run commands from a file
-    Run(RunArgs),
-    /// Run one of the servers from this binary, with the server's own flags
-    Serve(ServeArgs),
-    /// Print the completions of a shell: netping completions bash > FILE
-    Completions(CompletionsArgs),
-    /// Print the manual page, or write those of all commands
-    Man(ManArgs),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::help;
-
-    #[test]
-    fn the_flags_of_all_commands_are_consistent_and_have_help() {
-        let mut cli = help::command();
-        cli.clone().debug_assert();
-        for command in cli.get_subcommands_mut() {
-            command.build();
-            assert!(command.get_about().is_some(), "{}", command.get_name());
-            for arg in command.get_arguments() {
-                let (command, flag) = (command.get_name(), arg.get_id());
-                assert!(arg.get_help().is_some(), "{command} {flag}");
-            }
-        }
-    }
-}
+pub mod trials;
+pub mod until;

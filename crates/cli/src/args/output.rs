@@ -2,7 +2,6 @@
 
 use std::io::{self, IsTerminal};
 
-use anyhow::ensure;
 use clap::{Args, builder::PossibleValuesParser};
 use netping_client::probe::metrics::ServerSource;
 use netping_protocol::target::Target;
@@ -12,68 +11,12 @@ use url::Url;
 use super::{
     export::{Exports, JsonTo},
     paths::apart,
+    share::share,
 };
-use crate::run::{clock_demand::ClockDemand, progress::ProgressForm, trials::Trials, until::Until};
-
-/// Flags about repetition.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Trials")]
-pub struct TrialArgs {
-    /// Measure everything N times, the targets in random order each time, and compare the targets
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    trials: u32,
-    /// Seed of the random order, to have the same one again [default: random; in the JSON]
-    #[arg(long, value_name = "N")]
-    order_seed: Option<u64>,
-}
-
-impl TrialArgs {
-    /// Returns the trials that the flags ask for.
-    pub fn trials(&self) -> Trials {
-        Trials::new(self.trials, self.order_seed)
-    }
-}
-
-/// Flags about the comparison of targets.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Trials")]
-pub struct ComparisonArgs {
-    /// Measure the first target twice, as if it were two: a difference that is no larger than theirs
-    /// is not shown
-    #[arg(long)]
-    aa: bool,
-    /// Say where targets are equivalent: the same to within this share (two one-sided tests)
-    #[arg(long, value_name = "SHARE%", value_parser = share_in_percent)]
-    equivalent: Option<f64>,
-    /// Repeat until the interval of a metric is this narrow for every target: 'p99 +-5%'
-    #[arg(long, value_name = "METRIC +-SHARE%", conflicts_with_all = ["trials", "start_at"])]
-    until: Option<Until>,
-    /// Most trials with --until
-    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(3..), requires = "until")]
-    max_trials: u32,
-}
-
-impl ComparisonArgs {
-    /// Returns `trials` with what these flags ask for; fails if there is nothing to compare.
-    pub fn of(&self, trials: Trials, targets: usize) -> anyhow::Result<Trials> {
-        let count = self.until.map_or(trials.count, |_| self.max_trials);
-        ensure!(
-            count > 1 || (!self.aa && self.equivalent.is_none()),
-            "--aa and --equivalent compare trials: give --trials 3 or more, or --until"
-        );
-        ensure!(
-            targets > 1 || self.aa || self.equivalent.is_none(),
-            "--equivalent compares targets: give a second one"
-        );
-        Ok(Trials {
-            count,
-            until: self.until,
-            aa: self.aa,
-            equivalent: self.equivalent,
-            ..trials
-        })
-    }
-}
+use crate::{
+    error::require,
+    run::{clock_demand::ClockDemand, progress::ProgressForm},
+};
 
 /// The options of a measuring command: where its results go, and when it fails.
 #[derive(Debug, Clone)]
@@ -84,6 +27,8 @@ pub struct Options {
     pub fail_if: Vec<Condition>,
     /// The demands on this host's clock.
     pub clock: ClockDemand,
+    /// URL of the Pushgateway that gets live numbers.
+    pub gateway: Option<String>,
 }
 
 /// Flags about result files and exit codes.
@@ -101,10 +46,6 @@ pub struct ResultArgs {
     pub progress: Option<ProgressForm>,
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// Push live numbers to a Prometheus Pushgateway once a second; without a path: to
-    /// /metrics/job/netping
-    #[arg(long, value_name = "URL", value_parser = gateway)]
-    pub prometheus_push: Option<String>,
 }
 
 /// Limits of which a command that measured fails.
@@ -139,6 +80,7 @@ impl ResultArgs {
             results: self.clone(),
             fail_if: fail_if.to_vec(),
             clock: ClockDemand::default(),
+            gateway: None,
         })
     }
 }
@@ -153,6 +95,10 @@ pub struct OutputArgs {
     /// read once a second
     #[arg(long, conflicts_with = "progress")]
     pub live: bool,
+    /// Push live numbers to a Prometheus Pushgateway once a second; without a path: to
+    /// /metrics/job/netping
+    #[arg(long, value_name = "URL", value_parser = gateway)]
+    prometheus_push: Option<String>,
     /// Exit with 4 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; may be repeated
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Condition>,
@@ -163,11 +109,12 @@ impl OutputArgs {
     /// a full screen.
     pub fn options(&self) -> anyhow::Result<Options> {
         let mut options = self.results.options(&self.fail_if)?;
+        options.gateway.clone_from(&self.prometheus_push);
         if self.live {
-            ensure!(
+            require(
                 io::stderr().is_terminal(),
-                "--live needs a terminal at standard error: use --progress lines"
-            );
+                "--live needs a terminal at standard error: use --progress lines",
+            )?;
             options.results.progress = Some(ProgressForm::Live);
         }
         Ok(options)
@@ -220,19 +167,4 @@ fn gateway(text: &str) -> Result<String, String> {
         url.set_path("/metrics/job/netping");
     }
     Ok(url.into())
-}
-
-/// Reads a share in per cent.
-pub fn share_in_percent(text: &str) -> Result<f64, String> {
-    match text.strip_suffix('%').map(str::parse::<f64>) {
-        Some(Ok(percent)) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
-        _ => Err("not a share from 0% to 100%, such as 5%".to_owned()),
-    }
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(share @ 0.0..=1.0) => Ok(share),
-        _ => Err("not a share from 0 to 1, such as 0.001".to_owned()),
-    }
 }

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::ensure;
+use crate::error::{require, usage};
 
 /// Checks that the files `written`, given with their flags, differ from each other and from those
 /// `read`, and that standard input is read only once.
@@ -14,21 +14,23 @@ pub fn apart<'a>(
     written: impl IntoIterator<Item = (&'static str, &'a Path)>,
 ) -> anyhow::Result<()> {
     let from_stdin = read.iter().filter(|path| path.as_os_str() == "-");
-    ensure!(
+    require(
         from_stdin.count() <= 1,
-        "'-' can be given only once: standard input is read to its end"
-    );
+        "'-' can be given only once: standard input is read to its end",
+    )?;
     let read: Vec<PathBuf> = read.iter().filter_map(|path| file(path)).collect();
     let mut before: Vec<(&str, PathBuf)> = Vec::new();
     for (flag, path) in written {
         let Some(own) = file(path) else { continue };
         let path = path.display();
-        ensure!(
+        require(
             !read.contains(&own),
-            "--{flag} {path} would overwrite an input: give another file"
-        );
+            format!("--{flag} {path} would overwrite an input: give another file"),
+        )?;
         if let Some((other, _)) = before.iter().find(|(_, other)| *other == own) {
-            anyhow::bail!("--{other} and --{flag} both write {path}: give each a file of its own");
+            return Err(usage(format!(
+                "--{other} and --{flag} both write {path}: give each a file of its own"
+            )));
         }
         before.push((flag, own));
     }

@@ -1,7 +1,7 @@
 //! Ranges of values: `64`, `1,8,64`, `1..4096`, `1..4096x4`, `10k..25k+1k`; and of bytes:
 //! `16KiB..1MiB`.
 
-use std::{num::NonZeroU64, str::FromStr};
+use std::{num::NonZeroU64, ops::RangeInclusive, str::FromStr};
 
 use netping_protocol::units;
 
@@ -34,6 +34,27 @@ impl FromStr for Range {
 
     fn from_str(text: &str) -> Result<Self, String> {
         values(text, number).map(Self)
+    }
+}
+
+/// Returns the values of a range; without one, only `None`.
+pub fn optional(range: Option<&Range>) -> Vec<Option<u64>> {
+    let values = |range: &Range| range.values().iter().copied().map(Some).collect();
+    range.map_or_else(|| vec![None], values)
+}
+
+/// Returns a reader of ranges, as `read` reads them, whose values are within `bounds`.
+pub fn within(
+    read: fn(&str) -> Result<Range, String>,
+    bounds: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<Range, String> + Clone {
+    move |text| {
+        let range = read(text)?;
+        let (least, most) = bounds.clone().into_inner();
+        match range.0.iter().find(|value| !bounds.contains(value)) {
+            None => Ok(range),
+            Some(value) => Err(format!("{value} is not from {least} to {most}")),
+        }
     }
 }
 

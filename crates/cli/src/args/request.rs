@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{bail, ensure};
 use clap::Args;
 use netping_client::{
     plan::{Destination, Plan, Trust},
@@ -29,6 +28,7 @@ use super::{
     service::{ServiceArgs, ServiceRequests, is_call},
     time::positive,
 };
+use crate::error::{require, usage};
 
 /// The messages, and the replies that requests with them ask for.
 static MESSAGES: [(&str, Reply); 1] = [("benchmark", Reply::Message)];
@@ -42,15 +42,18 @@ static GRPC_CLIENTS: [(&str, Kind); 2] = [("h2", Kind::GrpcH2), ("tonic", Kind::
 /// Default payload of each request, in bytes.
 const PAYLOAD: usize = 4;
 
+/// Most bytes of a payload or a reply.
+const MOST: u64 = frame::DEFAULT_MAX as u64;
+
 /// Flags about requests.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Requests")]
 pub struct RequestArgs {
     /// Payload of each request, in bytes [default: 4]
-    #[arg(long, value_name = "BYTES", value_parser = bytes_in::<usize>(..), conflicts_with = "message")]
+    #[arg(long, value_name = "BYTES", value_parser = bytes_in::<usize>(..=MOST), conflicts_with = "message")]
     payload: Option<usize>,
     /// Length of each reply, in bytes [default: the payload is echoed]
-    #[arg(long, value_name = "BYTES", value_parser = bytes_in::<u32>(..))]
+    #[arg(long, value_name = "BYTES", value_parser = bytes_in::<u32>(..=MOST))]
     response: Option<u32>,
     /// Send a message instead, serialized and parsed on both sides: by Hello/Say over gRPC, in a
     /// frame elsewhere
@@ -145,7 +148,9 @@ impl RequestArgs {
         reject_unused(targets, "grpc:// and grpc+tls://", is_grpc, &is_tonic)?;
         let is_secured = |target: &&Target| target.scheme.encryption() != Encryption::None;
         if let (Some(_), Some(other)) = (&self.unix_socket, targets.iter().find(is_secured)) {
-            bail!("--unix-socket is for tcp://, grpc:// and http://, and not for {other}");
+            return Err(usage(format!(
+                "--unix-socket is for tcp://, grpc:// and http://, and not for {other}"
+            )));
         }
         self.service.check(targets)?;
         self.secure.check(targets)
@@ -181,23 +186,17 @@ impl RequestArgs {
     /// Returns the form of requests to a target.
     pub fn kind(&self, target: &Target) -> anyhow::Result<Kind> {
         let (scheme, protocol) = (target.scheme, target.scheme.protocol());
-        let most = frame::DEFAULT_MAX;
-        ensure!(
-            self.payload().max(self.response.unwrap_or(0) as usize) <= most,
-            "payloads and replies have at most {most} bytes"
-        );
+        let name = scheme.as_str();
         let HttpVersion { http2, http3 } = self.http;
         // gRPC is always on HTTP/2.
-        ensure!(
+        require(
             !http2 || matches!(protocol, Protocol::Http | Protocol::Grpc),
-            "--http2 is for http:// and https://, not for {}://",
-            scheme.as_str()
-        );
-        ensure!(
+            format!("--http2 is for http:// and https://, not for {name}://"),
+        )?;
+        require(
             !http3 || scheme == Scheme::Https,
-            "--http3 is for https://, as HTTP/3 is always encrypted, and not for {}://",
-            scheme.as_str()
-        );
+            format!("--http3 is for https://, and not for {name}://"),
+        )?;
         Ok(match protocol {
             Protocol::Http => {
                 self.reject_own("an HTTP request has the body that --data gives, and the server chooses its reply")?;
@@ -210,25 +209,27 @@ impl RequestArgs {
             }
             Protocol::Tcp => self.tcp_kind()?,
             Protocol::Quic => {
-                ensure!(
+                require(
                     self.framing != Some(Kind::Line),
-                    "QUIC streams carry frames only: leave out --framing line"
-                );
+                    "QUIC streams carry frames only: leave out --framing line",
+                )?;
                 Kind::Quic
             }
             Protocol::Grpc if is_call(target) => {
                 self.reject_own("a gRPC method gets the messages that --data gives")?;
-                ensure!(
+                require(
                     self.grpc_client == Kind::GrpcH2,
-                    "--grpc-client tonic calls the methods of netping's own servers, and not {target}"
-                );
+                    format!(
+                        "--grpc-client tonic calls the methods of netping's own servers, and not {target}"
+                    ),
+                )?;
                 Kind::GrpcCall
             }
             Protocol::Grpc => {
-                ensure!(
+                require(
                     self.response != Some(0),
-                    "gRPC requests cannot ask for a reply of 0 bytes; use 1 or more"
-                );
+                    "gRPC requests cannot ask for a reply of 0 bytes; use 1 or more",
+                )?;
                 self.grpc_client
             }
         })
@@ -244,25 +245,20 @@ impl RequestArgs {
         ];
         match given.into_iter().find(|(_, given)| *given) {
             None => Ok(()),
-            Some((flag, _)) => {
-                bail!("{flag} is for requests to netping's own servers: {instead}")
-            }
+            Some((flag, _)) => Err(usage(format!(
+                "{flag} is for requests to netping's own servers: {instead}"
+            ))),
         }
     }
 
     fn tcp_kind(&self) -> anyhow::Result<Kind> {
-        let needs_frames = self.reply() != Reply::Echo || self.payload() > line::DEFAULT_MAX;
-        ensure!(
-            !needs_frames || self.framing != Some(Kind::Line),
-            "a line is echoed, and has at most {} bytes: use --framing frame with --response, --message or a longer \
-             --payload",
-            line::DEFAULT_MAX
-        );
-        let default = if needs_frames {
-            Kind::Frame
-        } else {
-            Kind::Line
-        };
+        let most = line::DEFAULT_MAX;
+        let in_frames = self.reply() != Reply::Echo || self.payload() > most;
+        require(
+            !in_frames || self.framing != Some(Kind::Line),
+            format!("a line is echoed, and has at most {most} bytes: leave out --framing line"),
+        )?;
+        let default = if in_frames { Kind::Frame } else { Kind::Line };
         Ok(self.framing.unwrap_or(default))
     }
 }

@@ -5,7 +5,6 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::Context as _;
 use clap::{ArgAction, Args};
 use netping_client::plan::Trust;
 use netping_protocol::{
@@ -13,15 +12,15 @@ use netping_protocol::{
     scheme::Encryption,
     secure::Connector,
     target::Target,
-    tls::{self, CipherSuite, ClientOptions, TlsError},
+    tls::{self, CipherSuite, ClientOptions},
 };
 use url::Host;
 
 use super::choice::{one_of, reject_unused};
-use crate::credentials;
+use crate::{credentials, error::usage};
 
 /// Flags about the credentials of either side.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "TLS and keys")]
 pub struct CredentialArgs {
     /// Authorities that servers' certificates must come from (PEM) [default: the system's]
@@ -37,8 +36,8 @@ pub struct CredentialArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     /// The name that the server is asked for and has to prove [default: the URL's host]
-    #[arg(long, value_name = "NAME")]
-    tls_server_name: Option<String>,
+    #[arg(long, value_name = "NAME", value_parser = Host::parse)]
+    tls_server_name: Option<Host>,
     /// Resume TLS sessions of earlier connections; 0-RTT data is never sent
     #[arg(long, default_value = "off", value_name = "ON|OFF", value_parser = one_of(&SWITCH), action = ArgAction::Set)]
     tls_resume: bool,
@@ -67,13 +66,10 @@ impl CredentialArgs {
         let file = |name: &str| Some(folder.join(name));
         Self {
             tls_ca: file(credentials::CA),
-            tls_insecure: false,
             tls_cert: file(credentials::CLIENT_CERT).filter(|_| mutual),
             tls_key: file(credentials::CLIENT_KEY).filter(|_| mutual),
-            tls_server_name: None,
-            tls_resume: false,
-            tls_cipher: None,
             psk_file: file(credentials::SHARED_KEY),
+            ..Self::default()
         }
     }
 
@@ -114,13 +110,8 @@ impl CredentialArgs {
             Encryption::None => Ok((Connector::Plain, Trust::default())),
             Encryption::Tls => {
                 let config = tls::client(&self.options(tls12), alpn)?;
-                let name = match &self.tls_server_name {
-                    None => tls::server_name(&target.host)?,
-                    Some(name) => {
-                        let host = Host::parse(name).map_err(|_| TlsError::Name(name.clone()))?;
-                        tls::server_name(&host)?
-                    }
-                };
+                let host = self.tls_server_name.as_ref().unwrap_or(&target.host);
+                let name = tls::server_name(host)?;
                 let trust = Trust {
                     server_verified: !self.tls_insecure,
                     client_certificate: self.tls_cert.is_some(),
@@ -128,12 +119,15 @@ impl CredentialArgs {
                 Ok((Connector::Tls(Arc::new(config), name), trust))
             }
             Encryption::Psk => {
-                let path = self.psk_file.as_ref().with_context(|| {
-                    format!("{target} needs a key shared with the server: --psk-file FILE")
+                let path = self.psk_file.as_ref().ok_or_else(|| {
+                    usage(format!(
+                        "{target} needs a key shared with the server: --psk-file FILE"
+                    ))
                 })?;
+                let (server_verified, client_certificate) = (true, false);
                 let trust = Trust {
-                    server_verified: true,
-                    client_certificate: false,
+                    server_verified,
+                    client_certificate,
                 };
                 Ok((Connector::Psk(Arc::new(Key::read(path)?)), trust))
             }

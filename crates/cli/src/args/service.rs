@@ -2,13 +2,12 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use anyhow::bail;
 use clap::Args;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use netping_client::{
     plan::Destination,
-    service::{self, Data, Schema},
-    transport::prepared::{Check, Kept, Prepared},
+    service::{self, Check, Data, Schema},
+    transport::prepared::{Kept, Prepared},
 };
 use netping_protocol::{pool::Order, scheme::Protocol, target::Target, units::number_in};
 
@@ -16,6 +15,7 @@ use super::{
     choice::{one_of, reject_unused},
     time::positive,
 };
+use crate::error::usage;
 
 /// The orders in which a caller sends several data.
 static ORDERS: [(&str, Order); 2] = [("turn", Order::Turn), ("random", Order::Random)];
@@ -105,16 +105,14 @@ impl ServiceArgs {
             ("--expect", self.expect.is_some()),
             ("--sample-replies", self.sample_replies.is_some()),
         ];
-        let mut others = targets
-            .iter()
-            .filter(|target| !is_http(target) && !is_call(target));
+        let is_other = |target: &&Target| !is_http(target) && !is_call(target);
         if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given)
-            && let Some(other) = others.next()
+            && let Some(other) = targets.iter().find(is_other)
         {
-            bail!(
+            return Err(usage(format!(
                 "{flag} is for gRPC methods, http:// and https://, and {other} is none of them; a target names its method: \
                  grpc://HOST:PORT/package.Service/Method"
-            );
+            )));
         }
         Ok(())
     }

@@ -4,10 +4,10 @@ use clap::Args;
 
 use super::{
     in_step::InStepArgs,
-    output::{ComparisonArgs, Options, OutputArgs, TrialArgs},
+    output::{Options, OutputArgs},
     request::RequestArgs,
+    trials::{ComparisonArgs, TrialArgs, Trials},
 };
-use crate::run::trials::Trials;
 
 /// Flags of the commands that measure requests in trials.
 #[derive(Debug, Clone, Args)]
@@ -34,7 +34,10 @@ pub struct ComparedArgs {
 impl ComparedArgs {
     /// Returns the options of the run.
     pub fn options(&self) -> anyhow::Result<Options> {
-        self.in_step.options(&self.shared)
+        Ok(Options {
+            clock: self.in_step.clock(&self.shared.request)?,
+            ..self.shared.output.options()?
+        })
     }
 
     /// Returns the trials of each step, with this number of targets.

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Args;
 use netping_protocol::{
     pki::{PkiError, Validity},
@@ -20,7 +20,7 @@ use crate::{
         CA, CLIENT_CERT, CLIENT_KEY, SERVER_CERT, SERVER_KEY, SHARED_KEY, certificates, shared_key,
         write,
     },
-    error::Verdict,
+    error::{Verdict, usage},
 };
 
 /// Flags of `netping certs`.
@@ -49,7 +49,7 @@ pub fn run(args: &CertsArgs) -> anyhow::Result<Verdict> {
         vec![shared_key()?]
     } else {
         certificates(&args.hosts, Validity::for_days(args.days)).map_err(|error| match error {
-            PkiError::Name(_) => anyhow!("--host {error}"),
+            PkiError::Name(_) => usage(format!("--host {error}")),
             PkiError::Make(_) => error.into(),
         })?
     };

@@ -33,10 +33,10 @@ pub struct ClockArgs {
 }
 
 const COLUMNS: [Column; 4] = [
-    Column::text("server", 0),
-    Column::number("offset us", 0),
-    Column::number("+-us", 0),
-    Column::number("round trip us", 0),
+    Column::text("server"),
+    Column::number("offset us"),
+    Column::number("+-us"),
+    Column::number("round trip us"),
 ];
 
 pub fn run(args: &ClockArgs) -> anyhow::Result<Verdict> {

@@ -102,13 +102,11 @@ fn broken(gates: &[Gate], comparison: &FileComparison<'_>) -> Vec<String> {
     if gates.is_empty() {
         return Vec::new();
     }
-    let missing = comparison.only_base.iter();
-    let mut lines: Vec<String> = missing
-        .map(|name| {
-            let name = on_one_line(name);
-            format!("failed by --fail-if: {name}: the new run has no such measurement")
-        })
-        .collect();
+    let missing = |name: &String| {
+        let name = on_one_line(name);
+        format!("failed by --fail-if: {name}: the new run has no such measurement")
+    };
+    let mut lines: Vec<String> = comparison.only_base.iter().map(missing).collect();
     for gate in gates {
         let metric = gate.metric().name;
         let mut asked = false;

@@ -12,8 +12,8 @@ use url::Host;
 
 use crate::{
     args::{output::OutputArgs, range::count, request::RequestArgs, time::warmup},
+    commands::measure,
     error::Verdict,
-    run,
 };
 
 /// Flags of `netping connect`.
@@ -58,7 +58,7 @@ impl ConnectArgs {
 
 pub fn run(args: &ConnectArgs) -> anyhow::Result<Verdict> {
     let plans = args.plans()?;
-    run::run(Kind::Connect, args.output.options()?, |runner| {
+    measure(Kind::Connect, args.output.options()?, |runner| {
         runner.call_all(&plans)?;
         let mut rows = Rows::new(Kind::Connect);
         for plan in &plans {

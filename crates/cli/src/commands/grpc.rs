@@ -1,6 +1,5 @@
 //! `netping grpc`: the methods of a server.
 
-use anyhow::ensure;
 use clap::{Args, Subcommand};
 use netping_client::{plan::Destination, probe::metrics::ServerSource, service};
 use netping_protocol::{scheme::Protocol, target::Target};
@@ -8,7 +7,7 @@ use netping_protocol::{scheme::Protocol, target::Target};
 use super::text::print;
 use crate::{
     args::{secure::CredentialArgs, service::SchemaArgs},
-    error::Verdict,
+    error::{Verdict, require},
 };
 
 /// Flags of `netping grpc`.
@@ -47,10 +46,10 @@ pub fn run(args: &MethodsArgs) -> anyhow::Result<Verdict> {
         GrpcCommand::Describe(args) => (args, service::describe),
     };
     let target = &args.target;
-    ensure!(
+    require(
         target.scheme.protocol() == Protocol::Grpc,
-        "{target} is no grpc:// or grpc+tls:// target"
-    );
+        format!("{target} is no grpc:// or grpc+tls:// target"),
+    )?;
     args.secure.check(std::slice::from_ref(target))?;
     let alpn = target.scheme.alpn();
     // The server is not netping's own, whatever its URL looks like.

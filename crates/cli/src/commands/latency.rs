@@ -2,7 +2,6 @@
 
 use std::{env, net::IpAddr, num::NonZeroU64, time::Duration};
 
-use anyhow::ensure;
 use clap::Args;
 use humantime::parse_duration;
 use netping_client::{
@@ -19,8 +18,9 @@ use crate::{
         shared::ComparedArgs,
         time::{positive, warmup},
     },
-    error::Verdict,
-    run::{self, Runner, trials},
+    commands::measure,
+    error::{Verdict, require},
+    run::{Runner, trials},
 };
 
 /// Flags of `netping latency`.
@@ -76,7 +76,7 @@ pub fn run(args: &LatencyArgs) -> anyhow::Result<Verdict> {
     };
     let plans = args.plans(&targets)?;
     let trials = args.compared.trials(plans.len())?;
-    run::run(Kind::Latency, args.compared.options()?, |runner| {
+    measure(Kind::Latency, args.compared.options()?, |runner| {
         runner.call_all(&plans)?;
         if let Some(times) = args.repeat.0 {
             let times = u32::try_from(times.get()).unwrap_or(u32::MAX);
@@ -122,9 +122,9 @@ fn every_address(targets: &[Target]) -> anyhow::Result<Vec<Target>> {
             }
         }
     }
-    ensure!(
+    require(
         !all.is_empty(),
-        "the names resolve only to this pod's address ($POD_IP)"
-    );
+        "the names resolve only to this pod's address ($POD_IP)",
+    )?;
     Ok(all)
 }

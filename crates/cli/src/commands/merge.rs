@@ -11,14 +11,15 @@ use netping_results::{
     warning::NAMES,
 };
 
+use super::validity;
 use crate::{
     args::{
         export::{JsonTo, say},
-        output::share_in_percent,
         paths::apart,
+        share::share_in_percent,
     },
     error::{Verdict, tell},
-    run::{command_line::command_line, store::tool, validity},
+    run::{command_line::command_line, store::tool},
 };
 
 /// Flags of `netping merge`.

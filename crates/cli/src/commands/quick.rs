@@ -10,8 +10,8 @@ use netping_results::run::Kind;
 
 use crate::{
     args::{load::with_callers, output::OutputArgs, request::RequestArgs, time::positive},
+    commands::measure,
     error::Verdict,
-    run,
 };
 
 /// Flags of a command line without a command.
@@ -39,14 +39,14 @@ impl QuickArgs {
         let bases = self.request.plans(&self.targets)?;
         let steps = |base: &Plan| {
             let step = |(callers, warmup, window)| {
-                let mut plan = with_callers(base.clone(), callers, None, None)?;
+                let mut plan = with_callers(base.clone(), callers, None, None);
                 plan.execution.warmup = Warmup::Time(self.duration.mul_f64(warmup));
                 plan.execution.extent = Extent::Time(self.duration.mul_f64(window));
-                Ok(plan)
+                plan
             };
             STEPS.into_iter().map(step).collect()
         };
-        bases.iter().map(steps).collect()
+        Ok(bases.iter().map(steps).collect())
     }
 }
 
@@ -55,19 +55,16 @@ fn target(text: &str) -> Result<Target, String> {
     if text.contains("://") {
         return text.parse().map_err(|error| format!("{error}"));
     }
+    let is_host = text.contains([':', '.']) && !text.contains('/');
+    let host = if is_host { text } else { "HOST:8004" };
     Err(format!(
-        "neither a command, which --help lists, nor a URL such as tcp://{}",
-        if text.contains([':', '.']) && !text.contains('/') {
-            text
-        } else {
-            "HOST:8004"
-        }
+        "neither a command, which --help lists, nor a URL such as tcp://{host}"
     ))
 }
 
 pub fn run(args: &QuickArgs) -> anyhow::Result<Verdict> {
     let plans = args.plans()?;
-    run::run(Kind::Quick, args.output.options()?, |runner| {
+    measure(Kind::Quick, args.output.options()?, |runner| {
         for steps in &plans {
             runner.call_all(&steps[..1])?;
         }
@@ -82,7 +79,7 @@ pub fn run(args: &QuickArgs) -> anyhow::Result<Verdict> {
                 runner.measure(plan, place, |step| Some(rows.show(step)))?;
             }
             if let Some(text) = runner.steps().last().and_then(|step| rows.end(step)) {
-                runner.say(&text);
+                runner.console.say(&text);
             }
         }
         Ok(())

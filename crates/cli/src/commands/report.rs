@@ -9,10 +9,10 @@ use clap::Args;
 use netping_report::{page, table::wrap, text};
 use netping_results::run::Run;
 
+use super::validity;
 use crate::{
     args::{export::Exports, paths::apart},
     error::Verdict,
-    run::validity,
 };
 
 /// Flags of `netping report`.

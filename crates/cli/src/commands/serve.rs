@@ -4,10 +4,7 @@
 use std::{ffi::OsString, iter, process::ExitCode};
 
 use clap::{Args, Subcommand};
-use netping_serving::{
-    listen::Bind,
-    service::{self, Service},
-};
+use netping_serving::service::{self, Service};
 use netping_system::{cores, signals};
 
 /// Flags of `netping serve`.
@@ -68,7 +65,7 @@ pub fn run(args: ServeArgs) -> ExitCode {
     }
 }
 
-fn serve<A: Args, L: Bind>(service: &Service<A, L>, own: ServerFlags) -> ExitCode {
+fn serve<A: Args>(service: &Service<A>, own: ServerFlags) -> ExitCode {
     let name = iter::once(service.name.into());
     service::run(service, name.chain(own.flags))
 }

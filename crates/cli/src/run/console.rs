@@ -63,13 +63,12 @@ impl Console {
     /// whose certificate was not checked.
     pub fn security(&self, security: &ChannelSecurity, before: Option<&ChannelSecurity>) {
         if before != Some(security) {
+            let (protocol, suite) = (&security.protocol, &security.cipher_suite);
             let is_resumed = security.resumed == Some(true);
+            let resumed = if is_resumed { ", resumed" } else { "" };
+            let exchange = &security.key_exchange;
             self.remark(&format!(
-                "  {}, {}, key exchange {}{}",
-                security.protocol,
-                security.cipher_suite,
-                security.key_exchange,
-                if is_resumed { ", resumed" } else { "" }
+                "  {protocol}, {suite}, key exchange {exchange}{resumed}"
             ));
         }
         if !security.server_verified {

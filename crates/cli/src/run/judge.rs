@@ -3,7 +3,6 @@
 use netping_measure::status::Status;
 use netping_results::{
     condition::{Answer, Condition},
-    format::plural,
     run::{Run, Step},
     warning::{Warning, Warnings},
 };
@@ -96,11 +95,8 @@ impl Judge {
 
     /// Says that no condition held, if there are any and none did.
     pub fn passed(&self, steps: &[Step]) -> Option<String> {
-        let quoted = self
-            .fail_if
-            .iter()
-            .map(|condition| format!("'{condition}'"));
-        let quoted: Vec<_> = quoted.collect();
+        let quote = |condition: &Condition| format!("'{condition}'");
+        let quoted: Vec<_> = self.fail_if.iter().map(quote).collect();
         let is_kept = |step: &Step| self.broken(step, false).is_empty();
         let passed = !quoted.is_empty() && !steps.is_empty() && steps.iter().all(is_kept);
         passed.then(|| format!("passed --fail-if {}: no step broke it", quoted.join(", ")))
@@ -109,11 +105,7 @@ impl Judge {
     /// Returns a line for each `--fail-if` condition that holds for a step, perhaps one of several
     /// trials, or cannot be decided.
     fn broken(&self, step: &Step, has_trials: bool) -> Vec<String> {
-        let mut place = format!(
-            "{} with {}",
-            step.name(),
-            plural(step.settings.callers as u64, "caller")
-        );
+        let mut place = format!("{}, {}", step.name(), step.settings.load_in_words());
         if has_trials {
             place = format!("{place}, trial {}", step.trial);
         }
@@ -123,9 +115,8 @@ impl Judge {
                 Answer::Holds(value) => condition.describe(value),
                 Answer::Unknown => "too few samples to tell".to_owned(),
             };
-            Some(format!(
-                "  failed by --fail-if '{condition}': {place}: {why}"
-            ))
+            let failed = "  failed by --fail-if";
+            Some(format!("{failed} '{condition}': {place}: {why}"))
         };
         self.fail_if.iter().filter_map(line).collect()
     }

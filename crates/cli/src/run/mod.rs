@@ -11,11 +11,9 @@ pub(crate) mod search;
 pub(crate) mod step;
 pub(crate) mod store;
 pub(crate) mod trials;
-pub(crate) mod until;
-pub(crate) mod validity;
 
 mod in_step;
-mod judge;
+pub(crate) mod judge;
 mod running;
 mod servers;
 mod troubles;
@@ -58,15 +56,17 @@ use crate::{
 };
 
 /// Runs the body of a measuring command; what it measured is kept, whether it succeeds or not.
+/// `describe` returns the text about the whole run that is printed at the end.
 ///
 /// # Errors
 /// Those of `body`, and files that cannot be written, before anything is measured.
 pub fn run(
     kind: Kind,
     options: Options,
+    describe: fn(&Run) -> String,
     body: impl FnOnce(&mut Runner) -> anyhow::Result<()>,
 ) -> anyhow::Result<Verdict> {
-    let mut runner = Runner::begin(kind, options)?;
+    let mut runner = Runner::begin(kind, options, describe)?;
     if let Err(failed) = body(&mut runner) {
         runner.end();
         return Err(failed);
@@ -77,23 +77,26 @@ pub fn run(
 /// The run of one measuring command.
 #[derive(Debug)]
 pub struct Runner {
-    store: Store,
-    judge: Judge,
+    /// The results so far.
+    pub store: Store,
+    /// The limits, and the verdict so far.
+    pub judge: Judge,
     servers: Servers,
     /// The terminal.
     pub console: Console,
     /// The user's request to end.
-    interrupt: Interrupt,
+    pub interrupt: Interrupt,
+    describe: fn(&Run) -> String,
 }
 
 impl Runner {
-    fn begin(kind: Kind, options: Options) -> anyhow::Result<Self> {
+    fn begin(kind: Kind, options: Options, describe: fn(&Run) -> String) -> anyhow::Result<Self> {
         raise_open_files();
         let results = options.results;
         let mut store = Store::create(kind, results.json, results.exports)?;
         store.run.clock = Some(options.clock.check()?);
         let interrupt = interrupt::on_signals().context("cannot handle Ctrl-C")?;
-        let push = results.prometheus_push.map(Push::start).transpose();
+        let push = options.gateway.map(Push::start).transpose();
         let push = push.context("cannot start a thread")?;
         let form = results.progress.unwrap_or_else(ProgressForm::for_stderr);
         let progress = Progress::new(form, push, &interrupt);
@@ -107,28 +110,14 @@ impl Runner {
             servers: Servers::default(),
             console,
             interrupt,
+            describe,
         })
-    }
-
-    /// Prints a part of the result.
-    pub fn say(&self, line: &str) {
-        self.console.say(line);
-    }
-
-    /// Prints a remark to standard error.
-    pub fn remark(&self, line: &str) {
-        self.console.remark(line);
     }
 
     /// Prints the reason for a verdict, though the command goes on.
     pub fn fail(&mut self, verdict: Verdict, line: &str) {
-        self.remark(line);
+        self.console.remark(line);
         self.judge.decide(verdict);
-    }
-
-    /// Returns the run so far.
-    pub fn run(&self) -> &Run {
-        &self.store.run
     }
 
     /// Returns the steps so far.
@@ -136,19 +125,9 @@ impl Runner {
         &self.store.run.steps
     }
 
-    /// Returns the largest share of requests that may fail, from 0 to 1.
-    pub fn max_error_rate(&self) -> f64 {
-        self.judge.limits.max_error_rate
-    }
-
     /// Returns true once the user wants it to end.
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.is_set()
-    }
-
-    /// Returns the flag of the user's interrupt.
-    pub fn interrupt(&self) -> &Interrupt {
-        &self.interrupt
     }
 
     /// Waits until the deadline or an interrupt.
@@ -163,12 +142,6 @@ impl Runner {
     pub fn design(&mut self, order_seed: u64, pairings: Vec<Pairing>) {
         self.store.run.order_seed = Some(order_seed);
         self.store.run.pairings = pairings;
-    }
-
-    /// Notes the number of times at which the trials may end, and the margin within which targets
-    /// are to be called equivalent, as a share.
-    pub fn compare(&mut self, looks: usize, margin: Option<f64>) {
-        (self.store.run.looks, self.store.run.margin) = (looks, margin);
     }
 
     /// Returns the place of the first trial of a measurement that is none of those so far.
@@ -199,10 +172,10 @@ impl Runner {
         let outcome = first_call(plan, &self.interrupt, progress);
         progress.end();
         if let Some(kept) = &plan.target.kept {
-            let show = &plan.target.prepared.show.0;
             for reply in kept.take() {
-                let text = on_lines(&show(&reply));
-                self.say(&format!("reply of {}: {text}", plan.target.url));
+                let text = on_lines(&plan.target.prepared.show(&reply));
+                self.console
+                    .say(&format!("reply of {}: {text}", plan.target.url));
             }
         }
         outcome
@@ -220,7 +193,7 @@ impl Runner {
     ) -> Result<&Step, StartError> {
         let (step, outcome) = self.run_step(plan, place)?;
         if let Some(text) = describe(&step) {
-            self.say(&text);
+            self.console.say(&text);
         }
         self.explain(&step, plan, &outcome);
         self.push(step);
@@ -265,7 +238,8 @@ impl Runner {
     fn await_start(&mut self, plan: &Plan) -> Option<Moment> {
         let (moment, opening) = in_step::turn(plan)?;
         if let Ok(left) = opening.left() {
-            self.remark(&format!("waiting to begin at {moment}"));
+            self.console
+                .remark(&format!("waiting to begin at {moment}"));
             self.wait(clock::Deadline::after(left));
         }
         Some(moment)
@@ -292,9 +266,10 @@ impl Runner {
             }
             if step.summary.unserved() > 0 {
                 let callers = plan.load.callers;
-                self.remark(&format!("{}, {callers} callers:", step.name()));
+                self.console
+                    .remark(&format!("{}, {callers} callers:", step.name()));
                 for line in troubles(&step, plan.target.url.scheme, &outcome.report.details) {
-                    self.remark(&line);
+                    self.console.remark(&line);
                 }
             }
             steps[measurement] = Some(step);
@@ -311,7 +286,7 @@ impl Runner {
     fn push(&mut self, step: Step) {
         let push = self.console.progress.push.as_ref();
         if let Some(trouble) = push.and_then(|push| push.end_step(&step)) {
-            self.remark(&trouble);
+            self.console.remark(&trouble);
         }
         self.store.run.steps.push(step);
     }
@@ -333,7 +308,8 @@ impl Runner {
             environment::server_room(&mut found, connections, limit);
         }
         for objection in found.objections() {
-            self.remark(&format!("warning: {}: {objection}", plan.target.url));
+            self.console
+                .remark(&format!("warning: {}: {objection}", plan.target.url));
         }
     }
 
@@ -350,14 +326,15 @@ impl Runner {
 
     /// Prints what failed in a step, and circumstances that its description does not have.
     fn explain(&self, step: &Step, plan: &Plan, measurement: &Measurement) {
+        let console = &self.console;
         for line in troubles(step, plan.target.url.scheme, &measurement.report.details) {
-            self.remark(&line);
+            console.remark(&line);
         }
         if let Some(security) = &step.security {
             let mut others = self.steps().iter().rev();
             let before = others.find(|other| other.target == step.target);
-            self.console
-                .security(security, before.and_then(|step| step.security.as_ref()));
+            let before = before.and_then(|step| step.security.as_ref());
+            console.security(security, before);
         }
         if plan.execution.warmup == Warmup::Auto && step.summary.seconds > 0.0 {
             let steady = if measurement.warmup_failed {
@@ -366,10 +343,10 @@ impl Runner {
                 "until the rate was steady"
             };
             let seconds = step.settings.warmup_seconds;
-            self.remark(&format!("  warm-up: {seconds:.1} s {steady}"));
+            console.remark(&format!("  warm-up: {seconds:.1} s {steady}"));
         }
         if let Some(note) = &measurement.server_note {
-            self.remark(&format!("  server CPU time unknown: {note}"));
+            console.remark(&format!("  server CPU time unknown: {note}"));
         }
     }
 
@@ -396,20 +373,20 @@ impl Runner {
         self.end_push();
         if is_interrupted {
             self.judge.decide(Verdict::Interrupted);
-            self.say(if is_worth_saving {
+            self.console.say(if is_worth_saving {
                 "interrupted: these are the results up to that point"
             } else {
                 "interrupted before there was a result"
             });
         }
         self.judge.whole(&self.store.run);
-        self.say(&validity::describe(&self.store.run));
+        self.console.say(&(self.describe)(&self.store.run));
         self.print();
         if !is_interrupted && let Some(line) = self.judge.passed(self.steps()) {
-            self.say(&line);
+            self.console.say(&line);
         }
         if let Some(line) = self.judge.strictly() {
-            self.remark(&line);
+            self.console.remark(&line);
         }
         if self.console.is_broken() {
             self.judge.decide(Verdict::Unsaved);
@@ -421,7 +398,7 @@ impl Runner {
     fn end(mut self) {
         self.end_push();
         if !self.store.run.steps.is_empty() {
-            self.say(&validity::describe(&self.store.run));
+            self.console.say(&(self.describe)(&self.store.run));
         }
         self.print();
     }
@@ -429,7 +406,7 @@ impl Runner {
     /// Waits for the last push.
     fn end_push(&mut self) {
         if let Some(trouble) = self.console.progress.push.take().and_then(Push::end) {
-            self.remark(&trouble);
+            self.console.remark(&trouble);
         }
     }
 

@@ -7,7 +7,6 @@ use std::{
 };
 
 use clap::ValueEnum;
-use humantime::format_duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use netping_client::{
     clock::Deadline,
@@ -19,7 +18,11 @@ use netping_measure::recorder::Interval;
 use netping_report::table::{is_unicode, terminal_width};
 use netping_results::format::{nanos_as_micros, thousands};
 
-use crate::run::{live::Live, push::Push, running::RunningStep};
+use crate::run::{
+    live::Live,
+    push::Push,
+    running::{RunningStep, whole_seconds},
+};
 
 /// The form in which progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -195,11 +198,8 @@ impl Progress {
     fn message(&self, step: &RunningStep) -> Vec<String> {
         let mut parts = Vec::new();
         if self.round.get().is_none() {
-            parts.push(format!(
-                "{} {:.0} s",
-                step.phase,
-                step.elapsed.as_secs_f64()
-            ));
+            let (phase, seconds) = (step.phase, step.elapsed.as_secs_f64());
+            parts.push(format!("{phase} {seconds:.0} s"));
             parts.push(format!("{} req/s", thousands(step.rate)));
         }
         for (name, q) in [("p50", 0.5), ("p99", 0.99)] {
@@ -214,12 +214,6 @@ impl Progress {
     }
 }
 
-/// Returns the time that is left, in words.
-pub fn whole_seconds(left: Duration) -> String {
-    let left = Duration::from_secs(left.as_secs());
-    format!("{} left", format_duration(left))
-}
-
 impl Observer for Progress {
     fn phase(&self, phase: Phase, planned: Option<Duration>) {
         let mut step = self.step.borrow_mut();
@@ -228,9 +222,6 @@ impl Observer for Progress {
         self.bar.set_length(length);
         self.bar.set_position(0);
         self.bar.set_message(step.phase);
-        if let Some(push) = &self.push {
-            push.phase(phase, planned);
-        }
     }
 
     fn tick(&self, elapsed: Duration, rate: f64) {

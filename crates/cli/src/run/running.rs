@@ -2,15 +2,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use humantime::format_duration;
 use netping_client::engine::Phase;
 use netping_measure::{counts::Counts, error_kind::ErrorKind, recorder::Interval};
 
 /// Seconds that are kept.
 const KEPT: usize = 60;
-
-/// Seconds whose times are kept: a worker hands a second on when its next one begins, or later
-/// where it has no replies.
-const OPEN: usize = 8;
 
 /// The step that runs.
 #[derive(Debug, Clone, Default)]
@@ -35,21 +32,8 @@ pub struct RunningStep {
     pub times: Counts,
     /// Failures so far.
     pub errors: BTreeMap<ErrorKind, u64>,
-    /// The last seconds of the window, each with its number.
-    pub seconds: BTreeMap<u64, LiveSecond>,
-    /// Response times of the seconds that may still get some, each with its number.
-    pub open: BTreeMap<u64, Counts>,
-}
-
-/// One second of the window.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct LiveSecond {
-    /// Verified replies.
-    pub replies: u64,
-    /// Median of the response times, in nanoseconds.
-    pub p50: Option<u64>,
-    /// 99th percentile of the response times, in nanoseconds.
-    pub p99: Option<u64>,
+    /// Response times of the last seconds of the window, each with its number.
+    pub seconds: BTreeMap<u64, Counts>,
 }
 
 impl RunningStep {
@@ -77,17 +61,8 @@ impl RunningStep {
         for (kind, count) in &interval.accounting.errors {
             *self.errors.entry(*kind).or_default() += count;
         }
-        let open = self.open.entry(interval.index).or_default();
-        open.add_histogram(times);
-        let second = LiveSecond {
-            replies: open.len(),
-            p50: open.quantile(0.5),
-            p99: open.quantile(0.99),
-        };
-        self.seconds.insert(interval.index, second);
-        if self.open.len() > OPEN {
-            self.open.pop_first();
-        }
+        let second = self.seconds.entry(interval.index).or_default();
+        second.add_histogram(times);
         if self.seconds.len() > KEPT {
             self.seconds.pop_first();
         }
@@ -97,4 +72,10 @@ impl RunningStep {
     pub fn failed(&self) -> u64 {
         self.errors.values().sum()
     }
+}
+
+/// Returns the time that is left, in words.
+pub fn whole_seconds(left: Duration) -> String {
+    let left = Duration::from_secs(left.as_secs());
+    format!("{} left", format_duration(left))
 }

@@ -185,31 +185,25 @@ impl Search {
 
     /// Returns the result as a sentence.
     pub fn result(&self, condition: &Condition) -> String {
+        let lowest = self.broken.last().map(|broken| thousands(*broken));
         let Some(fresh) = self.fresh else {
-            return match self.broken.last() {
-                Some(broken) => format!(
-                    "{condition} was not kept at any rate tried, down to {} req/s",
-                    thousands(*broken)
-                ),
-                None => "the search ended before a rate was found".to_owned(),
-            };
+            let none = |rate| format!("{condition} was not kept, down to {rate} req/s");
+            return lowest.map_or_else(
+                || "the search ended before it found a rate".to_owned(),
+                none,
+            );
         };
         let rate = thousands(fresh.rate);
-        let windows = format!(
-            "{} of {} fresh windows",
-            fresh.kept,
-            fresh.kept + fresh.broken
-        );
+        let (kept, all) = (fresh.kept, fresh.kept + fresh.broken);
+        let windows = format!("{kept} of {all} fresh windows");
         if !fresh.is_confirmed() {
             return format!(
                 "no rate that keeps {condition} was confirmed: at {rate} req/s, it was kept in {windows}"
             );
         }
         let measured = thousands(fresh.sum / fresh.kept as f64);
-        let highest = match self.broken.last() {
-            Some(broken) => format!("not kept at {} req/s", thousands(*broken)),
-            None => "kept at every rate tried".to_owned(),
-        };
+        let highest = lowest.map(|rate| format!("not kept at {rate} req/s"));
+        let highest = highest.unwrap_or_else(|| "kept at every rate tried".to_owned());
         format!(
             "the highest rate that keeps {condition}: {rate} req/s, in {windows} (measured: {measured} req/s); \
              {highest}"

@@ -11,60 +11,26 @@ use rand_chacha::{
 };
 
 use crate::{
-    environment,
-    error::Verdict,
-    run::{
-        Runner,
+    args::{
+        trials::Trials,
         until::{self, Until},
     },
+    error::Verdict,
+    run::Runner,
 };
 
 /// The label of the second measurement of the first target.
 const AGAIN: &str = "A/A";
 
-/// The trials of each target, and what their comparison is to show.
-#[derive(Debug, Clone, Copy)]
-pub struct Trials {
-    /// Trials of each target; the most, with `until`.
-    pub count: u32,
-    /// Seed of the order of targets within a trial.
-    pub order_seed: u64,
-    /// The precision at which they end.
-    pub until: Option<Until>,
-    /// The first target is measured twice, as if it were two.
-    pub aa: bool,
-    /// The margin within which targets are to be called equivalent, as a share.
-    pub equivalent: Option<f64>,
-}
-
-impl Trials {
-    /// Returns trials whose comparison shows no more than differences, in an order by this seed or by
-    /// a random one.
-    pub fn new(count: u32, order_seed: Option<u64>) -> Self {
-        Self {
-            count,
-            order_seed: order_seed.unwrap_or_else(environment::random_seed),
-            until: None,
-            aa: false,
-            equivalent: None,
-        }
+/// Returns a group of plans, with its first one twice if that is asked for.
+fn group(trials: Trials, group: &[Plan]) -> Vec<Plan> {
+    let mut group = group.to_vec();
+    if trials.comparison.aa {
+        let mut again = group[0].clone();
+        again.target.label = Some(AGAIN.to_owned());
+        group.insert(1, again);
     }
-
-    /// Returns the number of times that the trials may end.
-    fn looks(&self) -> usize {
-        self.until.map_or(1, |_| Until::looks(self.count))
-    }
-
-    /// Returns the group with its first plan twice, if that is wanted.
-    fn group(&self, group: &[Plan]) -> Vec<Plan> {
-        let mut group = group.to_vec();
-        if self.aa {
-            let mut again = group[0].clone();
-            again.target.label = Some(AGAIN.to_owned());
-            group.insert(1, again);
-        }
-        group
-    }
+    group
 }
 
 /// Returns the pairings of groups in each of which all others are compared with the first. Their
@@ -94,14 +60,15 @@ pub fn run(
     groups: &[Vec<Plan>],
     describe: impl Fn(&Step) -> Option<String>,
 ) -> Result<(), StartError> {
-    let groups: Vec<_> = groups.iter().map(|group| trials.group(group)).collect();
-    if trials.until.is_none() {
+    let groups: Vec<_> = groups.iter().map(|own| group(trials, own)).collect();
+    if trials.comparison.until.is_none() {
         let plans = groups.iter().flatten();
         runner.console.progress.outline(plans, trials.count);
     }
     let mut first = runner.next_place().measurement;
     runner.design(trials.order_seed, pairings(&groups, first));
-    runner.compare(trials.looks(), trials.equivalent);
+    let run = &mut runner.store.run;
+    (run.looks, run.margin) = (trials.looks(), trials.comparison.equivalent);
     let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);
     let mut outcome = Ok(());
     for group in &groups {
@@ -113,20 +80,20 @@ pub fn run(
         first += group.len();
     }
     if !runner.steps().is_empty() {
-        runner.say(&text::tables(runner.run()));
+        runner.console.say(&text::tables(&runner.store.run));
     }
     outcome
 }
 
 /// Prints whether the trials of these measurements ended with the precision that was asked for.
 fn tell_precision(runner: &mut Runner, trials: Trials, numbers: Range<usize>) {
-    let Some(until) = trials.until else {
+    let Some(until) = trials.comparison.until else {
         return;
     };
     if is_met(runner, until, &numbers) {
         let own = runner.steps().iter();
         let count = own.filter(|step| step.measurement == numbers.start).count();
-        runner.say(&format!("{until} after {count} trials"));
+        runner.console.say(&format!("{until} after {count} trials"));
     } else {
         let count = trials.count;
         runner.fail(Verdict::Condition, &format!(
@@ -138,7 +105,7 @@ fn tell_precision(runner: &mut Runner, trials: Trials, numbers: Range<usize>) {
 /// Returns true if all measurements with these numbers are known as well as was asked.
 fn is_met(runner: &Runner, until: Until, numbers: &Range<usize>) -> bool {
     let is_own = |own: &Measurement<'_>| numbers.contains(&own.number);
-    let mut all = runner.run().measurements().into_iter().filter(is_own);
+    let mut all = runner.store.run.measurements().into_iter().filter(is_own);
     all.all(|own| until.is_met(&own))
 }
 
@@ -159,7 +126,7 @@ fn interleave(
     let numbers = first..first + group.len();
     for trial in 1..=trials.count {
         let is_enough = |until: Until| trial > until::FEWEST && is_met(runner, until, &numbers);
-        if trials.until.is_some_and(is_enough) {
+        if trials.comparison.until.is_some_and(is_enough) {
             break;
         }
         for at in shuffled(group.len(), random) {

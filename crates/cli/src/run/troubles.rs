@@ -22,42 +22,31 @@ pub fn troubles(step: &Step, scheme: Scheme, details: &BTreeMap<ErrorKind, Strin
     // A few at the end are the ordinary course of an open loop.
     let many_late = accounting.late * 100 > accounting.ok;
     let late = if many_late { accounting.late } else { 0 };
+    let no_reply = "got no reply before the drain ended";
     let not_sent = "due but never sent: no caller was free, or --max-backlog was full";
     let came_late = "came after the window: counted as latency samples, but not for the rate";
+    let outside = "failed outside the window (not counted)";
+    let lost = "opened in place of lost ones";
     let ended = "opened because the server had ended the one before; opening is part of the next request's time";
     let others = [
-        (
-            accounting.in_flight,
-            REQUESTS,
-            "got no reply before the drain ended",
-        ),
+        (accounting.in_flight, REQUESTS, no_reply),
         (
             accounting.not_sent,
             ["request was", "requests were"],
             not_sent,
         ),
         (late, ["reply", "replies"], came_late),
-        (
-            accounting.outside_errors,
-            REQUESTS,
-            "failed outside the window (not counted)",
-        ),
-        (
-            accounting.reconnects,
-            CONNECTIONS,
-            "opened in place of lost ones",
-        ),
+        (accounting.outside_errors, REQUESTS, outside),
+        (accounting.reconnects, CONNECTIONS, lost),
         (accounting.ended_by_server, CONNECTIONS, ended),
     ];
     let others = others.into_iter().filter(|(count, ..)| *count > 0);
     lines.extend(others.map(|(count, nouns, what)| format!("{} {what}", counted(count, nouns))));
-    if accounting.ok == 0
-        && accounting.failed() > 0
-        && accounting.errors.keys().copied().all(is_strange)
-    {
+    let strange = accounting.errors.keys().copied().all(is_strange);
+    if accounting.ok == 0 && accounting.failed() > 0 && strange {
         let scheme = scheme.as_str();
         lines.push(format!(
-            "no request succeeded: does the server there speak {scheme}?"
+            "no request succeeded: does the server speak {scheme}?"
         ));
     }
     lines.iter().map(|line| format!("  {line}")).collect()

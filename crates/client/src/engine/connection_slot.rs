@@ -9,7 +9,7 @@ use netping_measure::accounting::Accounting;
 use netping_protocol::tls::Negotiated;
 use tokio::sync::Mutex;
 
-use crate::transport::{Connection, Failure, Milestones, Opened, Transport};
+use crate::transport::{Connection, Failure, Milestones, Transport};
 
 /// The place of one connection. Its callers hold handles on the connection that is there now.
 #[derive(Debug)]
@@ -29,8 +29,9 @@ pub struct ConnectionSlot<T: Transport> {
     spent: Cell<bool>,
     /// Counts of its connections.
     pub counts: RefCell<Accounting>,
-    /// Security of the last connection that has served its requests.
-    negotiated: RefCell<Option<Negotiated>>,
+    /// Security of the last connection that was opened when its turn came; `None` in the clear, or if
+    /// there is none.
+    pub negotiated: RefCell<Option<Negotiated>>,
     /// Held by the caller that opens a connection, while the others wait to share it.
     opening: Mutex<()>,
 }
@@ -62,22 +63,21 @@ impl<T: Transport> ConnectionSlot<T> {
 
     /// Opens the connection before there are requests, and returns its security.
     pub async fn open(&self) -> Result<Option<Negotiated>, Failure> {
-        let mut untimed = Milestones::start(&|| 0);
-        let connection = self.transport.connect(&mut untimed).await?;
-        let negotiated = connection.negotiated();
+        let mut milestones = Milestones::untimed();
+        let connection = self.transport.connect(&mut milestones).await?;
         self.install(Some(connection));
-        Ok(negotiated)
+        Ok(milestones.negotiated)
     }
 
     /// Returns a handle for one request: the one in `held` if its connection still serves, a new
     /// one otherwise. While a connection is being opened, `held` is empty and `connected` false;
     /// `opened` then gets the times that it took by the clock `now`.
-    pub async fn handle<'a>(
+    pub async fn handle<'a, 'b>(
         &self,
         held: &'a mut Option<Held<T::Connection>>,
         connected: &Cell<bool>,
-        opened: &mut Option<Opened>,
-        now: &dyn Fn() -> u64,
+        opened: &mut Option<Milestones<'b>>,
+        now: &'b dyn Fn() -> u64,
     ) -> Result<&'a mut T::Connection, Failure> {
         self.retire(held);
         let own = held.as_ref().map(|held| held.generation);
@@ -101,9 +101,7 @@ impl<T: Transport> ConnectionSlot<T> {
     pub fn release(&self, held: &mut Option<Held<T::Connection>>) {
         self.retire(held);
         if self.used.get() >= self.limit {
-            if let Some(held) = held.take() {
-                self.negotiated.replace(held.connection.negotiated());
-            }
+            *held = None;
             self.spare.take();
         }
     }
@@ -116,12 +114,6 @@ impl<T: Transport> ConnectionSlot<T> {
             self.lost.set(true);
             self.spare.take();
         }
-    }
-
-    /// Returns the security of the last connection that has served its requests; `None` in the
-    /// clear, or if there is none.
-    pub fn negotiated(&self) -> Option<Negotiated> {
-        self.negotiated.borrow().clone()
     }
 
     /// Treats the connection behind `held` as having served its requests if the server wants no
@@ -140,10 +132,10 @@ impl<T: Transport> ConnectionSlot<T> {
         generation == self.generation.get() && !self.lost.get() && self.used.get() < self.limit
     }
 
-    async fn acquire(
+    async fn acquire<'b>(
         &self,
-        opened: &mut Option<Opened>,
-        now: &dyn Fn() -> u64,
+        opened: &mut Option<Milestones<'b>>,
+        now: &'b dyn Fn() -> u64,
     ) -> Result<Held<T::Connection>, Failure> {
         let _turn = self.opening.lock().await;
         let serves = self.serves(self.generation.get());
@@ -156,7 +148,11 @@ impl<T: Transport> ConnectionSlot<T> {
             let replaces = self.generation.get() > 0 && self.used.get() < self.limit;
             let mut milestones = Milestones::start(now);
             let connection = self.transport.connect(&mut milestones).await?;
-            *opened = Some(milestones.finish());
+            let negotiated = milestones.negotiated.take();
+            *opened = Some(milestones);
+            if !replaces {
+                self.negotiated.replace(negotiated);
+            }
             let mut counts = self.counts.borrow_mut();
             counts.reconnects += u64::from(replaces);
             counts.ended_by_server += u64::from(self.spent.get());

@@ -11,6 +11,7 @@ use futures_util::future;
 use netping_measure::{
     counts::Counts,
     histogram::{Histogram, histogram, record},
+    sample::Sample,
     window::Window,
 };
 use tokio::sync::Notify;
@@ -40,15 +41,6 @@ pub struct Dispatch {
     ended: Cell<bool>,
 }
 
-/// A request that a caller has taken.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Due {
-    /// The time at which it was due.
-    pub intended: u64,
-    /// The time from which a caller was free for it.
-    pub free: u64,
-}
-
 impl Dispatch {
     /// Returns the dispatch of a worker, whose schedule begins with the requests of `timeline`.
     pub fn new(
@@ -69,9 +61,9 @@ impl Dispatch {
         }
     }
 
-    /// Waits for a request and takes the oldest, for a caller that has been free since
+    /// Waits for a request and starts the oldest, for a caller that has been free since
     /// `free_since`; `None` when there will be no more.
-    pub async fn take(&self, free_since: u64, clock: &impl Clock) -> Option<Due> {
+    pub async fn take(&self, free_since: u64, clock: &impl Clock) -> Option<Sample> {
         let mut was_woken = false;
         loop {
             // A caller that becomes free may be earlier than the pacer if the runtime is busy.
@@ -79,7 +71,7 @@ impl Dispatch {
                 if was_woken {
                     self.pass_on();
                 }
-                return Some(self.taken(intended, free_since));
+                return Some(self.started(intended, free_since, clock.now()));
             }
             if self.ended.get() {
                 return None;
@@ -101,15 +93,20 @@ impl Dispatch {
         self.backlog.wake_next(self.worker);
     }
 
-    /// Returns a request as a caller that has been free since `free_since` takes it. If another
+    /// Returns a request that a caller starts which has been free since `free_since`. If another
     /// caller was free earlier, the request did not wait for want of callers.
-    fn taken(&self, intended: u64, free_since: u64) -> Due {
+    fn started(&self, intended: u64, free_since: u64, start: u64) -> Sample {
         let free = if intended >= free_since {
             intended
         } else {
             free_since.min(self.backlog.idle_since()).max(intended)
         };
-        Due { intended, free }
+        Sample {
+            intended,
+            free,
+            start,
+            end: start,
+        }
     }
 
     /// Waits until there may be a request for a caller that has been free since `free_since`.

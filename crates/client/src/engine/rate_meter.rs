@@ -1,14 +1,9 @@
 //! The rate of a running step, for observers and for the automatic warm-up.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
-
-use netping_measure::{sample::LoopKind, statistics::warm_up::WarmUpDetector};
 
 /// Time between two looks at the rate, in nanoseconds: 100 ms.
 const LOOK: u64 = 100_000_000;
@@ -45,7 +40,7 @@ pub struct Look {
     /// Replies per second.
     pub rate: f64,
     /// Mean response time, in nanoseconds.
-    mean: f64,
+    pub mean: f64,
 }
 
 /// Looks at the counters of all workers.
@@ -81,35 +76,5 @@ impl RateMeter {
             rate: replies as f64 / elapsed,
             mean: spent as f64 / replies.max(1) as f64,
         })
-    }
-}
-
-/// Looks for the end of the transient at a run's beginning: in a closed loop in the rate, and in an
-/// open one, whose rate is given, in the mean response time.
-#[derive(Debug)]
-pub struct AutoWarmup {
-    /// The latest end, on the run's clock.
-    latest: u64,
-    kind: LoopKind,
-    detector: WarmUpDetector,
-}
-
-impl AutoWarmup {
-    /// Begins at `begun` on the run's clock.
-    pub fn new(begun: u64, longest: Duration, kind: LoopKind) -> Self {
-        Self {
-            latest: begun.saturating_add(longest.as_nanos() as u64),
-            kind,
-            detector: WarmUpDetector::default(),
-        }
-    }
-
-    /// Returns `Some(true)` once the server is steady, and `Some(false)` if that takes too long.
-    pub fn ended(&mut self, now: u64, look: Look) -> Option<bool> {
-        let steady = self.detector.add(match self.kind {
-            LoopKind::Closed => look.rate,
-            LoopKind::Open => look.mean,
-        });
-        (steady.is_some() || now >= self.latest).then_some(steady.is_some())
     }
 }

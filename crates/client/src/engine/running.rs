@@ -3,7 +3,8 @@
 use std::{cmp, mem, sync::mpsc::RecvTimeoutError, time::Duration};
 
 use netping_measure::{
-    aggregate::Aggregate, recorder::Remainder, sample::LoopKind, status::Status, window::Window,
+    aggregate::Aggregate, sample::LoopKind, statistics::warm_up::WarmUpDetector, status::Status,
+    window::Window,
 };
 use netping_system::{counters::HostCounters, host};
 
@@ -13,7 +14,7 @@ use crate::{
         hiccups::HiccupMeter,
         measurement::{Measurement, complete, host_events},
         observer::{Observer, Phase},
-        rate_meter::{AutoWarmup, RateMeter},
+        rate_meter::RateMeter,
         worker::WorkerReport,
         worker_thread::Event,
         workers::{LOOK, Workers},
@@ -44,7 +45,7 @@ pub struct Running<'a> {
     phase: Phase,
     phase_start: u64,
     /// Looks for the end of an automatic warm-up until that has come.
-    warmup: Option<AutoWarmup>,
+    warmup: Option<WarmUpDetector>,
     warmup_failed: bool,
     status: Status,
     meter: RateMeter,
@@ -118,11 +119,7 @@ impl<'a> Running<'a> {
                     end: u64::MAX,
                 };
                 self.workers.timeline.set(self.begun, unknown, 0);
-                self.warmup = Some(AutoWarmup::new(
-                    self.begun,
-                    self.plan.execution.warmup_max,
-                    self.plan.loop_kind(),
-                ));
+                self.warmup = Some(WarmUpDetector::default());
             }
         }
     }
@@ -137,9 +134,10 @@ impl<'a> Running<'a> {
             .find(|left| *left > 0);
         let look = LOOK.min(edge.map_or(LOOK, Duration::from_nanos));
         match self.workers.inbox.recv_timeout(look) {
-            Ok(Event::Interval { worker, interval }) => {
+            Ok(Event::Interval(interval, spare)) => {
                 self.observer.interval(&interval);
-                self.workers.recycle(worker, self.aggregate.add(*interval));
+                // A worker that is done no longer wants it.
+                let _ = spare.send(self.aggregate.add(*interval));
             }
             Ok(Event::Done(report)) => {
                 self.report.add(*report);
@@ -167,10 +165,17 @@ impl<'a> Running<'a> {
         };
         let elapsed = Duration::from_nanos(now - self.phase_start);
         self.observer.tick(elapsed, self.rate);
-        let warmup = self.warmup.as_mut();
-        if let Some(steady) = warmup.and_then(|warmup| warmup.ended(now, look)) {
+        let Some(detector) = &mut self.warmup else {
+            return;
+        };
+        // The rate of an open loop is given, and shows nothing.
+        let ended = detector.add(match self.plan.loop_kind() {
+            LoopKind::Closed => look.rate,
+            LoopKind::Open => look.mean,
+        });
+        if ended.is_some() || now - self.begun >= nanos(self.plan.execution.warmup_max) {
             self.warmup = None;
-            self.warmup_failed = !steady;
+            self.warmup_failed = ended.is_none();
             self.set_window(now);
         }
     }
@@ -231,11 +236,9 @@ impl<'a> Running<'a> {
         let window = self.workers.timeline.window();
         let warmup = Duration::from_nanos(window.start - self.begun);
         let mut report = self.report;
+        let not_sent = &mut report.remainder.not_sent;
+        not_sent.add(&self.workers.backlog.not_sent(window));
         self.aggregate.add_remainder(&report.remainder);
-        self.aggregate.add_remainder(&Remainder {
-            not_sent: self.workers.backlog.not_sent(window),
-            ..Remainder::default()
-        });
         let totals = self.aggregate.finish(window);
         let readings = self.counters.finish();
         let demand = readings.as_ref().map_err(Clone::clone);

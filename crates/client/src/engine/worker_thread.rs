@@ -24,7 +24,7 @@ use crate::{
         connection_slot::ConnectionSlot,
         worker::{self, Assignment, WorkerReport},
     },
-    error::StartError,
+    error::{CANNOT_CONNECT, StartError},
     transport::{Failure, Transport},
 };
 
@@ -36,11 +36,8 @@ const OPENING_AT_ONCE: usize = 64;
 pub enum Event {
     /// The worker has its connections, with this security, or could not start or open one.
     Ready(Result<Option<Negotiated>, StartError>),
-    /// The worker's interval is full.
-    Interval {
-        worker: usize,
-        interval: Box<Interval>,
-    },
+    /// The worker's interval is full; an empty one is wanted back.
+    Interval(Box<Interval>, Sender<Interval>),
     /// The worker is done.
     Done(Box<WorkerReport>),
 }
@@ -48,18 +45,16 @@ pub enum Event {
 /// A worker's ends of the two channels on which intervals go round.
 #[derive(Debug)]
 pub struct IntervalChannels {
-    pub worker: usize,
     pub full: Sender<Event>,
+    pub spare: Sender<Interval>,
     pub empty: Receiver<Interval>,
 }
 
 impl Sink for IntervalChannels {
     fn hand_on(&mut self, interval: Interval) {
         // The engine waits for its workers; if it is gone, the result is not wanted.
-        let _ = self.full.send(Event::Interval {
-            worker: self.worker,
-            interval: Box::new(interval),
-        });
+        let full = Event::Interval(Box::new(interval), self.spare.clone());
+        let _ = self.full.send(full);
     }
 
     fn spare(&mut self) -> Option<Interval> {
@@ -107,7 +102,8 @@ impl<T: Transport> WorkerThread<T> {
             Ok((slots, negotiated)) => (slots, Ok(negotiated)),
             Err(failure) => {
                 let target = self.assignment.plan.target.url.clone();
-                (Vec::new(), Err(StartError::Connect { target, failure }))
+                let failure = failure.at(CANNOT_CONNECT);
+                (Vec::new(), Err(StartError::Server(target, failure)))
             }
         };
         let connected = ready.is_ok();

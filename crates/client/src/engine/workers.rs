@@ -4,13 +4,12 @@ use std::{
     io,
     sync::{
         Arc,
-        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+        mpsc::{self, Receiver, RecvTimeoutError},
     },
     thread::{self, JoinHandle},
     time::Duration,
 };
 
-use netping_measure::recorder::Interval;
 use netping_protocol::tls::Negotiated;
 use netping_system::cores;
 use tokio::sync::watch;
@@ -43,7 +42,6 @@ pub struct Workers {
     pub backlog: Arc<Backlog>,
     pub inbox: Receiver<Event>,
     go: watch::Sender<bool>,
-    spares: Vec<Sender<Interval>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -66,7 +64,6 @@ impl Visitor for Launch {
             backlog: Arc::new(Backlog::new(execution.workers, plan.load.max_backlog)),
             inbox,
             go,
-            spares: Vec::new(),
             threads: Vec::new(),
         };
         for worker in 0..execution.workers {
@@ -85,8 +82,8 @@ impl Visitor for Launch {
                 clock: workers.clock,
                 started: started.clone(),
                 channels: IntervalChannels {
-                    worker,
                     full: events.clone(),
+                    spare,
                     empty,
                 },
             };
@@ -94,7 +91,6 @@ impl Visitor for Launch {
                 .name(format!("client-{worker}"))
                 .spawn(move || thread.run())?;
             workers.threads.push(thread);
-            workers.spares.push(spare);
             workers.replies.push(replies);
         }
         Ok(workers)
@@ -130,19 +126,13 @@ impl Workers {
         let _ = self.go.send(true);
     }
 
-    /// Gives an empty interval back to the worker that it came from.
-    pub fn recycle(&self, worker: usize, interval: Interval) {
-        // A worker that is done no longer wants it.
-        let _ = self.spares[worker].send(interval);
-    }
-
     /// Waits for the threads' end.
     ///
     /// # Errors
     /// [`StartError::Broken`] if one has panicked.
     pub fn join(self) -> Result<(), StartError> {
         // A worker that waits for its start learns that none will come.
-        drop((self.go, self.spares, self.inbox));
+        drop((self.go, self.inbox));
         for thread in self.threads {
             thread.join().map_err(|_| StartError::Broken)?;
         }

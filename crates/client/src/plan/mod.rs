@@ -13,7 +13,7 @@ pub use self::{
 
 use netping_measure::sample::LoopKind;
 
-use crate::transport::{Kind, grpc_h2::PREFIX};
+use crate::transport::{Kind, grpc_reply::PREFIX};
 
 /// One step: one target, one set of settings.
 #[derive(Debug, Clone)]

@@ -66,19 +66,13 @@ pub enum DataError {
         bytes: usize,
     },
     /// A document does not fit.
-    #[error("--data {name}{}: {reason}", of_several(*number))]
+    #[error("--data {name}: {reason}")]
     Document {
-        /// The value of the flag.
+        /// The value of the flag, and the document's number among several, from 1 on.
         name: String,
-        /// The document's number among several, from 1 on.
-        number: Option<usize>,
         /// The reason, and the place within the document.
         reason: String,
     },
-}
-
-fn of_several(number: Option<usize>) -> String {
-    number.map_or_else(String::new, |number| format!(", document {number}"))
 }
 
 impl Data {
@@ -169,11 +163,9 @@ impl Data {
 impl DataSource {
     /// Returns the error of a document that does not fit.
     fn wrong(&self, number: Option<usize>, reason: String) -> DataError {
-        DataError::Document {
-            name: self.name.clone(),
-            number,
-            reason,
-        }
+        let number = number.map(|number| format!(", document {number}"));
+        let name = self.name.clone() + &number.unwrap_or_default();
+        DataError::Document { name, reason }
     }
 
     fn read(value: &str) -> Result<Self, DataError> {

@@ -8,8 +8,6 @@ use std::{
 use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value};
 use serde::de::DeserializeSeed;
 
-use crate::transport::prepared::Check;
-
 /// Expected contents that cannot be compared with replies.
 #[derive(Debug, thiserror::Error)]
 pub enum ExpectError {
@@ -41,11 +39,40 @@ pub fn expected_body(path: &Path) -> Result<Check, ExpectError> {
     Ok(Check::Body(read(path)?))
 }
 
-/// Compares a body with the expected one.
-///
-/// # Errors
-/// A description of the first difference.
-pub fn compare_bodies(expected: &[u8], body: &[u8]) -> Result<(), String> {
+/// The check of a reply's body or message.
+#[derive(Debug, Clone, Default)]
+pub enum Check {
+    /// A body is as long as that of the first good reply; a message is well-formed.
+    #[default]
+    Form,
+    /// A body may be of any length; a message is well-formed.
+    Any,
+    /// A body is the same.
+    Body(Vec<u8>),
+    /// A message has the same fields.
+    Fields(ExpectedFields),
+}
+
+impl Check {
+    /// Returns true if contents are compared.
+    pub fn has_contents(&self) -> bool {
+        matches!(self, Self::Body(_) | Self::Fields(_))
+    }
+
+    /// Compares the contents of a body or message.
+    ///
+    /// # Errors
+    /// A description of the first difference.
+    pub fn compare(&self, contents: &[u8]) -> Result<(), String> {
+        match self {
+            Self::Form | Self::Any => Ok(()),
+            Self::Body(expected) => compare_bodies(expected, contents),
+            Self::Fields(expected) => expected.compare(contents),
+        }
+    }
+}
+
+fn compare_bodies(expected: &[u8], body: &[u8]) -> Result<(), String> {
     if body == expected {
         return Ok(());
     }
@@ -80,11 +107,7 @@ impl ExpectedFields {
         Ok(Self { named, message })
     }
 
-    /// Compares the fields of a message.
-    ///
-    /// # Errors
-    /// A description of the first difference.
-    pub fn compare(&self, message: &[u8]) -> Result<(), String> {
+    fn compare(&self, message: &[u8]) -> Result<(), String> {
         let kind = self.message.descriptor();
         let invalid = |error| format!("is not a valid message: {error}");
         let reply = DynamicMessage::decode(kind.clone(), message).map_err(invalid)?;
@@ -93,12 +116,12 @@ impl ExpectedFields {
             let other = || "is another than the expected one".to_owned();
             return (reply == self.message).then_some(()).ok_or_else(other);
         }
-        compare(&self.named, &self.message, &reply, "")
+        compare_fields(&self.named, &self.message, &reply, "")
     }
 }
 
 /// Compares the fields that `named` has, and those of messages within, with a reply's.
-fn compare(
+fn compare_fields(
     named: &serde_json::Value,
     expected: &DynamicMessage,
     reply: &DynamicMessage,
@@ -118,7 +141,7 @@ fn compare(
             && named.is_object()
             && !has_json_of_its_own(&right.descriptor())
         {
-            compare(named, right, found, &format!("{path}."))?;
+            compare_fields(named, right, found, &format!("{path}."))?;
         } else if right != found {
             let (found, right) = (shown(&found), shown(&right));
             return Err(format!("has {path} = {found}, where {right} is expected"));
@@ -192,12 +215,10 @@ mod tests {
     fn a_body_is_compared_byte_by_byte() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(&file, "abc").unwrap();
-        let Check::Body(expected) = expected_body(file.path()).unwrap() else {
-            panic!("no contents are compared");
-        };
-        let compare = |body| compare_bodies(&expected, body);
-        assert_eq!(compare(b"abc"), Ok(()));
-        assert!(compare(b"abd").unwrap_err().contains("from byte 2 on"));
-        assert!(compare(b"ab").is_err());
+        let expected = expected_body(file.path()).unwrap();
+        assert_eq!(expected.compare(b"abc"), Ok(()));
+        let different = expected.compare(b"abd").unwrap_err();
+        assert!(different.contains("from byte 2 on"));
+        assert!(expected.compare(b"ab").is_err());
     }
 }

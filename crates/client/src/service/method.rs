@@ -1,6 +1,6 @@
 //! gRPC methods that the user names, and the requests to them.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 use bytes::Bytes;
 use netping_protocol::target::Target;
@@ -10,16 +10,13 @@ use serde_json::value::RawValue;
 
 use super::{
     data::{Data, DataError},
-    expect::{ExpectError, ExpectedFields},
+    expect::{Check, ExpectError, ExpectedFields},
     schema::Schema,
 };
 use crate::{
     error::SchemaError,
     plan::Destination,
-    transport::{
-        grpc_h2::prefixed,
-        prepared::{Check, Prepared, Show},
-    },
+    transport::{grpc_h2::prefixed, prepared::Prepared},
 };
 
 /// A gRPC method.
@@ -34,8 +31,9 @@ impl Method {
     pub fn find(schema: &Schema, destination: &Destination) -> Result<Self, SchemaError> {
         let mut methods = named(schema, destination)?;
         if parts(&destination.url).1.is_empty() {
-            return Err(SchemaError::NoMethod {
-                target: destination.url.to_string(),
+            return Err(SchemaError::Name {
+                target: destination.url.clone(),
+                reason: "the URL names a service and no method".to_owned(),
                 known: joined(methods.iter().map(MethodDescriptor::name)),
             });
         }
@@ -53,16 +51,6 @@ impl Method {
         };
         let messages: Vec<Bytes> = messages.iter().map(prefixed).collect();
         Ok(messages.concat().into())
-    }
-
-    /// Shows a message of a reply as JSON.
-    fn show(&self, message: &[u8]) -> String {
-        match DynamicMessage::decode(self.0.output(), message) {
-            Ok(message) => {
-                serde_json::to_string(&message).unwrap_or_else(|error| error.to_string())
-            }
-            Err(error) => format!("not a {}: {error}", self.0.output().full_name()),
-        }
     }
 
     /// Returns the check of replies that have to have the fields of a JSON message.
@@ -83,14 +71,13 @@ pub fn prepared(method: &Method, data: &Data, check: Check) -> Result<Prepared, 
     // The message whose fields all have their defaults.
     let empty = Data::read(&["{}".to_owned()], data.order)?;
     let sent = if data.is_empty() { &empty } else { data };
-    let shown = method.clone();
     Ok(Prepared {
         bodies: sent.messages(encode)?,
         streams_requests: method.0.is_client_streaming(),
         streams_replies: method.0.is_server_streaming(),
         check,
         data_hash: data.hash(),
-        show: Show(Arc::new(move |message| shown.show(message))),
+        reply: Some(method.0.output()),
         ..Prepared::default()
     })
 }
@@ -102,9 +89,9 @@ pub(super) fn named(
 ) -> Result<Vec<MethodDescriptor>, SchemaError> {
     let (service, method) = parts(&destination.url);
     let pool = schema.read(destination, Some(service).filter(|name| !name.is_empty()))?;
-    let unknown = |name: &str, known| SchemaError::Unknown {
-        target: destination.url.to_string(),
-        name: name.to_owned(),
+    let unknown = |name: &str, known| SchemaError::Name {
+        target: destination.url.clone(),
+        reason: format!("the server has no '{name}'"),
         known,
     };
     let all: Vec<ServiceDescriptor> = pool.services().collect();
@@ -156,7 +143,7 @@ mod tests {
     use prost_reflect::DescriptorPool;
 
     use super::*;
-    use crate::transport::grpc_h2::PREFIX;
+    use crate::transport::grpc_reply::PREFIX;
 
     fn method(service: &str) -> Method {
         let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).unwrap();

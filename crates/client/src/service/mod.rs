@@ -13,7 +13,7 @@ mod schema;
 pub use self::{
     data::{Data, DataError},
     describe::{describe, list},
-    expect::{ExpectError, ExpectedFields, compare_bodies, expected_body},
+    expect::{Check, ExpectError, expected_body},
     method::{Method, prepared},
     schema::Schema,
 };

@@ -9,7 +9,7 @@ use h2::client::SendRequest;
 use http::Request;
 use netping_measure::error_kind::ErrorKind;
 use prost::Message;
-use prost_reflect::{DescriptorPool, prost_types::FileDescriptorProto};
+use prost_reflect::prost_types::FileDescriptorProto;
 use tokio::{runtime, task::LocalSet, time};
 use tonic_reflection::pb::v1::{
     ServerReflectionRequest, ServerReflectionResponse,
@@ -17,9 +17,8 @@ use tonic_reflection::pb::v1::{
     server_reflection_response::MessageResponse as Answer,
 };
 
-use super::schema::pool;
 use crate::{
-    error::{SchemaError, StartError, UNIMPLEMENTED},
+    error::{CANNOT_CONNECT, SchemaError, StartError, UNIMPLEMENTED},
     plan::Destination,
     transport::{
         Failure, Milestones, ServerEndpoint, connect,
@@ -38,14 +37,14 @@ const NOT_FOUND: u16 = 5;
 /// Time in which a server has to tell its schema.
 const PATIENCE: time::Duration = time::Duration::from_secs(10);
 
-/// Asks the server for the types of `service`, or of all its services.
+/// Asks the server for the files that declare `service`, or all its services.
 ///
 /// # Errors
 /// [`SchemaError`].
 pub(super) fn read(
     destination: &Destination,
     service: Option<&str>,
-) -> Result<DescriptorPool, SchemaError> {
+) -> Result<Vec<FileDescriptorProto>, SchemaError> {
     let endpoint = destination.endpoint()?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(StartError::Worker)?;
@@ -56,16 +55,13 @@ pub(super) fn read(
 }
 
 fn failed(endpoint: &ServerEndpoint, failure: Failure) -> SchemaError {
-    SchemaError::Reflection {
-        target: endpoint.destination.url.to_string(),
-        failure,
-    }
+    SchemaError::Reflection(endpoint.destination.url.clone(), failure)
 }
 
 async fn learn(
     endpoint: &ServerEndpoint,
     service: Option<&str>,
-) -> Result<DescriptorPool, SchemaError> {
+) -> Result<Vec<FileDescriptorProto>, SchemaError> {
     let (mut schema, services) = ServerSchema::connect(endpoint).await?;
     let names = service.map_or_else(|| services.clone(), |name| vec![name.to_owned()]);
     for name in names {
@@ -73,15 +69,14 @@ async fn learn(
         let is_known = learnt.map_err(|failure| failed(endpoint, failure))?;
         // A server may list a service without its schema.
         if !is_known && service.is_some() {
-            return Err(SchemaError::Unknown {
-                target: endpoint.destination.url.to_string(),
-                name,
+            return Err(SchemaError::Name {
+                target: endpoint.destination.url.clone(),
+                reason: format!("the server has no '{name}'"),
                 known: services.join(", "),
             });
         }
     }
-    let origin = format!("what {} tells by reflection", endpoint.destination.url);
-    pool(schema.files, origin)
+    Ok(schema.files)
 }
 
 /// The schema of a server, as far as it has been asked for it.
@@ -96,12 +91,10 @@ impl ServerSchema {
     /// Connects, and finds the version of reflection that the server has. Returns the names of its
     /// services too.
     async fn connect(endpoint: &ServerEndpoint) -> Result<(Self, Vec<String>), SchemaError> {
-        let unreachable = |failure| StartError::Connect {
-            target: endpoint.destination.url.clone(),
-            failure,
-        };
-        // The time of opening is not measured here.
-        let mut milestones = Milestones::start(&|| 0);
+        let target = &endpoint.destination.url;
+        let unreachable =
+            |failure: Failure| StartError::Server(target.clone(), failure.at(CANNOT_CONNECT));
+        let mut milestones = Milestones::untimed();
         let stream = connect::open(endpoint, None, &mut milestones).await;
         let send = http2::handshake(stream.map_err(unreachable)?, &mut milestones).await;
         let mut schema = Self {
@@ -119,9 +112,7 @@ impl ServerSchema {
                 Err(failure) => return Err(failed(endpoint, failure)),
             }
         }
-        Err(SchemaError::NoReflection(
-            endpoint.destination.url.to_string(),
-        ))
+        Err(SchemaError::NoReflection(target.clone()))
     }
 
     /// Returns the names of the services.

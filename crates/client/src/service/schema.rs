@@ -47,7 +47,11 @@ impl Schema {
         service: Option<&str>,
     ) -> Result<DescriptorPool, SchemaError> {
         match self {
-            Self::Server => reflection::read(destination, service),
+            Self::Server => {
+                let files = reflection::read(destination, service)?;
+                let origin = format!("what {} tells by reflection", destination.url);
+                pool(files, origin)
+            }
             Self::Sources { files, folders } => compile(files, folders),
             Self::Encoded(path) => {
                 let bytes = fs::read(path).map_err(cannot_read(path))?;
@@ -99,7 +103,7 @@ fn compile(files: &[PathBuf], folders: &[PathBuf]) -> Result<DescriptorPool, Sch
 ///
 /// # Errors
 /// [`SchemaError::Invalid`].
-pub(super) fn pool(
+fn pool(
     mut files: Vec<FileDescriptorProto>,
     origin: impl Display,
 ) -> Result<DescriptorPool, SchemaError> {

@@ -33,6 +33,7 @@ pub(crate) async fn open(
     let stream = first_that_answers(endpoint, milestones, ConnectPhase::Tcp, opening).await?;
     let secured = endpoint.destination.connector.connect(stream).await;
     let secured = secured.map_err(|error| handshake_failure(&error))?;
+    milestones.negotiated = secured.negotiated();
     if secured.is_secure() {
         milestones.reached(ConnectPhase::Handshake);
     }

@@ -12,7 +12,8 @@ pub trait Transport: Clone + 'static {
     /// An open connection.
     type Connection: Connection;
 
-    /// Opens a connection that is ready for requests, and notes the time of each part.
+    /// Opens a connection that is ready for requests; notes the time of each part, and the outcome of
+    /// the handshake.
     fn connect(
         &self,
         milestones: &mut Milestones<'_>,
@@ -24,11 +25,6 @@ pub trait Connection: Sized + 'static {
     /// Returns another handle on the same connection; `None` if a connection serves one caller
     /// only.
     fn share(&self) -> Option<Self> {
-        None
-    }
-
-    /// Returns the outcome of the handshake; `None` in the clear.
-    fn negotiated(&self) -> Option<Negotiated> {
         None
     }
 
@@ -47,11 +43,15 @@ pub trait Connection: Sized + 'static {
     ) -> impl Future<Output = Result<(), Failure>>;
 }
 
-/// The time of each part of opening a connection, in nanoseconds.
+/// The opening of a connection: the time of each part, and the outcome of the handshake.
 pub struct Milestones<'a> {
     now: &'a dyn Fn() -> u64,
-    last: u64,
-    spent: [Option<u64>; ConnectPhase::ALL.len()],
+    /// The end of the last part, in nanoseconds.
+    pub last: u64,
+    /// The time of each [`ConnectPhase`], in nanoseconds; `None` if there was no such part.
+    pub spent: [Option<u64>; ConnectPhase::ALL.len()],
+    /// The security agreed on; `None` in the clear.
+    pub negotiated: Option<Negotiated>,
 }
 
 impl<'a> Milestones<'a> {
@@ -61,7 +61,13 @@ impl<'a> Milestones<'a> {
             now,
             last: now(),
             spent: [None; ConnectPhase::ALL.len()],
+            negotiated: None,
         }
+    }
+
+    /// Begins to open a connection whose times are not wanted.
+    pub fn untimed() -> Self {
+        Self::start(&|| 0)
     }
 
     /// Ends a part; the next begins.
@@ -75,23 +81,6 @@ impl<'a> Milestones<'a> {
     pub fn tried_in_vain(&mut self) {
         self.last = (self.now)();
     }
-
-    /// Ends the opening; returns its times.
-    pub fn finish(self) -> Opened {
-        Opened {
-            spent: self.spent,
-            at: self.last,
-        }
-    }
-}
-
-/// The times of an opened connection.
-#[derive(Debug, Clone, Copy)]
-pub struct Opened {
-    /// By [`ConnectPhase`], in nanoseconds; `None` if there was no such part.
-    pub spent: [Option<u64>; ConnectPhase::ALL.len()],
-    /// The end of the opening, in nanoseconds.
-    pub at: u64,
 }
 
 /// The messages of a call that streams, noted while it runs.
@@ -122,10 +111,5 @@ impl<'a> Carried<'a> {
             self.first = Some((self.now)());
         }
         self.received += 1;
-    }
-
-    /// Returns true if nothing was noted.
-    pub fn is_empty(&self) -> bool {
-        self.sent == 0 && self.received == 0
     }
 }

@@ -40,7 +40,7 @@ impl Failure {
 
     /// Says where it happened.
     #[must_use]
-    pub(super) fn at(mut self, place: &str) -> Self {
+    pub(crate) fn at(mut self, place: &str) -> Self {
         self.detail = format!("{place}: {}", self.detail);
         self
     }

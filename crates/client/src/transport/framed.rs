@@ -6,7 +6,6 @@ use netping_protocol::{
     frame, line,
     payload::{self, Exchange},
     secure::Stream,
-    tls::Negotiated,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -154,10 +153,6 @@ impl Transport for Tcp {
 }
 
 impl Connection for Framed<Stream> {
-    fn negotiated(&self) -> Option<Negotiated> {
-        self.stream.negotiated()
-    }
-
     async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
         self.request(exchange).await
     }

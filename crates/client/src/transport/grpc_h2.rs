@@ -2,27 +2,21 @@
 //!
 //! Messages and trailers follow "gRPC over HTTP2" (the gRPC project's PROTOCOL-HTTP2 document).
 
-use std::{future::poll_fn, rc::Rc};
+use std::future::poll_fn;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use h2::{
-    RecvStream,
-    client::{ResponseFuture, SendRequest},
-};
+use h2::{RecvStream, client::SendRequest};
 use http::{
-    HeaderMap, HeaderValue, Method, Request, StatusCode, Version,
+    HeaderMap, Method, Request, Version,
     header::{CONTENT_TYPE, TE},
 };
-use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{
     echopb::{EchoRequest, EchoResponse},
     frame::Reply,
     hello::BenchmarkMessage,
     payload::Exchange,
     secure::Connector,
-    tls::Negotiated,
 };
-use percent_encoding::percent_decode;
 use prost::{
     Message,
     encoding::{encode_varint, encoded_len_varint},
@@ -30,11 +24,9 @@ use prost::{
 
 use super::{
     Carried, Connection, Failure, Milestones, ServerEndpoint, Transport, connect,
-    grpc_call::examine_all, http_reply::status_failure, http2,
+    grpc_reply::{PREFIX, answer, examine_all},
+    http2,
 };
-
-/// Length of a gRPC message's prefix: a flag byte and a length of four bytes.
-pub(crate) const PREFIX: usize = 5;
 
 /// The key of field 1 with a length: its number, and the wire type 2.
 pub(crate) const FIELD_1: u8 = (1 << 3) | 2;
@@ -62,11 +54,9 @@ impl<C: Calls> Transport for Grpc<C> {
 
     async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<GrpcHandle<C>, Failure> {
         let stream = connect::open(&self.endpoint, None, milestones).await?;
-        let negotiated = stream.negotiated().map(Rc::new);
         Ok(GrpcHandle {
             send: http2::handshake(stream, milestones).await?,
             calls: self.calls.clone(),
-            negotiated,
         })
     }
 }
@@ -76,16 +66,11 @@ impl<C: Calls> Transport for Grpc<C> {
 pub struct GrpcHandle<C> {
     send: SendRequest<Bytes>,
     calls: C,
-    negotiated: Option<Rc<Negotiated>>,
 }
 
 impl<C: Calls> Connection for GrpcHandle<C> {
     fn share(&self) -> Option<Self> {
         Some(self.clone())
-    }
-
-    fn negotiated(&self) -> Option<Negotiated> {
-        self.negotiated.as_deref().cloned()
     }
 
     fn is_spent(&mut self) -> bool {
@@ -170,15 +155,6 @@ pub(crate) async fn ask(
     answer(response).await
 }
 
-/// Returns the headers of a reply, and its body to be read.
-pub(crate) async fn answer(response: ResponseFuture) -> Result<(HeaderMap, RecvStream), Failure> {
-    let (head, body) = response.await?.into_parts();
-    if head.status != StatusCode::OK {
-        return Err(status_failure(head.status));
-    }
-    Ok((head.headers, body))
-}
-
 /// Encodes the request's message with its prefix.
 fn encode(exchange: &Exchange) -> Bytes {
     if let Some(message) = exchange.message() {
@@ -226,35 +202,6 @@ pub(crate) fn prefixed(message: &impl Message) -> Bytes {
 pub(super) fn put_prefix(bytes: &mut BytesMut, length: usize) {
     bytes.put_u8(0);
     bytes.put_u32(length as u32);
-}
-
-/// Returns the length of the message after this prefix, in bytes.
-pub(super) fn message_length([_, length @ ..]: [u8; PREFIX]) -> usize {
-    u32::from_be_bytes(length) as usize
-}
-
-/// Checks the status at a reply's end. An error without a message has it in the headers.
-pub(crate) async fn check_end(headers: &HeaderMap, body: &mut RecvStream) -> Result<(), Failure> {
-    match body.trailers().await? {
-        Some(trailers) => check_status(&trailers),
-        None => check_status(headers),
-    }
-}
-
-/// Checks the call's status: in the trailers, or in the headers if there is no message.
-pub(crate) fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
-    let status = headers.get("grpc-status");
-    let code = status.and_then(|status| status.to_str().ok()?.parse().ok());
-    let missing = || Failure::request(ErrorKind::Protocol, "the reply has no valid grpc-status");
-    let code = code.ok_or_else(missing)?;
-    if code == 0 {
-        return Ok(());
-    }
-    let message = headers.get("grpc-message");
-    let message = message.map_or(&[][..], HeaderValue::as_bytes);
-    let message = percent_decode(message).decode_utf8_lossy();
-    let detail = format!("gRPC status {code}: {message}");
-    Err(Failure::request(ErrorKind::Grpc(code), detail))
 }
 
 fn verify(exchange: &Exchange, message: &[u8]) -> Result<(), Failure> {

@@ -13,7 +13,6 @@ use hyper_util::rt::TokioIo;
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::{
     echopb::echo_client::EchoClient, hello::hello_client::HelloClient, payload::Exchange,
-    tls::Negotiated,
 };
 use tokio_util::io::InspectWriter;
 use tonic::{
@@ -39,7 +38,7 @@ impl Transport for GrpcTonic {
 
     async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<TonicHandle, Failure> {
         let stream = connect::open(&self.endpoint, None, milestones).await?;
-        let negotiated = stream.negotiated();
+        let scheme = if stream.is_secure() { "https" } else { "http" };
         // The channel gets this one connection: one that it opened itself would not be counted.
         let given_up = Arc::new(AtomicBool::new(false));
         let noted = Arc::clone(&given_up);
@@ -52,7 +51,6 @@ impl Transport for GrpcTonic {
         let connector =
             tower::service_fn(move |_| future::ready(stream.take().ok_or_else(|| gone(&given_up))));
         let authority = self.endpoint.destination.url.authority();
-        let scheme = negotiated.as_ref().map_or("http", |_| "https");
         let connecting = async {
             let origin = format!("{scheme}://{authority}").parse()?;
             // The channel would refuse an https:// URI: it does not know that the connection is
@@ -67,7 +65,6 @@ impl Transport for GrpcTonic {
         Ok(TonicHandle {
             hello: HelloClient::new(channel.clone()),
             echo: EchoClient::new(channel).max_decoding_message_size(usize::MAX),
-            negotiated,
         })
     }
 }
@@ -98,16 +95,11 @@ fn gone(given_up: &AtomicBool) -> Failure {
 pub struct TonicHandle {
     echo: EchoClient<Channel>,
     hello: HelloClient<Channel>,
-    negotiated: Option<Negotiated>,
 }
 
 impl Connection for TonicHandle {
     fn share(&self) -> Option<Self> {
         Some(self.clone())
-    }
-
-    fn negotiated(&self) -> Option<Negotiated> {
-        self.negotiated.clone()
     }
 
     async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {

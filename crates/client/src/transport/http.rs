@@ -8,10 +8,7 @@ use std::{rc::Rc, sync::Arc};
 
 use http::Request;
 use netping_measure::error_kind::ErrorKind;
-use netping_protocol::{
-    payload::Exchange,
-    tls::{ALPN_H2, Negotiated},
-};
+use netping_protocol::{payload::Exchange, tls::ALPN_H2};
 
 use super::{
     Carried, Connection, Failure, Milestones, ServerEndpoint, Transport, connect,
@@ -67,8 +64,7 @@ impl Transport for Http {
             Version::Two => true,
             Version::Chosen => agreed_on_two,
         };
-        let version = if two { "HTTP/2" } else { "HTTP/1.1" };
-        let negotiated = with_version(version, stream.negotiated());
+        note_version(milestones, if two { "HTTP/2" } else { "HTTP/1.1" });
         let speaker = if two {
             let send = http2::handshake(stream, milestones).await?;
             let head = Rc::new(self.head2.clone());
@@ -78,7 +74,6 @@ impl Transport for Http {
         };
         Ok(HttpHandle {
             speaker,
-            negotiated,
             endpoint: Arc::clone(&self.endpoint),
         })
     }
@@ -88,7 +83,6 @@ impl Transport for Http {
 #[derive(Debug)]
 pub struct HttpHandle {
     speaker: Speaker,
-    negotiated: Option<Rc<Negotiated>>,
     endpoint: Arc<ServerEndpoint>,
 }
 
@@ -106,13 +100,8 @@ impl Connection for HttpHandle {
         };
         Some(Self {
             speaker,
-            negotiated: self.negotiated.clone(),
             endpoint: Arc::clone(&self.endpoint),
         })
-    }
-
-    fn negotiated(&self) -> Option<Negotiated> {
-        self.negotiated.as_deref().cloned()
     }
 
     fn is_spent(&mut self) -> bool {
@@ -134,15 +123,9 @@ impl Connection for HttpHandle {
     }
 }
 
-/// Returns what a handshake agreed on, with the version of HTTP.
-pub(super) fn with_version(
-    version: &str,
-    negotiated: Option<Negotiated>,
-) -> Option<Rc<Negotiated>> {
-    let negotiated = negotiated?;
-    let protocol = format!("{version}, {}", negotiated.protocol);
-    Some(Rc::new(Negotiated {
-        protocol,
-        ..negotiated
-    }))
+/// Adds the version of HTTP to what a handshake agreed on.
+pub(super) fn note_version(milestones: &mut Milestones<'_>, version: &str) {
+    if let Some(negotiated) = &mut milestones.negotiated {
+        negotiated.protocol = format!("{version}, {}", negotiated.protocol);
+    }
 }

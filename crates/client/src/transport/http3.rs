@@ -7,11 +7,11 @@ use h3::{ConnectionState, client::SendRequest, error::StreamError};
 use h3_quinn::OpenStreams;
 use http::{Method, Request, header::CONTENT_LENGTH};
 use netping_measure::error_kind::ErrorKind;
-use netping_protocol::{payload::Exchange, tls::Negotiated};
+use netping_protocol::payload::Exchange;
 
 use super::{
     Carried, Connection, Failure, Milestones, ServerEndpoint, Transport,
-    http::with_version,
+    http::note_version,
     http_reply::HttpReply,
     http2,
     quic::{Quic, WINDOWS, explained},
@@ -63,11 +63,10 @@ impl Transport for Http3 {
             // Every request on the connection learns of its end by itself.
             poll_fn(|cx| driver.poll_close(cx)).await;
         });
-        let negotiated = with_version("HTTP/3", quic.negotiated());
+        note_version(milestones, "HTTP/3");
         Ok(Http3Handle {
             connection,
             send,
-            negotiated,
             head: Rc::new(self.head.clone()),
             endpoint: Arc::clone(&self.endpoint),
         })
@@ -79,7 +78,6 @@ impl Transport for Http3 {
 pub struct Http3Handle {
     connection: quinn::Connection,
     send: SendRequest<OpenStreams, Bytes>,
-    negotiated: Option<Rc<Negotiated>>,
     head: Rc<Request<()>>,
     endpoint: Arc<ServerEndpoint>,
 }
@@ -116,10 +114,6 @@ impl Http3Handle {
 impl Connection for Http3Handle {
     fn share(&self) -> Option<Self> {
         Some(self.clone())
-    }
-
-    fn negotiated(&self) -> Option<Negotiated> {
-        self.negotiated.as_deref().cloned()
     }
 
     fn is_spent(&mut self) -> bool {

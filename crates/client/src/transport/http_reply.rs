@@ -6,10 +6,8 @@ use http::StatusCode;
 use netping_measure::error_kind::ErrorKind;
 use netping_protocol::frame;
 
-use super::{
-    Failure,
-    prepared::{Check, Prepared},
-};
+use super::{Failure, prepared::Prepared};
+use crate::service::Check;
 
 /// Longest body that is compared or shown, in bytes.
 const LONGEST: usize = frame::DEFAULT_MAX;

@@ -6,6 +6,7 @@ pub mod failure;
 mod framed;
 pub(crate) mod grpc_call;
 pub(crate) mod grpc_h2;
+pub(crate) mod grpc_reply;
 mod grpc_tonic;
 mod http;
 mod http1;
@@ -18,7 +19,7 @@ pub mod prepared;
 pub(crate) mod quic;
 
 pub use self::{
-    connection::{Carried, Connection, Milestones, Opened, Transport},
+    connection::{Carried, Connection, Milestones, Transport},
     failure::Failure,
 };
 pub use crate::plan::{ReplyLength, ServerEndpoint};

@@ -1,16 +1,16 @@
 //! Requests to a user's own service, prepared before a run, and what their replies must be.
 
 use std::{
-    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use http::{HeaderMap, Method, header::HOST, uri::Authority};
 use netping_protocol::{pool::Pool, target::Target};
+use prost_reflect::{DynamicMessage, MessageDescriptor};
 
 use super::failure::Failure;
-use crate::service::{ExpectedFields, compare_bodies};
+use crate::service::Check;
 
 /// Requests that differ only in their bodies, and the check of their replies. By default they are
 /// HTTP's `GET`.
@@ -34,50 +34,10 @@ pub struct Prepared {
     pub statuses: Vec<u16>,
     /// The check of each reply's body, or of each of its messages.
     pub check: Check,
-    /// Shows a reply's contents as text.
-    pub show: Show,
+    /// The type of a reply's messages; `None`: its body is text.
+    pub reply: Option<MessageDescriptor>,
     /// Keeps replies; not in a run that is measured.
     pub kept: Option<Kept>,
-}
-
-/// Shows a reply's body or message as text; by default, as the text that it is.
-#[derive(Clone)]
-pub struct Show(pub Arc<Text>);
-
-/// Returns contents as text.
-pub type Text = dyn Fn(&[u8]) -> String + Send + Sync;
-
-impl Default for Show {
-    fn default() -> Self {
-        Self(Arc::new(|body| String::from_utf8_lossy(body).into_owned()))
-    }
-}
-
-impl fmt::Debug for Show {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Show")
-    }
-}
-
-/// The check of a reply's body or message.
-#[derive(Debug, Clone, Default)]
-pub enum Check {
-    /// A body is as long as that of the first good reply; a message is well-formed.
-    #[default]
-    Form,
-    /// A body may be of any length; a message is well-formed.
-    Any,
-    /// A body is the same.
-    Body(Vec<u8>),
-    /// A message has the same fields.
-    Fields(ExpectedFields),
-}
-
-impl Check {
-    /// Returns true if contents are compared.
-    pub fn has_contents(&self) -> bool {
-        matches!(self, Self::Body(_) | Self::Fields(_))
-    }
 }
 
 /// The replies to the first requests, which are kept to be shown.
@@ -130,11 +90,19 @@ impl Prepared {
         if let Some(kept) = &self.kept {
             kept.keep(contents);
         }
-        let compared = match &self.check {
-            Check::Form | Check::Any => Ok(()),
-            Check::Body(expected) => compare_bodies(expected, contents),
-            Check::Fields(expected) => expected.compare(contents),
+        self.check.compare(contents).map_err(Failure::mismatch)
+    }
+
+    /// Shows a reply's body as the text that it is, or a message as JSON.
+    pub fn show(&self, contents: &[u8]) -> String {
+        let Some(kind) = &self.reply else {
+            return String::from_utf8_lossy(contents).into_owned();
         };
-        compared.map_err(Failure::mismatch)
+        match DynamicMessage::decode(kind.clone(), contents) {
+            Ok(message) => {
+                serde_json::to_string(&message).unwrap_or_else(|error| error.to_string())
+            }
+            Err(error) => format!("not a {}: {error}", kind.full_name()),
+        }
     }
 }

@@ -144,8 +144,15 @@ impl Transport for Quic {
         };
         let phase = ConnectPhase::Handshake;
         let connected = connect::first_that_answers(&self.endpoint, milestones, phase, opening);
+        let connection = connected.await?;
+        milestones.negotiated = Some(Negotiated {
+            protocol: "QUIC v1, TLS 1.3".to_owned(),
+            cipher_suite: "unknown".to_owned(),
+            key_exchange: "unknown".to_owned(),
+            resumed: None,
+        });
         Ok(QuicHandle {
-            connection: connected.await?,
+            connection,
             stream: None,
         })
     }
@@ -163,16 +170,6 @@ impl Connection for QuicHandle {
         Some(Self {
             connection: self.connection.clone(),
             stream: None,
-        })
-    }
-
-    fn negotiated(&self) -> Option<Negotiated> {
-        let unknown = || "unknown".to_owned();
-        Some(Negotiated {
-            protocol: "QUIC v1, TLS 1.3".to_owned(),
-            cipher_suite: unknown(),
-            key_exchange: unknown(),
-            resumed: None,
         })
     }
 

@@ -6,9 +6,9 @@ use netping_measure::error_kind::ErrorKind;
 
 use crate::{
     engine::{self, Observer},
-    error::{StartError, UNIMPLEMENTED},
+    error::{FIRST_CALL_FAILED, StartError, UNIMPLEMENTED},
     interrupt::Interrupt,
-    plan::{Arrival, Extent, Plan, Warmup},
+    plan::{Extent, Plan, Warmup},
     probe::metrics::ServerSource,
     transport::Failure,
 };
@@ -45,23 +45,17 @@ pub fn first_call(
     if is_status && kind != ErrorKind::Grpc(UNIMPLEMENTED) {
         return Ok(());
     }
-    Err(StartError::FirstCall {
-        target: plan.target.url.clone(),
-        failure: Failure::request(kind, detail),
-    })
+    let failure = Failure::request(kind, detail).at(FIRST_CALL_FAILED);
+    Err(StartError::Server(plan.target.url.clone(), failure))
 }
 
 /// Returns a plan for one request to the target of `plan`, or for those whose replies are shown.
 fn one_request(plan: &Plan) -> Plan {
-    let mut one = plan.clone();
+    let mut one = Plan::new(plan.target.clone(), plan.load.kind);
     one.target.server = ServerSource::Nowhere;
-    one.load.arrival = Arrival::Closed;
-    one.load.callers = 1;
-    one.load.connections = 1;
-    one.load.requests_per_connection = None;
+    one.load.payload = plan.load.payload;
+    one.load.reply = plan.load.reply;
     one.load.timeout = plan.load.timeout.max(FIRST_CALL);
-    one.execution.workers = 1;
-    one.execution.start_at = None;
     one.execution.warmup = Warmup::Time(Duration::ZERO);
     let kept = plan.target.kept.clone();
     one.execution.extent = Extent::Requests(kept.as_ref().map_or(1, |kept| kept.requests));

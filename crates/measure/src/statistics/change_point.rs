@@ -51,18 +51,11 @@ pub fn change(series: &[f64]) -> Option<Change> {
     let inside = Moments::of(&series[from..to])?.mean;
     let outside = [&series[..from], &series[to..]].concat();
     let outside = Moments::of(&outside)?.mean;
-    let rest: Vec<f64> = series
-        .iter()
-        .enumerate()
-        .map(|(at, value)| {
-            value
-                - if (from..to).contains(&at) {
-                    inside
-                } else {
-                    outside
-                }
-        })
-        .collect();
+    let mut rest = series.to_vec();
+    for (at, value) in rest.iter_mut().enumerate() {
+        let is_inside = (from..to).contains(&at);
+        *value -= if is_inside { inside } else { outside };
+    }
     let scale = long_run_deviation(&rest) * (n as f64).sqrt();
     (highest.0 - lowest.0 > CRITICAL * scale).then_some(Change {
         from,

@@ -32,11 +32,12 @@ pub fn serve<'a>(mut codec: Codec, chunks: impl IntoIterator<Item = &'a [u8]>) -
 /// Answers the whole requests; returns the number of bytes left.
 fn answer(codec: &mut Codec, mut left: &[u8], output: &mut BytesMut) -> Result<usize, Violation> {
     while let Some(request) = codec.next(&mut left)? {
-        let mut rest = codec.reply(request, output)?;
+        let is_times = matches!(request, Request::Times(_));
+        let mut rest = codec.reply(request, output);
         while let Some(more) = rest {
             rest = more.append(output);
         }
-        if let Request::Times(_) = request {
+        if is_times {
             let start = output.len() - TIMES;
             output[start..].fill(0);
         }

@@ -1,5 +1,5 @@
 //! A log of HdrHistogram, as `HistogramLogProcessor`, HistogramLogAnalyzer and Python's hdrh read
-//! it: for each step of requests a line for each kind of time, over the whole step. Histograms are of
+//! it: for each step a line for each kind of time, over the whole step. Histograms are of
 //! nanoseconds, longest times are shown in milliseconds.
 
 use std::time::{Duration, SystemTime};
@@ -8,7 +8,7 @@ use hdrhistogram::serialization::{
     V2DeflateSerializer,
     interval_log::{IntervalLogWriterBuilder, Tag},
 };
-use netping_measure::times::Time;
+use netping_measure::{counts::Counts, times::Time};
 use netping_results::run::{Run, Step};
 
 use super::{Rendered, failed};
@@ -38,8 +38,7 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
     order.sort_by_key(|(_, start)| *start);
     for (run, start) in order {
         let mut at = start.duration_since(base).unwrap_or_default();
-        let requests = run.steps.iter().filter(|step| step.settings.bulk.is_none());
-        for step in requests {
+        for step in &run.steps {
             at += seconds(step.settings.warmup_seconds);
             let began = step
                 .window_started_at
@@ -49,13 +48,10 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
                 at = at.max(began);
             }
             let length = seconds(step.summary.seconds);
-            for &time in kinds(step) {
-                let times = &step.histograms.times[time];
-                if !times.is_empty() {
-                    let name = tag(step, time);
-                    log.write_histogram(&times.to_histogram(), at, length, Tag::new(&name))
-                        .map_err(failed)?;
-                }
+            for (name, times) in times_of(step) {
+                let tag = tag(step, name);
+                log.write_histogram(&times.to_histogram(), at, length, Tag::new(&tag))
+                    .map_err(failed)?;
             }
             at += length;
         }
@@ -63,18 +59,25 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
     Ok(content)
 }
 
-/// Returns the kinds of a step's times. A closed loop's response time is its service time, and its
-/// lag is 0 and left out.
-fn kinds(step: &Step) -> &'static [Time] {
-    match step.settings.planned_rate {
-        None => &[Time::Service, Time::Response, Time::Failed],
-        Some(_) => &[Time::Service, Time::Response, Time::Lag, Time::Failed],
+/// Returns a step's times by their names: of a bulk stream, that of its transfer. A closed loop's
+/// response time is its service time, and its lag is 0 and left out.
+fn times_of(step: &Step) -> Vec<(&'static str, Counts)> {
+    if let Some(stream) = &step.bulk {
+        let nanoseconds = (stream.seconds * 1e9) as u64;
+        return vec![("transfer_time", vec![(nanoseconds, 1)].into())];
     }
+    let is_open = step.settings.planned_rate.is_some();
+    let kinds = [Time::Service, Time::Response, Time::Lag, Time::Failed].into_iter();
+    kinds
+        .filter(|kind| is_open || *kind != Time::Lag)
+        .map(|kind| (kind.name(), step.histograms.times[kind].clone()))
+        .filter(|(_, times)| !times.is_empty())
+        .collect()
 }
 
 /// Returns a line's tag: the target or its label, callers and connections, and the kind of time.
 /// Commas and white space have a meaning in the format.
-fn tag(step: &Step, time: Time) -> String {
+fn tag(step: &Step, time: &str) -> String {
     let settings = &step.settings;
     let rate = settings.planned_rate.map(|rate| format!(";rate={rate}"));
     let tag = format!(
@@ -83,7 +86,7 @@ fn tag(step: &Step, time: Time) -> String {
         settings.callers,
         settings.connections,
         rate.unwrap_or_default(),
-        time.name()
+        time
     );
     tag.replace(
         |own: char| own == ',' || own.is_whitespace() || own.is_control(),
@@ -103,7 +106,6 @@ fn seconds(seconds: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-    use netping_measure::counts::Counts;
 
     use super::{super::fixture, *};
 
@@ -183,6 +185,17 @@ mod tests {
                 ("tcp://h:2", 60_500)
             ]
         );
+    }
+
+    #[test]
+    fn a_bulk_stream_has_the_time_of_its_transfer() {
+        let steps = netping_results::fixtures::bulk("tcp://h:1", &[2.0]);
+        let (_, lines) = read(&render(&[fixture::run(steps)]).unwrap());
+        let [line] = &lines[..] else {
+            panic!("{lines:?}")
+        };
+        assert!(line.0.ends_with(";transfer_time"), "{}", line.0);
+        assert!((line.3 - 2000.0).abs() < 2.0, "{}", line.3);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use netping_results::{
 
 use super::Rendered;
 use crate::{
-    finding::{change, change_interval, has_failures, or_dash, range, value, value_with_interval},
+    finding::{added, change, change_interval, has_failures, or_dash, value, value_with_interval},
     table::Column,
 };
 
@@ -76,7 +76,7 @@ fn escape(text: &str) -> String {
 /// The table of requests: columns that tell measurements apart only where they do.
 fn requests(all: &[Measurement<'_>]) -> String {
     let setting = |title, of: fn(&StepSettings) -> String| {
-        cells(Column::number(title, 0), all, |own| of(own.settings()))
+        cells(Column::number(title), all, |own| of(own.settings()))
     };
     let mut columns = vec![
         target(all),
@@ -108,11 +108,11 @@ fn bulk(all: &[Measurement<'_>]) -> String {
     let size = |of: &BulkSettings| thousands(of.size_bytes as f64);
     let mut columns = vec![
         target(all),
-        setting(Column::text("direction", 0), |of| {
+        setting(Column::text("direction"), |of| {
             of.direction.name().to_owned()
         }),
-        setting(Column::number("bytes", 0), size),
-        setting(Column::number("streams", 0), |of| of.streams.to_string()),
+        setting(Column::number("bytes"), size),
+        setting(Column::number("streams"), |of| of.streams.to_string()),
         trials(all),
     ];
     columns.extend(metric::BULK.iter().map(|metric| estimates(metric, all)));
@@ -121,24 +121,24 @@ fn bulk(all: &[Measurement<'_>]) -> String {
 }
 
 fn target(all: &[Measurement<'_>]) -> Cells {
-    cells(Column::text("target", 0), all, |own| own.name().to_owned())
+    cells(Column::text("target"), all, |own| own.name().to_owned())
 }
 
 fn trials(all: &[Measurement<'_>]) -> Cells {
-    cells(Column::number("trials", 0), all, |own| {
+    cells(Column::number("trials"), all, |own| {
         own.trials.len().to_string()
     })
 }
 
 /// Requests without a verified reply, over all trials.
 fn failed(all: &[Measurement<'_>]) -> Cells {
-    let column = Column::number(metric::ERRORS.title, 0);
+    let column = Column::number(metric::ERRORS.title);
     cells(column, all, |own| thousands(own.unserved() as f64))
 }
 
 /// The estimates of a metric, with their intervals where a claim may be made of it.
 fn estimates(metric: &'static Metric, all: &[Measurement<'_>]) -> Cells {
-    let mut column = Column::number(metric.title, 0);
+    let mut column = Column::number(metric.title);
     if metric.unit == Unit::CpuMicros {
         column.title = format!("{} us/req", metric.label).into();
     }
@@ -157,17 +157,16 @@ fn differences(compared: &[Compared<'_>]) -> String {
         .flat_map(|pair| pair.comparisons.iter().map(move |by| (pair, by)))
         .collect();
     let pair = |title, of: fn(&Compared<'_>) -> String| {
-        cells(Column::text(title, 0), &all, |(pair, _)| of(pair))
+        cells(Column::text(title), &all, |(pair, _)| of(pair))
     };
-    let by = |title, of: fn(&Comparison) -> String| {
-        cells(Column::number(title, 0), &all, |(_, by)| of(by))
-    };
+    let by =
+        |title, of: fn(&Comparison) -> String| cells(Column::number(title), &all, |(_, by)| of(by));
     table(&[
         pair("target", |pair| {
             pair.new.short_name() + if has_failures(pair) { "*" } else { "" }
         }),
         pair("against", |pair| pair.base.short_name()),
-        cells(Column::text("metric", 0), &all, |(_, by)| {
+        cells(Column::text("metric"), &all, |(_, by)| {
             by.metric.title.to_owned()
         }),
         by("base", |by| value(by.metric, by.base)),
@@ -176,19 +175,17 @@ fn differences(compared: &[Compared<'_>]) -> String {
         by("95% interval", |by| {
             or_dash(by.interval.map(|_| change_interval(by)))
         }),
-        by("added us", |by| {
-            or_dash(added(by).map(|(added, _)| micros(added / 1e3)))
-        }),
+        by("added us", |by| or_dash(added_us(by).map(|(time, _)| time))),
         by("95% interval us", |by| {
-            let ends = added(by).and_then(|(_, ends)| ends);
-            or_dash(ends.map(|ends| range(ends, |end| micros(end / 1e3))))
+            or_dash(added_us(by).and_then(|(_, ends)| ends))
         }),
     ])
 }
 
-/// Returns the time that a comparison adds, in nanoseconds; `None` for a metric that is no time.
-fn added(by: &Comparison) -> Option<(f64, Option<[f64; 2]>)> {
-    by.added().filter(|_| by.metric.unit == Unit::Nanos)
+/// Returns the time that a comparison adds and its interval, in microseconds; `None` for a metric
+/// that is no time.
+fn added_us(by: &Comparison) -> Option<(String, Option<String>)> {
+    added(by, micros).filter(|_| by.metric.unit == Unit::Nanos)
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub static FORMATS: [Format; 5] = [
     },
     Format {
         name: "csv",
-        help: "Write the results as comma-separated values, a row for each step",
+        help: "Write the results as comma-separated values: a row for each trial, and one for each measurement of several",
         render: csv::render,
     },
     Format {

@@ -8,7 +8,7 @@ use super::{
     scale::AxisScale,
     unit::{PageUnit, counted},
 };
-use crate::finding::range;
+use crate::finding::{at_most, range};
 
 /// A chart: panels one above the other, and how to read them.
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ impl Panel {
     /// Returns a point's value as text: `>1,234 µs` for a lower bound.
     pub(super) fn value(&self, point: &Point) -> String {
         let sign = if point.is_bound { ">" } else { "" };
-        sign.to_owned() + &self.unit.shown(point.at)
+        sign.to_owned() + &at_most(point.at, point.most, |number| self.unit.shown(number))
     }
 
     /// Returns a point's value and interval as text.
@@ -101,11 +101,14 @@ impl Panel {
         match point.range {
             Some([low, high]) if matches!(point.mark, Mark::Cell { .. }) => format!(
                 "{} of {} to {}",
-                counted(point.y.value(), "responses"),
+                counted(point.y, "responses"),
                 self.unit.shown(low),
                 self.unit.shown(high)
             ),
-            Some(ends) => format!("{value} ({})", range(ends, |end| self.unit.plain(end))),
+            Some(ends) => {
+                let plain = |end| at_most(end, point.most, |number| self.unit.plain(number));
+                format!("{value} ({})", range(ends, plain))
+            }
             None => value,
         }
     }
@@ -216,27 +219,29 @@ pub struct Point {
     /// The number or word that `data-x` holds.
     pub x: Exact,
     /// The number that `data-y` holds: an estimate, or one of the file.
-    pub y: Exact,
+    pub y: f64,
     /// The value on the panel's axis, where it is not that number itself.
     pub at: f64,
     /// Its 95 % interval, on the panel's axis.
     pub range: Option<[f64; 2]>,
     /// True where it is a lower bound, because some requests got no reply.
     pub is_bound: bool,
+    /// The largest number that is shown as one, on the panel's axis, which does not go beyond it.
+    pub most: f64,
     /// Its mark.
     pub mark: Mark,
 }
 
 impl Point {
     /// A point drawn at its number.
-    pub(super) fn new(x: impl Into<Exact>, y: impl Into<Exact>) -> Self {
-        let y = y.into();
+    pub(super) fn new(x: impl Into<Exact>, y: f64) -> Self {
         Self {
             x: x.into(),
-            at: y.value(),
             y,
+            at: y,
             range: None,
             is_bound: false,
+            most: f64::INFINITY,
             mark: Mark::Dot,
         }
     }
@@ -288,13 +293,11 @@ impl Mark {
     };
 }
 
-/// A number or a word, with the text form that result files have.
+/// A number or a word.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exact {
-    /// An integer.
-    Whole(u64),
     /// A number.
-    Real(f64),
+    Number(f64),
     /// A word.
     Word(String),
 }
@@ -303,8 +306,7 @@ impl Exact {
     /// The number; 0 for a word.
     pub fn value(&self) -> f64 {
         match self {
-            Self::Whole(number) => *number as f64,
-            Self::Real(number) => *number,
+            Self::Number(number) => *number,
             Self::Word(_) => 0.0,
         }
     }
@@ -313,28 +315,15 @@ impl Exact {
 impl fmt::Display for Exact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Whole(number) => number.fmt(f),
-            Self::Real(number) => number.fmt(f),
+            Self::Number(number) => number.fmt(f),
             Self::Word(word) => f.write_str(word),
         }
     }
 }
 
-impl From<u64> for Exact {
-    fn from(number: u64) -> Self {
-        Self::Whole(number)
-    }
-}
-
-impl From<usize> for Exact {
-    fn from(number: usize) -> Self {
-        Self::Whole(number as u64)
-    }
-}
-
 impl From<f64> for Exact {
     fn from(number: f64) -> Self {
-        Self::Real(number)
+        Self::Number(number)
     }
 }
 

@@ -67,7 +67,7 @@ fn differing(diffs: &[EnvironmentDiff]) -> Markup {
     if diffs.is_empty() {
         return html! { p { "Same machine, same settings." } };
     }
-    let columns = ["what", "base", "new"].map(|title| Column::text(title, 0));
+    let columns = ["what", "base", "new"].map(Column::text);
     let row = |diff: &EnvironmentDiff| {
         [&diff.what, &diff.base, &diff.new]
             .map(String::clone)

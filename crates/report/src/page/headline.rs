@@ -29,13 +29,16 @@ pub(super) fn section(runs: &[Run]) -> Markup {
 
 /// Returns the head of one run, with its number where there are several.
 pub(super) fn of_run(run: &Run, number: Option<usize>) -> Markup {
+    let sentences = sentences(run);
     html! {
         section."run" {
             @if let Some(number) = number { h2 { "Run " (number) ": " (run.kind.name()) } }
             p."targets" {
                 @for target in distinct(run.steps.iter().map(|step| &step.target)) { code { (target) } " " }
             }
-            (findings(run))
+            @if !sentences.is_empty() {
+                ul."words" { @for sentence in &sentences { li { (sentence) } } }
+            }
             (warnings(run))
             p."where" {
                 (run.started_at) ", on " strong { (run.environment.host) } " (" (run.environment.cpu_model) ", "
@@ -43,16 +46,6 @@ pub(super) fn of_run(run: &Run, number: Option<usize>) -> Markup {
                 (run.tool.name) " " (run.tool.version)
                 @if let Some(commit) = &run.tool.commit { " (" (commit) ")" }
             }
-        }
-    }
-}
-
-/// Lists what came out.
-fn findings(run: &Run) -> Markup {
-    let sentences = sentences(run);
-    html! {
-        @if !sentences.is_empty() {
-            ul."words" { @for sentence in &sentences { li { (sentence) } } }
         }
     }
 }

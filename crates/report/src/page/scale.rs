@@ -78,6 +78,14 @@ impl Span {
         &self.ticks
     }
 
+    /// Begins the axis, and its first tick, at `least` where that is above them.
+    pub fn begin_at(&mut self, least: f64) {
+        self.ends[0] = self.ends[0].max(least);
+        if let Some(first) = self.ticks.first_mut() {
+            *first = first.max(least);
+        }
+    }
+
     /// Ends a linear axis at its values, not at the next ticks.
     pub fn tighten(&mut self, values: impl Iterator<Item = f64>) {
         let [low, high] = values.fold([0.0, 0.0], |[low, high]: [f64; 2], value| {

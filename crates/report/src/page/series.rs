@@ -54,11 +54,8 @@ fn subject<'a>(own: &Measurement<'a>) -> TargetLoop<'a> {
 
 /// Returns the settings that vary under one load of a target, in words: they name groups.
 fn varying<'a>(measurements: &[Measurement<'a>]) -> BTreeSet<(TargetLoop<'a>, String)> {
-    let mut loads: BTreeMap<(TargetLoop<'a>, String), Vec<&Measurement<'a>>> = BTreeMap::new();
-    for own in measurements {
-        let load = own.settings().load_in_words();
-        loads.entry((subject(own), load)).or_default().push(own);
-    }
+    let load = |own: &'_ Measurement<'a>| (subject(own), own.settings().load_in_words());
+    let loads = grouped(measurements.iter().map(|own| (load(own), own)));
     let words = loads.into_iter().flat_map(|((subject, _), own)| {
         let words = without_shared(&named_by(&own, StepSettings::in_words));
         let words = words.into_values().flatten();
@@ -113,9 +110,17 @@ pub(super) fn apart(all: &[&Measurement<'_>]) -> Names {
         load_in_more_words,
         StepSettings::in_words,
     ];
-    let mut found = levels.map(|level| named_by(all, level)).into_iter();
-    let last = found.next_back().unwrap_or_default();
-    let names = found.find(is_unique).unwrap_or(last);
+    let levels = levels.map(|level| named_by(all, level));
+    let mut names = levels[2].clone();
+    for (number, words) in &mut names {
+        let is_alone = |level: &&Names| {
+            let own = level.values().filter(|own| **own == level[number]);
+            own.count() == 1
+        };
+        if let Some(level) = levels.iter().find(is_alone) {
+            words.clone_from(&level[number]);
+        }
+    }
     let mut apart = without_shared(&names);
     for (number, words) in &mut apart {
         if words.is_empty() {
@@ -145,10 +150,6 @@ fn without_shared(names: &Names) -> Names {
         words.retain(|word| !is_shared(word));
     }
     apart
-}
-
-fn is_unique(names: &Names) -> bool {
-    names.values().collect::<BTreeSet<_>>().len() == names.len()
 }
 
 /// Returns the load, its connections and its message.
@@ -256,10 +257,7 @@ mod tests {
         let all: Vec<String> = names(vec![of("a", 8, 8), of("a", 64, 64)]);
         assert_eq!(all, ["8 callers", "64 callers"]);
         let all: Vec<String> = names(vec![of("a", 8, 8), of("a", 8, 1), of("b", 8, 8)]);
-        assert_eq!(
-            all,
-            ["a, 8 connections", "a, 1 connection", "b, 8 connections"]
-        );
+        assert_eq!(all, ["a, 8 connections", "a, 1 connection", "b"]);
         assert_eq!(names(vec![of("a", 8, 8)]), ["a".to_owned()]);
     }
 }

@@ -54,17 +54,10 @@ fn measurements(title: &str, run: &Run, is_bulk: bool) -> Markup {
     let Some(first) = settings.first() else {
         return html! {};
     };
-    let names: BTreeSet<&String> = settings.iter().flat_map(BTreeMap::keys).collect();
-    let is_shared = |name: &&String| {
-        settings
-            .iter()
-            .all(|own| own.get(*name) == first.get(*name))
-    };
-    let (shared, different): (Vec<&String>, Vec<&String>) = names.into_iter().partition(is_shared);
-    let shared = shared.into_iter();
-    let shared: Settings = shared
-        .map(|name| (name.clone(), first[name].clone()))
-        .collect();
+    let mut shared = first.clone();
+    shared.retain(|name, value| settings.iter().all(|own| own.get(name) == Some(value)));
+    let names = settings.iter().flat_map(BTreeMap::keys);
+    let different: BTreeSet<&String> = names.filter(|name| !shared.contains_key(*name)).collect();
     let mut metrics = if is_bulk { metric::BULK } else { metric::PAGE }.to_vec();
     if !is_bulk {
         metrics.extend(metric::of_streams(&run.steps));
@@ -73,13 +66,17 @@ fn measurements(title: &str, run: &Run, is_bulk: bool) -> Markup {
         .iter()
         .map(|name| name.replace('_', " "))
         .collect();
-    let mut columns: Vec<Column> = varied.iter().cloned().map(Column::named).collect();
+    let mut columns: Vec<Column> = varied
+        .iter()
+        .cloned()
+        .map(|title| Column::text("").titled(title))
+        .collect();
     columns.extend(
         metrics
             .iter()
-            .map(|metric| Column::numbers(heading(metric))),
+            .map(|metric| Column::number("").titled(heading(metric))),
     );
-    columns.extend(ACCOUNTS.map(|title| Column::number(title, 0)));
+    columns.extend(ACCOUNTS.map(Column::number));
     let row = |(own, settings): (&Measurement<'_>, &Settings)| {
         let settings = different
             .iter()

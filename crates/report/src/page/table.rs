@@ -42,12 +42,12 @@ pub(super) fn of(chart: &Chart) -> Markup {
     if rows.is_empty() {
         return html! {};
     }
-    let mut columns = vec![Column::text("series", 0), Column::text(chart.x_title, 0)];
+    let mut columns = vec![Column::text("series"), Column::text(chart.x_title)];
     columns.extend(
         chart
             .panels
             .iter()
-            .map(|panel| Column::numbers(panel.title.clone())),
+            .map(|panel| Column::number("").titled(panel.title.clone())),
     );
     html! { details { summary { "Table" } (render(&columns, &rows)) } }
 }
@@ -81,7 +81,7 @@ fn is_listed(point: &Point) -> bool {
 
 fn shown(panel: &Panel, point: &Point) -> String {
     match (&panel.plane, &point.x) {
-        (Some(plane), Exact::Whole(_) | Exact::Real(_)) => plane.x.unit.shown(point.x.value()),
+        (Some(plane), Exact::Number(number)) => plane.x.unit.shown(*number),
         (_, x) => x.to_string(),
     }
 }
@@ -101,7 +101,7 @@ mod tests {
                 name: "tcp".to_owned(),
                 colour: 0,
                 dashed: false,
-                points: values.map(|value| Point::new(64_u64, value)).to_vec(),
+                points: values.map(|value| Point::new(64.0, value)).to_vec(),
             }],
         };
         let mut panels = vec![panel("first", [1.0, 2.0]), panel("second", [3.0, 4.0])];

@@ -30,6 +30,16 @@ impl PageUnit {
     /// Nanoseconds.
     pub const NANOS: Self = Self::Of(metric::Unit::Nanos);
 
+    /// Returns the least number that there can be; an interval that goes below it is no reason for an
+    /// axis that does.
+    pub fn least(self) -> f64 {
+        match self {
+            Self::Change(_) => -1.0,
+            Self::Added => f64::NEG_INFINITY,
+            _ => 0.0,
+        }
+    }
+
     /// Returns the number with its unit; that of a metric reads as everywhere else.
     pub fn shown(self, number: f64) -> String {
         match self {

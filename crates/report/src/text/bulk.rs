@@ -9,7 +9,7 @@ use netping_results::{
 };
 
 use crate::{
-    finding::{change_cells, hold_together, interval, pair_of, value_of},
+    finding::{change_cells, hold_together, interval, missing, pair_of, value_of},
     table::{Column, Table},
 };
 
@@ -17,35 +17,33 @@ use crate::{
 type Setting = (Column, fn(&Measurement<'_>, &BulkSettings) -> String);
 
 const SETTINGS: [Setting; 5] = [
-    (Column::text("target", 0), |own, _| own.name().to_owned()),
-    (Column::number("size", 0), |_, of| {
+    (Column::text("target"), |own, _| own.name().to_owned()),
+    (Column::number("size"), |_, of| {
         BulkSettings::shown(of.size_bytes)
     }),
-    (Column::number("chunk", 0), |_, of| {
+    (Column::number("chunk"), |_, of| {
         BulkSettings::shown(of.chunk_bytes)
     }),
-    (Column::number("window", 0), |_, of| {
+    (Column::number("window"), |_, of| {
         or_default(of.window_bytes)
     }),
-    (Column::number("frame", 0), |_, of| {
-        or_default(of.frame_bytes)
-    }),
+    (Column::number("frame"), |_, of| or_default(of.frame_bytes)),
 ];
 
 const RESULTS: [Column; 7] = [
-    Column::number("GiB/s", 0),
-    Column::number("95% interval", 0),
-    Column::number("cli s/GiB", 0).spare(3),
-    Column::number("srv s/GiB", 0).spare(2),
-    Column::number("first byte us", 0).spare(4),
-    Column::number("runs", 0),
-    Column::number("failed", 0),
+    Column::number("GiB/s"),
+    Column::number("95% interval"),
+    Column::number("cli s/GiB").spare(3),
+    Column::number("srv s/GiB").spare(2),
+    Column::number("first byte us").spare(4),
+    Column::number("runs"),
+    Column::number("failed"),
 ];
 
 const COMPARED: [Column; 3] = [
-    Column::number("to first", 0),
-    Column::number("95% interval", 0).spare(1),
-    Column::text("shown", 0),
+    Column::number("to first"),
+    Column::number("95% interval").spare(1),
+    Column::text("shown"),
 ];
 
 /// Returns the settings that all share, and a table of the others.
@@ -91,6 +89,8 @@ pub(super) fn text(run: &Run) -> String {
         .iter()
         .filter_map(|(own, settings)| choice(own, settings));
     lines.extend(choices);
+    let missing = all.iter().filter_map(|(own, _)| missing(metric::BULK, own));
+    lines.extend(missing);
     if !compared.is_empty() {
         let hold = hold_together(run.family().claims);
         lines.push(format!(

@@ -15,13 +15,13 @@ use crate::{
 };
 
 const COLUMNS: [Column; 7] = [
-    Column::text("", 0),
-    Column::number("base", 0),
-    Column::number("new", 0),
-    Column::number("change", 0),
-    Column::number("95% interval", 0).spare(1),
-    Column::number("p", 0).spare(2),
-    Column::text("shown", 0),
+    Column::text(""),
+    Column::number("base"),
+    Column::number("new"),
+    Column::number("change"),
+    Column::number("95% interval").spare(1),
+    Column::number("p").spare(2),
+    Column::text("shown"),
 ];
 
 /// Describes a comparison for a terminal: first the environment, which may explain differences.

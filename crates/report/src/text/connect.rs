@@ -31,8 +31,8 @@ pub(super) fn text(step: &Step) -> String {
         .get(&ConnectPhase::Total)
         .map_or(0, |total| total.time.count);
     let cpu = |metric: &Metric| metric.cell_of_step(step);
-    let numbers = SHOWN.map(|(metric, spare)| Column::number(metric.name, 0).spare(spare));
-    let columns: Vec<Column> = [Column::text("us", 0)].into_iter().chain(numbers).collect();
+    let numbers = SHOWN.map(|(metric, spare)| Column::number(metric.name).spare(spare));
+    let columns: Vec<Column> = [Column::text("us")].into_iter().chain(numbers).collect();
     format!(
         "{}  {} connections, {} at a time, {}/s, CPU us per connection: client {}, server {}\n{}",
         step.target,

@@ -9,7 +9,7 @@ use netping_results::{
 };
 
 use crate::{
-    finding::{hold_together, or_dash, pair_of, range, value, value_of},
+    finding::{added, hold_together, missing, or_dash, pair_of, range, value, value_of},
     grouped,
     ladder::{FEWEST, in_words, metric_of},
     loads::most_trials,
@@ -30,7 +30,10 @@ pub(super) fn text(run: &Run) -> String {
     let tables = loads.iter().map(|(title, all)| {
         let metric = metric_of(all[0].settings());
         let rows: Vec<_> = all.iter().map(|own| row(metric, own, &compared)).collect();
-        format!("{title}\n{}", Table::whole(&columns(metric), &rows))
+        let table = Table::whole(&columns(metric), &rows);
+        let missing = all.iter().filter_map(|own| missing(&[metric], own));
+        let parts: Vec<String> = [title.clone(), table].into_iter().chain(missing).collect();
+        parts.join("\n")
     });
     let mut parts: Vec<String> = tables.collect();
     let words = in_words(&compared);
@@ -63,14 +66,14 @@ fn title(settings: &StepSettings) -> String {
 
 fn columns(metric: &Metric) -> [Column; 8] {
     [
-        Column::text("", 12),
-        Column::number(metric.title, 8),
-        Column::text("over", 10),
-        Column::number(if is_rate(metric) { "x" } else { "+us" }, 6),
-        Column::number("cli us", 6),
-        Column::number("srv us", 6),
-        Column::number("+-", 5),
-        Column::text("95% interval", 12),
+        Column::text(""),
+        Column::number(metric.title),
+        Column::text("over"),
+        Column::number(if is_rate(metric) { "x" } else { "+us" }),
+        Column::number("cli us"),
+        Column::number("srv us"),
+        Column::number("+-"),
+        Column::text("95% interval"),
     ]
 }
 
@@ -104,7 +107,7 @@ fn amount(by: &Comparison) -> Option<String> {
     } else if is_rate(by.metric) {
         format!("{:.2}", 1.0 + by.change?)
     } else {
-        signed(by.added()?.0 / 1e3)
+        added(by, signed)?.0
     })
 }
 
@@ -113,7 +116,7 @@ fn ends(by: &Comparison) -> Option<String> {
     Some(if is_rate(by.metric) {
         range(by.interval?, |end| format!("{:.2}", 1.0 + end))
     } else {
-        range(by.added()?.1?, |end| signed(end / 1e3))
+        added(by, signed)?.1?
     })
 }
 

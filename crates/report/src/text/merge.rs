@@ -3,9 +3,10 @@
 use netping_results::{
     format::{on_one_line, thousands},
     metric::{self, Metric},
-    run::{Part, PartStep, Run, Step, clock::behind},
+    run::{Kind, Part, PartStep, Run, Step, clock::behind},
 };
 
+use super::bulk;
 use crate::table::{Column, Layout, Table};
 
 const TITLES: [&str; 12] = [
@@ -26,6 +27,10 @@ pub(super) fn text(run: &Run) -> String {
         format!("{host}  {requests} requests, from {started_at}")
     };
     let mut lines: Vec<String> = run.parts.iter().map(client).collect();
+    if run.kind == Kind::Bulk {
+        lines.push(bulk::text(run));
+        return lines.join("\n");
+    }
     if let Some(step) = run.steps.first() {
         let (target, clients) = (on_one_line(&step.target), run.parts.len());
         lines.push(format!("\n{target}  {clients} clients"));
@@ -48,7 +53,8 @@ pub(crate) fn table(run: &Run, layout: Layout) -> String {
         let first = starts.iter().flatten().min();
         for (part, start) in run.parts.iter().zip(&starts) {
             let after = start.zip(first).map(|(own, first)| own - first);
-            rows.push(contribution(part, part.steps.get(at), after));
+            let own = part.steps.get(at);
+            rows.extend(own.map(|step| contribution(part, step, after)));
         }
         rows.push(sum(step));
     }
@@ -57,31 +63,24 @@ pub(crate) fn table(run: &Run, layout: Layout) -> String {
 
 /// Returns the row of a client's contribution to a step; its window began `after` nanoseconds after
 /// the first client's.
-fn contribution(part: &Part, step: Option<&PartStep>, after: Option<u64>) -> Vec<String> {
+fn contribution(part: &Part, step: &PartStep, after: Option<u64>) -> Vec<String> {
     let time = |metric: &Metric| {
-        let times = step?.response_time.as_ref();
+        let times = step.response_time.as_ref();
         times.map(|times| metric.cell_of_times(times))
     };
     let offset = part.clock.as_ref().and_then(|clock| clock.offset.as_ref());
-    let offset = offset.filter(|_| step.is_some()).map(|offset| {
+    let offset = offset.map(|offset| {
         let (offset, uncertainty) = (offset.offset_ns as f64, offset.uncertainty_ns() as f64);
         format!("{:.1} +-{:.1}", offset / 1e3, uncertainty / 1e3)
     });
-    let cells = [
-        Some(on_one_line(&part.host)),
-        None,
-        None,
-        step.map(|step| metric::RATE.show(step.rate)),
-        time(&metric::P50),
-        time(&metric::P99),
-        after.map(|after| format!("{:.3}", after as f64 / 1e6)),
-        step.map(|step| format!("{:.2}%", step.overlap * 100.0)),
-        offset,
-        None,
-        None,
-        None,
-    ];
-    cells.map(Option::unwrap_or_default).into()
+    let after = after.map(|after| format!("{:.3}", after as f64 / 1e6));
+    let mut cells = vec![on_one_line(&part.host), String::new(), String::new()];
+    cells.push(metric::RATE.show(step.rate));
+    cells.extend([time(&metric::P50), time(&metric::P99), after].map(Option::unwrap_or_default));
+    cells.push(format!("{:.2}%", step.overlap * 100.0));
+    cells.push(offset.unwrap_or_default());
+    cells.resize(TITLES.len(), String::new());
+    cells
 }
 
 fn sum(step: &Step) -> Vec<String> {

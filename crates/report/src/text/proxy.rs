@@ -9,7 +9,9 @@ use netping_results::{
 };
 
 use crate::{
-    finding::{change_cells, hold_together, interval, missing, pair_of, range, value, value_of},
+    finding::{
+        added, change_cells, hold_together, interval, missing, or_dash, pair_of, value, value_of,
+    },
     loads::{fullest, most_trials},
     table::{Column, Table},
 };
@@ -59,17 +61,15 @@ fn overheads(paths: &Paths<'_>) -> String {
     if paths.proxies.is_empty() {
         return parts.join("\n");
     }
-    let mut columns = vec![
-        Column::text("difference of", 0),
-        Column::number("direct us", 0),
-    ];
+    let mut columns = vec![Column::text("difference of"), Column::number("direct us")];
     columns.extend(paths.proxies.iter().map(|own| {
         let failed = paths.direct.unserved() + own.new.unserved();
-        Column::named(format!("{} us", marked(&own.new, failed)))
+        Column::text("").titled(format!("{} us", marked(&own.new, failed)))
     }));
     let row = |metric: &&'static Metric| {
         let mut row = vec![metric.name.to_owned(), value_of(metric, &paths.direct)];
-        row.extend(paths.proxies.iter().map(|own| added(own.by(metric))));
+        let proxies = paths.proxies.iter();
+        row.extend(proxies.map(|own| or_dash(own.by(metric).and_then(overhead))));
         row
     };
     let rows: Vec<_> = metric::OVERHEAD.iter().map(row).collect();
@@ -81,10 +81,11 @@ fn overheads(paths: &Paths<'_>) -> String {
                 .to_owned(),
         );
     }
-    for path in paths.all() {
-        let missing = missing(metric::OVERHEAD, path);
-        parts.extend(missing.map(|text| format!("{}: {text}", path.name())));
-    }
+    parts.extend(
+        paths
+            .all()
+            .filter_map(|path| missing(metric::OVERHEAD, path)),
+    );
     parts.join("\n")
 }
 
@@ -92,16 +93,16 @@ fn overheads(paths: &Paths<'_>) -> String {
 fn resources(paths: &Paths<'_>) -> String {
     // In an open loop the rate is planned, and a proxy does not change it.
     let is_closed = paths.direct.settings().planned_rate.is_none();
-    let mut columns = vec![Column::text("path", 0), Column::number("req/s", 0)];
+    let mut columns = vec![Column::text("path"), Column::number("req/s")];
     if is_closed {
         columns.extend([
-            Column::number("95% interval", 0).spare(2),
-            Column::number("to direct", 0).spare(3),
-            Column::number("95% interval", 0).spare(1),
-            Column::text("shown", 0),
+            Column::number("95% interval").spare(2),
+            Column::number("to direct").spare(3),
+            Column::number("95% interval").spare(1),
+            Column::text("shown"),
         ]);
     }
-    columns.extend(["failed", "cpu us", "RSS MiB"].map(|title| Column::number(title, 0)));
+    columns.extend(["failed", "cpu us", "RSS MiB"].map(Column::number));
     let row = |path: &Measurement<'_>| {
         let rate = estimate(&metric::RATE, path);
         let mut row = vec![marked(path, path.unserved()), value(&metric::RATE, rate)];
@@ -126,17 +127,12 @@ fn resources(paths: &Paths<'_>) -> String {
 }
 
 /// Returns an overhead with its interval, after `~` where no difference is shown.
-fn added(comparison: Option<&Comparison>) -> String {
-    let Some((added, ends)) = comparison.and_then(Comparison::added) else {
-        return "-".to_owned();
-    };
-    let us = |time: f64| signed(time / 1e3);
-    let is_shown = comparison.and_then(Comparison::is_shown);
-    match ends.map(|ends| range(ends, us)) {
-        None => us(added),
-        Some(ends) if is_shown == Some(false) => format!("~ {} ({ends})", us(added)),
-        Some(ends) => format!("{} ({ends})", us(added)),
-    }
+fn overhead(by: &Comparison) -> Option<String> {
+    Some(match added(by, signed)? {
+        (added, None) => added,
+        (added, Some(ends)) if by.is_shown() == Some(false) => format!("~ {added} ({ends})"),
+        (added, Some(ends)) => format!("{added} ({ends})"),
+    })
 }
 
 /// Returns the maximum throughput of each path, and the paths with the number of callers at which

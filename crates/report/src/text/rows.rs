@@ -19,21 +19,14 @@ use crate::{
 #[derive(Debug)]
 pub struct Rows {
     kind: Kind,
-    closed: StepTable,
-    open: StepTable,
-    /// The heading of the rows above.
-    heading: Option<String>,
+    /// The heading of the rows above, and their table.
+    above: Option<(String, StepTable)>,
 }
 
 impl Rows {
     /// Returns the rows of a run of this kind.
     pub fn new(kind: Kind) -> Self {
-        Self {
-            kind,
-            closed: StepTable::new(kind, false),
-            open: StepTable::new(kind, true),
-            heading: None,
-        }
+        Self { kind, above: None }
     }
 
     /// Returns a step's row, below its heading unless that stands above already.
@@ -41,16 +34,20 @@ impl Rows {
         if self.kind == Kind::Connect {
             return connect::text(step);
         }
-        let is_open = step.settings.planned_rate.is_some();
-        let table = if is_open { &self.open } else { &self.closed };
-        let row = table.row(step) + &message_line(step) + &stream_line(step);
-        let heading = Some(self.heading_of(step));
-        if self.heading == heading {
-            return row;
+        let heading = self.heading_of(step);
+        let mut text = String::new();
+        if self
+            .above
+            .as_ref()
+            .is_none_or(|(above, _)| *above != heading)
+        {
+            let is_open = step.settings.planned_rate.is_some();
+            let table = StepTable::new(self.kind, is_open);
+            text = format!("{heading}\n{}\n", table.table.header());
+            self.above = Some((heading, table));
         }
-        self.heading = heading;
-        let heading = self.heading.as_deref().unwrap_or_default();
-        format!("{heading}\n{}\n{row}", table.table.header())
+        let row = self.above.as_ref().map(|(_, table)| table.row(step));
+        text + &row.unwrap_or_default() + &message_line(step) + &stream_line(step)
     }
 
     fn heading_of(&self, step: &Step) -> String {

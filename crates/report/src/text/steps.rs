@@ -11,24 +11,13 @@ use super::sparkline::sparkline;
 use crate::table::{Column, Table, is_unicode};
 
 /// A column, and the cell of a step in it.
-type StepColumn = (Column, CellSource);
-
-/// The source of a column's cells.
-#[derive(Debug)]
-enum CellSource {
-    /// Text made of the step.
-    Text(fn(&Step) -> String),
-    /// A metric of the step.
-    Metric(&'static Metric),
-    /// A metric of one of its kinds of time.
-    Time(&'static Metric, Time),
-}
+type StepColumn = (Column, fn(&Step) -> String);
 
 /// A table whose rows are steps.
 #[derive(Debug)]
 pub(super) struct StepTable {
     pub(super) table: Table,
-    sources: Vec<CellSource>,
+    cells: Vec<fn(&Step) -> String>,
 }
 
 impl StepTable {
@@ -38,102 +27,88 @@ impl StepTable {
             Kind::Latency => round_trips(),
             _ => closed(),
         };
-        let (columns, sources) = columns.into_iter().unzip();
+        let (columns, cells) = columns.into_iter().unzip();
         Self {
             table: Table::new(columns),
-            sources,
+            cells,
         }
     }
 
     /// Returns a step's row.
     pub(super) fn row(&self, step: &Step) -> String {
-        let cell = |source: &CellSource| match source {
-            CellSource::Text(text) => text(step),
-            CellSource::Metric(metric) => metric.cell_of_step(step),
-            CellSource::Time(metric, time) => metric.cell_of_times(&step.summary.times[*time]),
-        };
-        let cells: Vec<String> = self.sources.iter().map(cell).collect();
+        let cells: Vec<String> = self.cells.iter().map(|cell| cell(step)).collect();
         self.table.row(&cells)
     }
 }
 
 /// Returns the columns of closed loops.
 fn closed() -> Vec<StepColumn> {
-    let titled = |width, spare, metric: &'static Metric| of(metric.title, width, spare, metric);
     vec![
-        text("callers", 7, 0, |step| step.settings.callers.to_string()),
-        text("conns", 5, 5, |step| step.settings.connections.to_string()),
-        titled(9, 0, &metric::RATE),
-        text("+-%", 4, 2, error_bar),
-        titled(6, 0, &metric::P50),
-        titled(6, 0, &metric::P99),
-        titled(8, 7, &metric::P999),
-        titled(7, 6, &metric::MAX),
-        titled(6, 4, &metric::CLIENT_CPU),
-        titled(6, 3, &metric::SERVER_CPU),
+        column("callers", 7, 0, |step| step.settings.callers.to_string()),
+        column("conns", 5, 5, |step| step.settings.connections.to_string()),
+        column("req/s", 9, 0, |step| metric::RATE.cell_of_step(step)),
+        column("+-%", 4, 2, error_bar),
+        column("p50 us", 6, 0, |step| metric::P50.cell_of_step(step)),
+        column("p99 us", 6, 0, |step| metric::P99.cell_of_step(step)),
+        column("p99.9 us", 8, 7, |step| metric::P999.cell_of_step(step)),
+        column("max us", 7, 6, |step| metric::MAX.cell_of_step(step)),
+        column("cli us", 6, 4, |step| metric::CLIENT_CPU.cell_of_step(step)),
+        column("srv us", 6, 3, |step| metric::SERVER_CPU.cell_of_step(step)),
         // Failures have a line of their own, too.
-        titled(6, 1, &metric::ERRORS),
+        column("failed", 6, 1, |step| metric::ERRORS.cell_of_step(step)),
     ]
 }
 
 /// Returns the columns of open loops.
 fn open() -> Vec<StepColumn> {
-    let service = |title, spare, metric| time(title, spare, metric, Time::Service);
-    let lag = |title, spare, metric| time(title, spare, metric, Time::Lag);
     vec![
-        text("planned/s", 9, 0, |step| {
+        column("planned/s", 9, 0, |step| {
             thousands(step.settings.planned_rate.unwrap_or_default())
         }),
-        of(metric::RATE.title, 9, 1, &metric::RATE),
-        service("service p50", 4, &metric::P50),
-        service("p99 us", 5, &metric::P99),
-        of("response p50", 6, 0, &metric::P50),
-        of("p99 us", 6, 0, &metric::P99),
-        of("max us", 7, 6, &metric::MAX),
-        lag("lag p50", 7, &metric::P50),
-        lag("p99 us", 8, &metric::P99),
-        of(metric::ERRORS.title, 6, 2, &metric::ERRORS),
+        column("req/s", 9, 1, |step| metric::RATE.cell_of_step(step)),
+        column("service p50", 6, 4, |step| {
+            time(step, Time::Service, &metric::P50)
+        }),
+        column("p99 us", 6, 5, |step| {
+            time(step, Time::Service, &metric::P99)
+        }),
+        column("response p50", 6, 0, |step| metric::P50.cell_of_step(step)),
+        column("p99 us", 6, 0, |step| metric::P99.cell_of_step(step)),
+        column("max us", 7, 6, |step| metric::MAX.cell_of_step(step)),
+        column("lag p50", 6, 7, |step| time(step, Time::Lag, &metric::P50)),
+        column("p99 us", 6, 8, |step| time(step, Time::Lag, &metric::P99)),
+        column("failed", 6, 2, |step| metric::ERRORS.cell_of_step(step)),
     ]
 }
 
 /// Returns the columns of round trips, in microseconds.
 fn round_trips() -> Vec<StepColumn> {
-    let named = |spare, metric: &'static Metric| of(metric.name, 5, spare, metric);
-    let tail = |step: &Step| sparkline(&step.histograms.times[Time::Response], is_unicode());
+    let tail: StepColumn = (Column::text("p50..p99.9").spare(2), |step| {
+        sparkline(&step.histograms.times[Time::Response], is_unicode())
+    });
     vec![
-        named(1, &metric::P1),
-        named(5, &metric::P25),
-        named(0, &metric::P50),
-        named(6, &metric::P75),
-        named(0, &metric::P90),
-        named(4, &metric::P95),
-        named(0, &metric::P99),
-        named(0, &metric::P999),
-        named(0, &metric::MAX),
-        named(0, &metric::MEAN),
-        named(3, &metric::SD),
-        (
-            Column::text("p50..p99.9", 10).spare(2),
-            CellSource::Text(tail),
-        ),
+        column("p1", 5, 1, |step| metric::P1.cell_of_step(step)),
+        column("p25", 5, 5, |step| metric::P25.cell_of_step(step)),
+        column("p50", 5, 0, |step| metric::P50.cell_of_step(step)),
+        column("p75", 5, 6, |step| metric::P75.cell_of_step(step)),
+        column("p90", 5, 0, |step| metric::P90.cell_of_step(step)),
+        column("p95", 5, 4, |step| metric::P95.cell_of_step(step)),
+        column("p99", 5, 0, |step| metric::P99.cell_of_step(step)),
+        column("p99.9", 5, 0, |step| metric::P999.cell_of_step(step)),
+        column("max", 5, 0, |step| metric::MAX.cell_of_step(step)),
+        column("mean", 5, 0, |step| metric::MEAN.cell_of_step(step)),
+        column("sd", 5, 3, |step| metric::SD.cell_of_step(step)),
+        tail,
     ]
 }
 
-fn text(title: &'static str, width: u16, spare: u8, text: fn(&Step) -> String) -> StepColumn {
-    (
-        Column::number(title, width).spare(spare),
-        CellSource::Text(text),
-    )
+fn column(title: &'static str, width: u16, spare: u8, cell: fn(&Step) -> String) -> StepColumn {
+    (Column::number(title).wide(width).spare(spare), cell)
 }
 
-fn of(title: &'static str, width: u16, spare: u8, metric: &'static Metric) -> StepColumn {
-    let column = Column::number(title, width).spare(spare);
-    (column, CellSource::Metric(metric))
-}
-
-fn time(title: &'static str, spare: u8, metric: &'static Metric, of: Time) -> StepColumn {
-    let column = Column::number(title, 6).spare(spare);
-    (column, CellSource::Time(metric, of))
+/// Returns a metric of one kind of a step's times.
+fn time(step: &Step, kind: Time, metric: &Metric) -> String {
+    metric.cell_of_times(&step.summary.times[kind])
 }
 
 /// Returns half the width of the rate's 95 % interval, in per cent of the rate.

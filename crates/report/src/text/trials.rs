@@ -15,12 +15,12 @@ use crate::{
 };
 
 const COLUMNS: [Column; 6] = [
-    Column::text("measure", 0),
-    Column::number("value", 0),
-    Column::number("95% interval", 0).spare(1),
-    Column::number("to first", 0),
-    Column::number("95% interval", 0).spare(2),
-    Column::text("shown", 0),
+    Column::text("measure"),
+    Column::number("value"),
+    Column::number("95% interval").spare(1),
+    Column::number("to first"),
+    Column::number("95% interval").spare(2),
+    Column::text("shown"),
 ];
 
 /// Those of a target that is not compared with another.

@@ -114,14 +114,17 @@ fn points_hold_their_numbers() {
 }
 
 /// Returns the points of each panel of some charts that have this place, with the panel's title.
-fn points_at(charts: &[Chart], kinds: &[&str], x: &Exact) -> Vec<(String, Vec<Point>)> {
+fn points_at(charts: &[Chart], kinds: &[&str], x: f64) -> Vec<(String, Vec<Point>)> {
     let panels = charts
         .iter()
         .filter(|chart| kinds.contains(&chart.kind))
         .flat_map(|chart| &chart.panels);
     let own = |panel: &Panel| {
         let points = panel.series.iter().flat_map(|series| &series.points);
-        points.filter(|point| point.x == *x).cloned().collect()
+        points
+            .filter(|point| point.x == Exact::Number(x))
+            .cloned()
+            .collect()
     };
     panels
         .map(|panel| (panel.title.clone(), own(panel)))
@@ -132,7 +135,7 @@ fn points_at(charts: &[Chart], kinds: &[&str], x: &Exact) -> Vec<(String, Vec<Po
 fn a_measurement_with_several_trials_is_drawn_at_its_estimate() {
     let run = fixture::trials();
     let charts = page::charts(std::slice::from_ref(&run));
-    let drawn = points_at(&charts, &["throughput", "latency"], &64_u64.into());
+    let drawn = points_at(&charts, &["throughput", "latency"], 64.0);
     let metrics = [metric::THROUGHPUT_CHARTS, metric::LATENCY_CHARTS].concat();
     assert_eq!(drawn.len(), metrics.len());
     for (metric, (title, points)) in metrics.iter().zip(&drawn) {
@@ -145,7 +148,7 @@ fn a_measurement_with_several_trials_is_drawn_at_its_estimate() {
     // A sweep has a point for each load.
     let run = fixture::shared();
     let charts = page::charts(std::slice::from_ref(&run));
-    let drawn = points_at(&charts, &["throughput"], &512_u64.into());
+    let drawn = points_at(&charts, &["throughput"], 512.0);
     let all = run.measurements();
     let own = all.iter().filter(|own| own.settings().callers == 512);
     let rates: Vec<f64> = own
@@ -206,7 +209,7 @@ fn measurements_with_different_connections_are_apart() {
             series
                 .points
                 .iter()
-                .all(|point| (least..least + 1000.0).contains(&point.y.value())),
+                .all(|point| (least..least + 1000.0).contains(&point.y)),
             "{series:?}"
         );
     }
@@ -226,12 +229,14 @@ fn a_curve_has_the_quantiles_of_the_summary() {
         .unwrap();
     let points = &curve.panels[0].series[0].points;
     for (percent, value) in run.steps[0].summary.times[Time::Service].quantiles.iter() {
-        let drawn = points.iter().find(|point| point.x == Exact::Real(percent));
+        let drawn = points
+            .iter()
+            .find(|point| point.x == Exact::Number(percent));
         // Below the median, round quantiles are not among the points.
         if percent >= 50.0 {
             assert_eq!(
-                drawn.map(|point| point.y.clone()),
-                value.map(Exact::Whole),
+                drawn.map(|point| point.y),
+                value.map(|value| value as f64),
                 "{percent}"
             );
         }

@@ -199,7 +199,7 @@ fn values<'a>(
     let x: Exact = match (&settings.bulk, settings.planned_rate) {
         (Some(_), _) => "all".into(),
         (None, Some(rate)) => rate.into(),
-        (None, None) => settings.callers.into(),
+        (None, None) => (settings.callers as f64).into(),
     };
     let kinds = ["throughput", "latency", "ladder", "bulk"];
     let is_titled = |panel: &&Panel| {

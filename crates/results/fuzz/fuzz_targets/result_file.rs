@@ -10,7 +10,7 @@ fuzz_target!(|json: &[u8]| {
     if let Ok(run) = Run::from_json(json) {
         let comparison = compare_runs(&run, &run, &[]);
         let rows: Vec<Vec<String>> = comparison.pairs.into_iter().map(|pair| vec![pair.name]).collect();
-        Table::plain(&[Column::text("", 0)], &rows);
+        Table::plain(&[Column::text("")], &rows);
         page::html(&[run]);
     }
 });

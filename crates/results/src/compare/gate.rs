@@ -4,29 +4,24 @@ use std::{fmt, str::FromStr};
 
 use crate::{
     comparison::{Compared, Comparison},
-    condition::{Answer, Relation},
+    condition::{Answer, Condition},
     metric::{self, Metric, Scale},
 };
 
-/// A condition on the change of a metric: the metric, a comparison, and the limit of the change.
+/// A condition on the change of a metric: the metric, a comparison, and the limit of the change as a
+/// share of the base's value, or, for a share, as a difference.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Gate {
-    text: String,
-    metric: &'static Metric,
-    comparison: Relation,
-    /// A share of the base's value, or, for a share, a difference.
-    limit: f64,
-}
+pub struct Gate(Condition);
 
 impl Gate {
     /// Checks a measurement; `None` where it has no such metric. Where there is an error bar, the
     /// gate holds only if a difference is shown too.
     pub fn check(&self, pair: &Compared<'_>) -> Option<Answer> {
-        if self.metric.is_bulk() != pair.base.settings().bulk.is_some() {
+        if self.0.metric.is_bulk() != pair.base.settings().bulk.is_some() {
             return None;
         }
         Some(
-            pair.by(self.metric)
+            pair.by(self.0.metric)
                 .map_or(Answer::Unknown, |own| self.decide(own)),
         )
     }
@@ -36,8 +31,8 @@ impl Gate {
             return Answer::Unknown;
         };
         let is_supported = comparison.is_shown().unwrap_or(true);
-        if is_supported && self.comparison.holds(change, self.limit) {
-            Answer::Holds(change)
+        if is_supported {
+            self.0.answer(change)
         } else {
             Answer::Fails(change)
         }
@@ -45,19 +40,19 @@ impl Gate {
 
     /// Returns its metric.
     pub fn metric(&self) -> &'static Metric {
-        self.metric
+        self.0.metric
     }
 
     /// Describes a difference that [`Gate::check`] returned, and its distance beyond the limit.
     pub fn describe(&self, difference: f64) -> String {
-        let unit = match self.metric.scale {
+        let unit = match self.0.metric.scale {
             Scale::Logarithmic => "%",
             Scale::Linear => " percentage points",
         };
-        let beyond = (difference - self.limit).abs() * 100.0;
+        let beyond = (difference - self.0.limit).abs() * 100.0;
         format!(
             "{} by {:+.2}{unit}, {beyond:.2} beyond the limit",
-            self.metric.name,
+            self.0.metric.name,
             difference * 100.0
         )
     }
@@ -65,7 +60,7 @@ impl Gate {
 
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        self.0.fmt(f)
     }
 }
 
@@ -73,30 +68,16 @@ impl FromStr for Gate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |what: &str| {
-            format!(
-                "'{text}': {what}; a condition on a change looks like p99>+5%, rate<-3% or errors>+0.1%"
-            )
-        };
-        let (name, comparison, limit) =
-            Relation::split(text).ok_or_else(|| wrong("no comparison"))?;
-        let all = metric::of_steps().chain(metric::BULK.iter().copied());
-        let metric = metric::named(name, all).map_err(|error| wrong(&error))?[0];
-        // Without a sign it would look like a limit of the value itself.
-        let signed = limit.starts_with(['+', '-']);
-        let percent = limit
-            .strip_suffix('%')
-            .and_then(|percent| percent.parse::<f64>().ok());
-        let percent = percent.filter(|percent| signed && percent.is_finite());
-        let limit =
-            percent.ok_or_else(|| wrong("the limit is not a signed change in per cent"))? / 100.0;
-        Ok(Self {
-            text: text.to_owned(),
-            metric,
-            comparison,
-            limit,
-        })
+        let metrics = metric::of_steps().chain(metric::BULK.iter().copied());
+        let example = "p99>+5%, rate<-3% or errors>+0.1%";
+        Condition::parse(text, metrics, |_, limit| change(limit), example).map(Self)
     }
+}
+
+/// Reads a change in per cent. Without a sign it would look like a limit of the value itself.
+fn change(text: &str) -> Option<f64> {
+    let percent: f64 = text.strip_suffix('%')?.parse().ok()?;
+    (text.starts_with(['+', '-']) && percent.is_finite()).then_some(percent / 100.0)
 }
 
 #[cfg(test)]

@@ -6,11 +6,13 @@ mod matched;
 
 pub use gate::Gate;
 
+use serde_json::json;
+
 use self::matched::{Matched, matched};
 use crate::{
-    comparison::{Compared, Comparison, Family},
+    comparison::{Compared, Family},
     environment_diff::{EnvironmentDiff, diff},
-    metric::{self, Metric},
+    metric::{BULK, COMPARED, Metric},
     run::{Measurement, Run, Step},
 };
 
@@ -56,15 +58,8 @@ pub fn compare_runs<'a>(
         }
     }
     let compare = |(base, new): (Measurement<'a>, Measurement<'a>)| {
-        let comparisons = metrics(&base, asked)
-            .into_iter()
-            .filter_map(|metric| Comparison::of(metric, &base, &new, family));
-        Compared {
-            comparisons: comparisons.collect(),
-            base,
-            new,
-            is_control: false,
-        }
+        let metrics = metrics(&base, asked);
+        Compared::of(base, new, &metrics, family)
     };
     let names = |all: &[Measurement<'_>]| all.iter().map(Measurement::long_name).collect();
     FileComparison {
@@ -96,11 +91,8 @@ impl FileComparison<'_> {
 /// that are not among them.
 fn metrics(base: &Measurement<'_>, asked: &[&'static Metric]) -> Vec<&'static Metric> {
     let is_bulk = base.settings().bulk.is_some();
-    let mut all = if is_bulk {
-        metric::BULK.to_vec()
-    } else {
-        metric::COMPARED.to_vec()
-    };
+    let shown = if is_bulk { BULK } else { COMPARED };
+    let mut all = shown.to_vec();
     for metric in asked.iter().filter(|own| own.is_bulk() == is_bulk) {
         if !all.contains(metric) {
             all.push(metric);
@@ -111,30 +103,22 @@ fn metrics(base: &Measurement<'_>, asked: &[&'static Metric]) -> Vec<&'static Me
 
 /// Returns the differences between machines and programs.
 fn diff_runs(base: &Run, new: &Run) -> Vec<EnvironmentDiff> {
-    let mut found = diff(&base.environment, &new.environment, 0);
-    found.extend(diff(&base.tool, &new.tool, 0));
-    let clients = |run: &Run| run.parts.len().max(1).to_string();
-    let status = |run: &Run| run.status.name().to_owned();
-    found.extend(EnvironmentDiff::of(
-        "clients",
-        clients(base),
-        clients(new),
-        0,
-    ));
-    found.extend(EnvironmentDiff::of("status", status(base), status(new), 0));
-    found
+    let about = |run: &Run| {
+        json!({
+            "environment": run.environment,
+            "tool": run.tool,
+            "clients": run.parts.len().max(1),
+            "status": run.status,
+        })
+    };
+    diff(&about(base), &about(new), 0)
 }
 
 fn diff_steps(base: &Step, new: &Step) -> Vec<EnvironmentDiff> {
-    let mut found = diff_targets(&base.target, &new.target);
-    found.extend(diff(&base.settings, &new.settings, 1));
+    let about = |step: &Step| json!({ "target": step.target, "settings": step.settings });
+    let mut found = diff(&about(base), &about(new), 1);
     found.extend(diff(&base.security, &new.security, 1));
     found
-}
-
-fn diff_targets(base: &str, new: &str) -> Vec<EnvironmentDiff> {
-    let found = EnvironmentDiff::of("target", base.to_owned(), new.to_owned(), 1);
-    found.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -142,6 +126,7 @@ mod tests {
     use super::*;
     use crate::comparison::Finding;
     use crate::fixtures::{self, run, step};
+    use crate::metric;
 
     /// Replies around `level` nanoseconds, a little different in each second.
     fn around(level: u64) -> Step {

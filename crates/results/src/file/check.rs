@@ -59,7 +59,15 @@ fn check_step(step: &Step) -> Result<(), String> {
             return Err(format!("{size} {name}"));
         }
     }
-    let accounting = &summary.accounting;
+    let latest = i64::MAX.unsigned_abs();
+    if step.window_started_at.is_some_and(|start| start > latest) {
+        return Err("window_started_at is out of range".to_owned());
+    }
+    if summary.seconds > LONGEST_WINDOW {
+        return Err(format!("a window of {} seconds", summary.seconds));
+    }
+    let (accounting, cost) = (&summary.accounting, &step.cost);
+    let (server, bulk) = (cost.server.as_ref(), step.bulk.as_ref());
     let counts = [
         ("requests", settings.requests),
         ("reconnects", Some(accounting.reconnects)),
@@ -68,17 +76,6 @@ fn check_step(step: &Step) -> Result<(), String> {
         ("outside_errors", Some(accounting.outside_errors)),
     ];
     within(&counts.map(|(name, count)| (name, count.map(|count| count as f64))))?;
-    let latest = i64::MAX.unsigned_abs();
-    if step.window_started_at.is_some_and(|start| start > latest) {
-        return Err("window_started_at is out of range".to_owned());
-    }
-    if summary.seconds > LONGEST_WINDOW {
-        return Err(format!("a window of {} seconds", summary.seconds));
-    }
-    let cost = &step.cost;
-    let server = cost.server.as_ref();
-    let server_cpu = server.map(|server| server.cpu_seconds);
-    let switches = server.and_then(|server| server.context_switches_per_request);
     within(&[
         ("seconds", Some(summary.seconds)),
         ("rate", Some(summary.rate)),
@@ -86,22 +83,27 @@ fn check_step(step: &Step) -> Result<(), String> {
         ("planned_rate", settings.planned_rate),
         ("warmup_seconds", Some(settings.warmup_seconds)),
         ("client_cpu_us_per_request", cost.client_cpu_us_per_request),
-        ("server.cpu_seconds", server_cpu),
+        ("server.cpu_seconds", server.map(|own| own.cpu_seconds)),
         (
             "server.cpu_us_per_request",
             cost.server_cpu_us_per_request(),
         ),
-        ("server.context_switches_per_request", switches),
+        (
+            "server.context_switches_per_request",
+            server.and_then(|own| own.context_switches_per_request),
+        ),
+        ("bulk.seconds", bulk.map(|own| own.seconds)),
+        ("first_byte_seconds", bulk.map(|own| own.first_byte_seconds)),
+        ("gib_per_second", bulk.map(|own| own.gib_per_second)),
+        (
+            "client_cpu_seconds_per_gib",
+            bulk.and_then(|own| own.client_cpu_seconds_per_gib),
+        ),
+        (
+            "server_cpu_seconds_per_gib",
+            bulk.and_then(|own| own.server_cpu_seconds_per_gib),
+        ),
     ])?;
-    if let Some(run) = &step.bulk {
-        within(&[
-            ("bulk.seconds", Some(run.seconds)),
-            ("first_byte_seconds", Some(run.first_byte_seconds)),
-            ("gib_per_second", Some(run.gib_per_second)),
-            ("client_cpu_seconds_per_gib", run.client_cpu_seconds_per_gib),
-            ("server_cpu_seconds_per_gib", run.server_cpu_seconds_per_gib),
-        ])?;
-    }
     for seconds in &cost.client_worker_cpu_seconds {
         within(&[("client_worker_cpu_seconds", Some(*seconds))])?;
     }

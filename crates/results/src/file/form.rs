@@ -40,20 +40,17 @@ struct RunWarning {
 impl<'a> ResultFile<'a> {
     /// Returns the file of a run.
     pub fn of(run: &'a Run) -> Self {
-        let all = Warnings::of(&run.steps);
-        let warnings = all.kinds.into_iter().map(RunWarning::from).collect();
-        Self { run, warnings }
-    }
-}
-
-impl From<Found> for RunWarning {
-    fn from(found: Found) -> Self {
+        let kinds = Warnings::of(&run.steps).kinds.into_iter();
+        let warnings = kinds.map(|Found { worst, steps, .. }| RunWarning {
+            name: worst.name(),
+            invalid: worst.severity() == Severity::Invalid,
+            steps,
+            sentence: worst.to_string(),
+            remedy: worst.remedy(),
+        });
         Self {
-            name: found.worst.name(),
-            invalid: found.worst.severity() == Severity::Invalid,
-            sentence: found.worst.to_string(),
-            remedy: found.worst.remedy(),
-            steps: found.steps,
+            run,
+            warnings: warnings.collect(),
         }
     }
 }
@@ -85,9 +82,6 @@ impl Run {
 
     /// The text for the file at `path`.
     fn text(&self, path: &Path) -> Result<String, SaveError> {
-        self.to_json().map_err(|error| SaveError {
-            path: path.to_owned(),
-            reason: error.into(),
-        })
+        self.to_json().map_err(|error| SaveError::of(path, error))
     }
 }

@@ -69,7 +69,7 @@ pub enum Unreadable {
 /// The part of the form that all versions share.
 #[derive(Deserialize)]
 struct Head {
-    schema_version: Option<u64>,
+    schema_version: u64,
 }
 
 impl Run {
@@ -78,22 +78,14 @@ impl Run {
     /// # Errors
     /// [`LoadError`].
     pub fn load(path: &Path) -> Result<Self, LoadError> {
-        let stdin = path.as_os_str() == "-";
-        let bytes = if stdin {
-            read(io::stdin().lock())
+        let (name, bytes) = if path.as_os_str() == "-" {
+            ("standard input".to_owned(), read(io::stdin().lock()))
         } else {
-            open(path)
+            (path.display().to_string(), open(path))
         };
         bytes
             .and_then(|bytes| Self::from_json(&bytes))
-            .map_err(|reason| LoadError {
-                name: if stdin {
-                    "standard input".to_owned()
-                } else {
-                    path.display().to_string()
-                },
-                reason,
-            })
+            .map_err(|reason| LoadError { name, reason })
     }
 
     /// Reads a result file's text and checks its numbers.
@@ -110,11 +102,9 @@ impl Run {
             }
         })?;
         let head = serde_json::from_slice::<Head>(json).map_err(|_| Unreadable::Foreign)?;
-        let version = head.schema_version.ok_or(Unreadable::Foreign)?;
-        if ![version_2::VERSION, SCHEMA_VERSION]
-            .map(u64::from)
-            .contains(&version)
-        {
+        let version = head.schema_version;
+        let known = [version_2::VERSION, SCHEMA_VERSION].map(u64::from);
+        if !known.contains(&version) {
             // Later versions may still tell it.
             let file: Value = serde_json::from_slice(json).unwrap_or_default();
             let tool = file["tool"]["version"].as_str();
@@ -123,8 +113,8 @@ impl Run {
         }
         let mut run: Self = serde_json::from_slice(json).map_err(Unreadable::Form)?;
         if version == u64::from(version_2::VERSION) {
-            let rest = serde_json::from_slice(json).map_err(Unreadable::Form)?;
-            version_2::upgrade(&mut run, rest).map_err(Unreadable::Unsound)?;
+            let old = serde_json::from_slice(json).map_err(Unreadable::Form)?;
+            version_2::upgrade(&mut run, old).map_err(Unreadable::Unsound)?;
         }
         check(&run).map_err(Unreadable::Unsound)?;
         Ok(run)
@@ -146,11 +136,8 @@ fn read(source: impl Read) -> Result<Vec<u8>, Unreadable> {
         .take(LARGEST + 1)
         .read_to_end(&mut bytes)
         .map_err(Unreadable::System)?;
-    if bytes.len() as u64 > LARGEST {
-        Err(Unreadable::TooLarge)
-    } else {
-        Ok(bytes)
-    }
+    let is_whole = bytes.len() as u64 <= LARGEST;
+    is_whole.then_some(bytes).ok_or(Unreadable::TooLarge)
 }
 
 #[cfg(test)]

@@ -19,6 +19,15 @@ pub struct SaveError {
     pub reason: io::Error,
 }
 
+impl SaveError {
+    pub(super) fn of(path: &Path, reason: impl Into<io::Error>) -> Self {
+        Self {
+            path: path.to_owned(),
+            reason: reason.into(),
+        }
+    }
+}
+
 /// Writes a file anew: to a temporary file in its folder, synced, then renamed. Whoever reads the
 /// path finds the old file or the new one, whole. A symbolic link stays one, and it is what it
 /// leads to that is replaced. What is no file, such as a pipe, or stands in /dev or /proc, is
@@ -27,20 +36,18 @@ pub struct SaveError {
 /// # Errors
 /// [`SaveError`], and then the old file is as it was.
 pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), SaveError> {
-    let write = || -> io::Result<()> {
-        let Place::File(target) = place(path) else {
-            return fs::write(path, content);
-        };
-        let mut file = temporary_beside(&target)?;
-        file.write_all(content)?;
-        file.as_file().sync_all()?;
-        file.persist(target)?;
-        Ok(())
+    write(path, content).map_err(|reason| SaveError::of(path, reason))
+}
+
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let Some(target) = file_to_replace(path) else {
+        return fs::write(path, content);
     };
-    write().map_err(|reason| SaveError {
-        path: path.to_owned(),
-        reason,
-    })
+    let mut file = temporary_beside(&target)?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist(target)?;
+    Ok(())
 }
 
 /// Sees that [`write_atomically`] can write a file: one that is there is left as it is, one that is
@@ -49,38 +56,27 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), SaveError> {
 /// # Errors
 /// [`SaveError`].
 pub fn prepare_file(path: &Path, content: &[u8]) -> Result<(), SaveError> {
-    match place(path) {
-        Place::File(target) if target.is_file() => {
-            temporary_beside(&target)
-                .map(drop)
-                .map_err(|reason| SaveError {
-                    path: path.to_owned(),
-                    reason,
-                })
-        }
-        _ => write_atomically(path, content),
-    }
+    let there = file_to_replace(path).filter(|target| target.is_file());
+    let prepared = there.map_or_else(
+        || write(path, content),
+        |target| temporary_beside(&target).map(drop),
+    );
+    prepared.map_err(|reason| SaveError::of(path, reason))
 }
 
-/// The way to write to a path.
-enum Place {
-    /// A file, or one to be: by renaming another one to it.
-    File(PathBuf),
-    /// Directly: it is open already, or no regular file.
-    Stream,
-}
-
-fn place(path: &Path) -> Place {
+/// Returns the file that another one is renamed to; `None` for what is written to directly: it is
+/// open already, or no regular file.
+fn file_to_replace(path: &Path) -> Option<PathBuf> {
     let is_stream = fs::metadata(path).is_ok_and(|there| !there.is_file());
     // Standard output may be a file, and a new one in its place would not be what the shell has
     // open.
     let is_open =
         path.starts_with("/proc") || (path.starts_with("/dev") && !path.starts_with("/dev/shm"));
     if is_stream || is_open {
-        return Place::Stream;
+        return None;
     }
     // A link stays one, and leads to the new file.
-    Place::File(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
+    Some(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
 }
 
 /// An empty file that goes away by itself unless it is renamed.

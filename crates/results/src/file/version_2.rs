@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use netping_measure::{bulk::BulkRun, error_kind::ErrorKind};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use crate::{
     bulk::BulkSettings,
     connect::ChannelSecurity,
-    run::{Kind, Pairing, Place, Run, SCHEMA_VERSION, Step, StepSettings},
+    run::{Kind, Pairing, Place, Run, SCHEMA_VERSION, Step},
     transfer::Transfer,
     warning::{SharedHost, Warning},
 };
@@ -21,13 +21,13 @@ const AGAIN: &str = "A/A";
 
 /// The parts of a file that later versions do not have.
 #[derive(Deserialize)]
-pub(super) struct Rest {
+pub(super) struct OldParts {
     #[serde(default)]
     targets: Vec<String>,
     #[serde(default)]
     bulk: Vec<BulkStep>,
     #[serde(default)]
-    overheads: Vec<Overhead>,
+    overheads: Vec<IgnoredAny>,
     #[serde(default)]
     differences: Vec<RoundDifference>,
 }
@@ -43,9 +43,6 @@ struct BulkStep {
 }
 
 #[derive(Deserialize)]
-struct Overhead {}
-
-#[derive(Deserialize)]
 struct RoundDifference {
     target: String,
     base: String,
@@ -57,12 +54,12 @@ struct RoundDifference {
 }
 
 /// Fills in what a run is: its kind, the measurement of each step, and which are compared.
-pub(super) fn upgrade(run: &mut Run, rest: Rest) -> Result<(), String> {
+pub(super) fn upgrade(run: &mut Run, old: OldParts) -> Result<(), String> {
     run.schema_version = SCHEMA_VERSION;
-    run.kind = kind(run, &rest);
-    number_steps(&mut run.steps, &rest.targets);
+    run.kind = kind(run, &old);
+    number_steps(&mut run.steps, &old.targets);
     run.pairings = match run.kind {
-        Kind::Ladder => rest
+        Kind::Ladder => old
             .differences
             .iter()
             .filter_map(|own| ladder_pairing(&run.steps, own))
@@ -71,47 +68,34 @@ pub(super) fn upgrade(run: &mut Run, rest: Rest) -> Result<(), String> {
         _ if run.order_seed.is_some() => first_of_each_load(&run.steps),
         _ => Vec::new(),
     };
-    add_bulk(run, rest.bulk)
+    add_bulk(run, old.bulk)
 }
 
-fn kind(run: &Run, rest: &Rest) -> Kind {
-    let words = run.command_line.iter().skip(1);
-    let command = words
-        .map(String::as_str)
-        .find(|word| !word.starts_with('-'));
-    match command {
-        _ if !rest.differences.is_empty() => Kind::Ladder,
-        _ if !rest.overheads.is_empty() => Kind::Proxy,
-        _ if !rest.bulk.is_empty() => Kind::Bulk,
-        Some("ladder") => Kind::Ladder,
-        Some("latency") => Kind::Latency,
-        Some("connect") => Kind::Connect,
-        Some("bulk") => Kind::Bulk,
-        Some("proxy") => Kind::Proxy,
-        Some(word) if word.contains("://") => Kind::Quick,
-        _ if run.steps.iter().any(|step| !step.connect.is_empty()) => Kind::Connect,
-        _ => Kind::Throughput,
+fn kind(run: &Run, old: &OldParts) -> Kind {
+    let mut words = run.command_line.iter().skip(1);
+    let command = words.find(|word| !word.starts_with('-'));
+    let named = command.and_then(|word| serde_json::from_value(word.as_str().into()).ok());
+    match named {
+        _ if !old.differences.is_empty() => Kind::Ladder,
+        _ if !old.overheads.is_empty() => Kind::Proxy,
+        _ if !old.bulk.is_empty() => Kind::Bulk,
+        Some(kind) => kind,
+        None if command.is_some_and(|word| word.contains("://")) => Kind::Quick,
+        None if run.steps.iter().any(|step| !step.connect.is_empty()) => Kind::Connect,
+        None => Kind::Throughput,
     }
 }
 
 /// Numbers the measurements: those of the target that was given first before the others of the same
 /// load. A trial that is there already is one of another measurement.
 fn number_steps(steps: &mut [Step], targets: &[String]) {
-    let place = |name: &str| targets.iter().position(|own| own == name);
     let mut order: Vec<usize> = (0..steps.len()).collect();
     // Stable, so that loads stay in the order in which they were measured.
-    let mut loads: Vec<Load> = Vec::new();
-    for step in steps.iter() {
-        let load = Load::of(step);
-        if !loads.contains(&load) {
-            loads.push(load);
-        }
-    }
     if !targets.is_empty() {
-        order.sort_by_key(|&at| {
-            let load = Load::of(&steps[at]);
-            let load = loads.iter().position(|own| *own == load);
-            (load, place(steps[at].name()).unwrap_or(usize::MAX))
+        order.sort_by_cached_key(|&at| {
+            let first = steps.iter().position(|own| load(own) == load(&steps[at]));
+            let place = targets.iter().position(|own| own == steps[at].name());
+            (first, place.unwrap_or(usize::MAX))
         });
     }
     let mut known: Vec<(usize, Vec<u32>)> = Vec::new();
@@ -139,41 +123,27 @@ fn is_like(a: &Step, b: &Step) -> bool {
 }
 
 /// What is asked of several targets alike, which are then compared.
-#[derive(Debug, PartialEq)]
-struct Load(usize, Option<u64>);
-
-impl Load {
-    fn of(step: &Step) -> Self {
-        let settings: &StepSettings = &step.settings;
-        Self(settings.callers, settings.planned_rate.map(f64::to_bits))
-    }
+fn load(step: &Step) -> (usize, Option<u64>) {
+    let rate = step.settings.planned_rate;
+    (step.settings.callers, rate.map(f64::to_bits))
 }
 
 /// Pairs every measurement with the first of its load.
 fn first_of_each_load(steps: &[Step]) -> Vec<Pairing> {
-    let mut measurements: Vec<&Step> = Vec::new();
+    let mut measurements: BTreeMap<usize, &Step> = BTreeMap::new();
     for step in steps {
-        if !measurements
-            .iter()
-            .any(|own| own.measurement == step.measurement)
-        {
-            measurements.push(step);
-        }
+        measurements.entry(step.measurement).or_insert(step);
     }
-    measurements.sort_by_key(|own| own.measurement);
-    let mut pairings = Vec::new();
-    for own in &measurements {
-        let mut others = measurements.iter();
-        let first = others.find(|other| Load::of(other) == Load::of(own));
-        if let Some(first) = first.filter(|first| first.measurement != own.measurement) {
-            pairings.push(Pairing {
-                base: first.measurement,
-                new: own.measurement,
-                is_control: own.label.as_deref() == Some(AGAIN),
-            });
-        }
-    }
-    pairings
+    let pairing = |own: &&Step| {
+        let mut others = measurements.values();
+        let first = others.find(|other| load(other) == load(own))?;
+        (first.measurement != own.measurement).then(|| Pairing {
+            base: first.measurement,
+            new: own.measurement,
+            is_control: own.label.as_deref() == Some(AGAIN),
+        })
+    };
+    measurements.values().filter_map(pairing).collect()
 }
 
 fn ladder_pairing(steps: &[Step], own: &RoundDifference) -> Option<Pairing> {

@@ -1,6 +1,14 @@
 //! The reasons why results cannot be merged.
 
-use crate::{environment_diff::EnvironmentDiff, warning::Warning};
+use serde_json::Value;
+
+use crate::{
+    environment_diff::{EnvironmentDiff, diff},
+    warning::Warning,
+};
+
+/// Settings that each client decides for itself.
+const OWN: [&str; 3] = ["workers", "seed", "warmup_seconds"];
 
 /// A reason why results cannot be merged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -18,20 +26,6 @@ pub enum MergeError {
         /// Number of clients.
         expected: usize,
     },
-    /// Two are of different versions.
-    #[error(
-        "{first} is of netping {first_version}, and {second} of {second_version}: run the same binary on all clients"
-    )]
-    Version {
-        /// One file.
-        first: String,
-        /// Its version and commit.
-        first_version: String,
-        /// The other file.
-        second: String,
-        /// Its version and commit.
-        second_version: String,
-    },
     /// One is a sum already.
     #[error("{0} is itself merged: give the clients' own files, all at once")]
     Merged(String),
@@ -45,29 +39,15 @@ pub enum MergeError {
         /// The other.
         second: String,
     },
-    /// Two have not the same steps.
+    /// Two are of other programs, or were not asked for the same.
     #[error(
-        "{first} has {first_steps} steps and {second} has {second_steps}: all clients must run the same command to its end"
-    )]
-    Steps {
-        /// One file.
-        first: String,
-        /// Its steps.
-        first_steps: usize,
-        /// The other.
-        second: String,
-        /// Its steps.
-        second_steps: usize,
-    },
-    /// Two were not asked for the same.
-    #[error(
-        "step {step}: {} is {} in {first}, and {} in {second}: only clients that ran the same command at the same time are \
-         merged; 'netping compare' shows how others differ",
+        "{place}{} is {} in {first}, and {} in {second}: only clients that ran the same command of the same netping at the \
+         same time are merged; 'netping compare' shows how others differ",
         .diff.what, .diff.base, .diff.new
     )]
-    Setting {
-        /// Which step, from 1 on.
-        step: usize,
+    Unlike {
+        /// The step, as `step 1: `; empty where the runs differ as a whole.
+        place: String,
         /// One file.
         first: String,
         /// The other file.
@@ -115,4 +95,25 @@ pub enum MergeError {
         /// The overlap that is needed.
         needed: u64,
     },
+}
+
+/// Refuses clients that differ in what all must share. Each comes with the name of its file.
+pub(super) fn refuse_unlike<'a>(
+    place: &str,
+    clients: impl IntoIterator<Item = (&'a str, Value)>,
+) -> Result<(), MergeError> {
+    let clients: Vec<(&str, Value)> = clients.into_iter().collect();
+    let (first, base) = &clients[0];
+    for (second, new) in &clients {
+        let mut found = diff(base, new, 1).into_iter();
+        if let Some(diff) = found.find(|own| !OWN.contains(&own.what.as_str())) {
+            return Err(MergeError::Unlike {
+                place: place.to_owned(),
+                first: (*first).to_owned(),
+                second: (*second).to_owned(),
+                diff: Box::new(diff),
+            });
+        }
+    }
+    Ok(())
 }

@@ -8,8 +8,9 @@ mod window;
 pub use error::MergeError;
 
 use netping_measure::{counts::Counts, status::Status, times::Time};
+use serde_json::json;
 
-use self::window::window;
+use self::{error::refuse_unlike, window::window};
 use crate::run::{Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool, clock::behind};
 
 /// The demands on results that are to be merged.
@@ -54,13 +55,12 @@ pub fn merge(
             expected,
         });
     }
-    let [(_, first), others @ ..] = clients else {
+    let [(_, first), _, ..] = clients else {
         return Err(MergeError::TooFew);
     };
-    if others.is_empty() {
-        return Err(MergeError::TooFew);
-    }
-    refuse_versions(clients)?;
+    let program = |run: &Run| json!({ "tool": run.tool, "steps": run.steps.len() });
+    let programs = clients.iter().map(|(name, run)| (&**name, program(run)));
+    refuse_unlike("", programs)?;
     for (name, run) in clients {
         if !run.parts.is_empty() {
             return Err(MergeError::Merged(name.clone()));
@@ -69,7 +69,7 @@ pub fn merge(
     refuse_same(clients)?;
     let behind = behind(clients.iter().map(|(_, run)| run.clock.as_ref()));
     let mut steps = Vec::new();
-    for at in 0..steps_of(clients)? {
+    for at in 0..first.steps.len() {
         let parts: Vec<(&str, &Step, i64)> = clients
             .iter()
             .zip(&behind)
@@ -81,7 +81,7 @@ pub fn merge(
     let parts = parts.map(|((_, run), behind)| part(run, *behind, &steps));
     let parts = parts.collect();
     let started_at = clients.iter().map(|(_, run)| &run.started_at);
-    let same_seed = others
+    let same_seed = clients
         .iter()
         .all(|(_, run)| run.order_seed == first.order_seed);
     Ok(Run {
@@ -100,21 +100,6 @@ pub fn merge(
         steps,
         parts,
     })
-}
-
-/// Returns the number of steps, which all clients must share.
-fn steps_of(clients: &[(String, Run)]) -> Result<usize, MergeError> {
-    let (first, run) = &clients[0];
-    let other = |(_, other): &&(String, Run)| other.steps.len() != run.steps.len();
-    match clients.iter().find(other) {
-        None => Ok(run.steps.len()),
-        Some((second, other)) => Err(MergeError::Steps {
-            first: first.clone(),
-            first_steps: run.steps.len(),
-            second: second.clone(),
-            second_steps: other.steps.len(),
-        }),
-    }
 }
 
 /// Rejects results that count the same requests twice.
@@ -146,25 +131,6 @@ fn is_same(a: &Run, b: &Run) -> bool {
 fn times(run: &Run) -> impl Iterator<Item = [&Counts; 2]> {
     let all = run.steps.iter().map(|step| &step.histograms.times);
     all.map(|all| [&all[Time::Service], &all[Time::Response]])
-}
-
-/// Rejects results of unlike programs.
-fn refuse_versions(clients: &[(String, Run)]) -> Result<(), MergeError> {
-    let version = |run: &Run| {
-        let commit = run.tool.commit.as_ref();
-        let commit = commit.map_or_else(String::new, |commit| format!(" ({commit})"));
-        format!("{}{commit}", run.tool.version)
-    };
-    let (first, run) = &clients[0];
-    let other = clients.iter().find(|(_, other)| other.tool != run.tool);
-    other.map_or(Ok(()), |(second, other)| {
-        Err(MergeError::Version {
-            first: first.clone(),
-            first_version: version(run),
-            second: second.clone(),
-            second_version: version(other),
-        })
-    })
 }
 
 /// Describes a client's part in the merged steps; its clock is so many nanoseconds behind.
@@ -336,7 +302,7 @@ mod tests {
         let mut old = b.clone();
         old.1.tool.commit = Some("0123abc".to_owned());
         let error = merged(&[a.clone(), old]).unwrap_err().to_string();
-        assert!(error.contains("(0123abc)"), "{error}");
+        assert!(error.contains("0123abc in b.json"), "{error}");
         let mut bound = b;
         let busiest_worker = 0.97;
         bound.1.steps[0].warnings = vec![ClientBound { busiest_worker }.into()];
@@ -481,14 +447,11 @@ mod tests {
         );
         let mut more = b.clone();
         more.1.steps.push(b.1.steps[0].clone());
-        assert!(matches!(
-            merged(&[a, more]),
-            Err(MergeError::Steps {
-                first_steps: 1,
-                second_steps: 2,
-                ..
-            })
-        ));
+        let error = merged(&[a, more]).unwrap_err().to_string();
+        assert!(
+            error.contains("steps is 1 in a.json, and 2 in b.json"),
+            "{error}"
+        );
     }
 
     #[test]

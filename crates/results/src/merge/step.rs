@@ -11,19 +11,16 @@ use netping_measure::{
     summary::Summary,
     times::{Histograms, Time},
 };
+use serde_json::{Value, json};
 
-use super::{MergeError, MergeRules, cost::cost, window::Common};
+use super::{MergeError, MergeRules, cost::cost, error::refuse_unlike, window::Common};
 use crate::{
     connect::ChannelSecurity,
-    environment_diff::{EnvironmentDiff, diff},
     messages::MessageSummary,
     run::{Step, StepSettings},
     times::Times,
     warning::{Severity, TooFewSamples, Warning},
 };
-
-/// Settings that each client decides for itself.
-const OWN: [&str; 3] = ["workers", "seed", "warmup_seconds"];
 
 /// Adds up the `number`th step of clients that are given with the names of their files and the times
 /// by which their clocks are behind, in nanoseconds.
@@ -34,7 +31,8 @@ pub(super) fn merge(
 ) -> Result<Step, MergeError> {
     let steps: Vec<&Step> = parts.iter().map(|(_, step, _)| *step).collect();
     let first = steps[0];
-    refuse_different(number, parts)?;
+    let all = parts.iter().map(|(name, step, _)| (*name, asked(step)));
+    refuse_unlike(&format!("step {number}: "), all)?;
     refuse_limiting(number, parts, &rules.allowed)?;
     let common = Common::of(number, parts, rules.min_overlap)?;
     let mut accounting = Accounting::default();
@@ -63,7 +61,7 @@ pub(super) fn merge(
         security: security(&steps),
         connect: connect(&steps),
         bulk: bulk(&steps, common.seconds),
-        messages: messages(&steps),
+        messages: MessageSummary::sum(steps.iter().filter_map(|step| step.messages.as_ref())),
         fairness: fairness(&steps),
         warnings: warnings(&steps, &summary),
         intervals: common.intervals,
@@ -72,30 +70,15 @@ pub(super) fn merge(
     })
 }
 
-/// Refuses clients that were not asked for the same.
-fn refuse_different(number: usize, parts: &[(&str, &Step, i64)]) -> Result<(), MergeError> {
-    let (first, step, _) = parts[0];
-    for (second, other, _) in parts {
-        let label = |step: &Step| step.label.clone().unwrap_or_else(|| "none".to_owned());
-        let (trial, other_trial) = (step.trial.to_string(), other.trial.to_string());
-        let own = [
-            EnvironmentDiff::of("target", step.target.clone(), other.target.clone(), 1),
-            EnvironmentDiff::of("label", label(step), label(other), 1),
-            EnvironmentDiff::of("trial", trial, other_trial, 1),
-        ];
-        let settings = diff(&step.settings, &other.settings, 1);
-        let security = diff(&unresumed(step), &unresumed(other), 1);
-        let mut found = own.into_iter().flatten().chain(settings).chain(security);
-        if let Some(diff) = found.find(|found| !OWN.contains(&found.what.as_str())) {
-            return Err(MergeError::Setting {
-                step: number,
-                first: first.to_owned(),
-                second: (*second).to_owned(),
-                diff: Box::new(diff),
-            });
-        }
-    }
-    Ok(())
+/// Returns what all clients must have been asked for.
+fn asked(step: &Step) -> Value {
+    json!({
+        "target": step.target,
+        "label": step.label,
+        "trial": step.trial,
+        "settings": step.settings,
+        "security": unresumed(step),
+    })
 }
 
 /// Refuses a client that was the limit itself, or late: the others' load does not make up for it.
@@ -132,14 +115,12 @@ fn unresumed(step: &Step) -> Option<ChannelSecurity> {
 }
 
 fn security(steps: &[&Step]) -> Option<ChannelSecurity> {
-    let security = steps[0].security.clone()?;
-    let same = steps
-        .iter()
-        .all(|step| step.security.as_ref() == Some(&security));
-    Some(ChannelSecurity {
-        resumed: security.resumed.filter(|_| same),
-        ..security
-    })
+    let first = &steps[0].security;
+    if steps.iter().all(|step| step.security == *first) {
+        first.clone()
+    } else {
+        unresumed(steps[0])
+    }
 }
 
 /// The settings of all clients together: callers, connections, workers, requests and planned rates
@@ -204,12 +185,6 @@ fn bulk(steps: &[&Step], seconds: f64) -> Option<BulkRun> {
             .filter_map(|run| run.server_resident_bytes)
             .max(),
     })
-}
-
-/// Adds up the messages of calls that stream.
-fn messages(steps: &[&Step]) -> Option<MessageSummary> {
-    let own = steps.iter().filter_map(|step| step.messages.as_ref());
-    MessageSummary::sum(&own.collect::<Vec<_>>())
 }
 
 /// Returns the spread of requests over all clients' connections; `None` where a client does not

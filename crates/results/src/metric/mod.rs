@@ -59,6 +59,14 @@ pub enum Scale {
 }
 
 impl Scale {
+    /// Returns the place of a value on the scale.
+    pub(crate) fn place(self, value: f64) -> f64 {
+        match self {
+            Self::Logarithmic => value.ln(),
+            Self::Linear => value,
+        }
+    }
+
     /// Returns the value that lies at `place` on the scale.
     pub(crate) fn back(self, place: f64) -> f64 {
         match self {

@@ -19,16 +19,6 @@ pub struct Found {
     pub steps: Vec<usize>,
 }
 
-impl Found {
-    /// Adds another of its kind.
-    fn add(&mut self, warning: &Warning) {
-        self.varies |= self.worst != *warning;
-        if warning.is_worse_than(&self.worst) {
-            self.worst = warning.clone();
-        }
-    }
-}
-
 /// The warnings about steps, each kind once.
 #[derive(Debug)]
 pub struct Warnings {
@@ -56,11 +46,11 @@ impl Warnings {
         };
         for (at, step) in steps.iter().enumerate() {
             for warning in &step.warnings {
-                push_once(&mut all.kind(warning).steps, at);
+                all.add(warning, at);
             }
         }
         for (at, warning) in Self::of_trials(steps) {
-            push_once(&mut all.kind(&warning).steps, at);
+            all.add(&warning, at);
         }
         all
     }
@@ -81,22 +71,24 @@ impl Warnings {
         all
     }
 
-    /// Returns the entry of a warning's kind, after adding the warning to it.
-    fn kind(&mut self, warning: &Warning) -> &mut Found {
-        let known = self
-            .kinds
-            .iter()
-            .position(|found| found.worst.name() == warning.name());
-        let at = known.unwrap_or_else(|| {
-            self.kinds.push(Found {
+    /// Adds a warning about the step at this place.
+    fn add(&mut self, warning: &Warning, at: usize) {
+        let mut kinds = self.kinds.iter_mut();
+        let Some(found) = kinds.find(|found| found.worst.name() == warning.name()) else {
+            return self.kinds.push(Found {
                 worst: warning.clone(),
                 varies: false,
-                steps: Vec::new(),
+                steps: vec![at],
             });
-            self.kinds.len() - 1
-        });
-        self.kinds[at].add(warning);
-        &mut self.kinds[at]
+        };
+        found.varies |= found.worst != *warning;
+        if warning.is_worse_than(&found.worst) {
+            found.worst = warning.clone();
+        }
+        // Clients that were merged may have a kind twice.
+        if found.steps.last() != Some(&at) {
+            found.steps.push(at);
+        }
     }
 
     /// Returns true if there are results and no warning that invalidates them.
@@ -109,13 +101,6 @@ impl Warnings {
         let worst = self.kinds.iter().map(|found| &found.worst);
         let invalid = worst.filter(|worst| worst.severity() == Severity::Invalid);
         invalid.map(Warning::name).collect()
-    }
-}
-
-/// Adds a place, unless it is the last already: clients that were merged may have a kind twice.
-fn push_once(places: &mut Vec<usize>, at: usize) {
-    if places.last() != Some(&at) {
-        places.push(at);
     }
 }
 

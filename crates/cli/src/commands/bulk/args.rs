@@ -1,8 +1,7 @@
 //! Flags of `netping bulk`.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
-use anyhow::ensure;
 use clap::Args;
 use netping_client::{
     plan::Destination,
@@ -13,18 +12,17 @@ use netping_protocol::{scheme::Protocol, target::Target};
 use netping_results::{
     bulk::{BulkSettings, SERVERS_CHOICE},
     condition::Condition,
-    format,
 };
 
 use crate::{
     args::{
         choice::one_of,
         output::{CounterArgs, Options, ResultArgs},
-        range::Range,
+        range::{Range, optional, within},
         secure::CredentialArgs,
         time::positive,
     },
-    run::trials::Trials,
+    error::require,
 };
 
 /// Flags of `netping bulk`.
@@ -38,11 +36,11 @@ pub struct BulkArgs {
     #[arg(long, default_value = "1GiB", value_name = "RANGE", value_parser = amount)]
     size: Range,
     /// Bytes of each message; a stream's last message has the rest. Or 'server'
-    #[arg(long, default_value = "256KiB", value_name = "RANGE", value_parser = amount)]
+    #[arg(long, default_value = "256KiB", value_name = "RANGE", value_parser = within(amount, CHUNKS))]
     chunk: Range,
     /// Rounds; each measures every combination once, in random order
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    runs: u32,
+    pub runs: u32,
     /// Direction of the data: from the server, or to it
     #[arg(long, default_value = "down", value_name = "DIRECTION", value_parser = one_of(&DIRECTIONS))]
     direction: Direction,
@@ -51,10 +49,10 @@ pub struct BulkArgs {
     streams: u16,
     /// Flow-control window of each stream; over TCP the socket's buffers, which the kernel may cap
     /// [default: 4MiB, over TCP the kernel's own]
-    #[arg(long, value_name = "RANGE", value_parser = Range::of_bytes)]
+    #[arg(long, value_name = "RANGE", value_parser = within(Range::of_bytes, WINDOWS))]
     window: Option<Range>,
     /// The largest HTTP/2 frame accepted, from 16KiB to 16777215 bytes [default: 1MiB]
-    #[arg(long, value_name = "RANGE", value_parser = Range::of_bytes)]
+    #[arg(long, value_name = "RANGE", value_parser = within(Range::of_bytes, FRAMES))]
     frame: Option<Range>,
     /// Compare every byte that comes down; without this flag, bytes are only counted
     #[arg(long)]
@@ -64,7 +62,7 @@ pub struct BulkArgs {
     timeout: Duration,
     /// Seed of the random order, to have the same one again [default: random; in the JSON]
     #[arg(long, value_name = "N")]
-    order_seed: Option<u64>,
+    pub order_seed: Option<u64>,
     #[command(flatten)]
     secure: CredentialArgs,
     #[command(flatten)]
@@ -87,14 +85,14 @@ fn amount(text: &str) -> Result<Range, String> {
 /// The directions of the data.
 static DIRECTIONS: [(&str, Direction); 2] = [("down", Direction::Down), ("up", Direction::Up)];
 
-/// Longest message, in bytes: either side holds one in memory.
-const LONGEST_CHUNK: u64 = 1 << 30;
+/// Lengths of messages, in bytes: either side holds one in memory. 0 is [`SERVERS_CHOICE`].
+const CHUNKS: RangeInclusive<u64> = 0..=1 << 30;
 
-/// Largest window of any transport, in bytes.
-const LARGEST_WINDOW: u64 = (1 << 31) - 1;
+/// Windows that every transport can have, in bytes.
+const WINDOWS: RangeInclusive<u64> = 1..=(1 << 31) - 1;
 
 /// Valid limits of HTTP/2 frames, in bytes (RFC 9113, section 4.2).
-const FRAMES: std::ops::RangeInclusive<u64> = (16 << 10)..=((1 << 24) - 1);
+const FRAMES: RangeInclusive<u64> = 16 << 10..=(1 << 24) - 1;
 
 /// Most combinations of a sweep: more are a slip of the finger.
 const MOST_COMBINATIONS: usize = 1000;
@@ -103,11 +101,6 @@ impl BulkArgs {
     /// Returns the options of the run.
     pub fn options(&self) -> anyhow::Result<Options> {
         self.results.options(&self.fail_if)
-    }
-
-    /// Returns the runs of each combination, and the seed of their order.
-    pub fn trials(&self) -> Trials {
-        Trials::new(self.runs, self.order_seed)
     }
 
     /// Returns true if the server chooses sizes or lengths.
@@ -120,10 +113,10 @@ impl BulkArgs {
     pub fn plans(&self) -> anyhow::Result<Vec<BulkPlan>> {
         self.check()?;
         let settings = self.settings();
-        ensure!(
+        require(
             settings.len() * self.targets.len() <= MOST_COMBINATIONS,
-            "more than {MOST_COMBINATIONS} combinations of targets and settings"
-        );
+            format!("more than {MOST_COMBINATIONS} combinations of targets and settings"),
+        )?;
         let mut plans = Vec::new();
         for target in &self.targets {
             // A server that chooses is not netping's own, whatever its URL looks like.
@@ -175,82 +168,50 @@ impl BulkArgs {
     /// Rejects flags that do not go together.
     fn check(&self) -> anyhow::Result<()> {
         self.secure.check(&self.targets)?;
-        ensure!(
+        require(
             !self.verify || self.direction == Direction::Down,
-            "--verify compares bytes that come down; the server always counts the bytes that go up"
-        );
+            "--verify compares bytes that come down; the server always counts the bytes that go up",
+        )?;
         let mut targets = self.targets.iter();
         targets.try_for_each(|target| self.check_target(target))?;
-        self.check_sizes()
-    }
-
-    fn check_sizes(&self) -> anyhow::Result<()> {
         let streams = u64::from(self.streams);
-        let all = |range: Option<&Range>, good: &dyn Fn(u64) -> bool| {
-            range.is_none_or(|range| range.values().iter().all(|&value| good(value)))
-        };
-        ensure!(
-            all(Some(&self.chunk), &|chunk| chunk <= LONGEST_CHUNK),
-            "--chunk: a message has at most {}",
-            format::bytes(LONGEST_CHUNK)
-        );
-        ensure!(
-            all(Some(&self.size), &|size| size == SERVERS_CHOICE
-                || size >= streams),
-            "--size: there are fewer bytes than --streams, each of which needs one"
-        );
-        ensure!(
-            all(self.window.as_ref(), &|window| window <= LARGEST_WINDOW),
-            "--window: a window has at most {LARGEST_WINDOW} bytes"
-        );
-        ensure!(
-            all(self.frame.as_ref(), &|frame| FRAMES.contains(&frame)),
-            "--frame: HTTP/2 allows 16384 to 16777215 bytes"
-        );
-        Ok(())
+        let mut sizes = self.size.values().iter();
+        require(
+            sizes.all(|&size| size == SERVERS_CHOICE || size >= streams),
+            "--size: there are fewer bytes than --streams, each of which needs one",
+        )
     }
 
     fn check_target(&self, target: &Target) -> anyhow::Result<()> {
         let (scheme, protocol) = (target.scheme.as_str(), target.scheme.protocol());
         let is_down = self.direction == Direction::Down;
-        ensure!(
+        require(
             is_carried(target.scheme),
-            "bulk streams do not go over {scheme}://; use tcp://, grpc:// or quic://"
-        );
-        ensure!(
+            format!("bulk streams do not go over {scheme}://; use tcp://, grpc:// or quic://"),
+        )?;
+        require(
             target.path.is_empty(),
-            "bulk streams are those of grpc_bench.DataService/GiveMeData: leave out {} of {target}",
-            target.path
-        );
-        ensure!(
-            self.frame.is_none() || protocol == Protocol::Grpc,
-            "--frame is for grpc://: over {scheme}:// there are no HTTP/2 frames"
-        );
-        ensure!(
-            self.frame.is_none() || is_down,
-            "--frame limits the frames that the client accepts: for --direction up, use the server's --http2-frame"
-        );
-        ensure!(
-            !self.is_chosen() || (protocol == Protocol::Grpc && is_down),
-            "--size server and --chunk server are for bytes that come down from grpc:// and grpc+tls://"
-        );
-        ensure!(
-            !self.is_chosen() || !self.verify,
-            "--verify knows the bytes of netping's own messages only: leave it out with --size server and --chunk server"
-        );
-        ensure!(
+            format!(
+                "bulk streams are those of grpc_bench.DataService/GiveMeData: leave out {} of {target}",
+                target.path
+            ),
+        )?;
+        require(
+            self.frame.is_none() || (protocol == Protocol::Grpc && is_down),
+            "--frame limits the HTTP/2 frames that the client accepts, from grpc:// and grpc+tls://: for --direction up, \
+             use the server's --http2-frame",
+        )?;
+        require(
+            !self.is_chosen() || (protocol == Protocol::Grpc && is_down && !self.verify),
+            "--size server and --chunk server are for bytes that come down from grpc:// and grpc+tls://, without --verify, \
+             which knows netping's own messages only",
+        )?;
+        require(
             self.window.is_none() || is_down || protocol == Protocol::Tcp,
-            "--window limits the bytes that the client accepts: for --direction up over {scheme}://, use the server's \
+            format!(
+                "--window limits the bytes that the client accepts: for --direction up over {scheme}://, use the server's \
              --stream-window"
-        );
-        Ok(())
+            ),
+        )
     }
-}
-
-/// Returns the values of a range; without one, the transport's own.
-fn optional(range: Option<&Range>) -> Vec<Option<u64>> {
-    range.map_or_else(
-        || vec![None],
-        |range| range.values().iter().copied().map(Some).collect(),
-    )
 }

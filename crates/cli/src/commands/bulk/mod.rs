@@ -16,24 +16,23 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use self::args::BulkArgs;
 use crate::{
+    commands::measure,
+    environment,
     error::Verdict,
-    run::{
-        self, Runner,
-        trials::{Trials, shuffled},
-    },
+    run::{Runner, trials::shuffled},
 };
 
 pub fn run(args: &BulkArgs) -> anyhow::Result<Verdict> {
     let plans = args.plans()?;
-    run::run(Kind::Bulk, args.options()?, |runner| {
-        let mut streams = Bulk::open(&plans, runner.interrupt())?;
+    measure(Kind::Bulk, args.options()?, |runner| {
+        let mut streams = Bulk::open(&plans, &runner.interrupt)?;
         tell_security(runner, &plans, &streams);
-        measure(runner, args.trials(), &plans, &mut streams);
-        runner.say(&text::tables(runner.run()));
+        measure_rounds(runner, args, &plans, &mut streams);
+        runner.console.say(&text::tables(&runner.store.run));
         for (plan, bulk) in plans.iter().zip(&streams) {
             if let Some(note) = bulk.server_note() {
-                let target = &plan.target.url;
-                runner.remark(&format!("  {target}: server CPU time unknown: {note}"));
+                let line = format!("  {}: server CPU time unknown: {note}", plan.target.url);
+                runner.console.remark(&line);
             }
         }
         Ok(())
@@ -52,26 +51,27 @@ fn tell_security(runner: &Runner, plans: &[BulkPlan], streams: &[Bulk]) {
 }
 
 /// Measures each combination once per round, in random order, until the end or an interrupt.
-fn measure(runner: &mut Runner, rounds: Trials, plans: &[BulkPlan], streams: &mut [Bulk]) {
+fn measure_rounds(runner: &mut Runner, args: &BulkArgs, plans: &[BulkPlan], streams: &mut [Bulk]) {
     let pairing = |new| Pairing {
         base: 0,
         new,
         is_control: false,
     };
     let pairings = (1..plans.len()).map(pairing).collect();
-    runner.design(rounds.order_seed, pairings);
+    let seed = args.order_seed.unwrap_or_else(environment::random_seed);
+    runner.design(seed, pairings);
     let clock = Monotonic::start();
-    let mut random = ChaCha8Rng::seed_from_u64(rounds.order_seed);
-    for trial in 1..=rounds.count {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    for trial in 1..=args.runs {
         for measurement in shuffled(plans.len(), &mut random) {
             if runner.is_interrupted() {
                 return;
             }
             let (plan, bulk) = (&plans[measurement], &mut streams[measurement]);
-            let progress = format!("run {trial} of {}  {}", rounds.count, name(plan));
+            let progress = format!("run {trial} of {}  {}", args.runs, name(plan));
             runner.console.progress.begin(&progress);
             let (started_at, begun) = (Moment::now().nanos(), clock.now());
-            let outcome = bulk.run(runner.interrupt());
+            let outcome = bulk.run(&runner.interrupt);
             runner.console.progress.end();
             let mut seconds = (clock.now() - begun) as f64 / 1e9;
             let outcome = match outcome {
@@ -81,16 +81,17 @@ fn measure(runner: &mut Runner, rounds: Trials, plans: &[BulkPlan], streams: &mu
                 }
                 Err(Ended::Failed(failure)) => {
                     let (kind, detail) = (failure.kind, failure.detail);
-                    let name = name(plan);
-                    runner.remark(&format!("  {name}: a run failed: {kind} ({detail})"));
+                    let line = format!("  {}: a run failed: {kind} ({detail})", name(plan));
+                    runner.console.remark(&line);
                     Err(kind)
                 }
                 Err(Ended::Interrupted) => return,
             };
+            let started_at = Some(started_at);
             let transfer = Transfer {
                 seconds,
                 outcome,
-                started_at: Some(started_at),
+                started_at,
             };
             let place = Place { measurement, trial };
             let target = plan.target.url.to_string();

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use netping_results::{
-    format::{plural, thousands},
+    format::plural,
     metric::{P50, P99},
     run::Clock,
 };
@@ -32,24 +32,17 @@ pub fn look(clock: &Clock, connections: u64) -> Vec<Observation> {
     let load = load.split(' ').next().map(str::parse::<f64>);
     if let Some(Ok(load)) = load {
         let is_idle = load <= environment.cpus as f64 * IDLE;
-        found
-            .add("load of the last minute", load.to_string())
-            .unless(is_idle, Grade::Warning, "end what else runs here, or wait");
+        let own = found.add("load of the last minute", load.to_string());
+        own.warn_unless(is_idle, "end what else runs here, or wait");
     }
     environment::room(&mut found, connections);
-    if let Some(most) = environment.system.get("somaxconn") {
-        let most = most.parse().unwrap_or(0);
-        let remedy = "servers on this host: raise net.core.somaxconn, or connections that come at once are dropped";
-        found.add("somaxconn", thousands(most as f64)).unless(
-            most >= connections.min(4096),
-            Grade::Warning,
-            remedy,
-        );
+    let queue = environment.system.get("somaxconn");
+    if let Some(Ok(most)) = queue.map(|most| most.parse()) {
+        environment::queue_room(&mut found, connections, most);
     }
     about_network(&mut found);
-    found.add("clock", quality(clock)).unless(
+    found.add("clock", quality(clock)).warn_unless(
         clock.synchronized == Some(true),
-        Grade::Warning,
         "for clients in step: run chrony, or give --clock-server",
     );
     about_floor(&mut found);
@@ -100,11 +93,9 @@ fn about_floor(found: &mut Observations) {
                 let (p50, p99) = (P50.cell_of_times(&times), P99.cell_of_times(&times));
                 found.add(what, format!("p50 {p50} us, p99 {p99} us"));
             }
-            Err(error) => found.add(what, error.to_string()).unless(
-                false,
-                Grade::Wrong,
-                "TCP over 127.0.0.1 does not work here",
-            ),
+            Err(error) => found
+                .add(what, error.to_string())
+                .object_unless(false, "TCP over 127.0.0.1 does not work here"),
         }
     }
 }

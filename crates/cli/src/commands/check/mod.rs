@@ -90,7 +90,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Verdict> {
 
 /// Returns the observations by the machines and servers that they are about.
 fn describe(found: &[Observation]) -> String {
-    let columns = ["state", "what", "value"].map(|title| Column::text(title, 0));
+    let columns = ["state", "what", "value"].map(Column::text);
     let row = |own: &Observation| {
         let mut value = on_one_line(&own.value);
         if !own.remedy.is_empty() {

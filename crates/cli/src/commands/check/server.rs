@@ -19,7 +19,7 @@ use netping_system::host::boot_id;
 
 use crate::{
     environment,
-    observation::{Grade, Observation, Observations},
+    observation::{Observation, Observations},
     run::{
         clock_demand::check_offset,
         progress::{Progress, ProgressForm},
@@ -48,14 +48,12 @@ pub fn look(
         Err(_) if plan.target.server == ServerSource::Nowhere => {}
         Err(reason) => {
             let is_silent = reason.is_empty();
-            let reason = if is_silent {
-                "none of netping's".to_owned()
+            let shown = if is_silent {
+                "none of netping's"
             } else {
-                reason
+                &*reason
             };
-            found.add("metrics", reason).unless(
-                false,
-                Grade::Warning,
+            found.add("metrics", shown).warn_unless(false,
                 "open the port 1000 above the server's, or say where they are (--server-metrics): without them, the server's \
                  CPU time is unknown",
             );
@@ -76,10 +74,8 @@ fn about_round_trips(found: &mut Observations, plan: &Plan, interrupt: &Interrup
     let measured = match measured {
         Ok(measured) => measured,
         Err(error) => {
-            let remedy = "start it, or open its port in the firewall";
-            found
-                .add("reachable", error.to_string())
-                .unless(false, Grade::Wrong, remedy);
+            let own = found.add("reachable", error.to_string());
+            own.object_unless(false, "start it, or open its port in the firewall");
             return false;
         }
     };
@@ -92,7 +88,7 @@ fn about_round_trips(found: &mut Observations, plan: &Plan, interrupt: &Interrup
     let remedy = "look at its log, and at what lies between";
     found
         .add("round trip", value)
-        .unless(failed == 0, Grade::Wrong, remedy);
+        .object_unless(failed == 0, remedy);
     true
 }
 
@@ -100,31 +96,19 @@ fn about_metrics(found: &mut Observations, reading: &Reading, connections: u64) 
     let own = tool().version;
     let version = reading.version();
     let remedy = format!("this is netping {own}: copy the binaries of one build to all hosts");
-    found
-        .add(
-            "netping",
-            version.unwrap_or("an older version, or not netping's"),
-        )
-        .unless(
-            version.is_none_or(|version| version == own),
-            Grade::Wrong,
-            remedy,
-        );
+    let shown = version.unwrap_or("an older version, or not netping's");
+    let is_same = version.is_none_or(|version| version == own);
+    found.add("netping", shown).object_unless(is_same, remedy);
     if let Some(most) = reading.max_connections() {
         environment::server_room(found, connections, most);
     }
     if let Some(most) = reading.somaxconn() {
-        found.add("somaxconn", thousands(most as f64)).unless(
-            most >= connections.min(4096),
-            Grade::Warning,
-            "raise net.core.somaxconn on its host",
-        );
+        environment::queue_room(found, connections, most);
     }
     let id = reading.boot_id();
     let shown = id.map_or("unknown", |id| id.get(..8).unwrap_or(id));
-    found.add("host", shown).unless(
+    found.add("host", shown).warn_unless(
         id.is_none() || id != boot_id().as_deref(),
-        Grade::Warning,
         "it is this machine: client and server share its cores",
     );
 }
@@ -136,23 +120,15 @@ fn about_clock(found: &mut Observations, plan: &Plan, max: Option<Duration>) {
     }
     match clock_offset::measure(&plan.target) {
         Ok(offset) => {
-            let (own, uncertainty) = (offset.offset_ns as f64, offset.uncertainty_ns() as f64);
-            let (own, uncertainty) = (own / 1e3, uncertainty / 1e3);
-            found
-                .add(
-                    "clock",
-                    format!("{own:.1} us from this host's, +-{uncertainty:.1}"),
-                )
-                .unless(
-                    max.is_none_or(|max| check_offset(&offset, max).is_ok()),
-                    Grade::Wrong,
-                    "synchronise both with the same time server (chrony)",
-                );
+            let micros = [offset.offset_ns as f64, offset.uncertainty_ns() as f64];
+            let [own, uncertainty] = micros.map(|nanos| nanos / 1e3);
+            let value = format!("{own:.1} us from this host's, +-{uncertainty:.1}");
+            let is_good = max.is_none_or(|max| check_offset(&offset, max).is_ok());
+            let remedy = "synchronise both with the same time server (chrony)";
+            found.add("clock", value).object_unless(is_good, remedy);
         }
-        Err(error) => found.add("clock", error.to_string()).unless(
-            false,
-            Grade::Warning,
-            "use servers of this version",
-        ),
+        Err(error) => found
+            .add("clock", error.to_string())
+            .warn_unless(false, "use servers of this version"),
     }
 }

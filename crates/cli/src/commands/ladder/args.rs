@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use anyhow::ensure;
 use clap::Args;
 use netping_protocol::units::number_in;
 use netping_system::cores;
 
 use super::sides::Sides;
-use crate::args::{output::OutputArgs, time::positive};
+use crate::{
+    args::{output::OutputArgs, time::positive},
+    error::require,
+};
 
 /// Flags of `netping ladder`.
 #[derive(Debug, Clone, Args)]
@@ -50,17 +52,17 @@ struct Cpus(Vec<usize>);
 impl LadderArgs {
     /// Rejects sharing that is none, and a view of windows that are too short for one.
     pub fn check(&self) -> anyhow::Result<()> {
-        ensure!(
-            self.connections < self.callers,
-            "{} callers do not share {} connections: give fewer --connections than --callers",
-            self.callers,
-            self.connections
-        );
-        ensure!(
+        let (connections, callers) = (self.connections, self.callers);
+        require(
+            connections < callers,
+            format!(
+                "{callers} callers do not share {connections} connections: give fewer --connections than --callers"
+            ),
+        )?;
+        require(
             !self.output.live,
-            "a ladder's steps last 150 ms, which is too short for --live: leave it out"
-        );
-        Ok(())
+            "a ladder's steps last 150 ms, which is too short for --live: leave it out",
+        )
     }
 
     /// Returns the fewest rounds, and the time in which more are measured.
@@ -77,16 +79,20 @@ impl LadderArgs {
         let own = cores::own();
         let (Some(client), Some(servers)) = (&self.client_cpus, &self.server_cpus) else {
             if self.no_pin {
-                return Ok(Sides::unpinned());
+                let sentence =
+                    "Client and servers run on any CPU (--no-pin): times depend on where.";
+                return Ok(Sides::unpinned(sentence));
             }
             return Ok(Sides::split(&cores::by_core(&own)));
         };
         for cpu in client.0.iter().chain(&servers.0) {
-            ensure!(
+            require(
                 own.contains(cpu),
-                "this process may not use CPU {cpu}, only {}",
-                cores::show(&own)
-            );
+                format!(
+                    "this process may not use CPU {cpu}, only {}",
+                    cores::show(&own)
+                ),
+            )?;
         }
         Ok(Sides::given(client.0.clone(), servers.0.clone()))
     }

@@ -32,10 +32,8 @@ use self::{
     rungs::{AGAIN, Block, RUNGS, Rung},
 };
 use crate::{
-    args::secure::CredentialArgs,
-    credentials, environment,
-    error::Verdict,
-    run::{self, Runner},
+    args::secure::CredentialArgs, commands::measure, credentials, environment, error::Verdict,
+    run::Runner,
 };
 
 /// The time for a server to settle under a load, and the window after it.
@@ -63,7 +61,7 @@ pub fn run(args: &LadderArgs) -> anyhow::Result<Verdict> {
     args.check()?;
     let options = args.output.options()?;
     let sides = args.sides()?;
-    run::run(Kind::Ladder, options, |runner| {
+    measure(Kind::Ladder, options, |runner| {
         let folder = tempfile::tempdir().context("cannot create a folder for certificates")?;
         let folder = folder.path();
         make_credentials(folder)?;
@@ -79,13 +77,13 @@ pub fn run(args: &LadderArgs) -> anyhow::Result<Verdict> {
         if runner.steps().is_empty() {
             return Ok(());
         }
-        runner.say(&sides.sentence);
-        runner.say(&text::tables(runner.run()));
+        runner.console.say(&sides.sentence);
+        runner.console.say(&text::tables(&runner.store.run));
         // What was interrupted replaces nothing that is complete.
         let is_partial = runner.is_interrupted();
         let stem = if is_partial { PARTIAL_STEM } else { STEM };
         for file in runner.save_as(stem) {
-            runner.say(&format!("results: {}", file.display()));
+            runner.console.say(&format!("results: {}", file.display()));
         }
         Ok(())
     })

@@ -3,12 +3,12 @@
 use std::{
     env,
     ffi::OsString,
-    io::{self, BufRead, BufReader},
+    io::{BufRead, BufReader},
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use netping_client::probe::metrics::ServerSource;
 use netping_protocol::target::Target;
 use netping_system::signals;
@@ -57,8 +57,7 @@ impl ServerProcess {
         let Some(target) = listening.and_then(|url| url.parse().ok()) else {
             let _ = child.kill();
             let _ = child.wait();
-            let reason = format!("the {name} server did not start; its own message stands above");
-            return Err(io::Error::other(reason).into());
+            bail!("the {name} server did not start; its own message stands above");
         };
         let source = metrics.map_or(ServerSource::Nowhere, |url| ServerSource::Url {
             url,

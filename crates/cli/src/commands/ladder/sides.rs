@@ -14,20 +14,19 @@ pub struct Sides {
 impl Sides {
     /// Takes these CPUs.
     pub fn given(client: Vec<usize>, servers: Vec<usize>) -> Self {
-        let sentence = pinned(&client, &servers);
+        let [own, theirs] = [&client, &servers].map(|cpus| match cpus[..] {
+            [cpu] => format!("CPU {cpu}"),
+            _ => format!("CPUs {}", cores::show(cpus)),
+        });
         Self {
             client,
             servers,
-            sentence,
+            sentence: format!("Client on {own}, servers on {theirs}."),
         }
     }
 
     /// Leaves the choice to the scheduler.
-    pub fn unpinned() -> Self {
-        Self::anywhere("Client and servers run on any CPU (--no-pin): times depend on where.")
-    }
-
-    fn anywhere(sentence: &str) -> Self {
+    pub fn unpinned(sentence: &str) -> Self {
         Self {
             client: Vec::new(),
             servers: Vec::new(),
@@ -44,7 +43,7 @@ impl Sides {
         }
         let cpus = cores.concat();
         if cpus.len() < 2 {
-            return Self::anywhere(
+            return Self::unpinned(
                 "Client and servers share the only CPU: a round trip includes switching between them.",
             );
         }
@@ -60,14 +59,6 @@ impl Sides {
             cores::confine(&self.client);
         }
     }
-}
-
-fn pinned(client: &[usize], servers: &[usize]) -> String {
-    let name = |cpus: &[usize]| {
-        let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
-        format!("{noun} {}", cores::show(cpus))
-    };
-    format!("Client on {}, servers on {}.", name(client), name(servers))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Flags of `netping proxy`.
 
-use std::{iter, num::NonZeroU32, sync::Arc};
+use std::{collections::BTreeSet, iter, num::NonZeroU32, sync::Arc};
 
-use anyhow::ensure;
 use clap::Args;
 use netping_client::{
     plan::{Arrival, Plan},
@@ -11,11 +10,14 @@ use netping_client::{
 };
 use netping_protocol::{target::Target, units::number_in};
 
-use crate::args::{
-    choice::Assignment,
-    load::ClientLoadArgs,
-    range::{CountLimit, Range, count_or},
-    shared::SharedArgs,
+use crate::{
+    args::{
+        choice::Assignment,
+        load::{CALLERS, ClientLoadArgs},
+        range::{CountLimit, Range, count_or, within},
+        shared::SharedArgs,
+    },
+    error::require,
 };
 
 /// Flags of `netping proxy`.
@@ -42,7 +44,7 @@ pub struct ProxyComparisonArgs {
     callers: u32,
     /// Also measure the maximum throughput of each path, in closed loops of these numbers of
     /// callers [default without a value: 16,64,256]
-    #[arg(long, value_name = "RANGE", num_args = 0..=1, require_equals = true, default_missing_value = "16,64,256")]
+    #[arg(long, value_name = "RANGE", num_args = 0..=1, require_equals = true, default_missing_value = "16,64,256", value_parser = within(str::parse, CALLERS))]
     max: Option<Range>,
     #[command(flatten)]
     load: ClientLoadArgs,
@@ -77,12 +79,12 @@ impl ProxyComparisonArgs {
         let bases = self.shared.request.plans(targets)?;
         let group = |(callers, arrival): (u64, Arrival)| {
             let plan = |((name, target), base): ((&str, &Target), &Plan)| {
-                let mut plan = self.load.plan(base.clone(), callers, None, arrival)?;
+                let mut plan = self.load.plan(base.clone(), callers, None, arrival);
                 plan.target.label = Some(name.to_owned());
                 plan.target.server = self.server(name, target);
                 plan.target.reply_length = Some(Arc::clone(&reply_length));
                 plan.load.requests_per_connection = self.requests_per_connection.0;
-                Ok(plan)
+                plan
             };
             self.paths().zip(&bases).map(plan).collect()
         };
@@ -92,7 +94,7 @@ impl ProxyComparisonArgs {
             .map(|&rate| (self.callers.into(), self.load.arrival(rate as f64)));
         let callers = self.max.as_ref().map(Range::values).unwrap_or_default();
         let closed = callers.iter().map(|&callers| (callers, Arrival::Closed));
-        open.chain(closed).map(group).collect()
+        Ok(open.chain(closed).map(group).collect())
     }
 
     /// Returns the name and the target of each path, the direct one first.
@@ -125,51 +127,46 @@ impl ProxyComparisonArgs {
     fn check_targets(&self) -> anyhow::Result<()> {
         let targets: Vec<Target> = self.paths().map(|(_, target)| target.clone()).collect();
         self.shared.request.check(&targets)?;
-        ensure!(
+        require(
             self.shared.request.unix_socket.is_none(),
-            "--unix-socket would be the same server on every path: give the proxies' addresses"
-        );
+            "--unix-socket would be the same server on every path: give the proxies' addresses",
+        )?;
         let direct = &self.direct;
         for other in &targets {
-            ensure!(
+            require(
                 other.scheme == direct.scheme,
-                "{other} and {direct} have different protocols: a proxy is compared with the direct path by the same \
+                format!(
+                    "{other} and {direct} have different protocols: a proxy is compared with the direct path by the same \
                  requests"
-            );
+                ),
+            )?;
         }
         Ok(())
     }
 
     fn check_names(&self) -> anyhow::Result<()> {
-        let names: Vec<&str> = self.paths().map(|(name, _)| name).collect();
-        let (_, proxies) = names.split_at(1);
-        for (place, name) in names.iter().enumerate() {
-            ensure!(
-                !names[..place].contains(name),
-                "--via {name}=... is given twice, or is the path without a proxy; give the proxy another one"
-            );
-        }
-        let of_pids = self.pids.iter().map(|pid| ("--proxy-pid", &pid.name));
-        let of_metrics = self
-            .metrics
-            .iter()
-            .map(|own| ("--proxy-metrics", &own.name));
-        for (flag, name) in of_pids.chain(of_metrics) {
-            ensure!(
-                proxies.contains(&name.as_str()),
-                "{flag} {name}=...: no --via has this name, only {}; for the server of the direct path, use --server-pid or \
-                 --server-metrics",
-                proxies.join(", ")
-            );
-        }
-        for (place, Assignment { name, .. }) in self.metrics.iter().enumerate() {
-            let is_again = self.metrics[..place]
-                .iter()
-                .any(|other| other.name == *name);
-            ensure!(
-                !is_again && self.pids.iter().all(|pid| pid.name != *name),
-                "{name} has two sources of counters: give one --proxy-metrics, or a --proxy-pid for each of its processes"
-            );
+        let proxies: BTreeSet<&str> = self.proxies.iter().map(|own| &*own.name).collect();
+        require(
+            proxies.len() == self.proxies.len() && !proxies.contains(DIRECT),
+            format!("each --via needs a name of its own, and {DIRECT} is the path without a proxy"),
+        )?;
+        let with_pids: BTreeSet<&str> = self.pids.iter().map(|own| &*own.name).collect();
+        let mut sources: Vec<&str> = self.metrics.iter().map(|own| &*own.name).collect();
+        sources.extend(with_pids);
+        for (place, name) in sources.iter().enumerate() {
+            require(
+                proxies.contains(name),
+                format!(
+                    "--proxy-pid and --proxy-metrics: no --via has the name {name}; for the server of the direct path, use \
+                     --server-pid or --server-metrics"
+                ),
+            )?;
+            require(
+                !sources[..place].contains(name),
+                format!(
+                    "{name} has two sources of counters: give one --proxy-metrics, or a --proxy-pid for each of its processes"
+                ),
+            )?;
         }
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 use std::{num::NonZeroU64, time::Duration};
 
-use anyhow::ensure;
 use clap::Args;
 use netping_client::{
     plan::{Arrival, Extent, Plan},
@@ -11,10 +10,13 @@ use netping_client::{
 use netping_protocol::target::Target;
 use netping_results::condition::Condition;
 
-use crate::args::{
-    load::ClientLoadArgs,
-    range::{Range, count},
-    shared::ComparedArgs,
+use crate::{
+    args::{
+        load::{CALLERS, ClientLoadArgs},
+        range::{Range, count, optional, within},
+        shared::ComparedArgs,
+    },
+    error::require,
 };
 
 /// Flags of `netping throughput`.
@@ -30,7 +32,8 @@ pub struct ThroughputArgs {
         long,
         alias = "concurrency",
         default_value = "64",
-        value_name = "RANGE"
+        value_name = "RANGE",
+        value_parser = within(str::parse, CALLERS)
     )]
     callers: Range,
     /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or
@@ -42,7 +45,7 @@ pub struct ThroughputArgs {
     pub find: Option<Condition>,
     /// Open loop: measure the capacity of each target in a closed loop, then its response times at
     /// these shares of it, in per cent: 50,70,90
-    #[arg(long, value_name = "RANGE", group = "open", value_parser = shares, conflicts_with = "start_at")]
+    #[arg(long, value_name = "RANGE", group = "open", value_parser = within(str::parse, 1..=100), conflicts_with = "start_at")]
     utilisation: Option<Range>,
     #[command(flatten)]
     load: ClientLoadArgs,
@@ -71,17 +74,20 @@ impl ThroughputArgs {
         let bases = self.compared.shared.request.plans(&self.targets)?;
         let mut groups = Vec::new();
         for &callers in self.callers.values() {
-            for connections in self.connection_counts(callers) {
-                for arrival in self.arrivals() {
+            let counts = optional(self.connections.as_ref()).into_iter();
+            for connections in counts.filter(|count| count.is_none_or(|count| count <= callers)) {
+                for rate in optional(self.rate.as_ref()) {
+                    let open = rate.map(|rate| self.load.arrival(rate as f64));
+                    let arrival = open.unwrap_or(Arrival::Closed);
                     let plan = |base: &Plan| self.plan(base, callers, connections, arrival);
                     groups.push(bases.iter().map(plan).collect::<Result<Vec<_>, _>>()?);
                 }
             }
         }
-        ensure!(
+        require(
             !groups.is_empty(),
-            "nothing to measure: every step has more --connections than callers (-c)"
-        );
+            "nothing to measure: every step has more --connections than callers (-c)",
+        )?;
         Ok(groups)
     }
 
@@ -91,25 +97,15 @@ impl ThroughputArgs {
         let kinds = self.targets.iter().map(|target| request.kind(target));
         let kinds = kinds.collect::<anyhow::Result<Vec<_>>>()?;
         let shared = self.connections.is_some() && self.connections.as_ref() != Some(&self.callers);
-        ensure!(
+        require(
             !shared || kinds.into_iter().any(Kind::multiplexes),
             "--connections is for grpc://, quic://, --http2 and --http3: otherwise each caller has a connection of its own \
-             (-c)"
-        );
+             (-c)",
+        )?;
         match self.requests {
             None => self.load.check(),
             Some(_) => Ok(()),
         }
-    }
-
-    /// Returns the numbers of shared connections that this number of callers can use; `None`: one for
-    /// each worker.
-    fn connection_counts(&self, callers: u64) -> Vec<Option<u64>> {
-        let Some(range) = &self.connections else {
-            return vec![None];
-        };
-        let counts = range.values().iter().copied();
-        counts.filter(|&count| count <= callers).map(Some).collect()
     }
 
     /// Returns `plan` with another rate, as a step of a search.
@@ -124,15 +120,6 @@ impl ThroughputArgs {
     pub fn utilisations(&self) -> Option<impl Iterator<Item = f64>> {
         let shares = self.utilisation.as_ref()?.values();
         Some(shares.iter().map(|&percent| percent as f64 / 100.0))
-    }
-
-    /// Returns an open loop for each rate, or a closed loop.
-    fn arrivals(&self) -> Vec<Arrival> {
-        let Some(rates) = &self.rate else {
-            return vec![Arrival::Closed];
-        };
-        let rates = rates.values().iter();
-        rates.map(|&rate| self.load.arrival(rate as f64)).collect()
     }
 
     /// Returns the length of the window. In an open loop, a number of requests is a time.
@@ -154,23 +141,11 @@ impl ThroughputArgs {
         arrival: Arrival,
     ) -> anyhow::Result<Plan> {
         let base = base.clone();
-        let mut plan = self.load.plan(base, callers, connections, arrival)?;
-        plan.load.requests_per_connection = if self.new_connection_per_request {
-            Some(NonZeroU64::MIN)
-        } else {
-            self.requests_per_connection
-        };
+        let mut plan = self.load.plan(base, callers, connections, arrival);
+        let one = Some(NonZeroU64::MIN).filter(|_| self.new_connection_per_request);
+        plan.load.requests_per_connection = one.or(self.requests_per_connection);
         plan.execution.extent = self.extent(arrival);
         self.compared.in_step.apply(&mut plan.execution)?;
         Ok(plan)
-    }
-}
-
-/// Reads shares in per cent.
-fn shares(text: &str) -> Result<Range, String> {
-    let range: Range = text.parse()?;
-    match range.values().iter().find(|share| **share > 100) {
-        None => Ok(range),
-        Some(share) => Err(format!("{share} is more than 100 per cent of the capacity")),
     }
 }

@@ -13,9 +13,10 @@ use netping_results::{
 
 use self::args::ThroughputArgs;
 use crate::{
+    commands::measure,
     error::Verdict,
     run::{
-        self, Runner,
+        Runner,
         search::{Search, is_kept},
         trials,
     },
@@ -25,7 +26,7 @@ pub fn run(args: &ThroughputArgs) -> anyhow::Result<Verdict> {
     let groups = args.groups()?;
     let trials = args.compared.trials(args.targets.len())?;
     let options = args.compared.options()?;
-    run::run(Kind::Throughput, options, |runner| {
+    measure(Kind::Throughput, options, |runner| {
         runner.call_all(&groups[0])?;
         let mut rows = Rows::new(Kind::Throughput);
         let groups = match args.utilisations() {
@@ -55,8 +56,8 @@ pub fn run(args: &ThroughputArgs) -> anyhow::Result<Verdict> {
                 }
             }
             let target = groups[0][target].target.url.to_string();
-            if let Some(line) = knee(runner.run(), &target) {
-                runner.say(&line);
+            if let Some(line) = knee(&runner.store.run, &target) {
+                runner.console.say(&line);
             }
         }
         Ok(())
@@ -72,7 +73,7 @@ fn at_shares(
     shares: impl Iterator<Item = f64>,
     rows: &mut Rows,
 ) -> Result<Vec<Vec<Plan>>, StartError> {
-    let max_error_rate = runner.max_error_rate();
+    let max_error_rate = runner.judge.limits.max_error_rate;
     let shares: Vec<f64> = shares.collect();
     let mut open = Vec::new();
     for group in groups {
@@ -113,7 +114,7 @@ fn find(
     at_rate: impl Fn(f64) -> Plan,
     rows: &mut Rows,
 ) -> Result<(), StartError> {
-    let max_error_rate = runner.max_error_rate();
+    let max_error_rate = runner.judge.limits.max_error_rate;
     let first = runner.next_place().measurement;
     while let Some(rate) = search.next()
         && !runner.is_interrupted()
@@ -136,19 +137,16 @@ fn find(
         let measured = step.summary.rate;
         let Some(kept) = kept else {
             let samples = thousands(condition.samples() as f64);
-            runner.fail(
-                Verdict::Condition,
-                &format!(
-                    "{condition} takes {samples} samples in a window to tell: measure longer (-d)"
-                ),
-            );
+            let why =
+                format!("{condition} takes {samples} samples in a window: measure longer (-d)");
+            runner.fail(Verdict::Condition, &why);
             return Ok(());
         };
         search.tried(rate, kept.ok().map(|()| measured));
     }
     let result = search.result(condition);
     if search.is_found() || runner.is_interrupted() {
-        runner.say(&result);
+        runner.console.say(&result);
     } else {
         runner.fail(Verdict::Condition, &result);
     }

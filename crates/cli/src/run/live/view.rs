@@ -1,5 +1,6 @@
 //! The picture of a step.
 
+use netping_measure::counts::Counts;
 use netping_report::{bars::bars, table::is_unicode};
 use netping_results::format::{nanos_as_micros, thousands};
 use ratatui::{
@@ -12,10 +13,7 @@ use ratatui::{
 };
 
 use super::cpu::Cores;
-use crate::run::{
-    progress::whole_seconds,
-    running::{LiveSecond, RunningStep},
-};
+use crate::run::running::{RunningStep, whole_seconds};
 
 /// Below this width, panels stand one above the other.
 const WIDE: u16 = 80;
@@ -98,7 +96,7 @@ fn progress(frame: &mut Frame<'_>, area: Rect, step: &RunningStep) {
 }
 
 fn rate(frame: &mut Frame<'_>, area: Rect, step: &RunningStep) {
-    let replies = |number: u64| step.seconds.get(&number).map_or(0, |second| second.replies);
+    let replies = |number: u64| step.seconds.get(&number).map_or(0, Counts::len);
     let mut keys = step.seconds.keys();
     let first = keys.next();
     // A second without a reply is in no interval.
@@ -119,17 +117,14 @@ fn rate(frame: &mut Frame<'_>, area: Rect, step: &RunningStep) {
 }
 
 fn times(frame: &mut Frame<'_>, area: Rect, step: &RunningStep) {
-    let points = |of: fn(&LiveSecond) -> Option<u64>| -> Vec<(f64, f64)> {
+    let points = |q: f64| -> Vec<(f64, f64)> {
         let seconds = step.seconds.iter();
-        let times = seconds.filter_map(|(at, second)| Some((*at as f64, of(second)?)));
+        let times = seconds.filter_map(|(at, second)| Some((*at as f64, second.quantile(q)?)));
         times
             .map(|(at, time)| (at, (time.max(1) as f64).log10()))
             .collect()
     };
-    let lines = [
-        (Color::Yellow, points(|second| second.p99)),
-        (Color::Cyan, points(|second| second.p50)),
-    ];
+    let lines = [(Color::Yellow, points(0.99)), (Color::Cyan, points(0.5))];
     let [low, high] = ends(&lines, |point| point.1);
     if low > high {
         frame.render_widget(panel("p50 and p99", ""), area);
@@ -138,8 +133,8 @@ fn times(frame: &mut Frame<'_>, area: Rect, step: &RunningStep) {
     // An axis has a length.
     let (low, high) = (low - 0.02, high + 0.02);
     let last = step.seconds.values().next_back();
-    let of_last = |of: fn(&LiveSecond) -> Option<u64>| nanos_as_micros(last.and_then(of));
-    let (p50, p99) = (of_last(|second| second.p50), of_last(|second| second.p99));
+    let of_last = |q| nanos_as_micros(last.and_then(|second| second.quantile(q)));
+    let (p50, p99) = (of_last(0.5), of_last(0.99));
     let [from, to] = [low, high].map(|log| nanos_as_micros(Some(10_f64.powf(log) as u64)));
     let title = format!("p50 {p50} us, p99 {p99} us ({from} to {to}, logarithmic)");
     plot(frame, area, title, GraphType::Scatter, &lines, [low, high]);

@@ -66,15 +66,9 @@ impl Metrics {
             gauges
         };
         Self {
-            running: gauges(
-                "running",
-                "1 while the step is measured, 0 when its numbers are final",
-            ),
+            running: gauges("running", "1 until the numbers of the step are final"),
             callers: gauges("callers", "Callers, each with one request outstanding"),
-            planned_rate: gauges(
-                "planned_rate_per_second",
-                "Requests due per second, in an open loop",
-            ),
+            planned_rate: gauges("planned_rate_per_second", "Requests due per second"),
             rate: gauges("rate_per_second", "Verified replies per second"),
             replies: gauges("replies", "Verified replies of the step"),
             failures: gauges("failures", "Failed requests of the step"),
@@ -82,10 +76,7 @@ impl Metrics {
                 let help = format!("{}, in seconds", metric.about);
                 gauges(&metric.key.replace("_us_", "_seconds_"), &help)
             }),
-            quantiles: gauges(
-                "response_time_quantile_seconds",
-                "Quantiles of the response times of a step that is done, in seconds",
-            ),
+            quantiles: gauges("response_time_quantile_seconds", "Quantiles of final times"),
             response_times,
             labels: Labels::new(),
             registry,

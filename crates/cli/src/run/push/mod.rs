@@ -14,11 +14,7 @@ use std::{
     time::Duration,
 };
 
-use netping_client::{
-    engine::{Observer, Phase},
-    plan::Plan,
-    probe::http_agent::http_agent,
-};
+use netping_client::{plan::Plan, probe::http_agent::http_agent};
 use netping_measure::recorder::Interval;
 use netping_results::run::Step;
 
@@ -88,20 +84,8 @@ impl Push {
         self.troubles.try_recv().ok()
     }
 
-    fn push(&self) {
-        if let Ok(text) = self.metrics.borrow().text() {
-            // The thread may have ended.
-            let _ = self.pushes.send(text);
-        }
-    }
-}
-
-impl Observer for Push {
-    fn phase(&self, _phase: Phase, _planned: Option<Duration>) {
-        self.pushed.set(None);
-    }
-
-    fn tick(&self, elapsed: Duration, rate: f64) {
+    /// Notes the current rate, in replies per second; pushes once in each second of a phase.
+    pub fn tick(&self, elapsed: Duration, rate: f64) {
         self.metrics.borrow().set_rate(rate);
         let second = Some(elapsed.as_secs());
         if self.pushed.replace(second) != second {
@@ -109,8 +93,16 @@ impl Observer for Push {
         }
     }
 
-    fn interval(&self, interval: &Interval) {
+    /// Adds an interval of a worker.
+    pub fn interval(&self, interval: &Interval) {
         self.metrics.borrow().add(interval);
+    }
+
+    fn push(&self) {
+        if let Ok(text) = self.metrics.borrow().text() {
+            // The thread may have ended.
+            let _ = self.pushes.send(text);
+        }
     }
 }
 

@@ -92,7 +92,7 @@ mod tests {
             let mut phases = PhaseTimes::default();
             phases.record(ConnectPhase::Tcp, number);
             let mut messages = Messages::default();
-            messages.add_call(number, 10 * number);
+            (messages.sent, messages.received) = (number, 10 * number);
             WorkerReport {
                 remainder: Remainder {
                     slots: vec![number; number as usize],

@@ -31,14 +31,13 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
     let mut held = None;
     let mut pause = Duration::ZERO;
     loop {
-        let Some((due, start)) = shared.next(number).await else {
+        let Some(request) = shared.next(number).await else {
             shared.active.set(shared.active.get() - 1);
             return;
         };
-        state.start.set(Some(start));
-        state.due.set(due);
-        let mut opened = None;
+        state.request.set(Some(request));
         let now = || shared.clock.now();
+        let mut opened = None;
         let mut carried = Carried::start(&now);
         let answer = match slot
             .handle(&mut held, &state.connected, &mut opened, &now)
@@ -48,10 +47,8 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
             Err(failure) => Err(failure),
         };
         let sample = Sample {
-            intended: due.intended,
-            free: due.free,
-            start,
             end: shared.clock.now(),
+            ..request
         };
         match answer {
             Ok(()) => {

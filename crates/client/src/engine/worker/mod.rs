@@ -43,15 +43,14 @@ pub async fn run<T: Transport, C: Clock, S: Sink + 'static>(
     let pacer = task::spawn_local(pace(Rc::clone(&shared)));
 
     let cost = reaper::watch(&shared, &mut callers, start).await;
-    pacer.abort();
-    let _ = pacer.await;
+    callers.push(pacer);
     stop(callers).await;
 
     let Some(shared) = Rc::into_inner(shared) else {
         unreachable!("every caller is gone, and with it every other owner");
     };
     let mut report = WorkerReport {
-        negotiated: slots.iter().find_map(|slot| slot.negotiated()),
+        negotiated: slots.iter().find_map(|slot| slot.negotiated.take()),
         cost,
         ..shared.finish(slots.len())
     };
@@ -61,15 +60,15 @@ pub async fn run<T: Transport, C: Clock, S: Sink + 'static>(
     report
 }
 
-async fn stop(callers: Vec<JoinHandle<()>>) {
-    for caller in &callers {
-        caller.abort();
+async fn stop(tasks: Vec<JoinHandle<()>>) {
+    for task in &tasks {
+        task.abort();
     }
-    for caller in callers {
-        if let Err(error) = caller.await
+    for task in tasks {
+        if let Err(error) = task.await
             && error.is_panic()
         {
-            // A missing caller would falsify the result.
+            // A missing caller or pacer would falsify the result.
             std::panic::resume_unwind(error.into_panic());
         }
     }
@@ -80,13 +79,9 @@ async fn pace<C: Clock, S: Sink>(shared: Rc<Shared<C, S>>) {
     let Some(dispatch) = &shared.dispatch else {
         return;
     };
-    match Pacer::new(
-        shared.clock.clone(),
-        shared.assignment.plan.execution.busy_poll,
-    ) {
-        Ok(mut pacer) => {
-            dispatch.pace(&mut pacer, &shared.clock).await;
-        }
+    let busy_poll = shared.assignment.plan.execution.busy_poll;
+    match Pacer::new(shared.clock.clone(), busy_poll) {
+        Ok(mut pacer) => dispatch.pace(&mut pacer, &shared.clock).await,
         // Nothing would ever be due then, and the accounts would show it: all requests not sent.
         Err(error) => shared.note(ErrorKind::Other, format!("no timer: {error}")),
     }

@@ -7,7 +7,7 @@ use netping_system::{cores::current, cpu};
 use tokio::{task::JoinHandle, time};
 
 use super::state::Shared;
-use crate::{clock::Clock, engine::dispatch::Due};
+use crate::clock::Clock;
 
 /// Time between looks at whether the callers are done.
 const LOOK: Duration = Duration::from_millis(5);
@@ -63,9 +63,15 @@ pub(super) async fn watch<C: Clock, S: Sink>(
         }
         next_look = now + timeout / LOOKS_PER_TIMEOUT;
         for (number, caller) in shared.callers.iter().enumerate() {
-            if caller.age(now).is_some_and(|age| age >= timeout) {
+            if let Some(request) = caller.request.get()
+                && now.saturating_sub(request.start) >= timeout
+            {
                 callers[number].abort();
-                record_timeout(shared, number, now);
+                let sample = Sample {
+                    end: now,
+                    ..request
+                };
+                record_timeout(shared, number, sample);
                 callers[number] = start(number);
             }
         }
@@ -73,19 +79,12 @@ pub(super) async fn watch<C: Clock, S: Sink>(
 }
 
 /// Records that a caller's request took too long.
-fn record_timeout<C: Clock, S: Sink>(shared: &Shared<C, S>, number: usize, now: u64) {
-    let caller = &shared.callers[number];
-    let (kind, detail) = if caller.connected.replace(false) {
+fn record_timeout<C: Clock, S: Sink>(shared: &Shared<C, S>, number: usize, sample: Sample) {
+    let connected = &shared.callers[number].connected;
+    let (kind, detail) = if connected.replace(false) {
         (ErrorKind::Timeout, "no whole reply within --timeout")
     } else {
         (ErrorKind::ConnectTimeout, "no connection within --timeout")
-    };
-    let Due { intended, free } = caller.due.get();
-    let sample = Sample {
-        intended,
-        free,
-        start: caller.start.get().unwrap_or(now),
-        end: now,
     };
     shared.record(number, sample, Err(kind));
     shared.note(kind, detail.to_owned());

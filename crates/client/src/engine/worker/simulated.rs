@@ -5,7 +5,7 @@ use std::{cell::RefCell, future::Future, rc::Rc, sync::Arc, time::Duration};
 
 use netping_measure::{
     aggregate::{Aggregate, Totals},
-    recorder::{Interval, Remainder, Sink},
+    recorder::{Interval, Sink},
     window::Window,
 };
 use netping_protocol::secure::Connector;
@@ -84,7 +84,7 @@ pub(super) fn run_on<T: Transport>(
         backlog: Arc::new(Backlog::new(1, max_backlog)),
     };
     let backlog = Arc::clone(&assignment.backlog);
-    let report = runtime.block_on(async {
+    let mut report = runtime.block_on(async {
         for slot in &slots {
             slot.open().await.expect("a mock that connects");
         }
@@ -93,15 +93,12 @@ pub(super) fn run_on<T: Transport>(
         }
         run(assignment, &slots, clock.clone(), kept.clone()).await
     });
-    aggregate.add_remainder(&report.remainder);
     for interval in kept.0.take() {
         aggregate.add(interval);
     }
     let window = ended.window();
-    aggregate.add_remainder(&Remainder {
-        not_sent: backlog.not_sent(window),
-        ..Remainder::default()
-    });
+    report.remainder.not_sent.add(&backlog.not_sent(window));
+    aggregate.add_remainder(&report.remainder);
     (aggregate.finish(window), report)
 }
 

@@ -6,6 +6,7 @@ use netping_measure::{
     connect::ConnectPhase,
     error_kind::ErrorKind,
     fairness::PerConnection,
+    histogram::record,
     recorder::{Recorder, Remainder, Sink},
     sample::Sample,
     window::Window,
@@ -14,11 +15,8 @@ use netping_measure::{
 use super::assignment::{Assignment, WorkerReport};
 use crate::{
     clock::Clock,
-    engine::{
-        dispatch::{Dispatch, Due},
-        schedule::Schedule,
-    },
-    transport::{Carried, Opened},
+    engine::{dispatch::Dispatch, schedule::Schedule},
+    transport::{Carried, Milestones},
 };
 
 /// The state that the callers of one worker share; all of them are on one thread.
@@ -38,10 +36,8 @@ pub(super) struct Shared<C, S> {
 /// The state of one caller.
 #[derive(Debug, Default)]
 pub(super) struct CallerState {
-    /// Start of its request; `None` while none is out.
-    pub start: Cell<Option<u64>>,
-    /// That request.
-    pub due: Cell<Due>,
+    /// Its request, which has not ended yet; `None` while none is out.
+    pub request: Cell<Option<Sample>>,
     /// It has a connection.
     pub connected: Cell<bool>,
     /// End of its last request, if that succeeded; 0 otherwise.
@@ -74,13 +70,12 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         self.assignment.timeline.window()
     }
 
-    /// Returns a caller's next request and its start; `None` when there will be no more.
-    pub async fn next(&self, number: usize) -> Option<(Due, u64)> {
+    /// Starts a caller's next request; `None` when there will be no more.
+    pub async fn next(&self, number: usize) -> Option<Sample> {
         let ended = self.callers[number].ended.get();
         if let Some(dispatch) = &self.dispatch {
             let free_since = if ended == 0 { self.clock.now() } else { ended };
-            let due = dispatch.take(free_since, &self.clock).await?;
-            return Some((due, self.clock.now()));
+            return dispatch.take(free_since, &self.clock).await;
         }
         let now = self.clock.now();
         let window = self.window();
@@ -95,17 +90,18 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         if ended >= window.start {
             self.report.borrow_mut().between += now - ended;
         }
-        let due = Due {
+        Some(Sample {
             intended: now,
             free: now,
-        };
-        Some((due, now))
+            start: now,
+            end: now,
+        })
     }
 
     /// Records a request; returns true if it counts.
     pub fn record(&self, number: usize, sample: Sample, outcome: Result<(), ErrorKind>) -> bool {
         let caller = &self.callers[number];
-        caller.start.set(None);
+        caller.request.set(None);
         caller
             .ended
             .set(if outcome.is_ok() { sample.end } else { 0 });
@@ -128,31 +124,32 @@ impl<C: Clock, S: Sink> Shared<C, S> {
     }
 
     /// Records the time to open a connection, up to the end of the first request on it.
-    pub fn record_opening(&self, opened: &Opened, sample: Sample) {
+    pub fn record_opening(&self, opened: &Milestones<'_>, sample: Sample) {
         let phases = &mut self.report.borrow_mut().phases;
         for (phase, spent) in ConnectPhase::ALL.into_iter().zip(opened.spent) {
             if let Some(spent) = spent {
                 phases.record(phase, spent);
             }
         }
-        phases.record(ConnectPhase::FirstCall, sample.end - opened.at);
+        phases.record(ConnectPhase::FirstCall, sample.end - opened.last);
         phases.record(ConnectPhase::Total, sample.end - sample.start);
     }
 
     /// Records the messages of a successful call that streams; `counts` as [`Shared::record`] has it.
     pub fn record_messages(&self, carried: &Carried<'_>, sample: Sample, counts: bool) {
-        if carried.is_empty() {
+        if carried.sent == 0 && carried.received == 0 {
             return;
         }
         let mut report = self.report.borrow_mut();
         let messages = report.messages.get_or_insert_default();
         if self.window().contains(sample.end) {
-            messages.add_call(carried.sent, carried.received);
+            messages.sent += carried.sent;
+            messages.received += carried.received;
         }
         if let Some(first) = carried.first
             && counts
         {
-            messages.record_first(first - sample.start);
+            record(&mut messages.first, first - sample.start);
         }
     }
 
@@ -199,16 +196,10 @@ fn per_connection(callers: &[CallerState], slots: usize) -> Vec<PerConnection> {
 }
 
 impl CallerState {
-    /// Returns the age of its request since the start, if one is out.
-    pub fn age(&self, now: u64) -> Option<u64> {
-        self.start.get().map(|start| now.saturating_sub(start))
-    }
-
     /// Returns the age of its request since it was due, if one is out and belongs to the window.
     fn in_flight(&self, now: u64, window: Window) -> Option<u64> {
-        let Due { intended, .. } = self.due.get();
-        self.age(now)
-            .filter(|_| window.contains(intended))
-            .map(|_| now.saturating_sub(intended))
+        let Sample { intended, .. } = self.request.get()?;
+        let counts = window.contains(intended);
+        counts.then(|| now.saturating_sub(intended))
     }
 }

@@ -195,7 +195,7 @@ async fn read_all<R: AsyncRead + Unpin>(
         let whole = match replies.feed(&mut input) {
             Ok(whole) => whole,
             Err(failure) if failure.kind == ErrorKind::Protocol => {
-                let refusal = refusal(recv, replies.last_length(), input).await;
+                let refusal = refusal(recv, replies.length, input).await;
                 return Err(refusal.unwrap_or(failure));
             }
             Err(failure) => return Err(failure),

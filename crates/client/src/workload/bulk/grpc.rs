@@ -24,8 +24,8 @@ use super::{
 };
 use crate::transport::{
     Failure, Milestones, ServerEndpoint, connect,
-    grpc_call::examine_all,
-    grpc_h2::{self, FIELD_1, PREFIX, check_end, check_status, head, prefixed, prefixed_field},
+    grpc_h2::{FIELD_1, ask, head, prefixed, prefixed_field},
+    grpc_reply::{PREFIX, answer, check_end, check_status, examine_all},
     http2::{self, STREAM_WINDOW},
 };
 
@@ -115,11 +115,9 @@ pub(super) async fn open(
     meter: &Meter,
 ) -> Result<OpenedStreams, Failure> {
     let settings = &shape.settings;
-    // The time of opening is not measured here.
-    let mut milestones = Milestones::start(&|| 0);
+    let mut milestones = Milestones::untimed();
     let stream = connect::open(endpoint, None, &mut milestones).await?;
     meter.opened();
-    let negotiated = stream.negotiated();
     let window = shape.window().unwrap_or(STREAM_WINDOW).min(LARGEST_WINDOW);
     let together = window.saturating_mul(settings.streams as u32);
     let together = together.clamp(SMALLEST_CONNECTION_WINDOW, LARGEST_WINDOW);
@@ -147,7 +145,8 @@ pub(super) async fn open(
             batch: batch.clone(),
         })
     };
-    Ok(((0..settings.streams).map(stream).collect(), negotiated))
+    let streams = (0..settings.streams).map(stream).collect();
+    Ok((streams, milestones.negotiated))
 }
 
 impl Calls {
@@ -157,7 +156,7 @@ impl Calls {
             total_bytes: bytes,
             chunk_bytes: chunk as u32,
         };
-        let reply = grpc_h2::ask(&mut self.send, &self.head, prefixed(&wanted)).await?;
+        let reply = ask(&mut self.send, &self.head, prefixed(&wanted)).await?;
         let (headers, mut body) = accepted(reply)?;
         let wanted = |bytes| Some(bytes).filter(|bytes| *bytes != SERVERS_CHOICE);
         let mut messages: Incoming<DataResponses> =
@@ -177,7 +176,7 @@ impl Calls {
         let sending = send_all(&mut request, &self.shape, cut, &batch, meter);
         let mut received = DataReceived::default();
         let answering = async {
-            let reply = accepted(grpc_h2::answer(response).await?)?;
+            let reply = accepted(answer(response).await?)?;
             meter.received(0);
             // An answer that is no message counts as one of no bytes.
             let examine = |message: &[u8]| {

@@ -39,8 +39,8 @@ pub(super) struct Incoming<E> {
     /// The head of the next message, as far as it has come.
     head: [u8; LONGEST_HEAD],
     filled: usize,
-    /// Bytes of the current message.
-    length: usize,
+    /// Bytes of the last message whose head has come.
+    pub length: usize,
     /// Bytes of the current message that are still to come.
     left: usize,
     encoding: PhantomData<E>,
@@ -61,11 +61,6 @@ impl<E: Encoding> Incoming<E> {
             left: 0,
             encoding: PhantomData,
         }
-    }
-
-    /// Returns the length of the last message whose head has come, in bytes.
-    pub fn last_length(&self) -> usize {
-        self.length
     }
 
     /// Parses the next bytes of the stream; returns the number of messages that they complete.
@@ -220,7 +215,7 @@ mod tests {
         let mut input = &b"\x09error"[..];
         let failure = incoming.feed(&mut input).unwrap_err();
         assert_eq!(failure.kind, ErrorKind::Protocol);
-        assert_eq!((incoming.last_length(), input), (9, &b"error"[..]));
+        assert_eq!((incoming.length, input), (9, &b"error"[..]));
     }
 
     #[test]

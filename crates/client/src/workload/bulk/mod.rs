@@ -39,7 +39,7 @@ use tokio::{
 use self::stream::{BulkStream, Meter, OpenedStreams, Shape, Volume, shares};
 use crate::{
     clock::{Clock, Monotonic},
-    error::StartError,
+    error::{CANNOT_CONNECT, StartError},
     interrupt::Interrupt,
     plan::Destination,
     probe::metrics::{Probe, Reading},
@@ -55,9 +55,6 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Streams unused for this time, in nanoseconds, are opened anew before a server may think them
 /// idle: 60 s.
 const STALE: u64 = 60_000_000_000;
-
-/// Bytes in a GiB.
-const GIB: f64 = (1_u64 << 30) as f64;
 
 /// Returns true if a target of this scheme can carry bulk streams.
 pub fn is_carried(scheme: Scheme) -> bool {
@@ -145,10 +142,9 @@ impl Bulk {
             };
             let opened = runtime.block_on(bulk.open_streams(interrupt));
             opened.map_err(|ended| match ended {
-                Ended::Failed(failure) => StartError::Connect {
-                    target: plan.target.url.clone(),
-                    failure,
-                },
+                Ended::Failed(failure) => {
+                    StartError::Server(plan.target.url.clone(), failure.at(CANNOT_CONNECT))
+                }
                 Ended::Interrupted => StartError::Interrupted,
             })?;
             Ok(bulk)
@@ -211,7 +207,7 @@ impl Bulk {
             let demand = before.demand_until(&self.read_counters()?, 0);
             demand.ok().flatten()
         });
-        let gib = volume.bytes as f64 / GIB;
+        let gib = volume.bytes as f64 / (1_u64 << 30) as f64;
         Ok(BulkRun {
             seconds,
             first_byte_seconds,

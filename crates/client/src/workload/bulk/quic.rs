@@ -10,7 +10,7 @@ use super::{
     stream::{BulkStream, Meter, OpenedStreams, Shape, Transferring},
 };
 use crate::transport::{
-    Connection, Failure, Milestones, ServerEndpoint, Transport,
+    Failure, Milestones, ServerEndpoint, Transport,
     quic::{Quic, WINDOWS, explained},
 };
 
@@ -43,11 +43,11 @@ pub(super) async fn open(
     let window = shape.window().unwrap_or(WINDOWS[0]);
     let together = window.saturating_mul(streams as u32);
     let transport = Quic::with(endpoint.clone(), [window, together], 0);
-    // The time of opening is not measured here.
-    let handle = transport.connect(&mut Milestones::start(&|| 0)).await?;
+    let mut milestones = Milestones::untimed();
+    let handle = transport.connect(&mut milestones).await?;
     meter.opened();
     meter.overdue.set((ErrorKind::Other, NO_STREAM));
-    let mut opened: OpenedStreams = (Vec::new(), handle.negotiated());
+    let mut opened: OpenedStreams = (Vec::new(), milestones.negotiated);
     for _ in 0..streams {
         let connection = handle.connection.clone();
         let (send, recv) = connection.open_bi().await?;

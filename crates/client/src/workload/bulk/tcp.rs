@@ -19,13 +19,11 @@ pub(super) async fn open(
 ) -> Result<OpenedStreams, Failure> {
     let (mut streams, mut negotiated): OpenedStreams = (Vec::new(), None);
     for _ in 0..shape.settings.streams {
-        // The time of opening is not measured here.
-        let mut milestones = Milestones::start(&|| 0);
-        let window = shape.window();
-        let mut stream = connect::open(endpoint, window, &mut milestones).await?;
+        let mut milestones = Milestones::untimed();
+        let mut stream = connect::open(endpoint, shape.window(), &mut milestones).await?;
         stream.write_all(&frame::MAGIC).await?;
         stream.flush().await?;
-        negotiated = negotiated.or_else(|| stream.negotiated());
+        negotiated = negotiated.or(milestones.negotiated);
         let (recv, send) = split(stream);
         streams.push(Box::new(Frames::new(recv, send, shape)));
         meter.opened();

@@ -56,9 +56,10 @@ fn ranked(fairness: &Fairness, most: usize) -> Vec<Point> {
     let sum: u64 = requests.iter().sum();
     let mean = (sum as f64 / requests.len().max(1) as f64).max(f64::MIN_POSITIVE);
     let ranks = (0..requests.len()).filter(|rank| rank % each == 0 || *rank == last);
-    let point = |rank: usize| Point {
-        at: requests[rank] as f64 / mean * 100.0,
-        ..Point::new(rank + 1, requests[rank])
+    let point = |rank: usize| {
+        let point = Point::new((rank + 1) as f64, requests[rank] as f64);
+        let at = point.y / mean * 100.0;
+        Point { at, ..point }
     };
     ranks.map(point).collect()
 }

@@ -9,7 +9,8 @@ use netping_results::{
 
 use crate::{
     distinct,
-    finding::has_failures,
+    finding::{MOST_CHANGE, has_failures, most_added},
+    grouped,
     page::{
         chart::{Chart, Panel, Point, Series},
         series::{apart, of_run},
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// What a forest plot is about.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct About {
     kind: &'static str,
     variant: Option<&'static str>,
@@ -81,27 +82,20 @@ struct DifferenceRow<'a> {
 /// Returns the charts of what runs compare themselves.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let compared: Vec<Vec<Compared<'_>>> = runs.iter().map(Run::compared).collect();
-    let of = |about: &About| {
-        let mut all = Vec::new();
-        for (at, (run, pairs)) in runs.iter().zip(&compared).enumerate() {
-            if about_of(run.kind) == *about {
-                all.extend(rows(pairs).into_iter().map(|row| DifferenceRow {
-                    name: of_run(runs, at, &row.name),
-                    ..row
-                }));
-            }
+    let mut all = Vec::new();
+    for (at, (run, pairs)) in runs.iter().zip(&compared).enumerate() {
+        let about = match run.kind {
+            Kind::Ladder => RUNGS,
+            Kind::Proxy => PATHS,
+            _ => TARGETS,
+        };
+        for mut row in rows(pairs) {
+            row.name = of_run(runs, at, &row.name);
+            all.push((about, row));
         }
-        chart(about, &all)
-    };
-    [RUNGS, PATHS, TARGETS].iter().map(of).collect()
-}
-
-fn about_of(kind: Kind) -> About {
-    match kind {
-        Kind::Ladder => RUNGS,
-        Kind::Proxy => PATHS,
-        _ => TARGETS,
     }
+    let charts = grouped(all.into_iter()).into_iter();
+    charts.map(|(about, rows)| chart(&about, &rows)).collect()
 }
 
 /// Returns the chart of what changed from a base to a new run.
@@ -173,12 +167,18 @@ fn chart(about: &About, rows: &[DifferenceRow<'_>]) -> Chart {
 fn panel(about: &About, metric: &'static Metric, rows: &[DifferenceRow<'_>]) -> Panel {
     let adds = about.adds && metric.unit == metric::Unit::Nanos;
     let point = |row: &DifferenceRow<'_>| {
-        let (value, interval) = if adds {
-            row.comparison.added()?
+        let own = row.comparison;
+        let (value, range, most) = if adds {
+            let (added, ends) = own.added()?;
+            (added, ends, most_added(own))
         } else {
-            (row.comparison.change?, row.comparison.interval)
+            (own.change?, own.interval, MOST_CHANGE)
         };
-        Some(Point::new(row.base, value).with_range(interval))
+        Some(Point {
+            range,
+            most,
+            ..Point::new(row.base, value)
+        })
     };
     let own = rows.iter().filter(|row| row.comparison.metric == metric);
     let series = own.enumerate().map(|(place, row)| {

@@ -83,7 +83,7 @@ fn cells(step: &Step, most: usize) -> Vec<Point> {
         };
         Point {
             at: low as f64,
-            ..Point::new(from, count)
+            ..Point::new(from as f64, count as f64)
         }
         .with_range(Some([low as f64, high as f64]))
         .marked(mark)
@@ -115,7 +115,7 @@ mod tests {
         let shown = |most| -> Vec<(u64, u64)> {
             cells(&step, most)
                 .iter()
-                .map(|cell| (cell.x.value() as u64 / INTERVAL, cell.y.value() as u64))
+                .map(|cell| (cell.x.value() as u64 / INTERVAL, cell.y as u64))
                 .collect()
         };
         assert_eq!(shown(6).len(), 10);

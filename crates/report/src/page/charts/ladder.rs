@@ -31,7 +31,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             let (metric, settings) = (metric_of(own.settings()), own.settings());
             let colour = names.iter().position(|name| *name == own.name());
             let name = of_run(runs, at, own.name());
-            let points = bar(metric, own, settings.callers);
+            let points = bar(metric, own, settings.callers as f64);
             let row = Series::new(name, colour.unwrap_or_default(), points);
             rows.push(((title(metric, settings), PageUnit::Of(metric.unit)), row));
         }

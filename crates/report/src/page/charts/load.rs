@@ -10,7 +10,7 @@ use super::bar;
 use crate::{
     loads::{self, knee_of},
     page::{
-        chart::{Axis, Chart, Exact, Guide, GuidePlace, Panel, Plane, Point, Series},
+        chart::{Axis, Chart, Guide, GuidePlace, Panel, Plane, Point, Series},
         scale::AxisScale,
         series::{Group, groups},
         unit::PageUnit,
@@ -55,7 +55,7 @@ static KINDS: [Against; 2] = [
 struct LoadAxis {
     variant: Option<&'static str>,
     axis: Axis,
-    of: fn(&StepSettings) -> Option<Exact>,
+    of: fn(&StepSettings) -> Option<f64>,
 }
 
 static LOADS: [LoadAxis; 2] = [
@@ -66,10 +66,7 @@ static LOADS: [LoadAxis; 2] = [
             unit: PageUnit::Count("callers"),
             scale: AxisScale::Log,
         },
-        of: |settings| {
-            let is_closed = settings.planned_rate.is_none();
-            is_closed.then(|| settings.callers.into())
-        },
+        of: |own| own.planned_rate.is_none().then_some(own.callers as f64),
     },
     LoadAxis {
         variant: Some("open"),
@@ -78,7 +75,7 @@ static LOADS: [LoadAxis; 2] = [
             unit: PageUnit::RATE,
             scale: AxisScale::Linear,
         },
-        of: |settings| settings.planned_rate.map(Exact::Real),
+        of: |own| own.planned_rate,
     },
 ];
 
@@ -92,7 +89,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
 }
 
 fn chart(groups: &[Group<'_>], kind: &Against, load: &LoadAxis) -> Chart {
-    let mut loads: Vec<Exact> = groups
+    let mut loads: Vec<f64> = groups
         .iter()
         .flat_map(|group| &group.measurements)
         .filter_map(|own| (load.of)(own.settings()))
@@ -100,21 +97,29 @@ fn chart(groups: &[Group<'_>], kind: &Against, load: &LoadAxis) -> Chart {
     loads.dedup();
     // Of a single load, a line has nothing to show, and rows compare better.
     let single = match &loads[..] {
-        [single] => Some(single.value()),
+        [single] => Some(*single),
         _ => None,
     };
     let panels = kind.metrics.iter().enumerate().map(|(at, metric)| {
         let beside = kind.beside.get(at).filter(|_| load.variant.is_some());
         let series = series(groups, load, metric, beside.copied(), single.is_some());
-        let title = match metric.unit {
+        let mut title = match metric.unit {
             metric::Unit::CpuMicros => format!("{} per request", metric.label),
             _ => metric.label.to_owned(),
         };
-        let Some(single) = single else {
-            return plane(title, metric, load, series, guides(groups, metric, load));
-        };
-        let title = format!("{title} at {}", load.axis.unit.shown(single));
-        Panel::rows(&title, PageUnit::Of(metric.unit), series)
+        let unit = PageUnit::Of(metric.unit);
+        if let Some(single) = single {
+            title = format!("{title} at {}", load.axis.unit.shown(single));
+            return Panel::rows(&title, unit, series);
+        }
+        let mut plane = Plane::new(load.axis, AxisScale::Log);
+        plane.guides = guides(groups, metric, load);
+        if unit != PageUnit::NANOS && is_flattened(&series) {
+            title.push_str(", logarithmic");
+        } else if unit != PageUnit::NANOS {
+            plane.y = AxisScale::Linear;
+        }
+        Panel::rows(&title, unit, series).on(plane)
     });
     let text = [kind.kind, kind.title, kind.note];
     Chart {
@@ -153,17 +158,11 @@ const FLATTENING: f64 = 4.0;
 /// Returns true where one series flattens another on a linear scale, and a logarithm can show all of
 /// their values.
 fn is_flattened(series: &[Series]) -> bool {
-    let values = || series.iter().flat_map(|series| &series.points);
-    let most = |series: &Series| {
-        let values = series.points.iter().map(|point| point.at);
-        values.fold(0.0, f64::max)
-    };
-    let tops = || series.iter().filter(|own| !own.points.is_empty()).map(most);
-    let (least, most) = (
-        tops().fold(f64::INFINITY, f64::min),
-        tops().fold(0.0, f64::max),
-    );
-    values().all(|point| point.at > 0.0) && most > FLATTENING * least
+    let top = |own: &Series| own.points.iter().map(|point| point.at).reduce(f64::max);
+    let tops = || series.iter().filter_map(top);
+    let least = tops().fold(f64::INFINITY, f64::min);
+    let mut points = series.iter().flat_map(|own| &own.points);
+    points.all(|point| point.at > 0.0) && tops().any(|top| top > FLATTENING * least)
 }
 
 /// Returns a line or a row for each group, and a dashed one for the metric beside.
@@ -202,28 +201,6 @@ fn series(
     all
 }
 
-/// Returns a panel with a line for each group.
-fn plane(
-    mut title: String,
-    metric: &Metric,
-    load: &LoadAxis,
-    series: Vec<Series>,
-    guides: Vec<Guide>,
-) -> Panel {
-    let is_time = metric.unit == metric::Unit::Nanos;
-    let mut y = AxisScale::Log;
-    if !is_time && is_flattened(&series) {
-        title.push_str(", logarithmic");
-    } else if !is_time {
-        y = AxisScale::Linear;
-    }
-    let plane = Plane {
-        guides,
-        ..Plane::new(load.axis, y)
-    };
-    Panel::rows(&title, PageUnit::Of(metric.unit), series).on(plane)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,7 +209,7 @@ mod tests {
     fn a_series_far_above_the_others_asks_for_a_logarithm() {
         let series = |tops: &[f64]| -> Vec<Series> {
             let one = |top: &f64| {
-                let points = [top / 9.0, *top].map(|value| Point::new(1_u64, value));
+                let points = [top / 9.0, *top].map(|value| Point::new(1.0, value));
                 Series::new(String::new(), 0, points.to_vec())
             };
             tops.iter().map(one).collect()

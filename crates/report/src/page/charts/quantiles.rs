@@ -132,7 +132,8 @@ fn points(times: &Counts) -> Vec<Point> {
         .filter(|inverse| *inverse <= most)
         .filter_map(|inverse| {
             let percent = 100.0 - 100.0 / inverse;
-            Some(Point::new(percent, times.quantile(percent / 100.0)?))
+            let time = times.quantile(percent / 100.0)?;
+            Some(Point::new(percent, time as f64))
         })
         .collect()
 }

@@ -12,19 +12,15 @@ use crate::page::{
 };
 
 /// The number of an interval.
-type Number = fn(&IntervalSummary) -> Option<Point>;
+type Number = fn(&IntervalSummary) -> Option<u64>;
 
 /// The panels: titles, units, and the numbers of an interval.
 const PANELS: [(&str, PageUnit, Number); 4] = [
-    ("rate", PageUnit::RATE, |own| Some(rate(own))),
-    ("p50 response time", PageUnit::NANOS, |own| {
-        Some(Point::new(own.start_ns, own.response_p50?))
-    }),
-    ("p99 response time", PageUnit::NANOS, |own| {
-        Some(Point::new(own.start_ns, own.response_p99?))
-    }),
+    ("rate", PageUnit::RATE, |own| Some(own.ok)),
+    ("p50 response time", PageUnit::NANOS, |own| own.response_p50),
+    ("p99 response time", PageUnit::NANOS, |own| own.response_p99),
     ("longest response time", PageUnit::NANOS, |own| {
-        Some(Point::new(own.start_ns, own.response_max?))
+        own.response_max
     }),
 ];
 
@@ -46,8 +42,16 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let longest_step = seconds.max().unwrap_or(0).div_ceil(most).max(1);
     let panel = |(title, unit, value): (&str, PageUnit, Number)| {
         let is_rate = unit == PageUnit::RATE;
+        let point = |own: &IntervalSummary| {
+            let mut point = Point::new(own.start_ns as f64, value(own)? as f64);
+            if is_rate {
+                // The file has replies and a length; the axis has their quotient.
+                point.at *= 1e9 / own.length_ns as f64;
+            }
+            Some(point)
+        };
         let series = |(name, colour, step): &(String, usize, &Step)| {
-            let points = gapless(step).iter().filter_map(value).collect();
+            let points = within(step).filter_map(point).collect();
             Series::new(name.clone(), *colour, thinned(points, most, is_rate))
         };
         let y = if is_rate {
@@ -73,31 +77,6 @@ pub(super) fn within(step: &Step) -> impl Iterator<Item = &IntervalSummary> {
         .filter(|interval| interval.length_ns > 0)
 }
 
-/// Returns the intervals of the window, with the first and the last second of each period in which
-/// nothing ended: older files leave such seconds out. The time after their last interval is
-/// unknown.
-fn gapless(step: &Step) -> Vec<IntervalSummary> {
-    let mut all: Vec<IntervalSummary> = Vec::new();
-    let mut next: u64 = 0;
-    for interval in within(step) {
-        if interval.start_ns >= next.saturating_add(INTERVAL) {
-            let last = interval.start_ns - INTERVAL;
-            all.push(IntervalSummary::idle(next));
-            all.extend((next < last).then(|| IntervalSummary::idle(last)));
-        }
-        next = interval.start_ns.saturating_add(interval.length_ns);
-        all.push(interval.clone());
-    }
-    all
-}
-
-/// The file has replies and a length; the axis has their quotient.
-fn rate(interval: &IntervalSummary) -> Point {
-    let at = interval.ok as f64 * 1e9 / interval.length_ns as f64;
-    let point = Point::new(interval.start_ns, interval.ok);
-    Point { at, ..point }
-}
-
 /// At most `most` of the points: the worst one of each so many.
 fn thinned(points: Vec<Point>, most: usize, less_is_worse: bool) -> Vec<Point> {
     let each = points.len().div_ceil(most).max(1);
@@ -111,52 +90,4 @@ fn thinned(points: Vec<Point>, most: usize, less_is_worse: bool) -> Vec<Point> {
         all.max_by(|a, b| badness(a).total_cmp(&badness(b)))
     });
     worst.cloned().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use netping_results::fixtures;
-
-    use super::*;
-
-    #[test]
-    fn a_server_that_stands_still_has_a_rate_of_0_in_files_that_leave_it_out_too() {
-        let mut step = fixtures::step(9, |second| {
-            if (3..7).contains(&second) {
-                Vec::new()
-            } else {
-                vec![1000; 5]
-            }
-        });
-        let rates = |step: &Step| -> Vec<(u64, u64)> {
-            gapless(step)
-                .iter()
-                .map(|second| (second.start_ns / INTERVAL, second.ok))
-                .collect()
-        };
-        let all = [
-            (0, 5),
-            (1, 5),
-            (2, 5),
-            (3, 0),
-            (4, 0),
-            (5, 0),
-            (6, 0),
-            (7, 5),
-            (8, 5),
-        ];
-        assert_eq!(rates(&step), all);
-        step.intervals.retain(|second| second.ok > 0);
-        assert_eq!(
-            rates(&step),
-            [(0, 5), (1, 5), (2, 5), (3, 0), (6, 0), (7, 5), (8, 5)]
-        );
-        step.intervals.drain(..2);
-        step.intervals
-            .retain(|second| second.start_ns != 7 * INTERVAL);
-        assert_eq!(
-            rates(&step),
-            [(0, 0), (1, 0), (2, 5), (3, 0), (7, 0), (8, 5)]
-        );
-    }
 }

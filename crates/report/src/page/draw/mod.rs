@@ -5,7 +5,6 @@
 //! are the reader's theme.
 
 mod key;
-mod label;
 mod pen;
 mod plane;
 mod rows;
@@ -16,10 +15,13 @@ use self::{
     key::key,
     pen::{CHARACTER, LINE, Pen, WIDTH, number, shortened},
 };
-use super::chart::{Chart, Panel, Series};
+use super::chart::{Chart, Panel};
 
 /// Most characters of a heading, which is bold.
 const LONGEST: usize = (WIDTH / CHARACTER * 0.92) as usize;
+
+/// Most lines of a chart that share planes and a legend; of more, each target has planes of its own.
+const MOST_LINES: usize = 4;
 
 /// The height of a plane that is alone in its chart, and of one among others.
 const HEIGHTS: [f64; 2] = [190.0, 120.0];
@@ -37,7 +39,15 @@ pub(super) fn standalone(chart: &Chart) -> String {
 /// The chart as an element, with what stands before it.
 pub(super) fn svg(chart: &Chart, before: &Markup) -> Markup {
     let mut pen = Pen { y: 4.0 };
-    let legend = legend(chart, &mut pen);
+    let mut keys = key::of(&chart.panels);
+    let draw_plane = if keys.len() <= MOST_LINES {
+        plane::draw
+    } else {
+        keys.clear();
+        plane::multiples
+    };
+    keys.extend(&chart.keys);
+    let legend = key(&keys, &mut pen);
     let last = chart.panels.len().saturating_sub(1);
     let draw = |(at, panel): (usize, &Panel)| {
         let top = pen.take(LINE + 6.0) + 1.0;
@@ -50,9 +60,7 @@ pub(super) fn svg(chart: &Chart, before: &Markup) -> Markup {
             height: HEIGHTS[usize::from(last > 0)],
             named: at == last,
         };
-        let keys = key::of(panel);
-        let title = panel.title.clone() + &key::shared(&keys);
-        html! { (heading(&title, top)) (plane::draw(panel, &axes, &keys, &mut pen)) }
+        html! { (heading(&panel.title, top)) (draw_plane(panel, &axes, &mut pen)) }
     };
     let panels: Vec<Markup> = chart.panels.iter().enumerate().map(draw).collect();
     let series = chart.panels.iter().flat_map(|panel| &panel.series);
@@ -70,15 +78,4 @@ pub(super) fn svg(chart: &Chart, before: &Markup) -> Markup {
 
 fn heading(title: &str, top: f64) -> Markup {
     html! { text."panel" x="2" y=(number(top + LINE)) font-weight="600" { (shortened(title, LONGEST)) } }
-}
-
-/// Draws the legend: the colours of the parts of bars, or the only line.
-fn legend(chart: &Chart, pen: &mut Pen) -> Markup {
-    let mut keys: Vec<&Series> = chart.keys.iter().collect();
-    if keys.is_empty() {
-        keys = chart.panels.iter().flat_map(key::of).collect();
-        keys.dedup_by(|own, last| own.is_like(last));
-        keys.truncate(usize::from(keys.len() == 1));
-    }
-    key(&keys, pen)
 }

@@ -34,14 +34,6 @@ impl Pen {
     }
 }
 
-/// Where a plane lies, but for its left side, which all have in common.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Area {
-    pub(super) top: f64,
-    pub(super) bottom: f64,
-    pub(super) right: f64,
-}
-
 /// A group in the colour at a place of the palette.
 pub(super) fn coloured(colour: usize, content: &Markup) -> Markup {
     html! {

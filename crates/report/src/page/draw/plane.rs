@@ -1,23 +1,23 @@
 //! Panels with two axes.
 
+use std::slice;
+
 use maud::{Markup, html};
 
 use super::{
-    key::key,
-    label,
-    pen::{Area, LINE, PALETTE, Pen, WIDTH, class, number, point, shape},
+    key::{self, key},
+    pen::{LINE, PALETTE, Pen, WIDTH, class, number, point, shape},
 };
 use crate::page::{
     chart::{Guide, GuidePlace, Mark, Panel, Plane, Point, Series},
     scale::{AxisScale, Span},
-    unit::PageUnit,
 };
 
 /// Room for the numbers beside the vertical axis.
 const LEFT: f64 = 72.0;
 
-/// Room for half a number beyond the horizontal axis.
-const RIGHT: f64 = 28.0;
+/// Where the horizontal axis ends, with room for half a number beyond it.
+const RIGHT: f64 = WIDTH - 28.0;
 
 /// More points than this in a panel are drawn small.
 const MANY: usize = 40;
@@ -27,10 +27,6 @@ const MANY: usize = 40;
 /// all points, and the table has them.
 const MOST_MARKS: usize = 300;
 const APART: f64 = 1.0;
-
-/// Most lines in one plane, of which each has its name at its end; of more, each target has a plane
-/// of its own.
-const MOST_LINES: usize = 4;
 
 /// The height of a plane that one target has to itself.
 const SMALL: f64 = 60.0;
@@ -55,39 +51,30 @@ pub(super) struct Axes<'a> {
 struct AxisFrame {
     x: Span,
     y: Span,
-    area: Area,
+    top: f64,
+    bottom: f64,
 }
 
-/// Draws a panel whose lines have these keys.
-pub(super) fn draw(panel: &Panel, axes: &Axes<'_>, keys: &[&Series], pen: &mut Pen) -> Markup {
-    if keys.len() > MOST_LINES {
-        return multiples(panel, axes, keys, pen);
-    }
-    let labels = label::of(keys);
-    let height = axes.height.max(label::height(&labels));
-    let right = WIDTH - label::width(&labels).unwrap_or(RIGHT);
-    let top = pen.take(height + 5.0) + 5.0;
-    let frame = frame(panel, axes, [top, top + height], right);
-    let ends = labels
-        .into_iter()
-        .map(|label| (end(panel, label.key, &frame), label));
+/// Draws a panel as one plane.
+pub(super) fn draw(panel: &Panel, axes: &Axes<'_>, pen: &mut Pen) -> Markup {
+    let top = pen.take(axes.height + 5.0) + 5.0;
+    let frame = frame(panel, axes, top, axes.height);
     html! {
         (grid(panel, axes, &frame))
         (numbers(axes, &frame, pen))
         @for own in &axes.plane.guides { (guide(own, &frame)) }
         @for series in &panel.series { (line(panel, axes, series, &frame)) }
-        (label::draw(ends.collect(), frame.area))
     }
 }
 
 /// Draws a plane for each target, all with the same axes, and all lines faintly behind its own.
-fn multiples(panel: &Panel, axes: &Axes<'_>, keys: &[&Series], pen: &mut Pen) -> Markup {
+pub(super) fn multiples(panel: &Panel, axes: &Axes<'_>, pen: &mut Pen) -> Markup {
+    let keys = key::of(slice::from_ref(panel));
     let mut colours: Vec<usize> = keys.iter().map(|key| key.colour).collect();
     colours.dedup();
-    let right = WIDTH - RIGHT;
-    let last = colours.len() - 1;
+    let last = colours.len().saturating_sub(1);
     // Drawn once, and placed behind each.
-    let behind = frame(panel, axes, [0.0, SMALL], right);
+    let behind = frame(panel, axes, 0.0, SMALL);
     let all = panel
         .series
         .iter()
@@ -97,7 +84,7 @@ fn multiples(panel: &Panel, axes: &Axes<'_>, keys: &[&Series], pen: &mut Pen) ->
         let own = keys.iter().filter(|key| key.colour == colour);
         let named = key(&own.copied().collect::<Vec<_>>(), pen);
         let top = pen.take(SMALL + 9.0) + 3.0;
-        let frame = frame(panel, axes, [top, top + SMALL], right);
+        let frame = frame(panel, axes, top, SMALL);
         html! {
             (named)
             (grid(panel, axes, &frame))
@@ -116,25 +103,22 @@ fn multiples(panel: &Panel, axes: &Axes<'_>, keys: &[&Series], pen: &mut Pen) ->
     }
 }
 
-fn frame(panel: &Panel, axes: &Axes<'_>, [top, bottom]: [f64; 2], right: f64) -> AxisFrame {
-    let plane = axes.plane;
+fn frame(panel: &Panel, axes: &Axes<'_>, top: f64, height: f64) -> AxisFrame {
+    let (plane, bottom) = (axes.plane, top + height);
     let points = || panel.series.iter().flat_map(|series| &series.points);
     let values = points().flat_map(|point| point.range.into_iter().flatten().chain([point.at]));
-    let least = if is_signed(panel) {
-        f64::NEG_INFINITY
-    } else {
-        0.0
-    };
+    let least = panel.unit.least();
     let values = values.map(|value| value.max(least));
-    let most = ((bottom - top) / TICK_Y) as usize;
-    let y = Span::new(plane.y, values, [bottom, top], most);
+    let most = (height / TICK_Y) as usize;
+    let mut y = Span::new(plane.y, values, [bottom, top], most);
+    y.begin_at(least);
     let ends = |point: &Point| match point.mark {
         Mark::Cell { until, .. } => [point.x.value(), until],
         _ => [point.x.value(); 2],
     };
     let xs = points().flat_map(ends).chain(plane.shaded);
-    let most = ((right - LEFT) / TICK_X) as usize;
-    let mut x = Span::new(plane.x.scale, xs.clone(), [LEFT, right], most);
+    let most = ((RIGHT - LEFT) / TICK_X) as usize;
+    let mut x = Span::new(plane.x.scale, xs.clone(), [LEFT, RIGHT], most);
     match plane.x.scale {
         AxisScale::Linear => x.tighten(xs),
         // Loads that were measured, rather than powers of ten.
@@ -144,35 +128,28 @@ fn frame(panel: &Panel, axes: &Axes<'_>, [top, bottom]: [f64; 2], right: f64) ->
         ),
         AxisScale::Nines => x.tick_at(x.ticks().to_vec(), TICK_X * 0.8),
     }
-    let area = Area { top, bottom, right };
-    AxisFrame { x, y, area }
-}
-
-/// Returns true where values may lie below 0; elsewhere, an interval that does is no reason for an axis
-/// below 0.
-fn is_signed(panel: &Panel) -> bool {
-    matches!(panel.unit, PageUnit::Change(_))
+    AxisFrame { x, y, top, bottom }
 }
 
 /// Draws lines at the ticks, and the numbers of the vertical axis.
 fn grid(panel: &Panel, axes: &Axes<'_>, frame: &AxisFrame) -> Markup {
-    let (left, right) = (number(LEFT), number(frame.area.right));
+    let (left, right) = (number(LEFT), number(RIGHT));
     html! {
         @if let Some(from) = axes.plane.shaded {
             @let x = frame.x.place(from);
-            rect."shade" x=(number(x)) y=(number(frame.area.top)) width=(number(frame.x.place(0.0) - x))
-                height=(number(frame.area.bottom - frame.area.top)) fill="#8c959f" fill-opacity="0.25" {
+            rect."shade" x=(number(x)) y=(number(frame.top)) width=(number(frame.x.place(0.0) - x))
+                height=(number(frame.bottom - frame.top)) fill="#8c959f" fill-opacity="0.25" {
                 title { "warm-up: not measured" }
             }
         }
         g."grid" stroke="#d0d7de" stroke-width="0.6" {
             @for tick in frame.y.ticks() {
                 @let y = number(frame.y.place(*tick));
-                path."zero"[is_signed(panel) && *tick == 0.0] d={ "M" (left) " " (y) "H" (right) } {}
+                path."zero"[panel.unit.least() < 0.0 && *tick == 0.0] d={ "M" (left) " " (y) "H" (right) } {}
             }
             @for tick in frame.x.ticks() {
                 @let x = number(frame.x.place(*tick));
-                path d={ "M" (x) " " (number(frame.area.bottom)) "v3" } {}
+                path d={ "M" (x) " " (number(frame.bottom)) "v3" } {}
             }
         }
         g."tick" fill="#57606a" text-anchor="end" {
@@ -193,13 +170,13 @@ fn numbers(axes: &Axes<'_>, frame: &AxisFrame, pen: &mut Pen) -> Markup {
             @for tick in frame.x.ticks() {
                 @let x = frame.x.place(*tick);
                 // A long one in the corner would stick out.
-                @let corner = x > WIDTH - RIGHT - 4.0;
+                @let corner = x > RIGHT - 4.0;
                 text x=(number(if corner { WIDTH - 1.0 } else { x })) y=(y)
                     text-anchor=[corner.then_some("end")] { (axes.plane.x.unit.tick(*tick)) }
             }
         }
         @if let Some(y) = title {
-            text."axis-title" x=(number(f64::midpoint(LEFT, frame.area.right))) y=(number(y + LINE - 3.0)) text-anchor="middle" {
+            text."axis-title" x=(number(f64::midpoint(LEFT, RIGHT))) y=(number(y + LINE - 3.0)) text-anchor="middle" {
                 (axes.plane.x.title)
             }
         }
@@ -208,7 +185,7 @@ fn numbers(axes: &Axes<'_>, frame: &AxisFrame, pen: &mut Pen) -> Markup {
 
 /// Draws a guide: a line across the plane, and its name.
 fn guide(guide: &Guide, frame: &AxisFrame) -> Markup {
-    let Area { top, bottom, right } = frame.area;
+    let AxisFrame { top, bottom, .. } = *frame;
     let (path, [x, y]) = match guide.at {
         GuidePlace::X(value) => {
             let x = frame.x.place(value);
@@ -217,7 +194,7 @@ fn guide(guide: &Guide, frame: &AxisFrame) -> Markup {
         }
         GuidePlace::Y(value) => {
             let y = frame.y.place(value);
-            let path = format!("M{} {}H{}", number(LEFT), number(y), number(right));
+            let path = format!("M{} {}H{}", number(LEFT), number(y), number(RIGHT));
             (path, [LEFT + 3.0, y - 2.0])
         }
     };
@@ -317,12 +294,4 @@ fn cell(point: &Point, until: f64, frame: &AxisFrame) -> String {
     let range = point.range.unwrap_or([point.at; 2]);
     let [bottom, top] = range.map(|end| number(frame.y.place(end)));
     format!("M{left} {top}H{right}V{bottom}H{left}z")
-}
-
-/// Returns the place at which the line of a key ends.
-fn end(panel: &Panel, key: &Series, frame: &AxisFrame) -> f64 {
-    let own = panel.series.iter().filter(|series| key.is_like(series));
-    let points = own.flat_map(|series| &series.points);
-    let last = points.max_by(|a, b| a.x.value().total_cmp(&b.x.value()));
-    last.map_or(frame.area.bottom, |point| frame.y.place(point.at))
 }

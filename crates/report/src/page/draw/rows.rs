@@ -54,7 +54,8 @@ pub(super) fn draw(panel: &Panel, pen: &mut Pen) -> Markup {
                 Mark::Dot | Mark::Cell { .. } => 0.0,
             };
             let range = point.range.into_iter().flatten();
-            range.chain([from, from + point.at])
+            let ends = range.chain([from, from + point.at]);
+            ends.map(move |end| end.clamp(panel.unit.least(), point.most))
         })
     };
     let left = if ends().any(|end| end < 0.0) {
@@ -62,7 +63,8 @@ pub(super) fn draw(panel: &Panel, pen: &mut Pen) -> Markup {
     } else {
         NARROW
     };
-    let x = Span::new(AxisScale::Linear, ends(), [left, WIDTH - SIDE], 5);
+    let mut x = Span::new(AxisScale::Linear, ends(), [left, WIDTH - SIDE], 5);
+    x.begin_at(panel.unit.least());
     // Only beside the bars: a line through a name makes it hard to read.
     let beside = |tick: f64| -> String {
         let tick = number(x.place(tick));

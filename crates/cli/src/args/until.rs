@@ -8,7 +8,7 @@ use netping_results::{
     run::Measurement,
 };
 
-use crate::args::output::share_in_percent;
+use super::share::share_in_percent;
 
 /// Minimum number of trials.
 pub const FEWEST: u32 = 3;

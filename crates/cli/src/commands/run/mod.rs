@@ -1,13 +1,19 @@
 //! `netping run`: commands from a file.
 
+mod scenario;
+mod words;
+mod write;
+
 use std::path::PathBuf;
 
 use clap::Args;
 use netping_results::run::Run;
 
+use self::write::of_command_line;
+pub use self::{scenario::Scenario, words::Given};
 use super::text::print;
 use crate::{
-    args::{Given, Scenario, choice::Assignment, in_step::InStepArgs, of_command_line},
+    args::{choice::Assignment, in_step::InStepArgs},
     error::{Verdict, tell},
     run::command_line::stand_for,
 };

@@ -1,38 +1,17 @@
 //! Scenario files: command lines in TOML, with variables and flags that steps share.
 //!
 //! A step's `run` is split as a shell would, and then its variables are put in. clap alone decides
-//! what the words mean and which of the shared flags go with them. [`of_command_line`] writes such a
-//! file.
-
-mod write;
+//! what the words mean and which of the shared flags go with them.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use anyhow::{Context, anyhow};
-use clap::{Parser, error::ErrorKind};
+use anyhow::Context;
+use clap::error::ErrorKind;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
-pub use self::write::of_command_line;
-use super::{Cli, choice::Assignment, help};
-
-/// The commands of scenarios: those that measure, and those that work on result files.
-const COMMANDS: &str = "ladder, latency, throughput, connect, bulk, proxy, compare, merge, report";
-
-/// The commands that measure nothing themselves.
-const WITHOUT_LOAD: [&str; 3] = ["compare", "merge", "report"];
-
-/// The flag that puts clients in step.
-const START_AT: &str = "--start-at";
-
-/// Additions of the command line to a file.
-#[derive(Debug, Default)]
-pub struct Given {
-    /// Values of variables, by their names.
-    pub variables: Vec<Assignment<String>>,
-    /// Flags and their values, for each step that has such a flag and does not set it.
-    pub flags: Vec<(&'static str, String)>,
-}
+use super::words::{Given, add_given, parse, title, unfit, with};
+use crate::{args::choice::Assignment, commands::Cli, error::usage};
 
 /// The steps of a scenario.
 #[derive(Debug)]
@@ -81,10 +60,10 @@ impl Scenario {
         let name = path.display();
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
         Self::parse(&text, given)
-            .map_err(|(at, reason)| anyhow!("{name}:{}: {reason}", line_of(&text, at)))
+            .map_err(|(at, reason)| usage(format!("{name}:{}: {reason}", line_of(&text, at))))
     }
 
-    fn parse(text: &str, given: &Given) -> Result<Self, Mistake> {
+    pub(super) fn parse(text: &str, given: &Given) -> Result<Self, Mistake> {
         let file: File = toml::from_str(text).map_err(|error| {
             let at = error.span().unwrap_or_default().start;
             (at, error.message().to_owned())
@@ -122,9 +101,8 @@ impl Scenario {
                 }
             }
             let (number, line) = (steps.len() + 1, line_of(text, run.span().start));
-            let title = command_of(&words).unwrap_or("quick look");
             steps.push(ScenarioStep {
-                name: format!("step {number} (line {line}), {title}"),
+                name: format!("step {number} (line {line}), {}", title(&words)),
                 cli: parse(&words, given).map_err(wrong_run)?,
                 words,
             });
@@ -183,70 +161,6 @@ fn expand(word: &str, variables: &Variables) -> Result<String, String> {
 fn no_variable(name: &str, variables: &Variables) -> String {
     let known: Vec<&String> = variables.keys().collect();
     format!("[variables] has no '{name}', only {known:?}")
-}
-
-/// Adds the flags of `netping run` to a step that has them and does not set them.
-fn add_given(words: &mut Vec<String>, given: &Given) {
-    for (name, value) in &given.flags {
-        let flag = [(*name).to_owned(), value.clone()];
-        let is_set = words.iter().any(|word| word.starts_with(&flag[0]));
-        if !is_set && unfit(words, &flag) != Some(ErrorKind::UnknownArgument) {
-            *words = with(words, &flag);
-        }
-    }
-}
-
-/// Returns why a flag does not go with a step: its command has no such flag, or the step sets it or
-/// one that excludes it. Other mistakes are for [`parse`] to tell.
-fn unfit(step: &[String], flag: &[String]) -> Option<ErrorKind> {
-    let error = Cli::try_parse_from(with(step, flag)).err()?;
-    let kinds = [ErrorKind::UnknownArgument, ErrorKind::ArgumentConflict];
-    Some(error.kind()).filter(|kind| kinds.contains(kind))
-}
-
-/// Puts a flag behind the words of a step, or before `--`.
-fn with(step: &[String], flag: &[String]) -> Vec<String> {
-    let end = step.iter().position(|word| word == "--");
-    let (flags, others) = step.split_at(end.unwrap_or(step.len()));
-    [flags, flag, others].concat()
-}
-
-/// Returns the command of a step; `None` for a quick look.
-fn command_of(words: &[String]) -> Option<&str> {
-    let command = words.get(1).map(String::as_str);
-    command.filter(|name| COMMANDS.split(", ").any(|own| own == *name))
-}
-
-/// Reads the words of a step.
-fn parse(words: &[String], given: &Given) -> Result<Cli, String> {
-    let cli = Cli::try_parse_from(words).map_err(reason)?;
-    let command = command_of(words);
-    if cli.command.is_some() && command.is_none() {
-        return Err(format!(
-            "'{}' is no step: give {COMMANDS} or a quick look",
-            words[1]
-        ));
-    }
-    let measures = !command.is_some_and(|name| WITHOUT_LOAD.contains(&name));
-    let has_start = words.iter().any(|word| word.starts_with(START_AT));
-    let is_given = given.flags.iter().any(|(name, _)| *name == START_AT);
-    if measures && is_given && !has_start {
-        return Err(format!(
-            "{START_AT} is for throughput and latency: this step's length is not known"
-        ));
-    }
-    Ok(cli)
-}
-
-/// Returns the reason and the hint of an error, without what is about command lines.
-fn reason(error: clap::Error) -> String {
-    let text = help::with_hints(error).to_string();
-    let Some(text) = text.strip_prefix("error: ") else {
-        return "a step measures or works on result files".to_owned();
-    };
-    let (text, _) = text.split_once("\nUsage:").unwrap_or((text, ""));
-    let (text, _) = text.split_once("\nFor more").unwrap_or((text, ""));
-    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn wrong<T>(at: &Spanned<T>, reason: impl Into<String>) -> Mistake {
@@ -315,7 +229,7 @@ mod tests {
         assert_eq!(steps[0].name, "step 1 (line 2), throughput");
         assert!(matches!(
             steps[0].cli.command,
-            Some(crate::args::Command::Throughput(_))
+            Some(crate::commands::Command::Throughput(_))
         ));
         assert_eq!(steps[1].words, ["netping", "tcp://h", "-d", "1s"]);
         assert_eq!(steps[1].name, "step 2 (line 9), quick look");

@@ -1,11 +1,12 @@
 //! Scenario files from command lines.
 
-use std::{fmt::Write as _, io};
+use std::fmt::Write as _;
 
+use anyhow::anyhow;
 use netping_report::export::FORMATS;
 use toml::Value;
 
-use super::{Given, parse};
+use super::words::{Given, parse};
 use crate::run::command_line::{HEADER_FLAGS, HIDDEN};
 
 /// Writes a command line, which begins with the program's name, as a scenario of one step.
@@ -14,12 +15,10 @@ use crate::run::command_line::{HEADER_FLAGS, HIDDEN};
 /// results do not have.
 ///
 /// # Errors
-/// An [`io::Error`] if this version cannot read it.
+/// If this version cannot read it.
 pub fn of_command_line(words: &[String]) -> anyhow::Result<String> {
     parse(words, &Given::default()).map_err(|reason| {
-        io::Error::other(format!(
-            "the result's command line cannot be read by this version: {reason}"
-        ))
+        anyhow!("the result's command line cannot be read by this version: {reason}")
     })?;
     let mut kept = Vec::new();
     let mut comments = String::new();
@@ -66,7 +65,7 @@ fn is_output(flag: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Scenario;
+    use crate::commands::run::scenario::Scenario;
 
     fn split(line: &str) -> Vec<String> {
         shlex::split(line).unwrap()

@@ -3,7 +3,7 @@
 use netping_report::verdict;
 use netping_results::run::Run;
 
-use crate::args::help;
+use super::help;
 
 /// Returns the text of [`verdict::describe`] for the command that measured `run`.
 pub fn describe(run: &Run) -> String {

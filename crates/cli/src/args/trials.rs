@@ -1,0 +1,88 @@
+//! Flags about trials.
+
+use clap::Args;
+
+use super::{share::share_in_percent, until::Until};
+use crate::{environment, error::require};
+
+/// The trials of each target, and what their comparison is to show.
+#[derive(Debug, Clone, Copy)]
+pub struct Trials {
+    /// Trials of each target; the most, with `until`.
+    pub count: u32,
+    /// Seed of the order of targets within a trial.
+    pub order_seed: u64,
+    /// What their comparison is to show.
+    pub comparison: ComparisonArgs,
+}
+
+impl Trials {
+    /// Returns the number of times that the trials may end.
+    pub fn looks(&self) -> usize {
+        self.comparison
+            .until
+            .map_or(1, |_| Until::looks(self.count))
+    }
+}
+
+/// Flags about repetition.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Trials")]
+pub struct TrialArgs {
+    /// Measure everything N times, the targets in random order each time, and compare the targets
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    trials: u32,
+    /// Seed of the random order, to have the same one again [default: random; in the JSON]
+    #[arg(long, value_name = "N")]
+    order_seed: Option<u64>,
+}
+
+impl TrialArgs {
+    /// Returns trials whose comparison shows no more than differences.
+    pub fn trials(&self) -> Trials {
+        Trials {
+            count: self.trials,
+            order_seed: self.order_seed.unwrap_or_else(environment::random_seed),
+            comparison: ComparisonArgs::default(),
+        }
+    }
+}
+
+/// Flags about the comparison of targets.
+#[derive(Debug, Clone, Copy, Default, Args)]
+#[command(next_help_heading = "Trials")]
+pub struct ComparisonArgs {
+    /// Measure the first target twice, as if it were two: a difference that is no larger than theirs
+    /// is not shown
+    #[arg(long)]
+    pub aa: bool,
+    /// Say where targets are equivalent: the same to within this share (two one-sided tests)
+    #[arg(long, value_name = "SHARE%", value_parser = share_in_percent)]
+    pub equivalent: Option<f64>,
+    /// Repeat until the interval of a metric is this narrow for every target: 'p99 +-5%'
+    #[arg(long, value_name = "METRIC +-SHARE%", conflicts_with_all = ["trials", "start_at"])]
+    pub until: Option<Until>,
+    /// Most trials with --until
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(3..), requires = "until")]
+    max_trials: u32,
+}
+
+impl ComparisonArgs {
+    /// Returns `trials` with what these flags ask for; fails if there is nothing to compare.
+    pub fn of(&self, trials: Trials, targets: usize) -> anyhow::Result<Trials> {
+        let count = self.until.map_or(trials.count, |_| self.max_trials);
+        require(
+            count > 1 || (!self.aa && self.equivalent.is_none()),
+            "--aa and --equivalent compare trials: give --trials 3 or more, or --until",
+        )?;
+        require(
+            targets > 1 || self.aa || self.equivalent.is_none(),
+            "--equivalent compares targets: give a second one",
+        )?;
+        Ok(Trials {
+            count,
+            comparison: *self,
+            ..trials
+        })
+    }
+}
