@@ -627,6 +627,10 @@ fn usage_errors_suggest_a_correction() {
             "--verify compares bytes that come down",
         ),
         (
+            "bulk tcp://127.0.0.1:1 --prometheus-push http://127.0.0.1:1",
+            "unexpected argument",
+        ),
+        (
             "bulk tcp://127.0.0.1:1 --fail-if p99<1ms",
             "'p99' is not one of bulk-rate, first-byte",
         ),

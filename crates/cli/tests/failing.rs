@@ -94,7 +94,7 @@ fn usage_errors_suggest_a_correction() {
         ),
         (
             "latency tcp://127.0.0.1:1 --payload 99999999",
-            "at most 16777216 bytes",
+            "the maximum is 16777216",
         ),
         (
             "throughput tcp://127.0.0.1:1 --rate 0",

@@ -460,7 +460,7 @@ fn broken_thresholds_fail_a_run_and_say_by_how_much() {
     assert_eq!(failed.status.code(), Some(4));
     let text = stderr(&failed);
     assert!(
-        text.contains("with 1 caller: it is") && text.contains("from the limit"),
+        text.contains(", 1 caller: it is") && text.contains("from the limit"),
         "{text}"
     );
     assert!(text.contains("too few samples to tell"), "{text}");

@@ -256,7 +256,7 @@ impl RequestArgs {
         let in_frames = self.reply() != Reply::Echo || self.payload() > most;
         require(
             !in_frames || self.framing != Some(Kind::Line),
-            format!("a line is echoed, and has at most {most} bytes: leave out --framing line"),
+            format!("a line is echoed, and has at most {most} bytes: use --framing frame"),
         )?;
         let default = if in_frames { Kind::Frame } else { Kind::Line };
         Ok(self.framing.unwrap_or(default))
