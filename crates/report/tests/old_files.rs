@@ -35,7 +35,7 @@ fn written(run: &Run) -> Value {
     serde_json::from_str(&run.to_json().unwrap()).unwrap()
 }
 
-/// What a newer version may have otherwise: texts for people, what steps and pairings now hold, and
+/// The parts that a newer version may have otherwise: texts for people, what steps and pairings now hold, and
 /// the version itself.
 const OTHERWISE: [&str; 7] = [
     "sentence",

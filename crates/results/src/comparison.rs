@@ -32,7 +32,7 @@ impl Family {
     }
 }
 
-/// What a comparison shows.
+/// The finding of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finding {
     /// The new value is better.

@@ -12,7 +12,7 @@ pub struct Trials {
     pub count: u32,
     /// Seed of the order of targets within a trial.
     pub order_seed: u64,
-    /// What their comparison is to show.
+    /// Flags about their comparison.
     pub comparison: ComparisonArgs,
 }
 

@@ -1,4 +1,4 @@
-//! What judges a run: its limits, and the verdict so far.
+//! The judge of a run: its limits, and the verdict so far.
 
 use netping_measure::status::Status;
 use netping_results::{

@@ -1,4 +1,4 @@
-//! What is known of the servers' counters.
+//! The servers' limits and counters, as far as they have answered.
 
 use std::time::Duration;
 

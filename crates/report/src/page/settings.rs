@@ -128,7 +128,7 @@ fn settings_of(own: &Measurement<'_>) -> Settings {
     settings
 }
 
-/// What becomes of requests.
+/// Titles of the columns about the outcomes of requests.
 const ACCOUNTS: [&str; 5] = ["ok", "failed", "no reply", "not sent", "reconnects"];
 
 /// Returns the [`ACCOUNTS`] of all trials.

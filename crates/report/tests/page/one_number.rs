@@ -20,7 +20,7 @@ use super::{fixture, terminal};
 /// A number that a view tells: what it is of, and its text, without the unit and the interval.
 pub type Told = (Key, String);
 
-/// What a number is of.
+/// The subject of a number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// A measurement, by its number, and a metric.

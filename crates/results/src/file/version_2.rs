@@ -122,7 +122,7 @@ fn is_like(a: &Step, b: &Step) -> bool {
         && a.settings.in_words() == b.settings.in_words()
 }
 
-/// What is asked of several targets alike, which are then compared.
+/// Returns the load that targets have in common where they are compared.
 fn load(step: &Step) -> (usize, Option<u64>) {
     let rate = step.settings.planned_rate;
     (step.settings.callers, rate.map(f64::to_bits))

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// What a forest plot is about.
+/// The names and the caption of a forest plot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct About {
     kind: &'static str,
