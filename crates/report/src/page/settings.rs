@@ -8,7 +8,7 @@ use netping_results::{
     estimate::estimate,
     format::{share, thousands},
     metric::{self, Metric, Unit},
-    run::{Measurement, Run},
+    run::{Kind, Measurement, Run},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub(super) fn section(runs: &[Run]) -> Markup {
                 h3 { "Command line" }
                 pre."wide" { code { (command_line(&run.command_line)) } }
                 (measurements("Measurements", run, false))
-                @if !run.parts.is_empty() {
+                @if !run.parts.is_empty() && run.kind != Kind::Bulk {
                     h3 { "Clients" }
                     pre."wide" tabindex="0" { (contributions(run, Table::plain)) }
                 }
