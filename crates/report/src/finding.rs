@@ -204,28 +204,17 @@ pub fn missing(metrics: &[&'static Metric], measurement: &Measurement<'_>) -> Op
 
 #[cfg(test)]
 mod tests {
-    use netping_results::metric::{ERROR_SHARE, P50, RATE};
+    use netping_results::{
+        fixtures,
+        metric::{ERROR_SHARE, P50, RATE},
+    };
 
     use super::*;
 
     fn comparison(metric: &'static Metric, change: f64, interval: [f64; 2]) -> Comparison {
-        let value = Some(Estimate {
-            value: 1000.0,
-            interval: None,
-            trials: 3,
-            missing: 0,
-            is_bound: false,
-        });
         Comparison {
-            metric,
-            base: value,
-            new: value,
-            change: Some(change),
-            interval: Some(interval),
-            p_value: None,
             detectable: Some(0.123),
-            is_equivalent: false,
-            noise: None,
+            ..fixtures::comparison(metric, change, Some(interval))
         }
     }
 

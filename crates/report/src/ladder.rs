@@ -129,15 +129,10 @@ mod tests {
             rounds(8, "QUIC", many, 20_000.0),
             rounds(9, "QUIC", shared, 100_000.0),
         ];
-        let pairing = |base, new| Pairing {
-            base,
-            new,
-            is_control: false,
-        };
         let pairs = [[0, 1], [0, 2], [0, 3], [4, 5], [4, 6], [4, 7], [8, 9]];
         let mut run = Run {
             kind: Kind::Ladder,
-            pairings: pairs.map(|[base, new]| pairing(base, new)).to_vec(),
+            pairings: pairs.map(|[base, new]| Pairing::new(base, new)).to_vec(),
             ..fixtures::run(Vec::new())
         };
         run.steps = steps.concat();

@@ -193,11 +193,7 @@ mod tests {
     #[test]
     fn one_caller_is_a_round_trip_and_two_targets_are_compared() {
         let mut run = Run {
-            pairings: vec![Pairing {
-                base: 0,
-                new: 1,
-                is_control: false,
-            }],
+            pairings: vec![Pairing::new(0, 1)],
             ..fixtures::run(Vec::new())
         };
         for (at, name, time) in [(0, "first", 1_000_000), (1, "second", 2_000_000)] {

@@ -8,7 +8,7 @@ use netping_measure::statistics::{
 use crate::{
     estimate::{Estimate, Rounds, estimate},
     metric::{self, Better, Metric, Scale, Source},
-    run::{Kind, Measurement, Run, Step},
+    run::{Kind, Measurement, Run, Step, StepSettings},
 };
 
 /// Relative resolution of a value: that of a slot of a histogram of three digits. Values that agree
@@ -282,7 +282,7 @@ impl Run {
         let claims = self.pairings.iter().map(|pairing| {
             let base = measurements.iter().find(|own| own.number == pairing.base);
             // A measurement that was not made yet is among the comparisons, too.
-            let metrics = base.map_or(metric::TRIALS, compared_by);
+            let metrics = base.map_or(metric::TRIALS, |own| self.compared_by(own.settings()));
             metrics.iter().filter(|metric| metric.is_claimed()).count()
         });
         Family {
@@ -299,9 +299,10 @@ impl Run {
         let find = |number: usize| measurements.iter().find(|own| own.number == number);
         let compare = |pairing: &crate::run::Pairing| {
             let (base, new) = find(pairing.base).zip(find(pairing.new))?;
+            let metrics = self.compared_by(base.settings());
             Some(Compared {
                 is_control: pairing.is_control,
-                ..Compared::of(base.clone(), new.clone(), compared_by(base), family)
+                ..Compared::of(base.clone(), new.clone(), metrics, family)
             })
         };
         let mut all: Vec<Compared<'_>> = self.pairings.iter().filter_map(compare).collect();
@@ -319,18 +320,18 @@ impl Run {
         }
         all
     }
-}
 
-/// Returns the metrics by which others are compared with this measurement within its run.
-fn compared_by(base: &Measurement<'_>) -> metric::List {
-    let settings = base.settings();
-    match base.run.kind {
-        _ if settings.bulk.is_some() => metric::BULK_TRIALS,
-        Kind::Ladder if settings.callers == 1 => metric::ROUND_TRIP,
-        Kind::Ladder => metric::CAPACITY,
-        Kind::Proxy if settings.planned_rate.is_none() => metric::CAPACITY,
-        Kind::Proxy => metric::OVERHEAD,
-        _ => metric::TRIALS,
+    /// Returns the metrics by which a measurement with these settings is compared with others of the
+    /// run.
+    pub(crate) fn compared_by(&self, settings: &StepSettings) -> metric::List {
+        match self.kind {
+            _ if settings.bulk.is_some() => metric::BULK_TRIALS,
+            Kind::Ladder if settings.callers == 1 => metric::ROUND_TRIP,
+            Kind::Ladder => metric::CAPACITY,
+            Kind::Proxy if settings.planned_rate.is_none() => metric::CAPACITY,
+            Kind::Proxy => metric::OVERHEAD,
+            _ => metric::TRIALS,
+        }
     }
 }
 
@@ -359,11 +360,10 @@ mod tests {
         }
         let last = targets.len() - 1;
         Run {
-            pairings: (1..targets.len())
-                .map(|new| Pairing {
-                    base: 0,
-                    new,
-                    is_control: has_control && new == last,
+            pairings: Pairing::against_first(0..targets.len())
+                .map(|pairing| Pairing {
+                    is_control: has_control && pairing.new == last,
+                    ..pairing
                 })
                 .collect(),
             ..run(steps)

@@ -219,11 +219,7 @@ mod tests {
             other(around(30.0, 1000)),
         ]);
         assert!(near(p50(&run).value, 20_000.0));
-        run.pairings = vec![Pairing {
-            base: 0,
-            new: 1,
-            is_control: false,
-        }];
+        run.pairings = vec![Pairing::new(0, 1)];
         // Without the round that the other lacks.
         let estimate = p50(&run);
         assert!(

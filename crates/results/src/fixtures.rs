@@ -8,7 +8,6 @@ use netping_measure::{
     recorder::{Interval, Recorder, Sink},
     sample::{LoopKind, Sample},
     status::Status,
-    summary::Summary,
     window::Window,
 };
 use netping_measure::{
@@ -17,6 +16,9 @@ use netping_measure::{
 };
 
 use crate::bulk::BulkSettings;
+use crate::comparison::Comparison;
+use crate::estimate::Estimate;
+use crate::metric::Metric;
 use crate::run::{Environment, Kind, Place, Run, SCHEMA_VERSION, Step, StepSettings, Tool};
 use crate::transfer::Transfer;
 
@@ -85,36 +87,48 @@ pub fn step(seconds: u64, times: impl Fn(u64) -> Vec<u64>) -> Step {
     }
 }
 
+/// Returns a comparison with a base of 1,000.
+pub fn comparison(metric: &'static Metric, change: f64, interval: Option<[f64; 2]>) -> Comparison {
+    let value = Some(Estimate {
+        value: 1000.0,
+        interval: None,
+        trials: 1,
+        missing: 0,
+        is_bound: false,
+    });
+    Comparison {
+        metric,
+        base: value,
+        new: value,
+        change: Some(change),
+        interval,
+        p_value: None,
+        detectable: None,
+        is_equivalent: false,
+        noise: None,
+    }
+}
+
 /// Returns totals as a step of one caller.
 pub fn of(totals: &Totals) -> Step {
-    Step {
-        target: "tcp://127.0.0.1:8004".to_owned(),
-        label: None,
+    let settings = StepSettings {
+        arrivals: "closed".to_owned(),
+        callers: 1,
+        connections: 1,
+        workers: 1,
+        client: "line".to_owned(),
+        payload_bytes: 4,
+        duration_seconds: Some(totals.window.seconds()),
+        timeout_seconds: 5.0,
+        ..StepSettings::default()
+    };
+    let place = Place {
         measurement: 0,
         trial: 1,
-        status: Status::Complete,
+    };
+    Step {
         window_started_at: Some(STARTED_AT),
-        settings: StepSettings {
-            arrivals: "closed".to_owned(),
-            callers: 1,
-            connections: 1,
-            workers: 1,
-            client: "line".to_owned(),
-            payload_bytes: 4,
-            duration_seconds: Some(totals.window.seconds()),
-            timeout_seconds: 5.0,
-            ..StepSettings::default()
-        },
-        summary: Summary::of(totals),
-        cost: Cost::default(),
-        security: None,
-        connect: BTreeMap::new(),
-        bulk: None,
-        messages: None,
-        fairness: None,
-        warnings: Vec::new(),
-        intervals: totals.intervals.clone(),
-        histograms: totals.histograms.clone(),
+        ..Step::of("tcp://127.0.0.1:8004".to_owned(), place, settings, totals)
     }
 }
 

@@ -1,7 +1,5 @@
 //! The transfer of bulk streams, which is a step.
 
-use std::collections::BTreeMap;
-
 use netping_measure::{
     aggregate::Aggregate,
     bulk::BulkRun,
@@ -10,8 +8,6 @@ use netping_measure::{
     histogram::record,
     recorder::Interval,
     sample::LoopKind,
-    status::Status,
-    summary::Summary,
     times::Time,
     window::{INTERVAL, Window},
 };
@@ -35,7 +31,7 @@ pub struct Transfer {
 
 impl Transfer {
     /// Returns the step that it is: one request, whose time is that of the transfer.
-    pub fn step(&self, target: String, settings: BulkSettings, trial: Place) -> Step {
+    pub fn step(&self, target: String, settings: BulkSettings, place: Place) -> Step {
         let length = (self.seconds.max(0.0) * 1e9).round() as u64;
         let window = Window {
             start: 0,
@@ -55,26 +51,13 @@ impl Transfer {
         let cpu = |run: &BulkRun| Some(run.client_cpu_seconds_per_gib? * run.gib());
         let bulk = self.outcome.ok();
         Step {
-            target,
-            label: None,
-            measurement: trial.measurement,
-            trial: trial.trial,
-            status: Status::Complete,
             window_started_at: self.started_at,
-            settings: StepSettings::of_bulk(settings),
-            summary: Summary::of(&totals),
             cost: Cost {
                 client_worker_cpu_seconds: bulk.as_ref().and_then(cpu).into_iter().collect(),
                 ..Cost::default()
             },
-            security: None,
-            connect: BTreeMap::new(),
             bulk,
-            messages: None,
-            fairness: None,
-            warnings: Vec::new(),
-            intervals: totals.intervals,
-            histograms: totals.histograms,
+            ..Step::of(target, place, StepSettings::of_bulk(settings), &totals)
         }
     }
 }

@@ -39,10 +39,11 @@ fn pairings(groups: &[Vec<Plan>], first: usize) -> Vec<Pairing> {
     let mut pairings = Vec::new();
     let mut base = first;
     for group in groups {
-        pairings.extend(group.iter().enumerate().skip(1).map(|(at, plan)| Pairing {
-            base,
-            new: base + at,
-            is_control: plan.target.label.as_deref() == Some(AGAIN),
+        let label = |number: usize| group[number - base].target.label.as_deref();
+        let own = Pairing::against_first(base..base + group.len());
+        pairings.extend(own.map(|pairing| Pairing {
+            is_control: label(pairing.new) == Some(AGAIN),
+            ..pairing
         }));
         base += group.len();
     }

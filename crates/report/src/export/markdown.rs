@@ -255,11 +255,7 @@ mod tests {
         let mut steps = fixtures::bulk("grpc://a|b:1", &[0.5, 0.5]);
         steps.extend(fixtures::bulk("grpc://h:2", &[0.25, 0.25]));
         let mut run = Run {
-            pairings: vec![Pairing {
-                base: 0,
-                new: 1,
-                is_control: false,
-            }],
+            pairings: vec![Pairing::new(0, 1)],
             ..fixture::run(steps)
         };
         let lines = cells(run.clone());

@@ -83,14 +83,6 @@ pub fn run(kind: Kind, command: &[&str], steps: Vec<Step>) -> Run {
     }
 }
 
-fn pairing(base: usize, new: usize) -> Pairing {
-    Pairing {
-        base,
-        new,
-        is_control: false,
-    }
-}
-
 /// A closed loop of more and more callers against two servers.
 pub fn sweep(peak: f64) -> Run {
     let mut steps = Vec::new();
@@ -163,7 +155,7 @@ pub fn ladder() -> Run {
     // Rungs with one caller are measurements 0 to 3, those with 64 are 4 to 7.
     run.pairings = [0, 4]
         .into_iter()
-        .flat_map(|first| [(0, 1), (0, 2), (2, 3)].map(|(a, b)| pairing(first + a, first + b)))
+        .flat_map(|first| [(0, 1), (0, 2), (2, 3)].map(|(a, b)| Pairing::new(first + a, first + b)))
         .collect();
     for control in [0, 3] {
         run.pairings[control].is_control = true;
@@ -252,7 +244,7 @@ pub fn bulk_targets() -> Run {
     let mut steps = fixtures::bulk("grpc://server-1:8005", &[0.33, 0.34, 0.32]);
     steps.extend(fixtures::bulk("tcp://server-1:8004", &[0.22, 0.23, 0.22]));
     Run {
-        pairings: vec![pairing(0, 1)],
+        pairings: vec![Pairing::new(0, 1)],
         ..run(
             Kind::Bulk,
             &["grpc://server-1:8005", "tcp://server-1:8004"],
@@ -275,7 +267,7 @@ pub fn proxies() -> Run {
     let flags = ["--via", "nginx=tcp://server-1:8011", "--rate", "10k"];
     let command = [&["tcp://server-1:8004"], &flags[..]].concat();
     Run {
-        pairings: vec![pairing(0, 1), pairing(0, 2)],
+        pairings: vec![Pairing::new(0, 1), Pairing::new(0, 2)],
         ..run(Kind::Proxy, &command, steps)
     }
 }
@@ -298,7 +290,7 @@ pub fn trials() -> Run {
     }
     Run {
         order_seed: Some(1),
-        pairings: vec![pairing(0, 1), pairing(0, 2)],
+        pairings: vec![Pairing::new(0, 1), Pairing::new(0, 2)],
         ..run(
             Kind::Throughput,
             &["tcp://server-1:8004", "-c", "64", "--trials", "5"],
@@ -393,7 +385,7 @@ pub fn hostile() -> Run {
     }
     steps.extend(fixtures::bulk(HOSTILE, &[0.5, 0.25]));
     let mut run = run(Kind::Throughput, &[HOSTILE], steps);
-    run.pairings = vec![pairing(0, 1)];
+    run.pairings = vec![Pairing::new(0, 1)];
     run.environment.host = HOSTILE.into();
     run.environment.cpu_model = HOSTILE.into();
     run.environment.kernel = HOSTILE.into();

@@ -83,28 +83,12 @@ fn change(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Estimate;
+    use crate::fixtures;
 
     /// A change, with an interval of this half width.
     fn changed(metric: &'static Metric, change: f64, half_width: Option<f64>) -> Comparison {
-        let value = Some(Estimate {
-            value: 1.0,
-            interval: None,
-            trials: 1,
-            missing: 0,
-            is_bound: false,
-        });
-        Comparison {
-            metric,
-            base: value,
-            new: value,
-            change: Some(change),
-            interval: half_width.map(|half| [change - half, change + half]),
-            p_value: None,
-            detectable: None,
-            is_equivalent: false,
-            noise: None,
-        }
+        let ends = half_width.map(|half| [change - half, change + half]);
+        fixtures::comparison(metric, change, ends)
     }
 
     #[test]

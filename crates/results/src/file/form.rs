@@ -40,7 +40,7 @@ struct RunWarning {
 impl<'a> ResultFile<'a> {
     /// Returns the file of a run.
     pub fn of(run: &'a Run) -> Self {
-        let kinds = Warnings::of(&run.steps).kinds.into_iter();
+        let kinds = Warnings::of(run).kinds.into_iter();
         let warnings = kinds.map(|Found { worst, steps, .. }| RunWarning {
             name: worst.name(),
             invalid: worst.severity() == Severity::Invalid,

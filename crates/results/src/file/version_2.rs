@@ -138,9 +138,8 @@ fn first_of_each_load(steps: &[Step]) -> Vec<Pairing> {
         let mut others = measurements.values();
         let first = others.find(|other| load(other) == load(own))?;
         (first.measurement != own.measurement).then(|| Pairing {
-            base: first.measurement,
-            new: own.measurement,
             is_control: own.label.as_deref() == Some(AGAIN),
+            ..Pairing::new(first.measurement, own.measurement)
         })
     };
     measurements.values().filter_map(pairing).collect()
@@ -158,9 +157,8 @@ fn ladder_pairing(steps: &[Step], own: &RoundDifference) -> Option<Pairing> {
     };
     let [new, base] = own.connections;
     Some(Pairing {
-        base: find(&own.base, base)?,
-        new: find(&own.target, new)?,
         is_control: own.is_noise,
+        ..Pairing::new(find(&own.base, base)?, find(&own.target, new)?)
     })
 }
 
@@ -170,6 +168,7 @@ const MOST_FAILED: u64 = 100_000;
 /// Adds the runs of bulk streams as steps: those that failed come last, since their places are not
 /// known.
 fn add_bulk(run: &mut Run, bulk: Vec<BulkStep>) -> Result<(), String> {
+    run.pairings.extend(Pairing::against_first(0..bulk.len()));
     for (measurement, own) in bulk.into_iter().enumerate() {
         let failed = own
             .errors
@@ -198,13 +197,6 @@ fn add_bulk(run: &mut Run, bulk: Vec<BulkStep>) -> Result<(), String> {
             step.security.clone_from(&own.security);
             step.warn_of_transfer(own.warnings.contains(&SharedHost.into()));
             run.steps.push(step);
-        }
-        if measurement > 0 {
-            run.pairings.push(Pairing {
-                base: 0,
-                new: measurement,
-                is_control: false,
-            });
         }
     }
     Ok(())

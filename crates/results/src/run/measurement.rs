@@ -1,6 +1,6 @@
 //! The measurements of a run: steps that are trials of the same thing.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{collections::BTreeMap, ops::Range, rc::Rc};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,23 @@ pub struct Pairing {
     /// True where the other measures the base once more: their difference is noise.
     #[serde(default)]
     pub is_control: bool,
+}
+
+impl Pairing {
+    /// Compares a measurement with its base.
+    pub const fn new(base: usize, new: usize) -> Self {
+        Self {
+            base,
+            new,
+            is_control: false,
+        }
+    }
+
+    /// Compares the measurements with these numbers: all others with the first.
+    pub fn against_first(numbers: Range<usize>) -> impl Iterator<Item = Self> {
+        let base = numbers.start;
+        numbers.skip(1).map(move |new| Self::new(base, new))
+    }
 }
 
 /// One target under one load, and each of its trials.
@@ -174,13 +191,9 @@ mod tests {
             target: format!("tcp://h:{port}"),
             ..fixtures::step(1, |_| vec![1000])
         });
-        let pair = |base, new| Pairing {
-            base,
-            new,
-            is_control: false,
-        };
+        let pairs = [(1, 2), (4, 5), (2, 4), (0, 9)];
         let run = Run {
-            pairings: vec![pair(1, 2), pair(4, 5), pair(2, 4), pair(0, 9)],
+            pairings: pairs.map(|(base, new)| Pairing::new(base, new)).to_vec(),
             ..fixtures::run(steps.collect())
         };
         let sizes: Vec<usize> = run

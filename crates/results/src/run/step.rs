@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use netping_measure::{
-    bulk::BulkRun, connect::ConnectPhase, cost::Cost, fairness::Fairness,
+    aggregate::Totals, bulk::BulkRun, connect::ConnectPhase, cost::Cost, fairness::Fairness,
     interval::IntervalSummary, status::Status, summary::Summary, times::Histograms,
 };
 use serde::{Deserialize, Serialize};
@@ -66,6 +66,29 @@ pub struct Step {
 const FEWEST_FOR_RATE: u64 = 10;
 
 impl Step {
+    /// Returns the step that came to these totals, about which nothing else is known yet.
+    pub fn of(target: String, place: Place, settings: StepSettings, totals: &Totals) -> Self {
+        Self {
+            target,
+            label: None,
+            measurement: place.measurement,
+            trial: place.trial,
+            status: Status::Complete,
+            window_started_at: None,
+            settings,
+            summary: Summary::of(totals),
+            cost: Cost::default(),
+            security: None,
+            connect: BTreeMap::new(),
+            bulk: None,
+            messages: None,
+            fairness: None,
+            warnings: Vec::new(),
+            intervals: totals.intervals.clone(),
+            histograms: totals.histograms.clone(),
+        }
+    }
+
     /// Returns its label, or its target where it has none.
     pub fn name(&self) -> &str {
         self.label.as_deref().unwrap_or(&self.target)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Severity, Warning, facts::Trial};
 use crate::{
-    metric::{BULK_RATE, P50, P99, RATE},
+    metric,
     run::{Kind, Run, Step},
 };
 
@@ -32,39 +32,43 @@ impl Warnings {
     /// Collects the warnings about a run, but for what goes without saying in a run of its kind.
     pub fn of_run(run: &Run) -> Self {
         let is_ladder = run.kind == Kind::Ladder;
-        let mut all = Self::of(&run.steps);
+        let mut all = Self::of(run);
         all.kinds
             .retain(|found| !is_ladder || found.worst.is_told_in_ladders());
         all
     }
 
-    /// Collects all warnings about these.
-    pub fn of(steps: &[Step]) -> Self {
+    /// Collects all warnings about a run.
+    pub fn of(run: &Run) -> Self {
         let mut all = Self {
-            results: steps.len(),
+            results: run.steps.len(),
             kinds: Vec::new(),
         };
-        for (at, step) in steps.iter().enumerate() {
+        for (at, step) in run.steps.iter().enumerate() {
             for warning in &step.warnings {
                 all.add(warning, at);
             }
         }
-        for (at, warning) in Self::of_trials(steps) {
+        for (at, warning) in Self::of_trials(run) {
             all.add(&warning, at);
         }
         all
     }
 
     /// Returns the warnings that only several trials of a measurement show, each with the place of its
-    /// step.
-    pub fn of_trials(steps: &[Step]) -> Vec<(usize, Warning)> {
+    /// step. Trials are held against each other by the metrics on which claims are made.
+    pub fn of_trials(run: &Run) -> Vec<(usize, Warning)> {
         let mut measurements: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (at, step) in steps.iter().enumerate() {
+        for (at, step) in run.steps.iter().enumerate() {
             measurements.entry(step.measurement).or_default().push(at);
         }
         let mut all = Vec::new();
         for places in measurements.into_values() {
-            let trials: Vec<Trial> = places.iter().map(|at| trial(&steps[*at])).collect();
+            let metrics = run.compared_by(&run.steps[places[0]].settings);
+            let trials: Vec<Trial> = places
+                .iter()
+                .map(|at| trial(&run.steps[*at], metrics))
+                .collect();
             let found = Warning::of_trials(&trials);
             all.extend(found.into_iter().map(|(at, warning)| (places[at], warning)));
         }
@@ -105,9 +109,10 @@ impl Warnings {
 }
 
 /// Returns a step as a trial that is held against the others of its measurement.
-fn trial(step: &Step) -> Trial {
-    let values = [&RATE, &P50, &P99, &BULK_RATE]
-        .into_iter()
+fn trial(step: &Step, metrics: metric::List) -> Trial {
+    let values = metrics
+        .iter()
+        .filter(|metric| metric.is_claimed())
         .filter_map(|metric| Some((metric.name, metric.of_step(step)?)));
     Trial {
         number: step.trial,

@@ -9,7 +9,10 @@ use netping_measure::{
 };
 
 use super::*;
-use crate::{fixtures, run::Step};
+use crate::{
+    fixtures,
+    run::{Kind, Step},
+};
 
 /// The facts of one step.
 struct Case {
@@ -121,7 +124,7 @@ fn bulk(runs: usize, failed: usize, client_cpu_share: f64) -> Vec<Warning> {
         step.cost.client_worker_cpu_seconds = vec![client_cpu_share * step.summary.seconds];
         step.warn_of_transfer(false);
     }
-    let kinds = Warnings::of(&steps).kinds.into_iter();
+    let kinds = Warnings::of(&fixtures::run(steps)).kinds.into_iter();
     kinds.map(|found| found.worst).collect()
 }
 
@@ -140,15 +143,8 @@ fn trial([rate, p50, p99]: [f64; 3]) -> Step {
 /// Returns the warnings about the trials with these medians, as multiples of 1 ms.
 fn trials(medians: &[f64]) -> Vec<Warning> {
     let trials = medians.iter().map(|median| trial([1e3, 1e6 * median, 1e9]));
-    let found = Warnings::of_trials(&numbered(trials.collect()));
+    let found = Warnings::of_trials(&fixtures::run(trials.collect()));
     found.into_iter().map(|(_, warning)| warning).collect()
-}
-
-fn numbered(mut trials: Vec<Step>) -> Vec<Step> {
-    for (at, step) in trials.iter_mut().enumerate() {
-        step.trial = at as u32 + 1;
-    }
-    trials
 }
 
 fn names(warnings: &[Warning]) -> Vec<&'static str> {
@@ -688,8 +684,7 @@ fn a_drift_is_more_than_chance_and_has_a_bound() {
 fn a_trial_far_off_the_others_is_named() {
     let medians = [8.06, 8.16, 8.04, 8.23, 8.04, 208.0];
     let trial = |p50: &f64| trial([120_000.0, p50 * 1000.0, 250_000.0]);
-    let steps = numbered(medians.iter().map(trial).collect());
-    let run = fixtures::run(steps);
+    let run = fixtures::run(medians.iter().map(trial).collect());
     let warnings = Warnings::of_run(&run);
     let [found] = &warnings.kinds[..] else {
         panic!("{warnings:?}");
@@ -712,7 +707,7 @@ fn of_a_trials_metrics_the_one_furthest_off_is_told() {
     steps[4] = trial([1000.0, 1e6, 3e7]);
     // One without a p99 is no reason to judge the others by less.
     steps[0].summary.times[Time::Response].quantiles = Quantiles::of(|_| None);
-    let found = Warnings::of_trials(&numbered(steps));
+    let found = Warnings::of_trials(&fixtures::run(steps));
     let told: Vec<String> = found
         .iter()
         .map(|(at, own)| format!("{at}: {own}"))
@@ -729,15 +724,36 @@ fn of_a_trials_metrics_the_one_furthest_off_is_told() {
 #[test]
 fn trials_are_compared_within_their_measurement() {
     let mut steps = vec![trial([1000.0, 1e6, 1e7]); 9];
-    for step in &mut steps[4..] {
+    for step in &mut steps[5..] {
         *step = trial([10.0, 1e8, 1e9]);
+    }
+    let mut run = fixtures::run(steps);
+    assert_eq!(Warnings::of_trials(&run).len(), 4);
+    for step in &mut run.steps[5..] {
         step.measurement = 1;
     }
-    assert_eq!(Warnings::of_trials(&numbered(steps.clone())), []);
-    for step in &mut steps {
-        step.measurement = 0;
-    }
-    assert_eq!(Warnings::of_trials(&numbered(steps)).len(), 4);
+    assert_eq!(Warnings::of_trials(&run), []);
+}
+
+#[test]
+fn trials_are_held_against_each_other_by_what_their_kind_of_run_claims() {
+    let mut steps = vec![trial([1000.0, 1e6, 1e7]); 6];
+    steps[3] = trial([1000.0, 3e6, 9e7]);
+    let told = |kind, callers| {
+        let mut run = fixtures::run(steps.clone());
+        run.kind = kind;
+        for step in &mut run.steps {
+            step.settings.callers = callers;
+        }
+        let found = Warnings::of_trials(&run).into_iter();
+        let told: Vec<String> = found.map(|(_, own)| own.to_string()).collect();
+        told.join("; ")
+    };
+    let by_p99 = "the p99 of trial 4 is 9.00 times the median of the others";
+    assert_eq!(told(Kind::Throughput, 8), by_p99);
+    let by_p50 = "the p50 of trial 4 is 3.00 times the median of the others";
+    assert_eq!(told(Kind::Ladder, 1), by_p50);
+    assert_eq!(told(Kind::Ladder, 8), "");
 }
 
 /// Returns a number of the standard normal distribution, from a generator of Lehmer's kind and the
@@ -759,7 +775,8 @@ fn trials_that_differ_by_chance_are_seldom_called_unlike() {
         let deviation = 0.02 + 0.18 * f64::from(set) / 1000.0;
         let mut near = |level: f64| level * (deviation * normal(&mut state)).exp();
         let steps = (0..6).map(|_| trial([near(1000.0), near(1e6), near(1e7)]));
-        alarms += usize::from(!Warnings::of_trials(&steps.collect::<Vec<_>>()).is_empty());
+        let run = fixtures::run(steps.collect());
+        alarms += usize::from(!Warnings::of_trials(&run).is_empty());
     }
     assert!(alarms < 10, "{alarms} of 1,000");
 }
@@ -771,8 +788,8 @@ fn the_worst_of_a_kind_speaks_for_it_and_decides() {
         step.warnings = vec![ClientBound { busiest_worker }.into()];
         step
     };
-    let steps = [0.75, 0.99, 0.8].map(step);
-    let warnings = Warnings::of(&steps);
+    let mut run = fixtures::run([0.75, 0.99, 0.8].map(step).to_vec());
+    let warnings = Warnings::of(&run);
     let busiest_worker = 0.99;
     let found = Found {
         worst: ClientBound { busiest_worker }.into(),
@@ -781,7 +798,8 @@ fn the_worst_of_a_kind_speaks_for_it_and_decides() {
     };
     assert_eq!(warnings.kinds, [found]);
     assert!(!warnings.is_valid());
-    assert!(Warnings::of(&steps[..1]).is_valid());
+    run.steps.truncate(1);
+    assert!(Warnings::of(&run).is_valid());
 }
 
 #[test]

@@ -52,12 +52,7 @@ fn tell_security(runner: &Runner, plans: &[BulkPlan], streams: &[Bulk]) {
 
 /// Measures each combination once per round, in random order, until the end or an interrupt.
 fn measure_rounds(runner: &mut Runner, args: &BulkArgs, plans: &[BulkPlan], streams: &mut [Bulk]) {
-    let pairing = |new| Pairing {
-        base: 0,
-        new,
-        is_control: false,
-    };
-    let pairings = (1..plans.len()).map(pairing).collect();
+    let pairings = Pairing::against_first(0..plans.len()).collect();
     let seed = args.order_seed.unwrap_or_else(environment::random_seed);
     runner.design(seed, pairings);
     let clock = Monotonic::start();

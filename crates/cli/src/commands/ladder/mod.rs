@@ -157,9 +157,8 @@ fn climb(
     let seed = environment::random_seed();
     let pairing = |(new, cell): (usize, &RungUnderLoad<'_>)| {
         Some(Pairing {
-            base: cell.base?,
-            new,
             is_control: cell.rung.name == AGAIN && cell.block.shared.is_none(),
+            ..Pairing::new(cell.base?, new)
         })
     };
     let pairings = cells.iter().enumerate().filter_map(pairing).collect();

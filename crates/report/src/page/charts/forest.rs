@@ -217,14 +217,9 @@ mod tests {
                 steps.push(step);
             }
         }
-        let pairing = |new| Pairing {
-            base: 0,
-            new,
-            is_control: false,
-        };
         Run {
             kind: Kind::Proxy,
-            pairings: vec![pairing(1), pairing(2)],
+            pairings: Pairing::against_first(0..3).collect(),
             ..fixtures::run(steps)
         }
     }
