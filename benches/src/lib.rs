@@ -8,7 +8,7 @@ use std::{thread, time::Duration};
 
 use clap::Args;
 use netping_client::{
-    engine::{self, Measurement, Observer, Phase},
+    engine::{self, Measured, Observer, Phase},
     interrupt::Interrupt,
     plan::{Destination, Extent, Plan, Trust, Warmup},
     probe::metrics::ServerSource,
@@ -82,7 +82,7 @@ pub fn plan(target: &Target, extent: Extent) -> Plan {
 ///
 /// # Panics
 /// If it cannot start.
-pub fn run(plan: &Plan) -> Measurement {
+pub fn run(plan: &Plan) -> Measured {
     engine::run(plan, &Interrupt::default(), &Silent).expect("a server that listens")
 }
 

@@ -224,9 +224,9 @@ mod tests {
     };
 
     /// Keeps what a recorder hands on.
-    struct Kept<'a>(&'a mut Vec<Interval>);
+    struct IntoVec<'a>(&'a mut Vec<Interval>);
 
-    impl Sink for Kept<'_> {
+    impl Sink for IntoVec<'_> {
         fn hand_on(&mut self, interval: Interval) {
             self.0.push(interval);
         }
@@ -247,7 +247,7 @@ mod tests {
         let mut aggregate = Aggregate::new(kind);
         for requests in workers {
             let mut kept = Vec::new();
-            let mut recorder = Recorder::new(kind, Kept(&mut kept));
+            let mut recorder = Recorder::new(kind, IntoVec(&mut kept));
             for (sample, outcome) in requests {
                 recorder.record(window, *sample, *outcome);
             }

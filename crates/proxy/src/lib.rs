@@ -17,7 +17,7 @@ use netping_serving::{
     args::{RuntimeArgs, ServerArgs},
     chassis::Chassis,
     connection::Guard,
-    error::StartError,
+    error::ServeError,
     listen::Listening,
     profile::Profile,
     runtime::{Accepts, TcpServer},
@@ -77,11 +77,11 @@ fn serve(
     mut listening: Listening,
     args: &ServerArgs<ProxyArgs>,
     shutdown: &Shutdown,
-) -> Result<(), StartError> {
+) -> Result<(), ServeError> {
     let ServerArgs { common, own } = args;
     if !common.load.work.is_zero() || !common.load.delay.mean.is_zero() {
         let reason = "--work and --delay apply to requests, and a relay sees none";
-        return Err(StartError::Flags(reason));
+        return Err(ServeError::Flags(reason));
     }
     let addresses = upstream::resolve(&own.to)?;
     // No first bytes are due from a client: the upstream may speak first. No drain by EOF: an EOF

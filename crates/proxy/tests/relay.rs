@@ -10,7 +10,7 @@ use std::{
 use netping_proxy::{ProxyArgs, SERVICE};
 use netping_serving::{
     args::ServerArgs,
-    error::StartError,
+    error::ServeError,
     shutdown::Shutdown,
     testing::{PATIENCE, TestServer, eventually},
 };
@@ -339,10 +339,10 @@ fn wrong_flags_are_rejected_at_the_start() {
     };
     // A label has at most 63 bytes, so no resolver needs to ask for this one.
     let nowhere = format!("{}:80", "x".repeat(64));
-    assert!(matches!(start(&nowhere, &[]), Err(StartError::System(_))));
+    assert!(matches!(start(&nowhere, &[]), Err(ServeError::System(_))));
     assert!(matches!(
         start("127.0.0.1:80", &["--work", "1us"]),
-        Err(StartError::Flags(_))
+        Err(ServeError::Flags(_))
     ));
     for wrong in [
         "localhost",

@@ -20,7 +20,7 @@ use netping_protocol::{
 use netping_serving::{
     args::{RuntimeArgs, ServerArgs, TlsArgs},
     chassis::Chassis,
-    error::StartError,
+    error::ServeError,
     listen::Listening,
     profile::Profile,
     runtime::{Accepts, TcpServer},
@@ -94,7 +94,7 @@ fn serve(
     mut listening: Listening,
     args: &ServerArgs<GrpcArgs>,
     shutdown: &Shutdown,
-) -> Result<(), StartError> {
+) -> Result<(), ServeError> {
     let ServerArgs { common, own } = args;
     let acceptor = own.tls.acceptor(Scheme::GrpcTls.alpn())?;
     // GOAWAY is HTTP/2's goodbye: connections are not cut for the drain.
@@ -140,7 +140,7 @@ fn server(args: &GrpcArgs) -> Server {
         .max_frame_size(args.http2_frame)
 }
 
-fn routes(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Result<Routes, StartError> {
+fn routes(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Result<Routes, ServeError> {
     let limit = args.max_message;
     let services = Services {
         chassis: Arc::clone(chassis),

@@ -16,7 +16,7 @@ use netping_protocol::{
 use netping_serving::{
     args::{CommonArgs, RuntimeArgs, ServerArgs, TlsArgs},
     chassis::Chassis,
-    error::StartError,
+    error::ServeError,
     listen::Listening,
     runtime::run_on_runtimes,
     service::Service,
@@ -69,9 +69,9 @@ fn serve(
     mut listening: Listening,
     args: &ServerArgs<QuicArgs>,
     shutdown: &Shutdown,
-) -> Result<(), StartError> {
+) -> Result<(), ServeError> {
     let ServerArgs { common, own } = args;
-    let identity = own.tls.identity()?.ok_or(StartError::Flags(
+    let identity = own.tls.identity()?.ok_or(ServeError::Flags(
         "QUIC is always encrypted: give --tls-cert and --tls-key, or --tls-self-signed for a try",
     ))?;
     let options = reset::endpoint(&identity);
@@ -115,7 +115,7 @@ fn config(
     common: &CommonArgs,
     args: &QuicArgs,
     identity: Identity,
-) -> Result<ServerConfig, StartError> {
+) -> Result<ServerConfig, ServeError> {
     let client_ca = args.tls.tls_client_ca.as_deref();
     let tls = tls::server(identity, client_ca, Scheme::Quic.alpn())?;
     let tls = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
@@ -123,7 +123,7 @@ fn config(
     let idle_timeout = idle_timeout
         .map(IdleTimeout::try_from)
         .transpose()
-        .map_err(|_| StartError::Flags("--idle-timeout is longer than QUIC can express"))?;
+        .map_err(|_| ServeError::Flags("--idle-timeout is longer than QUIC can express"))?;
     let mut transport = TransportConfig::default();
     // quinn leaves a connection's window unlimited: a peer could fill the memory.
     transport

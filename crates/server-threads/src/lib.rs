@@ -14,7 +14,7 @@ use netping_serving::{
     args::{ServerArgs, StreamArgs, TlsArgs},
     blocking,
     chassis::Chassis,
-    error::StartError,
+    error::ServeError,
     listen::Listening,
     profile::Profile,
     service::Service,
@@ -59,7 +59,7 @@ fn serve(
     mut listening: Listening,
     args: &ServerArgs<ThreadsArgs>,
     shutdown: &Shutdown,
-) -> Result<(), StartError> {
+) -> Result<(), ServeError> {
     let ServerArgs { common, own } = args;
     let tls = match own.tls.acceptor(Scheme::TcpTls.alpn())? {
         Acceptor::Tls(config) => Some(config),

@@ -11,7 +11,7 @@ use netping_serving::{
     args::{RuntimeArgs, SecureArgs, ServerArgs, StreamArgs},
     chassis::Chassis,
     echo::echo,
-    error::StartError,
+    error::ServeError,
     listen::Listening,
     runtime::{Accepts, TcpServer},
     service::Service,
@@ -52,7 +52,7 @@ fn serve(
     mut listening: Listening,
     args: &ServerArgs<TokioArgs>,
     shutdown: &Shutdown,
-) -> Result<(), StartError> {
+) -> Result<(), ServeError> {
     let ServerArgs { common, own } = args;
     let acceptor = own.secure.acceptor(Scheme::TcpTls.alpn())?;
     let says_goodbye = !acceptor.is_plain();

@@ -18,7 +18,7 @@ use netping_protocol::{
 };
 use socket2::SockRef;
 
-use crate::{error::StartError, profile::Profile};
+use crate::{error::ServeError, profile::Profile};
 
 /// Flags of a server: those of every server, then its own.
 #[derive(Debug, Clone, Parser)]
@@ -194,13 +194,13 @@ impl TlsArgs {
     ///
     /// # Errors
     /// Fails if a file cannot be used or the flags contradict each other.
-    pub fn identity(&self) -> Result<Option<Identity>, StartError> {
+    pub fn identity(&self) -> Result<Option<Identity>, ServeError> {
         match (&self.tls_cert, &self.tls_key) {
             (Some(certificates), Some(key)) => Ok(Some(Identity::read(certificates, key)?)),
             _ if self.tls_self_signed => Ok(Some(Identity::self_signed()?)),
             _ if self.tls_client_ca.is_some() => {
                 let reason = "--tls-client-ca needs --tls-cert and --tls-key, or --tls-self-signed";
-                Err(StartError::Flags(reason))
+                Err(ServeError::Flags(reason))
             }
             _ => Ok(None),
         }
@@ -210,7 +210,7 @@ impl TlsArgs {
     ///
     /// # Errors
     /// Fails as [`TlsArgs::identity`], or if the authorities' file cannot be used.
-    pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor, StartError> {
+    pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor, ServeError> {
         let Some(identity) = self.identity()? else {
             return Ok(Acceptor::Plain);
         };
@@ -234,7 +234,7 @@ impl SecureArgs {
     ///
     /// # Errors
     /// Fails as [`TlsArgs::identity`], or if the key file cannot be used.
-    pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor, StartError> {
+    pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor, ServeError> {
         match &self.psk_file {
             Some(path) => {
                 let key = Key::read(path).map_err(TlsError::from)?;

@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 use crate::{
     chassis::{Chassis, set_no_delay},
     connection::Connection,
-    error::StartError,
+    error::ServeError,
     shutdown::Shutdown,
 };
 
@@ -26,7 +26,7 @@ pub fn accept(
     chassis: &Chassis,
     shutdown: &Shutdown,
     mut serve: impl FnMut(Arc<TcpStream>, Connection),
-) -> Result<(), StartError> {
+) -> Result<(), ServeError> {
     let runtime = Builder::new_current_thread().enable_time().build()?;
     let (switch, socket) = (shutdown.clone(), listener.try_clone()?);
     let stopper = thread::Builder::new()

@@ -6,7 +6,7 @@ use netping_protocol::tls::TlsError;
 
 /// A server could not start.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum ServeError {
     /// A socket could not be bound.
     #[error("cannot listen on {address}: {source}{}", advice(source))]
     Bind {

@@ -10,7 +10,7 @@ use socket2::{Domain, Socket, Type};
 
 use crate::{
     args::{CommonArgs, MetricsAddress},
-    error::StartError,
+    error::ServeError,
 };
 
 /// Size of a UDP socket's buffers unless flags set it, in bytes.
@@ -33,18 +33,18 @@ impl Listening {
     /// Binds the sockets that `args` ask for, `sockets` of this kind for requests.
     ///
     /// # Errors
-    /// Fails with [`StartError::Bind`]. If only the default address of the metrics is taken, it
+    /// Fails with [`ServeError::Bind`]. If only the default address of the metrics is taken, it
     /// warns and goes on without metrics.
     pub fn bind(
         args: &CommonArgs,
         default_port: u16,
         kind: Type,
         sockets: usize,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, ServeError> {
         let address = args
             .listen
             .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default_port)));
-        let refused = |source| StartError::Bind { address, source };
+        let refused = |source| ServeError::Bind { address, source };
         let service = bind(address, kind, args, args.reuse_port).map_err(refused)?;
         let bound = local_address(&service)?;
         let mut others = Vec::new();
@@ -58,7 +58,7 @@ impl Listening {
         let metrics = match args.metrics {
             Some(MetricsAddress::Off) => None,
             Some(MetricsAddress::At(address)) => {
-                let refused = |source| StartError::Bind { address, source };
+                let refused = |source| ServeError::Bind { address, source };
                 Some(TcpListener::bind(address).map_err(refused)?)
             }
             None => default_metrics(bound),

@@ -17,7 +17,7 @@ use crate::{
     chassis::{Chassis, set_no_delay},
     connection::Guard,
     echo::goodbye,
-    error::StartError,
+    error::ServeError,
     guarded::Guarded,
     shutdown::Shutdown,
 };
@@ -108,7 +108,7 @@ impl TcpServer<'_> {
     ///
     /// # Errors
     /// Fails if the system refuses a runtime or a thread.
-    pub fn serve<W, F>(self, worker: W) -> Result<(), StartError>
+    pub fn serve<W, F>(self, worker: W) -> Result<(), ServeError>
     where
         W: Fn(Accepts) -> F,
         F: Future<Output = ()> + Send + 'static,
@@ -152,7 +152,7 @@ pub fn run_on_runtimes<F>(
     args: &RuntimeArgs,
     workers: impl IntoIterator<Item = F>,
     main: impl Future<Output = io::Result<()>>,
-) -> Result<(), StartError>
+) -> Result<(), ServeError>
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -160,7 +160,7 @@ where
     let finished = watch::Sender::new(false);
     let runtime = match args.runtime {
         RuntimeKind::MultiThread if args.busy_poll => {
-            return Err(StartError::Flags("--busy-poll needs --runtime per-core"));
+            return Err(ServeError::Flags("--busy-poll needs --runtime per-core"));
         }
         RuntimeKind::MultiThread => Builder::new_multi_thread()
             .worker_threads(args.worker_count())

@@ -6,13 +6,13 @@ use std::{
     process::ExitCode,
 };
 
-use crate::{args::ServerArgs, error::StartError, listen::Listening, log::Log, shutdown::Shutdown};
+use crate::{args::ServerArgs, error::ServeError, listen::Listening, log::Log, shutdown::Shutdown};
 use clap::{Args, CommandFactory, FromArgMatches};
 use netping_protocol::scheme::Scheme;
 use socket2::Type;
 
 /// Serves until the shutdown is triggered and the drain is over.
-pub type Serve<A> = fn(Listening, &ServerArgs<A>, &Shutdown) -> Result<(), StartError>;
+pub type Serve<A> = fn(Listening, &ServerArgs<A>, &Shutdown) -> Result<(), ServeError>;
 
 /// A server: its name and defaults, and how to run it.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl<A: Args> Service<A> {
     ///
     /// # Errors
     /// Fails as [`Listening::bind`].
-    pub fn bind(&self, args: &ServerArgs<A>) -> Result<Listening, StartError> {
+    pub fn bind(&self, args: &ServerArgs<A>) -> Result<Listening, ServeError> {
         let kind = match (self.scheme)(&args.own) {
             Scheme::Quic => Type::DGRAM,
             _ => Type::STREAM,
@@ -75,7 +75,7 @@ pub fn run<A: Args>(service: &Service<A>, args: impl IntoIterator<Item = OsStrin
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    let served = Log::start().map_err(StartError::from).and_then(|log| {
+    let served = Log::start().map_err(ServeError::from).and_then(|log| {
         let served = listen_and_serve(service, &args);
         log.finish();
         served
@@ -85,11 +85,11 @@ pub fn run<A: Args>(service: &Service<A>, args: impl IntoIterator<Item = OsStrin
     };
     // Without standard error, the exit code has to do.
     let _ = writeln!(io::stderr(), "error: {error}");
-    let wrong_usage = matches!(error, StartError::Flags(_));
+    let wrong_usage = matches!(error, ServeError::Flags(_));
     ExitCode::from(if wrong_usage { 2 } else { 3 })
 }
 
-fn listen_and_serve<A: Args>(service: &Service<A>, args: &ServerArgs<A>) -> Result<(), StartError> {
+fn listen_and_serve<A: Args>(service: &Service<A>, args: &ServerArgs<A>) -> Result<(), ServeError> {
     let shutdown = Shutdown::on_signals()?;
     let mut listening = service.bind(args)?;
     let scheme = (service.scheme)(&args.own).as_str();

@@ -20,14 +20,14 @@ pub fn one_of<T: Clone + Send + Sync + 'static>(
 
 /// A value with a name: `NAME=VALUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Assignment<T> {
+pub struct Named<T> {
     /// The name; never empty.
     pub name: String,
     /// The value.
     pub value: T,
 }
 
-impl<T: FromStr<Err: Display>> FromStr for Assignment<T> {
+impl<T: FromStr<Err: Display>> FromStr for Named<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

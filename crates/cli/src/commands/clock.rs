@@ -6,7 +6,7 @@ use clap::Args;
 use netping_client::{clock_offset, plan::Destination, probe::metrics::ServerSource};
 use netping_protocol::target::Target;
 use netping_report::table::{Column, Table};
-use netping_results::run::{Clock, ClockOffset};
+use netping_results::run::{ClockOffset, HostClock};
 
 use super::text::print;
 use crate::{
@@ -76,7 +76,7 @@ fn row(offset: &ClockOffset) -> Vec<String> {
 }
 
 /// Describes how well a clock is kept.
-pub(super) fn quality(clock: &Clock) -> String {
+pub(super) fn quality(clock: &HostClock) -> String {
     let micros = |seconds: Option<f64>| format!("{:.0} us", seconds.unwrap_or_default() * 1e6);
     match clock.synchronized {
         Some(true) => format!(

@@ -7,7 +7,7 @@ use netping_client::{
     error::{ClockError, StartError},
     plan::Destination,
 };
-use netping_results::run::{Clock, ClockOffset};
+use netping_results::run::{ClockOffset, HostClock};
 use netping_system::clock_quality::ClockQuality;
 
 /// The demands of a run on this host's time of day.
@@ -25,7 +25,7 @@ impl ClockDemand {
     /// # Errors
     /// [`StartError::Clock`] if the clock is not as good as demanded, and others if the server does
     /// not tell its time.
-    pub fn check(&self) -> Result<Clock, StartError> {
+    pub fn check(&self) -> Result<HostClock, StartError> {
         let offset = self
             .server
             .as_ref()
@@ -38,7 +38,7 @@ impl ClockDemand {
                 None => check_quality(quality, max)?,
             }
         }
-        Ok(Clock {
+        Ok(HostClock {
             synchronized: quality.map(|quality| quality.is_synchronized),
             estimated_error_seconds: quality.map(|quality| quality.estimated_error.as_secs_f64()),
             max_error_seconds: quality.map(|quality| quality.max_error.as_secs_f64()),

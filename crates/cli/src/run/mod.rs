@@ -23,7 +23,7 @@ use std::{path::PathBuf, thread, time::Duration};
 use anyhow::Context;
 use netping_client::{
     clock::{self, Moment},
-    engine::{self, Measurement},
+    engine::{self, Measured},
     error::StartError,
     interrupt::Interrupt,
     plan::{Plan, Warmup},
@@ -224,7 +224,7 @@ impl Runner {
     }
 
     /// Runs a step.
-    fn run_step(&mut self, plan: &Plan, place: Place) -> Result<(Step, Measurement), StartError> {
+    fn run_step(&mut self, plan: &Plan, place: Place) -> Result<(Step, Measured), StartError> {
         self.warn_of_limits(plan);
         let mut plan = self.servers.without_silent(plan);
         plan.execution.start_at = self.await_start(&plan);
@@ -313,7 +313,7 @@ impl Runner {
         }
     }
 
-    fn execute(&self, plan: &Plan) -> Result<Measurement, StartError> {
+    fn execute(&self, plan: &Plan) -> Result<Measured, StartError> {
         let progress = &self.console.progress;
         progress.begin_step(plan);
         let outcome = engine::run(plan, &self.interrupt, progress);
@@ -325,7 +325,7 @@ impl Runner {
     }
 
     /// Prints what failed in a step, and circumstances that its description does not have.
-    fn explain(&self, step: &Step, plan: &Plan, measurement: &Measurement) {
+    fn explain(&self, step: &Step, plan: &Plan, measurement: &Measured) {
         let console = &self.console;
         for line in troubles(step, plan.target.url.scheme, &measurement.report.details) {
             console.remark(&line);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use netping_client::{
-    engine::Measurement,
+    engine::Measured,
     plan::Plan,
     probe::{metrics::ServerSource, reader::read_within},
 };
@@ -44,7 +44,7 @@ impl Servers {
     }
 
     /// Notes whether the counters of a plan's server answered.
-    pub fn note(&mut self, plan: &Plan, outcome: &Measurement) {
+    pub fn note(&mut self, plan: &Plan, outcome: &Measured) {
         // A restarted server has counters, though not of one process.
         if outcome.server_note.is_some()
             && !outcome.server_restarted

@@ -1,6 +1,6 @@
 //! From a plan and what the engine measured to a step of the result.
 
-use netping_client::{engine::Measurement, plan::Plan};
+use netping_client::{engine::Measured, plan::Plan};
 use netping_measure::{fairness::Fairness, times::Time};
 use netping_results::{
     connect,
@@ -10,7 +10,7 @@ use netping_results::{
 };
 
 /// Returns the step of the result that `plan` came to, at its place in the run.
-pub fn step(plan: &Plan, measurement: &Measurement, place: Place) -> Step {
+pub fn step(plan: &Plan, measurement: &Measured, place: Place) -> Step {
     let report = &measurement.report;
     let target = plan.target.url.to_string();
     let settings = plan.settings(measurement.warmup);

@@ -9,7 +9,7 @@ mod backlog;
 mod connection_slot;
 mod dispatch;
 mod hiccups;
-mod measurement;
+mod measured;
 mod observer;
 mod pacer;
 mod rate_meter;
@@ -26,7 +26,7 @@ mod workers;
 #[cfg(feature = "simulation")]
 pub use self::worker::simulated;
 pub use self::{
-    measurement::Measurement,
+    measured::Measured,
     observer::{Observer, Phase},
 };
 
@@ -46,7 +46,7 @@ pub fn run(
     plan: &Plan,
     interrupt: &Interrupt,
     observer: &dyn Observer,
-) -> Result<Measurement, StartError> {
+) -> Result<Measured, StartError> {
     let endpoint = plan.target.endpoint()?;
     observer.phase(Phase::Connect, None);
     let launch = Launch(Arc::new(plan.clone()));

@@ -12,7 +12,7 @@ use crate::{
     clock::{Clock, TimeOfDay},
     engine::{
         hiccups::HiccupMeter,
-        measurement::{Measurement, complete, host_events},
+        measured::{Measured, complete, host_events},
         observer::{Observer, Phase},
         rate_meter::RateMeter,
         worker::WorkerReport,
@@ -97,7 +97,7 @@ impl<'a> Running<'a> {
     ///
     /// # Errors
     /// [`StartError::Broken`].
-    pub fn measure(mut self) -> Result<Measurement, StartError> {
+    pub fn measure(mut self) -> Result<Measured, StartError> {
         self.begin_warm_up();
         self.workers.start();
         while self.done < self.plan.execution.workers {
@@ -231,7 +231,7 @@ impl<'a> Running<'a> {
         self.phase_start = now;
     }
 
-    fn finish(mut self) -> Measurement {
+    fn finish(mut self) -> Measured {
         let clock_step = self.time_of_day.step();
         let window = self.workers.timeline.window();
         let warmup = Duration::from_nanos(window.start - self.begun);
@@ -251,7 +251,7 @@ impl<'a> Running<'a> {
         let cost = mem::take(&mut report.cost);
         report.cost = complete(cost, &totals, between, demand.ok().flatten());
         let readings = readings.ok();
-        Measurement {
+        Measured {
             totals,
             status: self.status,
             warmup,

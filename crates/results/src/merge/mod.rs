@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::{
         fixtures::{STARTED_AT, run, step, tool},
-        run::{Clock, ClockOffset},
+        run::{ClockOffset, HostClock},
         warning::{ClientBound, SharedHost, TooFewSamples},
     };
 
@@ -242,13 +242,13 @@ mod tests {
     fn windows_overlap_by_the_servers_clock() {
         let [mut a, mut b] = clients(3 * SECOND);
         let clock = |offset_ns| {
-            Some(Clock {
+            Some(HostClock {
                 offset: Some(ClockOffset {
                     server: "tcp://h:1".to_owned(),
                     offset_ns,
                     round_trip_ns: 7,
                 }),
-                ..Clock::default()
+                ..HostClock::default()
             })
         };
         assert!(matches!(

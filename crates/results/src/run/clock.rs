@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The time of day on the client's machine when the run began.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Clock {
+pub struct HostClock {
     /// True if a time server or a device keeps it, as far as the kernel knows.
     pub synchronized: Option<bool>,
     /// The kernel's estimate of its error, in seconds.
@@ -43,7 +43,7 @@ impl ClockOffset {
 
 /// Returns the time by which each of several clients' clocks is behind that of the server, in
 /// nanoseconds; 0 for all where it is not known of each, from one server's clock.
-pub fn behind<'a>(clocks: impl IntoIterator<Item = Option<&'a Clock>>) -> Vec<i64> {
+pub fn behind<'a>(clocks: impl IntoIterator<Item = Option<&'a HostClock>>) -> Vec<i64> {
     let offsets: Vec<Option<&ClockOffset>> = clocks
         .into_iter()
         .map(|clock| clock?.offset.as_ref())

@@ -7,7 +7,7 @@ pub mod part;
 pub mod settings;
 pub mod step;
 
-pub use clock::{Clock, ClockOffset};
+pub use clock::{ClockOffset, HostClock};
 pub use kind::Kind;
 pub use measurement::{Measurement, Pairing};
 pub use part::{Part, PartStep};
@@ -45,7 +45,7 @@ pub struct Run {
     pub environment: Environment,
     /// The time of day there; absent in a merged run, whose parts have theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clock: Option<Clock>,
+    pub clock: Option<HostClock>,
     /// The seed of the order in which the targets of a trial were measured; absent with one trial.
     pub order_seed: Option<u64>,
     /// The measurements that are compared within the run.

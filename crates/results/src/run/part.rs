@@ -3,7 +3,7 @@
 use netping_measure::distribution::Distribution;
 use serde::{Deserialize, Serialize};
 
-use super::Clock;
+use super::HostClock;
 use crate::file::time_of_day;
 
 /// One client of a merged run.
@@ -18,7 +18,7 @@ pub struct Part {
     pub command_line: Vec<String>,
     /// The time of day on its host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clock: Option<Clock>,
+    pub clock: Option<HostClock>,
     /// Its contribution to each step, in their order.
     pub steps: Vec<PartStep>,
 }

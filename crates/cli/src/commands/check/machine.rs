@@ -6,7 +6,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use netping_results::{
     format::plural,
     metric::{P50, P99},
-    run::Clock,
+    run::HostClock,
 };
 use netping_system::limits::raise_open_files;
 
@@ -22,7 +22,7 @@ use crate::{
 const IDLE: f64 = 0.3;
 
 /// Looks at the machine, for runs with this number of connections.
-pub fn look(clock: &Clock, connections: u64) -> Vec<Observation> {
+pub fn look(clock: &HostClock, connections: u64) -> Vec<Observation> {
     raise_open_files();
     let environment = environment::fingerprint();
     let mut found = Observations::about("this host");

@@ -12,7 +12,7 @@ use netping_protocol::{target::Target, units::number_in};
 
 use crate::{
     args::{
-        choice::Assignment,
+        choice::Named,
         load::{CALLERS, ClientLoadArgs},
         range::{CountLimit, Range, count_or, within},
         shared::SharedArgs,
@@ -29,7 +29,7 @@ pub struct ProxyComparisonArgs {
     direct: Target,
     /// A proxy in front of it, with a name of your choice: haproxy=tcp://HOST:8011; may be repeated
     #[arg(long = "via", required = true, value_name = "NAME=URL")]
-    proxies: Vec<Assignment<Target>>,
+    proxies: Vec<Named<Target>>,
     /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or
     /// 10k..25k+1k
     #[arg(
@@ -56,11 +56,11 @@ pub struct ProxyComparisonArgs {
     /// Take a proxy's CPU time and memory from this process and its descendants on this host; may
     /// be repeated
     #[arg(long = "proxy-pid", value_name = "NAME=PID")]
-    pids: Vec<Assignment<NonZeroU32>>,
+    pids: Vec<Named<NonZeroU32>>,
     /// URL of a proxy's Prometheus metrics [default: http://HOST:PORT+1000/metrics, if
     /// netping-proxy answers there]
     #[arg(long = "proxy-metrics", value_name = "NAME=URL")]
-    metrics: Vec<Assignment<String>>,
+    metrics: Vec<Named<String>>,
 }
 
 /// Name of the path without a proxy.

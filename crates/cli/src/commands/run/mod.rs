@@ -13,7 +13,7 @@ use self::write::of_command_line;
 pub use self::{scenario::Scenario, words::Given};
 use super::text::print;
 use crate::{
-    args::{choice::Assignment, in_step::InStepArgs},
+    args::{choice::Named, in_step::InStepArgs},
     error::{Verdict, tell},
     run::command_line::stand_for,
 };
@@ -26,7 +26,7 @@ pub struct RunArgs {
     file: Option<PathBuf>,
     /// Value of a variable of the file, instead of its own; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
-    set: Vec<Assignment<String>>,
+    set: Vec<Named<String>>,
     #[command(flatten)]
     in_step: InStepArgs,
     /// Print the scenario of a result file instead: its command line in TOML

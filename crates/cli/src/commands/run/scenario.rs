@@ -11,7 +11,7 @@ use serde::Deserialize;
 use toml::{Spanned, Value};
 
 use super::words::{Given, add_given, parse, title, unfit, with};
-use crate::{args::choice::Assignment, commands::Cli, error::usage};
+use crate::{args::choice::Named, commands::Cli, error::usage};
 
 /// The steps of a scenario.
 #[derive(Debug)]
@@ -116,16 +116,13 @@ impl Scenario {
 }
 
 /// Returns the values of the table, replaced by those that are given.
-fn variables(
-    table: BTreeMap<String, Value>,
-    given: &[Assignment<String>],
-) -> Result<Variables, String> {
+fn variables(table: BTreeMap<String, Value>, given: &[Named<String>]) -> Result<Variables, String> {
     let own = table.into_iter().map(|(name, value)| match value {
         Value::String(text) => (name, text),
         other => (name, other.to_string()),
     });
     let mut variables: Variables = own.collect();
-    for Assignment { name, value } in given {
+    for Named { name, value } in given {
         match variables.get_mut(name) {
             Some(own) => own.clone_from(value),
             None => return Err(no_variable(name, &variables)),

@@ -3,7 +3,7 @@
 use clap::{Parser, error::ErrorKind};
 
 use crate::{
-    args::choice::Assignment,
+    args::choice::Named,
     commands::{Cli, help},
 };
 
@@ -20,7 +20,7 @@ const START_AT: &str = "--start-at";
 #[derive(Debug, Default)]
 pub struct Given {
     /// Values of variables, by their names.
-    pub variables: Vec<Assignment<String>>,
+    pub variables: Vec<Named<String>>,
     /// Flags and their values, for each step that has such a flag and does not set it.
     pub flags: Vec<(&'static str, String)>,
 }

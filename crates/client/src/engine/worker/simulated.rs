@@ -29,9 +29,9 @@ use crate::{
 const MS: u64 = 1_000_000;
 
 #[derive(Clone, Default)]
-struct Kept(Rc<RefCell<Vec<Interval>>>);
+struct SharedIntervals(Rc<RefCell<Vec<Interval>>>);
 
-impl Sink for Kept {
+impl Sink for SharedIntervals {
     fn hand_on(&mut self, interval: Interval) {
         self.0.borrow_mut().push(interval);
     }
@@ -71,7 +71,7 @@ pub(super) fn run_on<T: Transport>(
     let ended = Arc::clone(&timeline);
     let max_backlog = plan.load.max_backlog;
     let limit = plan.load.requests_per_connection;
-    let kept = Kept::default();
+    let kept = SharedIntervals::default();
     let mut aggregate = Aggregate::new(plan.loop_kind());
     let slots: Vec<_> = (0..plan.load.connections)
         .map(|_| Rc::new(ConnectionSlot::new(transport.clone(), limit)))

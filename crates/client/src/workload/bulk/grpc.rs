@@ -90,7 +90,7 @@ fn wrong(what: &str) -> Failure {
 }
 
 /// Makes one call at a time, on a connection that others share.
-struct Calls {
+struct BulkCalls {
     send: SendRequest<Bytes>,
     head: Request<()>,
     shape: Rc<Shape>,
@@ -98,7 +98,7 @@ struct Calls {
     batch: Option<Batch>,
 }
 
-impl BulkStream for Calls {
+impl BulkStream for BulkCalls {
     fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transferring<'a> {
         // A batch is made once, and cheap to clone.
         match self.batch.clone() {
@@ -138,7 +138,7 @@ pub(super) async fn open(
     };
     let head = head(endpoint, &format!("/grpc_bench.DataService/{method}"));
     let stream = |_| -> Box<dyn BulkStream> {
-        Box::new(Calls {
+        Box::new(BulkCalls {
             send: send.clone(),
             head: head.clone(),
             shape: Rc::clone(shape),
@@ -149,7 +149,7 @@ pub(super) async fn open(
     Ok((streams, milestones.negotiated))
 }
 
-impl Calls {
+impl BulkCalls {
     async fn down(&mut self, bytes: u64, meter: &Meter) -> Result<Volume, Failure> {
         let chunk = self.shape.chunk;
         let wanted = DataRequest {

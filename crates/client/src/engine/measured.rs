@@ -16,7 +16,7 @@ const SHORTEST_FOR_COST: f64 = 0.1;
 
 /// The data of a finished step.
 #[derive(Debug)]
-pub struct Measurement {
+pub struct Measured {
     /// The samples of all workers.
     pub totals: Totals,
     /// Partial if the user ended it.
