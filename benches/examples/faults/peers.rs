@@ -19,13 +19,13 @@ pub const FAULTS: [Fault; 11] = [
     Fault {
         what: "silent peer",
         promised: "closed within 4 s, counted",
-        servers: Kind::is_tcp,
+        servers: |kind| kind.is_grpc() || kind.is_secure_tcp(),
         try_it: |kind| silent(kind, &Connector::Plain),
     },
     Fault {
         what: "silent peer, after the handshake",
         promised: "closed within 4 s, counted",
-        servers: Kind::is_secure_tcp,
+        servers: |kind| kind.is_grpc() && kind.is_secure_tcp(),
         try_it: |kind| silent(kind, &kind.connector),
     },
     Fault {

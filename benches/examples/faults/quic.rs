@@ -24,13 +24,7 @@ use crate::{
     serves, word,
 };
 
-pub const FAULTS: [Fault; 5] = [
-    Fault {
-        what: "QUIC connection without a stream",
-        promised: "closed within 4 s, counted",
-        servers: Kind::is_quic,
-        try_it: silent,
-    },
+pub const FAULTS: [Fault; 4] = [
     Fault {
         what: "half a request on a QUIC stream",
         promised: "ended within 4 s, counted",
@@ -88,16 +82,6 @@ fn large_request() -> Vec<u8> {
         reply: Reply::Bytes(16 << 20),
     };
     [&header.encode()[..], b"x"].concat()
-}
-
-fn silent(kind: &Kind) -> Outcome {
-    let server = kind.start(&SHORT);
-    let begun = time_of_day();
-    let ended = peer(kind, &server, |connection| async move {
-        time::timeout(PATIENCE, connection.closed()).await.is_ok()
-    });
-    let ended = ended.then(|| time_of_day() - begun);
-    told(ended, &deadlines(&server), serves(&server, kind))
 }
 
 fn half_request(kind: &Kind) -> Outcome {

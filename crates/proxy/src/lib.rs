@@ -84,11 +84,10 @@ fn serve(
         return Err(ServeError::Flags(reason));
     }
     let addresses = upstream::resolve(&own.to)?;
-    // No first bytes are due from a client: the upstream may speak first. No drain by EOF: an EOF
+    // No drain by EOF: an EOF
     // that no peer has sent would pass for the clean end of a message that is cut. Connections end
     // by themselves, or by a reset when the drain times out.
     let profile = Profile {
-        first_bytes: 0,
         drain_by_eof: false,
         files_per_connection: 2,
         ..own.runtime.profile()

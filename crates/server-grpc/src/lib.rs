@@ -99,7 +99,7 @@ fn serve(
     let acceptor = own.tls.acceptor(Scheme::GrpcTls.alpn())?;
     // GOAWAY is HTTP/2's goodbye: connections are not cut for the drain.
     let profile = Profile {
-        first_bytes: PREFACE,
+        preface: PREFACE,
         drain_by_eof: false,
         ..own.runtime.profile()
     };

@@ -169,7 +169,7 @@ impl HttpBody for RequestBody {
             return Poll::Ready(frame);
         }
         ready!(self.poll_overdue(cx));
-        self.chassis.count_error(REQUEST_TIMEOUT);
+        self.chassis.count_deadline(REQUEST_TIMEOUT);
         let late = "the request did not come within the server's --request-timeout";
         Poll::Ready(Some(Err(Status::deadline_exceeded(late))))
     }

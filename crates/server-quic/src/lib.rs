@@ -190,6 +190,7 @@ impl Admission {
             drop(handshake);
             match connection {
                 Ok(connection) => {
+                    guard.connection().set_ready();
                     connection::serve(connection, guard, admission.limits, admission.chassis).await;
                 }
                 Err(error) => {

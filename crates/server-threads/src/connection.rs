@@ -41,6 +41,7 @@ impl ConnectionThread {
             // The alert with the reason has been sent.
             return self.wait_for_end();
         }
+        self.connection.set_ready();
         let (mut codec, mut output) = (Codec::new(limits), BytesMut::new());
         match self.echo(&mut codec, &mut output) {
             Ok(unanswered) => {

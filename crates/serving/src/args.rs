@@ -58,11 +58,11 @@ pub struct CommonArgs {
     /// open files allows]
     #[arg(long, value_name = "N", value_parser = number_in::<usize>(1..))]
     pub max_connections: Option<usize>,
-    /// Time limit for the first bytes of a connection, after any handshake; 0s: none
+    /// Time limit for the handshake of a connection, and for the preface of HTTP/2; 0s: none
     #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME")]
     pub first_byte_timeout: Duration,
     /// Close a connection without traffic after this time; 0s: never
-    #[arg(long, default_value = "5m", value_parser = parse_duration, value_name = "TIME")]
+    #[arg(long, default_value = "1h", value_parser = parse_duration, value_name = "TIME")]
     pub idle_timeout: Duration,
     /// Time limit for a request, from its first byte to its last, and one second more for each 64 KiB
     /// of it; 0s: none

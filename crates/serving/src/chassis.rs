@@ -78,7 +78,7 @@ impl Chassis {
             drain_timeout: args.drain_timeout,
             deadlines: Deadlines {
                 first_byte: args.first_byte_timeout,
-                first_bytes: profile.first_bytes,
+                preface: profile.preface,
                 idle: args.idle_timeout,
                 request: RequestLimit::new(args.request_timeout),
             },
@@ -101,6 +101,16 @@ impl Chassis {
     pub fn count_error(&self, kind: &str) {
         let labels = [("kind", kind.to_owned())];
         self.errors.get_or_create(&labels).inc();
+    }
+
+    /// Counts a connection or a request that a deadline has ended, by its kind: the name of the flag in
+    /// `snake_case`.
+    pub fn count_deadline(&self, kind: &str) {
+        self.count_error(kind);
+        self.log_rarely(|| {
+            let flag = kind.replace('_', "-");
+            tracing::warn!("closing connections for which --{flag} has passed");
+        });
     }
 
     /// Counts the failure of a connection.
@@ -172,7 +182,7 @@ impl Chassis {
         let is_full = || Some(own_resident_bytes()? > self.max_memory?);
         self.connections.set_full(is_full().unwrap_or(false));
         for kind in self.connections.reap(self.deadlines) {
-            self.count_error(kind);
+            self.count_deadline(kind);
         }
     }
 

@@ -33,6 +33,8 @@ struct Tally {
     is_blocked: AtomicBool,
     /// Number of the request of which a part has come and the rest is awaited; 0: none.
     partial: AtomicU64,
+    /// Set when its handshake is done, or none is due.
+    ready: AtomicBool,
     /// Set when the reaper has closed the connection.
     overdue: AtomicBool,
 }
@@ -128,10 +130,10 @@ struct Open {
 /// Deadlines that the reaper enforces.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadlines {
-    /// Time limit for the first bytes; zero: none.
+    /// Time limit for the handshake and the preface; zero: none.
     pub first_byte: Duration,
-    /// Number of those first bytes.
-    pub first_bytes: u64,
+    /// Bytes of a preface; 0: none.
+    pub preface: u64,
     /// Longest time without traffic; zero: unlimited.
     pub idle: Duration,
     /// Time limit for a request to come.
@@ -235,8 +237,9 @@ impl Connections {
                 entry.tally.requests.load(Ordering::Relaxed),
                 entry.tally.bytes_in.load(Ordering::Relaxed),
             );
-            let begun = seen.0 > 0 || seen.1 >= deadlines.first_bytes;
-            // Single first bytes do not count as a change, or they would postpone the deadline.
+            let is_ready = entry.tally.ready.load(Ordering::Relaxed);
+            let begun = is_ready && (seen.0 > 0 || seen.1 >= deadlines.preface);
+            // Single bytes of a preface do not count as a change, or they would postpone the deadline.
             if seen != entry.seen && begun {
                 entry.seen = seen;
                 entry.changed = now;
@@ -324,6 +327,11 @@ impl Drop for Active {
 }
 
 impl Connection {
+    /// Notes that its handshake is done, or that none is due: it may be silent from now on.
+    pub fn set_ready(&self) {
+        self.tally.ready.store(true, Ordering::Relaxed);
+    }
+
     /// Notes whether a write had to wait.
     pub fn set_blocked(&self, is_blocked: bool) {
         let own = &self.tally.is_blocked;
@@ -448,19 +456,37 @@ mod tests {
 
     const DEADLINES: Deadlines = Deadlines {
         first_byte: Duration::from_nanos(1),
-        first_bytes: 4,
+        preface: 4,
         idle: Duration::ZERO,
         request: RequestLimit::new(Duration::ZERO),
     };
 
     #[tokio::test]
-    async fn single_first_bytes_do_not_postpone_the_deadline() {
+    async fn single_bytes_of_a_preface_do_not_postpone_the_deadline() {
         let connections = Arc::new(Connections::default());
         let guard = connections.admit_task(1).unwrap();
+        guard.connection.set_ready();
         guard.connection.count_bytes(3);
         assert_eq!(connections.reap(DEADLINES), ["first_byte_timeout"]);
         guard.connection.count_bytes(1);
         assert!(connections.reap(DEADLINES).is_empty());
+    }
+
+    #[test]
+    fn only_a_connection_before_its_handshake_and_preface_has_a_short_deadline() {
+        let deadlines = Deadlines {
+            preface: 0,
+            idle: Duration::from_secs(3600),
+            ..DEADLINES
+        };
+        let connections = Arc::new(Connections::default());
+        let guard = connections.admit_task(1).unwrap();
+        assert_eq!(connections.reap(deadlines), ["first_byte_timeout"]);
+        guard.connection.set_ready();
+        assert!(connections.reap(deadlines).is_empty());
+        let idle = Duration::from_nanos(1);
+        let deadlines = Deadlines { idle, ..deadlines };
+        assert_eq!(connections.reap(deadlines), ["idle_timeout"]);
     }
 
     #[tokio::test]
@@ -504,6 +530,7 @@ mod tests {
             ..DEADLINES
         };
         let connection = guard.connection();
+        connection.set_ready();
         connection.count_bytes(10);
         connection.note_partial(true);
         // It begins when it is first seen.

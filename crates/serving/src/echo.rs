@@ -144,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
         if let Ok(read) = time::timeout_at((begun + limit).into(), read).await {
             return read;
         }
-        self.chassis.count_error(REQUEST_TIMEOUT);
+        self.chassis.count_deadline(REQUEST_TIMEOUT);
         self.input.clear();
         Ok(0)
     }

@@ -3,8 +3,8 @@
 /// The properties of a server that its chassis needs to know.
 #[derive(Debug, Clone, Copy)]
 pub struct Profile {
-    /// Bytes that an honest client has sent by the first-byte deadline.
-    pub first_bytes: u64,
+    /// Bytes that a client sends by itself, after any handshake: until then, it has not begun.
+    pub preface: u64,
     /// True if connections read as closed during a drain. False for a protocol that has a goodbye
     /// of its own.
     pub drain_by_eof: bool,
@@ -17,7 +17,7 @@ pub struct Profile {
 impl Profile {
     /// The properties of a server whose connections end after a whole request.
     pub const ECHO: Self = Self {
-        first_bytes: 1,
+        preface: 0,
         drain_by_eof: true,
         files_per_connection: 1,
         workers: None,

@@ -62,6 +62,7 @@ impl Registrar {
     }
 
     fn hand_over(&self, stream: secure::Stream, guard: Guard) {
+        guard.connection().set_ready();
         // It fails only if the server has just ended.
         let _ = self.accepted.send(Guarded::new(stream, guard));
     }
