@@ -10,9 +10,9 @@
 //! let mut output = BytesMut::new();
 //! while let Some(request) = codec.next(&mut input)? {
 //!     let mut rest = codec.reply(request, &mut output);
-//!     // A server writes the output here, and clears it.
-//!     while let Some(more) = rest {
-//!         rest = more.append(&mut output);
+//!     while let Some(part) = rest.next(&mut output) {
+//!         // A server writes the output and then the part here, and clears the output.
+//!         output.extend_from_slice(part);
 //!     }
 //! }
 //! assert_eq!(output, "ping\n");
@@ -31,14 +31,16 @@ use prost::Message;
 use crate::{
     frame::{self, Reply, RequestHeader},
     hello::BenchmarkMessage,
-    line, message, payload, tls,
+    line, message,
+    payload::{self, BULK_PART, BULK_PATTERN},
+    tls,
 };
 
 /// Time a server keeps reading after reporting a [`Violation`], so that the peer receives the
 /// error.
 pub const LINGER: Duration = Duration::from_secs(1);
 
-/// Bytes of a reply that are appended at once. Longer replies are made as the peer takes them, so
+/// Bytes of a reply that are appended at once, unless memory has them already. Longer replies are made as the peer takes them, so
 /// that a few bytes of a request never cost more memory than this.
 pub const PART: usize = 64 << 10;
 
@@ -127,11 +129,11 @@ fn time_of_day() -> u64 {
     since_1970.map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// The rest of a long reply to a request that is still in the input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "the reply is not whole"]
+/// The rest of a long reply to a request that is still in the input; nothing of others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use = "the reply may not be whole"]
 pub struct Rest<'a> {
-    /// The bytes that the reply repeats; never empty.
+    /// The bytes that the reply repeats; empty only where nothing is left.
     pattern: &'a [u8],
     /// Place in the pattern at which it goes on.
     at: usize,
@@ -140,16 +142,32 @@ pub struct Rest<'a> {
 }
 
 impl Rest<'_> {
-    /// Appends the next part of the reply; returns what is left then, if anything.
-    pub fn append(mut self, output: &mut BytesMut) -> Option<Self> {
-        let part = self.left.min(PART);
+    /// Takes the next part off it; `None` at its end. A bulk stream's part is returned, as memory has
+    /// it already, and follows what is in `output`. Any other is appended there, and what is returned
+    /// is empty.
+    pub fn next(&mut self, output: &mut BytesMut) -> Option<&'static [u8]> {
+        if self.left == 0 {
+            return None;
+        }
+        let at = self.at;
+        if self.pattern == BULK_PATTERN {
+            let part = self.take(BULK_PART);
+            return Some(&payload::bulk_part(at)[..part]);
+        }
+        let part = self.take(PART);
         output.reserve(part);
-        let first = part.min(self.pattern.len() - self.at);
-        output.extend_from_slice(&self.pattern[self.at..][..first]);
+        let first = part.min(self.pattern.len() - at);
+        output.extend_from_slice(&self.pattern[at..][..first]);
         payload::repeat_into(self.pattern, part - first, output);
+        Some(&[])
+    }
+
+    /// Takes at most `most` bytes off it; returns their number.
+    fn take(&mut self, most: usize) -> usize {
+        let part = self.left.min(most);
         self.at = (self.at + part) % self.pattern.len();
         self.left -= part;
-        (self.left > 0).then_some(self)
+        part
     }
 }
 
@@ -208,9 +226,9 @@ impl Codec {
         self.room
     }
 
-    /// Appends the reply to `request`, or the first part of a long one; returns what is left, which
-    /// comes before the next reply.
-    pub fn reply<'a>(&self, request: Request<'a>, output: &mut BytesMut) -> Option<Rest<'a>> {
+    /// Appends the reply to `request`, or the head of a long one; returns what is left, which comes
+    /// before the next reply.
+    pub fn reply<'a>(&self, request: Request<'a>, output: &mut BytesMut) -> Rest<'a> {
         match request {
             Request::Line(line) => return repeat(line, line.len(), output),
             Request::Frame(payload, length) => {
@@ -227,7 +245,7 @@ impl Codec {
                 output.extend_from_slice(&frame::encode_times(received, time_of_day()));
             }
         }
-        None
+        Rest::default()
     }
 
     /// Appends the error for a peer that broke the protocol, as a line or a frame.
@@ -311,18 +329,17 @@ fn take<'a>(input: &mut &'a [u8], length: usize) -> &'a [u8] {
     taken
 }
 
-/// Appends `payload`, repeated and cut to `length` bytes, or the first part of that.
-fn repeat<'a>(payload: &'a [u8], length: usize, output: &mut BytesMut) -> Option<Rest<'a>> {
+/// Appends `payload`, repeated and cut to `length` bytes, unless that is long: then it is what is left.
+fn repeat<'a>(payload: &'a [u8], length: usize, output: &mut BytesMut) -> Rest<'a> {
     if length <= PART {
         payload::repeat_into(payload, length, output);
-        return None;
+        return Rest::default();
     }
-    let whole = Rest {
+    Rest {
         pattern: payload::unit(payload),
         at: 0,
         left: length,
-    };
-    whole.append(output)
+    }
 }
 
 #[cfg(test)]
@@ -338,10 +355,11 @@ mod tests {
         let mut left = &whole[..];
         while let Some(request) = codec.next(&mut left)? {
             let mut rest = codec.reply(request, &mut output);
-            while let Some(more) = rest {
-                let before = output.len();
-                rest = more.append(&mut output);
-                assert!(output.len() - before <= PART);
+            let mut before = output.len();
+            while let Some(part) = rest.next(&mut output) {
+                assert!(output.len() - before <= PART && part.len() <= BULK_PART);
+                output.extend_from_slice(part);
+                before = output.len();
             }
         }
         input.extend_from_slice(left);
@@ -412,7 +430,7 @@ mod tests {
         let request = codec.next(&mut &input[..]).unwrap().unwrap();
         let decoded = time_of_day();
         let mut output = BytesMut::new();
-        assert_eq!(codec.reply(request, &mut output), None);
+        assert_eq!(codec.reply(request, &mut output), Rest::default());
         let (length, times) = output.split_at(frame::REPLY_HEADER);
         assert_eq!(length, (frame::TIMES as u32).to_be_bytes());
         let (received, sent) = frame::decode_times(times.try_into().unwrap());
@@ -423,8 +441,8 @@ mod tests {
     #[test]
     fn a_long_reply_comes_in_parts() {
         let long = vec![b'y'; PART + 7];
-        for payload in [&b""[..], b"abc", &long] {
-            for length in [PART, PART + 1, 3 * PART + 5] {
+        for payload in [&b""[..], b"abc", BULK_PATTERN, &long] {
+            for length in [PART, PART + 1, 3 * PART + 5, 3 * BULK_PART + 5] {
                 let mut input = BytesMut::from(&frame::MAGIC[..]);
                 let reply = Reply::Bytes(length as u32);
                 input.extend_from_slice(&framed(payload, reply));

@@ -4,6 +4,8 @@
 //! the request's number in hexadecimal; a shorter one has as many low digits of the request's
 //! number as fit. A reply to another request is therefore noticed.
 
+use std::sync::LazyLock;
+
 use bytes::BufMut;
 use prost::Message;
 
@@ -19,6 +21,20 @@ pub const TAGGED: usize = 16;
 /// Pattern that each message of a bulk stream repeats from its beginning. Its length is prime, so a
 /// chunk that begins at the wrong place is noticed.
 pub const BULK_PATTERN: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW\n.";
+
+/// Bytes of a bulk stream that are taken from memory at once.
+pub const BULK_PART: usize = 256 << 10;
+
+/// Returns [`BULK_PART`] bytes of the repeated pattern, from this place in the pattern on.
+///
+/// # Panics
+/// Panics beyond the pattern.
+pub fn bulk_part(at: usize) -> &'static [u8] {
+    static REPEATED: LazyLock<Vec<u8>> =
+        LazyLock::new(|| BULK_PATTERN.repeat(BULK_PART / BULK_PATTERN.len() + 2));
+    assert!(at < BULK_PATTERN.len(), "a place beyond the pattern");
+    &REPEATED[at..][..BULK_PART]
+}
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 

@@ -1,7 +1,7 @@
 //! One connection, served by one thread.
 
 use std::{
-    io::{self, Read, Write},
+    io::{self, IoSlice, Read, Write},
     mem,
     net::{Shutdown as Direction, SocketAddr, TcpStream},
     sync::Arc,
@@ -100,10 +100,13 @@ impl ConnectionThread {
                 // Counted before the reply leaves, so that a peer that has the reply finds it
                 // counted.
                 self.connection.count_requests(1);
-                while rest.is_some() || output.len() >= CHUNK {
-                    self.write_all(output)?;
+                while let Some(part) = rest.next(output) {
+                    self.write_all([output, part])?;
                     output.clear();
-                    rest = rest.and_then(|rest| rest.append(output));
+                }
+                if output.len() >= CHUNK {
+                    self.write_all([output, &[]])?;
+                    output.clear();
                 }
             }
             let answered = filled - left.len();
@@ -117,7 +120,7 @@ impl ConnectionThread {
                 is_partial = true;
                 self.connection.note_partial(true);
             }
-            self.write_all(output)?;
+            self.write_all([output, &[]])?;
             output.clear();
         }
     }
@@ -127,7 +130,7 @@ impl ConnectionThread {
         tracing::debug!(peer = ?self.address(), "closing a connection: {violation}");
         self.chassis.count_error(violation.kind());
         let told = self.stream.set_nonblocking(false);
-        let told = told.and_then(|()| self.write_all(last));
+        let told = told.and_then(|()| self.write_all([last, &[]]));
         if told.and_then(|()| self.close_tls()).is_ok() {
             self.wait_for_end();
         }
@@ -165,10 +168,14 @@ impl ConnectionThread {
         Ok(read)
     }
 
-    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let written = self.persist(|stream| stream.write(bytes))?;
-            bytes = &bytes[written..];
+    /// Writes the bytes of both.
+    fn write_all(&mut self, both: [&[u8]; 2]) -> io::Result<()> {
+        let mut slices = both.map(IoSlice::new);
+        let mut left = &mut slices[..];
+        IoSlice::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            let written = self.persist(|stream| stream.write_vectored(left))?;
+            IoSlice::advance_slices(&mut left, written);
         }
         // TLS may have buffered a part.
         if self.tls.is_some() {

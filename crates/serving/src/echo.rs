@@ -100,10 +100,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
             let mut rest = self.codec.reply(request, &mut self.output);
             // Counted before the reply leaves, so that a peer that has the reply finds it counted.
             self.connection.count_requests(1);
-            while rest.is_some() || self.output.len() >= CHUNK {
+            while let Some(part) = rest.next(&mut self.output) {
+                let mut both = Buf::chain(&self.output[..], part);
+                self.stream.write_all_buf(&mut both).await?;
+                self.output.clear();
+            }
+            if self.output.len() >= CHUNK {
                 self.stream.write_all(&self.output).await?;
                 self.output.clear();
-                rest = rest.and_then(|rest| rest.append(&mut self.output));
             }
         }
         let answered = self.input.len() - left.len();
