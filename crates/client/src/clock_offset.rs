@@ -135,10 +135,14 @@ async fn exchange(
             returned,
         });
     }
-    exchanges.retain(|exchange| exchange.round_trip().is_some());
-    let best = exchanges.into_iter().min_by_key(|own| own.round_trip());
     let unsteady = || io::Error::other("a clock was set while the offset was measured");
-    Ok(best.ok_or_else(unsteady)?)
+    Ok(nearest(exchanges).ok_or_else(unsteady)?)
+}
+
+/// Returns the exchange with the shortest round trip, of those in which no clock was set.
+fn nearest(mut exchanges: Vec<TimeExchange>) -> Option<TimeExchange> {
+    exchanges.retain(|exchange| exchange.round_trip().is_some());
+    exchanges.into_iter().min_by_key(|own| own.round_trip())
 }
 
 #[cfg(test)]
@@ -161,5 +165,24 @@ mod tests {
             ..exchange
         };
         assert_eq!(set.round_trip(), None);
+    }
+
+    #[test]
+    fn the_exchange_with_the_shortest_round_trip_counts() {
+        // The server's clock is 100 ns ahead; a longer way back seems to take from it.
+        let exchange = |back| TimeExchange {
+            sent: 1000,
+            received: 1110,
+            replied: 1110,
+            returned: 1010 + back,
+        };
+        let nearest = |ways: [u64; 3]| nearest(ways.map(exchange).to_vec()).unwrap();
+        assert_eq!(nearest([30, 10, 20]).offset(), 100);
+        assert_eq!(nearest([20, 30, 40]).round_trip(), Some(30));
+        let set = TimeExchange {
+            returned: 999,
+            ..exchange(0)
+        };
+        assert!(super::nearest(vec![set]).is_none());
     }
 }

@@ -56,6 +56,9 @@ fn start_resolver() -> io::Result<Sender<Question>> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use futures_util::FutureExt;
     use tokio::runtime::Builder;
 
     use super::*;
@@ -65,14 +68,23 @@ mod tests {
         let target: Target = "tcp://127.0.0.1:7".parse().unwrap();
         let runtime = Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let found = tokio::join!(resolve_aside(&target), resolve_aside(&target));
+            // A thread whose answers the test gives.
+            let (busy, questions) = mpsc::channel();
+            IDLE.with_borrow_mut(|idle| idle.push(busy));
+            let mut first = pin!(resolve_aside(&target));
+            assert!(first.as_mut().now_or_never().is_none());
             let expected = [SocketAddr::from(([127, 0, 0, 1], 7))];
-            assert_eq!(found.0.unwrap(), expected);
-            assert_eq!(found.1.unwrap(), expected);
+            assert_eq!(resolve_aside(&target).await.unwrap(), expected);
+            let (authority, answer) = questions.try_recv().unwrap();
+            assert_eq!(authority, "127.0.0.1:7");
+            answer.send(Ok(expected.to_vec())).unwrap();
+            assert_eq!(first.await.unwrap(), expected);
             let idle = || IDLE.with_borrow(Vec::len);
             assert_eq!(idle(), 2);
-            resolve_aside(&target).await.unwrap();
-            assert_eq!(idle(), 2);
+            // The next one asks a thread that is there.
+            assert!(resolve_aside(&target).now_or_never().is_none());
+            assert!(questions.try_recv().is_ok());
+            assert_eq!(idle(), 1);
         });
     }
 }

@@ -180,3 +180,88 @@ impl<T: Transport> ConnectionSlot<T> {
         shared.or_else(|| spare.take())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use netping_measure::error_kind::ErrorKind;
+    use netping_protocol::payload::Exchange;
+
+    use super::*;
+    use crate::transport::Carried;
+
+    /// Opens connections that callers share, until the server ends them all.
+    #[derive(Clone, Default)]
+    struct Shareable {
+        opened: Rc<Cell<u64>>,
+        ended: Rc<Cell<bool>>,
+    }
+
+    impl Transport for Shareable {
+        type Connection = Self;
+
+        async fn connect(&self, _: &mut Milestones<'_>) -> Result<Self, Failure> {
+            self.opened.set(self.opened.get() + 1);
+            self.ended.set(false);
+            Ok(self.clone())
+        }
+    }
+
+    impl Connection for Shareable {
+        fn share(&self) -> Option<Self> {
+            Some(self.clone())
+        }
+
+        fn is_spent(&mut self) -> bool {
+            self.ended.get()
+        }
+
+        async fn call(&mut self, _: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
+            Err(Failure::lost(ErrorKind::Other, "no test calls"))
+        }
+    }
+
+    /// Takes a handle for a caller's next request.
+    async fn begin(slot: &ConnectionSlot<Shareable>, held: &mut Option<Held<Shareable>>) {
+        let (connected, mut opened) = (Cell::default(), None);
+        let handle = slot.handle(held, &connected, &mut opened, &|| 0).await;
+        assert!(handle.is_ok());
+    }
+
+    /// Returns the connections opened so far, and of these the ones that replaced a lost one and one
+    /// that the server had ended.
+    fn opened(slot: &ConnectionSlot<Shareable>) -> (u64, u64, u64) {
+        let counts = slot.counts.borrow();
+        (
+            slot.transport.opened.get(),
+            counts.reconnects,
+            counts.ended_by_server,
+        )
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn callers_of_one_connection_have_its_requests_together() {
+        let slot = ConnectionSlot::new(Shareable::default(), NonZeroU64::new(3));
+        let (mut one, mut other) = (None, None);
+        begin(&slot, &mut one).await;
+        begin(&slot, &mut other).await;
+        begin(&slot, &mut one).await;
+        assert_eq!(opened(&slot), (1, 0, 0));
+        begin(&slot, &mut other).await;
+        assert_eq!(opened(&slot), (2, 0, 0));
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn only_a_lost_connection_is_a_reconnect() {
+        let slot = ConnectionSlot::new(Shareable::default(), None);
+        let mut held = None;
+        begin(&slot, &mut held).await;
+        slot.transport.ended.set(true);
+        begin(&slot, &mut held).await;
+        assert_eq!(opened(&slot), (2, 0, 1));
+        slot.discard(&mut held);
+        begin(&slot, &mut held).await;
+        assert_eq!(opened(&slot), (3, 1, 1));
+    }
+}

@@ -243,4 +243,16 @@ mod tests {
         assert!(other.now_or_never().is_some());
         assert_eq!(backlog.take(u64::MAX), Some(5));
     }
+
+    #[test]
+    fn a_request_waits_for_want_of_callers_only_until_one_of_any_worker_is_free() {
+        let backlog = Arc::new(Backlog::new(2, 10));
+        let schedule = Schedule::new(Arrival::Constant(1.0), 0, 2).unwrap();
+        let timeline = Arc::new(Timeline::new(None));
+        let dispatch = Dispatch::new(schedule, timeline, Arc::clone(&backlog), 0);
+        let free = |intended| dispatch.started(intended, 90, 100).free;
+        assert_eq!([free(10), free(95)], [90, 95]);
+        backlog.add_idle(1, 40);
+        assert_eq!([free(10), free(50)], [40, 50]);
+    }
 }

@@ -79,3 +79,57 @@ pub fn complete(
         ..cost
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use netping_measure::{
+        accounting::Accounting, aggregate::Aggregate, error_kind::ErrorKind, sample::LoopKind,
+        window::Window,
+    };
+
+    use super::*;
+
+    /// Completes the cost of a worker that used a second of CPU time in a window of this length.
+    fn completed(milliseconds: u64) -> Cost {
+        let end = milliseconds * 1_000_000;
+        let mut totals = Aggregate::new(LoopKind::Closed).finish(Window { start: 0, end });
+        totals.accounting = Accounting {
+            ok: 5,
+            late: 1,
+            early: 2,
+            errors: BTreeMap::from([(ErrorKind::Http(503), 4)]),
+            ..Accounting::default()
+        };
+        let cost = Cost {
+            client_worker_cpu_seconds: vec![1.0],
+            ..Cost::default()
+        };
+        complete(cost, &totals, Some(500_000_000), None)
+    }
+
+    #[test]
+    fn the_clients_cost_is_of_all_requests_that_ended_in_the_window() {
+        let cost = completed(100);
+        assert_eq!(cost.client_cpu_us_per_request, Some(100_000.0));
+        assert_eq!(cost.client_between_requests_seconds, Some(0.5));
+        assert_eq!(completed(99), Cost::default());
+    }
+
+    #[test]
+    fn events_of_a_machine_are_those_between_two_readings() {
+        let counters = |number| HostCounters {
+            steal: Some(Duration::from_secs(number)),
+            tcp_retransmits: Some(10 * number),
+            ..HostCounters::default()
+        };
+        let events = host_events(&counters(1), &counters(3));
+        assert_eq!(events.steal_seconds, Some(2.0));
+        assert_eq!((events.tcp_retransmits, events.udp_drops), (Some(20), None));
+        assert_eq!(
+            host_events(&counters(3), &counters(1)).tcp_retransmits,
+            None
+        );
+    }
+}

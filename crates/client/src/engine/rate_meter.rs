@@ -78,3 +78,23 @@ impl RateMeter {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_is_at_the_replies_since_the_last_one() {
+        let counters = [Arc::default(), Arc::default()];
+        let [one, other]: &[Arc<ReplyCounter>; 2] = &counters;
+        let mut meter = RateMeter::new(0);
+        one.add(10);
+        other.add(30);
+        assert!(meter.look(LOOK - 1, &counters).is_none());
+        let look = meter.look(2 * LOOK, &counters).unwrap();
+        assert_eq!((look.elapsed, look.rate, look.mean), (0.2, 10.0, 20.0));
+        one.add(50);
+        let look = meter.look(3 * LOOK, &counters).unwrap();
+        assert_eq!((look.elapsed, look.rate, look.mean), (0.1, 10.0, 50.0));
+    }
+}

@@ -36,7 +36,28 @@ fn part(whole: usize, parts: usize, number: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use netping_protocol::secure::Connector;
+
     use super::*;
+    use crate::{
+        plan::{Destination, Trust},
+        probe::metrics::ServerSource,
+        transport::Kind,
+    };
+
+    #[test]
+    fn every_caller_has_a_number_of_its_own() {
+        let url = "grpc://localhost".parse().unwrap();
+        let clear = (Connector::Plain, Trust::default());
+        let target = Destination::new(url, ServerSource::Nowhere, clear);
+        let mut plan = Plan::new(target, Kind::GrpcH2);
+        (plan.load.callers, plan.load.connections) = (11, 5);
+        plan.execution.workers = 3;
+        let shares = [0, 1, 2].map(|worker| Share::of(&plan, worker));
+        assert_eq!(shares.map(|share| share.callers), [4, 4, 3]);
+        assert_eq!(shares.map(|share| share.first_caller), [0, 4, 8]);
+        assert_eq!(shares.map(|share| share.connections), [2, 2, 1]);
+    }
 
     #[test]
     fn parts_add_up_and_are_nearly_equal() {

@@ -87,3 +87,22 @@ impl Timeline {
         self.drain_until.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_that_is_cut_before_it_begins_is_empty() {
+        let timeline = Timeline::new(None);
+        let (start, end) = (100, 200);
+        timeline.set(0, Window { start, end }, 50);
+        timeline.cut(150, 10);
+        let window = timeline.window();
+        assert_eq!((window.start, window.end), (100, 150));
+        assert_eq!(timeline.drain_until(), 160);
+        timeline.cut(70, 10);
+        let window = timeline.window();
+        assert_eq!((window.start, window.end), (70, 70));
+    }
+}

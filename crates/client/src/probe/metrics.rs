@@ -318,6 +318,14 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_started_at_another_time_was_restarted() {
+        let started = |time: f64| Reading::parse(&format!("process_start_time_seconds {time}\n"));
+        assert!(!started(100.0).is_restarted_by(&started(101.0)));
+        assert!(started(100.0).is_restarted_by(&started(102.0)));
+        assert!(!Reading::parse("").is_restarted_by(&started(102.0)));
+    }
+
+    #[test]
     fn only_netpings_servers_have_a_default_source() {
         let default = |url: &str| ServerSource::default_of(&url.parse().unwrap());
         let url = "http://h:9004/metrics".to_owned();

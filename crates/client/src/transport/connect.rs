@@ -116,3 +116,25 @@ impl From<io::Error> for Failure {
         io_failure(&error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_a_connection_are_told_apart() {
+        use io::ErrorKind::{
+            BrokenPipe, ConnectionRefused, ConnectionReset, InvalidData, UnexpectedEof,
+        };
+        for (error, expected) in [
+            (ConnectionRefused, ErrorKind::Refused),
+            (ConnectionReset, ErrorKind::Reset),
+            (BrokenPipe, ErrorKind::Reset),
+            (UnexpectedEof, ErrorKind::Eof),
+            (InvalidData, ErrorKind::Tls),
+        ] {
+            let failure = io_failure(&error.into());
+            assert_eq!((failure.kind, failure.lost), (expected, true), "{error}");
+        }
+    }
+}

@@ -157,3 +157,39 @@ impl Connection for Framed<Stream> {
         self.request(exchange).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use netping_protocol::frame::Reply;
+
+    use super::*;
+
+    /// Returns the result of the first request of a caller that is answered with these bytes.
+    async fn answered(framing: Framing, reply: &[u8]) -> Result<(), ErrorKind> {
+        let (near, mut far) = tokio::io::duplex(1 << 16);
+        far.write_all(reply).await.unwrap();
+        far.shutdown().await.unwrap();
+        let exchange = Exchange::new(0, 4, Reply::Echo);
+        let result = Framed::new(near, framing).request(&exchange).await;
+        result.map_err(|failure| failure.kind)
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn only_the_bytes_that_were_sent_are_the_right_reply() {
+        for (framing, right) in [
+            (Framing::Lines, &b"0000\n"[..]),
+            (Framing::Frames, b"\0\0\0\x040000"),
+        ] {
+            assert_eq!(answered(framing, right).await, Ok(()));
+            let mut wrong = right.to_vec();
+            wrong[right.len() - 2] = b'1';
+            let followed = [right, b"x"].concat();
+            for wrong in [wrong, followed] {
+                let kind = answered(framing, &wrong).await;
+                assert_eq!(kind, Err(ErrorKind::Mismatch), "{framing:?}");
+            }
+            let cut = answered(framing, &right[..3]).await;
+            assert_eq!(cut, Err(ErrorKind::Eof), "{framing:?}");
+        }
+    }
+}

@@ -205,6 +205,50 @@ mod tests {
         }
     }
 
+    /// Calls a server that answers with these headers alone.
+    async fn called(server_says: http::response::Builder) -> Result<u64, Failure> {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let serve = async {
+            let mut server = h2::server::handshake(far).await.unwrap();
+            let (_, mut respond) = server.accept().await.unwrap().unwrap();
+            let head = server_says.body(()).unwrap();
+            respond.send_response(head, true).unwrap();
+            server.accept().await
+        };
+        let call = async {
+            let (mut send, connection) = h2::client::handshake(near).await.unwrap();
+            let request = http::Request::get("http://localhost/").body(()).unwrap();
+            let (response, _) = send.send_request(request, true).unwrap();
+            let replied = async { examine_all(answer(response).await?, |_| Ok(())).await };
+            tokio::select! {
+                result = replied => result,
+                _ = connection => unreachable!("the server keeps it open"),
+            }
+        };
+        tokio::select! {
+            result = call => result,
+            _ = serve => unreachable!("the client keeps it open"),
+        }
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_status_without_a_message_is_in_the_headers() {
+        let head = |status| http::Response::builder().header("grpc-status", status);
+        let full = called(head("8").header("grpc-message", "too%20much")).await;
+        let full = full.unwrap_err();
+        assert_eq!(full.kind, ErrorKind::Grpc(8));
+        assert_eq!(
+            (&*full.detail, full.lost),
+            ("gRPC status 8: too much", false)
+        );
+        assert_eq!(called(head("0")).await, Ok(0));
+        let kind = |failed: Result<u64, Failure>| failed.unwrap_err().kind;
+        let silent = called(http::Response::builder()).await;
+        assert_eq!(kind(silent), ErrorKind::Protocol);
+        let unavailable = called(http::Response::builder().status(503)).await;
+        assert_eq!(kind(unavailable), ErrorKind::Http(503));
+    }
+
     #[test]
     fn a_compressed_or_too_long_message_is_a_mismatch() {
         let mut long = BytesMut::new();

@@ -262,6 +262,25 @@ mod tests {
         assert_eq!(Failure::from(error).kind, ErrorKind::Eof);
     }
 
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_server_that_says_goodbye_is_left_whatever_its_reason() {
+        for reason in [0, 11] {
+            let (near, mut far) = tokio::io::duplex(1 << 16);
+            let (mut send, connection) = h2::client::handshake(near).await.unwrap();
+            // Its settings, and GOAWAY.
+            far.write_all(b"\0\0\0\x04\0\0\0\0\0").await.unwrap();
+            far.write_all(b"\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0")
+                .await
+                .unwrap();
+            far.write_all(&[reason]).await.unwrap();
+            far.shutdown().await.unwrap();
+            let _ = connection.await;
+            assert!(is_spent(&mut send), "{reason}");
+            let error = poll_fn(|cx| send.poll_ready(cx)).await.unwrap_err();
+            assert_eq!(Failure::from(error).kind, ErrorKind::Goaway, "{reason}");
+        }
+    }
+
     #[tokio::test]
     async fn an_end_within_a_frame_is_an_end() {
         let (near, mut far) = tokio::io::duplex(1 << 16);

@@ -96,3 +96,30 @@ pub(crate) fn status_failure(status: StatusCode) -> Failure {
     let kind = ErrorKind::Http(status.as_u16());
     Failure::request(kind, format!("HTTP status {status}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_as_long_as_the_first_good_one() {
+        let (prepared, first) = (Prepared::default(), OnceLock::new());
+        let verify = |status, body: &[u8]| {
+            let mut reply = HttpReply::expected(&prepared);
+            reply.status = status;
+            reply.add(body);
+            let result = reply.verify(&prepared, &first);
+            result.map_err(|failure| failure.kind)
+        };
+        let failed = verify(StatusCode::NOT_FOUND, b"no such page");
+        assert_eq!(failed, Err(ErrorKind::Http(404)));
+        for (body, expected) in [
+            (&b"abc"[..], Ok(())),
+            (b"xyz", Ok(())),
+            (b"ab", Err(ErrorKind::Mismatch)),
+            (b"abcd", Err(ErrorKind::Mismatch)),
+        ] {
+            assert_eq!(verify(StatusCode::OK, body), expected);
+        }
+    }
+}

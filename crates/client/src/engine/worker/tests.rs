@@ -1,10 +1,10 @@
 //! The measurement loop against a mock transport on a manual clock.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, num::NonZeroU64, sync::Arc, time::Duration};
 
 use netping_measure::{
-    aggregate::Totals, error_kind::ErrorKind, histogram::Histogram, summary::Summary, times::Time,
-    window::Window,
+    aggregate::Totals, connect::ConnectPhase, error_kind::ErrorKind, histogram::Histogram,
+    recorder::Interval, sample::Sample, summary::Summary, times::Time, window::Window,
 };
 
 use super::{
@@ -13,8 +13,12 @@ use super::{
 };
 use crate::{
     clock::Manual,
+    engine::{backlog::Backlog, share::Share, timeline::Timeline},
     plan::{Arrival, Extent, Plan},
-    transport::mock::{Behaviour, Mock},
+    transport::{
+        Carried,
+        mock::{Behaviour, Mock},
+    },
 };
 
 const MS: u64 = 1_000_000;
@@ -76,12 +80,13 @@ fn neither_connecting_nor_warm_up_counts() {
         service: 10 * MS,
         ..Behaviour::default()
     };
-    let (totals, _, calls) = measure(closed_loop(), WINDOW, behaviour);
+    let (totals, report, calls) = measure(closed_loop(), WINDOW, behaviour);
     // Connected at 500 ms; requests begin at 500, 510, ... 2990 ms, of which 1000 to 2990 ms lie in
     // the window.
     assert_eq!(totals.accounting.ok, 200);
     assert_eq!(totals.accounting.outside_ok, 50);
     assert_eq!(calls, 250);
+    assert_eq!(report.connections[0].requests, 200);
     assert!((Summary::of(&totals).rate - 100.0).abs() < 1e-9);
     let service = times(&totals, Time::Service);
     assert!(service.equivalent(service.max(), 10 * MS));
@@ -104,6 +109,45 @@ fn a_count_of_requests_is_kept_exactly() {
         (totals.window.end, totals.accounting.late),
         (360 * MS + 1, 1)
     );
+}
+
+#[test]
+fn a_count_of_requests_is_of_those_after_the_warm_up() {
+    let behaviour = Behaviour {
+        service: 10 * MS,
+        ..Behaviour::default()
+    };
+    let window = Window {
+        end: u64::MAX,
+        ..WINDOW
+    };
+    let (totals, _, calls) = measure(one_caller(Extent::Requests(37)), window, behaviour);
+    assert_eq!((totals.accounting.ok, calls), (37, 137));
+}
+
+#[test]
+fn a_connection_for_each_request_is_timed_and_no_reconnect() {
+    let behaviour = Behaviour {
+        connect: 15 * MS,
+        service: 5 * MS,
+        ..Behaviour::default()
+    };
+    let mut plan = closed_loop();
+    plan.load.requests_per_connection = NonZeroU64::new(1);
+    let (totals, report, _) = measure(plan, WINDOW, behaviour);
+    assert_eq!(
+        (totals.accounting.ok, totals.accounting.reconnects),
+        (100, 0)
+    );
+    // Those that were opened in the warm-up are not among them.
+    let opened = report.phases.histograms();
+    let opened = opened.map(|(phase, times)| (phase, times.len(), times.max().div_ceil(MS) - 1));
+    let expected = [
+        (ConnectPhase::Tcp, 100, 15),
+        (ConnectPhase::FirstCall, 100, 5),
+        (ConnectPhase::Total, 100, 20),
+    ];
+    assert_eq!(opened.collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -173,6 +217,149 @@ fn requests_due_while_the_server_stands_still_are_in_the_response_times() {
     assert!((498..502).contains(&percent(&response, 100.0)));
     assert_eq!(percent(&service, 99.0), 0);
     assert!(percent(&lag, 100.0) >= 490);
+}
+
+#[test]
+fn a_request_without_a_reply_has_waited_since_it_was_due() {
+    let window = Window {
+        start: 0,
+        end: 1000 * MS,
+    };
+    let behaviour = Behaviour {
+        service: 400 * MS,
+        side_by_side: true,
+        ..Behaviour::default()
+    };
+    let mut plan = closed_loop();
+    plan.load.arrival = Arrival::Constant(100.0);
+    plan.load.max_backlog = 1000;
+    // Longer than a request takes, and shorter than one waits and takes.
+    plan.load.timeout = Duration::from_millis(500);
+    let (totals, _, _) = measure(plan, window, behaviour);
+    let accounting = &totals.accounting;
+    assert_eq!((accounting.ok, accounting.failed()), (2, 0));
+    assert_eq!((accounting.in_flight, accounting.not_sent), (1, 97));
+    // The third was due at 20 ms and sent at 800 ms; the drain is over at 1010 ms.
+    let longest = totals.histograms.censored.max().unwrap() / MS;
+    assert!((988..1000).contains(&longest), "{longest}");
+}
+
+#[test]
+fn requests_that_find_the_backlog_full_have_waited_until_the_end_of_the_window() {
+    let window = Window {
+        start: 0,
+        end: 1000 * MS,
+    };
+    let behaviour = Behaviour {
+        service: MS,
+        side_by_side: true,
+        stopped: (0, 5000 * MS),
+        ..Behaviour::default()
+    };
+    for max_backlog in [0, 10, 1000] {
+        let mut plan = closed_loop();
+        plan.load.arrival = Arrival::Constant(100.0);
+        plan.load.max_backlog = max_backlog;
+        plan.load.timeout = Duration::from_secs(5);
+        let (totals, _, _) = measure(plan, window, behaviour);
+        assert_eq!(totals.accounting.not_sent, 99, "{max_backlog}");
+        // They were due at 10, 20, ... 990 ms.
+        let median = times(&totals, Time::Response).value_at_quantile(0.5) / MS;
+        assert!((490..520).contains(&median), "{max_backlog}: {median}");
+    }
+}
+
+#[test]
+fn a_request_on_an_open_connection_that_takes_too_long_is_a_timeout() {
+    let behaviour = Behaviour {
+        service: MS,
+        side_by_side: true,
+        stopped: (0, 10_000 * MS),
+        ..Behaviour::default()
+    };
+    let mut plan = closed_loop();
+    plan.load.timeout = Duration::from_millis(100);
+    let (totals, report, _) = measure(plan, WINDOW, behaviour);
+    let kinds = totals.accounting.errors.keys();
+    assert_eq!(kinds.collect::<Vec<_>>(), [&ErrorKind::Timeout]);
+    assert!(report.details.contains_key(&ErrorKind::Timeout));
+    // Each counts for the response times with the time that it was given at least.
+    let censored = totals.histograms.censored.to_histogram();
+    assert_eq!(
+        censored.len(),
+        totals.accounting.failed() + totals.accounting.in_flight
+    );
+    assert_eq!(
+        censored.count_between(99 * MS, u64::MAX),
+        totals.accounting.failed()
+    );
+}
+
+/// The sink of a test that looks at no interval.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn hand_on(&mut self, _: Interval) {}
+
+    fn spare(&mut self) -> Option<Interval> {
+        None
+    }
+}
+
+/// Returns the state of the callers of a closed loop, without the callers themselves.
+fn shared(clock: &Manual) -> Shared<Manual, Nowhere> {
+    let plan = closed_loop();
+    let timeline = Timeline::new(None);
+    timeline.set(0, WINDOW, 0);
+    let assignment = Assignment {
+        share: Share::of(&plan, 0),
+        plan: Arc::new(plan),
+        timeline: Arc::new(timeline),
+        replies: Arc::default(),
+        backlog: Arc::new(Backlog::new(1, 0)),
+    };
+    Shared::new(assignment, clock.clone(), Nowhere)
+}
+
+/// A request of a closed loop.
+fn request(start: u64, end: u64) -> Sample {
+    Sample {
+        intended: start,
+        free: start,
+        start,
+        end,
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn the_time_between_requests_counts_from_the_window_on() {
+    let clock = Manual::default();
+    let shared = shared(&clock);
+    for end in [WINDOW.start - 1, WINDOW.start + 10] {
+        clock.advance(end - clock.now());
+        assert!(shared.record(0, request(end, end), Ok(())) == (end > WINDOW.start));
+        clock.advance(3);
+        assert!(shared.next(0).await.is_some());
+    }
+    assert_eq!(shared.finish(1).between, 3);
+}
+
+#[test]
+fn messages_count_where_their_call_ends_and_the_first_one_where_it_was_due() {
+    let shared = shared(&Manual::default());
+    for (start, end, sent) in [
+        (WINDOW.start - 10, WINDOW.start + 10, 2),
+        (WINDOW.end - 10, WINDOW.end + 10, 3),
+    ] {
+        let first = move || start + 5;
+        let mut carried = Carried::start(&first);
+        carried.sent = sent;
+        carried.receive();
+        shared.record_messages(&carried, request(start, end), WINDOW.contains(start));
+    }
+    let messages = shared.finish(1).messages.unwrap();
+    assert_eq!((messages.sent, messages.received), (2, 1));
+    assert_eq!((messages.first.len(), messages.first.max()), (1, 5));
 }
 
 #[test]
