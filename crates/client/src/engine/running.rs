@@ -176,7 +176,8 @@ impl<'a> Running<'a> {
         if ended.is_some() || now - self.begun >= nanos(self.plan.execution.warmup_max) {
             self.warmup = None;
             self.warmup_failed = ended.is_none();
-            self.set_window(now);
+            // Ahead of every worker, so that each request of the window is issued as one of it.
+            self.set_window(self.workers.clock.now() + nanos(LOOK));
         }
     }
 
