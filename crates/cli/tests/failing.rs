@@ -5,7 +5,7 @@ mod common;
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     process::Stdio,
     thread,
@@ -86,6 +86,11 @@ fn usage_errors_suggest_a_correction() {
         (
             "throughput grpc://127.0.0.1:1 -c 1 --connections 2",
             "nothing to measure",
+        ),
+        (
+            "throughput grpc://127.0.0.1:1 tcp://127.0.0.1:2 -c 8,64 --connections 4,64",
+            "tcp://127.0.0.1:2 has a connection for each caller: its 64 callers cannot share 4 connections. Measure it in a \
+             command of its own, or give all targets --connections 64",
         ),
         ("throughput tcp://127.0.0.1:1 -c 1 -d 0s", "0 is too short"),
         (
@@ -607,4 +612,32 @@ fn silent_connections_do_not_block_the_metrics() {
         .collect();
     assert_eq!(server.reading().requests(), Some(0));
     drop(silent);
+}
+
+#[test]
+fn a_foreign_line_server_is_told_from_one_that_speaks_frames() {
+    let url = misbehaving("tcp", |stream| {
+        let mut writer = stream.try_clone().unwrap();
+        // Echoes lines, and the client may leave at any time.
+        let mut lines = BufReader::new(stream).split(b'\n');
+        while let Some(Ok(line)) = lines.next() {
+            let _ = writer.write_all(&[&line[..], b"\n"].concat());
+        }
+    });
+    let ask = |flags: &[&str]| {
+        let fixed = [
+            "latency",
+            &url,
+            "--samples",
+            "10",
+            "--server-metrics",
+            "off",
+        ];
+        netping().args(fixed).args(flags).output().unwrap()
+    };
+    assert_eq!(ask(&[]).status.code(), Some(0));
+    let refused = ask(&["--response", "100", "--timeout", "200ms"]);
+    assert_eq!(refused.status.code(), Some(3), "{}", stderr(&refused));
+    let told = "the first request, in netping's own frames (as --response";
+    assert!(stderr(&refused).contains(told), "{}", stderr(&refused));
 }

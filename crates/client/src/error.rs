@@ -143,6 +143,9 @@ pub enum SchemaError {
 pub(crate) const CANNOT_CONNECT: &str = "cannot connect";
 pub(crate) const FIRST_CALL_FAILED: &str = "the first request failed";
 
+/// The beginning of the failure of a first call in frames.
+pub(crate) const FIRST_FRAME_FAILED: &str = "the first request, in netping's own frames (as --response, --message and a --payload over 64 KiB need), failed";
+
 /// The gRPC status of a method that a server does not have.
 pub const UNIMPLEMENTED: u16 = 12;
 

@@ -6,11 +6,11 @@ use netping_measure::error_kind::ErrorKind;
 
 use crate::{
     engine::{self, Observer},
-    error::{FIRST_CALL_FAILED, StartError, UNIMPLEMENTED},
+    error::{FIRST_CALL_FAILED, FIRST_FRAME_FAILED, StartError, UNIMPLEMENTED},
     interrupt::Interrupt,
     plan::{Extent, Plan, Warmup},
     probe::metrics::ServerSource,
-    transport::Failure,
+    transport::{Failure, Kind},
 };
 
 /// Least time that a first call may take, however impatient the measured requests are.
@@ -45,7 +45,11 @@ pub fn first_call(
     if is_status && kind != ErrorKind::Grpc(UNIMPLEMENTED) {
         return Ok(());
     }
-    let failure = Failure::request(kind, detail).at(FIRST_CALL_FAILED);
+    let place = match plan.load.kind {
+        Kind::Frame => FIRST_FRAME_FAILED,
+        _ => FIRST_CALL_FAILED,
+    };
+    let failure = Failure::request(kind, detail).at(place);
     Err(StartError::Server(plan.target.url.clone(), failure))
 }
 
