@@ -31,8 +31,8 @@ fn codecs(c: &mut Criterion) {
                     let mut input = black_box(request);
                     while let Ok(Some(request)) = codec.next(&mut input) {
                         let mut rest = codec.reply(request, &mut output);
-                        while let Some(more) = rest {
-                            rest = more.append(&mut output);
+                        while let Some(part) = rest.next(&mut output) {
+                            black_box(part);
                         }
                     }
                     black_box(&output);

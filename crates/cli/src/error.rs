@@ -26,6 +26,8 @@ pub enum Verdict {
     Condition,
     /// Too many requests failed.
     Requests,
+    /// Some targets could not be measured.
+    Unmeasured,
     /// A result could not be saved.
     Unsaved,
     /// The user ended it.
@@ -37,6 +39,7 @@ impl Verdict {
         match self {
             Self::Success => 0,
             Self::Requests => 1,
+            Self::Unmeasured => 3,
             Self::Condition => 4,
             Self::Warnings => 5,
             Self::Unsaved => 6,

@@ -20,7 +20,7 @@ use netping_serving::{
     error::ServeError,
     listen::Listening,
     profile::Profile,
-    runtime::{Accepts, TcpServer},
+    runtime::{Accepts, TcpServer, worker},
     service::Service,
     shutdown::Shutdown,
 };
@@ -98,7 +98,7 @@ fn serve(
         args: args.clone(),
         chassis: Arc::clone(&chassis),
     });
-    let worker = |mut accepts: Accepts| {
+    let worker = worker(move |mut accepts: Accepts| {
         let relay = Arc::clone(&relay);
         async move {
             while let Some(accepted) = accepts.next().await {
@@ -110,15 +110,15 @@ fn serve(
                 tokio::spawn(async move { relay.connection(guard, client).await });
             }
         }
-    };
+    });
     let server = TcpServer {
         listener: listening.service.into(),
-        chassis: &chassis,
-        runtime: &own.runtime,
-        acceptor: &Acceptor::Plain,
-        shutdown,
+        chassis,
+        acceptor: Acceptor::Plain,
+        shutdown: shutdown.clone(),
+        worker,
     };
-    server.serve(worker)
+    server.serve(&own.runtime)
 }
 
 /// The state that all connections share.

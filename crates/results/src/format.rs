@@ -59,6 +59,13 @@ pub fn optional(microseconds: Option<f64>) -> String {
     microseconds.map_or_else(|| "-".to_owned(), micros)
 }
 
+/// The time of day in UTC of a moment, given in nanoseconds since 1970: `14:05:10`.
+pub fn time_of_day(nanoseconds: u64) -> String {
+    let seconds = nanoseconds / 1_000_000_000 % (24 * 60 * 60);
+    let (minutes, seconds) = (seconds / 60, seconds % 60);
+    format!("{:02}:{:02}:{seconds:02}", minutes / 60, minutes % 60)
+}
+
 /// A number of bytes in the largest unit of which it is a whole multiple, as flags take it:
 /// `256KiB`, `1GiB`, `65535B`.
 pub fn bytes(bytes: u64) -> String {
@@ -117,6 +124,9 @@ mod tests {
             ("+7.52".to_owned(), "-7.52".to_owned())
         );
         assert_eq!(nanos_as_micros(None), "-");
+        // 2001-09-09T01:46:40Z.
+        assert_eq!(time_of_day(1_000_000_000_999_999_999), "01:46:40");
+        assert_eq!(time_of_day(86_399 * 1_000_000_000), "23:59:59");
         assert_eq!([0, 1, 1000, 1024].map(bytes), ["0B", "1B", "1000B", "1KiB"]);
         assert_eq!(
             [65_535, 1 << 18, 3 << 20, 1 << 30].map(bytes),

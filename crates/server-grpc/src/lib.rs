@@ -23,7 +23,7 @@ use netping_serving::{
     error::ServeError,
     listen::Listening,
     profile::Profile,
-    runtime::{Accepts, TcpServer},
+    runtime::{Accepts, TcpServer, worker},
     service::Service,
     shutdown::Shutdown,
 };
@@ -91,10 +91,22 @@ const MAX_LOCAL_ERROR_RESETS: usize = 1024;
 const PREFACE: u64 = 24;
 
 fn serve(
-    mut listening: Listening,
+    listening: Listening,
     args: &ServerArgs<GrpcArgs>,
     shutdown: &Shutdown,
 ) -> Result<(), ServeError> {
+    server(listening, args, shutdown)?.serve(&args.own.runtime)
+}
+
+/// Returns the server, which then serves on runtimes of its own or on the current one.
+///
+/// # Errors
+/// Fails if a certificate or key cannot be used, or the system refuses a thread.
+pub fn server(
+    mut listening: Listening,
+    args: &ServerArgs<GrpcArgs>,
+    shutdown: &Shutdown,
+) -> Result<TcpServer, ServeError> {
     let ServerArgs { common, own } = args;
     let acceptor = own.tls.acceptor(Scheme::GrpcTls.alpn())?;
     // GOAWAY is HTTP/2's goodbye: connections are not cut for the drain.
@@ -108,30 +120,31 @@ fn serve(
         routes: routes(&chassis, own)?,
         chassis: Arc::clone(&chassis),
     };
-    let tcp = TcpServer {
-        listener: listening.service.into(),
-        chassis: &chassis,
-        runtime: &own.runtime,
-        acceptor: &acceptor,
-        shutdown,
-    };
-    tcp.serve(|accepts: Accepts| {
-        let (chassis, shutdown) = (chassis.clone(), shutdown.clone());
+    let (builder, serving, switch) = (builder(own), Arc::clone(&chassis), shutdown.clone());
+    let worker = worker(move |accepts: Accepts| {
+        let (chassis, shutdown) = (serving.clone(), switch.clone());
         let streams = accepts
             .map(move |stream| io::Result::Ok(ConnectedStream::new(stream, chassis.clone())));
-        let serving =
-            server(own).serve_with_incoming_shutdown(watched.clone(), streams, async move {
-                shutdown.triggered().await;
-            });
+        let builder = builder.clone();
+        let serving = builder.serve_with_incoming_shutdown(watched.clone(), streams, async move {
+            shutdown.triggered().await;
+        });
         async move {
             if let Err(error) = serving.await {
                 tracing::error!("serving ended: {error}");
             }
         }
+    });
+    Ok(TcpServer {
+        listener: listening.service.into(),
+        chassis,
+        acceptor,
+        shutdown: shutdown.clone(),
+        worker,
     })
 }
 
-fn server(args: &GrpcArgs) -> Server {
+fn builder(args: &GrpcArgs) -> Server {
     Server::builder()
         .max_concurrent_streams(args.max_streams)
         .http2_max_local_error_reset_streams(Some(MAX_LOCAL_ERROR_RESETS))

@@ -13,7 +13,7 @@ use netping_serving::{
     echo::echo,
     error::ServeError,
     listen::Listening,
-    runtime::{Accepts, TcpServer},
+    runtime::{Accepts, TcpServer, worker},
     service::Service,
     shutdown::Shutdown,
 };
@@ -49,24 +49,30 @@ fn scheme(args: &TokioArgs) -> Scheme {
 }
 
 fn serve(
-    mut listening: Listening,
+    listening: Listening,
     args: &ServerArgs<TokioArgs>,
     shutdown: &Shutdown,
 ) -> Result<(), ServeError> {
+    server(listening, args, shutdown)?.serve(&args.own.runtime)
+}
+
+/// Returns the server, which then serves on runtimes of its own or on the current one.
+///
+/// # Errors
+/// Fails if a certificate or key cannot be used, or the system refuses a thread.
+pub fn server(
+    mut listening: Listening,
+    args: &ServerArgs<TokioArgs>,
+    shutdown: &Shutdown,
+) -> Result<TcpServer, ServeError> {
     let ServerArgs { common, own } = args;
     let acceptor = own.secure.acceptor(Scheme::TcpTls.alpn())?;
     let says_goodbye = !acceptor.is_plain();
     let chassis = Chassis::start(&mut listening, common, own.runtime.profile())?;
     let limits = own.stream.limits();
-    let server = TcpServer {
-        listener: listening.service.into(),
-        chassis: &chassis,
-        runtime: &own.runtime,
-        acceptor: &acceptor,
-        shutdown,
-    };
-    server.serve(|mut accepts: Accepts| {
-        let chassis = Arc::clone(&chassis);
+    let serving = Arc::clone(&chassis);
+    let worker = worker(move |mut accepts: Accepts| {
+        let chassis = Arc::clone(&serving);
         async move {
             while let Some(mut stream) = accepts.next().await {
                 let chassis = Arc::clone(&chassis);
@@ -81,5 +87,12 @@ fn serve(
                 });
             }
         }
+    });
+    Ok(TcpServer {
+        listener: listening.service.into(),
+        chassis,
+        acceptor,
+        shutdown: shutdown.clone(),
+        worker,
     })
 }

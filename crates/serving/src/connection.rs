@@ -476,7 +476,7 @@ mod tests {
     fn only_a_connection_before_its_handshake_and_preface_has_a_short_deadline() {
         let deadlines = Deadlines {
             preface: 0,
-            idle: Duration::from_secs(3600),
+            idle: Duration::from_hours(1),
             ..DEADLINES
         };
         let connections = Arc::new(Connections::default());

@@ -71,6 +71,16 @@ impl Listening {
         })
     }
 
+    /// Takes over a bound listener, for a server without metrics.
+    pub fn on(listener: TcpListener) -> Self {
+        Self {
+            service: listener.into(),
+            others: Vec::new(),
+            metrics: None,
+            announcement: None,
+        }
+    }
+
     /// Returns the address for requests.
     ///
     /// # Errors

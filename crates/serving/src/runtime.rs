@@ -1,7 +1,7 @@
 //! Distribution of connections over tokio runtimes: one runtime per core, or one with work
 //! stealing.
 
-use std::{future::Future, io, sync::Arc, thread};
+use std::{fmt, future::Future, io, pin::Pin, sync::Arc, thread};
 
 use netping_protocol::secure::{self, Acceptor};
 use tokio::{
@@ -88,60 +88,90 @@ impl Registrar {
     }
 }
 
+/// Serves the connections of one runtime to their end.
+type Worker = Box<dyn Fn(Accepts) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
+/// The connections that a runtime is given, each with its guard.
+type Queue = mpsc::UnboundedSender<(TcpStream, Guard)>;
+
 /// A server on accepted TCP connections, ready to run.
-#[derive(Debug)]
-pub struct TcpServer<'a> {
+pub struct TcpServer {
     /// Bound listener.
     pub listener: std::net::TcpListener,
     /// Chassis that admits the connections.
-    pub chassis: &'a Arc<Chassis>,
-    /// Runtimes to use.
-    pub runtime: &'a RuntimeArgs,
+    pub chassis: Arc<Chassis>,
     /// Handshake of each connection.
-    pub acceptor: &'a Acceptor,
+    pub acceptor: Acceptor,
     /// Switch that ends the server.
-    pub shutdown: &'a Shutdown,
+    pub shutdown: Shutdown,
+    /// Called once per runtime with the connections to serve there; see [`worker`].
+    pub worker: Worker,
 }
 
-impl TcpServer<'_> {
-    /// Serves until the shutdown, then drains. Calls `worker` once per runtime with the connections
-    /// to serve there.
+impl fmt::Debug for TcpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TcpServer")
+            .field("listener", &self.listener)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TcpServer {
+    /// Serves on runtimes of its own until the shutdown, then drains.
     ///
     /// # Errors
     /// Fails if the system refuses a runtime or a thread.
-    pub fn serve<W, F>(self, worker: W) -> Result<(), ServeError>
-    where
-        W: Fn(Accepts) -> F,
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let (chassis, shutdown) = (self.chassis, self.shutdown);
-        self.listener.set_nonblocking(true)?;
-        let mut queues = Vec::new();
-        let mut workers = Vec::new();
-        for number in 0..self.runtime.runtime_count() {
-            let (queue, incoming) = mpsc::unbounded_channel();
-            let (accepted, accepts) = mpsc::unbounded_channel();
-            let registrar = Registrar {
-                is_own: number == 0,
-                acceptor: self.acceptor.clone(),
-                chassis: Arc::clone(chassis),
-                shutdown: shutdown.clone(),
-                accepted,
-            };
-            let worker = worker(Accepts::new(accepts));
-            queues.push(queue);
-            workers.push(async move {
-                tokio::join!(registrar.run(incoming), worker);
-            });
-        }
-        run_on_runtimes(self.runtime, workers, async {
-            accept(self.listener, chassis, &queues, shutdown).await?;
-            // Ends the workers' streams of connections.
-            queues.clear();
-            chassis.drain().await;
-            Ok(())
-        })
+    pub fn serve(self, runtime: &RuntimeArgs) -> Result<(), ServeError> {
+        let numbers = 0..runtime.runtime_count();
+        let (queues, workers): (Vec<_>, Vec<_>) = numbers.map(|own| self.worker(own)).unzip();
+        run_on_runtimes(runtime, workers, self.accept_and_drain(queues))
     }
+
+    /// Serves on the current runtime until the shutdown, then drains.
+    ///
+    /// # Errors
+    /// Fails if the system refuses the listener.
+    pub async fn serve_here(self) -> io::Result<()> {
+        let (queue, worker) = self.worker(0);
+        start(worker, false);
+        self.accept_and_drain(vec![queue]).await
+    }
+
+    /// Returns the queue of a runtime's connections, and the task that serves them. Runtime 0 is the
+    /// one that accepts.
+    fn worker(&self, number: usize) -> (Queue, impl Future<Output = ()> + Send + use<>) {
+        let (queue, incoming) = mpsc::unbounded_channel();
+        let (accepted, accepts) = mpsc::unbounded_channel();
+        let registrar = Registrar {
+            is_own: number == 0,
+            acceptor: self.acceptor.clone(),
+            chassis: Arc::clone(&self.chassis),
+            shutdown: self.shutdown.clone(),
+            accepted,
+        };
+        let worker = (self.worker)(Accepts::new(accepts));
+        let both = async move {
+            tokio::join!(registrar.run(incoming), worker);
+        };
+        (queue, both)
+    }
+
+    async fn accept_and_drain(self, queues: Vec<Queue>) -> io::Result<()> {
+        accept(self.listener, &self.chassis, &queues, &self.shutdown).await?;
+        // Ends the workers' streams of connections.
+        drop(queues);
+        self.chassis.drain().await;
+        Ok(())
+    }
+}
+
+/// Returns the worker of a [`TcpServer`].
+pub fn worker<W, F>(serve: W) -> Worker
+where
+    W: Fn(Accepts) -> F + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    Box::new(move |accepts| Box::pin(serve(accepts)))
 }
 
 /// Runs `main` to its end, and meanwhile each of `workers` on a runtime of its own. The first
@@ -217,9 +247,10 @@ fn start(worker: impl Future<Output = ()> + Send + 'static, busy: bool) {
 async fn accept(
     listener: std::net::TcpListener,
     chassis: &Chassis,
-    queues: &[mpsc::UnboundedSender<(TcpStream, Guard)>],
+    queues: &[Queue],
     shutdown: &Shutdown,
 ) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
     let accepting = async {
         let mut turn = queues.iter().cycle();

@@ -61,10 +61,10 @@ impl Judge {
         lines
     }
 
-    /// Fails the command if the trials of a measurement have a warning that is not allowed, or too
-    /// many bulk streams failed.
+    /// Fails the command if several steps together have a warning that is not allowed, or too many bulk
+    /// streams failed.
     pub fn whole(&mut self, run: &Run) {
-        let found = Warnings::of_trials(run).into_iter();
+        let found = Warnings::of_several_steps(run).into_iter();
         let warnings: Vec<Warning> = found.map(|(_, warning)| warning).collect();
         self.warnings(&warnings);
         for own in run.measurements() {

@@ -19,6 +19,10 @@ pub fn step(plan: &Plan, measurement: &Measured, place: Place) -> Step {
     step.status = measurement.status;
     step.window_started_at = measurement.window_started_at;
     step.cost = report.cost.clone();
+    if plan.target.is_on_worker() {
+        // It is the server's, too.
+        step.cost.client_cpu_us_per_request = None;
+    }
     let negotiated = report.negotiated.clone();
     step.security = negotiated.map(|negotiated| plan.target.trust.security(negotiated));
     step.connect = connect::phases(&report.phases);
@@ -34,7 +38,8 @@ pub fn step(plan: &Plan, measurement: &Measured, place: Place) -> Step {
         service_time: &step.histograms.times[Time::Service],
         subject: plan.execution.subject,
         warmup_failed: measurement.warmup_failed,
-        shared_host: measurement.server_shares_host || plan.target.is_own_host(),
+        shared_host: !plan.target.is_on_worker()
+            && (measurement.server_shares_host || plan.target.is_own_host()),
         server_restarted: measurement.server_restarted,
         clock_step: measurement.clock_step,
     });

@@ -12,7 +12,7 @@ use netping_protocol::secure::Connector;
 
 use super::*;
 use crate::{
-    plan::{Destination, Extent, Trust, Warmup},
+    plan::{Companion, Destination, Extent, OwnServer, Trust, Warmup},
     probe::metrics::ServerSource,
     transport::Kind,
 };
@@ -80,4 +80,68 @@ fn a_silent_metrics_port_does_not_delay_a_step() {
     let note = measurement.server_note.unwrap();
     assert!(note.contains("cannot read"), "{note}");
     assert!(measurement.totals.accounting.ok > 0);
+}
+
+#[test]
+fn an_automatic_warm_up_that_finds_no_steady_rate_is_told() {
+    let url = format!("tcp://{}", echo()).parse().unwrap();
+    let clear = (Connector::Plain, Trust::default());
+    let target = Destination::new(url, ServerSource::Nowhere, clear);
+    let mut plan = Plan::new(target, Kind::Line);
+    plan.execution.warmup = Warmup::Auto;
+    // Too short for the rule.
+    plan.execution.warmup_max = Duration::from_millis(1);
+    plan.execution.extent = Extent::Requests(10);
+    let measurement = run(&plan, &Interrupt::default(), &Events::default()).unwrap();
+    assert!(measurement.warmup_failed);
+    assert_eq!(measurement.totals.accounting.ok, 10);
+    assert!(measurement.warmup >= plan.execution.warmup_max);
+}
+
+/// Returns a plan for 20 echoes of a server that the worker starts itself.
+fn on_worker(url: &str, companion: Companion) -> Plan {
+    let clear = (Connector::Plain, Trust::default());
+    let mut target = Destination::new(url.parse().unwrap(), ServerSource::Nowhere, clear);
+    target.in_process = Some(OwnServer::OnWorker(companion));
+    let mut plan = Plan::new(target, Kind::Line);
+    plan.execution.warmup = Warmup::Time(Duration::ZERO);
+    plan.execution.extent = Extent::Requests(20);
+    plan
+}
+
+#[test]
+fn a_server_on_the_workers_thread_answers_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("tcp://{}", listener.local_addr().unwrap());
+    let threads = Arc::new(Mutex::new(Vec::new()));
+    let served = Arc::clone(&threads);
+    let companion = Companion::new(move || {
+        let (listener, served) = (listener.try_clone()?, Arc::clone(&served));
+        Ok(Box::pin(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let thread = thread::current().name().map(str::to_owned);
+            served.lock().unwrap().push(thread);
+            let (mut reader, mut writer) = stream.split();
+            let _ = tokio::io::copy(&mut reader, &mut writer).await;
+        }))
+    });
+    let plan = on_worker(&url, companion);
+    // Each step has a server of its own.
+    for _ in 0..2 {
+        let measured = run(&plan, &Interrupt::default(), &Events::default()).unwrap();
+        let accounting = &measured.totals.accounting;
+        assert_eq!((accounting.ok, accounting.scheduled()), (20, 20));
+    }
+    let worker = Some("client-0".to_owned());
+    assert_eq!(*threads.lock().unwrap(), [worker.clone(), worker]);
+}
+
+#[test]
+fn a_server_that_cannot_start_on_the_workers_thread_is_no_measurement() {
+    let companion = Companion::new(|| Err(io::Error::other("no server")));
+    let plan = on_worker("tcp://127.0.0.1:1", companion);
+    let error = run(&plan, &Interrupt::default(), &Events::default()).unwrap_err();
+    assert!(error.to_string().contains("no server"), "{error}");
 }

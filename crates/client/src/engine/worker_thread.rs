@@ -25,6 +25,7 @@ use crate::{
         worker::{self, Assignment, WorkerReport},
     },
     error::{CANNOT_CONNECT, StartError},
+    plan::OwnServer,
     transport::{Failure, Transport},
 };
 
@@ -98,6 +99,12 @@ impl<T: Transport> WorkerThread<T> {
             });
         }
         let events = self.channels.full.clone();
+        if let Some(OwnServer::OnWorker(server)) = &self.assignment.plan.target.in_process
+            && let Err(error) = server.start()
+        {
+            let _ = events.send(Event::Ready(Err(error.into())));
+            return;
+        }
         let (slots, ready) = match self.connect().await {
             Ok((slots, negotiated)) => (slots, Ok(negotiated)),
             Err(failure) => {

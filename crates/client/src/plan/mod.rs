@@ -8,7 +8,7 @@ mod target;
 pub use self::{
     execution::{Execution, Extent, Warmup},
     load::{Arrival, Load},
-    target::{Destination, ReplyLength, ServerEndpoint, Trust, resolve},
+    target::{Companion, Destination, OwnServer, ReplyLength, ServerEndpoint, Trust, resolve},
 };
 
 use netping_measure::sample::LoopKind;

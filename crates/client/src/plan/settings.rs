@@ -6,7 +6,7 @@ use netping_protocol::{frame::Reply, tls::Negotiated};
 use netping_results::{connect::ChannelSecurity, run::StepSettings};
 
 use crate::{
-    plan::{Arrival, Plan, Trust},
+    plan::{Arrival, OwnServer, Plan, Trust},
     transport::connect::socket_name,
 };
 
@@ -36,6 +36,7 @@ impl Plan {
                 Reply::Echo | Reply::Message | Reply::Times => None,
             },
             message: (load.reply == Reply::Message).then(|| "benchmark".to_owned()),
+            in_process: self.target.in_process.as_ref().map(OwnServer::threads),
             unix_socket: self.target.unix_socket.as_deref().map(socket_name),
             http_method: is_http.then(|| prepared.method.to_string()),
             data_hash: prepared.data_hash.map(|hash| format!("{hash:016x}")),

@@ -1,12 +1,18 @@
 //! The server of a plan, and how it is reached.
 
 use std::{
+    fmt,
+    future::Future,
+    io,
     net::{SocketAddr, ToSocketAddrs, UdpSocket},
     path::PathBuf,
+    pin::Pin,
     sync::{Arc, OnceLock},
 };
 
 use netping_protocol::{secure::Connector, target::Target};
+use netping_results::run::InProcess;
+use tokio::task;
 
 use crate::{
     error::StartError,
@@ -24,6 +30,8 @@ pub struct Destination {
     /// The Unix domain socket that is connected to instead of the URL's host; an abstract one begins
     /// with a zero byte.
     pub unix_socket: Option<PathBuf>,
+    /// The server's thread, if it is in this process.
+    pub in_process: Option<OwnServer>,
     /// The source of the server's counters.
     pub server: ServerSource,
     /// The security of connections.
@@ -41,6 +49,52 @@ pub struct Destination {
     pub prepared: Arc<Prepared>,
     /// The replies to the first requests, if they are to be shown.
     pub kept: Option<Kept>,
+}
+
+/// The thread of a server that is in the client's process.
+#[derive(Debug, Clone)]
+pub enum OwnServer {
+    /// That of the client's only worker, which starts the server before it connects.
+    OnWorker(Companion),
+    /// One of its own, which runs already.
+    OnThread,
+}
+
+impl OwnServer {
+    /// Returns its name in result files.
+    pub fn threads(&self) -> InProcess {
+        match self {
+            Self::OnWorker(_) => InProcess::OneThread,
+            Self::OnThread => InProcess::TwoThreads,
+        }
+    }
+}
+
+/// A task that runs beside the callers on a worker's runtime, until the worker ends.
+#[derive(Clone)]
+pub struct Companion(Arc<Start>);
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+type Start = dyn Fn() -> io::Result<Task> + Send + Sync;
+
+impl Companion {
+    /// Returns the companion that `start` makes anew for each step.
+    pub fn new(start: impl Fn() -> io::Result<Task> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(start))
+    }
+
+    /// Starts it on the current runtime, which is a worker's.
+    pub(crate) fn start(&self) -> io::Result<()> {
+        task::spawn_local((self.0)()?);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Companion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Companion").finish_non_exhaustive()
+    }
 }
 
 /// The length of a web server's good replies, in bytes: that of the first one. Clones compare with
@@ -74,6 +128,7 @@ impl Destination {
             url,
             label: None,
             unix_socket: None,
+            in_process: None,
             server,
             connector,
             trust,
@@ -83,6 +138,11 @@ impl Destination {
             prepared: Arc::default(),
             kept: None,
         }
+    }
+
+    /// Returns true if the server shares the thread of the client's worker.
+    pub fn is_on_worker(&self) -> bool {
+        matches!(self.in_process, Some(OwnServer::OnWorker(_)))
     }
 
     /// Returns true if the server is on this host.

@@ -10,14 +10,15 @@ use netping_results::{
 use crate::table::{Column, Table};
 
 /// The metrics of each phase, with how easily a narrow terminal does without them.
-const SHOWN: [(&Metric, u8); 7] = [
+const SHOWN: [(&Metric, u8); 8] = [
+    (&metric::MIN, 1),
     (&metric::P50, 0),
-    (&metric::P90, 1),
+    (&metric::P90, 2),
     (&metric::P99, 0),
     (&metric::P999, 0),
     (&metric::MAX, 0),
-    (&metric::MEAN, 2),
-    (&metric::SD, 3),
+    (&metric::MEAN, 3),
+    (&metric::SD, 4),
 ];
 
 /// Returns a table with a row for each part of opening a connection.
@@ -51,4 +52,30 @@ fn row(phase: ConnectPhase, time: &Distribution) -> Vec<String> {
         .into_iter()
         .chain(values)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_measure::connect::PhaseTimes;
+    use netping_results::{connect, fixtures};
+
+    use super::*;
+
+    #[test]
+    fn the_times_of_a_part_begin_with_its_shortest() {
+        let mut times = PhaseTimes::default();
+        times.record(ConnectPhase::Tcp, 1_500);
+        for _ in 0..100 {
+            times.record(ConnectPhase::Tcp, 2_000);
+        }
+        let step = Step {
+            connect: connect::phases(&times),
+            ..fixtures::step(1, |_| vec![1000])
+        };
+        let text = text(&step);
+        let words = |line: usize| text.lines().nth(line).unwrap().split_ascii_whitespace();
+        assert_eq!(words(1).take(3).collect::<Vec<_>>(), ["us", "min", "p50"]);
+        let row: Vec<_> = words(2).take(4).collect();
+        assert_eq!(row, ["TCP", "connect", "1.50", "2.00"]);
+    }
 }

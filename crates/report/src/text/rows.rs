@@ -4,7 +4,7 @@ use netping_measure::times::Time;
 use netping_results::{
     format::thousands,
     metric::{self, Metric},
-    run::{Kind, Run, Step, StepSettings},
+    run::{Kind, Measurement, Run, Step, StepSettings},
 };
 
 use super::{connect, steps::StepTable};
@@ -13,12 +13,15 @@ use crate::{
     finding::value_of,
     loads::{self, knee_of},
     table::{is_unicode, terminal_width},
+    words::on_connections,
 };
 
 /// The rows of a run's steps, shown one by one as they are measured.
 #[derive(Debug)]
 pub struct Rows {
     kind: Kind,
+    /// Each row shows when its step began.
+    has_times: bool,
     /// The heading of the rows above, and their table.
     above: Option<(String, StepTable)>,
 }
@@ -26,7 +29,18 @@ pub struct Rows {
 impl Rows {
     /// Returns the rows of a run of this kind.
     pub fn new(kind: Kind) -> Self {
-        Self { kind, above: None }
+        Self {
+            kind,
+            has_times: false,
+            above: None,
+        }
+    }
+
+    /// Returns rows that show when each step began, for a measurement that is repeated.
+    #[must_use]
+    pub fn with_times(mut self, is_repeated: bool) -> Self {
+        self.has_times = is_repeated;
+        self
     }
 
     /// Returns a step's row, below its heading unless that stands above already.
@@ -42,7 +56,7 @@ impl Rows {
             .is_none_or(|(above, _)| *above != heading)
         {
             let is_open = step.settings.planned_rate.is_some();
-            let table = StepTable::new(self.kind, is_open);
+            let table = StepTable::new(self.kind, is_open, self.has_times);
             text = format!("{heading}\n{}\n", table.table.header());
             self.above = Some((heading, table));
         }
@@ -86,24 +100,31 @@ impl Rows {
 
 /// Returns the rows of a whole run.
 pub(super) fn text(run: &Run) -> String {
-    let mut rows = Rows::new(run.kind);
+    let is_repeated = run.steps.iter().any(|step| step.trial > 1);
+    let mut rows = Rows::new(run.kind).with_times(is_repeated);
     let mut parts = Vec::new();
     for (at, step) in run.steps.iter().enumerate() {
         parts.push(rows.show(step));
         let next = run.steps.get(at + 1);
         if next.is_none_or(|next| next.target != step.target) {
             parts.extend(rows.end(step));
-            parts.extend(knee(run, &step.target));
+            parts.extend(of_sweep(run, &step.target));
         }
     }
     parts.join("\n")
 }
 
-/// Describes the knee of a target's sweep over callers; `None` where it has none, or is no such sweep.
-pub fn knee(run: &Run, target: &str) -> Option<String> {
+/// Says what a target's sweep shows: the best number of connections where it is one over connections,
+/// otherwise the knee over callers; `None` where it is none of them, or has no knee.
+pub fn of_sweep(run: &Run, target: &str) -> Option<String> {
     let mut sweep = run.measurements();
-    sweep.retain(|own| own.first().target == target);
-    let at = knee_of(&sweep).filter(|_| run.kind == Kind::Throughput)?;
+    sweep.retain(|own| own.first().target == target && run.kind == Kind::Throughput);
+    on_connections(&sweep).or_else(|| knee(&sweep))
+}
+
+/// Describes the knee of a sweep over callers.
+fn knee(sweep: &[Measurement<'_>]) -> Option<String> {
+    let at = knee_of(sweep)?;
     let [own, next] = [&sweep[at], &sweep[at + 1]];
     let growth = if loads::value(&metric::RATE, next) < loads::value(&metric::RATE, own) {
         "falls"
@@ -134,7 +155,7 @@ fn requests(settings: &StepSettings) -> Option<String> {
     }
 }
 
-/// Returns the line that rpcx-benchmark prints after a run with its message.
+/// Returns the figures that rpcx-benchmark prints after a run with its message, in its order.
 fn message_line(step: &Step) -> String {
     if step.settings.message.is_none() {
         return String::new();

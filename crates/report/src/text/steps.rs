@@ -2,7 +2,7 @@
 
 use netping_measure::times::Time;
 use netping_results::{
-    format::thousands,
+    format::{thousands, time_of_day},
     metric::{self, Metric},
     run::{Kind, Step},
 };
@@ -21,12 +21,17 @@ pub(super) struct StepTable {
 }
 
 impl StepTable {
-    pub(super) fn new(kind: Kind, is_open: bool) -> Self {
-        let columns = match kind {
+    /// Returns an empty table; `has_times` adds the time of day at which each step began.
+    pub(super) fn new(kind: Kind, is_open: bool, has_times: bool) -> Self {
+        let mut columns = match kind {
             _ if is_open => open(),
             Kind::Latency => round_trips(),
             _ => closed(),
         };
+        if has_times {
+            let begun = |step: &Step| step.window_started_at.map_or("-".to_owned(), time_of_day);
+            columns.insert(0, column("UTC", 8, 0, begun));
+        }
         let (columns, cells) = columns.into_iter().unzip();
         Self {
             table: Table::new(columns),

@@ -117,6 +117,14 @@ impl<'a> Measurement<'a> {
         &self.first().settings
     }
 
+    /// Returns false where the other is another target with another number of connections: a difference
+    /// may then be that of connections alone. Measurements of one target may differ in connections on
+    /// purpose, and streams are a setting of bulk streams.
+    pub fn has_connections_like(&self, other: &Self) -> bool {
+        let [own, others] = [self, other].map(Self::settings);
+        own.connections == others.connections || own.bulk.is_some() || self.name() == other.name()
+    }
+
     /// Returns the number of requests without a verified reply, over all trials.
     pub fn unserved(&self) -> u64 {
         self.trials.iter().map(|step| step.summary.unserved()).sum()

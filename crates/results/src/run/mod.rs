@@ -11,7 +11,7 @@ pub use clock::{ClockOffset, HostClock};
 pub use kind::Kind;
 pub use measurement::{Measurement, Pairing};
 pub use part::{Part, PartStep};
-pub use settings::StepSettings;
+pub use settings::{InProcess, StepSettings};
 pub use step::{Place, Step};
 
 use std::collections::BTreeMap;

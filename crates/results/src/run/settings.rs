@@ -4,6 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::bulk::BulkSettings;
 
+/// The threads of a client and a server in one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum InProcess {
+    /// The server is on the thread of the client's only worker, so that no request wakes another thread
+    /// or core. The worker's CPU time is that of both, and there is none per request.
+    OneThread,
+    /// The server has a thread of its own.
+    TwoThreads,
+}
+
 /// The settings of one step.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -35,6 +47,10 @@ pub struct StepSettings {
     /// The message that requests carry; absent where they carry bytes.
     #[serde(default)]
     pub message: Option<String>,
+    /// The threads of client and server where they are one process; absent where the server is a process
+    /// of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_process: Option<InProcess>,
     /// The Unix domain socket that was connected to instead of the target's host; an abstract one
     /// begins with `@`.
     #[serde(default)]

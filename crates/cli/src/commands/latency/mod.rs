@@ -1,0 +1,218 @@
+//! `netping latency`: sequential round trips on one connection.
+
+mod addresses;
+mod in_process;
+
+use std::{mem, num::NonZeroU64, time::Duration};
+
+use clap::Args;
+use humantime::parse_duration;
+use netping_client::{
+    clock,
+    error::StartError,
+    plan::{Extent, Plan, Warmup},
+    probe::metrics::ServerSource,
+};
+use netping_protocol::target::Target;
+use netping_report::text::Rows;
+use netping_results::{
+    run::{Kind, Place},
+    warning::Subject,
+};
+use netping_serving::shutdown::Shutdown;
+
+use self::{
+    addresses::{Addresses, every_address},
+    in_process::Echo,
+};
+use crate::{
+    args::{
+        range::{CountLimit, count, count_or},
+        shared::ComparedArgs,
+        time::{positive, warmup},
+    },
+    commands::measure,
+    error::Verdict,
+    run::{Runner, trials},
+};
+
+/// Flags of `netping latency`.
+#[derive(Debug, Clone, Args)]
+pub struct LatencyArgs {
+    /// Servers, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
+    #[arg(required_unless_present = "in_process", value_name = "URL")]
+    pub targets: Vec<Target>,
+    /// Measure echoes with client and server in one process, instead of URLs: first on one thread, so
+    /// that no request wakes another core, then with the server on a thread of its own
+    #[arg(
+        long, num_args = 0..=1, value_name = "tcp,grpc", value_delimiter = ',', default_missing_value = "tcp,grpc",
+        conflicts_with_all = ["targets", "all_addresses", "unix_socket", "server_metrics", "server_pid"]
+    )]
+    in_process: Vec<Echo>,
+    /// Round trips to measure
+    #[arg(short = 'n', long, alias = "requests", default_value = "10000", value_parser = count, value_name = "N")]
+    samples: NonZeroU64,
+    /// Measure for this long instead
+    #[arg(short, long, value_parser = positive, value_name = "TIME", conflicts_with = "samples")]
+    duration: Option<Duration>,
+    /// Warm up for this long; these round trips do not count
+    #[arg(long, default_value = "200ms", value_parser = warmup, value_name = "TIME|auto")]
+    warmup: Warmup,
+    /// Repeat the measurement N times, or 'forever'
+    #[arg(long, default_value = "1", value_name = "N|forever", value_parser = count_or("forever"), conflicts_with_all = ["trials", "until"])]
+    repeat: CountLimit,
+    /// Time from the start of one measurement to the start of the next
+    #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME", requires = "repeat")]
+    every: Duration,
+    /// Measure each address that a name resolves to, except this pod's own
+    #[arg(long)]
+    all_addresses: bool,
+    /// Environment variable that has this pod's own address
+    #[arg(
+        long,
+        default_value = "POD_IP",
+        value_name = "NAME",
+        requires = "all_addresses"
+    )]
+    pod_ip_env: String,
+    #[command(flatten)]
+    compared: ComparedArgs,
+}
+
+impl LatencyArgs {
+    /// Returns a plan for each of these targets.
+    pub fn plans(&self, targets: &[Target]) -> anyhow::Result<Vec<Plan>> {
+        let request = &self.compared.shared.request;
+        request.check(targets)?;
+        let mut plans = request.plans(targets)?;
+        for plan in &mut plans {
+            plan.execution.warmup = self.warmup;
+            plan.execution.extent = self
+                .duration
+                .map_or(Extent::Requests(self.samples.get()), Extent::Time);
+            self.compared.in_step.apply(&mut plan.execution)?;
+        }
+        Ok(plans)
+    }
+
+    /// Returns the plans of a group for each echo in this process: with one thread and with two.
+    /// `shutdown` ends the servers.
+    fn plans_in_process(&self, shutdown: &Shutdown) -> anyhow::Result<Vec<Vec<Plan>>> {
+        let mut groups = Vec::new();
+        for echo in &self.in_process {
+            let servers = echo.servers(shutdown)?;
+            let targets = [0, 1].map(|at| servers[at].target.clone());
+            let mut plans = self.plans(&targets)?;
+            for (plan, own) in plans.iter_mut().zip(servers) {
+                plan.target.label = Some(own.label.to_owned());
+                plan.target.in_process = Some(own.server);
+                // This process's counters are those of both.
+                plan.target.server = ServerSource::Nowhere;
+                if plan.target.is_on_worker() {
+                    plan.execution.subject = Subject::Both;
+                }
+            }
+            groups.push(plans);
+        }
+        Ok(groups)
+    }
+}
+
+pub fn run(args: &LatencyArgs) -> anyhow::Result<Verdict> {
+    let shutdown = Shutdown::default();
+    let outcome = run_until(args, &shutdown);
+    shutdown.trigger();
+    outcome
+}
+
+/// Measures; `shutdown` ends the servers in this process.
+fn run_until(args: &LatencyArgs, shutdown: &Shutdown) -> anyhow::Result<Verdict> {
+    let mut warning = None;
+    let mut groups = if !args.in_process.is_empty() {
+        args.plans_in_process(shutdown)?
+    } else if args.all_addresses {
+        let found: Addresses = every_address(&args.targets, &args.pod_ip_env)?;
+        warning = found.warning;
+        vec![args.plans(&found.targets)?]
+    } else {
+        vec![args.plans(&args.targets)?]
+    };
+    let trials = args.compared.trials(groups.iter().map(Vec::len).sum())?;
+    measure(Kind::Latency, args.compared.options()?, |runner| {
+        if let Some(warning) = warning {
+            runner.console.remark(&warning);
+        }
+        for plans in &mut groups {
+            if args.all_addresses {
+                *plans = answering(runner, mem::take(plans))?;
+            } else {
+                runner.call_all(plans)?;
+            }
+        }
+        if let Some(times) = args.repeat.0 {
+            let times = u32::try_from(times.get()).unwrap_or(u32::MAX);
+            let plans = groups.iter().flatten();
+            runner.console.progress.outline(plans, times);
+        }
+        if trials.count > 1 {
+            Ok(trials::run(runner, trials, &groups, |_| None)?)
+        } else {
+            repeat(runner, args, &groups.concat())
+        }
+    })
+}
+
+/// Returns the plans whose targets answer a first call, and names the others, which fail the command.
+///
+/// # Errors
+/// The first [`StartError`] if none answers, and those that are not a target's.
+fn answering(runner: &mut Runner, plans: Vec<Plan>) -> Result<Vec<Plan>, StartError> {
+    let (mut answering, mut failures) = (Vec::new(), Vec::new());
+    for plan in plans {
+        match runner.call(&plan) {
+            Ok(()) => answering.push(plan),
+            Err(failure @ StartError::Server(..)) => failures.push(failure),
+            Err(error) => return Err(error),
+        }
+    }
+    if answering.is_empty() {
+        return failures.into_iter().next().map_or(Ok(answering), Err);
+    }
+    for failure in failures {
+        leave_out(runner, &failure);
+    }
+    Ok(answering)
+}
+
+/// Names a target that does not answer, while others are measured.
+fn leave_out(runner: &mut Runner, failure: &StartError) {
+    runner.fail(
+        Verdict::Unmeasured,
+        &format!("error: {failure} (the other addresses are measured)"),
+    );
+}
+
+fn repeat(runner: &mut Runner, args: &LatencyArgs, plans: &[Plan]) -> anyhow::Result<()> {
+    let times = args.repeat.0.map(NonZeroU64::get);
+    let mut rows = Rows::new(Kind::Latency).with_times(times != Some(1));
+    for trial in 1.. {
+        let next = clock::Deadline::after(args.every);
+        for (measurement, plan) in plans.iter().enumerate() {
+            if runner.is_interrupted() {
+                break;
+            }
+            let place = Place { measurement, trial };
+            match runner.measure(plan, place, |step| Some(rows.show(step))) {
+                Err(failure @ StartError::Server(..)) if args.all_addresses => {
+                    leave_out(runner, &failure);
+                }
+                measured => measured?,
+            }
+        }
+        if runner.is_interrupted() || times == Some(trial.into()) {
+            break;
+        }
+        runner.wait(next);
+    }
+    Ok(())
+}

@@ -1,0 +1,240 @@
+//! Round trips: in one process, repeated, and to the addresses of a name.
+
+mod common;
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::common::{NO_FIRST_CALL, NO_METRICS, Server, netping, nobody, parse, stderr, stdout};
+
+/// Runs `netping latency` for 50 round trips; the first call is made.
+fn latency(flags: &[&str]) -> Output {
+    let mut command = netping();
+    command.args([
+        "latency",
+        "-n",
+        "50",
+        "--warmup",
+        "0s",
+        "--progress",
+        "none",
+    ]);
+    command.args(flags).env_remove("POD_IP").output().unwrap()
+}
+
+fn steps(output: &Output) -> Vec<Value> {
+    let run = parse(&stdout(output));
+    assert_eq!(run["status"], "complete");
+    run["steps"].as_array().unwrap().clone()
+}
+
+fn warnings(step: &Value) -> Vec<&str> {
+    let warnings = step["warnings"].as_array().unwrap().iter();
+    warnings
+        .map(|warning| warning["name"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn echoes_in_one_process_are_measured_on_one_thread_and_on_two() {
+    let output = latency(&[
+        "--in-process",
+        "--repeat",
+        "2",
+        "--every",
+        "0s",
+        "--json",
+        "-",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let steps = steps(&output);
+    let expected = [
+        ("tcp, one thread", "one_thread", "tcp://127.0.0.1:"),
+        ("tcp, two threads", "two_threads", "tcp://127.0.0.1:"),
+        ("grpc, one thread", "one_thread", "grpc://127.0.0.1:"),
+        ("grpc, two threads", "two_threads", "grpc://127.0.0.1:"),
+    ];
+    assert_eq!(steps.len(), 2 * expected.len());
+    for (step, (label, threads, url)) in steps.iter().zip(expected.iter().cycle()) {
+        assert_eq!(step["label"], *label);
+        assert_eq!(step["settings"]["in_process"], *threads);
+        assert!(step["target"].as_str().unwrap().starts_with(url), "{step}");
+        assert_eq!((&step["scheduled"], &step["ok"]), (&50.into(), &50.into()));
+        assert_eq!(step["cost"]["server"], Value::Null);
+        let is_shared = warnings(step).contains(&"SHARED_HOST");
+        assert_eq!(is_shared, *threads == "two_threads", "{label}");
+    }
+}
+
+#[test]
+fn no_cpu_time_per_request_is_told_where_it_is_that_of_both() {
+    let mut command = netping();
+    command.args([
+        "latency",
+        "--in-process",
+        "tcp",
+        "-d",
+        "300ms",
+        "--warmup",
+        "0s",
+        "--json",
+        "-",
+    ]);
+    let output = command.output().unwrap();
+    let cost = |step: &Value| step["cost"]["client_cpu_us_per_request"].is_number();
+    let known: Vec<bool> = steps(&output).iter().map(cost).collect();
+    assert_eq!(known, [false, true], "{}", stderr(&output));
+}
+
+#[test]
+fn one_thread_is_compared_with_two() {
+    let output = latency(&["--in-process=grpc", "--trials", "2", "--json", "-"]);
+    let run = parse(&stdout(&output));
+    let pairings = run["pairings"].as_array().unwrap();
+    assert_eq!(pairings.len(), 1, "{}", stderr(&output));
+    let place = |name: &str| pairings[0][name].as_u64().unwrap();
+    let label = |measurement: u64| {
+        let mut steps = run["steps"].as_array().unwrap().iter();
+        let step = steps
+            .find(|step| step["measurement"] == measurement)
+            .unwrap();
+        step["label"].as_str().unwrap()
+    };
+    assert_eq!(label(place("base")), "grpc, one thread");
+    assert_eq!(label(place("new")), "grpc, two threads");
+}
+
+#[test]
+fn flags_about_servers_elsewhere_do_not_go_with_one_process() {
+    for (flags, message) in [
+        (&[][..], "required"),
+        (&["--in-process", "udp"], "tcp, grpc"),
+        (
+            &["tcp://127.0.0.1:1", "--in-process"],
+            "cannot be used with",
+        ),
+        (&["--in-process", "--all-addresses"], "cannot be used with"),
+        (
+            &["--in-process", "--server-pid", "1"],
+            "cannot be used with",
+        ),
+        (&["--in-process", "--tls-insecure"], "no target is one"),
+        (
+            &["tcp://127.0.0.1:1", "--pod-ip-env", "IP"],
+            "--all-addresses",
+        ),
+    ] {
+        let output = latency(flags);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {text}");
+        assert!(text.contains(message), "{flags:?}: {text}");
+    }
+}
+
+#[test]
+fn each_repetition_shows_its_time_of_day() {
+    let server = Server::start("tokio", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let file = file.to_str().unwrap();
+    let output = latency(&[
+        &server.url,
+        "--repeat",
+        "2",
+        "--every",
+        "0s",
+        "--json",
+        file,
+    ]);
+    let printed = stdout(&output);
+    let run = parse(&std::fs::read_to_string(file).unwrap());
+    let lines: Vec<&str> = printed.lines().collect();
+    assert!(lines[1].trim_start().starts_with("UTC "), "{printed}");
+    for (step, line) in run["steps"].as_array().unwrap().iter().zip(&lines[2..]) {
+        let begun = step["window_started_at"].as_str().unwrap();
+        assert_eq!(line[..8], begun[11..19], "{printed}");
+    }
+    let report = netping().args(["report", file]).output().unwrap();
+    assert!(
+        stdout(&report).contains(&lines[..4].join("\n")),
+        "{}",
+        stdout(&report)
+    );
+    let once = stdout(&latency(&[&server.url]));
+    assert!(!once.contains("UTC"), "{once}");
+}
+
+#[test]
+fn this_pods_address_is_left_out_or_its_lack_is_told() {
+    let server = Server::start("tokio", &[]);
+    let pod = |variable: &str, address: &str, flags: &[&str]| {
+        let other = server.url.replace("127.0.0.1", "127.0.0.2");
+        let mut command = netping();
+        command.args([
+            "latency",
+            &other,
+            &server.url,
+            "--all-addresses",
+            "-n",
+            "9",
+            "--json",
+            "-",
+        ]);
+        command
+            .args(NO_METRICS)
+            .args(flags)
+            .env_remove("POD_IP")
+            .env(variable, address);
+        command.output().unwrap()
+    };
+    for (variable, flags) in [("POD_IP", &[][..]), ("OWN", &["--pod-ip-env", "OWN"])] {
+        let output = pod(variable, "127.0.0.2", flags);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(steps(&output).len(), 1);
+        assert!(!stderr(&output).contains(variable), "{}", stderr(&output));
+    }
+    let told = [
+        ("UNSET", "127.0.0.2", "$POD_IP is not set"),
+        (
+            "POD_IP",
+            "127.0.0.9",
+            "$POD_IP is 127.0.0.9, which is none of the addresses",
+        ),
+    ];
+    for (variable, address, message) in told {
+        let text = stderr(&pod(variable, address, &[]));
+        assert!(text.contains(&format!("warning: {message}")), "{text}");
+    }
+}
+
+#[test]
+fn an_address_that_refuses_does_not_end_the_others() {
+    let server = Server::start("tokio", &[]);
+    // The server listens at one of these.
+    let other = server.url.replace("127.0.0.1", "127.0.0.2");
+    let flags = [&["--all-addresses", "--json", "-"][..], &NO_METRICS].concat();
+    // A first call finds it, or the step.
+    for more in [&[][..], &[NO_FIRST_CALL]] {
+        let output = latency(&[&[&*other, &server.url], &flags[..], more].concat());
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{text}");
+        let reason = format!("error: {other}: cannot connect");
+        assert_eq!(text.matches(&reason).count(), 1, "{text}");
+        let steps = steps(&output);
+        assert_eq!(steps.len(), 1, "{text}");
+        assert_eq!(
+            (&steps[0]["target"], &steps[0]["ok"]),
+            (&Value::from(&*server.url), &50.into())
+        );
+    }
+    let gone = format!("tcp://{}", nobody());
+    let output = latency(&[&[&*gone], &flags[..]].concat());
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(
+        stderr(&output).matches("error: ").count(),
+        1,
+        "{}",
+        stderr(&output)
+    );
+}
