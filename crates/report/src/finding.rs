@@ -3,14 +3,17 @@
 use netping_results::{
     comparison::{Compared, Comparison, Finding},
     estimate::{Estimate, estimate},
-    format::{micros, signed},
+    format::{micros, plural, signed},
     metric::{Metric, Scale},
-    run::Measurement,
+    run::{Measurement, StepSettings},
 };
 
 /// The largest change, as a share, that is shown as a number: what is beyond it says only that
 /// there are too few trials.
 pub const MOST_CHANGE: f64 = 99.0;
+
+/// Stands instead of what a comparison shows where connections may be all that differs.
+const UNEQUAL: &str = "connections differ";
 
 /// Returns a text, `-` where there is none.
 pub fn or_dash(text: Option<String>) -> String {
@@ -138,6 +141,24 @@ pub fn pair_of<'a, 'run>(
     pairs.find(|pair| pair.new.number == measurement.number)
 }
 
+/// Returns the names and loads of both sides, the new one's first; with their connections where these
+/// are all that may differ.
+pub fn sides(pair: &Compared<'_>) -> [String; 2] {
+    let is_alike = pair.new.has_connections_like(&pair.base);
+    [&pair.new, &pair.base].map(|side| {
+        let name = side.short_name();
+        if is_alike {
+            return name;
+        }
+        format!("{name} on {}", connections(side.settings()))
+    })
+}
+
+/// Returns the number of connections in words.
+pub fn connections(settings: &StepSettings) -> String {
+    plural(settings.connections as u64, "connection")
+}
+
 /// Returns true where a comparison's times do not describe all requests.
 pub fn has_failures(pair: &Compared<'_>) -> bool {
     pair.base.unserved() + pair.new.unserved() > 0
@@ -151,6 +172,7 @@ pub fn shown(comparison: &Comparison) -> String {
         Some(Finding::Worse) => "worse",
         Some(Finding::Equivalent) => return "equivalent".to_owned(),
         Some(Finding::NoDifference) => return not_shown(comparison),
+        Some(Finding::Unequal) => return UNEQUAL.to_owned(),
         None if comparison.metric.is_claimed() && comparison.change.is_some() => {
             return "no error bar".to_owned();
         }
@@ -241,6 +263,12 @@ mod tests {
             ..time
         };
         assert_eq!(shown(&equivalent), "worse, but equivalent");
+        let unequal = Comparison {
+            is_alike: false,
+            interval: None,
+            ..rate
+        };
+        assert_eq!(shown(&unequal), "connections differ");
     }
 
     #[test]

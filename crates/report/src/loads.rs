@@ -3,10 +3,11 @@
 use netping_measure::statistics::knee;
 use netping_results::{
     estimate::estimate,
-    format::plural,
     metric::{self, Metric},
     run::{Measurement, Run, StepSettings},
 };
+
+use crate::finding::connections;
 
 /// Returns the measurement with the highest rate; of bulk streams, that with the most bytes per
 /// second.
@@ -43,8 +44,51 @@ pub fn load_of(settings: &StepSettings) -> String {
     if settings.planned_rate.is_some() || settings.connections >= settings.callers {
         return load;
     }
-    let connections = plural(settings.connections as u64, "connection");
-    format!("{load} on {connections}")
+    format!("{load} on {}", connections(settings))
+}
+
+/// What a sweep over connections shows at the highest number of callers.
+#[derive(Debug)]
+pub struct BestConnections<'m, 'a> {
+    /// The measurement with the highest rate.
+    pub best: &'m Measurement<'a>,
+    /// The lowest rate with more connections, if it is lower beyond doubt: the intervals do not overlap.
+    pub fall: Option<&'m Measurement<'a>>,
+    /// Those whose rates may be as high: the intervals overlap, or there are none. By connections.
+    pub unclear: Vec<&'m Measurement<'a>>,
+}
+
+/// Returns what the measurements of one target show of its connections; `None` unless its highest number
+/// of callers was measured with several numbers of connections, in closed loops.
+pub fn best_connections<'m, 'a>(all: &'m [Measurement<'a>]) -> Option<BestConnections<'m, 'a>> {
+    let is_closed = |own: &StepSettings| own.planned_rate.is_none() && own.bulk.is_none();
+    let mut row: Vec<&Measurement<'_>> = all.iter().collect();
+    row.retain(|own| is_closed(own.settings()));
+    let callers = row.iter().map(|own| own.settings().callers);
+    let most = callers.max()?;
+    row.retain(|own| own.settings().callers == most);
+    row.sort_by_key(|own| own.settings().connections);
+    let best = fullest(row.iter().copied())?;
+    let count = best.settings().connections;
+    row.retain(|own| own.settings().connections != count);
+    let is_alone = row.is_empty();
+    let (mut lower, unclear): (Vec<_>, Vec<_>) =
+        row.into_iter().partition(|own| is_lower(own, best));
+    lower.retain(|own| own.settings().connections > count);
+    let rate = |own: &Measurement<'_>| value(&metric::RATE, own);
+    let fall = lower.into_iter().min_by(|a, b| rate(a).total_cmp(&rate(b)));
+    (!is_alone).then_some(BestConnections {
+        best,
+        fall,
+        unclear,
+    })
+}
+
+/// Returns true if the interval of a rate lies below that of another.
+fn is_lower(own: &Measurement<'_>, other: &Measurement<'_>) -> bool {
+    let ends = |side| estimate(&metric::RATE, side).and_then(|rate| rate.interval);
+    let pair = ends(own).zip(ends(other));
+    pair.is_some_and(|([_, high], [low, _])| high < low)
 }
 
 /// Returns the value of a metric, 0 where there is none.

@@ -5,10 +5,10 @@ use netping_results::{
     format::{on_one_line, thousands},
     limit::Limit,
     run::{Kind, Run, Step},
-    warning::{Found, SharedHost, Warnings},
+    warning::{Found, SharedHost, Warning, Warnings},
 };
 
-use crate::{distinct, loads::load_of};
+use crate::{distinct, finding::connections, grouped, loads::load_of};
 
 /// Most rows that a warning names.
 const NAMED: usize = 3;
@@ -26,13 +26,44 @@ pub fn describe(run: &Run, has_flag: impl Fn(&str) -> bool) -> String {
     lines.extend(cut_short(run));
     lines.extend(verdict(&all));
     let mut lines: Vec<String> = lines.into_iter().map(|[word, text]| word + &text).collect();
-    // Of a ladder, no load is the highest.
-    let is_ladder = run.kind == Kind::Ladder;
-    let steps = run.steps.iter().filter(|_| !is_ladder);
-    let peak = steps.max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate));
-    lines.extend(peak.and_then(|peak| limit(run, peak, has_flag("--server-pid"))));
-    lines.extend(peak.and_then(fairness));
+    for peak in peaks(run, &all) {
+        lines.extend(limit(run, &peak, has_flag("--server-pid")));
+        lines.extend(fairness(&peak));
+    }
     lines.join("\n")
+}
+
+/// A step with the highest rate.
+struct Peak<'a> {
+    step: &'a Step,
+    /// The steps of which it is the highest; nothing where these are all.
+    among: String,
+}
+
+/// Returns the step with the highest rate, or one for each target where rates of unequal connections are
+/// not to be ranked. Of a ladder, no load is the highest.
+fn peaks<'a>(run: &'a Run, all: &Warnings) -> Vec<Peak<'a>> {
+    if run.kind == Kind::Ladder {
+        return Vec::new();
+    }
+    let mut warnings = all.kinds.iter().map(|found| &found.worst);
+    let is_unequal = warnings.any(|worst| matches!(worst, Warning::UnequalConnections(_)));
+    let name = |step: &'a Step| is_unequal.then(|| step.name());
+    let steps = run.measurements().into_iter().flat_map(|own| own.trials);
+    let targets = grouped(steps.map(|step| (name(step), step)));
+    let peak = |(name, steps): (Option<&str>, Vec<&'a Step>)| {
+        let steps = steps.into_iter();
+        let step = steps.max_by(|a, b| a.summary.rate.total_cmp(&b.summary.rate))?;
+        let among = name.map(|name| {
+            let connections = connections(&step.settings);
+            format!(" of {} on {connections}", on_one_line(name))
+        });
+        Some(Peak {
+            step,
+            among: among.unwrap_or_default(),
+        })
+    };
+    targets.into_iter().filter_map(peak).collect()
 }
 
 /// A word, and the text that follows it.
@@ -114,10 +145,11 @@ fn cut_short(run: &Run) -> Option<Remark> {
 
 /// Returns the limit of the step with the highest rate; where that is not known, what may tell.
 /// `has_server_pid`: the command has a flag for the server's process.
-fn limit(run: &Run, step: &Step, has_server_pid: bool) -> Option<String> {
+fn limit(run: &Run, peak: &Peak<'_>, has_server_pid: bool) -> Option<String> {
+    let Peak { step, among } = peak;
     let rate = thousands(step.rate()?);
     let limit = Limit::of(step)?;
-    let mut line = format!("limit at the highest rate, {rate} req/s: {limit}");
+    let mut line = format!("limit at the highest rate{among}, {rate} req/s: {limit}");
     let Limit::Other { server, .. } = limit else {
         return Some(line);
     };
@@ -144,11 +176,11 @@ fn limit(run: &Run, step: &Step, has_server_pid: bool) -> Option<String> {
     Some(line)
 }
 
-fn fairness(step: &Step) -> Option<String> {
+fn fairness(Peak { step, among }: &Peak<'_>) -> Option<String> {
     step.rate()?;
     let fairness = step.fairness.as_ref().filter(|own| own.jain < EVEN)?;
     Some(format!(
-        "requests per connection at the highest rate: min {}, median {}, max {}, Jain's index {:.3}",
+        "requests per connection at the highest rate{among}: min {}, median {}, max {}, Jain's index {:.3}",
         thousands(fairness.min as f64),
         thousands(fairness.median as f64),
         thousands(fairness.max as f64),
@@ -200,6 +232,33 @@ mod tests {
     }
 
     #[test]
+    fn no_target_has_the_highest_rate_where_connections_differ() {
+        let limits = |connections| -> Vec<String> {
+            let mut run = fixtures::run(Vec::new());
+            let steps = [("a", 8, 10), ("a", 8, 20), ("b", connections, 40)];
+            for (target, connections, replies) in steps {
+                let mut step = fixtures::step(1, |_| vec![1000; replies]);
+                step.target = target.to_owned();
+                step.settings.connections = connections;
+                run.steps.push(step);
+            }
+            let text = describe(&run, |_| true);
+            let lines = text.lines().filter(|line| line.starts_with("limit "));
+            lines
+                .map(|line| line.split(':').next().unwrap_or_default().to_owned())
+                .collect()
+        };
+        assert_eq!(limits(8), ["limit at the highest rate, 40 req/s"]);
+        assert_eq!(
+            limits(1),
+            [
+                "limit at the highest rate of a on 8 connections, 20 req/s",
+                "limit at the highest rate of b on 1 connection, 40 req/s",
+            ]
+        );
+    }
+
+    #[test]
     fn uneven_connections_are_told() {
         let told = |jain| {
             let mut step = fixtures::step(1, |_| vec![1000; 10]);
@@ -208,7 +267,11 @@ mod tests {
                 mean: 1000.0,
             });
             step.fairness = Fairness::of(all.to_vec()).map(|own| Fairness { jain, ..own });
-            fairness(&step).is_some()
+            let peak = Peak {
+                step: &step,
+                among: String::new(),
+            };
+            fairness(&peak).is_some()
         };
         assert_eq!([0.979, 0.981].map(told), [true, false]);
     }

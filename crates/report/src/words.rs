@@ -10,10 +10,10 @@ use netping_results::{
 };
 
 use crate::{
-    finding::{self, added_in_words, change, change_interval, range},
+    finding::{self, added_in_words, change, change_interval, connections, range, sides},
     grouped,
     ladder::in_words,
-    loads::fullest,
+    loads::{BestConnections, best_connections, fullest, load_of},
 };
 
 /// Most sentences about targets: of more, the charts tell.
@@ -35,8 +35,13 @@ pub fn sentences(run: &Run) -> Vec<String> {
             let pairs = compared
                 .iter()
                 .filter(|pair| !pair.is_control && is_fullest(&pair.base) && is_fullest(&pair.new));
-            let alone = targets.iter().filter_map(|(_, loads)| alone(loads));
-            alone.chain(pairs.filter_map(difference)).collect()
+            let alone = targets
+                .iter()
+                .flat_map(|(_, loads)| [alone(loads), on_connections(loads)]);
+            alone
+                .flatten()
+                .chain(pairs.filter_map(difference))
+                .collect()
         }
     };
     all.truncate(MOST);
@@ -61,7 +66,8 @@ pub fn changes(comparison: &FileComparison<'_>) -> Vec<String> {
 
 /// Says what the claims of a comparison came to.
 fn changed<'a>(name: &str, claims: impl Iterator<Item = &'a Comparison>) -> String {
-    let (mut parts, mut alike, mut unsure) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut parts, mut alike) = (Vec::new(), Vec::new());
+    let (mut unequal, mut unsure) = (Vec::new(), Vec::new());
     for own in claims.filter(|own| own.change.is_some()) {
         let label = own.metric.label;
         let shown = format!("{label} {} ({})", change(own), change_interval(own));
@@ -69,11 +75,13 @@ fn changed<'a>(name: &str, claims: impl Iterator<Item = &'a Comparison>) -> Stri
             Some(Finding::Better) => parts.push(shown + ", better"),
             Some(Finding::Worse) => parts.push(shown + ", worse"),
             Some(Finding::Equivalent | Finding::NoDifference) => alike.push(label),
+            Some(Finding::Unequal) => unequal.push(label),
             None => unsure.push(label),
         }
     }
     for (what, labels) in [
         ("no difference shown", alike),
+        ("connections differ", unequal),
         ("too few trials to tell", unsure),
     ] {
         if !labels.is_empty() {
@@ -111,16 +119,56 @@ fn alone(loads: &[Measurement<'_>]) -> Option<String> {
         None => {
             let rate = value(&metric::RATE, measurement)?;
             let most = if loads.len() > 1 { " at most" } else { "" };
-            let callers = plural(settings.callers as u64, "caller");
+            let load = load_of(settings);
             format!(
-                "{name} served{most} {rate}, with {callers}; half of the responses then took no more than {p50}{p99}."
+                "{name} served{most} {rate}, with {load}; half of the responses then took no more than {p50}{p99}."
             )
         }
     })
 }
 
+/// Says which number of connections gave a target its highest rate, at the most callers that it had, and
+/// where more made it fall; `None` where one number of connections was measured.
+pub fn on_connections(loads: &[Measurement<'_>]) -> Option<String> {
+    let BestConnections {
+        best,
+        fall,
+        unclear,
+    } = best_connections(loads)?;
+    let count = |own: &Measurement<'_>| thousands(own.settings().connections as f64);
+    let rate = value(&metric::RATE, best)?;
+    let fall = fall.and_then(|own| {
+        let rate = value(&metric::RATE, own)?;
+        Some(format!("; on {} it fell to {rate}", count(own)))
+    });
+    let unclear: Vec<String> = unclear.into_iter().map(count).collect();
+    let has_interval = estimate(&metric::RATE, best).is_some_and(|own| own.interval.is_some());
+    let why = if has_interval {
+        ""
+    } else {
+        "without error bars, "
+    };
+    let unclear = match &unclear[..] {
+        [] => String::new(),
+        counts => format!("; {why}no difference is shown to {}", counts.join(", ")),
+    };
+    Some(format!(
+        "With {}, {} had its highest rate on {}: {rate}{}{unclear}.",
+        plural(best.settings().callers as u64, "caller"),
+        best.name(),
+        connections(best.settings()),
+        fall.unwrap_or_default(),
+    ))
+}
+
 /// Says what the comparison of two targets shows, by the metric that matters under their load.
 fn difference(pair: &Compared<'_>) -> Option<String> {
+    if !pair.new.has_connections_like(&pair.base) {
+        let [new, base] = sides(pair);
+        return Some(format!(
+            "{new}, is not ranked against {base}: connections differ."
+        ));
+    }
     let settings = pair.base.settings();
     let metric = match settings.planned_rate {
         None if settings.bulk.is_some() => &metric::BULK_RATE,
@@ -212,5 +260,120 @@ mod tests {
         );
         assert!(all[2].starts_with("second against first: p50"), "{all:?}");
         assert!(all[2].ends_with(", worse."), "{all:?}");
+    }
+
+    /// Returns a run of three trials of each of these: a target, its callers and connections, and the rate
+    /// of the second trial; the others are off it by this share.
+    fn trials(steps: &[(&str, [usize; 2], f64)], spread: f64) -> Run {
+        let mut run = fixtures::run(Vec::new());
+        for (at, (name, [callers, connections], rate)) in steps.iter().enumerate() {
+            for trial in 1..=3 {
+                let mut step = fixtures::step(2, |_| vec![1_000_000; 2000]);
+                step.label = Some((*name).to_owned());
+                step.settings.callers = *callers;
+                step.settings.connections = *connections;
+                step.summary.rate = rate * (1.0 + spread * (f64::from(trial) - 2.0));
+                (step.measurement, step.trial) = (at, trial);
+                run.steps.push(step);
+            }
+        }
+        run
+    }
+
+    #[test]
+    fn targets_are_ranked_on_like_connections_alone() {
+        let said = |connections| {
+            let steps = [
+                ("TCP", [64, 64], 1000.0),
+                ("QUIC", [64, connections], 1400.0),
+            ];
+            let run = Run {
+                pairings: vec![Pairing::new(0, 1)],
+                ..trials(&steps, 0.001)
+            };
+            sentences(&run)
+        };
+        let alike = said(64);
+        assert!(
+            alike[2].starts_with("QUIC against TCP: rate +40.0% (")
+                && alike[2].ends_with(", better."),
+            "{alike:?}"
+        );
+        let unequal = said(1);
+        assert_eq!(
+            unequal[2],
+            "QUIC, 64 callers on 1 connection, is not ranked against TCP, 64 callers on 64 connections: connections differ."
+        );
+        assert!(
+            unequal[0].contains("with 64 callers; ")
+                && unequal[1].contains("with 64 callers on 1 connection; "),
+            "{unequal:?}"
+        );
+    }
+
+    #[test]
+    fn a_grid_tells_its_best_connections_and_a_fall_with_more() {
+        let grid = |rates: [f64; 4], spread| {
+            let on = |connections, rate| ("gRPC", [64, connections], rate);
+            let steps = [
+                ("gRPC", [8, 8], 9000.0),
+                on(1, rates[0]),
+                on(4, rates[1]),
+                on(16, rates[2]),
+                on(64, rates[3]),
+            ];
+            on_connections(&trials(&steps, spread).measurements()).unwrap()
+        };
+        let peaked = [1000.0, 3990.0, 4000.0, 3000.0];
+        let said = grid(peaked, 0.01);
+        assert!(
+            said.starts_with(
+                "With 64 callers, gRPC had its highest rate on 16 connections: 4,000 requests per second (3,9"
+            ),
+            "{said}"
+        );
+        assert!(
+            said.contains("; on 64 it fell to 3,000 requests per second (2,9")
+                && said.ends_with("); no difference is shown to 4."),
+            "{said}"
+        );
+        // Wide intervals overlap, so that no fall is claimed.
+        let said = grid(peaked, 0.2);
+        assert!(
+            said.ends_with("); no difference is shown to 4, 64.") && !said.contains("fell"),
+            "{said}"
+        );
+        // A single trial that is too short has none.
+        let mut short = trials(&[("t", [64, 1], 9.0), ("t", [64, 4], 3.0)], 0.0);
+        short.steps.retain(|step| step.trial == 1);
+        for step in &mut short.steps {
+            step.summary.precision.rate_half_width = None;
+        }
+        let said = on_connections(&short.measurements()).unwrap();
+        assert!(
+            said.ends_with(
+                "on 1 connection: 9 requests per second; without error bars, no difference is shown to 4."
+            ),
+            "{said}"
+        );
+        // A rise is no fall.
+        let said = grid([1000.0, 2000.0, 3000.0, 4000.0], 0.01);
+        assert!(
+            said.contains("highest rate on 64 connections: 4,000") && !said.contains(';'),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_sweep_over_callers_alone_tells_nothing_of_connections() {
+        let steps = [("TCP", [8, 8], 1000.0), ("TCP", [64, 64], 2000.0)];
+        assert_eq!(on_connections(&trials(&steps, 0.01).measurements()), None);
+        // An open loop has the rate that was planned.
+        let mut run = trials(&[("t", [64, 1], 1000.0), ("t", [64, 4], 2000.0)], 0.01);
+        assert!(on_connections(&run.measurements()).is_some());
+        for step in &mut run.steps {
+            step.settings.planned_rate = Some(1000.0);
+        }
+        assert_eq!(on_connections(&run.measurements()), None);
     }
 }

@@ -27,6 +27,14 @@ pub struct Family {
 }
 
 impl Family {
+    /// Returns the smallest difference, as a share, that as many trials show with a probability of
+    /// 80 %, if the ratio of two values in a trial has a standard deviation of `spread`, as a share,
+    /// from trial to trial; `None` for a single trial.
+    pub fn detectable(self, trials: u32, spread: f64) -> Option<f64> {
+        let planned = Difference::planned(spread.ln_1p(), trials)?;
+        Some(planned.detectable(self.comparisons())?.exp_m1())
+    }
+
     fn comparisons(self) -> usize {
         self.claims.max(1) * self.looks.max(1)
     }
@@ -43,6 +51,8 @@ pub enum Finding {
     Equivalent,
     /// No difference is shown, which does not prove that there is none.
     NoDifference,
+    /// The targets had different numbers of connections, so that neither is called better.
+    Unequal,
 }
 
 /// One metric of two measurements.
@@ -70,6 +80,9 @@ pub struct Comparison {
     /// The change of the control, which is noise: no smaller one is shown. Absent without a
     /// control.
     pub noise: Option<f64>,
+    /// False where the measurements are of targets with different numbers of connections: see
+    /// [`Measurement::has_connections_like`].
+    pub is_alike: bool,
 }
 
 impl Comparison {
@@ -112,6 +125,7 @@ impl Comparison {
                 .zip(margin)
                 .is_some_and(|(least, margin)| least < margin),
             noise: None,
+            is_alike: new.has_connections_like(base),
         })
     }
 
@@ -135,6 +149,9 @@ impl Comparison {
             return None;
         }
         let is_more = self.change? > 0.0;
+        if !self.is_alike {
+            return Some(Finding::Unequal);
+        }
         Some(match self.is_shown()? {
             false if self.is_equivalent => Finding::Equivalent,
             false => Finding::NoDifference,
@@ -153,6 +170,11 @@ impl Comparison {
         let ends = self.interval.map(|ends| ends.map(|end| end * unit));
         Some((self.change? * unit, ends))
     }
+}
+
+/// Returns the number of claims that a comparison by these metrics makes.
+pub fn claims(metrics: metric::List) -> usize {
+    metrics.iter().filter(|metric| metric.is_claimed()).count()
 }
 
 fn change(metric: &Metric, base: f64, new: f64) -> Option<f64> {
@@ -283,7 +305,7 @@ impl Run {
             let base = measurements.iter().find(|own| own.number == pairing.base);
             // A measurement that was not made yet is among the comparisons, too.
             let metrics = base.map_or(metric::TRIALS, |own| self.compared_by(own.settings()));
-            metrics.iter().filter(|metric| metric.is_claimed()).count()
+            claims(metrics)
         });
         Family {
             claims: claims.sum(),
@@ -486,6 +508,36 @@ mod tests {
         // With a fixed number of callers, a time says nothing that the rate does not.
         let pairs = run.compared();
         assert!(pairs[0].by(&metric::P50).is_none() && pairs[0].by(&metric::RATE).is_some());
+    }
+
+    #[test]
+    fn fewer_claims_and_more_trials_show_smaller_differences() {
+        let family = |claims| Family {
+            claims,
+            looks: 1,
+            margin: None,
+        };
+        // t(0.99643, 5) = 4.38175 and t(0.8, 5) = 0.91954, times a standard error of ln(1.05) / sqrt(6).
+        let least = family(7).detectable(6, 0.05).unwrap();
+        assert!((least - 0.111_370).abs() < 1e-6, "{least}");
+        assert!(family(35).detectable(6, 0.05) > Some(least));
+        assert!(family(7).detectable(12, 0.05) < Some(least));
+        assert_eq!(family(7).detectable(1, 0.05), None);
+    }
+
+    #[test]
+    fn neither_of_two_targets_is_called_better_where_their_connections_differ() {
+        let mut run = against_first(&[&[100.0, 101.0, 99.0], &[200.0, 203.0, 201.0]], false);
+        assert_eq!(by_p50(&run.compared(), 0).finding(), Some(Finding::Worse));
+        for step in run.steps.iter_mut().filter(|step| step.measurement == 1) {
+            step.settings.connections = 1;
+        }
+        assert_eq!(by_p50(&run.compared(), 0).finding(), Some(Finding::Unequal));
+        // A target on other connections is compared on purpose.
+        for step in &mut run.steps {
+            step.target = "tcp://h:1".to_owned();
+        }
+        assert_eq!(by_p50(&run.compared(), 0).finding(), Some(Finding::Worse));
     }
 
     #[test]

@@ -106,6 +106,7 @@ pub fn comparison(metric: &'static Metric, change: f64, interval: Option<[f64; 2
         detectable: None,
         is_equivalent: false,
         noise: None,
+        is_alike: true,
     }
 }
 

@@ -12,7 +12,9 @@ use netping_results::{
 
 use super::Rendered;
 use crate::{
-    finding::{added, change, change_interval, has_failures, or_dash, value, value_with_interval},
+    finding::{
+        added, change, change_interval, has_failures, or_dash, sides, value, value_with_interval,
+    },
     table::Column,
 };
 
@@ -163,9 +165,13 @@ fn differences(compared: &[Compared<'_>]) -> String {
         |title, of: fn(&Comparison) -> String| cells(Column::number(title), &all, |(_, by)| of(by));
     table(&[
         pair("target", |pair| {
-            pair.new.short_name() + if has_failures(pair) { "*" } else { "" }
+            let [new, _] = sides(pair);
+            new + if has_failures(pair) { "*" } else { "" }
         }),
-        pair("against", |pair| pair.base.short_name()),
+        pair("against", |pair| {
+            let [_, base] = sides(pair);
+            base
+        }),
         cells(Column::text("metric"), &all, |(_, by)| {
             by.metric.title.to_owned()
         }),
@@ -272,6 +278,34 @@ mod tests {
         assert!(
             text.contains("verified\\* |") && text.ends_with("requests alone.\n"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn a_difference_says_where_connections_differ() {
+        let of = |target, connections| {
+            let mut step = fixture::step(target, 64, &[5; 1000]);
+            step.settings.connections = connections;
+            step
+        };
+        let sides = |connections| {
+            let run = Run {
+                pairings: vec![Pairing::new(0, 1)],
+                ..fixture::run(vec![of("tcp://h:1", 64), of("quic://h:2", connections)])
+            };
+            let lines = cells(run);
+            lines.last().unwrap()[..2].to_vec()
+        };
+        assert_eq!(
+            sides(64),
+            ["quic://h:2, 64 callers", "tcp://h:1, 64 callers"]
+        );
+        assert_eq!(
+            sides(2),
+            [
+                "quic://h:2, 64 callers on 2 connections",
+                "tcp://h:1, 64 callers on 64 connections"
+            ]
         );
     }
 }

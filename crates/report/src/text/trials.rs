@@ -9,9 +9,11 @@ use netping_results::{
 };
 
 use crate::{
-    finding::{change_cells, hold_together, interval, missing, pair_of, value},
+    finding::{change_cells, connections, hold_together, interval, missing, pair_of, value},
+    grouped,
     loads::most_trials,
     table::{Column, Table},
+    words::on_connections,
 };
 
 const COLUMNS: [Column; 6] = [
@@ -53,11 +55,16 @@ pub(super) fn text(run: &Run) -> String {
         }
         parts.extend(missing(metric::TRIALS, &measurement));
     }
-    let differs =
-        |own: &Compared<'_>| own.base.settings().connections != own.new.settings().connections;
-    if compared.iter().any(differs) {
+    let targets = grouped(run.measurements().into_iter().map(|own| (own.name(), own)));
+    parts.extend(
+        targets
+            .iter()
+            .filter_map(|(_, loads)| on_connections(loads)),
+    );
+    let is_unequal = |own: &Compared<'_>| !own.new.has_connections_like(&own.base);
+    if compared.iter().any(is_unequal) {
         parts.push(
-            "The targets differ in connections, which may be what the differences show; --connections sets them alike."
+            "Targets whose connections differ are not ranked: the differences may be those of connections alone."
                 .to_owned(),
         );
     }
@@ -77,7 +84,7 @@ fn heading(measurement: &Measurement<'_>) -> String {
         label.unwrap_or_default(),
         rate.unwrap_or_default(),
         plural(settings.callers as u64, "caller"),
-        plural(settings.connections as u64, "connection")
+        connections(settings)
     )
 }
 

@@ -63,3 +63,12 @@ pub(crate) struct Trial {
     /// The names of metrics and their values; a value that the trial lacks is left out.
     pub values: Vec<(&'static str, f64)>,
 }
+
+/// A step of a target that is held against those of others, as far as warnings look at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rival<'a> {
+    /// The target's label or URL.
+    pub name: &'a str,
+    /// Its connections.
+    pub connections: usize,
+}

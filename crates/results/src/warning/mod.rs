@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod client;
+mod connections;
 mod facts;
 mod failures;
 mod levels;
@@ -18,8 +19,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use facts::Trial;
+use facts::{Rival, Trial};
 
+pub use connections::TargetConnections;
 pub(crate) use facts::busiest_worker;
 pub use facts::{Facts, Subject};
 pub use of_run::{Found, Warnings};
@@ -75,6 +77,11 @@ trait WarningKind: Sized {
     /// is not stored in their steps.
     fn of_trials(_trials: &[Trial]) -> Vec<(usize, Self)> {
         Vec::new()
+    }
+
+    /// Looks for it in steps that are held against each other. It is not stored in them.
+    fn of_rivals(_rivals: &[Rival<'_>]) -> Option<Self> {
+        None
     }
 
     /// Returns what is said of it.
@@ -145,6 +152,12 @@ macro_rules! warnings {
                 $(found.extend($kind::of_trials(trials).into_iter().map(|(at, kind)| (at, Self::$kind(kind))));)*
                 found
             }
+
+            /// Returns every warning that steps give rise to by being held against each other.
+            fn of_rivals(rivals: &[Rival<'_>]) -> Vec<Self> {
+                let found = [$($kind::of_rivals(rivals).map(Self::$kind)),*];
+                found.into_iter().flatten().collect()
+            }
         }
     };
 }
@@ -168,6 +181,7 @@ warnings! {
     machine::SharedHost = "SHARED_HOST",
     machine::ClockStep = "CLOCK_STEP",
     trials::UnlikeTrials = "UNLIKE_TRIALS",
+    connections::UnequalConnections = "UNEQUAL_CONNECTIONS",
 }
 
 impl Warning {

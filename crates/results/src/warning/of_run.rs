@@ -1,8 +1,11 @@
 //! The warnings about a whole run, each kind once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Severity, Warning, facts::Trial};
+use super::{
+    Severity, Warning,
+    facts::{Rival, Trial},
+};
 use crate::{
     metric,
     run::{Kind, Run, Step},
@@ -49,15 +52,15 @@ impl Warnings {
                 all.add(warning, at);
             }
         }
-        for (at, warning) in Self::of_trials(run) {
+        for (at, warning) in Self::of_several_steps(run) {
             all.add(&warning, at);
         }
         all
     }
 
-    /// Returns the warnings that only several trials of a measurement show, each with the place of its
-    /// step. Trials are held against each other by the metrics on which claims are made.
-    pub fn of_trials(run: &Run) -> Vec<(usize, Warning)> {
+    /// Returns the warnings that no step shows by itself, each with the place of a step that it is about.
+    /// Trials of a measurement are held against each other by the metrics on which claims are made.
+    pub fn of_several_steps(run: &Run) -> Vec<(usize, Warning)> {
         let mut measurements: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (at, step) in run.steps.iter().enumerate() {
             measurements.entry(step.measurement).or_default().push(at);
@@ -71,6 +74,12 @@ impl Warnings {
                 .collect();
             let found = Warning::of_trials(&trials);
             all.extend(found.into_iter().map(|(at, warning)| (places[at], warning)));
+        }
+        for places in held_against_each_other(run) {
+            let rivals: Vec<Rival<'_>> = places.iter().map(|at| rival(&run.steps[*at])).collect();
+            for warning in Warning::of_rivals(&rivals) {
+                all.extend(places.iter().map(|at| (*at, warning.clone())));
+            }
         }
         all
     }
@@ -105,6 +114,43 @@ impl Warnings {
         let worst = self.kinds.iter().map(|found| &found.worst);
         let invalid = worst.filter(|worst| worst.severity() == Severity::Invalid);
         invalid.map(Warning::name).collect()
+    }
+}
+
+/// Returns the places of the steps of requests that are held against each other, ordered by measurement:
+/// each base with all that is compared with it; where nothing is compared, those under one load, which a
+/// reader compares. Bulk streams are told apart by their streams.
+fn held_against_each_other(run: &Run) -> Vec<Vec<usize>> {
+    let mut places: Vec<usize> = (0..run.steps.len()).collect();
+    places.retain(|at| run.steps[*at].settings.bulk.is_none());
+    places.sort_by_key(|at| run.steps[*at].measurement);
+    if run.pairings.is_empty() {
+        let mut loads: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        for at in places {
+            let own = &run.steps[at].settings;
+            let load = (own.callers, own.planned_rate.map(f64::to_bits));
+            loads.entry(load).or_default().push(at);
+        }
+        return loads.into_values().collect();
+    }
+    let mut compared: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for pair in &run.pairings {
+        let group = compared.entry(pair.base).or_default();
+        group.extend([pair.base, pair.new]);
+    }
+    let of = |group: &BTreeSet<usize>| {
+        let mut own = places.clone();
+        own.retain(|at| group.contains(&run.steps[*at].measurement));
+        own
+    };
+    compared.values().map(of).collect()
+}
+
+/// Returns a step as one that is held against those of other targets.
+fn rival(step: &Step) -> Rival<'_> {
+    Rival {
+        name: step.name(),
+        connections: step.settings.connections,
     }
 }
 

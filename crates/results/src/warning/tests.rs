@@ -11,7 +11,7 @@ use netping_measure::{
 use super::*;
 use crate::{
     fixtures,
-    run::{Kind, Step},
+    run::{Kind, Pairing, Run, Step},
 };
 
 /// The facts of one step.
@@ -143,7 +143,24 @@ fn trial([rate, p50, p99]: [f64; 3]) -> Step {
 /// Returns the warnings about the trials with these medians, as multiples of 1 ms.
 fn trials(medians: &[f64]) -> Vec<Warning> {
     let trials = medians.iter().map(|median| trial([1e3, 1e6 * median, 1e9]));
-    let found = Warnings::of_trials(&fixtures::run(trials.collect()));
+    let found = Warnings::of_several_steps(&fixtures::run(trials.collect()));
+    found.into_iter().map(|(_, warning)| warning).collect()
+}
+
+/// Returns a run with a step for each of these targets, with its callers and connections.
+fn side_by_side(steps: &[(&str, [usize; 2])]) -> Run {
+    let step = |(target, [callers, connections]): &(&str, [usize; 2])| {
+        let mut step = fixtures::step(1, |_| vec![1_000_000; 10]);
+        step.target = (*target).to_owned();
+        (step.settings.callers, step.settings.connections) = (*callers, *connections);
+        step
+    };
+    fixtures::run(steps.iter().map(step).collect())
+}
+
+/// Returns the warnings about targets that were measured side by side.
+fn unequal(steps: &[(&str, [usize; 2])]) -> Vec<Warning> {
+    let found = Warnings::of_several_steps(&side_by_side(steps));
     found.into_iter().map(|(_, warning)| warning).collect()
 }
 
@@ -552,6 +569,22 @@ fn rows() -> Vec<Row> {
             trials(&[-0.05, -0.05, 0.0, 0.05, 0.05, 0.025 + 0.7413 * 0.95].map(f64::exp)),
             (trials(&[1.0, 1.0, 1.0, 25.0, 25.0, 25.0]), &[]),
         ),
+        row(
+            "UNEQUAL_CONNECTIONS",
+            note,
+            unequal(&[("a", [64, 64]), ("b", [64, 63])]),
+            unequal(&[("a", [64, 64]), ("b", [64, 64])]),
+            // One target swept over its connections.
+            (unequal(&[("a", [64, 64]), ("a", [64, 1])]), &[]),
+        ),
+        // Callers that differ are no like load.
+        row(
+            "UNEQUAL_CONNECTIONS",
+            note,
+            unequal(&[("a", [64, 1]), ("a", [64, 16]), ("b", [64, 64])]),
+            unequal(&[("a", [64, 1]), ("a", [64, 64]), ("b", [64, 64])]),
+            (unequal(&[("a", [64, 64]), ("b", [8, 8])]), &[]),
+        ),
     ]
 }
 
@@ -707,7 +740,7 @@ fn of_a_trials_metrics_the_one_furthest_off_is_told() {
     steps[4] = trial([1000.0, 1e6, 3e7]);
     // One without a p99 is no reason to judge the others by less.
     steps[0].summary.times[Time::Response].quantiles = Quantiles::of(|_| None);
-    let found = Warnings::of_trials(&fixtures::run(steps));
+    let found = Warnings::of_several_steps(&fixtures::run(steps));
     let told: Vec<String> = found
         .iter()
         .map(|(at, own)| format!("{at}: {own}"))
@@ -722,17 +755,89 @@ fn of_a_trials_metrics_the_one_furthest_off_is_told() {
 }
 
 #[test]
+fn targets_with_unequal_connections_are_told_with_their_numbers() {
+    let run = side_by_side(&[
+        ("tcp://h:8004", [8, 8]),
+        ("tcp://h:8004", [1000, 1000]),
+        ("quic://h:8006", [8, 8]),
+        ("quic://h:8006", [1000, 10]),
+        ("grpc://h:8005", [1000, 1]),
+        ("grpc://h:8005", [1000, 16]),
+    ]);
+    let warnings = Warnings::of_run(&run);
+    let [found] = &warnings.kinds[..] else {
+        panic!("{warnings:?}");
+    };
+    assert_eq!(found.steps, [1, 3, 4, 5]);
+    assert_eq!(
+        found.worst.to_string(),
+        "tcp://h:8004 had 1,000 connections, quic://h:8006 10 and grpc://h:8005 1 to 16"
+    );
+    let remedy = found.worst.remedy_with(|flag| flag == "--connections");
+    assert!(
+        remedy.starts_with("to compare them, give all the same number (--connections);"),
+        "{remedy}"
+    );
+    assert!(warnings.is_valid());
+}
+
+#[test]
+fn targets_are_named_in_the_order_of_their_measurements() {
+    let mut run = side_by_side(&[("a", [8, 8]), ("b", [8, 1])]);
+    run.steps.reverse();
+    let told = Warnings::of_run(&run).kinds.remove(0).worst.to_string();
+    assert_eq!(told, "a had 8 connections and b 1");
+}
+
+#[test]
+fn where_measurements_are_compared_connections_are_those_of_their_pairs() {
+    let targets = [
+        ("TCP", [64, 64]),
+        ("QUIC", [64, 64]),
+        ("QUIC", [64, 4]),
+        ("gRPC", [64, 4]),
+    ];
+    let concerned = |pairs: &[[usize; 2]]| -> Vec<usize> {
+        let mut run = side_by_side(&targets);
+        run.pairings = pairs
+            .iter()
+            .map(|[base, new]| Pairing::new(*base, *new))
+            .collect();
+        let found = Warnings::of_several_steps(&run);
+        found.into_iter().map(|(at, _)| at).collect()
+    };
+    // As a ladder does: like with like, and one rung with itself on fewer connections.
+    assert_eq!(concerned(&[[0, 1], [1, 2], [2, 3]]), [0; 0]);
+    assert_eq!(concerned(&[[0, 1], [0, 3]]), [0, 1, 3]);
+    assert_eq!(concerned(&[[0, 2], [0, 3]]), [0, 2, 3]);
+    assert_eq!(concerned(&[[0, 9]]), [0; 0]);
+}
+
+#[test]
+fn bulk_streams_may_differ_in_streams() {
+    let mut steps = fixtures::bulk("grpc://h:1", &[1.0; 3]);
+    steps.extend(fixtures::bulk("tcp://h:2", &[1.0; 3]));
+    for step in &mut steps[3..] {
+        step.settings.connections = 8;
+    }
+    let mut run = fixtures::run(steps);
+    assert_eq!(Warnings::of_several_steps(&run), []);
+    run.pairings = vec![Pairing::new(0, 1)];
+    assert_eq!(Warnings::of_several_steps(&run), []);
+}
+
+#[test]
 fn trials_are_compared_within_their_measurement() {
     let mut steps = vec![trial([1000.0, 1e6, 1e7]); 9];
     for step in &mut steps[5..] {
         *step = trial([10.0, 1e8, 1e9]);
     }
     let mut run = fixtures::run(steps);
-    assert_eq!(Warnings::of_trials(&run).len(), 4);
+    assert_eq!(Warnings::of_several_steps(&run).len(), 4);
     for step in &mut run.steps[5..] {
         step.measurement = 1;
     }
-    assert_eq!(Warnings::of_trials(&run), []);
+    assert_eq!(Warnings::of_several_steps(&run), []);
 }
 
 #[test]
@@ -745,7 +850,7 @@ fn trials_are_held_against_each_other_by_what_their_kind_of_run_claims() {
         for step in &mut run.steps {
             step.settings.callers = callers;
         }
-        let found = Warnings::of_trials(&run).into_iter();
+        let found = Warnings::of_several_steps(&run).into_iter();
         let told: Vec<String> = found.map(|(_, own)| own.to_string()).collect();
         told.join("; ")
     };
@@ -776,7 +881,7 @@ fn trials_that_differ_by_chance_are_seldom_called_unlike() {
         let mut near = |level: f64| level * (deviation * normal(&mut state)).exp();
         let steps = (0..6).map(|_| trial([near(1000.0), near(1e6), near(1e7)]));
         let run = fixtures::run(steps.collect());
-        alarms += usize::from(!Warnings::of_trials(&run).is_empty());
+        alarms += usize::from(!Warnings::of_several_steps(&run).is_empty());
     }
     assert!(alarms < 10, "{alarms} of 1,000");
 }

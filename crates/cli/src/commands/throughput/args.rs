@@ -8,7 +8,7 @@ use netping_client::{
     transport::Kind,
 };
 use netping_protocol::target::Target;
-use netping_results::condition::Condition;
+use netping_results::{condition::Condition, format::plural};
 
 use crate::{
     args::{
@@ -96,16 +96,37 @@ impl ThroughputArgs {
         request.check(&self.targets)?;
         let kinds = self.targets.iter().map(|target| request.kind(target));
         let kinds = kinds.collect::<anyhow::Result<Vec<_>>>()?;
-        let shared = self.connections.is_some() && self.connections.as_ref() != Some(&self.callers);
-        require(
-            !shared || kinds.into_iter().any(Kind::multiplexes),
-            "--connections is for grpc://, quic://, --http2 and --http3: otherwise each caller has a connection of its own \
-             (-c)",
-        )?;
+        self.check_sharing(&kinds)?;
         match self.requests {
             None => self.load.check(),
             Some(_) => Ok(()),
         }
+    }
+
+    /// Fails if callers were to share connections to a target to which each has its own.
+    fn check_sharing(&self, kinds: &[Kind]) -> anyhow::Result<()> {
+        let Some(connections) = &self.connections else {
+            return Ok(());
+        };
+        require(
+            connections == &self.callers || kinds.iter().any(|kind| kind.multiplexes()),
+            "--connections is for grpc://, quic://, --http2 and --http3: otherwise each caller has a connection of its own \
+             (-c)",
+        )?;
+        let mut targets = self.targets.iter().zip(kinds);
+        let Some((target, _)) = targets.find(|(_, kind)| !kind.multiplexes()) else {
+            return Ok(());
+        };
+        let fewest = connections.values().iter().copied().min().unwrap_or(0);
+        let most = self.callers.values().iter().copied().max().unwrap_or(0);
+        require(
+            fewest >= most,
+            format!(
+                "{target} has a connection for each caller: its {most} callers cannot share {}. Measure it in a command of \
+                 its own, or give all targets --connections {most}",
+                plural(fewest, "connection")
+            ),
+        )
     }
 
     /// Returns `plan` with another rate, as a step of a search.

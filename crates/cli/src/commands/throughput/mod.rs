@@ -4,7 +4,7 @@ pub mod args;
 
 use netping_client::{error::StartError, plan::Plan};
 use netping_measure::status::Status;
-use netping_report::text::{Rows, knee};
+use netping_report::text::{Rows, of_sweep};
 use netping_results::{
     condition::Condition,
     format::thousands,
@@ -56,7 +56,7 @@ pub fn run(args: &ThroughputArgs) -> anyhow::Result<Verdict> {
                 }
             }
             let target = groups[0][target].target.url.to_string();
-            if let Some(line) = knee(&runner.store.run, &target) {
+            if let Some(line) = of_sweep(&runner.store.run, &target) {
                 runner.console.say(&line);
             }
         }

@@ -3,13 +3,14 @@
 use netping_results::{
     compare::FileComparison,
     comparison::{Compared, Comparison},
+    format::thousands,
     metric::{self, Metric, Scale},
     run::{Kind, Run},
 };
 
 use crate::{
     distinct,
-    finding::{MOST_CHANGE, has_failures, most_added},
+    finding::{MOST_CHANGE, connections, has_failures, most_added},
     grouped,
     page::{
         chart::{Chart, Panel, Point, Series},
@@ -41,7 +42,8 @@ const PATHS: About = About {
     kind: "overhead",
     variant: None,
     title: "Overhead of proxies",
-    note: "Each path by way of a proxy against the direct path, within trials.",
+    note: "Each path by way of a proxy against the direct path, within trials: times at the highest rate, rates in closed \
+           loops.",
     adds: true,
 };
 
@@ -131,6 +133,11 @@ fn rows<'a>(pairs: &'a [Compared<'a>]) -> Vec<DifferenceRow<'a>> {
                 let mut others = base.clone();
                 others.retain(|word| !new.contains(word));
                 name.extend([" over ", &others.join(", ")]);
+            }
+            if !pair.new.has_connections_like(&pair.base) {
+                let (own, others) = (pair.new.settings(), pair.base.settings());
+                let others = thousands(others.connections as f64);
+                name.extend([" on ", &connections(own), " instead of ", &others]);
             }
             DifferenceRow {
                 name,
@@ -280,6 +287,21 @@ mod tests {
         }
         let chart = drawn(&[run]).remove(0);
         assert_eq!(names(&chart), ["sound over direct", "other over sound"]);
+    }
+
+    #[test]
+    fn a_row_says_where_its_connections_differ() {
+        let mut run = proxy(0);
+        for step in &mut run.steps {
+            if step.name() == "other" {
+                step.settings.connections = 1;
+            }
+        }
+        let chart = drawn(&[run]).remove(0);
+        assert_eq!(
+            names(&chart),
+            ["sound", "other on 1 connection instead of 8"]
+        );
     }
 
     #[test]
