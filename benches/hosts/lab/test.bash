@@ -187,7 +187,7 @@ test_proxies() {
     lab_up
     rm -rf "$results"
     shown "HAProxy, nginx and netping-proxy" play proxies.log campaign.yml \
-        -e '{"install_packages": true, "accepted_exit_codes": [0, 1], "scenario_variables": {"rate": "1k", "duration": "1s"},
+        -e '{"install_packages": true, "accepted_exit_codes": [0, 1], "scenario_variables": {"rate": "1k", "new_connections": "500", "duration": "1s"},
              "campaign": [{"scenario": "scenarios/proxies.toml", "clients": ["client-1"], "servers": ["server"]}]}'
 }
 

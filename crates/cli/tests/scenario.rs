@@ -116,3 +116,90 @@ fn steps_of_several_commands_begin_at_moments_that_follow_from_one() {
     assert_eq!(unknown.status.code(), Some(2), "{}", stderr(&unknown));
     assert!(stderr(&unknown).contains("[variables] has no 'sever'"));
 }
+
+#[test]
+fn published_numbers_stand_beside_those_of_the_run_and_of_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start("tokio", &[]);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let text = format!(
+        "[variables]\nserver = 'tcp://127.0.0.1:1'\n\
+         [defaults]\nflags = '--no-first-call --server-metrics off --warmup 0s -n 400'\n\
+         [[step]]\nrun = 'throughput ${{server}} -c 2 --json {one}'\n\
+         [[step]]\nrun = 'latency ${{server}} --json {two}'\n\
+         [[published]]\nsource = 'a study, on its machine'\nall = {{ target = '${{server}}' }}\nrows = [\n\
+         {{ kind = 'throughput', callers = 2, p50 = '1s' }},\n\
+         {{ kind = 'latency', min = '1s' }},\n\
+         {{ kind = 'latency', callers = 64, min = '1s' }},\n]\n",
+        one = path("one.json"),
+        two = path("two.json")
+    );
+    let file = path("scenario.toml");
+    fs::write(&file, &text).unwrap();
+    let set = format!("server={}", server.url);
+    let output = netping()
+        .args(["run", &file, "--set", &set])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    let (_, tables) = text.split_once("\npublished: ").unwrap();
+    assert!(tables.starts_with("a study, on its machine\n"), "{tables}");
+    let row = |name: &str| {
+        let line = tables.lines().find(|line| line.starts_with(name)).unwrap();
+        line[name.len()..]
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let there = row("throughput, callers 2 ");
+    assert_eq!(there[..3], ["p50", "us", "1,000,000"]);
+    let p50: f64 = there[3]
+        .trim_end_matches('!')
+        .replace(',', "")
+        .parse()
+        .unwrap();
+    let stored = load(&folder.path().join("one.json"));
+    let stored = stored["steps"][0]["response_time"]["p50_ns"]
+        .as_f64()
+        .unwrap()
+        / 1e3;
+    assert!((p50 / stored - 1.0).abs() < 0.01, "{p50} {stored}");
+    assert_ne!(row("latency ")[3], "-");
+    assert_eq!(row("latency, callers 64 ")[3..], ["-", "-", "-"]);
+    let report = |files: &[&str], flags: &[&str]| {
+        let files = files.iter().map(|name| path(name));
+        netping()
+            .arg("report")
+            .args(files)
+            .args(["--published", &file])
+            .args(flags)
+            .output()
+            .unwrap()
+    };
+    let again = report(&["one.json", "two.json"], &["--set", &set]);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert_eq!(stdout(&again), format!("published: {tables}"));
+    // Another server than the file's.
+    let none = stdout(&report(&["one.json"], &[]));
+    assert!(
+        none.contains("1,000,000     -") && !none.contains('!'),
+        "{none}"
+    );
+    let unknown = report(&["one.json"], &["--set", "sever=x"]);
+    assert_eq!(unknown.status.code(), Some(2), "{}", stderr(&unknown));
+    fs::write(
+        &file,
+        "\n[[published]]\nsource = 's'\nrows = [{ name = 'a', p50 = 5 }]\n",
+    )
+    .unwrap();
+    let wrong = report(&["one.json"], &[]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
+    let says = "scenario.toml:4: '5' is no value of p50, such as p50 = \"7.5us\"";
+    assert!(stderr(&wrong).contains(says), "{}", stderr(&wrong));
+    let output = netping()
+        .args(["report", &path("one.json"), "--set", "a=b"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}

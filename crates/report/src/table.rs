@@ -5,6 +5,7 @@ use std::{
     env,
     io::{self, IsTerminal},
     iter,
+    ops::Range,
 };
 
 use terminal_size::{Width, terminal_size_of};
@@ -167,6 +168,23 @@ impl Table {
         }
     }
 
+    /// Titles and rows together, where the first column names the rows. Columns that do not fit the
+    /// terminal side by side, or 80 characters where there is none, are in blocks one below the
+    /// other, each of which begins with the names.
+    pub fn folded(columns: &[Column], rows: &[Vec<String>]) -> String {
+        let columns = as_wide_as(columns, rows);
+        let width = terminal_width().unwrap_or(USUAL);
+        let blocks = blocks(&columns, width).into_iter().map(|block| {
+            let columns = [&columns[..1], &columns[block.clone()]].concat();
+            let rows: Vec<Vec<String>> = rows
+                .iter()
+                .map(|row| [&row[..1], &row[block.clone()]].concat())
+                .collect();
+            Self::new(columns).with(&rows)
+        });
+        blocks.collect::<Vec<_>>().join("\n")
+    }
+
     /// The same as text for a file: every column, nothing bold.
     pub fn plain(columns: &[Column], rows: &[Vec<String>]) -> String {
         Self::in_width(as_wide_as(columns, rows), None).with(rows)
@@ -184,6 +202,25 @@ fn width_of(columns: &[Column], most_spare: u8) -> usize {
     let kept = columns.iter().filter(|column| column.spare <= most_spare);
     let sum: usize = kept.map(|column| column.width() + GAP.len()).sum();
     sum.saturating_sub(GAP.len())
+}
+
+/// Returns the places of columns after the first, in as few blocks of equal size as fit this width.
+fn blocks(columns: &[Column], width: usize) -> Vec<Range<usize>> {
+    let cut = |size: usize| -> Vec<Range<usize>> {
+        let starts = (1..columns.len()).step_by(size);
+        starts
+            .map(|start| start..columns.len().min(start + size))
+            .collect()
+    };
+    let fits = |blocks: &Vec<Range<usize>>| {
+        blocks.iter().all(|block| {
+            let block = [&columns[..1], &columns[block.clone()]].concat();
+            width_of(&block, u8::MAX) <= width
+        })
+    };
+    let others = columns.len().saturating_sub(1).max(1);
+    let mut counts = (1..=others).map(|count| cut(others.div_ceil(count)));
+    counts.find(fits).unwrap_or_else(|| cut(1))
 }
 
 /// Returns rows one below the other: a line for each cell that is not empty, with its title.
@@ -229,6 +266,9 @@ pub fn terminal_width() -> Option<usize> {
     let own = || terminal_size_of(io::stdout()).map(|(Width(columns), _)| usize::from(columns));
     given.or_else(own).filter(|&width| width > 0)
 }
+
+/// The width of a terminal that people usually have.
+const USUAL: usize = 80;
 
 /// The narrowest and the widest text.
 const NARROWEST: usize = 40;
@@ -314,6 +354,35 @@ mod tests {
             Table::whole(&columns, &rows),
             "rung         n\nthreads      1\nx        1,000"
         );
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_are_folded_into_equal_blocks() {
+        let titles = ["path", "p50", "p90", "p99", "max"];
+        let columns = Column::named_rows(titles);
+        let cell = |width: usize| "1".repeat(width);
+        let rows = [vec![
+            "direct".to_owned(),
+            cell(3),
+            cell(3),
+            cell(31),
+            cell(31),
+        ]];
+        assert_eq!(
+            Table::folded(&columns, &rows),
+            format!(
+                "path    p50  p90\ndirect  111  111\npath    {:>31}  {:>31}\ndirect  {}  {2}",
+                "p99",
+                "max",
+                cell(31)
+            )
+        );
+        let wide = as_wide_as(&columns, &rows);
+        assert_eq!(blocks(&wide, 82), vec![1..5]);
+        assert_eq!(blocks(&wide, 81), [1..3, 3..5]);
+        assert_eq!(blocks(&wide, 71), [1..2, 2..3, 3..4, 4..5]);
+        assert_eq!(blocks(&wide, 1), [1..2, 2..3, 3..4, 4..5]);
+        assert!(blocks(&wide[..1], 80).is_empty());
     }
 
     #[test]

@@ -9,9 +9,9 @@ use clap::Args;
 use netping_report::{page, table::wrap, text};
 use netping_results::run::Run;
 
-use super::validity;
+use super::{run::read_published, validity};
 use crate::{
-    args::{export::Exports, paths::apart},
+    args::{choice::Named, export::Exports, paths::apart},
     error::Verdict,
 };
 
@@ -24,6 +24,12 @@ pub struct ReportArgs {
     /// Write each chart as an SVG file into this folder, which is created if missing
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
+    /// Show the published numbers of this scenario file beside those of the result files
+    #[arg(long, value_name = "SCENARIO.toml")]
+    published: Option<PathBuf>,
+    /// Value of a variable of the scenario file, instead of its own; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", requires = "published")]
+    set: Vec<Named<String>>,
     #[command(flatten)]
     exports: Exports,
 }
@@ -31,12 +37,17 @@ pub struct ReportArgs {
 impl ReportArgs {
     /// Rejects outputs that would overwrite an input.
     pub fn check(&self) -> anyhow::Result<()> {
-        apart(&self.files, self.exports.files())
+        let published = self.published.iter().cloned();
+        let read: Vec<PathBuf> = self.files.iter().cloned().chain(published).collect();
+        apart(&read, self.exports.files())
     }
 }
 
 pub fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
     args.check()?;
+    let published = args.published.as_ref();
+    let published = published.map(|path| read_published(path, &args.set));
+    let published = published.transpose()?;
     let runs = args.files.iter().map(|path| Run::load(path));
     let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
     args.exports.write(&runs)?;
@@ -47,6 +58,9 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
     if let Some(folder) = &args.svg {
         let charts = page::save_charts(&runs, folder)?;
         written.push(format!("wrote {charts} charts to {}", folder.display()));
+    }
+    if let Some(tables) = published {
+        written.push(text::published(&tables, &runs));
     }
     if written.is_empty() {
         for run in runs {

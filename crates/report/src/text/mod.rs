@@ -6,6 +6,7 @@ mod connect;
 mod ladder;
 mod merge;
 mod proxy;
+mod published;
 mod rows;
 mod sparkline;
 mod steps;
@@ -20,7 +21,8 @@ use netping_results::{
 pub(crate) use merge::table as contributions;
 
 pub use compare::{comparison, comparison_in_full};
-pub use rows::{Rows, knee};
+pub use published::{Published, PublishedRow, published, setting_names};
+pub use rows::{Rows, of_sweep};
 
 /// Returns the tables of a run, and in words what they show.
 pub fn tables(run: &Run) -> String {

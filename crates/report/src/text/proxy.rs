@@ -1,16 +1,17 @@
 //! The overhead of proxies over the direct path, and their maximum throughput.
 
 use netping_results::{
-    comparison::{Compared, Comparison},
+    comparison::{Compared, Comparison, Finding},
     estimate::estimate,
     format::{optional, signed, thousands},
-    metric::{self, Metric},
+    metric,
     run::{Measurement, Run},
 };
 
 use crate::{
     finding::{
-        added, change_cells, hold_together, interval, missing, or_dash, pair_of, value, value_of,
+        added, change, change_cells, hold_together, interval, missing, or_dash, pair_of, value,
+        value_of,
     },
     loads::{fullest, most_trials},
     table::{Column, Table},
@@ -29,9 +30,25 @@ impl<'a> Paths<'a> {
         let proxies = self.proxies.iter().map(|own| &own.new);
         [&self.direct].into_iter().chain(proxies)
     }
+
+    /// Returns the planned rate, in requests per second; `None` of a closed loop.
+    fn rate(&self) -> Option<f64> {
+        self.direct.settings().planned_rate
+    }
+
+    /// Returns a row for each proxy, with a cell for each measure of its overhead.
+    fn differences(&self, cell: impl Fn(&Comparison) -> Option<String>) -> Vec<Vec<String>> {
+        let row = |own: &Compared<'_>| {
+            let failed = self.direct.unserved() + own.new.unserved();
+            let metrics = metric::OVERHEAD.iter();
+            let cells = metrics.map(|metric| or_dash(own.by(metric).and_then(&cell)));
+            named(marked(&own.new, failed), cells)
+        };
+        self.proxies.iter().map(row).collect()
+    }
 }
 
-/// Returns the tables of each planned rate, and of the closed loops.
+/// Returns the tables of the ramp, of the highest rate, and of the closed loops.
 pub(super) fn text(run: &Run) -> String {
     let mut compared = run.compared();
     let mut loads: Vec<Paths<'_>> = Vec::new();
@@ -43,37 +60,73 @@ pub(super) fn text(run: &Run) -> String {
         let proxies = compared.extract_if(.., is_own).collect();
         loads.push(Paths { direct, proxies });
     }
-    let is_open = |own: &Paths<'_>| own.direct.settings().planned_rate.is_some();
-    let (open, closed): (Vec<_>, Vec<_>) = loads.into_iter().partition(is_open);
-    let mut parts: Vec<String> = open.iter().map(overheads).collect();
+    let is_open = |own: &Paths<'_>| own.rate().is_some();
+    let (mut open, closed): (Vec<_>, Vec<_>) = loads.into_iter().partition(is_open);
+    let highest = highest(&open).map(|place| open.remove(place));
+    let mut parts: Vec<String> = ramp(&open).into_iter().collect();
+    parts.extend(highest.as_ref().map(overheads));
     parts.extend(maximum(&closed));
-    parts.push(legend(run, !open.is_empty()));
+    parts.push(legend(run, highest.is_some(), !closed.is_empty()));
     parts.join("\n")
 }
 
-/// Returns the tables of one planned rate.
+/// Returns the place of the highest rate at which paths are compared.
+fn highest(open: &[Paths<'_>]) -> Option<usize> {
+    let places = (0..open.len()).filter(|place| !open[*place].proxies.is_empty());
+    let rate = |place: &usize| open[*place].rate().unwrap_or_default();
+    places.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+}
+
+/// Returns a line for each path at each of the other rates; `None` where there is no other.
+fn ramp(others: &[Paths<'_>]) -> Option<String> {
+    let columns = [
+        Column::number("planned/s"),
+        Column::text("path"),
+        Column::number("req/s"),
+        Column::number("failed"),
+        Column::number("p50 us"),
+        Column::number("p99 us"),
+    ];
+    let row = |path: &Measurement<'_>| {
+        vec![
+            thousands(path.settings().planned_rate.unwrap_or_default()),
+            marked(path, path.unserved()),
+            value_of(&metric::RATE, path),
+            thousands(path.unserved() as f64),
+            value_of(&metric::P50, path),
+            value_of(&metric::P99, path),
+        ]
+    };
+    let rows: Vec<_> = others.iter().flat_map(Paths::all).map(row).collect();
+    (!rows.is_empty()).then(|| {
+        format!(
+            "open loops at other rates, which are described and not compared\n{}",
+            Table::whole(&columns, &rows)
+        )
+    })
+}
+
+/// Returns the tables of the highest rate: the response times of each path, and what each proxy adds
+/// to those of the direct path.
 fn overheads(paths: &Paths<'_>) -> String {
-    let rate = paths.direct.settings().planned_rate.unwrap_or_default();
+    let rate = paths.rate().unwrap_or_default();
+    let times = paths.all().map(|path| {
+        let times = metric::OVERHEAD.iter().map(|metric| value_of(metric, path));
+        named(marked(path, path.unserved()), times)
+    });
     let mut parts = vec![
         format!("open loop, {} req/s planned", thousands(rate)),
         resources(paths),
+        "response times in us".to_owned(),
+        by_metric(&times.collect::<Vec<_>>()),
+        "added to the direct path's, in us and in % of it".to_owned(),
+        by_metric(&paths.differences(overhead)),
     ];
-    if paths.proxies.is_empty() {
-        return parts.join("\n");
+    let mut measured = paths.proxies.iter().flat_map(|own| &own.comparisons);
+    if measured.any(|by| by.interval.is_some()) {
+        parts.push("95% intervals of the time added, in us".to_owned());
+        parts.push(by_metric(&paths.differences(|by| added(by, signed)?.1)));
     }
-    let mut columns = vec![Column::text("difference of"), Column::number("direct us")];
-    columns.extend(paths.proxies.iter().map(|own| {
-        let failed = paths.direct.unserved() + own.new.unserved();
-        Column::text("").titled(format!("{} us", marked(&own.new, failed)))
-    }));
-    let row = |metric: &&'static Metric| {
-        let mut row = vec![metric.name.to_owned(), value_of(metric, &paths.direct)];
-        let proxies = paths.proxies.iter();
-        row.extend(proxies.map(|own| or_dash(own.by(metric).and_then(overhead))));
-        row
-    };
-    let rows: Vec<_> = metric::OVERHEAD.iter().map(row).collect();
-    parts.push(Table::whole(&columns, &rows));
     if paths.all().any(|path| path.unserved() > 0) {
         parts.push(
             "* requests failed on this path or on the direct one: the times are those of the successful requests and do \
@@ -89,10 +142,23 @@ fn overheads(paths: &Paths<'_>) -> String {
     parts.join("\n")
 }
 
+/// Returns a table with a row for each path and a column for each measure of a proxy's overhead.
+fn by_metric(rows: &[Vec<String>]) -> String {
+    let mut columns = vec![Column::text("path")];
+    let metrics = metric::OVERHEAD.iter();
+    columns.extend(metrics.map(|metric| Column::number(metric.name)));
+    Table::folded(&columns, rows)
+}
+
+/// Returns a row that begins with a name.
+fn named(name: String, cells: impl Iterator<Item = String>) -> Vec<String> {
+    [name].into_iter().chain(cells).collect()
+}
+
 /// Returns the rate and failures of each path, and the resources of its proxy or server.
 fn resources(paths: &Paths<'_>) -> String {
     // In an open loop the rate is planned, and a proxy does not change it.
-    let is_closed = paths.direct.settings().planned_rate.is_none();
+    let is_closed = paths.rate().is_none();
     let mut columns = vec![Column::text("path"), Column::number("req/s")];
     if is_closed {
         columns.extend([
@@ -126,13 +192,16 @@ fn resources(paths: &Paths<'_>) -> String {
     Table::whole(&columns, &paths.all().map(row).collect::<Vec<_>>())
 }
 
-/// Returns an overhead with its interval, after `~` where no difference is shown.
+/// Returns an overhead in us and as a share, after `~` where no difference is shown by a metric on
+/// which a claim is made.
 fn overhead(by: &Comparison) -> Option<String> {
-    Some(match added(by, signed)? {
-        (added, None) => added,
-        (added, Some(ends)) if by.is_shown() == Some(false) => format!("~ {added} ({ends})"),
-        (added, Some(ends)) => format!("{added} ({ends})"),
-    })
+    let (added, _) = added(by, signed)?;
+    let is_claimed_none = matches!(
+        by.finding(),
+        Some(Finding::NoDifference | Finding::Equivalent)
+    );
+    let mark = if is_claimed_none { "~ " } else { "" };
+    Some(format!("{mark}{added} ({})", change(by)))
 }
 
 /// Returns the maximum throughput of each path, and the paths with the number of callers at which
@@ -168,21 +237,34 @@ fn maximum(loads: &[Paths<'_>]) -> Option<String> {
     ))
 }
 
-/// Returns the legend of the tables, with that of overheads if there are such.
-fn legend(run: &Run, has_overheads: bool) -> String {
-    let hold = hold_together(run.family().claims);
+/// Returns the legend of the tables of the highest rate and of closed loops, if there are such.
+fn legend(run: &Run, has_overheads: bool, has_closed: bool) -> String {
+    let family = run.family();
     let trust = match most_trials(run) {
         0 | 1 => "One trial of each path: the intervals are those from within it, and do not cover what varies from trial to trial; \
                   --trials 3 or more show it.\n"
             .to_owned(),
-        trials => format!(
-            "{trials} trials of each path, in random order: differences are taken within each trial (Student's t-test on \
-             logarithms). Claims are made on rates, p50 and p99: {hold}. ~: no difference shown.\n"
-        ),
+        trials => {
+            let claimed = match (has_overheads, has_closed) {
+                (true, true) => "p50 and p99 at this rate, and on rates in closed loops",
+                (true, false) => "p50 and p99 at this rate",
+                _ => "rates",
+            };
+            let others = if has_overheads {
+                " The other measures have intervals of the same kind, without a claim. ~: no difference shown."
+            } else {
+                ""
+            };
+            format!(
+                "{trials} trials of each path, in random order: differences are taken within each trial (Student's t-test on \
+                 logarithms). Claims are made on {claimed}: {}.{others}\n",
+                hold_together(family.claims)
+            )
+        }
     };
     let added = if has_overheads {
-        "Under each proxy: the time that it adds. A row is the difference of the two paths' quantiles (or of another \
-         measure), not a quantile of differences. Response times begin when a request was due.\n"
+        "Added: the difference of the two paths' quantiles (or of another measure), not a quantile of differences. Response \
+         times begin when a request was due.\n"
     } else {
         ""
     };

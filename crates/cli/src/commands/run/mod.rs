@@ -1,5 +1,7 @@
 //! `netping run`: commands from a file.
 
+mod file;
+mod published;
 mod scenario;
 mod words;
 mod write;
@@ -7,13 +9,18 @@ mod write;
 use std::path::PathBuf;
 
 use clap::Args;
+use netping_report::text;
 use netping_results::run::Run;
 
 use self::write::of_command_line;
-pub use self::{scenario::Scenario, words::Given};
+pub use self::{published::read_published, scenario::Scenario, words::Given};
 use super::text::print;
 use crate::{
-    args::{choice::Named, in_step::InStepArgs},
+    args::{
+        choice::Named,
+        export::{JsonTo, say},
+        in_step::InStepArgs,
+    },
     error::{Verdict, tell},
     run::command_line::stand_for,
 };
@@ -46,13 +53,25 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Verdict> {
         variables: args.set.clone(),
         flags: args.in_step.flags(),
     };
-    for step in Scenario::read(file, &given)?.steps {
+    let scenario = Scenario::read(file, &given)?;
+    let mut results = Vec::new();
+    for step in scenario.steps {
         tell(&step.name);
         stand_for(step.words);
         verdict = verdict.max(super::command(step.cli)?);
         if verdict == Verdict::Interrupted {
-            break;
+            return Ok(verdict);
         }
+        results.extend(step.result.filter(|own| !results.contains(own)));
+    }
+    if !scenario.published.is_empty() {
+        let runs = results.iter().filter_map(JsonTo::file).map(Run::load);
+        let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
+        let is_stdout = |own: &&JsonTo| own.file().is_none();
+        let to_stdout = results.iter().find(is_stdout);
+        let tables = text::published(&scenario.published, &runs);
+        // The files are written even if nobody reads this.
+        let _ = say(to_stdout, &format!("\n{tables}"));
     }
     Ok(verdict)
 }

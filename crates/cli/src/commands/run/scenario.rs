@@ -3,21 +3,26 @@
 //! A step's `run` is split as a shell would, and then its variables are put in. clap alone decides
 //! what the words mean and which of the shared flags go with them.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::path::Path;
 
-use anyhow::Context;
 use clap::error::ErrorKind;
-use serde::Deserialize;
-use toml::{Spanned, Value};
+use netping_report::text::Published;
+use toml::Spanned;
 
-use super::words::{Given, add_given, parse, title, unfit, with};
-use crate::{args::choice::Named, commands::Cli, error::usage};
+use super::{
+    file::{self, File, Mistake, Variables, line_of, wrong},
+    published::published,
+    words::{Given, add_given, parse, result_of, title, unfit, with},
+};
+use crate::{args::export::JsonTo, commands::Cli};
 
 /// The steps of a scenario.
 #[derive(Debug)]
 pub struct Scenario {
     /// In their order; never empty.
     pub steps: Vec<ScenarioStep>,
+    /// The published numbers that its results are shown beside.
+    pub published: Vec<Published>,
 }
 
 /// A step of a scenario.
@@ -29,145 +34,89 @@ pub struct ScenarioStep {
     pub words: Vec<String>,
     /// That command line.
     pub cli: Cli,
+    /// The destination of its result; absent where it has none.
+    pub result: Option<JsonTo>,
 }
-
-/// The place of a mistake in the text, in bytes, and the reason.
-type Mistake = (usize, String);
-
-/// The file as it is written.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    variables: BTreeMap<String, Value>,
-    defaults: Option<Defaults>,
-    #[serde(default, rename = "step")]
-    steps: Vec<Spanned<BTreeMap<String, Spanned<Value>>>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Defaults {
-    flags: Spanned<String>,
-}
-
-/// The values of variables, by their names.
-type Variables = BTreeMap<String, String>;
 
 impl Scenario {
     /// Reads a file.
     pub fn read(path: &Path, given: &Given) -> anyhow::Result<Self> {
-        let name = path.display();
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-        Self::parse(&text, given)
-            .map_err(|(at, reason)| usage(format!("{name}:{}: {reason}", line_of(&text, at))))
+        file::read(path, |text| Self::parse(text, given))
     }
 
     pub(super) fn parse(text: &str, given: &Given) -> Result<Self, Mistake> {
-        let file: File = toml::from_str(text).map_err(|error| {
-            let at = error.span().unwrap_or_default().start;
-            (at, error.message().to_owned())
-        })?;
-        let variables =
-            variables(file.variables, &given.variables).map_err(|reason| (0, reason))?;
-        let nowhere = Spanned::new(0..0, String::new());
-        let flags = file.defaults.map_or(nowhere, |defaults| defaults.flags);
-        let wrong_flags = |reason| wrong(&flags, reason);
-        let shared = words_of(flags.get_ref(), &variables).map_err(wrong_flags)?;
-        // Each flag with its value.
-        let shared: Vec<&[String]> = shared.chunk_by(|_, next| !next.starts_with('-')).collect();
-        let mut unknown = shared.clone();
-        let mut steps = Vec::new();
-        for table in &file.steps {
-            let run = table.get_ref().get("run");
-            let run = run.filter(|_| table.get_ref().len() == 1);
-            let Some((run, line)) = run.and_then(|run| Some((run, run.get_ref().as_str()?))) else {
-                let reason = "a step is its command line and nothing else: write \
-                              run = \"throughput tcp://HOST:8004 -c 64\"";
-                return Err(wrong(table, reason));
-            };
-            let wrong_run = |reason| wrong(run, reason);
-            let mut words = words_of(line, &variables).map_err(wrong_run)?;
-            words.insert(0, "netping".to_owned());
-            add_given(&mut words, given);
-            let own = words.clone();
-            for flag in &shared {
-                let obstacle = unfit(&own, flag);
-                if obstacle != Some(ErrorKind::UnknownArgument) {
-                    unknown.retain(|other| other != flag);
-                }
-                if obstacle.is_none() {
-                    words = with(&words, flag);
-                }
-            }
-            let (number, line) = (steps.len() + 1, line_of(text, run.span().start));
-            steps.push(ScenarioStep {
-                name: format!("step {number} (line {line}), {}", title(&words)),
-                cli: parse(&words, given).map_err(wrong_run)?,
-                words,
-            });
-        }
-        match unknown.first() {
-            _ if steps.is_empty() => Err(wrong(&flags, "there is no [[step]]")),
-            Some(flag) => Err(wrong(&flags, format!("no step has the flag '{}'", flag[0]))),
-            None => Ok(Self { steps }),
+        let file = File::parse(text)?;
+        let variables = file.variables(&given.variables)?;
+        let published = published(&file, &variables)?;
+        let steps = steps(&file, text, &variables, given)?;
+        let mut results = steps.iter().filter_map(|step| step.result.as_ref());
+        match file.published.first() {
+            Some(table) if results.all(|to| to.file().is_none()) => Err(wrong(
+                table,
+                "published numbers stand beside those of result files: give a step --json FILE",
+            )),
+            _ => Ok(Self { steps, published }),
         }
     }
 }
 
-/// Returns the values of the table, replaced by those that are given.
-fn variables(table: BTreeMap<String, Value>, given: &[Named<String>]) -> Result<Variables, String> {
-    let own = table.into_iter().map(|(name, value)| match value {
-        Value::String(text) => (name, text),
-        other => (name, other.to_string()),
-    });
-    let mut variables: Variables = own.collect();
-    for Named { name, value } in given {
-        match variables.get_mut(name) {
-            Some(own) => own.clone_from(value),
-            None => return Err(no_variable(name, &variables)),
+/// Reads the steps of a file.
+fn steps(
+    file: &File,
+    text: &str,
+    variables: &Variables,
+    given: &Given,
+) -> Result<Vec<ScenarioStep>, Mistake> {
+    let nowhere = Spanned::new(0..0, String::new());
+    let defaults = file.defaults.as_ref();
+    let flags = defaults.map_or(&nowhere, |defaults| &defaults.flags);
+    let wrong_flags = |reason| wrong(flags, reason);
+    let shared = words_of(flags.get_ref(), variables).map_err(wrong_flags)?;
+    // Each flag with its value.
+    let shared: Vec<&[String]> = shared.chunk_by(|_, next| !next.starts_with('-')).collect();
+    let mut unknown = shared.clone();
+    let mut steps = Vec::new();
+    for table in &file.steps {
+        let run = table.get_ref().get("run");
+        let run = run.filter(|_| table.get_ref().len() == 1);
+        let Some((run, line)) = run.and_then(|run| Some((run, run.get_ref().as_str()?))) else {
+            let reason = "a step is its command line and nothing else: write \
+                          run = \"throughput tcp://HOST:8004 -c 64\"";
+            return Err(wrong(table, reason));
+        };
+        let wrong_run = |reason| wrong(run, reason);
+        let mut words = words_of(line, variables).map_err(wrong_run)?;
+        words.insert(0, "netping".to_owned());
+        add_given(&mut words, given);
+        let own = words.clone();
+        for flag in &shared {
+            let obstacle = unfit(&own, flag);
+            if obstacle != Some(ErrorKind::UnknownArgument) {
+                unknown.retain(|other| other != flag);
+            }
+            if obstacle.is_none() {
+                words = with(&words, flag);
+            }
         }
+        let (number, line) = (steps.len() + 1, line_of(text, run.span().start));
+        steps.push(ScenarioStep {
+            name: format!("step {number} (line {line}), {}", title(&words)),
+            cli: parse(&words, given).map_err(wrong_run)?,
+            result: result_of(&words),
+            words,
+        });
     }
-    Ok(variables)
+    match unknown.first() {
+        _ if steps.is_empty() => Err(wrong(flags, "there is no [[step]]")),
+        Some(flag) => Err(wrong(flags, format!("no step has the flag '{}'", flag[0]))),
+        None => Ok(steps),
+    }
 }
 
 /// Splits a line as a shell would, and puts the variables into its words.
 fn words_of(line: &str, variables: &Variables) -> Result<Vec<String>, String> {
     let words = shlex::split(line).ok_or("a quote is not closed")?;
-    if variables.is_empty() {
-        return Ok(words);
-    }
-    words.iter().map(|word| expand(word, variables)).collect()
-}
-
-/// Replaces each `${name}` by the variable's value.
-fn expand(word: &str, variables: &Variables) -> Result<String, String> {
-    let mut parts = word.split("${");
-    let mut whole = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (name, after) = part
-            .split_once('}')
-            .ok_or_else(|| format!("'${{' without '}}' in '{word}'"))?;
-        let value = variables.get(name);
-        whole += value.ok_or_else(|| no_variable(name, variables))?;
-        whole += after;
-    }
-    Ok(whole)
-}
-
-fn no_variable(name: &str, variables: &Variables) -> String {
-    let known: Vec<&String> = variables.keys().collect();
-    format!("[variables] has no '{name}', only {known:?}")
-}
-
-fn wrong<T>(at: &Spanned<T>, reason: impl Into<String>) -> Mistake {
-    (at.span().start, reason.into())
-}
-
-/// Returns the line of a place in a text, from 1 on.
-fn line_of(text: &str, at: usize) -> usize {
-    let before = &text.as_bytes()[..at.min(text.len())];
-    before.split(|byte| *byte == b'\n').count()
+    words.iter().map(|word| variables.expand(word)).collect()
 }
 
 #[cfg(test)]
@@ -372,6 +321,24 @@ mod tests {
             4
         );
         assert_eq!(error("").1, "there is no [[step]]");
+    }
+
+    #[test]
+    fn published_numbers_take_a_step_with_a_result_file() {
+        let with = |flags: &str| {
+            let step = format!("[[step]]\nrun = 'latency tcp://h {flags}'\n");
+            format!("{step}[[published]]\nsource = 's'\nrows = [{{ name = 'a', rate = 1 }}]\n")
+        };
+        for flags in ["", "--json -"] {
+            let (line, reason) = error(&with(flags));
+            assert!(
+                line == 3 && reason.contains("give a step --json FILE"),
+                "{line}: {reason}"
+            );
+        }
+        let scenario = Scenario::parse(&with("--json=a.json"), &Given::default()).unwrap();
+        assert_eq!(scenario.steps[0].result, Some(JsonTo::from("a.json")));
+        assert_eq!(scenario.published[0].source, "s");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The words of a step: its command line, with the flags that others add.
 
-use clap::{Parser, error::ErrorKind};
+use clap::{CommandFactory, Parser, error::ErrorKind};
 
 use crate::{
-    args::choice::Named,
+    args::{choice::Named, export::JsonTo},
     commands::{Cli, help},
 };
 
@@ -81,6 +81,13 @@ pub(super) fn parse(words: &[String], given: &Given) -> Result<Cli, String> {
         ));
     }
     Ok(cli)
+}
+
+/// Returns the destination of a step's result; `None` where it has none.
+pub(super) fn result_of(words: &[String]) -> Option<JsonTo> {
+    let matches = Cli::command().try_get_matches_from(words).ok()?;
+    let own = matches.subcommand().map_or(&matches, |(_, own)| own);
+    own.try_get_one("json").ok().flatten().cloned()
 }
 
 /// Returns the reason and the hint of an error, without what is about command lines.
