@@ -33,19 +33,28 @@ fn group(trials: Trials, group: &[Plan]) -> Vec<Plan> {
     group
 }
 
-/// Returns the pairings of groups in each of which all others are compared with the first. Their
-/// measurements are numbered from `first` on.
-fn pairings(groups: &[Vec<Plan>], first: usize) -> Vec<Pairing> {
+/// Returns the pairings of the groups for which `is_compared` is true, in each of which all others are
+/// compared with the first. The measurements of all groups are numbered from `first` on.
+fn pairings(
+    groups: &[Vec<Plan>],
+    first: usize,
+    is_compared: impl Fn(&[Plan]) -> bool,
+) -> Vec<Pairing> {
     let mut pairings = Vec::new();
     let mut base = first;
     for group in groups {
-        let label = |number: usize| group[number - base].target.label.as_deref();
-        let own = Pairing::against_first(base..base + group.len());
-        pairings.extend(own.map(|pairing| Pairing {
-            is_control: label(pairing.new) == Some(AGAIN),
-            ..pairing
-        }));
-        base += group.len();
+        let numbers = base..base + group.len();
+        base = numbers.end;
+        if !is_compared(group) {
+            continue;
+        }
+        let label = |number: usize| group[number - numbers.start].target.label.as_deref();
+        pairings.extend(
+            Pairing::against_first(numbers.clone()).map(|pairing| Pairing {
+                is_control: label(pairing.new) == Some(AGAIN),
+                ..pairing
+            }),
+        );
     }
     pairings
 }
@@ -61,13 +70,28 @@ pub fn run(
     groups: &[Vec<Plan>],
     describe: impl Fn(&Step) -> Option<String>,
 ) -> Result<(), StartError> {
+    run_comparing(runner, trials, groups, |_| true, describe)
+}
+
+/// As [`run`], but compares only the targets of those groups for which `is_compared` is true: of the
+/// others, the values are shown and nothing is claimed.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_comparing(
+    runner: &mut Runner,
+    trials: Trials,
+    groups: &[Vec<Plan>],
+    is_compared: impl Fn(&[Plan]) -> bool,
+    describe: impl Fn(&Step) -> Option<String>,
+) -> Result<(), StartError> {
     let groups: Vec<_> = groups.iter().map(|own| group(trials, own)).collect();
     if trials.comparison.until.is_none() {
         let plans = groups.iter().flatten();
         runner.console.progress.outline(plans, trials.count);
     }
     let mut first = runner.next_place().measurement;
-    runner.design(trials.order_seed, pairings(&groups, first));
+    runner.design(trials.order_seed, pairings(&groups, first, is_compared));
     let run = &mut runner.store.run;
     (run.looks, run.margin) = (trials.looks(), trials.comparison.equivalent);
     let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);

@@ -97,6 +97,19 @@ impl Difference {
         .checked()
     }
 
+    /// Returns no difference, with the error that it would have as the mean of `trials` differences
+    /// with a standard deviation of `spread`: what can be known before anything is measured. `None`
+    /// with fewer than two trials.
+    pub fn planned(spread: f64, trials: u32) -> Option<Self> {
+        let n = f64::from(trials);
+        Self {
+            value: 0.0,
+            error: spread / n.sqrt(),
+            freedom: n - 1.0,
+        }
+        .checked()
+    }
+
     fn checked(self) -> Option<Self> {
         (self.value.is_finite() && self.error.is_finite() && self.freedom > 0.0).then_some(self)
     }
@@ -287,6 +300,30 @@ mod tests {
         }
         let share = |count: usize, of: usize| count as f64 / of as f64;
         (share(held, 2000), share(shown, 2000 * DIFFERENCES))
+    }
+
+    /// Of 2,000 simulated runs that differ by what their plan promises to show, 75..85 % show it.
+    #[test]
+    fn a_plan_promises_what_its_trials_show() {
+        const SPREAD: f64 = 0.05;
+        let mut random = ChaCha8Rng::seed_from_u64(12);
+        for (trials, comparisons) in [(3, 1), (6, 7), (10, 35)] {
+            let plan = Difference::planned(SPREAD, trials).unwrap();
+            let least = plan.detectable(comparisons).unwrap();
+            let mut finds = |_: &usize| {
+                let second: Vec<f64> = (0..trials)
+                    .map(|_| least + SPREAD * normal(&mut random))
+                    .collect();
+                let first = vec![0.0; second.len()];
+                is_shown(
+                    Difference::paired(&first, &second, 0.0).unwrap(),
+                    comparisons,
+                )
+            };
+            let found = (0..2000).filter(&mut finds).count();
+            assert!((1500..=1700).contains(&found), "{trials}: {found} of 2000");
+        }
+        assert_eq!(Difference::planned(SPREAD, 1), None);
     }
 
     /// Of 2,000 simulated pairs of trials that differ by the smallest detectable difference, 70..90

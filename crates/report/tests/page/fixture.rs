@@ -253,21 +253,23 @@ pub fn bulk_targets() -> Run {
     }
 }
 
-/// Two proxies against the direct path, in three trials.
+/// A ramp of two rates with two proxies against the direct path, in three trials.
 pub fn proxies() -> Run {
     let mut steps = Vec::new();
-    for trial in 0..3 {
-        for (label, added) in [("direct", 0.0), ("netping-proxy", 20.0), ("nginx", 85.0)] {
-            let rate = 10_000.0 - added - f64::from(trial);
-            let mut step = step("tcp://server-1:8004", 50, Some(10_000.0), rate, 5);
-            step.label = Some(label.to_owned());
-            steps.push(step);
+    for planned in [5_000.0, 10_000.0] {
+        for trial in 0..3 {
+            for (label, added) in [("direct", 0.0), ("netping-proxy", 20.0), ("nginx", 85.0)] {
+                let rate = planned - added - f64::from(trial);
+                let mut step = step("tcp://server-1:8004", 50, Some(planned), rate, 5);
+                step.label = Some(label.to_owned());
+                steps.push(step);
+            }
         }
     }
-    let flags = ["--via", "nginx=tcp://server-1:8011", "--rate", "10k"];
+    let flags = ["--via", "nginx=tcp://server-1:8011", "--rate", "5k..10k"];
     let command = [&["tcp://server-1:8004"], &flags[..]].concat();
     Run {
-        pairings: vec![Pairing::new(0, 1), Pairing::new(0, 2)],
+        pairings: vec![Pairing::new(3, 4), Pairing::new(3, 5)],
         ..run(Kind::Proxy, &command, steps)
     }
 }
@@ -502,6 +504,7 @@ pub fn step(
             payload_bytes: 16,
             response_bytes: None,
             unix_socket: None,
+            in_process: None,
             http_method: None,
             data_hash: None,
             bodies: None,

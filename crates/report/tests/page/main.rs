@@ -21,6 +21,25 @@ fn kinds(runs: &[Run]) -> Vec<String> {
 }
 
 #[test]
+fn a_ramp_is_drawn_over_its_rates_and_compared_at_the_highest() {
+    let charts = page::charts(&[fixture::proxies()]);
+    let find = |kind: &str| charts.iter().find(|chart| chart.kind == kind).unwrap();
+    let p50 = &find("latency").panels[0];
+    for name in ["direct", "netping-proxy", "nginx"] {
+        let mut series = p50.series.iter();
+        let own = series.find(|series| series.name == name).unwrap();
+        let rates: Vec<f64> = own.points.iter().map(|point| point.x.value()).collect();
+        assert_eq!(rates, [5_000.0, 10_000.0], "{name}");
+    }
+    let overhead = find("overhead").panels.iter();
+    let rows: Vec<usize> = overhead.map(|panel| panel.series.len()).collect();
+    assert!(
+        rows.len() > 6 && rows.iter().all(|own| *own == 2),
+        "{rows:?}"
+    );
+}
+
+#[test]
 fn each_kind_of_run_has_its_charts() {
     let of = |run: Run| kinds(&[run]);
     let closed = [

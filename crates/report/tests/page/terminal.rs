@@ -2,6 +2,7 @@
 
 use netping_report::text;
 use netping_results::{
+    format::thousands,
     metric::{self, Metric},
     run::{Kind, Measurement, Run},
 };
@@ -78,34 +79,56 @@ fn of_ladder(run: &Run, lines: &[Vec<&str>]) -> Vec<Told> {
     all
 }
 
-/// For each planned rate a table with a row for each path, and one with a row for each metric.
+/// A row for each path at each of the lower rates; of the highest one, tables with a row for each path
+/// and columns that are folded.
 fn of_proxies(run: &Run, lines: &[Vec<&str>]) -> Vec<Told> {
     let mut all = Vec::new();
-    let loads = lines.split(|line| line[0].starts_with("open loop")).skip(1);
-    let directs = run.measurements().into_iter().filter(|own| {
-        let is_new = run.pairings.iter().any(|pair| pair.new == own.number);
-        !is_new && own.settings().planned_rate.is_some()
-    });
-    for (direct, rows) in directs.zip(loads) {
-        let cell =
-            |name: &str, at: usize| rows.iter().find(|row| row[0] == name).map(|row| row[at]);
-        all.extend(cell("direct", 1).map(|text| value(&direct, &metric::RATE, text)));
-        let pairs = run.pairings.iter().enumerate();
-        let pairs: Vec<usize> = pairs
-            .filter(|(_, pair)| pair.base == direct.number)
-            .map(|(place, _)| place)
-            .collect();
-        for metric in metric::OVERHEAD {
-            let Some(text) = cell(metric.name, 1).filter(|text| *text != "-") else {
-                continue;
-            };
-            all.push(value(&direct, metric, text));
-            for (at, place) in pairs.iter().enumerate() {
-                let text = cell(metric.name, 2 + at).unwrap();
-                let added = text.trim_start_matches("~ ").split(' ').next().unwrap();
-                let added = added.trim_start_matches('+').to_owned();
-                all.push((Key::Difference(*place, metric.name), added));
+    let measurements = run.measurements();
+    let (mut caption, mut titles): (&str, &[&str]) = ("", &[]);
+    for line in lines {
+        match line[..] {
+            [text] => caption = text,
+            ["path" | "planned/s", ..] => titles = line,
+            _ if caption.starts_with("open loops at other rates") => {
+                let is_own = |own: &&Measurement<'_>| {
+                    let rate = own.settings().planned_rate.unwrap();
+                    line[..2] == [&*thousands(rate), own.name()]
+                };
+                let own = measurements.iter().find(is_own).unwrap();
+                for metric in [&metric::RATE, &metric::P50, &metric::P99] {
+                    let at = titles.iter().position(|title| *title == metric.title);
+                    all.push(value(own, metric, line[at.unwrap()]));
+                }
             }
+            _ => all.extend(of_path(run, caption, titles, line)),
+        }
+    }
+    all
+}
+
+/// A row of a path at the highest rate.
+fn of_path(run: &Run, caption: &str, titles: &[&str], row: &[&str]) -> Vec<Told> {
+    let base = run.pairings[0].base;
+    let of_base = |own: &&Measurement<'_>| own.number >= base && own.name() == row[0];
+    let measurements = run.measurements();
+    let own = measurements.iter().find(of_base).unwrap();
+    let place = run.pairings.iter().position(|pair| pair.new == own.number);
+    let mut all = Vec::new();
+    if caption.starts_with("open loop, ") {
+        all.push(value(own, &metric::RATE, row[1]));
+    }
+    for (title, text) in titles.iter().zip(row) {
+        let mut metrics = metric::OVERHEAD.iter();
+        let metric = metrics.find(|metric| metric.name == *title);
+        let Some(metric) = metric.filter(|_| *text != "-") else {
+            continue;
+        };
+        if caption.starts_with("response times") {
+            all.push(value(own, metric, text));
+        } else if caption.starts_with("added") {
+            let added = text.trim_start_matches("~ ").split(' ').next().unwrap();
+            let added = added.trim_start_matches('+').to_owned();
+            all.push((Key::Difference(place.unwrap(), metric.name), added));
         }
     }
     all

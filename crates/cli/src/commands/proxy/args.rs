@@ -1,10 +1,10 @@
 //! Flags of `netping proxy`.
 
-use std::{collections::BTreeSet, iter, num::NonZeroU32, sync::Arc};
+use std::{collections::BTreeSet, iter, num::NonZeroU32, sync::Arc, time::Duration};
 
 use clap::Args;
 use netping_client::{
-    plan::{Arrival, Plan},
+    plan::{Arrival, Extent, Plan},
     probe::metrics::ServerSource,
     transport::ReplyLength,
 };
@@ -16,13 +16,14 @@ use crate::{
         load::{CALLERS, ClientLoadArgs},
         range::{CountLimit, Range, count_or, within},
         shared::SharedArgs,
+        time::positive,
     },
     error::require,
 };
 
 /// Flags of `netping proxy`.
 #[derive(Debug, Clone, Args)]
-#[command(mut_arg("trials", |arg| arg.default_value("3")))]
+#[command(mut_arg("trials", |arg| arg.default_value("6")))]
 pub struct ProxyComparisonArgs {
     /// The backend itself, such as tcp://HOST:8004
     #[arg(long, value_name = "URL")]
@@ -39,6 +40,9 @@ pub struct ProxyComparisonArgs {
         required_unless_present = "max"
     )]
     rate: Option<Range>,
+    /// Open loop: measured time at the highest rate, by which the proxies are compared [default: -d]
+    #[arg(long, value_parser = positive, value_name = "TIME", requires = "rate")]
+    hold: Option<Duration>,
     /// Open loop: limit on outstanding requests
     #[arg(short = 'c', long, alias = "concurrency", default_value = "64", value_name = "N", value_parser = number_in::<u32>(1..))]
     callers: u32,
@@ -71,6 +75,10 @@ impl ProxyComparisonArgs {
     /// closed loops for each number of callers. The first path of each group is the direct one.
     pub fn groups(&self) -> anyhow::Result<Vec<Vec<Plan>>> {
         self.load.check()?;
+        require(
+            self.hold.is_none_or(|hold| hold >= self.load.duration),
+            "--hold is shorter than -d: it is the time at the highest rate, and -d that at the others",
+        )?;
         self.check_targets()?;
         self.check_names()?;
         // Replies of another length than on the direct path are a proxy's own pages.
@@ -84,6 +92,9 @@ impl ProxyComparisonArgs {
                 plan.target.server = self.server(name, target);
                 plan.target.reply_length = Some(Arc::clone(&reply_length));
                 plan.load.requests_per_connection = self.requests_per_connection.0;
+                if let Some(hold) = self.hold.filter(|_| self.is_highest(arrival)) {
+                    plan.execution.extent = Extent::Time(hold);
+                }
                 plan
             };
             self.paths().zip(&bases).map(plan).collect()
@@ -95,6 +106,21 @@ impl ProxyComparisonArgs {
         let callers = self.max.as_ref().map(Range::values).unwrap_or_default();
         let closed = callers.iter().map(|&callers| (callers, Arrival::Closed));
         Ok(open.chain(closed).map(group).collect())
+    }
+
+    /// Returns true if the paths of a group are compared: at the highest rate, and in closed loops. At
+    /// the lower rates of a ramp they are described, so that fewer claims share the correction.
+    pub fn is_compared(&self, group: &[Plan]) -> bool {
+        group.first().is_some_and(|plan| {
+            let arrival = plan.load.arrival;
+            arrival == Arrival::Closed || self.is_highest(arrival)
+        })
+    }
+
+    fn is_highest(&self, arrival: Arrival) -> bool {
+        let rates = self.rate.iter().flat_map(Range::values);
+        let highest = rates.max().map(|&rate| rate as f64);
+        highest.is_some() && arrival.rate() == highest
     }
 
     /// Returns the name and the target of each path, the direct one first.
