@@ -42,6 +42,12 @@ pub struct BulkRun {
     pub client_cpu_seconds_per_gib: Option<f64>,
     /// CPU time of the server's process, in seconds per GiB.
     pub server_cpu_seconds_per_gib: Option<f64>,
+    /// The part of it that the kernel spent for the process, in seconds per GiB.
+    #[serde(default)]
+    pub server_system_seconds_per_gib: Option<f64>,
+    /// CPU time of the soft interrupts of the server's machine, in seconds per GiB.
+    #[serde(default)]
+    pub server_softirq_seconds_per_gib: Option<f64>,
     /// The client's resident memory at the end, in bytes.
     pub client_resident_bytes: Option<u64>,
     /// The server's resident memory at the end, in bytes.

@@ -69,6 +69,8 @@ pub struct HostEvents {
     pub cores: Option<u64>,
     /// CPU time that the hypervisor gave to others while a core wanted to run, in seconds.
     pub steal_seconds: Option<f64>,
+    /// CPU time of soft interrupts, such as receiving packets, over all cores, in seconds.
+    pub softirq_seconds: Option<f64>,
     /// Time for which the limit on its cgroup's CPU time stopped the process, over all cores, in
     /// seconds.
     pub throttled_seconds: Option<f64>,
@@ -96,6 +98,8 @@ pub struct Hiccups {
 pub struct ServerDemand {
     /// CPU time, in seconds.
     pub cpu_seconds: f64,
+    /// The part of it that the kernel spent for the process, in seconds.
+    pub system_seconds: Option<f64>,
     /// CPU time for each request, in microseconds.
     pub cpu_us_per_request: Option<f64>,
     /// Context switches for each request.

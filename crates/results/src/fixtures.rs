@@ -192,6 +192,8 @@ pub fn bulk_run(seconds: f64) -> BulkRun {
         gib_per_second: 1.0 / seconds,
         client_cpu_seconds_per_gib: None,
         server_cpu_seconds_per_gib: None,
+        server_system_seconds_per_gib: None,
+        server_softirq_seconds_per_gib: None,
         client_resident_bytes: None,
         server_resident_bytes: None,
     }

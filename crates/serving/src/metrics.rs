@@ -134,6 +134,8 @@ fn read_server(server: &Chassis, registry: &mut Registry) {
 fn read_process(registry: &mut Registry) {
     let mut metrics = MetricGroup(registry.sub_registry_with_prefix("process"));
     metrics.seconds("cpu", "CPU time, user and system", cpu::process_time());
+    let system = cpu::process_system_time();
+    metrics.seconds("cpu_system", "CPU time in the kernel", system);
     let resident = own_resident_bytes();
     metrics.level("resident_memory_bytes", "Resident memory", resident);
     metrics.level("threads", "Threads", own_threads());
@@ -162,6 +164,7 @@ fn read_machine(registry: &mut Registry) {
     let host = HostCounters::read();
     metrics.level("somaxconn", "Limit on pending connections", somaxconn());
     metrics.seconds("steal", "CPU time kept by the hypervisor", host.steal);
+    metrics.seconds("softirq", "CPU time of soft interrupts", host.softirq);
     let throttled = host.throttled;
     metrics.seconds("throttled", "Time stopped by the cgroup's limit", throttled);
     let retransmits = host.tcp_retransmits;

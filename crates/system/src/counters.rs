@@ -15,6 +15,8 @@ pub struct HostCounters {
     pub cores: Option<u64>,
     /// CPU time that the hypervisor gave to others while a core of this machine wanted to run.
     pub steal: Option<Duration>,
+    /// CPU time of soft interrupts, such as receiving packets, of which threads are not charged.
+    pub softirq: Option<Duration>,
     /// Time for which the limit on this cgroup's CPU time stopped its threads, over all cores.
     pub throttled: Option<Duration>,
     /// TCP segments that were sent again.
@@ -32,7 +34,10 @@ impl HostCounters {
         let stats = KernelStats::current().ok();
         Self {
             cores: stats.as_ref().map(|stats| stats.cpu_time.len() as u64),
-            steal: stats.and_then(|stats| stats.total.steal_duration()),
+            steal: stats
+                .as_ref()
+                .and_then(|stats| stats.total.steal_duration()),
+            softirq: stats.and_then(|stats| stats.total.softirq_duration()),
             throttled: throttled(),
             tcp_retransmits: snmp.as_ref().map(|snmp| snmp.tcp_retrans_segs),
             listen_drops: netstat("ListenDrops"),
@@ -71,7 +76,7 @@ mod tests {
     #[test]
     fn the_network_counters_of_this_machine_are_read() {
         let counters = HostCounters::read();
-        assert!(counters.steal.is_some());
+        assert!(counters.steal.is_some() && counters.softirq > Some(Duration::ZERO));
         assert!(counters.tcp_retransmits.is_some() && counters.udp_drops.is_some());
         assert!(counters.listen_drops.is_some());
         assert_eq!(netstat("NoSuchCounter"), None);

@@ -2,7 +2,13 @@
 
 use std::{fs, time::Duration};
 
-use nix::time::{ClockId, clock_gettime};
+use nix::{
+    sys::{
+        resource::{UsageWho, getrusage},
+        time::TimeValLike,
+    },
+    time::{ClockId, clock_gettime},
+};
 
 /// Returns the CPU time that the calling thread has used.
 pub fn thread_time() -> Duration {
@@ -12,6 +18,16 @@ pub fn thread_time() -> Duration {
 /// Returns the CPU time that all threads of this process have used.
 pub fn process_time() -> Duration {
     read(ClockId::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// Returns the part of the CPU time of this process that the kernel spent for it (getrusage(2)); 0 where
+/// that is not known.
+pub fn process_system_time() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_SELF);
+    let time = usage.map(|usage| usage.system_time());
+    time.map_or(Duration::ZERO, |time| {
+        Duration::from_micros(time.num_microseconds().unsigned_abs())
+    })
 }
 
 /// Returns the time that the calling thread was ready to run but another one ran on its CPU

@@ -49,6 +49,7 @@ pub fn host_events(start: &HostCounters, end: &HostCounters) -> HostEvents {
     HostEvents {
         cores: end.cores,
         steal_seconds: time(|counters| counters.steal),
+        softirq_seconds: time(|counters| counters.softirq),
         throttled_seconds: time(|counters| counters.throttled),
         tcp_retransmits: count(|counters| counters.tcp_retransmits),
         listen_drops: count(|counters| counters.listen_drops),

@@ -181,6 +181,7 @@ impl Reading {
         let each = |sum: f64| (requests > 0.0).then(|| sum / requests);
         Ok(Some(ServerDemand {
             cpu_seconds,
+            system_seconds: gained("process_cpu_system_seconds_total"),
             cpu_us_per_request: each(cpu_seconds * 1e6),
             context_switches_per_request: switches.and_then(each),
             resident_bytes: later.0.get(MEMORY).map(|&bytes| bytes as u64),
@@ -188,6 +189,7 @@ impl Reading {
             host: HostEvents {
                 cores: None,
                 steal_seconds: gained("netping_host_steal_seconds_total"),
+                softirq_seconds: gained("netping_host_softirq_seconds_total"),
                 throttled_seconds: gained("netping_host_throttled_seconds_total"),
                 tcp_retransmits: count("netping_host_tcp_retransmits_total"),
                 listen_drops: count("netping_host_listen_drops_total"),

@@ -30,11 +30,13 @@ const SETTINGS: [Setting; 5] = [
     (Column::number("frame"), |_, of| or_default(of.frame_bytes)),
 ];
 
-const RESULTS: [Column; 7] = [
+const RESULTS: [Column; 9] = [
     Column::number("GiB/s"),
     Column::number("95% interval"),
     Column::number("cli s/GiB").spare(3),
     Column::number("srv s/GiB").spare(2),
+    Column::number("in kernel").spare(5),
+    Column::number("softirq s/GiB").spare(6),
     Column::number("first byte us").spare(4),
     Column::number("runs"),
     Column::number("failed"),
@@ -101,7 +103,7 @@ pub(super) fn text(run: &Run) -> String {
     lines.join("\n")
 }
 
-fn results(own: &Measurement<'_>) -> [String; 7] {
+fn results(own: &Measurement<'_>) -> [String; 9] {
     let cell = |metric| value_of(metric, own);
     let failed = own.trials.iter().filter(|step| step.bulk.is_none()).count();
     [
@@ -109,6 +111,8 @@ fn results(own: &Measurement<'_>) -> [String; 7] {
         interval(&metric::BULK_RATE, estimate(&metric::BULK_RATE, own)),
         cell(&metric::BULK_CLIENT_CPU),
         cell(&metric::BULK_SERVER_CPU),
+        cell(&metric::BULK_SERVER_SYSTEM),
+        cell(&metric::BULK_SOFTIRQ),
         cell(&metric::BULK_FIRST_BYTE),
         own.trials.len().to_string(),
         failed.to_string(),

@@ -103,6 +103,14 @@ fn check_step(step: &Step) -> Result<(), String> {
             "server_cpu_seconds_per_gib",
             bulk.and_then(|own| own.server_cpu_seconds_per_gib),
         ),
+        (
+            "server_system_seconds_per_gib",
+            bulk.and_then(|own| own.server_system_seconds_per_gib),
+        ),
+        (
+            "server_softirq_seconds_per_gib",
+            bulk.and_then(|own| own.server_softirq_seconds_per_gib),
+        ),
     ])?;
     for seconds in &cost.client_worker_cpu_seconds {
         within(&[("client_worker_cpu_seconds", Some(*seconds))])?;

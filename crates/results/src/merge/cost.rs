@@ -57,8 +57,13 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
         .iter()
         .map(|(server, seconds)| Some(switches(server)? / seconds))
         .collect();
+    let system: Option<Vec<f64>> = read
+        .iter()
+        .map(|(server, seconds)| Some(server.system_seconds? / seconds))
+        .collect();
     Some(ServerDemand {
         cpu_seconds: mean(&per_second) * summary.seconds,
+        system_seconds: system.map(|system| mean(&system) * summary.seconds),
         cpu_us_per_request: each(mean(&per_second) * 1e6),
         context_switches_per_request: switches.and_then(|switches| each(mean(&switches))),
         resident_bytes: read

@@ -176,6 +176,8 @@ fn bulk(steps: &[&Step], seconds: f64) -> Option<BulkRun> {
         client_cpu_seconds_per_gib: per_gib(|run| run.client_cpu_seconds_per_gib),
         // Each client saw the CPU time of the server for the bytes of all.
         server_cpu_seconds_per_gib: None,
+        server_system_seconds_per_gib: None,
+        server_softirq_seconds_per_gib: None,
         client_resident_bytes: runs
             .iter()
             .filter_map(|run| run.client_resident_bytes)

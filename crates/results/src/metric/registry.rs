@@ -142,6 +142,16 @@ metrics! {
     BULK_SERVER_CPU: "bulk-server-cpu", "srv s/GiB", "server CPU", "server_cpu_seconds_per_gib",
         CpuPerGib, Lower, Logarithmic,
         "CPU time of the server for each GiB", Step(|step| step.bulk.as_ref()?.server_cpu_seconds_per_gib);
+    /// The part of it in the kernel.
+    BULK_SERVER_SYSTEM: "bulk-server-system", "in kernel", "server CPU in the kernel", "server_system_seconds_per_gib",
+        CpuPerGib, Lower, Logarithmic,
+        "CPU time of the server in the kernel for each GiB",
+        Step(|step| step.bulk.as_ref()?.server_system_seconds_per_gib);
+    /// CPU time of soft interrupts on the server's machine per GiB.
+    BULK_SOFTIRQ: "bulk-softirq", "softirq s/GiB", "soft interrupts", "server_softirq_seconds_per_gib",
+        CpuPerGib, Lower, Linear,
+        "CPU time of soft interrupts on the server's machine for each GiB",
+        Step(|step| step.bulk.as_ref()?.server_softirq_seconds_per_gib);
 }
 
 /// Some metrics, in the order of an output.
@@ -187,7 +197,7 @@ lists! {
     COMPARED: RATE MEAN P50 P99 P999 MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99
         CLIENT_CPU SERVER_CPU ERROR_SHARE;
     /// The metrics of bulk streams.
-    BULK: BULK_RATE BULK_FIRST_BYTE BULK_CLIENT_CPU BULK_SERVER_CPU;
+    BULK: BULK_RATE BULK_FIRST_BYTE BULK_CLIENT_CPU BULK_SERVER_CPU BULK_SERVER_SYSTEM BULK_SOFTIRQ;
     /// The metric that bulk streams of one run are compared by.
     BULK_TRIALS: BULK_RATE;
     /// The metric of a ladder's round trips.

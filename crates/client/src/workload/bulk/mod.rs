@@ -216,6 +216,12 @@ impl Bulk {
             gib_per_second: gib / seconds,
             client_cpu_seconds_per_gib: Some(cpu.as_secs_f64() / gib),
             server_cpu_seconds_per_gib: server.as_ref().map(|server| server.cpu_seconds / gib),
+            server_system_seconds_per_gib: server
+                .as_ref()
+                .and_then(|server| Some(server.system_seconds? / gib)),
+            server_softirq_seconds_per_gib: server
+                .as_ref()
+                .and_then(|server| Some(server.host.softirq_seconds? / gib)),
             client_resident_bytes: own_resident_bytes(),
             server_resident_bytes: server.and_then(|server| server.resident_bytes),
         })
