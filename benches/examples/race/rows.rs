@@ -318,7 +318,7 @@ fn bulk_rate(server: Rc<Server>, flags: &'static [&'static str]) -> Side {
             "off",
         ];
         let said = netping(&[&fixed, flags].concat());
-        number(&said.run["bulk"][0]["summary"]["gib_per_second"]["mean"])
+        number(&said.run["steps"][0]["bulk"]["gib_per_second"])
     })
 }
 
