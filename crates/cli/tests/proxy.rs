@@ -126,6 +126,8 @@ fn paths_are_interleaved_and_every_request_is_accounted_for() {
         "400,800",
         "-d",
         "300ms",
+        "--hold",
+        "400ms",
         "--warmup",
         "0s",
         "--trials",
@@ -240,6 +242,11 @@ fn maximum_throughput_is_measured_with_each_number_of_callers() {
 
     // With a fixed number of callers, times say nothing that the rate does not.
     let table = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        table.starts_with("2 trials of 2 paths: with 2 claims, ")
+            && table.contains("all 2 intervals of this run hold"),
+        "{table}"
+    );
     let rows = table
         .lines()
         .skip_while(|line| !line.starts_with("maximum throughput"))
@@ -454,6 +461,10 @@ fn usage_errors_suggest_a_correction() {
         (
             "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --rate 1 -d 1s --warmup 2s",
             "shorter than the warm-up",
+        ),
+        (
+            "proxy --direct tcp://127.0.0.1:1 --via a=tcp://127.0.0.1:1 --rate 1 -d 5s --hold 2s",
+            "--hold is shorter than -d",
         ),
     ]);
 }

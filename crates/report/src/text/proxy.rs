@@ -242,7 +242,7 @@ fn legend(run: &Run, has_overheads: bool, has_closed: bool) -> String {
     let family = run.family();
     let trust = match most_trials(run) {
         0 | 1 => "One trial of each path: the intervals are those from within it, and do not cover what varies from trial to trial; \
-                  --trials 3 or more show it.\n"
+                  --trials 6 or more show it.\n"
             .to_owned(),
         trials => {
             let claimed = match (has_overheads, has_closed) {
@@ -277,4 +277,116 @@ fn legend(run: &Run, has_overheads: bool, has_closed: bool) -> String {
 /// Returns a path's name, marked where requests failed.
 fn marked(path: &Measurement<'_>, failed: u64) -> String {
     format!("{}{}", path.name(), if failed > 0 { "*" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_results::{
+        fixtures,
+        run::{Kind, Pairing},
+    };
+
+    use super::*;
+
+    /// Response times in us, of a trial of a path.
+    type Times = fn(u64) -> Vec<u64>;
+
+    /// Half of the requests took one time, half another one; `spread` makes trials differ.
+    fn times(first: u64, second: u64, spread: u64) -> Vec<u64> {
+        [vec![first + spread; 1500], vec![second + spread; 500]].concat()
+    }
+
+    /// Four trials of the direct path, of a proxy that is slower, and of one whose tail varies.
+    fn ramp_of(rates: &[f64]) -> Run {
+        let paths: [(&str, Times); 3] = [
+            ("direct", |trial| times(100, 150, trial)),
+            ("slower", |trial| times(150, 300, trial)),
+            ("varying", |trial| {
+                times(100 + trial, [160, 900, 140, 2000][trial as usize], 0)
+            }),
+        ];
+        let mut steps = Vec::new();
+        for &rate in rates {
+            for (label, times) in paths {
+                for trial in 0..4 {
+                    let nanos = times(trial)
+                        .iter()
+                        .map(|time| time * 1000)
+                        .collect::<Vec<_>>();
+                    let mut step = fixtures::step(1, |_| nanos.clone());
+                    step.label = Some(label.to_owned());
+                    step.settings.planned_rate = Some(rate);
+                    steps.push(step);
+                }
+            }
+        }
+        let base = 3 * (rates.len() - 1);
+        Run {
+            kind: Kind::Proxy,
+            pairings: Pairing::against_first(base..base + 3).collect(),
+            ..fixtures::run(steps)
+        }
+    }
+
+    /// Returns the rows of a path below a caption.
+    fn rows<'a>(text: &'a str, caption: &str, path: &str) -> Vec<&'a str> {
+        let start = text
+            .find(caption)
+            .unwrap_or_else(|| panic!("{caption}: {text}"));
+        let below = text[start..].lines().skip(1);
+        let table = below.take_while(|line| line.contains("  "));
+        table.filter(|line| line.starts_with(path)).collect()
+    }
+
+    #[test]
+    fn tables_fit_eighty_columns() {
+        let text = text(&ramp_of(&[1000.0, 2000.0]));
+        let tables = text.lines().filter(|line| line.contains("  "));
+        let widest = tables.map(|line| line.chars().count()).max();
+        assert!(widest.is_some_and(|width| width <= 80), "{text}");
+        // Every measure is there, in each of the tables.
+        for caption in ["response times in us", "added to", "95% intervals"] {
+            let start = text.find(caption).unwrap();
+            for metric in metric::OVERHEAD {
+                let titles = text[start..]
+                    .lines()
+                    .filter(|line| line.starts_with("path"));
+                let mut all = titles.flat_map(str::split_whitespace);
+                assert!(all.any(|title| title == metric.name), "{caption}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_overhead_is_in_us_and_in_per_cent_of_the_direct_path() {
+        let text = text(&ramp_of(&[2000.0]));
+        let values = rows(&text, "response times", "direct");
+        assert!(values[0].contains(" 102 "), "{values:?}");
+        let added = rows(&text, "added to", "slower").concat();
+        assert!(added.contains("+50.0 (+49.3%)"), "{added}");
+    }
+
+    #[test]
+    fn only_what_is_claimed_is_marked_as_not_shown() {
+        let text = text(&ramp_of(&[2000.0]));
+        let varying = rows(&text, "added to", "varying").concat();
+        // Of p50 and p99 alone; the other quantiles have a value and, below, an interval.
+        assert_eq!(varying.matches('~').count(), 2, "{varying}");
+        let ends = rows(&text, "95% intervals", "varying").concat();
+        assert!(ends.matches("..").count() >= 7, "{ends}");
+        assert!(!rows(&text, "added to", "slower").concat().contains('~'));
+    }
+
+    #[test]
+    fn lower_rates_have_a_line_for_each_path_and_no_claims() {
+        let (ramp, single) = (ramp_of(&[500.0, 1000.0, 2000.0]), ramp_of(&[2000.0]));
+        assert_eq!(ramp.family(), single.family());
+        let text = text(&ramp);
+        let other = "open loops at other rates";
+        assert_eq!(rows(&text, other, "      500  ").len(), 3, "{text}");
+        assert_eq!(rows(&text, other, "    1,000  ").len(), 3, "{text}");
+        assert_eq!(text.matches("req/s planned").count(), 1, "{text}");
+        let added = |text: &str| rows(text, "added to", "slower").concat();
+        assert_eq!(added(&text), added(&super::text(&single)));
+    }
 }
