@@ -175,7 +175,9 @@ impl Reading {
             );
         }
         let count = |name: &str| gained(name).map(|gained| gained as u64);
-        let requests = gained(REQUESTS).unwrap_or(answered as f64);
+        // A relay has the counter, and counts nothing.
+        let counted = gained(REQUESTS).filter(|_| later.requests() > Some(0));
+        let requests = counted.unwrap_or(answered as f64);
         let switches = gained(VOLUNTARY).zip(gained(INVOLUNTARY));
         let switches = switches.map(|(voluntary, involuntary)| voluntary + involuntary);
         let each = |sum: f64| (requests > 0.0).then(|| sum / requests);
@@ -294,11 +296,13 @@ mod tests {
         assert_eq!(demand.cpu_us_per_request, Some(5.0));
         assert_eq!(demand.context_switches_per_request, Some(0.5));
         assert_eq!(demand.resident_bytes, Some(4096));
-        let idle = reading(1.0, 0, 0)
-            .demand_until(&reading(2.0, 0, 0), 7)
-            .unwrap()
-            .unwrap();
-        assert_eq!(idle.cpu_us_per_request, None);
+        let each = |requests: u64| {
+            let demand = reading(1.0, requests, 0).demand_until(&reading(2.0, requests, 0), 8);
+            demand.unwrap().unwrap().cpu_us_per_request
+        };
+        assert_eq!(each(100), None);
+        // A relay counts no requests.
+        assert_eq!(each(0), Some(125_000.0));
     }
 
     #[test]
