@@ -47,7 +47,7 @@ pub fn load_of(settings: &StepSettings) -> String {
     format!("{load} on {}", connections(settings))
 }
 
-/// What a sweep over connections shows at the highest number of callers.
+/// The rates of a sweep over connections at the highest number of callers.
 #[derive(Debug)]
 pub struct BestConnections<'m, 'a> {
     /// The measurement with the highest rate.

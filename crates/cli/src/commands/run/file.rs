@@ -27,7 +27,7 @@ pub(super) struct File {
     pub published: Vec<Spanned<PublishedTable>>,
 }
 
-/// What the steps share.
+/// Flags that the steps share.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Defaults {
