@@ -345,7 +345,7 @@ impl Run {
 
     /// Returns the metrics by which a measurement with these settings is compared with others of the
     /// run.
-    pub(crate) fn compared_by(&self, settings: &StepSettings) -> metric::List {
+    pub fn compared_by(&self, settings: &StepSettings) -> metric::List {
         match self.kind {
             _ if settings.bulk.is_some() => metric::BULK_TRIALS,
             Kind::Ladder if settings.callers == 1 => metric::ROUND_TRIP,

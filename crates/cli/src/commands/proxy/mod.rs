@@ -2,14 +2,15 @@
 
 pub mod args;
 
+use std::time::Duration;
+
 use anyhow::Context;
-use netping_client::plan::{Arrival, Plan};
+use netping_client::plan::Plan;
 use netping_report::finding::{MOST_CHANGE, at_most};
 use netping_results::{
     comparison::{Family, claims},
     format::{plural, thousands},
-    metric,
-    run::{Kind, Step},
+    run::{Kind, Run, Step},
 };
 
 use self::args::ProxyComparisonArgs;
@@ -29,22 +30,20 @@ pub fn run(args: &ProxyComparisonArgs) -> anyhow::Result<Verdict> {
             runner.call(plan).context(name)?;
         }
         let compared = groups.iter().filter(|group| is_compared(group));
-        runner.console.say(&promise(compared, trials.count));
+        let promise = promise(&runner.store.run, compared, trials.count);
+        runner.console.say(&promise);
         let measured = trials::run_comparing(runner, trials, &groups, is_compared, failures);
         Ok(measured?)
     })
 }
 
 /// Says which differences the trials of these groups will be able to show.
-fn promise<'a>(compared: impl Iterator<Item = &'a Vec<Plan>>, trials: u32) -> String {
+fn promise<'a>(run: &Run, compared: impl Iterator<Item = &'a Vec<Plan>>, trials: u32) -> String {
     let (mut paths, mut all_claims) = (0, 0);
     for group in compared {
         paths = group.len();
-        let metrics = match group[0].load.arrival {
-            Arrival::Closed => metric::CAPACITY,
-            _ => metric::OVERHEAD,
-        };
-        all_claims += (paths - 1) * claims(metrics);
+        let settings = group[0].settings(Duration::ZERO);
+        all_claims += (paths - 1) * claims(run.compared_by(&settings));
     }
     let family = Family {
         claims: all_claims,
