@@ -53,6 +53,10 @@ pub struct Cost {
     /// Events on the client's machine over the window.
     #[serde(default)]
     pub client_host: HostEvents,
+    /// The CPU time of the CPUs that client or server may use, by who had it: one balance for each
+    /// side, or one for both where they may use the same CPUs; empty where it could not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub balances: Vec<Balance>,
     /// CPU time of all workers for each request that counts, in microseconds.
     pub client_cpu_us_per_request: Option<f64>,
     /// The server's demand; absent where its counters could not be read.
@@ -80,6 +84,88 @@ pub struct HostEvents {
     pub listen_drops: Option<u64>,
     /// Datagrams that found a UDP receive buffer full.
     pub udp_drops: Option<u64>,
+}
+
+/// The CPU time of a set of CPUs over the window, by who had it. Times are sums over these CPUs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Balance {
+    /// The CPUs, in ascending order; empty for those of another host.
+    pub cpus: Vec<usize>,
+    /// The time that there was: the window's length times the number of CPUs, in seconds.
+    pub total_seconds: f64,
+    /// The client's processes; absent where the client may not use these CPUs.
+    pub client: Option<SideUse>,
+    /// The server's processes; absent where the server may not use these CPUs, or is not known.
+    pub server: Option<SideUse>,
+    /// CPU time of all other processes, in seconds.
+    pub others_seconds: f64,
+    /// CPU time that the hypervisor gave to other machines, in seconds.
+    pub steal_seconds: f64,
+    /// The time for which the CPUs were idle, in seconds.
+    pub idle_seconds: f64,
+    /// The other program that had the most; absent where none had any.
+    pub busiest_other: Option<Program>,
+    /// The number of readings of the system's clock ticks in it: each is a sum of times that are
+    /// known to a tick.
+    pub windows: u32,
+}
+
+/// The part of one side, client or server, in a [`Balance`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SideUse {
+    /// CPU time, in seconds.
+    pub cpu_seconds: f64,
+    /// The time for which its threads were ready to run but waited for a CPU, in seconds, summed over
+    /// threads; absent where the kernel does not count it.
+    pub waited_seconds: Option<f64>,
+}
+
+/// A program and the CPU time that it had.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// CPU time, in seconds.
+    pub cpu_seconds: f64,
+}
+
+impl Balance {
+    /// Returns the time that nobody is known to have had, in seconds: interrupts on idle CPUs and
+    /// programs that ended meanwhile. Below 0 where the times of the parts overlap.
+    pub fn rest_seconds(&self) -> f64 {
+        let sides = [self.client, self.server].into_iter().flatten();
+        let used: f64 = sides.map(|side| side.cpu_seconds).sum();
+        self.total_seconds - used - self.others_seconds - self.steal_seconds - self.idle_seconds
+    }
+
+    /// Adds the balance of another window of the same CPUs.
+    pub fn add(&mut self, other: &Self) {
+        self.total_seconds += other.total_seconds;
+        self.others_seconds += other.others_seconds;
+        self.steal_seconds += other.steal_seconds;
+        self.idle_seconds += other.idle_seconds;
+        self.windows += other.windows;
+        for (own, more) in [
+            (&mut self.client, other.client),
+            (&mut self.server, other.server),
+        ] {
+            if let Some(more) = more {
+                let own = own.get_or_insert_default();
+                own.cpu_seconds += more.cpu_seconds;
+                own.waited_seconds = own
+                    .waited_seconds
+                    .zip(more.waited_seconds)
+                    .map(|(a, b)| a + b);
+            }
+        }
+        let most = |program: &Option<Program>| program.as_ref().map_or(0.0, |own| own.cpu_seconds);
+        if most(&other.busiest_other) > most(&self.busiest_other) {
+            self.busiest_other.clone_from(&other.busiest_other);
+        }
+    }
 }
 
 /// The lateness of a thread that only sleeps and wakes up, in nanoseconds.
