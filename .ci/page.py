@@ -85,6 +85,18 @@ def connect(runs):
     return [(name, mean) for name, mean in parts if mean is not None]
 
 
+def balances(runs):
+    """Returns the shares of the CPU time that both sides had, and of idle time, on each set of CPUs over all trials."""
+    points = []
+    for trials in measurements(runs):
+        sums = collections.defaultdict(lambda: collections.Counter())
+        for own in [own for step in trials for own in step["cost"].get("balances", [])]:
+            parts = {side: (own[side] or {}).get("cpu_seconds", 0) for side in ("client", "server")}
+            sums[tuple(own["cpus"]), own["server"] is None].update({**parts, "idle": own["idle_seconds"], "all": own["total_seconds"]})
+        points += [(part, seconds / own["all"]) for own in sums.values() for part, seconds in own.items() if part != "all"]
+    return [(part, share) for part, share in points if share >= 0.0005]
+
+
 QUANTILES = ("p50", "p99", "p99.9")
 
 
@@ -102,9 +114,11 @@ def compared(runs):
 def expected(runs):
     """Returns the charts whose points follow from the files alone, and those points. The others are checked by tests of
     the program, against its own estimates and comparisons."""
+    # Of many measurements, a few are shown.
+    known = balances(runs) if len(measurements(runs)) <= 32 else []
     if all(run["kind"] == "ladder" for run in runs):
-        return {"ladder": []}
-    return {**against_load(runs), "connect": connect(runs)}
+        return {"ladder": [], "balance": known}
+    return {**against_load(runs), "connect": connect(runs), "balance": known}
 
 
 # ---- actual content ---------------------------------------------------------------------------------------------
@@ -219,7 +233,8 @@ def hold_hover(page, chart):
     name, _, variant = chart.partition("-")
     of_variant = f'[data-variant="{variant}"]' if variant else ":not([data-variant])"
     figure = page.driver.find_element(By.CSS_SELECTOR, f'figure[data-chart="{name}"]{of_variant}')
-    points = figure.find_elements(By.CSS_SELECTOR, ".pt")
+    # A part that is too thin to be pointed at lies beside others.
+    points = page.run("return [...arguments[0].querySelectorAll('.pt')].filter((point) => point.getBoundingClientRect().width >= 2)", figure)
     tip = page.driver.find_element(By.CSS_SELECTOR, ".tip")
     for point in {0: points[0], 1: points[len(points) // 2], 2: points[-1]}.values():
         page.run("arguments[0].scrollIntoView({ block: 'center' })", point)

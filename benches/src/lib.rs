@@ -15,7 +15,7 @@ use netping_client::{
     transport::Kind,
 };
 use netping_protocol::{scheme::Scheme, secure::Connector, target::Target};
-use netping_serving::{service::Service, shutdown::Shutdown};
+use netping_serving::service::Service;
 
 /// Starts a server on a free port, on one worker where it has workers; it runs until the process
 /// ends.
@@ -42,7 +42,7 @@ pub fn start<A: Args + Send + 'static>(service: &Service<A>, flags: &[&str]) -> 
         .expect("a server's own URL");
     let serve = service.serve;
     thread::spawn(move || {
-        serve(listening, &args, &Shutdown::default()).expect("a server that starts");
+        serve(listening, &args).expect("a server that starts");
     });
     target
 }

@@ -113,9 +113,9 @@ impl Drop for Process {
     }
 }
 
-/// Starts processes that use the client's core all the time.
-pub fn hogs(count: usize) -> Vec<Process> {
-    let hog = |_| Process(on(CLIENT, &[HOG]).spawn().expect("a process"));
+/// Starts processes that use a core all the time.
+pub fn hogs(core: usize, count: usize) -> Vec<Process> {
+    let hog = |_| Process(on(core, &[HOG]).spawn().expect("a process"));
     (0..count).map(hog).collect()
 }
 

@@ -2,18 +2,18 @@
 //!
 //! `cargo run --release -p netping-benches --example truth` runs all parts in about 22 minutes and
 //! prints a table; with names of parts as arguments, those alone: `simulations`, `queues-50`,
-//! `queues-80`, `queues-90`, `counters`, `stalls`, `refusals`, `warnings`. It needs two cores, which it
+//! `queues-80`, `queues-90`, `counters`, `stalls`, `refusals`, `warnings`, `conditions`. It needs two cores, which it
 //! gives to client and server.
 //!
 //! Commands are run as a user runs them: this program is also `netping` itself.
 
+mod conditions;
 mod counters;
 mod queues;
 mod refusals;
 mod simulations;
 mod stalls;
 mod warnings;
-mod watch;
 
 use std::{env, process::ExitCode};
 
@@ -38,7 +38,7 @@ type Tell<'a> = &'a mut dyn FnMut(Truth);
 /// A part: its name, and the function that checks its truths.
 type Part = (&'static str, fn(Tell<'_>));
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     ("simulations", simulations::check),
     ("queues-50", |tell| queues::check(0.5, tell)),
     ("queues-80", |tell| queues::check(0.8, tell)),
@@ -47,6 +47,7 @@ const PARTS: [Part; 8] = [
     ("stalls", stalls::check),
     ("refusals", refusals::check),
     ("warnings", warnings::check),
+    ("conditions", conditions::check),
 ];
 
 const COLUMNS: [Column; 5] = [

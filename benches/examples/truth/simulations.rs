@@ -15,14 +15,14 @@ const SIMULATIONS: [Simulation; 12] = [
         "replayed_queues_have_the_times_of_queueing_theory",
     ),
     (
-        "intervals of rates: white noise, AR(1) of 0.3 and 0.7",
-        "cover in 92..98 % of 2,000 runs",
+        "intervals of rates: noise, AR(1), levels, pauses, drifts",
+        "cover in 93 % where shown",
         "netping-measure",
         "the_rates_interval_covers_its_mean",
     ),
     (
         "intervals of p50 and p99: M/M/1 at 80 %, lognormal",
-        "cover in 92 % or more",
+        "cover in 93 % where shown",
         "netping-measure",
         "the_intervals_of_quantiles_cover_them",
     ),

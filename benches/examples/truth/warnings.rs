@@ -5,47 +5,51 @@ use std::{ffi::OsStr, fs, path::PathBuf, time::Duration};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use netping_benches::processes::{Client, Said, Server, address, hogs, wait};
+use netping_benches::processes::{CLIENT, Client, Said, Server, address, hogs, wait};
 
-use crate::{
-    Tell, Truth,
-    watch::{punctual, steady},
-};
+use crate::{Tell, Truth};
 
 /// Runs of each trouble.
 const RUNS: usize = 20;
 
+/// Runs at most, until one that nothing else disturbed.
+const MOST: usize = 5;
+
+/// The warning that other programs disturbed a run.
+const FOREIGN: &str = "FOREIGN_LOAD";
+
 /// A trouble: its name, the run with it, the warnings that it must raise, and those that may come
 /// with it.
-struct Trouble {
-    what: &'static str,
-    run: fn() -> Said,
+pub struct Trouble {
+    pub what: &'static str,
+    pub run: fn() -> Said,
     /// Returns true if this machine lets it be made.
-    possible: fn() -> bool,
-    must: &'static [&'static str],
-    may: &'static [&'static str],
+    pub possible: fn() -> bool,
+    pub must: &'static [&'static str],
+    pub may: &'static [&'static str],
 }
 
 const TROUBLES: [Trouble; 9] = [
     Trouble {
         what: "no trouble",
-        run: || punctual(quiet),
+        run: quiet,
         possible: || true,
         must: &[],
         may: &[],
     },
     Trouble {
         what: "client bound",
-        run: || steady(client_bound),
+        run: client_bound,
         possible: || true,
         must: &["CLIENT_BOUND"],
-        may: &[],
+        // A hypervisor may change the speed of a busy core, and with it the rate.
+        may: &["NOT_STEADY"],
     },
     Trouble {
         what: "client starved by three hogs",
         run: starved,
         possible: || true,
-        must: &["CLIENT_STARVED"],
+        must: &["CLIENT_STARVED", "FOREIGN_LOAD"],
         may: &["NO_CALLER_FREE", "BEHIND_SCHEDULE", "NOISY"],
     },
     Trouble {
@@ -86,7 +90,7 @@ const TROUBLES: [Trouble; 9] = [
     },
     Trouble {
         what: "clock set in mid-window",
-        run: || punctual(clock_set),
+        run: clock_set,
         possible: || clock_library().is_some(),
         must: &["CLOCK_STEP"],
         may: &[],
@@ -103,15 +107,16 @@ const TROUBLES: [Trouble; 9] = [
 /// Makes each trouble.
 pub fn check(tell: Tell<'_>) {
     for trouble in &TROUBLES {
-        tell(make(trouble));
+        tell(make(trouble, RUNS));
     }
 }
 
-fn make(trouble: &Trouble) -> Truth {
-    let tried = if (trouble.possible)() { RUNS } else { 0 };
+/// Makes a trouble this many times.
+pub fn make(trouble: &Trouble, runs: usize) -> Truth {
+    let tried = if (trouble.possible)() { runs } else { 0 };
     let (mut right, mut others) = (0, Vec::new());
     for _ in 0..tried {
-        let said = (trouble.run)();
+        let said = undisturbed(trouble);
         let found = said.warnings();
         let has_all = trouble.must.iter().all(|name| found.contains(name));
         let is_other = |name: &&str| !trouble.must.contains(name) && !trouble.may.contains(name);
@@ -131,14 +136,30 @@ fn make(trouble: &Trouble) -> Truth {
     };
     Truth {
         what: trouble.what.to_owned(),
-        expected: format!("{names}, {RUNS} of {RUNS}, no other"),
-        passed: (tried > 0).then_some(right == RUNS && count == 0),
+        expected: format!("{names}, {runs} of {runs}, no other"),
+        passed: (tried > 0).then_some(right == runs && count == 0),
         found,
     }
 }
 
+/// Returns the first run that no other program disturbed, unless that is the trouble; the last of a few
+/// that were tried, otherwise.
+fn undisturbed(trouble: &Trouble) -> Said {
+    let is_trouble = |names: &[&str]| names.contains(&FOREIGN);
+    let mut said = (trouble.run)();
+    for _ in 1..MOST {
+        let is_disturbed = said.warnings().contains(&FOREIGN);
+        if !is_disturbed || is_trouble(trouble.must) || is_trouble(trouble.may) {
+            break;
+        }
+        eprintln!("run again: {FOREIGN}");
+        said = (trouble.run)();
+    }
+    said
+}
+
 /// Starts a client of a server with these flags, for 3 s.
-fn client(server: &Server, flags: &[&str]) -> Client {
+pub fn client(server: &Server, flags: &[&str]) -> Client {
     client_in(&[], server, flags)
 }
 
@@ -150,11 +171,12 @@ fn client_in(environment: &[(&str, &OsStr)], server: &Server, flags: &[&str]) ->
 }
 
 /// Waits until a client has measured for so many seconds.
-fn wait_into_window(seconds: f64) {
+pub fn wait_into_window(seconds: f64) {
     wait(Duration::from_secs_f64(0.55 + seconds));
 }
 
-fn tokio() -> Server {
+/// Starts the tokio server with one worker.
+pub fn tokio() -> Server {
     Server::start("tokio", &["--workers", "1"])
 }
 
@@ -168,7 +190,7 @@ fn client_bound() -> Said {
 
 fn starved() -> Said {
     let server = tokio();
-    let _hogs = hogs(3);
+    let _hogs = hogs(CLIENT, 3);
     client(&server, &["-c", "64", "--rate", "5k"]).finish()
 }
 

@@ -9,10 +9,7 @@ use std::{
     process::ExitCode,
 };
 
-use netping_client::{
-    error::StartError,
-    service::{DataError, ExpectError},
-};
+use netping_client::{error::StartError, service::DataError};
 use netping_results::format::on_lines;
 
 /// The verdict on a command that came to its end. Of several, the greatest holds.
@@ -20,10 +17,10 @@ use netping_results::format::on_lines;
 pub enum Verdict {
     /// Everything was done, and no more requests failed than allowed.
     Success,
-    /// There are warnings, and the user wanted none.
-    Warnings,
     /// A condition of the user's does not hold.
     Condition,
+    /// The results have warnings that the user does not accept: a condition on them decides nothing.
+    Warnings,
     /// Too many requests failed.
     Requests,
     /// Some targets could not be measured.
@@ -87,12 +84,8 @@ pub fn require(good: bool, message: impl Into<String>) -> anyhow::Result<()> {
 
 /// Returns true for a mistake in the command line or in a file that it names.
 pub fn is_usage(error: &anyhow::Error) -> bool {
-    let is_data = matches!(
-        error.downcast_ref(),
-        Some(DataError::Document { .. } | DataError::TooLarge { .. })
-    );
-    let is_expected = matches!(error.downcast_ref(), Some(ExpectError::Message { .. }));
-    error.is::<UsageError>() || is_data || is_expected
+    let is_unfit = matches!(error.downcast_ref(), Some(DataError::Unfit(_)));
+    error.is::<UsageError>() || is_unfit
 }
 
 /// Returns an error with its causes, but for those that it quotes itself.
@@ -105,4 +98,25 @@ fn message(error: &anyhow::Error) -> String {
             text => format!("{text}: {cause}"),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_verdicts_the_documented_one_holds() {
+        use Verdict::{Condition, Interrupted, Requests, Success, Unmeasured, Unsaved, Warnings};
+        let mut all = [
+            Success,
+            Requests,
+            Unmeasured,
+            Condition,
+            Warnings,
+            Unsaved,
+            Interrupted,
+        ];
+        all.sort_by(|a, b| b.cmp(a));
+        assert_eq!(all.map(Verdict::code), [130, 6, 3, 1, 5, 4, 0]);
+    }
 }

@@ -19,3 +19,4 @@ pub mod error;
 mod interrupt;
 mod observation;
 pub mod run;
+mod server_process;

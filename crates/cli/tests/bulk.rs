@@ -10,8 +10,8 @@ use std::{
 };
 
 use common::{
-    Server, assert_usage, eventually, interrupt, killed_in_mid_run, load, netping, parse, run,
-    spawn, stderr, stdout,
+    Server, assert_usage, eventually, interrupt, killed_in_mid_run, load, misbehaving, netping,
+    parse, run, spawn, stderr, stdout,
 };
 use serde_json::{Value, json};
 
@@ -483,24 +483,16 @@ fn streams_over_a_servers_limit_name_its_flag() {
 
 #[test]
 fn silent_and_talkative_servers_fail_the_run() {
-    let serve = |behave: fn(TcpStream)| {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("tcp://{}", listener.local_addr().unwrap());
-        thread::spawn(move || {
-            listener
-                .incoming()
-                .for_each(|stream| behave(stream.unwrap()));
-        });
-        url
-    };
-    let silent = serve(|mut stream| drop(stream.read_to_end(&mut Vec::new())));
+    let silent = misbehaving("tcp", |mut stream| {
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
     let (steps, text) = bulk(
         1,
         &silent,
         &["--size", "1MiB", "--runs", "2", "--timeout", "200ms"],
     );
     assert_eq!(failures(&steps), ["timeout"; 2], "{text}");
-    let garbage = serve(|mut stream| {
+    let garbage = misbehaving("tcp", |mut stream| {
         let _ = stream.write_all(&[0x40; 1000]);
         let _ = stream.read_to_end(&mut Vec::new());
     });
@@ -574,7 +566,8 @@ fn ctrl_c_keeps_finished_runs() {
 fn conditions_on_a_run_fail_the_command() {
     let server = Server::start("tokio", &[]);
     let fixed = ["bulk", &server.url, "--size", "1MiB", "--runs", "3"];
-    let with = |condition: &str| run(&[&fixed[..], &["--fail-if", condition]].concat());
+    let with =
+        |condition: &str| run(&[&fixed[..], &["--allow", "all", "--fail-if", condition]].concat());
     let broken = with("bulk-rate>0.0001");
     assert_eq!(broken.status.code(), Some(4), "{}", stderr(&broken));
     assert!(

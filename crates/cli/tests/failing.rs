@@ -6,29 +6,16 @@ mod common;
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     process::Stdio,
-    thread,
 };
 
 use common::{
-    NO_METRICS, Server, assert_usage, eventually, interrupt, killed_in_mid_run, load, netping,
-    nobody, parse, run, serve, signal, spawn, stderr, stdout,
+    NO_METRICS, Server, assert_usage, eventually, interrupt, killed_in_mid_run, load, misbehaving,
+    netping, nobody, parse, run, serve, signal, spawn, stderr, stdout,
 };
 use nix::sys::signal::Signal;
 use serde_json::Value;
-
-/// A server that does `behave` with each connection, and its URL.
-fn misbehaving(scheme: &str, behave: impl Fn(TcpStream) + Send + Copy + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("{scheme}://{}", listener.local_addr().unwrap());
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            thread::spawn(move || behave(stream.unwrap()));
-        }
-    });
-    url
-}
 
 /// A short run that must end with exit code 1; its first step's summary, and what stands on
 /// standard error.
@@ -474,6 +461,8 @@ fn a_search_with_too_few_samples_says_so() {
         "0s",
         "--timeout",
         "300ms",
+        "--allow",
+        "all",
     ];
     let output = run(&[&["throughput", &server.url], &flags[..]].concat());
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));

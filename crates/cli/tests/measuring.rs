@@ -3,11 +3,15 @@
 mod common;
 
 use std::{
+    hint,
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     thread,
     time::{Duration, SystemTime},
 };
 
-use common::{Server, load, netping, parse, run, signal, spawn, stderr, stdout};
+use common::{Server, load, misbehaving, netping, parse, run, signal, spawn, stderr, stdout};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -336,6 +340,50 @@ fn the_ladder_climbs_every_server() {
     assert!(page.contains("data-chart=\"ladder\""));
 }
 
+/// Runs while another program, which this process is to it, has a thread on every CPU.
+fn beside_hogs<T>(run: impl FnOnce() -> T) -> T {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().unwrap().get() {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    hint::spin_loop();
+                }
+            });
+        }
+        let result = run();
+        is_over.store(true, Relaxed);
+        result
+    })
+}
+
+#[test]
+fn disturbed_trials_are_measured_again_for_half_as_often_as_there_are() {
+    let server = Server::start("tokio", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let output = beside_hogs(|| {
+        let trials = ["--trials", "3", "-d", "300ms", "--warmup", "0s"];
+        let json = ["--json", file.to_str().unwrap()];
+        run(&[&["throughput", &server.url, "-c", "4"], &trials[..], &json].concat())
+    });
+    let (told, text) = (stderr(&output), stdout(&output));
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("round 1 is measured again: "), "{told}");
+    let run = load(&file);
+    let trials = run["steps"].as_array().unwrap().iter();
+    let trials: Vec<_> = trials.map(|step| step["trial"].as_u64().unwrap()).collect();
+    assert_eq!(trials, [1, 2, 3]);
+    assert_eq!(run["replaced_rounds"]["count"], 1);
+    assert!(
+        text.contains("1 round was measured again, as others had the CPUs"),
+        "{text}"
+    );
+    let [above, below] = ["NOT VALID: ", "the mean of the trials"].map(|part| text.find(part));
+    assert!(above.is_some() && above < below, "{text}");
+    assert!(text.contains("FOREIGN_LOAD"), "{text}");
+}
+
 #[test]
 fn an_open_loop_sends_what_is_planned() {
     let server = Server::start("tokio", &[]);
@@ -361,6 +409,66 @@ fn an_open_loop_sends_what_is_planned() {
             assert_eq!(summary[time]["count"], summary["ok"], "{time}");
         }
     }
+}
+
+/// Echoes lines; on the sixth connection of every sixteen, only after 200 ms.
+fn echo_with_a_slow_connection(stream: TcpStream) {
+    static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
+    let is_slow = CONNECTIONS.fetch_add(1, Relaxed) % 16 == 5;
+    let mut replies = stream.try_clone().unwrap();
+    for line in BufReader::new(stream).lines() {
+        if is_slow {
+            thread::sleep(Duration::from_millis(200));
+        }
+        let Ok(line) = line else { return };
+        let _ = replies.write_all(format!("{line}\n").as_bytes());
+    }
+}
+
+#[test]
+fn a_slow_connection_is_named_and_seen_by_requests_that_belong_to_it() {
+    let url = misbehaving("tcp", echo_with_a_slow_connection);
+    let load = [
+        "-c",
+        "16",
+        "-d",
+        "2s",
+        "--warmup",
+        "100ms",
+        "--timeout",
+        "2s",
+        "--max-error-rate",
+        "1",
+    ];
+    let p99 = |flags: &[&str]| {
+        let run = throughput(&url, &[&load[..], flags].concat());
+        let step = &run["steps"][0];
+        let mut warnings = step["warnings"].as_array().unwrap().iter();
+        let slow = warnings.find(|own| own["name"] == "SLOW_CONNECTION");
+        let slow = slow.unwrap_or_else(|| panic!("{flags:?}: {step}"));
+        assert_eq!(
+            (&slow["slow"], &slow["connections"]),
+            (&1.into(), &16.into())
+        );
+        let address = url.strip_prefix("tcp://").unwrap();
+        assert_eq!(slow["server"], address);
+        // Its port is that of the one with the longest times.
+        let connections = step["fairness"]["connections"].as_array().unwrap();
+        let longest = connections.iter().find(|own| own["slow"] == true).unwrap();
+        assert!(longest["mean_ns"].as_f64() >= Some(2e8), "{longest}");
+        assert_eq!(longest["local_port"], slow["local_port"]);
+        assert!(slow["local_port"].is_u64(), "{slow}");
+        let ends = [&step["ok"], &step["in_flight"], &step["not_sent"]];
+        let ends: u64 = ends.iter().map(|own| own.as_u64().unwrap()).sum();
+        assert_eq!(step["scheduled"], ends);
+        step["response_time"]["p99_ns"].as_u64().unwrap()
+    };
+    p99(&[]);
+    let rate = ["--rate", "1k"];
+    p99(&rate);
+    // It serves 5 of the 62 requests per second that belong to it.
+    let fixed = p99(&[&rate[..], &["--assign", "fixed"]].concat());
+    assert!(fixed > 1_000_000_000, "{fixed}");
 }
 
 #[test]
@@ -445,8 +553,10 @@ fn broken_thresholds_fail_a_run_and_say_by_how_much() {
         "--warmup",
         "0s",
     ];
+    let busy = ["--allow", "all"];
     let ok = run(&[
         &fixed[..],
+        &busy,
         &["--fail-if", "p50>10s", "--fail-if", "errors>0"],
     ]
     .concat());
@@ -454,6 +564,7 @@ fn broken_thresholds_fail_a_run_and_say_by_how_much() {
     assert!(stdout(&ok).contains("passed --fail-if 'p50>10s', 'errors>0'"));
     let failed = run(&[
         &fixed[..],
+        &busy,
         &["--fail-if", "rate<100M", "--fail-if", "p99.9<1s"],
     ]
     .concat());
@@ -465,7 +576,7 @@ fn broken_thresholds_fail_a_run_and_say_by_how_much() {
     );
     assert!(text.contains("too few samples to tell"), "{text}");
     let strict = |flags: &[&str]| {
-        let output = run(&[&fixed[..], &["--strict"], flags].concat());
+        let output = run(&[&fixed[..], &["--strict=notes"], flags].concat());
         let text = stderr(&output);
         let line = text.lines().find(|line| line.contains("--strict"));
         (output.status.code(), line.unwrap_or_default().to_owned())

@@ -22,7 +22,7 @@ fn command(name: &str, files: &[&Path], flags: &[&str]) -> Output {
         .unwrap()
 }
 
-/// A file of real results.
+/// A file of real results, without the warnings of a busy machine.
 fn measured(folder: &Path, name: &str, server: &Server, flags: &[&str]) -> PathBuf {
     let file = folder.join(name);
     let fixed = [
@@ -35,7 +35,14 @@ fn measured(folder: &Path, name: &str, server: &Server, flags: &[&str]) -> PathB
     ];
     let output = run(&[&fixed[..], flags].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    file
+    changed(&file, name, |run| warn(run, &json!([])))
+}
+
+/// Replaces the warnings of all steps.
+fn warn(run: &mut Value, warnings: &Value) {
+    for step in run["steps"].as_array_mut().unwrap() {
+        step["warnings"] = warnings.clone();
+    }
 }
 
 /// A copy of a file with something changed.
@@ -138,6 +145,46 @@ fn a_broken_gate_says_by_how_much_and_environment_differences_come_first() {
         "{}",
         stderr(&wrong)
     );
+}
+
+#[test]
+fn a_condition_decides_nothing_about_files_that_are_not_valid() {
+    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
+    let base = measured(folder.path(), "base.json", &server, &["--samples", "500"]);
+    let shown = |file: &Path, flags: &[&str]| {
+        let output = command("compare", &[&base, file], flags);
+        (output.status.code(), stderr(&output))
+    };
+    // At half the rate of the base.
+    let with = |name, warnings| {
+        changed(&base, name, |run| {
+            warn(run, &warnings);
+            let rate = &mut run["steps"][0]["rate_per_s"];
+            *rate = json!(rate.as_f64().unwrap() / 2.0);
+        })
+    };
+    let note = with("note.json", json!([{ "name": "SHARED_HOST" }]));
+    let invalid = with("invalid.json", json!([{ "name": "SERVER_RESTARTED" }]));
+    let [kept, broken] = ["rate<-90%", "rate<-3%"].map(|condition| ["--fail-if", condition]);
+    assert_eq!(shown(&note, &kept).0, Some(0));
+    assert_eq!(shown(&note, &broken).0, Some(4));
+    for condition in [kept, broken] {
+        let (code, text) = shown(&invalid, &condition);
+        assert_eq!(code, Some(5), "{text}");
+        assert!(
+            text.contains("invalid.json is NOT VALID: SERVER_RESTARTED (--allow SERVER_RESTARTED"),
+            "{text}"
+        );
+        for allowed in ["STALLED,SERVER_RESTARTED", "all"] {
+            let flags = [&condition[..], &["--allow", allowed]].concat();
+            let expected = if condition == kept { 0 } else { 4 };
+            assert_eq!(shown(&invalid, &flags).0, Some(expected));
+        }
+        let other = [&condition[..], &["--allow", "STALLED"]].concat();
+        assert_eq!(shown(&invalid, &other).0, Some(5));
+    }
+    // Without a condition, nothing fails.
+    assert_eq!(shown(&invalid, &[]).0, Some(0));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::{
 
 use common::{NO_FIRST_CALL, NO_METRICS, Server, eventually, load, netping, serve, stderr};
 use netping_protocol::{
-    pki::{Authority, Issued, Role, Validity},
+    pki::{Authority, Issued, LEAF, Role, Validity},
     tls::{self, ALPN_NETPING, ClientOptions},
 };
 
@@ -33,10 +33,10 @@ impl Pki {
             folder: tempfile::tempdir().unwrap(),
             authority: Authority::new().unwrap(),
         };
-        pki.write("ca", &pki.authority.ca_pem(), 0o644);
-        pki.write("other-ca", &Authority::new().unwrap().ca_pem(), 0o644);
-        pki.issue("server", Role::Server, "127.0.0.1", Validity::LEAF);
-        pki.issue("client", Role::Client, "client.example", Validity::LEAF);
+        pki.write("ca", &pki.authority.ca_pem, 0o644);
+        pki.write("other-ca", &Authority::new().unwrap().ca_pem, 0o644);
+        pki.issue("server", Role::Server, "127.0.0.1", &LEAF);
+        pki.issue("client", Role::Client, "client.example", &LEAF);
         pki
     }
 
@@ -58,12 +58,12 @@ impl Pki {
         self.write(&format!("{name}.key"), &issued.key_pem, 0o600);
     }
 
-    fn issue(&self, name: &str, role: Role, host: &str, validity: Validity) {
+    fn issue(&self, name: &str, role: Role, host: &str, validity: &Validity) {
         self.keep(
             name,
             &self
                 .authority
-                .issue_valid(role, &[host.to_owned()], validity)
+                .issue(role, &[host.to_owned()], validity)
                 .unwrap(),
         );
     }
@@ -94,14 +94,8 @@ impl Pki {
     }
 }
 
-const EXPIRED: Validity = Validity {
-    from_days: -10,
-    until_days: -1,
-};
-const TOO_EARLY: Validity = Validity {
-    from_days: 1,
-    until_days: 10,
-};
+const EXPIRED: Validity = -10..-1;
+const TOO_EARLY: Validity = 1..10;
 
 fn start(kind: &str, flags: &[String]) -> Server {
     Server::start(kind, &flags.iter().map(String::as_str).collect::<Vec<_>>())
@@ -212,9 +206,9 @@ fn honest_clients_are_served_and_the_result_says_how() {
 fn clients_with_wrong_certificates_are_rejected() {
     let pki = Pki::new();
     let other = Authority::new().unwrap();
-    pki.keep("foreign", &other.issue(Role::Client, &[]).unwrap());
-    pki.issue("expired", Role::Client, "client.example", EXPIRED);
-    pki.issue("early", Role::Client, "client.example", TOO_EARLY);
+    pki.keep("foreign", &other.issue(Role::Client, &[], &LEAF).unwrap());
+    pki.issue("expired", Role::Client, "client.example", &EXPIRED);
+    pki.issue("early", Role::Client, "client.example", &TOO_EARLY);
     for kind in SERVERS {
         for certificate in [
             None,
@@ -241,10 +235,10 @@ fn clients_with_wrong_certificates_are_rejected() {
 #[test]
 fn servers_with_wrong_certificates_are_rejected() {
     let pki = Pki::new();
-    pki.issue("elsewhere", Role::Server, "server.example", Validity::LEAF);
-    pki.issue("expired", Role::Server, "127.0.0.1", EXPIRED);
-    pki.issue("early", Role::Server, "127.0.0.1", TOO_EARLY);
-    pki.issue("usage", Role::Client, "127.0.0.1", Validity::LEAF);
+    pki.issue("elsewhere", Role::Server, "server.example", &LEAF);
+    pki.issue("expired", Role::Server, "127.0.0.1", &EXPIRED);
+    pki.issue("early", Role::Server, "127.0.0.1", &TOO_EARLY);
+    pki.issue("usage", Role::Client, "127.0.0.1", &LEAF);
     for kind in SERVERS {
         for certificate in ["elsewhere", "expired", "early", "usage"] {
             let server = start(kind, &pki.serving(certificate, false));

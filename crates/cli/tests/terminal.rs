@@ -59,7 +59,10 @@ fn no_line_is_wider_than_the_terminal() {
             let (code, text) = in_terminal(columns, folder.path(), args, |_| None);
             assert_eq!(code, Some(0), "{text}");
             for line in text.lines().filter(|line| !line.contains('\r')) {
-                let shown = line.replace("\x1b[1m", "").replace("\x1b[0m", "");
+                let styles = ["\x1b[1m", "\x1b[31m", "\x1b[0m"];
+                let shown = styles
+                    .iter()
+                    .fold(line.to_owned(), |line, style| line.replace(style, ""));
                 let width = shown.chars().count();
                 assert!(width <= usize::from(columns), "{columns}: {width}\n{text}");
             }

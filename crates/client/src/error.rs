@@ -1,6 +1,6 @@
 //! The reasons why nothing is measured.
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{io, time::Duration};
 
 use humantime::{FormattedDuration, format_duration};
 use netping_measure::error_kind::ErrorKind;
@@ -9,7 +9,7 @@ use netping_protocol::{
     target::Target,
 };
 
-use crate::{clock::Moment, transport::Failure};
+use crate::{clock::Moment, service::DataError, transport::Failure};
 
 /// The reason that a step sent no request.
 #[derive(Debug, thiserror::Error)]
@@ -127,13 +127,8 @@ pub enum SchemaError {
         known: String,
     },
     /// A file could not be read.
-    #[error("cannot read {}: {reason}", path.display())]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// The system's error.
-        reason: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] DataError),
     /// A schema has an error, or a file holds none.
     #[error("the schema has an error: {0}")]
     Invalid(String),

@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 /// Which way the bytes of a bulk stream go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// From the server to the client.
+    #[default]
     Down,
     /// From the client to the server.
     Up,

@@ -92,6 +92,8 @@ pub struct HostEvents {
 pub struct Balance {
     /// The CPUs, in ascending order; empty for those of another host.
     pub cpus: Vec<usize>,
+    /// The window's length, in seconds; of several windows, the sum.
+    pub window_seconds: f64,
     /// The time that there was: the window's length times the number of CPUs, in seconds.
     pub total_seconds: f64,
     /// The client's processes; absent where the client may not use these CPUs.
@@ -100,14 +102,21 @@ pub struct Balance {
     pub server: Option<SideUse>,
     /// CPU time of all other processes, in seconds.
     pub others_seconds: f64,
+    /// True where the server is on these CPUs but cannot be told from other programs, which then have
+    /// its time.
+    #[serde(default)]
+    pub has_server_among_others: bool,
+    /// CPU time of interrupts, in seconds, by the clock's ticks; the processes in which they came are
+    /// charged with it as well.
+    pub interrupt_seconds: f64,
     /// CPU time that the hypervisor gave to other machines, in seconds.
     pub steal_seconds: f64,
     /// The time for which the CPUs were idle, in seconds.
     pub idle_seconds: f64,
     /// The other program that had the most; absent where none had any.
     pub busiest_other: Option<Program>,
-    /// The number of readings of the system's clock ticks in it: each is a sum of times that are
-    /// known to a tick.
+    /// The number of windows in it. Ticks of the clock, by which idle and stolen time are known, are
+    /// rounded in each.
     pub windows: u32,
 }
 
@@ -143,8 +152,11 @@ impl Balance {
 
     /// Adds the balance of another window of the same CPUs.
     pub fn add(&mut self, other: &Self) {
+        self.window_seconds += other.window_seconds;
         self.total_seconds += other.total_seconds;
         self.others_seconds += other.others_seconds;
+        self.has_server_among_others |= other.has_server_among_others;
+        self.interrupt_seconds += other.interrupt_seconds;
         self.steal_seconds += other.steal_seconds;
         self.idle_seconds += other.idle_seconds;
         self.windows += other.windows;
@@ -172,6 +184,9 @@ impl Balance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hiccups {
+    /// The 99th percentile; absent with fewer than 1,000 wake-ups.
+    #[serde(default)]
+    pub p99_ns: Option<u64>,
     /// The 99.9th percentile; absent with fewer than 10,000 wake-ups.
     pub p999_ns: Option<u64>,
     /// The longest.
@@ -186,6 +201,9 @@ pub struct ServerDemand {
     pub cpu_seconds: f64,
     /// The part of it that the kernel spent for the process, in seconds.
     pub system_seconds: Option<f64>,
+    /// The time for which its threads waited for a CPU, in seconds, summed over threads.
+    #[serde(default)]
+    pub waited_seconds: Option<f64>,
     /// CPU time for each request, in microseconds.
     pub cpu_us_per_request: Option<f64>,
     /// Context switches for each request.
@@ -198,4 +216,23 @@ pub struct ServerDemand {
     /// Events on the server's machine.
     #[serde(default)]
     pub host: HostEvents,
+    /// The requests of both sides' counts; absent where the server does not count them, or counts others
+    /// than the client's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<RequestCounts>,
+}
+
+/// The requests between two readings of a server's counters, as either side counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RequestCounts {
+    /// Requests that the server answered.
+    pub server: u64,
+    /// Verified replies that the client had.
+    pub client: u64,
+    /// The number by which the counts may differ though nobody else used the server: requests that were
+    /// on their way or were answered as the counters were read, and those that failed.
+    pub unsure: u64,
+    /// True where the client was one of several of a run: the server's count is of all of them.
+    pub has_other_clients: bool,
 }

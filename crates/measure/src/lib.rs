@@ -12,6 +12,7 @@ pub mod bulk;
 pub mod connect;
 pub mod cost;
 pub mod counts;
+pub mod course;
 pub mod distribution;
 pub mod error_kind;
 pub mod fairness;

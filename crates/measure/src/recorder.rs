@@ -7,11 +7,12 @@ use enum_map::EnumMap;
 use crate::{
     accounting::Accounting,
     counts::Counts,
+    course::Course,
     error_kind::ErrorKind,
     histogram::{Histogram, histogram, record},
     sample::{LoopKind, Sample},
     times::Time,
-    window::{INTERVAL, SLOT, Window},
+    window::{INTERVAL, Window},
 };
 
 /// The samples of one worker in one interval.
@@ -69,8 +70,8 @@ pub struct Remainder {
     /// Age at the window's end of each request that was due but never handed to the transport, in
     /// nanoseconds.
     pub not_sent: Counts,
-    /// Successes in each 100 ms since the run's clock began, warm-up and all.
-    pub slots: Vec<u64>,
+    /// The course of the requests, warm-up and all.
+    pub course: Course,
 }
 
 impl Remainder {
@@ -79,11 +80,7 @@ impl Remainder {
         self.accounting += &other.accounting;
         self.in_flight.add(&other.in_flight);
         self.not_sent.add(&other.not_sent);
-        let slots = self.slots.len().max(other.slots.len());
-        self.slots.resize(slots, 0);
-        for (sum, count) in self.slots.iter_mut().zip(&other.slots) {
-            *sum += count;
-        }
+        self.course.add(&other.course);
     }
 }
 
@@ -102,7 +99,7 @@ pub struct Recorder<S> {
     kind: LoopKind,
     sink: S,
     current: Interval,
-    slots: Vec<u64>,
+    course: Course,
 }
 
 impl<S: Sink> Recorder<S> {
@@ -112,8 +109,7 @@ impl<S: Sink> Recorder<S> {
             kind,
             sink,
             current: Interval::new(0),
-            // Those of the first seven minutes.
-            slots: Vec::with_capacity(4096),
+            course: Course::new(),
         }
     }
 
@@ -125,9 +121,7 @@ impl<S: Sink> Recorder<S> {
         sample: Sample,
         outcome: Result<(), ErrorKind>,
     ) -> bool {
-        if outcome.is_ok() {
-            self.count_slot(sample.end);
-        }
+        self.course.record(window, sample, outcome);
         if !window.contains(sample.intended) {
             self.record_outside(window, sample.end, outcome.is_ok());
             return false;
@@ -161,10 +155,10 @@ impl<S: Sink> Recorder<S> {
         true
     }
 
-    /// Hands the last interval on; returns the successes in each 100 ms.
-    pub fn finish(mut self) -> Vec<u64> {
+    /// Hands the last interval on; returns the course of the requests.
+    pub fn finish(mut self) -> Course {
         self.sink.hand_on(self.current);
-        self.slots
+        self.course
     }
 
     /// Counts a request that was due outside the window.
@@ -187,13 +181,5 @@ impl<S: Sink> Recorder<S> {
         let mut next = self.sink.spare().unwrap_or_else(|| Interval::new(index));
         next.index = index;
         self.sink.hand_on(mem::replace(&mut self.current, next));
-    }
-
-    fn count_slot(&mut self, end: u64) {
-        let slot = (end / SLOT) as usize;
-        if slot >= self.slots.len() {
-            self.slots.resize(slot + 1, 0);
-        }
-        self.slots[slot] += 1;
     }
 }

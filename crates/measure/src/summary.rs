@@ -36,16 +36,6 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns the mean number of requests in the system by Little's law: rate times mean service
-    /// time (X * R), with that of the requests that failed.
-    pub fn in_system(&self) -> Option<f64> {
-        let failed = &self.times[Time::Failed];
-        let failed = failed.mean.unwrap_or(0.0) * failed.count as f64 / self.seconds;
-        self.times[Time::Service]
-            .mean
-            .map(|mean| (self.rate * mean + failed) / 1e9)
-    }
-
     /// Returns the share of the callers' time that went to failed requests, between 0 and 1. A
     /// caller that waits long for a failure sends few requests: their share alone would hide it.
     pub fn time_lost(&self) -> f64 {

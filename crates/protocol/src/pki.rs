@@ -3,14 +3,17 @@
 //! Keys are ECDSA on P-256. The key of an [`Authority`] is never written, so it can issue nothing
 //! later. Do not use these certificates for servers that others rely on.
 
-use std::{fmt, net::IpAddr};
+use std::{fmt, net::IpAddr, ops::Range};
 
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
 };
 use rustls::pki_types::DnsName;
 use time::{Duration, OffsetDateTime};
+
+/// The result of making a certificate.
+pub type Result<T, E = PkiError> = std::result::Result<T, E>;
 
 /// A certificate could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,29 +40,13 @@ pub enum Role {
 const BEHIND: Duration = Duration::hours(1);
 
 /// Period in which a certificate is valid, in days from an hour ago; negative days are in the past.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Validity {
-    /// Beginning of the period, in days.
-    pub from_days: i16,
-    /// End of the period, in days.
-    pub until_days: i16,
-}
+pub type Validity = Range<i16>;
 
-impl Validity {
-    /// Usual validity of a server's or a client's certificate, as public authorities have it: 90 days.
-    pub const LEAF: Self = Self::for_days(90);
+/// Usual validity of a server's or a client's certificate, as public authorities have it: 90 days.
+pub const LEAF: Validity = 0..90;
 
-    /// Validity of an authority's own certificate: ten years.
-    pub const AUTHORITY: Self = Self::for_days(3650);
-
-    /// Returns a validity for this many days.
-    pub const fn for_days(days: i16) -> Self {
-        Self {
-            from_days: 0,
-            until_days: days,
-        }
-    }
-}
+/// Validity of an authority's own certificate: ten years.
+const AUTHORITY: Validity = 0..3650;
 
 /// A certificate and its private key, both as PEM.
 #[derive(Clone)]
@@ -71,11 +58,17 @@ pub struct Issued {
 }
 
 impl Issued {
-    fn new(certificate: &Certificate, key: &KeyPair) -> Self {
-        Self {
+    /// Makes a key, and has it and what it is for signed by `issuer`, or by itself.
+    fn new(params: &CertificateParams, issuer: Option<&Issuer<'_, KeyPair>>) -> Result<Self> {
+        let key = KeyPair::generate()?;
+        let certificate = match issuer {
+            Some(issuer) => params.signed_by(&key, issuer)?,
+            None => params.self_signed(&key)?,
+        };
+        Ok(Self {
             cert_pem: certificate.pem(),
             key_pem: key.serialize_pem(),
-        }
+        })
     }
 }
 
@@ -92,7 +85,8 @@ impl fmt::Debug for Issued {
 /// authorities.
 #[derive(Debug)]
 pub struct Authority {
-    ca_pem: String,
+    /// Its own certificate as PEM, for the other side to trust.
+    pub ca_pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
@@ -101,9 +95,9 @@ impl Authority {
     ///
     /// # Errors
     /// Fails with [`PkiError::Make`].
-    pub fn new() -> Result<Self, PkiError> {
+    pub fn new() -> Result<Self> {
         let key = KeyPair::generate()?;
-        let mut params = describe("netping test authority", &[], Validity::AUTHORITY)?;
+        let mut params = describe("netping test authority", &[], &AUTHORITY)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let ca_pem = params.self_signed(&key)?.pem();
@@ -113,33 +107,12 @@ impl Authority {
         })
     }
 
-    /// Returns the authority's own certificate as PEM, for the other side to trust.
-    pub fn ca_pem(&self) -> String {
-        self.ca_pem.clone()
-    }
-
-    /// Issues a certificate with a new key for `names`, which are DNS names and IP addresses. It is
-    /// valid for [`Validity::LEAF`].
+    /// Issues a certificate with a new key for `names`, which are DNS names and IP addresses.
     ///
     /// # Errors
     /// Fails with a [`PkiError`].
-    pub fn issue(&self, role: Role, names: &[String]) -> Result<Issued, PkiError> {
-        self.issue_valid(role, names, Validity::LEAF)
-    }
-
-    /// Issues a certificate as [`Authority::issue`] does, with another validity.
-    ///
-    /// # Errors
-    /// Fails with a [`PkiError`].
-    pub fn issue_valid(
-        &self,
-        role: Role,
-        names: &[String],
-        validity: Validity,
-    ) -> Result<Issued, PkiError> {
-        let params = describe_leaf(role, names, validity)?;
-        let key = KeyPair::generate()?;
-        Ok(Issued::new(&params.signed_by(&key, &self.issuer)?, &key))
+    pub fn issue(&self, role: Role, names: &[String], validity: &Validity) -> Result<Issued> {
+        Issued::new(&describe_leaf(role, names, validity)?, Some(&self.issuer))
     }
 }
 
@@ -148,17 +121,11 @@ impl Authority {
 ///
 /// # Errors
 /// Fails with a [`PkiError`].
-pub fn self_signed(names: &[String]) -> Result<Issued, PkiError> {
-    let params = describe_leaf(Role::Server, names, Validity::LEAF)?;
-    let key = KeyPair::generate()?;
-    Ok(Issued::new(&params.self_signed(&key)?, &key))
+pub fn self_signed(names: &[String]) -> Result<Issued> {
+    Issued::new(&describe_leaf(Role::Server, names, &LEAF)?, None)
 }
 
-fn describe_leaf(
-    role: Role,
-    names: &[String],
-    validity: Validity,
-) -> Result<CertificateParams, PkiError> {
+fn describe_leaf(role: Role, names: &[String], validity: &Validity) -> Result<CertificateParams> {
     let (common_name, purpose) = match role {
         Role::Server => ("netping server", ExtendedKeyUsagePurpose::ServerAuth),
         Role::Client => ("netping client", ExtendedKeyUsagePurpose::ClientAuth),
@@ -171,11 +138,7 @@ fn describe_leaf(
     Ok(params)
 }
 
-fn describe(
-    common_name: &str,
-    names: &[String],
-    validity: Validity,
-) -> Result<CertificateParams, PkiError> {
+fn describe(common_name: &str, names: &[String], validity: &Validity) -> Result<CertificateParams> {
     if let Some(wrong) = names.iter().find(|name| !is_name(name)) {
         return Err(PkiError::Name(wrong.clone()));
     }
@@ -184,8 +147,8 @@ fn describe(
         .distinguished_name
         .push(DnType::CommonName, common_name);
     let start = OffsetDateTime::now_utc() - BEHIND;
-    params.not_before = start + Duration::days(i64::from(validity.from_days));
-    params.not_after = start + Duration::days(i64::from(validity.until_days));
+    params.not_before = start + Duration::days(validity.start.into());
+    params.not_after = start + Duration::days(validity.end.into());
     Ok(params)
 }
 
@@ -246,24 +209,24 @@ mod tests {
         ];
         for (role, own, other) in roles {
             let certificate = authority
-                .issue(role, &names(&["localhost", "127.0.0.1", "::1"]))
+                .issue(role, &names(&["localhost", "127.0.0.1", "::1"]), &LEAF)
                 .unwrap()
                 .cert_pem;
             for name in ["localhost", "127.0.0.1", "::1"] {
                 assert_eq!(
-                    check(&authority.ca_pem(), &certificate, own, name),
+                    check(&authority.ca_pem, &certificate, own, name),
                     Ok(()),
                     "{role:?} {name}"
                 );
             }
             for name in ["server.example", "127.0.0.2"] {
-                let answer = check(&authority.ca_pem(), &certificate, own, name);
+                let answer = check(&authority.ca_pem, &certificate, own, name);
                 assert!(
                     matches!(answer, Err(Error::CertNotValidForName(_))),
                     "{role:?} {name}: {answer:?}"
                 );
             }
-            let answer = check(&authority.ca_pem(), &certificate, other, "localhost");
+            let answer = check(&authority.ca_pem, &certificate, other, "localhost");
             assert!(
                 matches!(answer, Err(Error::RequiredEkuNotFoundContext(_))),
                 "{role:?}: {answer:?}"
@@ -275,15 +238,15 @@ mod tests {
     fn an_expired_or_future_certificate_is_rejected() {
         let authority = Authority::new().unwrap();
         let answer = |from_days, until_days| {
-            let validity = Validity {
-                from_days,
-                until_days,
-            };
             let issued = authority
-                .issue_valid(Role::Server, &names(&["localhost"]), validity)
+                .issue(
+                    Role::Server,
+                    &names(&["localhost"]),
+                    &(from_days..until_days),
+                )
                 .unwrap();
             check(
-                &authority.ca_pem(),
+                &authority.ca_pem,
                 &issued.cert_pem,
                 KeyUsage::server_auth(),
                 "localhost",
@@ -297,10 +260,12 @@ mod tests {
     #[test]
     fn an_authority_vouches_only_for_its_own_certificates() {
         let (one, other) = (Authority::new().unwrap(), Authority::new().unwrap());
-        let issued = one.issue(Role::Server, &names(&["localhost"])).unwrap();
+        let issued = one
+            .issue(Role::Server, &names(&["localhost"]), &LEAF)
+            .unwrap();
         assert!(
             check(
-                &other.ca_pem(),
+                &other.ca_pem,
                 &issued.cert_pem,
                 KeyUsage::server_auth(),
                 "localhost"
@@ -308,8 +273,8 @@ mod tests {
             .is_err()
         );
         let answer = check(
-            &one.ca_pem(),
-            &one.ca_pem(),
+            &one.ca_pem,
+            &one.ca_pem,
             KeyUsage::server_auth(),
             "localhost",
         );
@@ -329,7 +294,8 @@ mod tests {
 
     #[test]
     fn the_private_key_fits_the_certificate_and_debug_omits_it() {
-        let issued = Authority::new().unwrap().issue(Role::Client, &[]).unwrap();
+        let authority = Authority::new().unwrap();
+        let issued = authority.issue(Role::Client, &[], &LEAF).unwrap();
         let key = KeyPair::from_pem(&issued.key_pem).unwrap();
         let public = key.public_key_raw();
         assert!(

@@ -108,20 +108,17 @@ impl Acceptor {
     /// # Errors
     /// Fails if the sides do not agree or the connection breaks. Returns the connection too if the
     /// peer may still read the reason.
-    pub async fn accept(
-        &self,
-        stream: TcpStream,
-    ) -> Result<Stream, (io::Error, Option<TcpStream>)> {
+    pub async fn accept(&self, tcp: TcpStream) -> Result<Stream, (io::Error, Option<TcpStream>)> {
         match self {
-            Self::Plain => Ok(Stream::Plain(stream)),
+            Self::Plain => Ok(Stream::Plain(tcp)),
             Self::Tls(config) => {
-                let accepting = TlsAcceptor::from(Arc::clone(config)).accept(stream);
+                let accepting = TlsAcceptor::from(Arc::clone(config)).accept(tcp);
                 match accepting.into_fallible().await {
                     Ok(stream) => Ok(Stream::Tls(Box::new(stream.into()))),
                     Err((error, stream)) => Err((error, Some(stream))),
                 }
             }
-            Self::Psk(key) => match Noise::accept(stream, key).await {
+            Self::Psk(key) => match Noise::accept(tcp, key).await {
                 Ok(stream) => Ok(Stream::Psk(Box::new(stream))),
                 Err(error) => Err((error, None)),
             },
@@ -136,53 +133,42 @@ pub fn is_security_error(error: &io::Error) -> bool {
         .is_some_and(|inner| inner.is::<rustls::Error>() || inner.is::<NoiseError>())
 }
 
+/// Writes methods that call those of the same name of whatever stream it is.
 macro_rules! delegate {
-    ($self:expr, $stream:ident => $call:expr) => {
-        match $self {
-            Stream::Plain($stream) => $call,
-            Stream::Unix($stream) => $call,
-            Stream::Tls($stream) => $call,
-            Stream::Psk($stream) => $call,
+    ($($poll:ident($($arg:ident: $kind:ty)?) -> $out:ty;)*) => {$(
+        fn $poll(
+            self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            $($arg: $kind)?
+        ) -> Poll<io::Result<$out>> {
+            match self.get_mut() {
+                Self::Plain(stream) => Pin::new(stream).$poll(cx, $($arg)?),
+                Self::Unix(stream) => Pin::new(stream).$poll(cx, $($arg)?),
+                Self::Tls(stream) => Pin::new(stream).$poll(cx, $($arg)?),
+                Self::Psk(stream) => Pin::new(stream).$poll(cx, $($arg)?),
+            }
         }
-    };
+    )*};
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        delegate!(self.get_mut(), stream => Pin::new(stream).poll_read(cx, buf))
-    }
+    delegate! { poll_read(buf: &mut ReadBuf<'_>) -> (); }
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        delegate!(self.get_mut(), stream => Pin::new(stream).poll_write(cx, data))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        data: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        delegate!(self.get_mut(), stream => Pin::new(stream).poll_write_vectored(cx, data))
+    delegate! {
+        poll_write(data: &[u8]) -> usize;
+        poll_write_vectored(data: &[io::IoSlice<'_>]) -> usize;
+        poll_flush() -> ();
+        poll_shutdown() -> ();
     }
 
     fn is_write_vectored(&self) -> bool {
-        delegate!(self, stream => stream.is_write_vectored())
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        delegate!(self.get_mut(), stream => Pin::new(stream).poll_flush(cx))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        delegate!(self.get_mut(), stream => Pin::new(stream).poll_shutdown(cx))
+        match self {
+            Self::Plain(stream) => stream.is_write_vectored(),
+            Self::Unix(stream) => stream.is_write_vectored(),
+            Self::Tls(stream) => stream.is_write_vectored(),
+            Self::Psk(stream) => stream.is_write_vectored(),
+        }
     }
 }

@@ -31,12 +31,6 @@ pub struct TargetError(String);
 
 const EXAMPLE: &str = "a target looks like tcp://HOST:PORT";
 
-fn scheme_list() -> String {
-    let names = Scheme::ALL.iter().map(|scheme| scheme.as_str());
-    let names: Vec<_> = names.map(|name| format!("{name}://")).collect();
-    names.join(", ")
-}
-
 impl Target {
     /// Returns the same target at one of its addresses.
     #[must_use]
@@ -81,8 +75,9 @@ impl FromStr for Target {
         let url = Url::parse(text).map_err(no_url)?;
         let mut schemes = Scheme::ALL.iter().copied();
         let Some(scheme) = schemes.find(|scheme| scheme.as_str() == url.scheme()) else {
-            let (scheme, known) = (url.scheme(), scheme_list());
-            let reason = format!(": unknown scheme '{scheme}'; the schemes are {known}");
+            let known = Scheme::ALL.iter().map(|scheme| scheme.as_str());
+            let (scheme, known) = (url.scheme(), known.collect::<Vec<_>>().join("://, "));
+            let reason = format!(": unknown scheme '{scheme}'; the schemes are {known}://");
             return Err(wrong(reason));
         };
         let Some(name) = url.host_str().filter(|host| !host.is_empty()) else {
@@ -90,38 +85,34 @@ impl FromStr for Target {
         };
         // The URL standard keeps hosts of unknown schemes opaque: `127.0.0.1` would stay a name.
         let host = Host::parse(name).map_err(no_url)?;
-        let http = scheme.is_http();
-        let grpc = scheme.protocol() == Protocol::Grpc;
+        let (form, takes_path, takes_query) = match scheme.protocol() {
+            Protocol::Http => ("HOST:PORT/PATH?QUERY", true, true),
+            Protocol::Grpc => ("HOST:PORT/package.Service/Method", true, false),
+            Protocol::Tcp | Protocol::Quic => ("HOST:PORT", false, false),
+        };
         let has_path = !matches!(url.path(), "" | "/");
         let user = !url.username().is_empty() || url.password().is_some();
         let extra = [
             (user, "a user name"),
-            (!http && !grpc && has_path, "a path"),
-            (!http && url.query().is_some(), "a query"),
+            (!takes_path && has_path, "a path"),
+            (!takes_query && url.query().is_some(), "a query"),
             (url.fragment().is_some(), "a fragment"),
         ];
         if let Some((_, part)) = extra.into_iter().find(|(present, _)| *present) {
-            let form = match scheme.protocol() {
-                Protocol::Http => "HOST:PORT/PATH?QUERY",
-                Protocol::Grpc => "HOST:PORT/package.Service/Method",
-                Protocol::Tcp | Protocol::Quic => "HOST:PORT",
-            };
             let scheme = scheme.as_str();
             let reason = format!(": a {scheme}:// target is only {form}, without {part}");
             return Err(wrong(reason));
         }
-        let path = if http {
-            url[Position::BeforePath..Position::AfterQuery].to_owned()
-        } else if grpc && has_path {
-            url.path().to_owned()
-        } else {
-            String::new()
+        let path = match scheme.protocol() {
+            Protocol::Http => &url[Position::BeforePath..Position::AfterQuery],
+            Protocol::Grpc if has_path => url.path(),
+            _ => "",
         };
         Ok(Self {
             scheme,
             host,
             port: url.port().unwrap_or(scheme.default_port()),
-            path,
+            path: path.to_owned(),
         })
     }
 }

@@ -4,7 +4,7 @@
 //! (X25519MLKEM768) is offered first.
 
 use std::{
-    fmt,
+    fmt, fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -29,7 +29,7 @@ use rustls::{
 
 use crate::{
     pki,
-    secret_file::{self, KeyError},
+    secret_file::{self, CredentialError, unreadable},
 };
 
 pub use rustls::{CipherSuite, ClientConfig, ServerConfig};
@@ -52,37 +52,6 @@ pub const HANDSHAKE: u8 = 0x16;
 /// Limit on the size of a private key file, in bytes.
 const MAX_KEY_FILE: usize = 1 << 20;
 
-/// TLS cannot be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// A private key file could not be read, or others can read it.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// A file, or the configuration, cannot be used.
-    #[error("{0}")]
-    Unusable(String),
-    /// No certificate can be issued for the host.
-    #[error("'{0}' cannot be a name in a certificate")]
-    Name(String),
-}
-
-impl TlsError {
-    fn of_file(path: &Path, reason: impl fmt::Display) -> Self {
-        Self::Unusable(format!("{}: {reason}", path.display()))
-    }
-
-    fn empty(path: &Path, what: &str) -> Self {
-        let shown = path.display();
-        Self::Unusable(format!(
-            "{shown} holds no {what} in PEM form; `netping certs` makes some"
-        ))
-    }
-
-    fn setup(reason: impl fmt::Display) -> Self {
-        Self::Unusable(format!("TLS cannot be set up: {reason}"))
-    }
-}
-
 /// A certificate chain and its private key, which `Debug` does not show.
 #[derive(Debug)]
 pub struct Identity {
@@ -95,12 +64,12 @@ impl Identity {
     /// Reads a chain and a key in PEM form. Only the owner may have access to the key file.
     ///
     /// # Errors
-    /// Fails with a [`TlsError`].
-    pub fn read(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
+    /// Fails with a [`CredentialError`].
+    pub fn read(certificates: &Path, key: &Path) -> Result<Self, CredentialError> {
         let chain = read_certificates(certificates)?;
         let key_text = secret_file::read(key, MAX_KEY_FILE)?;
-        let key = PrivateKeyDer::from_pem_slice(&key_text)
-            .map_err(|_| TlsError::empty(key, "private key"))?;
+        let key =
+            PrivateKeyDer::from_pem_slice(&key_text).map_err(|_| without("private key", key))?;
         Ok(Self {
             path: certificates.to_owned(),
             chain,
@@ -117,16 +86,16 @@ impl Identity {
     /// Makes a self-signed certificate for this host, which no client trusts.
     ///
     /// # Errors
-    /// Fails with [`TlsError::Unusable`].
-    pub fn self_signed() -> Result<Self, TlsError> {
+    /// Fails with a [`CredentialError`].
+    pub fn self_signed() -> Result<Self, CredentialError> {
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-        let issued = pki::self_signed(&names).map_err(TlsError::setup)?;
+        let issued = pki::self_signed(&names).map_err(setup)?;
         let (certificate, key) = (issued.cert_pem.as_bytes(), issued.key_pem.as_bytes());
-        let certificate = CertificateDer::from_pem_slice(certificate).map_err(TlsError::setup)?;
+        let certificate = CertificateDer::from_pem_slice(certificate).map_err(setup)?;
         Ok(Self {
             path: PathBuf::from("the self-signed certificate"),
             chain: vec![certificate],
-            key: PrivateKeyDer::from_pem_slice(key).map_err(TlsError::setup)?,
+            key: PrivateKeyDer::from_pem_slice(key).map_err(setup)?,
         })
     }
 }
@@ -135,32 +104,32 @@ impl Identity {
 /// one of these authorities.
 ///
 /// # Errors
-/// Fails with a [`TlsError`].
+/// Fails with a [`CredentialError`].
 pub fn server(
     identity: Identity,
     client_ca: Option<&Path>,
     alpn: &[&[u8]],
-) -> Result<ServerConfig, TlsError> {
+) -> Result<ServerConfig, CredentialError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])
-        .map_err(TlsError::setup)?;
+        .map_err(setup)?;
     let builder = match client_ca {
         None => builder.with_no_client_auth(),
         Some(path) => {
             let roots = Arc::new(roots(path)?);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
                 .build()
-                .map_err(TlsError::setup)?;
+                .map_err(setup)?;
             builder.with_client_cert_verifier(verifier)
         }
     };
     let Identity { path, chain, key } = identity;
     let mut config = builder
         .with_single_cert(chain, key)
-        .map_err(|reason| TlsError::of_file(&path, reason))?;
+        .map_err(|reason| of_file(&path, reason))?;
     config.alpn_protocols = owned(alpn);
-    config.ticketer = Ticketer::new().map_err(TlsError::setup)?;
+    config.ticketer = Ticketer::new().map_err(setup)?;
     Ok(config)
 }
 
@@ -184,8 +153,8 @@ pub struct ClientOptions {
 /// Returns the configuration of a client.
 ///
 /// # Errors
-/// Fails with a [`TlsError`].
-pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, TlsError> {
+/// Fails with a [`CredentialError`].
+pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, CredentialError> {
     let mut provider = aws_lc_rs::default_provider();
     if let Some(first) = options.cipher {
         provider
@@ -200,7 +169,7 @@ pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, T
     };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
-        .map_err(TlsError::setup)?;
+        .map_err(setup)?;
     let builder = if options.insecure {
         let verifier = AnyCertificate(provider.signature_verification_algorithms);
         builder
@@ -219,7 +188,7 @@ pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, T
             let Identity { path, chain, key } = Identity::read(certificates, key)?;
             builder
                 .with_client_auth_cert(chain, key)
-                .map_err(|reason| TlsError::of_file(&path, reason))?
+                .map_err(|reason| of_file(&path, reason))?
         }
     };
     config.alpn_protocols = owned(alpn);
@@ -232,15 +201,12 @@ pub fn client(options: &ClientOptions, alpn: &[&[u8]]) -> Result<ClientConfig, T
 /// Returns the name that the server's certificate must have.
 ///
 /// # Errors
-/// Fails with [`TlsError::Name`].
-pub fn server_name(host: &url::Host) -> Result<ServerName<'static>, TlsError> {
-    match host {
-        url::Host::Domain(name) => {
-            ServerName::try_from(name.clone()).map_err(|_| TlsError::Name(name.clone()))
-        }
-        url::Host::Ipv4(address) => Ok(ServerName::IpAddress((*address).into())),
-        url::Host::Ipv6(address) => Ok(ServerName::IpAddress((*address).into())),
-    }
+/// Fails with a [`CredentialError`] if no certificate can be issued for the host.
+pub fn server_name(host: &url::Host) -> Result<ServerName<'static>, CredentialError> {
+    let shown = host.to_string();
+    let name = shown.trim_matches(['[', ']']).to_owned();
+    ServerName::try_from(name)
+        .map_err(|_| CredentialError(format!("'{shown}' cannot be a name in a certificate")))
 }
 
 /// The result of a handshake.
@@ -277,37 +243,47 @@ impl Negotiated {
     }
 }
 
+fn setup(reason: impl fmt::Display) -> CredentialError {
+    CredentialError(format!("TLS cannot be set up: {reason}"))
+}
+
+fn of_file(path: &Path, reason: impl fmt::Display) -> CredentialError {
+    CredentialError(format!("{}: {reason}", path.display()))
+}
+
+fn without(what: &str, path: &Path) -> CredentialError {
+    let reason = format!("holds no {what} in PEM form; `netping certs` makes some");
+    CredentialError(format!("{} {reason}", path.display()))
+}
+
 fn owned(alpn: &[&[u8]]) -> Vec<Vec<u8>> {
     alpn.iter().map(|name| name.to_vec()).collect()
 }
 
-fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let unreadable = |reason: std::io::Error| {
-        TlsError::Unusable(format!("cannot read {}: {reason}", path.display()))
-    };
-    let text = std::fs::read(path).map_err(unreadable)?;
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, CredentialError> {
+    let text = fs::read(path).map_err(unreadable(path))?;
     match CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>() {
         Ok(chain) if !chain.is_empty() => Ok(chain),
-        _ => Err(TlsError::empty(path, "certificate")),
+        _ => Err(without("certificate", path)),
     }
 }
 
-fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
+fn roots(path: &Path) -> Result<RootCertStore, CredentialError> {
     let mut roots = RootCertStore::empty();
     for certificate in read_certificates(path)? {
         roots
             .add(certificate)
-            .map_err(|reason| TlsError::of_file(path, reason))?;
+            .map_err(|reason| of_file(path, reason))?;
     }
     Ok(roots)
 }
 
-fn system_roots() -> Result<RootCertStore, TlsError> {
+fn system_roots() -> Result<RootCertStore, CredentialError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         let reason = "this system has no certificate authorities: give the server's with --tls-ca";
-        return Err(TlsError::setup(reason));
+        return Err(setup(reason));
     }
     Ok(roots)
 }
@@ -353,7 +329,7 @@ impl ServerCertVerifier for AnyCertificate {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt};
+    use std::os::unix::fs::PermissionsExt;
 
     use rustls::HandshakeKind;
 
@@ -413,7 +389,7 @@ mod tests {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let authority = pki::Authority::new().unwrap();
-            fs::write(folder.path().join("ca.pem"), authority.ca_pem()).unwrap();
+            fs::write(folder.path().join("ca.pem"), &authority.ca_pem).unwrap();
             Self { folder, authority }
         }
 
@@ -425,7 +401,7 @@ mod tests {
         fn issue(&self, role: pki::Role) -> (PathBuf, PathBuf) {
             let issued = self
                 .authority
-                .issue(role, &["localhost".to_owned()])
+                .issue(role, &["localhost".to_owned()], &pki::LEAF)
                 .unwrap();
             let [certificate, key] =
                 ["own.pem", "own.key"].map(|name| self.folder.path().join(name));

@@ -14,18 +14,12 @@ use netping_protocol::{
     units::bytes_in,
 };
 use netping_serving::{
+    Accepted, Chassis, Guard, Listening, Profile, Result, ServeError, TcpServer,
     args::{RuntimeArgs, ServerArgs},
-    chassis::Chassis,
-    connection::Guard,
-    error::ServeError,
-    listen::Listening,
-    profile::Profile,
-    runtime::{Accepts, TcpServer, worker},
+    each,
     service::Service,
-    shutdown::Shutdown,
 };
 use tokio::net::TcpStream;
-use tokio_stream::StreamExt;
 
 /// Flags of the relay.
 #[derive(Debug, Clone, Args)]
@@ -73,11 +67,7 @@ pub const SERVICE: Service<ProxyArgs> = Service {
     serve,
 };
 
-fn serve(
-    mut listening: Listening,
-    args: &ServerArgs<ProxyArgs>,
-    shutdown: &Shutdown,
-) -> Result<(), ServeError> {
+fn serve(mut listening: Listening, args: &ServerArgs<ProxyArgs>) -> Result<()> {
     let ServerArgs { common, own } = args;
     if !common.load.work.is_zero() || !common.load.delay.mean.is_zero() {
         let reason = "--work and --delay apply to requests, and a relay sees none";
@@ -98,27 +88,17 @@ fn serve(
         args: args.clone(),
         chassis: Arc::clone(&chassis),
     });
-    let worker = worker(move |mut accepts: Accepts| {
+    let serve = move |accepted: Accepted| {
         let relay = Arc::clone(&relay);
         async move {
-            while let Some(accepted) = accepts.next().await {
-                // Encryption is between the client and the upstream: the relay itself is plain.
-                let (Stream::Plain(client), guard) = accepted.into_parts() else {
-                    continue;
-                };
-                let relay = Arc::clone(&relay);
-                tokio::spawn(async move { relay.connection(guard, client).await });
+            // Encryption is between the client and the upstream: the relay itself is plain.
+            if let (Stream::Plain(client), guard) = accepted.into_parts() {
+                relay.connection(guard, client).await;
             }
         }
-    });
-    let server = TcpServer {
-        listener: listening.service.into(),
-        chassis,
-        acceptor: Acceptor::Plain,
-        shutdown: shutdown.clone(),
-        worker,
     };
-    server.serve(&own.runtime)
+    let worker = move |accepts| each(accepts, serve.clone());
+    TcpServer::new(listening, chassis, Acceptor::Plain, worker).serve(&own.runtime)
 }
 
 /// The state that all connections share.

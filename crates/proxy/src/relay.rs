@@ -8,7 +8,7 @@
 
 use std::{io, pin::pin};
 
-use netping_serving::connection::Connection;
+use netping_serving::Connection;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, Interest},
     net::{

@@ -9,9 +9,8 @@ use std::{
 
 use netping_proxy::{ProxyArgs, SERVICE};
 use netping_serving::{
+    ServeError,
     args::ServerArgs,
-    error::ServeError,
-    shutdown::Shutdown,
     testing::{PATIENCE, TestServer, eventually},
 };
 use socket2::{Domain, SockRef, Socket, Type};
@@ -332,10 +331,10 @@ fn a_drain_resets_what_does_not_finish() {
 fn wrong_flags_are_rejected_at_the_start() {
     let start = |to: &str, flags: &[&str]| {
         let args = parse(to, flags).unwrap();
-        let shutdown = Shutdown::default();
+        let listening = SERVICE.bind(&args).unwrap();
         // Whatever starts after all, ends.
-        shutdown.trigger();
-        (SERVICE.serve)(SERVICE.bind(&args).unwrap(), &args, &shutdown)
+        listening.shutdown.trigger();
+        (SERVICE.serve)(listening, &args)
     };
     // A label has at most 63 bytes, so no resolver needs to ask for this one.
     let nowhere = format!("{}:80", "x".repeat(64));

@@ -1,12 +1,14 @@
 //! Values, differences, and what these show, as text.
 
 use netping_results::{
-    comparison::{Compared, Comparison, Finding},
+    comparison::{Compared, Comparison, Finding, Standing},
     estimate::{Estimate, estimate},
     format::{micros, plural, signed},
     metric::{Metric, Scale},
     run::{Measurement, StepSettings},
 };
+
+use crate::distinct;
 
 /// The largest change, as a share, that is shown as a number: what is beyond it says only that
 /// there are too few trials.
@@ -14,6 +16,12 @@ pub const MOST_CHANGE: f64 = 99.0;
 
 /// Stands instead of what a comparison shows where connections may be all that differs.
 const UNEQUAL: &str = "connections differ";
+
+/// Stands instead of what a comparison shows where one of its measurements is not valid.
+const NO_CLAIM: &str = "no claim: not valid";
+
+/// Stands with every claim about a run that is not valid.
+pub const NOT_RELIED_ON: &str = "not to be relied on";
 
 /// Returns a text, `-` where there is none.
 pub fn or_dash(text: Option<String>) -> String {
@@ -79,13 +87,18 @@ pub fn most_added(comparison: &Comparison) -> f64 {
     base.map_or(f64::INFINITY, |base| base * MOST_CHANGE)
 }
 
+/// Returns false where one of a comparison's measurements is not valid: its difference is not told.
+pub fn claims(comparison: &Comparison) -> bool {
+    comparison.standing != Standing::NotValid
+}
+
 /// Returns the time that a comparison adds and its interval, both in microseconds as `show` has
-/// them; `None` where a value is missing.
+/// them; `None` where a value is missing, and where nothing is claimed.
 pub fn added(
     comparison: &Comparison,
     show: impl Fn(f64) -> String,
 ) -> Option<(String, Option<String>)> {
-    let (added, ends) = comparison.added()?;
+    let (added, ends) = comparison.added().filter(|_| claims(comparison))?;
     let most = most_added(comparison);
     let us = |time: f64| at_most(time, most, |time| show(time / 1e3));
     Some((us(added), ends.map(|ends| range(ends, us))))
@@ -103,7 +116,7 @@ pub fn added_in_words(comparison: &Comparison, whole: &str) -> Option<String> {
     }
     let most = most_added(comparison);
     let us = |time: f64| at_most(time, most, |time| micros(time.abs() / 1e3));
-    let (added, ends) = comparison.added()?;
+    let (added, ends) = comparison.added().filter(|_| claims(comparison))?;
     let (does, to, ends) = if added < 0.0 {
         ("saves", "of", ends.map(|[low, high]| [high, low]))
     } else {
@@ -113,16 +126,18 @@ pub fn added_in_words(comparison: &Comparison, whole: &str) -> Option<String> {
     Some(format!("{does} {} us{ends} {to} {whole}", us(added)))
 }
 
-/// Returns the change that a comparison found; `-` where a value is missing.
+/// Returns the change that a comparison found; `-` where a value is missing, and where nothing is claimed.
 pub fn change(comparison: &Comparison) -> String {
     let shown = |change| percent(comparison.metric, change);
-    or_dash(comparison.change.map(shown))
+    let change = comparison.change.filter(|_| claims(comparison));
+    or_dash(change.map(shown))
 }
 
-/// Returns the interval of a change; nothing where there is no error bar.
+/// Returns the interval of a change; nothing where there is no error bar, and where nothing is claimed.
 pub fn change_interval(comparison: &Comparison) -> String {
     let shown = |ends| range(ends, |end| percent(comparison.metric, end));
-    comparison.interval.map(shown).unwrap_or_default()
+    let interval = comparison.interval.filter(|_| claims(comparison));
+    interval.map(shown).unwrap_or_default()
 }
 
 /// Returns a change with its interval, and what it shows; empty cells where nothing was compared.
@@ -167,22 +182,57 @@ pub fn has_failures(pair: &Compared<'_>) -> bool {
 /// Returns what a comparison shows; where that is no difference, the smallest one that could have
 /// been. Nothing for metrics on which no claim is made.
 pub fn shown(comparison: &Comparison) -> String {
-    let word = match comparison.finding() {
-        Some(Finding::Better) => "better",
-        Some(Finding::Worse) => "worse",
-        Some(Finding::Equivalent) => return "equivalent".to_owned(),
-        Some(Finding::NoDifference) => return not_shown(comparison),
+    let claim = match comparison.finding() {
+        Some(Finding::Better) => directed("better", comparison),
+        Some(Finding::Worse) => directed("worse", comparison),
+        Some(Finding::Equivalent) => "equivalent".to_owned(),
+        Some(Finding::NoDifference) => not_shown(comparison),
         Some(Finding::Unequal) => return UNEQUAL.to_owned(),
+        Some(Finding::NotValid) => return NO_CLAIM.to_owned(),
         None if comparison.metric.is_claimed() && comparison.change.is_some() => {
             return "no error bar".to_owned();
         }
         None => return String::new(),
     };
+    if comparison.standing == Standing::Sound {
+        claim
+    } else {
+        format!("{claim}, {NOT_RELIED_ON}")
+    }
+}
+
+/// Returns the direction of a difference that is shown.
+fn directed(word: &str, comparison: &Comparison) -> String {
     if comparison.is_equivalent {
         format!("{word}, but equivalent")
     } else {
         word.to_owned()
     }
+}
+
+/// Returns a sentence that claims something, with a mark where it is not to be relied on.
+pub fn marked(sentence: String, is_valid: bool) -> String {
+    if is_valid {
+        sentence
+    } else {
+        format!("Not to be relied on: {sentence}")
+    }
+}
+
+/// Returns a sentence about the differences of these pairs, as their runs allow: where one of their
+/// measurements is not valid, that nothing is claimed of `names`, and why.
+pub fn claim(names: &str, pairs: &[&Compared<'_>], sentence: Option<String>) -> Option<String> {
+    let warnings = pairs.iter().flat_map(|pair| &pair.invalidating);
+    let warnings = distinct(warnings.copied());
+    if !warnings.is_empty() {
+        let warnings = warnings.join(", ");
+        return Some(format!(
+            "{names}: no claim, since windows were not valid ({warnings})."
+        ));
+    }
+    let mut standings = pairs.iter().map(|pair| pair.standing());
+    let is_valid = standings.all(|own| own == Standing::Sound);
+    Some(marked(sentence?, is_valid))
 }
 
 fn not_shown(comparison: &Comparison) -> String {
@@ -269,6 +319,23 @@ mod tests {
             ..rate
         };
         assert_eq!(shown(&unequal), "connections differ");
+    }
+
+    #[test]
+    fn what_is_not_valid_claims_nothing_and_what_stands_beside_it_is_marked() {
+        let of = |standing| Comparison {
+            standing,
+            ..comparison(&P50, 0.2, [0.1, 0.3])
+        };
+        let doubtful = of(Standing::Doubtful);
+        assert_eq!(shown(&doubtful), "worse, not to be relied on");
+        assert_eq!(change(&doubtful), "+20.0%");
+        let not_valid = of(Standing::NotValid);
+        let cells = ["-", "", "no claim: not valid"].map(str::to_owned);
+        assert_eq!(change_cells(Some(&not_valid)), cells);
+        assert_eq!(added(&not_valid, micros), None);
+        assert_eq!(added_in_words(&not_valid, "the median"), None);
+        assert!(added(&doubtful, micros).is_some());
     }
 
     #[test]

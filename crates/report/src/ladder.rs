@@ -6,7 +6,7 @@ use netping_results::{
     run::StepSettings,
 };
 
-use crate::finding::{added_in_words, range};
+use crate::finding::{added_in_words, claim, range};
 
 /// Fewer rounds than these show only the largest differences: of those, nothing is said in words.
 pub const FEWEST: usize = 5;
@@ -21,8 +21,9 @@ pub fn metric_of(settings: &StepSettings) -> &'static Metric {
     }
 }
 
-/// Returns what the differences under loads with small requests show, a sentence for each rung; none
-/// where there are too few rounds.
+/// Returns what the differences under loads with small requests show, a sentence for each rung, which says
+/// so where it is not to be relied on, and where nothing is claimed of it; none where there are too few
+/// rounds.
 pub fn in_words(all: &[Compared<'_>]) -> Vec<String> {
     let small: Vec<&Compared<'_>> = all
         .iter()
@@ -31,31 +32,36 @@ pub fn in_words(all: &[Compared<'_>]) -> Vec<String> {
     let sentence = |own: &&Compared<'_>| {
         let [name, base] = names(own);
         if name == base {
-            let rate = rate_in_words(told(own, &metric::RATE)?);
+            let rate = told(own, &metric::RATE)?;
             let [few, many] = [&own.new, &own.base].map(|side| side.settings().connections);
-            return Some(format!(
-                "{name} on {few} connections instead of {many} {rate}."
-            ));
+            let rung = format!("{name} on {few} connections instead of {many}");
+            let sentence = format!("{rung} {}.", rate_in_words(rate));
+            return claim(&rung, &[own], Some(sentence));
         }
         let time = told(own, &metric::P50)?;
-        let mut rates = small.iter().filter(|other| names(other) == [name, base]);
-        let rate = rates.find_map(|other| told(other, &metric::RATE));
-        let is_shown = |by: &Comparison| by.is_shown() == Some(true);
-        if !is_shown(time) && !rate.is_some_and(is_shown) {
-            return Some(format!("{name} over {base} shows no difference."));
-        }
-        let time = if is_shown(time) {
-            added_in_words(time, "a round trip")?
-        } else {
-            "shows no difference in a round trip".to_owned()
-        };
-        let rate = rate.map(|rate| format!(" and {}", rate_in_words(rate)));
-        Some(format!(
-            "{name} over {base} {time}{}.",
-            rate.unwrap_or_default()
-        ))
+        let loads = small.iter().copied();
+        let loads: Vec<_> = loads.filter(|other| names(other) == [name, base]).collect();
+        let rate = loads.iter().find_map(|other| told(other, &metric::RATE));
+        let rung = format!("{name} over {base}");
+        let sentence = shown(time, rate).map(|shown| format!("{rung} {shown}."));
+        claim(&rung, &loads, sentence)
     };
     small.iter().filter_map(sentence).collect()
+}
+
+/// Says what a rung adds to a round trip, and what it takes of the rate.
+fn shown(time: &Comparison, rate: Option<&Comparison>) -> Option<String> {
+    let is_shown = |by: &Comparison| by.is_shown() == Some(true);
+    if !is_shown(time) && !rate.is_some_and(is_shown) {
+        return Some("shows no difference".to_owned());
+    }
+    let time = if is_shown(time) {
+        added_in_words(time, "a round trip")?
+    } else {
+        "shows no difference in a round trip".to_owned()
+    };
+    let rate = rate.map(|rate| format!(" and {}", rate_in_words(rate)));
+    Some(time + &rate.unwrap_or_default())
 }
 
 /// Returns the names of the rung and of the one that it builds on.
@@ -91,9 +97,11 @@ mod tests {
     use netping_results::{
         fixtures,
         run::{Kind, Pairing, Run, Step},
+        warning::Errors,
     };
 
     use super::*;
+    use crate::text::tables;
 
     /// Five rounds of a rung, whose p50 in ns (with one caller) or rate (with 64) has this level.
     fn rounds(
@@ -155,6 +163,46 @@ mod tests {
         );
         run.pairings[0].is_control = true;
         assert_eq!(in_words(&run.compared()).len(), 3);
+        run.pairings[0].is_control = false;
+        let spoil = |run: &mut Run, measurement: usize, windows: usize| {
+            let steps = run.steps.iter_mut();
+            let own = steps.filter(|step| step.measurement == measurement);
+            for step in own.take(windows) {
+                step.warnings = vec![
+                    Errors {
+                        share: 0.1,
+                        time_share: 0.0,
+                    }
+                    .into(),
+                ];
+            }
+        };
+        // A fifth of the windows is not more than it.
+        spoil(&mut run, 6, 1);
+        assert_eq!(in_words(&run.compared()), words);
+        spoil(&mut run, 6, 2);
+        let doubted = in_words(&run.compared());
+        assert_eq!(doubted[0], format!("Not to be relied on: {}", words[0]));
+        assert_eq!(
+            doubted[1],
+            "PSK over TCP: no claim, since windows were not valid (ERRORS)."
+        );
+        assert_eq!(doubted[3], format!("Not to be relied on: {}", words[3]));
+        let text = tables(&run);
+        assert!(text.starts_with("NOT VALID: ERRORS; "), "{text}");
+        let rungs: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("PSK "))
+            .collect();
+        assert!(
+            rungs[0].contains(" ~ ") && rungs[1].contains(" - "),
+            "{text}"
+        );
+        assert!(!rungs[1].contains(".."), "{text}");
+        assert!(
+            text.replace('\n', " ").contains(" -: no claim, as "),
+            "{text}"
+        );
         run.steps.retain(|step| step.trial < 5);
         assert!(in_words(&run.compared()).is_empty());
     }

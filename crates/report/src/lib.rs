@@ -1,5 +1,6 @@
 //! The views of a run: tables, pages and exports.
 
+pub mod balance;
 pub mod bars;
 pub mod export;
 mod fields;
@@ -7,6 +8,7 @@ pub mod finding;
 pub mod ladder;
 pub mod loads;
 pub mod page;
+mod proof;
 pub mod table;
 pub mod text;
 pub mod verdict;

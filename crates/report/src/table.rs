@@ -89,8 +89,9 @@ impl Column {
 /// A way to lay out columns and rows as text.
 pub type Layout = fn(&[Column], &[Vec<String>]) -> String;
 
-/// A terminal's sequences for bold text and for plain text (ECMA-48, "select graphic rendition").
+/// A terminal's sequences for bold text, for red text and for plain text (ECMA-48, "select graphic rendition").
 const BOLD: &str = "\x1b[1m";
+const RED: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
 
 /// Space between two columns.
@@ -110,10 +111,8 @@ impl Table {
     /// A table for standard output: where that is a terminal, its titles are bold, unless
     /// `NO_COLOR` is set, and columns that can be spared are left out until it fits.
     pub fn new(columns: Vec<Column>) -> Self {
-        let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let styled = io::stdout().is_terminal() && !no_color;
         Self {
-            styled,
+            styled: is_styled(),
             ..Self::in_width(columns, terminal_width())
         }
     }
@@ -194,6 +193,21 @@ impl Table {
         let rows = rows.iter().map(|row| self.row(row));
         let lines: Vec<_> = iter::once(self.header()).chain(rows).collect();
         lines.join("\n")
+    }
+}
+
+/// Returns true if standard output is a terminal, and `NO_COLOR` is not set.
+fn is_styled() -> bool {
+    let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stdout().is_terminal() && !no_color
+}
+
+/// Returns a line for standard output: red where that is a terminal, unless `NO_COLOR` is set.
+pub fn red(line: &str) -> String {
+    if is_styled() {
+        format!("{RED}{line}{PLAIN}")
+    } else {
+        line.to_owned()
     }
 }
 

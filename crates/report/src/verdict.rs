@@ -2,35 +2,59 @@
 
 use netping_measure::status::Status;
 use netping_results::{
-    format::{on_one_line, thousands},
+    format::{on_one_line, plural, thousands},
     limit::Limit,
     run::{Kind, Run, Step},
     warning::{Found, SharedHost, Warning, Warnings},
 };
 
-use crate::{distinct, finding::connections, grouped, loads::load_of};
+use crate::{distinct, finding::connections, grouped, loads::load_of, proof, table::red};
 
 /// Most rows that a warning names.
 const NAMED: usize = 3;
+
+/// Stands at the head of what is not valid.
+const BELOW: &str = "what stands below is not to be relied on";
 
 /// Jain's index from which on requests are spread evenly over connections: at 0.98, a caller's rate
 /// has a coefficient of variation of 14 %.
 const EVEN: f64 = 0.98;
 
 /// Returns each warning about a run once, with the rows that it is about and its remedy, and the
-/// verdict, `VALID` or `NOT VALID`; then the limit of the highest rate, and its spread over
-/// connections where that is uneven. Texts name those flags for which `has_flag` holds.
+/// verdict: `VALID`, or `NOT VALID`, which stands above the warnings; then the limit of the highest rate,
+/// and its spread over connections where that is uneven. Texts name those flags for which `has_flag`
+/// holds.
 pub fn describe(run: &Run, has_flag: impl Fn(&str) -> bool) -> String {
     let all = Warnings::of_run(run);
     let mut lines = warnings(run, &all, &has_flag);
+    lines.extend(replaced(run));
     lines.extend(cut_short(run));
-    lines.extend(verdict(&all));
     let mut lines: Vec<String> = lines.into_iter().map(|[word, text]| word + &text).collect();
+    if let Some([word, text]) = verdict(&all) {
+        if all.is_valid() {
+            lines.push(word + &text);
+        } else {
+            lines.insert(0, red(&(word + &text)));
+        }
+    }
+    lines.extend(run.proof.as_ref().map(proof::describe));
     for peak in peaks(run, &all) {
         lines.extend(limit(run, &peak, has_flag("--server-pid")));
         lines.extend(fairness(&peak));
     }
     lines.join("\n")
+}
+
+/// Returns true for a run that no warning invalidates.
+pub(crate) fn is_valid(run: &Run) -> bool {
+    Warnings::of_run(run).invalidating().is_empty()
+}
+
+/// Returns the line above the numbers of a run that is not valid.
+pub(crate) fn above(run: &Run) -> Option<String> {
+    let names = Warnings::of_run(run).invalidating();
+    let line = || format!("NOT VALID: {}; {BELOW}", names.join(", "));
+    (!names.is_empty()).then(|| red(&line()))
 }
 
 /// A step with the highest rate.
@@ -135,6 +159,18 @@ fn row(run: &Run, step: &Step) -> String {
     }
 }
 
+/// Says how many rounds were measured again, and why.
+pub(crate) fn replaced(run: &Run) -> Option<Remark> {
+    let rounds = run.replaced_rounds.as_ref()?;
+    let were = if rounds.count == 1 { "was" } else { "were" };
+    let count = plural(rounds.count.into(), "round");
+    let worst = Warning::from(rounds.worst.clone());
+    Some([
+        format!("{count} {were} measured again"),
+        format!(", as others had the CPUs: at worst, {worst}"),
+    ])
+}
+
 /// Says which steps did not come to their end.
 fn cut_short(run: &Run) -> Option<Remark> {
     let steps = run.steps.iter();
@@ -191,9 +227,64 @@ fn fairness(Peak { step, among }: &Peak<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use netping_measure::fairness::{Fairness, PerConnection};
-    use netping_results::{fixtures, warning::TooFewSamples};
+    use netping_results::{
+        fixtures,
+        warning::{Errors, ForeignLoad, SideOfCpus, TooFewSamples},
+    };
 
     use super::*;
+    use crate::text::tables;
+
+    fn errors() -> Warning {
+        Errors {
+            share: 0.5,
+            time_share: 0.0,
+        }
+        .into()
+    }
+
+    #[test]
+    fn what_is_not_valid_says_so_first() {
+        let run = |warnings: &[Warning]| {
+            let mut step = fixtures::step(1, |_| vec![1000; 10]);
+            step.warnings = warnings.to_vec();
+            fixtures::run(vec![step])
+        };
+        let beginning = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+        let sound = run(&[SharedHost.into()]);
+        assert!(describe(&sound, |_| true).contains("\nVALID: the warnings are notes\n"));
+        assert!(!tables(&sound).contains("VALID"));
+        let wrong = run(&[SharedHost.into(), errors()]);
+        assert_eq!(
+            beginning(&describe(&wrong, |_| true)),
+            "NOT VALID: ERRORS; the other warnings are notes"
+        );
+        assert_eq!(
+            beginning(&tables(&wrong)),
+            "NOT VALID: ERRORS; what stands below is not to be relied on"
+        );
+    }
+
+    #[test]
+    fn rounds_that_were_measured_again_are_told() {
+        let mut run = fixtures::run(vec![fixtures::step(1, |_| vec![1000; 10])]);
+        let mut said = || {
+            run.count_replaced(ForeignLoad {
+                side: SideOfCpus::Server,
+                others: 0.25,
+                steal: 0.0,
+                waited: 0.0,
+                busiest: None,
+            });
+            let text = describe(&run, |_| true);
+            text.lines().next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(
+            said(),
+            "1 round was measured again, as others had the CPUs: at worst, other programs had 25.0% of the server's CPUs"
+        );
+        assert!(said().starts_with("2 rounds were measured again, "));
+    }
 
     #[test]
     fn texts_have_the_flags_of_the_command_alone() {
@@ -265,6 +356,7 @@ mod tests {
             let all = [4, 6].map(|requests| PerConnection {
                 requests,
                 mean: 1000.0,
+                ..PerConnection::default()
             });
             step.fairness = Fairness::of(all.to_vec()).map(|own| Fairness { jain, ..own });
             let peak = Peak {

@@ -10,16 +10,20 @@ use netping_results::{
 };
 
 use crate::{
-    finding::{self, added_in_words, change, change_interval, connections, range, sides},
+    finding::{
+        self, added_in_words, change, change_interval, claim, connections, marked, range, sides,
+    },
     grouped,
     ladder::in_words,
     loads::{BestConnections, best_connections, fullest, load_of},
+    verdict::is_valid,
 };
 
 /// Most sentences about targets: of more, the charts tell.
 const MOST: usize = 6;
 
-/// Returns what a run measured and what came out, each result with its interval where it has one.
+/// Returns what a run measured and what came out, each result with its interval where it has one. Where
+/// the run is not valid, each sentence says so.
 pub fn sentences(run: &Run) -> Vec<String> {
     let compared = run.compared();
     let mut all: Vec<String> = match run.kind {
@@ -38,8 +42,10 @@ pub fn sentences(run: &Run) -> Vec<String> {
             let alone = targets
                 .iter()
                 .flat_map(|(_, loads)| [alone(loads), on_connections(loads)]);
+            let is_valid = is_valid(run);
             alone
                 .flatten()
+                .map(|sentence| marked(sentence, is_valid))
                 .chain(pairs.filter_map(difference))
                 .collect()
         }
@@ -53,10 +59,11 @@ pub fn changes(comparison: &FileComparison<'_>) -> Vec<String> {
     let sentence = |pair: &Compared<'_>| {
         let claims = pair.comparisons.iter();
         let claims = claims.filter(|own| own.metric.is_claimed());
-        changed(&comparison.short_name(pair), claims)
+        let name = comparison.short_name(pair);
+        claim(&name, &[pair], Some(changed(&name, claims)))
     };
     let pairs = &comparison.pairs;
-    let mut all: Vec<String> = pairs.iter().take(MOST).map(sentence).collect();
+    let mut all: Vec<String> = pairs.iter().take(MOST).filter_map(sentence).collect();
     if pairs.len() > MOST {
         let more = plural((pairs.len() - MOST) as u64, "more measurement");
         all.push(format!("The charts have {more}."));
@@ -76,7 +83,7 @@ fn changed<'a>(name: &str, claims: impl Iterator<Item = &'a Comparison>) -> Stri
             Some(Finding::Worse) => parts.push(shown + ", worse"),
             Some(Finding::Equivalent | Finding::NoDifference) => alike.push(label),
             Some(Finding::Unequal) => unequal.push(label),
-            None => unsure.push(label),
+            Some(Finding::NotValid) | None => unsure.push(label),
         }
     }
     for (what, labels) in [
@@ -177,7 +184,7 @@ fn difference(pair: &Compared<'_>) -> Option<String> {
     };
     let by = pair.by(metric).filter(|by| by.finding().is_some())?;
     let names = format!("{} against {}", pair.new.name(), pair.base.name());
-    Some(changed(&names, [by].into_iter()))
+    claim(&names, &[pair], Some(changed(&names, [by].into_iter())))
 }
 
 /// Returns a metric's value over trials with its interval and its unit.
@@ -196,9 +203,15 @@ fn value(metric: &Metric, measurement: &Measurement<'_>) -> Option<String> {
     ))
 }
 
-/// Says what a proxy adds to the times of the direct path.
+/// Says what a proxy adds to the times of the direct path, as far as that is claimed.
 fn overhead(pair: &Compared<'_>) -> Option<String> {
-    let median = added_in_words(pair.by(&metric::P50)?, "the median")?;
+    let median = pair.by(&metric::P50)?;
+    claim(pair.new.name(), &[pair], overhead_in_words(pair, median))
+}
+
+/// Says what a proxy adds to the times of the direct path.
+fn overhead_in_words(pair: &Compared<'_>, median: &Comparison) -> Option<String> {
+    let median = added_in_words(median, "the median")?;
     let rate = pair.new.settings().planned_rate;
     let rate = rate.map(|rate| format!("At {} requests per second, ", thousands(rate)));
     let tail = pair.by(&metric::P99);
@@ -210,7 +223,9 @@ fn overhead(pair: &Compared<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use netping_results::{fixtures, run::Pairing};
+    use netping_results::{
+        compare::compare_runs, fixtures, run::Pairing, warning::ClientThrottled,
+    };
 
     use super::*;
 
@@ -260,6 +275,41 @@ mod tests {
         );
         assert!(all[2].starts_with("second against first: p50"), "{all:?}");
         assert!(all[2].ends_with(", worse."), "{all:?}");
+    }
+
+    #[test]
+    fn what_is_not_valid_is_marked_and_claims_nothing() {
+        let steps = [
+            ("TCP", [64, 64], 1000.0),
+            ("QUIC", [64, 64], 1400.0),
+            ("gRPC", [64, 64], 700.0),
+        ];
+        let mut run = Run {
+            pairings: vec![Pairing::new(0, 1), Pairing::new(0, 2)],
+            ..trials(&steps, 0.001)
+        };
+        let sound = sentences(&run);
+        for step in &mut run.steps[6..] {
+            step.warnings = vec![ClientThrottled { seconds: 0.5 }.into()];
+        }
+        let said = sentences(&run);
+        for at in 0..4 {
+            assert_eq!(said[at], format!("Not to be relied on: {}", sound[at]));
+        }
+        assert_eq!(
+            said[4],
+            "gRPC against TCP: no claim, since windows were not valid (CLIENT_THROTTLED)."
+        );
+        let (base, new) = (trials(&steps, 0.001), run);
+        let changed = changes(&compare_runs(&base, &new, &[]));
+        assert!(
+            changed[0].starts_with("Not to be relied on: TCP, 64 callers: "),
+            "{changed:?}"
+        );
+        assert_eq!(
+            changed[2],
+            "gRPC, 64 callers: no claim, since windows were not valid (CLIENT_THROTTLED)."
+        );
     }
 
     /// Returns a run of three trials of each of these: a target, its callers and connections, and the rate

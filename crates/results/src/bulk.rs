@@ -9,7 +9,7 @@ use crate::format::{self, plural};
 pub const SERVERS_CHOICE: u64 = 0;
 
 /// The settings of bulk streams, which one step measures as a whole.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BulkSettings {
     /// Which way the bytes go.

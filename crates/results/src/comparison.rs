@@ -9,6 +9,7 @@ use crate::{
     estimate::{Estimate, Rounds, estimate},
     metric::{self, Better, Metric, Scale, Source},
     run::{Kind, Measurement, Run, Step, StepSettings},
+    warning::Warnings,
 };
 
 /// Relative resolution of a value: that of a slot of a histogram of three digits. Values that agree
@@ -53,6 +54,19 @@ pub enum Finding {
     NoDifference,
     /// The targets had different numbers of connections, so that neither is called better.
     Unequal,
+    /// One of the two measurements is not valid, so that nothing is claimed.
+    NotValid,
+}
+
+/// The trust that a comparison deserves by the warnings about its runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// The runs are valid.
+    Sound,
+    /// A run is not valid, though these two of its measurements are: its claims are not to be relied on.
+    Doubtful,
+    /// One of the two measurements is not valid: nothing is claimed.
+    NotValid,
 }
 
 /// One metric of two measurements.
@@ -83,6 +97,8 @@ pub struct Comparison {
     /// False where the measurements are of targets with different numbers of connections: see
     /// [`Measurement::has_connections_like`].
     pub is_alike: bool,
+    /// The trust that it deserves.
+    pub standing: Standing,
 }
 
 impl Comparison {
@@ -126,6 +142,7 @@ impl Comparison {
                 .is_some_and(|(least, margin)| least < margin),
             noise: None,
             is_alike: new.has_connections_like(base),
+            standing: Standing::Sound,
         })
     }
 
@@ -149,6 +166,9 @@ impl Comparison {
             return None;
         }
         let is_more = self.change? > 0.0;
+        if self.standing == Standing::NotValid {
+            return Some(Finding::NotValid);
+        }
         if !self.is_alike {
             return Some(Finding::Unequal);
         }
@@ -270,6 +290,8 @@ pub struct Compared<'a> {
     pub is_control: bool,
     /// A comparison for each metric of which either has a value.
     pub comparisons: Vec<Comparison>,
+    /// The names of the warnings that invalidate one of the two.
+    pub invalidating: Vec<&'static str>,
 }
 
 impl<'a> Compared<'a> {
@@ -288,7 +310,33 @@ impl<'a> Compared<'a> {
             base,
             new,
             is_control: false,
+            invalidating: Vec::new(),
         }
+    }
+
+    /// Takes what the warnings about the runs of both sides, the base's first, say of them.
+    pub(crate) fn stand_by(&mut self, warnings: [&Warnings; 2]) {
+        let sides = [&self.base, &self.new].into_iter().zip(warnings);
+        let names = sides.flat_map(|(side, all)| all.invalidating_one(side.number));
+        self.invalidating = names.collect();
+        self.invalidating.sort_unstable();
+        self.invalidating.dedup();
+        let standing = if !self.invalidating.is_empty() {
+            Standing::NotValid
+        } else if warnings.iter().all(|all| all.is_valid()) {
+            Standing::Sound
+        } else {
+            Standing::Doubtful
+        };
+        for own in &mut self.comparisons {
+            own.standing = standing;
+        }
+    }
+
+    /// Returns the trust that its comparisons deserve.
+    pub fn standing(&self) -> Standing {
+        let first = self.comparisons.first();
+        first.map_or(Standing::Sound, |own| own.standing)
     }
 
     /// Returns the comparison by a metric.
@@ -340,6 +388,10 @@ impl Run {
                     .find_map(|control| control.by(comparison.metric)?.change);
             }
         }
+        let warnings = Warnings::of_run(self);
+        for own in &mut all {
+            own.stand_by([&warnings, &warnings]);
+        }
         all
     }
 
@@ -363,6 +415,7 @@ mod tests {
     use crate::{
         fixtures::{run, step},
         run::Pairing,
+        warning::ClientThrottled,
     };
 
     /// Trials of a target, whose p50 is `microseconds`.
@@ -538,6 +591,33 @@ mod tests {
             step.target = "tcp://h:1".to_owned();
         }
         assert_eq!(by_p50(&run.compared(), 0).finding(), Some(Finding::Worse));
+    }
+
+    #[test]
+    fn what_is_not_valid_claims_nothing_and_makes_the_rest_doubtful() {
+        let times: &[f64] = &[100.0, 101.0, 99.0, 100.5, 100.0];
+        let slower: &[f64] = &[103.0, 104.0, 102.0, 103.5, 103.0];
+        let mut run = against_first(&[times, slower, slower], false);
+        let standings = |run: &Run| -> Vec<_> {
+            let pairs = run.compared();
+            let pairs = pairs
+                .iter()
+                .map(|pair| (pair.standing(), pair.invalidating.clone()));
+            pairs.collect()
+        };
+        let sound = (Standing::Sound, Vec::new());
+        assert_eq!(standings(&run), [sound.clone(), sound.clone()]);
+        // A fifth of the last target's windows, and two.
+        let throttled = ClientThrottled { seconds: 0.5 };
+        run.steps[10].warnings = vec![throttled.clone().into()];
+        assert_eq!(standings(&run), [sound.clone(), sound]);
+        run.steps[11].warnings = vec![throttled.into()];
+        let doubtful = (Standing::Doubtful, Vec::new());
+        let not_valid = (Standing::NotValid, vec!["CLIENT_THROTTLED"]);
+        assert_eq!(standings(&run), [doubtful, not_valid]);
+        let pairs = run.compared();
+        assert_eq!(by_p50(&pairs, 0).finding(), Some(Finding::Worse));
+        assert_eq!(by_p50(&pairs, 1).finding(), Some(Finding::NotValid));
     }
 
     #[test]

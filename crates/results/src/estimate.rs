@@ -40,6 +40,9 @@ impl Estimate {
 /// arithmetic mean. The interval is Student's t of the same mean. A trial that was cut short, or has
 /// too few samples for a value, is missing, and is missing from every measurement that this one is
 /// compared with. Where the trials could end at several looks, the interval is widened for them.
+///
+/// A value that few times make, such as the maximum, is not near enough to normal for Student's t: it
+/// has bounds, between which the median of the trials lies.
 pub fn estimate(metric: &Metric, measurement: &Measurement<'_>) -> Option<Estimate> {
     let looks = measurement.run.looks;
     let rounds = Rounds::of(metric, measurement);
@@ -61,13 +64,35 @@ pub fn estimate(metric: &Metric, measurement: &Measurement<'_>) -> Option<Estima
         )),
         _ => {
             let moments = Moments::of(&rounds.values)?;
-            let ends = moments
-                .half_width(looks)
-                .map(|half| [moments.mean - half, moments.mean + half]);
+            let ends = if metric.is_of_few_times() {
+                bounds(&rounds.values, moments.mean, looks)
+            } else {
+                let half = moments.half_width(looks);
+                half.map(|half| [moments.mean - half, moments.mean + half])
+            };
             let interval = ends.map(|ends| ends.map(|end| metric.scale.back(end)));
             Some(of(metric.scale.back(moments.mean), interval))
         }
     }
+}
+
+/// Returns the values between which the median lies with a probability of 95 %, whatever their
+/// distribution, and `value` too (David and Nagaraja, "Order Statistics", section 7.1); widened for the
+/// number of looks. `None` with fewer than six values.
+fn bounds(values: &[f64], value: f64, looks: usize) -> Option<[f64; 2]> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    // The probability that a certain number of values, and no more, lies below the median.
+    let mut chance = 0.5_f64.powi(i32::try_from(n).ok()?);
+    let (mut beyond, mut below) = (2.0 * chance, 0);
+    while beyond * looks as f64 <= 0.05 {
+        below += 1;
+        chance *= (n - below + 1) as f64 / below as f64;
+        beyond += 2.0 * chance;
+    }
+    let low = sorted[below.checked_sub(1)?];
+    Some([low.min(value), sorted[n - below].max(value)])
 }
 
 /// Returns the 0 that all trials of a logarithmic metric have, such as the rate of a server that
@@ -176,7 +201,7 @@ mod tests {
 
     #[test]
     fn one_trial_has_the_interval_found_within_it() {
-        let one = step(20, |second| {
+        let one = step(60, |second| {
             (0..200)
                 .map(|at| 10_000 + at * 10 + second * 37 % 50)
                 .collect()
@@ -270,5 +295,38 @@ mod tests {
         assert!(!p50(&run(vec![times.clone()])).is_bound);
         assert!(p50(&run(slice::from_ref(&unanswered).to_vec())).is_bound);
         assert!(p50(&run(vec![times, unanswered])).is_bound);
+    }
+
+    /// Binomial: six values are the fewest, of which the extremes are bounds (2 / 2^6 = 3.1 %); of
+    /// nine the second and the eighth (2 * 10 / 2^9 = 3.9 %); of twenty the sixth and the fifteenth
+    /// (4.1 %), by the table of David and Nagaraja.
+    #[test]
+    fn the_median_lies_between_order_statistics() {
+        let values: Vec<f64> = (1..=22).rev().map(f64::from).collect();
+        let of = |n: usize, looks| bounds(&values[22 - n..], 5.5, looks);
+        assert_eq!(of(5, 1), None);
+        assert_eq!(of(6, 1), Some([1.0, 6.0]));
+        assert_eq!(of(8, 1), Some([1.0, 8.0]));
+        assert_eq!(of(9, 1), Some([2.0, 8.0]));
+        assert_eq!(of(20, 1), Some([5.5, 15.0]));
+        // 4.9 % for the fifth of 17, and 5.2 % for the seventh of 22.
+        assert_eq!(of(17, 1), Some([5.0, 13.0]));
+        assert_eq!(of(22, 1), Some([5.5, 17.0]));
+        assert_eq!(bounds(&values, 6.5, 1), Some([6.0, 17.0]));
+        assert_eq!(bounds(&values, 20.0, 1), Some([6.0, 20.0]));
+        assert_eq!(of(9, 2), Some([1.0, 9.0]));
+        for (metric, is_one) in [
+            (&metric::P99, false),
+            (&metric::P999, true),
+            (&metric::SERVICE_P99, false),
+            (&metric::SERVICE_P999, true),
+            (&metric::MAX, true),
+        ] {
+            assert_eq!(metric.is_of_few_times(), is_one, "{}", metric.name);
+        }
+        let trials = (1..=6).map(|at| around(10.0 * f64::from(at), 1000));
+        let longest = estimate(&metric::MAX, &run(trials.collect()).measurements()[0]).unwrap();
+        let [low, high] = longest.interval.unwrap();
+        assert!(near(low, 10_000.0) && near(high, 60_000.0), "{longest:?}");
     }
 }

@@ -16,7 +16,7 @@ use netping_measure::{
 };
 
 use crate::bulk::BulkSettings;
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, Standing};
 use crate::estimate::Estimate;
 use crate::metric::Metric;
 use crate::run::{Environment, Kind, Place, Run, SCHEMA_VERSION, Step, StepSettings, Tool};
@@ -107,6 +107,7 @@ pub fn comparison(metric: &'static Metric, change: f64, interval: Option<[f64; 2
         is_equivalent: false,
         noise: None,
         is_alike: true,
+        standing: Standing::Sound,
     }
 }
 
@@ -167,6 +168,8 @@ pub fn run(mut steps: Vec<Step>) -> Run {
         pairings: Vec::new(),
         looks: 1,
         margin: None,
+        proof: None,
+        replaced_rounds: None,
         steps,
         clock: None,
         parts: Vec::new(),

@@ -40,6 +40,23 @@ pub fn share(share: f64) -> String {
     }
 }
 
+/// A share, from 0 to 1, in per cent to a tenth: `61.0%`.
+pub fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+/// CPUs by their numbers, in ascending order: `CPU 2`, `CPUs 0-3,8`.
+pub fn cpus(cpus: &[usize]) -> String {
+    let runs = cpus.chunk_by(|a, b| a + 1 == *b);
+    let run = |run: &[usize]| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        [one] => one.to_string(),
+        [] => String::new(),
+    };
+    let list = runs.map(run).collect::<Vec<_>>().join(",");
+    format!("CPU{} {list}", if cpus.len() == 1 { "" } else { "s" })
+}
+
 /// A difference in microseconds, with its sign: `+7.52`.
 pub fn signed(microseconds: f64) -> String {
     format!(
@@ -108,6 +125,12 @@ mod tests {
             shown,
             ["0.000%", "<0.001%", "0.001%", "25.000%", "100.000%"]
         );
+    }
+
+    #[test]
+    fn lists_of_cpus_are_written_as_the_kernel_does() {
+        assert_eq!(cpus(&[0, 1, 2, 8]), "CPUs 0-2,8");
+        assert_eq!(cpus(&[3]), "CPU 3");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 #![warn(missing_docs)]
 
+pub mod balance;
 pub mod bulk;
 pub mod compare;
 pub mod comparison;

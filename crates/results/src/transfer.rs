@@ -15,7 +15,7 @@ use netping_measure::{
 use crate::{
     bulk::BulkSettings,
     run::{Place, Step, StepSettings},
-    warning::{ClientBound, Errors, SharedHost, Warning},
+    warning::{ClientBound, Errors, ForeignLoad, SharedHost, Warning},
 };
 
 /// A transfer of bulk streams: what one step measured.
@@ -67,6 +67,7 @@ impl Step {
     pub fn warn_of_transfer(&mut self, shared_host: bool) {
         self.warnings = [
             ClientBound::of_transfer(&self.cost, self.summary.seconds).map(Warning::from),
+            ForeignLoad::of_balances(&self.cost.balances).map(Warning::from),
             Errors::of_summary(&self.summary).map(Warning::from),
             shared_host.then_some(SharedHost.into()),
         ]

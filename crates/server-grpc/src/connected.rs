@@ -9,7 +9,7 @@ use std::{
 };
 
 use netping_protocol::tls;
-use netping_serving::{chassis::Chassis, connection::Connection, echo::goodbye, runtime::Accepted};
+use netping_serving::{Accepted, Chassis, Connection, echo::goodbye};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 

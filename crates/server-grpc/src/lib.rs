@@ -18,14 +18,9 @@ use netping_protocol::{
     units::{bytes_in, number_in},
 };
 use netping_serving::{
+    Accepts, Chassis, Listening, Profile, Result, TcpServer,
     args::{RuntimeArgs, ServerArgs, TlsArgs},
-    chassis::Chassis,
-    error::ServeError,
-    listen::Listening,
-    profile::Profile,
-    runtime::{Accepts, TcpServer, worker},
     service::Service,
-    shutdown::Shutdown,
 };
 use tokio_stream::StreamExt;
 use tonic::{service::Routes, transport::Server};
@@ -80,7 +75,7 @@ pub const SERVICE: Service<GrpcArgs> = Service {
     scheme: |args| args.tls.scheme(Scheme::Grpc, Scheme::GrpcTls),
     port: port::GRPC,
     sockets: |_| 1,
-    serve,
+    serve: |listening, args| server(listening, args)?.serve(&args.own.runtime),
 };
 
 /// Streams that may be reset for the peer's errors before the connection ends. This is hyper's own
@@ -90,23 +85,11 @@ const MAX_LOCAL_ERROR_RESETS: usize = 1024;
 /// Length of an HTTP/2 client's preface, in bytes.
 const PREFACE: u64 = 24;
 
-fn serve(
-    listening: Listening,
-    args: &ServerArgs<GrpcArgs>,
-    shutdown: &Shutdown,
-) -> Result<(), ServeError> {
-    server(listening, args, shutdown)?.serve(&args.own.runtime)
-}
-
 /// Returns the server, which then serves on runtimes of its own or on the current one.
 ///
 /// # Errors
 /// Fails if a certificate or key cannot be used, or the system refuses a thread.
-pub fn server(
-    mut listening: Listening,
-    args: &ServerArgs<GrpcArgs>,
-    shutdown: &Shutdown,
-) -> Result<TcpServer, ServeError> {
+pub fn server(mut listening: Listening, args: &ServerArgs<GrpcArgs>) -> Result<TcpServer> {
     let ServerArgs { common, own } = args;
     let acceptor = own.tls.acceptor(Scheme::GrpcTls.alpn())?;
     // GOAWAY is HTTP/2's goodbye: connections are not cut for the drain.
@@ -120,9 +103,9 @@ pub fn server(
         routes: routes(&chassis, own)?,
         chassis: Arc::clone(&chassis),
     };
-    let (builder, serving, switch) = (builder(own), Arc::clone(&chassis), shutdown.clone());
-    let worker = worker(move |accepts: Accepts| {
-        let (chassis, shutdown) = (serving.clone(), switch.clone());
+    let (builder, serving) = (builder(own), Arc::clone(&chassis));
+    let worker = move |accepts: Accepts| {
+        let (chassis, shutdown) = (Arc::clone(&serving), serving.shutdown.clone());
         let streams = accepts
             .map(move |stream| io::Result::Ok(ConnectedStream::new(stream, chassis.clone())));
         let builder = builder.clone();
@@ -134,14 +117,8 @@ pub fn server(
                 tracing::error!("serving ended: {error}");
             }
         }
-    });
-    Ok(TcpServer {
-        listener: listening.service.into(),
-        chassis,
-        acceptor,
-        shutdown: shutdown.clone(),
-        worker,
-    })
+    };
+    Ok(TcpServer::new(listening, chassis, acceptor, worker))
 }
 
 fn builder(args: &GrpcArgs) -> Server {
@@ -153,7 +130,7 @@ fn builder(args: &GrpcArgs) -> Server {
         .max_frame_size(args.http2_frame)
 }
 
-fn routes(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Result<Routes, ServeError> {
+fn routes(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Result<Routes> {
     let limit = args.max_message;
     let services = Services {
         chassis: Arc::clone(chassis),

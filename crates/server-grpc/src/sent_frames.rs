@@ -3,29 +3,13 @@
 
 use std::io::IoSlice;
 
+use h2::Reason;
+
 /// Length of a frame's header, in bytes.
 const HEADER: usize = 9;
 
 const RST_STREAM: u8 = 3;
 const GOAWAY: u8 = 7;
-
-/// Names of the error codes (RFC 9113, section 7), in their order.
-const CODES: [&str; 14] = [
-    "no_error",
-    "protocol_error",
-    "internal_error",
-    "flow_control_error",
-    "settings_timeout",
-    "stream_closed",
-    "frame_size_error",
-    "refused_stream",
-    "cancel",
-    "compression_error",
-    "connect_error",
-    "enhance_your_calm",
-    "inadequate_security",
-    "http_1_1_required",
-];
 
 /// Finds the resets and goodbyes with an error among the frames that are written.
 #[derive(Debug, Default)]
@@ -90,9 +74,13 @@ impl SentFrames {
             (GOAWAY, 17) => "goaway",
             _ => return None,
         };
-        let code = u32::from_be_bytes(*self.head.last_chunk()?);
-        let name = CODES.get(code as usize).copied().unwrap_or("unknown");
-        (code > 0).then(|| format!("http2_{what}_{name}"))
+        let reason = Reason::from(u32::from_be_bytes(*self.head.last_chunk()?));
+        // Its name as in RFC 9113, section 7, where it has one.
+        let name = match format!("{reason:?}").to_lowercase() {
+            other if other.starts_with("reason") => "unknown".to_owned(),
+            name => name,
+        };
+        (reason != Reason::NO_ERROR).then(|| format!("http2_{what}_{name}"))
     }
 }
 

@@ -13,8 +13,8 @@ use netping_protocol::{
     message, payload,
 };
 use netping_serving::{
-    chassis::Chassis,
-    connection::{Connection, Full, MAX_MEMORY, Reserved},
+    Chassis, Connection,
+    reply_memory::{Full, MAX_MEMORY, Reserved},
 };
 use tokio_stream::Stream;
 use tonic::{Code, Request, Response, Status, Streaming};
@@ -57,7 +57,7 @@ impl Pattern {
 impl Services {
     /// Applies the synthetic load to a request and counts it on its connection, which it returns.
     async fn begin<T>(&self, request: &Request<T>) -> Option<Arc<Connection>> {
-        self.chassis.load().apply().await;
+        self.chassis.load.apply().await;
         let connection = request.extensions().get::<Arc<Connection>>()?;
         connection.count_requests(1);
         Some(Arc::clone(connection))
@@ -113,6 +113,9 @@ const BULK_PART: usize = 512 << 10;
 /// is left.
 const LONG: u64 = 8 << 20;
 
+/// The reply to a request.
+type Reply<T> = Result<Response<T>, Status>;
+
 /// Returns a reply that holds the memory reserved for it until it has left.
 fn holding<T>(message: T, reserved: Option<Reserved>, part: usize) -> Response<T> {
     let mut response = Response::new(message);
@@ -124,7 +127,7 @@ fn holding<T>(message: T, reserved: Option<Reserved>, part: usize) -> Response<T
 
 #[tonic::async_trait]
 impl Echo for Services {
-    async fn echo(&self, request: Request<EchoRequest>) -> Result<Response<EchoResponse>, Status> {
+    async fn echo(&self, request: Request<EchoRequest>) -> Reply<EchoResponse> {
         let connection = self.begin(&request).await;
         let EchoRequest {
             input,
@@ -150,10 +153,7 @@ impl Echo for Services {
 
 #[tonic::async_trait]
 impl Hello for Services {
-    async fn say(
-        &self,
-        request: Request<BenchmarkMessage>,
-    ) -> Result<Response<BenchmarkMessage>, Status> {
+    async fn say(&self, request: Request<BenchmarkMessage>) -> Reply<BenchmarkMessage> {
         self.begin(&request).await;
         Ok(Response::new(message::say(request.into_inner())))
     }
@@ -163,10 +163,7 @@ impl Hello for Services {
 impl DataService for Services {
     type GiveMeDataStream = Pin<Box<dyn Stream<Item = Result<DataResponse, Status>> + Send>>;
 
-    async fn give_me_data(
-        &self,
-        request: Request<DataRequest>,
-    ) -> Result<Response<Self::GiveMeDataStream>, Status> {
+    async fn give_me_data(&self, request: Request<DataRequest>) -> Reply<Self::GiveMeDataStream> {
         let connection = self.begin(&request).await;
         let request = request.into_inner();
         let mut left = match request.total_bytes {
@@ -194,10 +191,7 @@ impl DataService for Services {
         Ok(holding(messages, reserved, part))
     }
 
-    async fn take_my_data(
-        &self,
-        request: Request<Streaming<DataResponse>>,
-    ) -> Result<Response<DataReceived>, Status> {
+    async fn take_my_data(&self, request: Request<Streaming<DataResponse>>) -> Reply<DataReceived> {
         self.begin(&request).await;
         let mut messages = request.into_inner();
         let mut received = DataReceived::default();

@@ -12,10 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use netping_serving::{
-    chassis::Chassis,
-    clock,
-    connection::{Active, Connection, Reserved},
-    request_limit::REQUEST_TIMEOUT,
+    Active, Chassis, Connection, clock, reply_memory::Reserved, request_limit::REQUEST_TIMEOUT,
 };
 use tokio::time::{Sleep, sleep_until};
 use tonic::{
@@ -29,6 +26,8 @@ use tonic::{
 };
 
 type BodyFrame = http_body::Frame<Bytes>;
+
+type PolledFrame = Poll<Option<Result<BodyFrame, Status>>>;
 
 /// All RPCs of one server.
 #[derive(Debug, Clone)]
@@ -105,10 +104,7 @@ impl HttpBody for ReplyBody {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<BodyFrame, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         if !self.rest.is_empty() {
             let rest = mem::take(&mut self.rest);
             return Poll::Ready(Some(Ok(self.part(rest))));
@@ -158,10 +154,7 @@ impl HttpBody for RequestBody {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<BodyFrame, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
             if let Some(Ok(frame)) = &frame {
                 self.came += frame.data_ref().map_or(0, |data| data.len() as u64);

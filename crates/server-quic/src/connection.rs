@@ -8,11 +8,7 @@ use std::{
 };
 
 use netping_protocol::codec::{Codec, Limits};
-use netping_serving::{
-    chassis::Chassis,
-    connection::{Connection, Guard},
-    echo::echo,
-};
+use netping_serving::{Chassis, Connection, Guard, echo::echo};
 use quinn::{RecvStream, SendStream, VarInt};
 use tokio::{
     io::{AsyncRead, ReadBuf},

@@ -14,13 +14,10 @@ use netping_protocol::{
     units::{bytes_in, number_in},
 };
 use netping_serving::{
+    Chassis, Listening, Result, ServeError,
     args::{CommonArgs, RuntimeArgs, ServerArgs, TlsArgs},
-    chassis::Chassis,
-    error::ServeError,
-    listen::Listening,
-    runtime::run_on_runtimes,
+    run_on_runtimes,
     service::Service,
-    shutdown::Shutdown,
 };
 use quinn::{
     Endpoint, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig, VarInt,
@@ -65,11 +62,7 @@ pub const SERVICE: Service<QuicArgs> = Service {
     serve,
 };
 
-fn serve(
-    mut listening: Listening,
-    args: &ServerArgs<QuicArgs>,
-    shutdown: &Shutdown,
-) -> Result<(), ServeError> {
+fn serve(mut listening: Listening, args: &ServerArgs<QuicArgs>) -> Result<()> {
     let ServerArgs { common, own } = args;
     let identity = own.tls.identity()?.ok_or(ServeError::Flags(
         "QUIC is always encrypted: give --tls-cert and --tls-key, or --tls-self-signed for a try",
@@ -79,8 +72,7 @@ fn serve(
     // Streams end after the requests they have received, and then the connection closes.
     let chassis = Chassis::start(&mut listening, common, own.runtime.profile())?;
     let admission = Admission {
-        chassis,
-        shutdown: shutdown.clone(),
+        chassis: Arc::clone(&chassis),
         limits: Limits {
             max_frame: own.max_frame,
             ..Limits::default()
@@ -99,23 +91,19 @@ fn serve(
                 Err(error) => {
                     // The channel holds one error, and the first one is enough.
                     let _ = failed.try_send(error);
-                    admission.shutdown.trigger();
+                    admission.chassis.shutdown.trigger();
                 }
             }
         }
     });
     run_on_runtimes(&own.runtime, workers, async {
-        shutdown.triggered().await;
-        admission.chassis.drain().await;
+        chassis.shutdown.triggered().await;
+        chassis.drain().await;
         failure.try_recv().map_or(Ok(()), Err)
     })
 }
 
-fn config(
-    common: &CommonArgs,
-    args: &QuicArgs,
-    identity: Identity,
-) -> Result<ServerConfig, ServeError> {
+fn config(common: &CommonArgs, args: &QuicArgs, identity: Identity) -> Result<ServerConfig> {
     let client_ca = args.tls.tls_client_ca.as_deref();
     let tls = tls::server(identity, client_ca, Scheme::Quic.alpn())?;
     let tls = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
@@ -146,7 +134,6 @@ fn config(
 #[derive(Debug, Clone)]
 struct Admission {
     chassis: Arc<Chassis>,
-    shutdown: Shutdown,
     limits: Limits,
     retry_above: usize,
 }
@@ -163,7 +150,7 @@ impl Admission {
         };
         tokio::select! {
             () = accepting => {}
-            () = self.shutdown.triggered() => endpoint.set_server_config(None),
+            () = self.chassis.shutdown.triggered() => endpoint.set_server_config(None),
         }
         endpoint.wait_idle().await;
     }
@@ -185,7 +172,7 @@ impl Admission {
                 connection = incoming.into_future() => connection,
                 // The reaper has counted it.
                 () = guard.closed() => return,
-                () = admission.shutdown.triggered() => return,
+                () = admission.chassis.shutdown.triggered() => return,
             };
             drop(handshake);
             match connection {

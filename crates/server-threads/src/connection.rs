@@ -10,7 +10,7 @@ use std::{
 
 use bytes::BytesMut;
 use netping_protocol::codec::{Codec, LINGER, Limits, Violation};
-use netping_serving::{chassis::Chassis, connection::Connection};
+use netping_serving::{Chassis, Connection};
 use rustls::ServerConnection;
 
 /// Bytes of room to read into, and bytes of replies to pipelined requests that are gathered.
@@ -79,7 +79,7 @@ impl ConnectionThread {
     /// Answers requests until the peer closes; returns the bytes of a request that is not whole.
     fn echo(&mut self, codec: &mut Codec, output: &mut BytesMut) -> io::Result<usize> {
         self.stream.set_nonblocking(self.busy)?;
-        let load = self.chassis.load();
+        let load = self.chassis.load;
         let mut input = vec![0; CHUNK];
         let mut filled = 0;
         let mut is_partial = false;

@@ -11,14 +11,10 @@ use netping_protocol::{
     units::bytes_in,
 };
 use netping_serving::{
+    Chassis, Listening, Profile, Result,
     args::{ServerArgs, StreamArgs, TlsArgs},
     blocking,
-    chassis::Chassis,
-    error::ServeError,
-    listen::Listening,
-    profile::Profile,
     service::Service,
-    shutdown::Shutdown,
 };
 use rustls::ServerConnection;
 
@@ -55,11 +51,7 @@ pub const SERVICE: Service<ThreadsArgs> = Service {
     serve,
 };
 
-fn serve(
-    mut listening: Listening,
-    args: &ServerArgs<ThreadsArgs>,
-    shutdown: &Shutdown,
-) -> Result<(), ServeError> {
+fn serve(mut listening: Listening, args: &ServerArgs<ThreadsArgs>) -> Result<()> {
     let ServerArgs { common, own } = args;
     let tls = match own.tls.acceptor(Scheme::TcpTls.alpn())? {
         Acceptor::Tls(config) => Some(config),
@@ -88,5 +80,5 @@ fn serve(
             chassis.spawn_failed(&error);
         }
     };
-    blocking::accept(&listening.service.into(), &chassis, shutdown, serve)
+    blocking::accept(&listening.service.into(), &chassis, serve)
 }

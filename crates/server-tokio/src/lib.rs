@@ -8,17 +8,13 @@ use netping_protocol::{
     scheme::{Scheme, port},
 };
 use netping_serving::{
+    Accepted, Chassis, Listening, Result, TcpServer,
     args::{RuntimeArgs, SecureArgs, ServerArgs, StreamArgs},
-    chassis::Chassis,
+    each,
     echo::echo,
-    error::ServeError,
-    listen::Listening,
-    runtime::{Accepts, TcpServer, worker},
     service::Service,
-    shutdown::Shutdown,
 };
 use tokio::io::AsyncWriteExt;
-use tokio_stream::StreamExt;
 
 /// Flags of this server.
 #[derive(Debug, Clone, Args)]
@@ -38,7 +34,7 @@ pub const SERVICE: Service<TokioArgs> = Service {
     scheme,
     port: port::TOKIO,
     sockets: |_| 1,
-    serve,
+    serve: |listening, args| server(listening, args)?.serve(&args.own.runtime),
 };
 
 fn scheme(args: &TokioArgs) -> Scheme {
@@ -48,51 +44,28 @@ fn scheme(args: &TokioArgs) -> Scheme {
     }
 }
 
-fn serve(
-    listening: Listening,
-    args: &ServerArgs<TokioArgs>,
-    shutdown: &Shutdown,
-) -> Result<(), ServeError> {
-    server(listening, args, shutdown)?.serve(&args.own.runtime)
-}
-
 /// Returns the server, which then serves on runtimes of its own or on the current one.
 ///
 /// # Errors
 /// Fails if a certificate or key cannot be used, or the system refuses a thread.
-pub fn server(
-    mut listening: Listening,
-    args: &ServerArgs<TokioArgs>,
-    shutdown: &Shutdown,
-) -> Result<TcpServer, ServeError> {
+pub fn server(mut listening: Listening, args: &ServerArgs<TokioArgs>) -> Result<TcpServer> {
     let ServerArgs { common, own } = args;
     let acceptor = own.secure.acceptor(Scheme::TcpTls.alpn())?;
     let says_goodbye = !acceptor.is_plain();
     let chassis = Chassis::start(&mut listening, common, own.runtime.profile())?;
     let limits = own.stream.limits();
     let serving = Arc::clone(&chassis);
-    let worker = worker(move |mut accepts: Accepts| {
+    let serve = move |mut stream: Accepted| {
         let chassis = Arc::clone(&serving);
         async move {
-            while let Some(mut stream) = accepts.next().await {
-                let chassis = Arc::clone(&chassis);
-                let connection = Arc::clone(stream.connection());
-                tokio::spawn(async move {
-                    echo(&mut stream, Codec::new(limits), &connection, &chassis).await;
-                    if says_goodbye {
-                        // Tells a TLS peer that nothing was cut off. It fails only if the peer is
-                        // gone.
-                        let _ = stream.shutdown().await;
-                    }
-                });
+            let connection = Arc::clone(stream.connection());
+            echo(&mut stream, Codec::new(limits), &connection, &chassis).await;
+            if says_goodbye {
+                // Tells a TLS peer that nothing was cut off. It fails only if the peer is gone.
+                let _ = stream.shutdown().await;
             }
         }
-    });
-    Ok(TcpServer {
-        listener: listening.service.into(),
-        chassis,
-        acceptor,
-        shutdown: shutdown.clone(),
-        worker,
-    })
+    };
+    let worker = move |accepts| each(accepts, serve.clone());
+    Ok(TcpServer::new(listening, chassis, acceptor, worker))
 }

@@ -13,12 +13,12 @@ use netping_protocol::{
     psk::Key,
     scheme::Scheme,
     secure::Acceptor,
-    tls::{self, Identity, TlsError},
+    tls::{self, Identity},
     units::{bytes_in, number_in},
 };
 use socket2::SockRef;
 
-use crate::{error::ServeError, profile::Profile};
+use crate::{Profile, Result, ServeError};
 
 /// Flags of a server: those of every server, then its own.
 #[derive(Debug, Clone, Parser)]
@@ -194,7 +194,7 @@ impl TlsArgs {
     ///
     /// # Errors
     /// Fails if a file cannot be used or the flags contradict each other.
-    pub fn identity(&self) -> Result<Option<Identity>, ServeError> {
+    pub fn identity(&self) -> Result<Option<Identity>> {
         match (&self.tls_cert, &self.tls_key) {
             (Some(certificates), Some(key)) => Ok(Some(Identity::read(certificates, key)?)),
             _ if self.tls_self_signed => Ok(Some(Identity::self_signed()?)),
@@ -210,7 +210,7 @@ impl TlsArgs {
     ///
     /// # Errors
     /// Fails as [`TlsArgs::identity`], or if the authorities' file cannot be used.
-    pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor, ServeError> {
+    pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor> {
         let Some(identity) = self.identity()? else {
             return Ok(Acceptor::Plain);
         };
@@ -234,12 +234,9 @@ impl SecureArgs {
     ///
     /// # Errors
     /// Fails as [`TlsArgs::identity`], or if the key file cannot be used.
-    pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor, ServeError> {
+    pub fn acceptor(&self, alpn: &[&[u8]]) -> Result<Acceptor> {
         match &self.psk_file {
-            Some(path) => {
-                let key = Key::read(path).map_err(TlsError::from)?;
-                Ok(Acceptor::Psk(Arc::new(key)))
-            }
+            Some(path) => Ok(Acceptor::Psk(Arc::new(Key::read(path)?))),
             None => self.tls.acceptor(alpn),
         }
     }

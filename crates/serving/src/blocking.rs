@@ -10,25 +10,19 @@ use std::{
 use socket2::SockRef;
 use tokio::runtime::Builder;
 
-use crate::{
-    chassis::{Chassis, set_no_delay},
-    connection::Connection,
-    error::ServeError,
-    shutdown::Shutdown,
-};
+use crate::{Chassis, Connection, Result, chassis::set_no_delay};
 
-/// Accepts until `shutdown`, hands each admitted connection to `serve`, and drains.
+/// Accepts until the shutdown, hands each admitted connection to `serve`, and drains.
 ///
 /// # Errors
 /// Fails if the system refuses a thread or a runtime.
 pub fn accept(
     listener: &TcpListener,
     chassis: &Chassis,
-    shutdown: &Shutdown,
     mut serve: impl FnMut(Arc<TcpStream>, Connection),
-) -> Result<(), ServeError> {
+) -> Result<()> {
     let runtime = Builder::new_current_thread().enable_time().build()?;
-    let (switch, socket) = (shutdown.clone(), listener.try_clone()?);
+    let (switch, socket) = (chassis.shutdown.clone(), listener.try_clone()?);
     let stopper = thread::Builder::new()
         .name("stopper".to_owned())
         .spawn(move || {

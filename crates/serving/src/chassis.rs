@@ -16,11 +16,13 @@ use socket2::SockRef;
 use tokio::time;
 
 use crate::{
+    Connection, Guard, Profile,
     args::{CommonArgs, LoadArgs},
     clock,
-    connection::{Connection, Connections, Deadlines, Ending, Guard, MAX_MEMORY},
-    profile::Profile,
+    connection::{Connections, Deadlines, Ending},
+    reply_memory::MAX_MEMORY,
     request_limit::RequestLimit,
+    shutdown::Shutdown,
 };
 
 /// Interval at which the reaper checks the connections' deadlines.
@@ -47,6 +49,8 @@ pub(crate) type ErrorCounters = Family<[(&'static str, String); 1], Counter>;
 /// The part of a running server that all its connections share.
 #[derive(Debug)]
 pub struct Chassis {
+    /// Switch that ends the server.
+    pub shutdown: Shutdown,
     pub(crate) connections: Arc<Connections>,
     pub(crate) errors: ErrorCounters,
     pub(crate) max_connections: usize,
@@ -58,17 +62,19 @@ pub struct Chassis {
     drain_by_eof: bool,
     drain_timeout: Duration,
     deadlines: Deadlines,
-    load: LoadArgs,
+    /// The load that each request causes beyond its reply.
+    pub load: LoadArgs,
     last_log: Mutex<Option<Instant>>,
 }
 
 impl Chassis {
-    pub(crate) fn new(args: &CommonArgs, profile: Profile) -> Self {
+    pub(crate) fn new(args: &CommonArgs, profile: Profile, shutdown: Shutdown) -> Self {
         let files = limits::raise_open_files();
         let spare = files - RESERVED_FILES.min(files / 2);
         let affordable = (spare / profile.files_per_connection) as usize;
         let cores = cores::own().len();
         Self {
+            shutdown,
             connections: Arc::default(),
             errors: Family::default(),
             max_connections: args.max_connections.unwrap_or(affordable),
@@ -85,11 +91,6 @@ impl Chassis {
             load: args.load,
             last_log: Mutex::new(None),
         }
-    }
-
-    /// Returns the load that each request causes beyond its reply.
-    pub fn load(&self) -> LoadArgs {
-        self.load
     }
 
     /// Returns the time that a request may take to come.

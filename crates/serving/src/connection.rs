@@ -13,10 +13,11 @@ use std::{
 
 use atomic_waker::AtomicWaker;
 use slab::Slab;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 
 use crate::{
     clock,
+    reply_memory::{Full, ReplyMemory, Reserved},
     request_limit::{REQUEST_TIMEOUT, RequestLimit},
 };
 
@@ -29,14 +30,13 @@ struct Tally {
     bytes_in: AtomicU64,
     /// Requests whose replies are not whole, on a connection that counts them.
     active: AtomicU64,
-    /// True while the peer takes nothing: the last write had to wait.
-    is_blocked: AtomicBool,
     /// Number of the request of which a part has come and the rest is awaited; 0: none.
     partial: AtomicU64,
     /// Set when its handshake is done, or none is due.
     ready: AtomicBool,
     /// Set when the reaper has closed the connection.
     overdue: AtomicBool,
+    replies: ReplyMemory,
 }
 
 /// The way in which a connection has been asked to end.
@@ -84,11 +84,9 @@ impl Handle {
                 signal.waker.wake();
             }
             Self::Socket(stream) => {
-                let closed = ending == Ending::Close;
-                let direction = if closed {
-                    Direction::Both
-                } else {
-                    Direction::Read
+                let direction = match ending {
+                    Ending::Close => Direction::Both,
+                    _ => Direction::Read,
                 };
                 // It fails only on a connection that is gone already.
                 let _ = stream.shutdown(direction);
@@ -164,8 +162,6 @@ impl Connections {
         Some(Connection {
             tally,
             key,
-            pending: Arc::new(Semaphore::new(PENDING as usize)),
-            unblocked: Notify::new(),
             connections: Arc::clone(self),
         })
     }
@@ -213,9 +209,9 @@ impl Connections {
     pub fn close_idle(&self) {
         for (_, entry) in &self.lock().entries {
             let Tally {
-                active, is_blocked, ..
+                active, replies, ..
             } = &*entry.tally;
-            if active.load(Ordering::Acquire) == 0 && !is_blocked.load(Ordering::Acquire) {
+            if active.load(Ordering::Acquire) == 0 && !replies.is_blocked() {
                 entry.handle.end(Ending::Close);
             }
         }
@@ -286,27 +282,8 @@ impl Connections {
 pub struct Connection {
     tally: Arc<Tally>,
     key: usize,
-    /// KiB that replies may still hold.
-    pending: Arc<Semaphore>,
-    unblocked: Notify,
     connections: Arc<Connections>,
 }
-
-/// Memory that the replies of a connection may hold before its peer takes them, in KiB.
-const PENDING: u32 = 64 << 10;
-
-/// Length up to which a reply is not counted as pending memory, in bytes.
-const SMALL: usize = 4 << 10;
-
-/// A part of a connection's pending memory, which is free again once all clones are dropped.
-pub type Reserved = Arc<OwnedSemaphorePermit>;
-
-/// The process holds more memory than it may.
-#[derive(Debug, Clone, Copy)]
-pub struct Full;
-
-/// The kind under which what was refused for lack of memory is counted.
-pub const MAX_MEMORY: &str = "max_memory";
 
 /// A request whose reply is not whole.
 #[derive(Debug)]
@@ -334,41 +311,19 @@ impl Connection {
 
     /// Notes whether a write had to wait.
     pub fn set_blocked(&self, is_blocked: bool) {
-        let own = &self.tally.is_blocked;
-        if own.load(Ordering::Relaxed) != is_blocked {
-            own.store(is_blocked, Ordering::Release);
-            self.unblocked.notify_waiters();
-        }
+        self.tally.replies.set_blocked(is_blocked);
     }
 
-    async fn unblocked(&self) {
-        loop {
-            let unblocked = self.unblocked.notified();
-            if !self.tally.is_blocked.load(Ordering::Acquire) {
-                return;
-            }
-            unblocked.await;
-        }
-    }
-
-    /// Waits until the peer takes something, and the connection's replies hold so little that one of
-    /// `bytes` may be made; `None` for a small one, which may always. One of more than 64 MiB waits until
-    /// it is alone.
+    /// Waits until a reply of `bytes` may be made, by [`ReplyMemory::reserve`].
     ///
     /// # Errors
     /// Fails with [`Full`] while the process holds more memory than it may.
     pub async fn reserve(&self, bytes: usize) -> Result<Option<Reserved>, Full> {
-        if bytes <= SMALL {
-            return Ok(None);
-        }
-        let kib = u32::try_from(bytes.div_ceil(1 << 10)).map_or(PENDING, |kib| kib.min(PENDING));
-        let permit = Arc::clone(&self.pending).acquire_many_owned(kib).await;
-        self.unblocked().await;
-        if self.connections.is_full() {
+        let reserved = self.tally.replies.reserve(bytes).await;
+        if reserved.is_some() && self.connections.is_full() {
             return Err(Full);
         }
-        // The semaphore is never closed.
-        Ok(permit.ok().map(Arc::new))
+        Ok(reserved)
     }
 
     /// Adds to the number of answered requests.
@@ -494,16 +449,17 @@ mod tests {
         let connections = Arc::new(Connections::default());
         let guard = connections.admit_task(1).unwrap();
         let connection = guard.connection();
-        assert!(connection.reserve(SMALL).await.unwrap().is_none());
+        let small = 4 << 10;
+        assert!(connection.reserve(small).await.unwrap().is_none());
         let whole = connection.reserve(1 << 30).await;
-        assert!(connection.reserve(SMALL).await.unwrap().is_none());
-        let mut next = Box::pin(connection.reserve(SMALL + 1));
+        assert!(connection.reserve(small).await.unwrap().is_none());
+        let mut next = Box::pin(connection.reserve(small + 1));
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(next.as_mut().poll(&mut cx).is_pending());
         drop(whole);
         assert!(next.await.unwrap().is_some());
         connections.set_full(true);
-        assert!(connection.reserve(SMALL + 1).await.is_err());
+        assert!(connection.reserve(small + 1).await.is_err());
     }
 
     #[tokio::test]

@@ -15,10 +15,9 @@ use tokio::{
 };
 
 use crate::{
+    Chassis, Connection,
     buffers::{self, BUFFER},
-    chassis::Chassis,
     clock,
-    connection::Connection,
     request_limit::REQUEST_TIMEOUT,
 };
 
@@ -89,7 +88,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
 
     /// Appends the replies to all whole requests in the input, and takes those off it.
     async fn answer(&mut self) -> io::Result<()> {
-        let load = self.chassis.load();
+        let load = self.chassis.load;
         let mut left = &self.input[..];
         while let Some(request) = self.codec.next(&mut left)? {
             self.begun = None;

@@ -2,7 +2,10 @@
 
 use std::{io, net::SocketAddr};
 
-use netping_protocol::tls::TlsError;
+use netping_protocol::secret_file::CredentialError;
+
+/// The result of what a server does to start.
+pub type Result<T, E = ServeError> = std::result::Result<T, E>;
 
 /// A server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +26,7 @@ pub enum ServeError {
     Flags(&'static str),
     /// Certificates or keys cannot be used.
     #[error(transparent)]
-    Tls(#[from] TlsError),
+    Credentials(#[from] CredentialError),
 }
 
 fn advice(error: &io::Error) -> &'static str {

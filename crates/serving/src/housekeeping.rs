@@ -11,13 +11,7 @@ use tokio::{
     time::{self, MissedTickBehavior},
 };
 
-use crate::{
-    args::CommonArgs,
-    chassis::{Chassis, REAP_INTERVAL},
-    listen::Listening,
-    metrics,
-    profile::Profile,
-};
+use crate::{Chassis, Listening, Profile, args::CommonArgs, chassis::REAP_INTERVAL, metrics};
 
 impl Chassis {
     /// Starts the housekeeping thread, which serves metrics and enforces deadlines until the chassis
@@ -30,7 +24,7 @@ impl Chassis {
         args: &CommonArgs,
         profile: Profile,
     ) -> io::Result<Arc<Self>> {
-        let chassis = Arc::new(Self::new(args, profile));
+        let chassis = Arc::new(Self::new(args, profile, listening.shutdown.clone()));
         let (reaped, scraped) = (Arc::downgrade(&chassis), Arc::downgrade(&chassis));
         let runtime = Builder::new_current_thread().enable_all().build()?;
         if let Some(listener) = listening.metrics.take() {

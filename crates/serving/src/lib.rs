@@ -2,8 +2,8 @@
 //!
 //! A server is a [`service::Service`]: its name, its default port and a function that takes bound
 //! sockets, flags and a [`shutdown::Shutdown`]. [`service::run`] is all of its `main`. The function
-//! starts a [`chassis::Chassis`], admits each accepted connection to it, and keeps the
-//! [`connection::Connection`] while it serves that peer. One reaper enforces all deadlines, so no
+//! starts a [`Chassis`], admits each accepted connection to it, and keeps the
+//! [`Connection`] while it serves that peer. One reaper enforces all deadlines, so no
 //! request pays for a timer.
 
 // `eprintln!` panics where standard error takes nothing: on a full disk, or behind a closed pipe.
@@ -12,21 +12,31 @@
 pub mod args;
 pub mod blocking;
 mod buffers;
-pub mod chassis;
+mod chassis;
 pub mod clock;
-pub mod connection;
+mod connection;
 pub mod echo;
-pub mod error;
+mod error;
 pub mod guarded;
 mod housekeeping;
-pub mod listen;
+mod listen;
 mod log;
 mod metrics;
-pub mod profile;
+mod profile;
+pub mod reply_memory;
 pub mod request_limit;
-pub mod runtime;
+mod runtime;
 pub mod service;
 pub mod shutdown;
 mod synthetic_load;
 #[cfg(feature = "testing")]
 pub mod testing;
+
+pub use self::{
+    chassis::Chassis,
+    connection::{Active, Connection, Guard},
+    error::{Result, ServeError},
+    listen::Listening,
+    profile::Profile,
+    runtime::{Accepted, Accepts, TcpServer, each, run_on_runtimes},
+};

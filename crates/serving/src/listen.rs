@@ -9,8 +9,9 @@ use netping_protocol::scheme::port;
 use socket2::{Domain, Socket, Type};
 
 use crate::{
+    Result, ServeError,
     args::{CommonArgs, MetricsAddress},
-    error::ServeError,
+    shutdown::Shutdown,
 };
 
 /// Size of a UDP socket's buffers unless flags set it, in bytes.
@@ -25,6 +26,8 @@ pub struct Listening {
     pub others: Vec<Socket>,
     /// Listener for metrics, if any.
     pub metrics: Option<TcpListener>,
+    /// Switch that ends the server.
+    pub shutdown: Shutdown,
     /// Lines for standard output, printed once all flags have proved right.
     pub(crate) announcement: Option<String>,
 }
@@ -35,12 +38,7 @@ impl Listening {
     /// # Errors
     /// Fails with [`ServeError::Bind`]. If only the default address of the metrics is taken, it
     /// warns and goes on without metrics.
-    pub fn bind(
-        args: &CommonArgs,
-        default_port: u16,
-        kind: Type,
-        sockets: usize,
-    ) -> Result<Self, ServeError> {
+    pub fn bind(args: &CommonArgs, default_port: u16, kind: Type, sockets: usize) -> Result<Self> {
         let address = args
             .listen
             .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default_port)));
@@ -64,19 +62,19 @@ impl Listening {
             None => default_metrics(bound),
         };
         Ok(Self {
-            service,
             others,
             metrics,
-            announcement: None,
+            ..Self::on(service)
         })
     }
 
-    /// Takes over a bound listener, for a server without metrics.
-    pub fn on(listener: TcpListener) -> Self {
+    /// Takes over a bound socket, for a server without metrics.
+    pub fn on(service: impl Into<Socket>) -> Self {
         Self {
-            service: listener.into(),
+            service: service.into(),
             others: Vec::new(),
             metrics: None,
+            shutdown: Shutdown::default(),
             announcement: None,
         }
     }
@@ -111,16 +109,11 @@ fn default_metrics(service: SocketAddr) -> Option<TcpListener> {
         .ok()
 }
 
-fn bind(
-    address: SocketAddr,
-    kind: Type,
-    args: &CommonArgs,
-    reuse_port: bool,
-) -> io::Result<Socket> {
+fn bind(address: SocketAddr, kind: Type, args: &CommonArgs, shared: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), kind, None)?;
     // On UDP the option would let two servers share a port unnoticed.
     socket.set_reuse_address(kind == Type::STREAM)?;
-    socket.set_reuse_port(reuse_port)?;
+    socket.set_reuse_port(shared)?;
     // A UDP socket's buffers do not grow as TCP's do, and the kernel's hold no more than 0.2 MB, less
     // than a burst of a bulk stream.
     let size = (kind == Type::DGRAM).then_some(UDP_BUFFER);

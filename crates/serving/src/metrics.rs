@@ -2,7 +2,7 @@
 //!
 //! Process metrics have Prometheus' standard names, so any dashboard finds them.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Weak, time::Duration};
+use std::{collections::VecDeque, convert::Infallible, process, sync::Weak, time::Duration};
 
 use http_body_util::Full;
 use hyper::{
@@ -11,6 +11,8 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use netping_system::{
+    balance::CpuReading,
+    cores,
     counters::HostCounters,
     cpu,
     host::{boot_id, somaxconn},
@@ -110,6 +112,7 @@ fn registry(server: &Chassis) -> Registry {
     read_server(server, &mut registry);
     read_process(&mut registry);
     read_machine(&mut registry);
+    read_cpus(&mut registry);
     registry
 }
 
@@ -136,6 +139,8 @@ fn read_process(registry: &mut Registry) {
     metrics.seconds("cpu", "CPU time, user and system", cpu::process_time());
     let system = cpu::process_system_time();
     metrics.seconds("cpu_system", "CPU time in the kernel", system);
+    let waited = cpu::run_delay(process::id());
+    metrics.seconds("run_delay", "Time that threads waited for a CPU", waited);
     let resident = own_resident_bytes();
     metrics.level("resident_memory_bytes", "Resident memory", resident);
     metrics.level("threads", "Threads", own_threads());
@@ -173,6 +178,24 @@ fn read_machine(registry: &mut Registry) {
     metrics.count("listen_drops", "TCP connections dropped", listen_drops);
     let help = "Datagrams that found a UDP receive buffer full";
     metrics.count("udp_drops", help, host.udp_drops);
+}
+
+/// Reads the times of the CPUs that the server may use, all counted from the machine's start.
+fn read_cpus(registry: &mut Registry) {
+    let mut metrics = MetricGroup(registry.sub_registry_with_prefix("netping_cpus"));
+    let (cpus, reading) = (cores::of_process(process::id()), CpuReading::read_cpus());
+    if cpus.is_empty() || !reading.has_cpus() {
+        return;
+    }
+    let start = CpuReading::default();
+    let ticks = start.ticks_until(&reading, &cpus);
+    let all = start.elapsed_until(&reading) * u32::try_from(cpus.len()).unwrap_or(u32::MAX);
+    let usable = cpus.len() as u64;
+    metrics.level("usable", "CPUs that the server may use", usable);
+    metrics.seconds("time", "Time that the server's CPUs have had", all);
+    metrics.seconds("idle", "Part of it in which they were idle", ticks.idle);
+    metrics.seconds("steal", "Part that the hypervisor kept", ticks.steal);
+    metrics.seconds("interrupt", "Part of interrupts", ticks.interrupts);
 }
 
 /// Metrics with one prefix; one whose value is unknown is left out.

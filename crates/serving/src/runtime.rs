@@ -1,7 +1,7 @@
 //! Distribution of connections over tokio runtimes: one runtime per core, or one with work
 //! stealing.
 
-use std::{fmt, future::Future, io, pin::Pin, sync::Arc, thread};
+use std::{future::Future, io, net::TcpListener as StdListener, pin::Pin, sync::Arc, thread};
 
 use netping_protocol::secure::{self, Acceptor};
 use tokio::{
@@ -10,16 +10,14 @@ use tokio::{
     sync::{mpsc, watch},
     time,
 };
-use tokio_stream::wrappers::UnboundedReceiverStream;
+use tokio_stream::{StreamExt, wrappers::UnboundedReceiverStream};
 
 use crate::{
+    Chassis, Guard, Listening, Result, ServeError,
     args::{RuntimeArgs, RuntimeKind},
-    chassis::{Chassis, set_no_delay},
-    connection::Guard,
+    chassis::set_no_delay,
     echo::goodbye,
-    error::ServeError,
     guarded::Guarded,
-    shutdown::Shutdown,
 };
 
 /// A connection that is admitted and has its handshake done.
@@ -34,7 +32,6 @@ struct Registrar {
     is_own: bool,
     acceptor: Acceptor,
     chassis: Arc<Chassis>,
-    shutdown: Shutdown,
     accepted: mpsc::UnboundedSender<Accepted>,
 }
 
@@ -72,7 +69,7 @@ impl Registrar {
             accepted = self.acceptor.accept(stream) => accepted,
             // The reaper has counted it.
             () = guard.closed() => return,
-            () = self.shutdown.triggered() => return,
+            () = self.chassis.shutdown.triggered() => return,
         };
         match accepted {
             Ok(stream) => self.hand_over(stream, guard),
@@ -96,32 +93,34 @@ type Queue = mpsc::UnboundedSender<(TcpStream, Guard)>;
 
 /// A server on accepted TCP connections, ready to run.
 pub struct TcpServer {
-    /// Bound listener.
-    pub listener: std::net::TcpListener,
-    /// Chassis that admits the connections.
-    pub chassis: Arc<Chassis>,
-    /// Handshake of each connection.
-    pub acceptor: Acceptor,
-    /// Switch that ends the server.
-    pub shutdown: Shutdown,
-    /// Called once per runtime with the connections to serve there; see [`worker`].
-    pub worker: Worker,
-}
-
-impl fmt::Debug for TcpServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TcpServer")
-            .field("listener", &self.listener)
-            .finish_non_exhaustive()
-    }
+    listener: StdListener,
+    chassis: Arc<Chassis>,
+    acceptor: Acceptor,
+    worker: Worker,
 }
 
 impl TcpServer {
+    /// Returns a server that admits connections to `chassis` and has them accepted by `acceptor`.
+    /// `worker` is called once per runtime with the connections to serve there.
+    pub fn new<F: Future<Output = ()> + Send + 'static>(
+        listening: Listening,
+        chassis: Arc<Chassis>,
+        acceptor: Acceptor,
+        worker: impl Fn(Accepts) -> F + Send + 'static,
+    ) -> Self {
+        Self {
+            listener: listening.service.into(),
+            chassis,
+            acceptor,
+            worker: Box::new(move |accepts| Box::pin(worker(accepts))),
+        }
+    }
+
     /// Serves on runtimes of its own until the shutdown, then drains.
     ///
     /// # Errors
     /// Fails if the system refuses a runtime or a thread.
-    pub fn serve(self, runtime: &RuntimeArgs) -> Result<(), ServeError> {
+    pub fn serve(self, runtime: &RuntimeArgs) -> Result<()> {
         let numbers = 0..runtime.runtime_count();
         let (queues, workers): (Vec<_>, Vec<_>) = numbers.map(|own| self.worker(own)).unzip();
         run_on_runtimes(runtime, workers, self.accept_and_drain(queues))
@@ -146,7 +145,6 @@ impl TcpServer {
             is_own: number == 0,
             acceptor: self.acceptor.clone(),
             chassis: Arc::clone(&self.chassis),
-            shutdown: self.shutdown.clone(),
             accepted,
         };
         let worker = (self.worker)(Accepts::new(accepts));
@@ -157,7 +155,7 @@ impl TcpServer {
     }
 
     async fn accept_and_drain(self, queues: Vec<Queue>) -> io::Result<()> {
-        accept(self.listener, &self.chassis, &queues, &self.shutdown).await?;
+        accept(self.listener, &self.chassis, &queues).await?;
         // Ends the workers' streams of connections.
         drop(queues);
         self.chassis.drain().await;
@@ -165,13 +163,14 @@ impl TcpServer {
     }
 }
 
-/// Returns the worker of a [`TcpServer`].
-pub fn worker<W, F>(serve: W) -> Worker
+/// Serves each of the connections in a task of its own.
+pub async fn each<F>(mut accepts: Accepts, serve: impl Fn(Accepted) -> F)
 where
-    W: Fn(Accepts) -> F + Send + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    Box::new(move |accepts| Box::pin(serve(accepts)))
+    while let Some(accepted) = accepts.next().await {
+        tokio::spawn(serve(accepted));
+    }
 }
 
 /// Runs `main` to its end, and meanwhile each of `workers` on a runtime of its own. The first
@@ -183,7 +182,7 @@ pub fn run_on_runtimes<F>(
     args: &RuntimeArgs,
     workers: impl IntoIterator<Item = F>,
     main: impl Future<Output = io::Result<()>>,
-) -> Result<(), ServeError>
+) -> Result<()>
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -243,13 +242,8 @@ fn start(worker: impl Future<Output = ()> + Send + 'static, busy: bool) {
     }
 }
 
-/// Accepts until `shutdown` and hands the connections to the queues in turn.
-async fn accept(
-    listener: std::net::TcpListener,
-    chassis: &Chassis,
-    queues: &[Queue],
-    shutdown: &Shutdown,
-) -> io::Result<()> {
+/// Accepts until the shutdown and hands the connections to the queues in turn.
+async fn accept(listener: StdListener, chassis: &Chassis, queues: &[Queue]) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
     let accepting = async {
@@ -270,7 +264,7 @@ async fn accept(
         }
     };
     tokio::select! {
-        () = shutdown.triggered() => Ok(()),
+        () = chassis.shutdown.triggered() => Ok(()),
         () = accepting => Ok(()),
     }
 }

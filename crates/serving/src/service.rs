@@ -6,13 +6,13 @@ use std::{
     process::ExitCode,
 };
 
-use crate::{args::ServerArgs, error::ServeError, listen::Listening, log::Log, shutdown::Shutdown};
+use crate::{Listening, Result, ServeError, args::ServerArgs, log::Log, shutdown::Shutdown};
 use clap::{Args, CommandFactory, FromArgMatches};
 use netping_protocol::scheme::Scheme;
 use socket2::Type;
 
 /// Serves until the shutdown is triggered and the drain is over.
-pub type Serve<A> = fn(Listening, &ServerArgs<A>, &Shutdown) -> Result<(), ServeError>;
+pub type Serve<A> = fn(Listening, &ServerArgs<A>) -> Result<()>;
 
 /// A server: its name and defaults, and how to run it.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl<A: Args> Service<A> {
     ///
     /// # Errors
     /// Fails as [`Listening::bind`].
-    pub fn bind(&self, args: &ServerArgs<A>) -> Result<Listening, ServeError> {
+    pub fn bind(&self, args: &ServerArgs<A>) -> Result<Listening> {
         let kind = match (self.scheme)(&args.own) {
             Scheme::Quic => Type::DGRAM,
             _ => Type::STREAM,
@@ -89,9 +89,10 @@ pub fn run<A: Args>(service: &Service<A>, args: impl IntoIterator<Item = OsStrin
     ExitCode::from(if wrong_usage { 2 } else { 3 })
 }
 
-fn listen_and_serve<A: Args>(service: &Service<A>, args: &ServerArgs<A>) -> Result<(), ServeError> {
+fn listen_and_serve<A: Args>(service: &Service<A>, args: &ServerArgs<A>) -> Result<()> {
     let shutdown = Shutdown::on_signals()?;
     let mut listening = service.bind(args)?;
+    listening.shutdown = shutdown;
     let scheme = (service.scheme)(&args.own).as_str();
     let address = listening.address()?;
     let metrics = match &listening.metrics {
@@ -99,5 +100,5 @@ fn listen_and_serve<A: Args>(service: &Service<A>, args: &ServerArgs<A>) -> Resu
         None => String::new(),
     };
     listening.announcement = Some(format!("listening {scheme}://{address}{metrics}"));
-    (service.serve)(listening, args, &shutdown)
+    (service.serve)(listening, args)
 }

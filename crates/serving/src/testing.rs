@@ -37,9 +37,8 @@ impl TestServer {
         let listening = service.bind(&args).unwrap();
         let address = listening.address().unwrap();
         let metrics = listening.metrics.as_ref().unwrap().local_addr().unwrap();
-        let shutdown = Shutdown::default();
-        let (serve, switch) = (service.serve, shutdown.clone());
-        let thread = thread::spawn(move || serve(listening, &args, &switch).unwrap());
+        let (serve, shutdown) = (service.serve, listening.shutdown.clone());
+        let thread = thread::spawn(move || serve(listening, &args).unwrap());
         Self {
             address,
             metrics,

@@ -9,7 +9,13 @@ use nix::{
 
 /// Returns the cores that this process may run on.
 pub fn own() -> Vec<usize> {
-    let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+    of_process(0)
+}
+
+/// Returns the cores that the first thread of a process may run on, and so those that it starts, unless it
+/// pins them; none if that is not known.
+pub fn of_process(pid: u32) -> Vec<usize> {
+    let set = sched_getaffinity(Pid::from_raw(pid.cast_signed())).unwrap_or_default();
     (0..CpuSet::count())
         .filter(|&core| set.is_set(core).unwrap_or(false))
         .collect()
@@ -69,30 +75,17 @@ pub fn parse(list: &str) -> Option<Vec<usize>> {
     Some(cpus)
 }
 
-/// Returns a list of CPUs, in ascending order, as the kernel writes it.
-pub fn show(cpus: &[usize]) -> String {
-    let runs = cpus.chunk_by(|a, b| a + 1 == *b);
-    let run = |run: &[usize]| match run {
-        [first, .., last] => format!("{first}-{last}"),
-        [one] => one.to_string(),
-        [] => String::new(),
-    };
-    runs.map(run).collect::<Vec<_>>().join(",")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_cpus_are_read_and_written_as_the_kernel_does() {
+    fn lists_of_cpus_are_read_as_the_kernel_writes_them() {
         assert_eq!(parse("0-2,8"), Some(vec![0, 1, 2, 8]));
         assert_eq!(parse("8,0,0-1"), Some(vec![0, 1, 8]));
         for wrong in ["", "a", "2-1", "1-", "99999"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
-        assert_eq!(show(&[0, 1, 2, 8]), "0-2,8");
-        assert_eq!(show(&[]), "");
     }
 
     #[test]

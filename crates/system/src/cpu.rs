@@ -9,6 +9,13 @@ use nix::{
     },
     time::{ClockId, clock_gettime},
 };
+use procfs::{
+    ProcResult,
+    process::{Process, Task},
+};
+
+/// The most threads of a process whose waiting is read.
+pub const MOST_THREADS: usize = 1024;
 
 /// Returns the CPU time that the calling thread has used.
 pub fn thread_time() -> Duration {
@@ -37,6 +44,23 @@ pub fn thread_run_delay() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let delay = text.split_ascii_whitespace().nth(1).map(str::parse);
     Duration::from_nanos(delay.and_then(Result::ok).unwrap_or_default())
+}
+
+/// Returns the time that the threads of a process were ready to run but others ran on their CPUs, summed
+/// over the threads that live; `None` with more than [`MOST_THREADS`], whose reading would disturb what
+/// is measured, and where the kernel does not show it.
+pub fn run_delay(pid: u32) -> Option<Duration> {
+    let tasks: Vec<_> = Process::new(pid.cast_signed())
+        .ok()?
+        .tasks()
+        .ok()?
+        .collect();
+    if tasks.len() > MOST_THREADS {
+        return None;
+    }
+    let delay = |task: ProcResult<Task>| Some(task.ok()?.schedstat().ok()?.run_delay);
+    let delays: Vec<u64> = tasks.into_iter().filter_map(delay).collect();
+    (!delays.is_empty()).then(|| Duration::from_nanos(delays.iter().sum()))
 }
 
 fn read(clock: ClockId) -> Duration {

@@ -3,6 +3,7 @@
 //!
 //! Linux only. Clocks that measure requests are not here: they belong to the code that measures.
 
+pub mod balance;
 mod cgroup;
 pub mod clock_quality;
 pub mod cores;
@@ -10,6 +11,7 @@ pub mod counters;
 pub mod cpu;
 pub mod host;
 pub mod limits;
+pub mod listener;
 pub mod memory;
 pub mod priority;
 pub mod process;

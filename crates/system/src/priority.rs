@@ -1,7 +1,7 @@
 //! The priority of threads.
 
 use thread_priority::{
-    NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
 };
 
@@ -13,26 +13,11 @@ pub fn run_when_idle() {
     let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
 }
 
-/// Has the calling thread run before all threads of normal priority (`SCHED_FIFO`). Returns false
-/// where the system refuses.
-pub fn run_first() -> bool {
-    let first = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-    set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Max, first).is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use thread_priority::thread_schedule_policy;
 
     use super::*;
-
-    #[test]
-    fn a_thread_that_may_go_first_does() {
-        let policy = std::thread::spawn(|| run_first().then(|| thread_schedule_policy().unwrap()));
-        let first = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-        // None where the system refuses it.
-        assert!([None, Some(first)].contains(&policy.join().unwrap()));
-    }
 
     #[test]
     fn a_thread_may_leave_the_cpus_to_all_others() {

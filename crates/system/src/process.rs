@@ -1,7 +1,13 @@
 //! Counters that the kernel keeps of processes, from `/proc`.
 
+use std::{collections::BTreeSet, path::Path};
+
 use nix::sys::resource::{UsageWho, getrusage};
-use procfs::{ProcResult, page_size, process::Process, ticks_per_second};
+use procfs::{
+    ProcResult, page_size,
+    process::{self, Process},
+    ticks_per_second,
+};
 
 pub use procfs::ProcError;
 
@@ -69,6 +75,45 @@ impl Usage {
             children,
         })
     }
+}
+
+/// Returns true while there is a process with this number.
+pub fn is_running(pid: &u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// Returns these processes and those that their first threads have started, and so on.
+pub fn family(pids: &[u32]) -> BTreeSet<u32> {
+    let mut all = BTreeSet::new();
+    let mut left = pids.to_vec();
+    while let Some(pid) = left.pop() {
+        if all.insert(pid) {
+            left.extend(children(pid).unwrap_or_default());
+        }
+    }
+    all
+}
+
+fn children(pid: u32) -> ProcResult<Vec<u32>> {
+    Process::new(pid.cast_signed())?
+        .task_main_thread()?
+        .children()
+}
+
+/// Returns the processes of this host that run the same program as `pid`, but are not it.
+pub fn namesakes(pid: u32) -> Vec<u32> {
+    let program = |process: &Process| process.exe().ok();
+    let Some(own) = Process::new(pid.cast_signed())
+        .ok()
+        .and_then(|own| program(&own))
+    else {
+        return Vec::new();
+    };
+    let all = process::all_processes().into_iter().flatten().flatten();
+    all.filter(|other| program(other).as_ref() == Some(&own))
+        .map(|other| other.pid.cast_unsigned())
+        .filter(|other| *other != pid)
+        .collect()
 }
 
 /// Returns the number of this process's threads.

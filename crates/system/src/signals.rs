@@ -40,6 +40,16 @@ pub fn terminate(pid: u32) {
     let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM);
 }
 
+/// Stops a process until [`resume`].
+pub fn stop(pid: u32) {
+    let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGSTOP);
+}
+
+/// Lets a stopped process go on.
+pub fn resume(pid: u32) {
+    let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGCONT);
+}
+
 /// Asks the kernel to send SIGTERM to this process when its parent ends. If the kernel refuses,
 /// this process merely outlives its parent.
 pub fn terminate_with_parent() {

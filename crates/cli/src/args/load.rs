@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, ops::RangeInclusive, time::Duration};
 
 use clap::{ArgAction, Args};
 use netping_client::{
-    plan::{Arrival, Extent, Plan, Warmup},
+    plan::{Arrival, Assign, Extent, Plan, Warmup},
     transport::Kind,
 };
 use netping_protocol::units::number_in;
@@ -19,6 +19,9 @@ use crate::{environment, error::require};
 /// The gaps between requests, and whether they are random.
 static ARRIVALS: [(&str, bool); 2] = [("constant", false), ("poisson", true)];
 
+/// The callers that a due request is for.
+static ASSIGN: [(&str, Assign); 2] = [("any", Assign::Any), ("fixed", Assign::Fixed)];
+
 /// Flags about load. A command with these flags has a group `open`, the flags that make an open
 /// loop.
 #[derive(Debug, Clone, Args)]
@@ -30,6 +33,11 @@ pub struct ClientLoadArgs {
     /// Seed of the Poisson arrivals, to have the same ones again [default: random; in the JSON]
     #[arg(long, value_name = "N", requires = "open")]
     seed: Option<u64>,
+    /// Open loop: the caller of a due request. 'any': any that is free. 'fixed': one of a connection that each
+    /// request belongs to beforehand, as a hash would choose it, so that response times have the queue of a
+    /// slow connection
+    #[arg(long, default_value = "any", value_name = "WHICH", requires = "open", value_parser = one_of(&ASSIGN))]
+    assign: Assign,
     /// Open loop: limit on requests waiting for a caller; more count as not sent
     #[arg(long, default_value = "1M", value_name = "N", value_parser = number_in::<usize>(..), requires = "open")]
     max_backlog: usize,
@@ -123,6 +131,7 @@ impl ClientLoadArgs {
     ) -> Plan {
         let mut plan = with_callers(plan, callers, connections, self.workers);
         plan.load.arrival = arrival;
+        plan.load.assign = self.assign;
         plan.load.max_backlog = self.max_backlog;
         plan.execution.pin = self.pin;
         plan.execution.warmup = self.warmup();

@@ -9,6 +9,7 @@ use netping_results::{condition::Condition, warning::NAMES};
 use url::Url;
 
 use super::{
+    choice::one_of,
     export::{Exports, JsonTo},
     paths::apart,
     share::share,
@@ -29,6 +30,8 @@ pub struct Options {
     pub clock: ClockDemand,
     /// URL of the Pushgateway that gets live numbers.
     pub gateway: Option<String>,
+    /// What was planted is measured at the end.
+    pub prove: bool,
 }
 
 /// Flags about result files and exit codes.
@@ -54,19 +57,59 @@ pub struct LimitArgs {
     /// Exit with 1 if a larger share of requests fails, from 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
     pub max_error_rate: f64,
-    /// Exit with 5 if there is any warning
-    #[arg(long)]
-    strict: bool,
-    /// Accept this warning, such as SHARED_HOST, with --strict; may be repeated
-    #[arg(long, value_name = "WARNING", requires = "strict", value_parser = PossibleValuesParser::new(NAMES))]
+    /// Exit with 5 if the results are NOT VALID, as with --fail-if; '--strict=notes': if there is any
+    /// warning
+    #[arg(
+        long, value_name = "invalid|notes", num_args = 0..=1, require_equals = true, hide_possible_values = true,
+        default_missing_value = "invalid", value_parser = one_of(&STRICTNESS)
+    )]
+    pub strict: Option<Strictness>,
+    #[command(flatten)]
+    pub accepted: AllowArgs,
+}
+
+/// The warnings of which a command fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    /// Those that invalidate.
+    Invalid,
+    /// Notes too.
+    Notes,
+}
+
+static STRICTNESS: [(&str, Strictness); 2] = [
+    ("invalid", Strictness::Invalid),
+    ("notes", Strictness::Notes),
+];
+
+/// The name that stands for all warnings.
+const ALL: &str = "all";
+
+/// Flags about warnings that are no failure.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AllowArgs {
+    /// Accept these warnings, such as STALLED,NOT_STEADY, or 'all'; may be repeated
+    #[arg(long, value_name = "WARNING", value_delimiter = ',', value_parser = PossibleValuesParser::new(NAMES.iter().copied().chain([ALL])))]
     allow: Vec<String>,
 }
 
-impl LimitArgs {
-    /// Returns true if a warning of this name is a failure.
-    pub fn forbids(&self, warning: &str) -> bool {
-        self.strict && !self.allow.iter().any(|allowed| allowed == warning)
+impl AllowArgs {
+    /// Returns true if a warning of this name is no failure.
+    pub fn accepts(&self, name: &str) -> bool {
+        self.allow.iter().any(|own| own == name || own == ALL)
     }
+
+    /// Returns the names of all warnings that are no failure.
+    pub fn names(&self) -> Vec<String> {
+        let accepted = NAMES.iter().filter(|name| self.accepts(name));
+        accepted.map(ToString::to_string).collect()
+    }
+}
+
+/// Returns a list of warnings that fail a command, and the flag that accepts them.
+pub fn not_accepted(names: &[&str]) -> String {
+    let [listed, flag] = [", ", ","].map(|separator| names.join(separator));
+    format!("{listed} (--allow {flag} accepts it)")
 }
 
 impl ResultArgs {
@@ -81,6 +124,7 @@ impl ResultArgs {
             fail_if: fail_if.to_vec(),
             clock: ClockDemand::default(),
             gateway: None,
+            prove: false,
         })
     }
 }
@@ -99,7 +143,12 @@ pub struct OutputArgs {
     /// /metrics/job/netping
     #[arg(long, value_name = "URL", value_parser = gateway)]
     prometheus_push: Option<String>,
-    /// Exit with 4 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; may be repeated
+    /// At the end, measure servers with a planted stall and a planted difference of 2 %, and say what was
+    /// seen of them: about 10 s
+    #[arg(long)]
+    prove: bool,
+    /// Exit with 4 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; with 5 if the results
+    /// are NOT VALID; may be repeated
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Condition>,
 }
@@ -110,6 +159,7 @@ impl OutputArgs {
     pub fn options(&self) -> anyhow::Result<Options> {
         let mut options = self.results.options(&self.fail_if)?;
         options.gateway.clone_from(&self.prometheus_push);
+        options.prove = self.prove;
         if self.live {
             require(
                 io::stderr().is_terminal(),

@@ -1,6 +1,7 @@
 //! Flags about trials.
 
 use clap::Args;
+use netping_client::plan::Plan;
 
 use super::{share::share_in_percent, until::Until};
 use crate::{environment, error::require};
@@ -22,6 +23,14 @@ impl Trials {
         self.comparison
             .until
             .map_or(1, |_| Until::looks(self.count))
+    }
+
+    /// Returns the number of trials of a group that may be measured again: half as many as there are.
+    /// Clients that measure in step cannot agree on one more.
+    pub fn repeats(&self, group: &[Plan]) -> u32 {
+        let mut plans = group.iter();
+        let is_in_step = plans.any(|plan| plan.execution.start_at.is_some());
+        if is_in_step { 0 } else { self.count / 2 }
     }
 }
 

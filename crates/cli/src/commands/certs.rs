@@ -10,10 +10,7 @@ use std::{
 
 use anyhow::Context;
 use clap::Args;
-use netping_protocol::{
-    pki::{PkiError, Validity},
-    scheme::port,
-};
+use netping_protocol::{pki::PkiError, scheme::port};
 
 use crate::{
     credentials::{
@@ -48,7 +45,7 @@ pub fn run(args: &CertsArgs) -> anyhow::Result<Verdict> {
     let files = if args.psk {
         vec![shared_key()?]
     } else {
-        certificates(&args.hosts, Validity::for_days(args.days)).map_err(|error| match error {
+        certificates(&args.hosts, &(0..args.days)).map_err(|error| match error {
             PkiError::Name(_) => usage(format!("--host {error}")),
             PkiError::Make(_) => error.into(),
         })?

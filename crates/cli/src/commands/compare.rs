@@ -6,7 +6,11 @@ use std::{
 };
 
 use clap::Args;
-use netping_report::{page, table::wrap, text};
+use netping_report::{
+    page,
+    table::{red, wrap},
+    text,
+};
 use netping_results::{
     compare::{FileComparison, Gate, compare_runs},
     condition::Answer,
@@ -18,7 +22,10 @@ use netping_results::{
 };
 
 use crate::{
-    args::paths::apart,
+    args::{
+        output::{AllowArgs, not_accepted},
+        paths::apart,
+    },
     error::{Verdict, tell},
 };
 
@@ -31,7 +38,7 @@ use crate::{
                   come from Welch's t-test over trials, and a bootstrap of whole trials for quantiles; with one trial \
                   on each side, from the error bars within the runs, which p50 and p99 have from ten seconds on.\n\n\
                   Exit codes: 0 ok, 2 wrong usage, 3 a file could not be read, 4 a --fail-if condition holds or nothing \
-                  could be compared."
+                  could be compared, 5 a file is NOT VALID, so that --fail-if decides nothing."
 )]
 pub struct CompareArgs {
     /// Result file to compare with; '-': standard input
@@ -43,9 +50,11 @@ pub struct CompareArgs {
     /// Exit with 4 if a metric changed like this: 'p99>+5%', 'rate<-3%' of the base's value,
     /// 'errors>+0.1%' in percentage points; may be repeated. It holds if the change is beyond the
     /// limit and a difference is shown; without an error bar, the change alone decides. A
-    /// measurement that only the base has fails too
+    /// measurement that only the base has fails too. Exit with 5 if a file is NOT VALID
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Gate>,
+    #[command(flatten)]
+    accepted: AllowArgs,
     /// Also write the comparison as a page, with the charts of all files
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -60,22 +69,35 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
     }
     let (base_name, base) = &runs[0];
     let asked: Vec<&Metric> = args.fail_if.iter().map(Gate::metric).collect();
-    let mut failed = false;
+    let mut verdict = Verdict::Success;
     let mut texts = Vec::new();
     for (name, new) in &runs[1..] {
         let comparison = compare_runs(base, new, &asked);
         let broken = broken(&args.fail_if, &comparison);
         let invalid = [(base_name, base), (name, new)];
-        let invalid: String = invalid.into_iter().filter_map(invalidated).collect();
-        let title = format!("{name} against {base_name}\n{invalid}");
-        let shown = title.clone() + &text::comparison(&comparison);
+        let invalid: Vec<String> = invalid.into_iter().filter_map(invalidated).collect();
+        let title = format!("{name} against {base_name}");
+        let mut shown = vec![title.clone()];
+        shown.extend(invalid.iter().map(|line| red(line)));
+        shown.push(text::comparison(&comparison));
         // The reader closed the pipe; the exit code says the rest.
-        let _ = writeln!(io::stdout(), "{}", wrap(&shown, usize::MAX));
+        let _ = writeln!(io::stdout(), "{}", wrap(&shown.join("\n"), usize::MAX));
         for line in &broken {
             tell(&format!("{name}: {line}"));
         }
-        failed |= !broken.is_empty() || comparison.pairs.is_empty();
-        texts.push(title + &text::comparison_in_full(&comparison));
+        if !broken.is_empty() || comparison.pairs.is_empty() {
+            verdict = verdict.max(Verdict::Condition);
+        }
+        let mut in_full = vec![title];
+        in_full.extend(invalid);
+        in_full.push(text::comparison_in_full(&comparison));
+        texts.push(in_full.join("\n"));
+    }
+    if !args.fail_if.is_empty() {
+        for line in runs.iter().filter_map(|run| undecided(run, &args.accepted)) {
+            tell(&line);
+            verdict = verdict.max(Verdict::Warnings);
+        }
     }
     if let Some(path) = &args.html {
         let runs: Vec<Run> = runs.into_iter().map(|(_, run)| run).collect();
@@ -83,17 +105,23 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
         write_atomically(path, page.as_bytes())?;
         let _ = writeln!(io::stdout(), "wrote {}", path.display());
     }
-    Ok(if failed {
-        Verdict::Condition
-    } else {
-        Verdict::Success
-    })
+    Ok(verdict)
 }
 
 /// Says that a run is not valid, if it is not, and why.
 fn invalidated((name, run): (&String, &Run)) -> Option<String> {
     let wrong = Warnings::of_run(run).invalidating();
-    (!wrong.is_empty()).then(|| format!("NOT VALID: {name}: {}\n", wrong.join(", ")))
+    (!wrong.is_empty()).then(|| format!("NOT VALID: {name}: {}", wrong.join(", ")))
+}
+
+/// Says that `--fail-if` decides nothing where a run is not valid for a reason that is not accepted.
+fn undecided((name, run): &(String, Run), accepted: &AllowArgs) -> Option<String> {
+    let mut wrong = Warnings::of_run(run).invalidating();
+    wrong.retain(|name| !accepted.accepts(name));
+    let wrong = (!wrong.is_empty()).then(|| not_accepted(&wrong))?;
+    Some(format!(
+        "--fail-if decides nothing: {name} is NOT VALID: {wrong}"
+    ))
 }
 
 /// Returns a line for each condition that holds or cannot be decided, and for each measurement that

@@ -2,19 +2,19 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, builder::PossibleValuesParser};
+use clap::Args;
 use netping_protocol::units::number_in;
 use netping_report::text;
 use netping_results::{
     merge::{MergeRules, merge},
     run::Run,
-    warning::NAMES,
 };
 
 use super::validity;
 use crate::{
     args::{
         export::{JsonTo, say},
+        output::AllowArgs,
         paths::apart,
         share::share_in_percent,
     },
@@ -25,6 +25,7 @@ use crate::{
 /// Flags of `netping merge`.
 #[derive(Debug, Clone, Args)]
 #[command(
+    mut_arg("allow", |flag| flag.help(ALLOW)),
     after_long_help = "The clients must have run the same command against the same server at the same time: all but a hundredth of \
                   their windows must overlap, by the server's clock if the results have the offsets from it (--clock-server), \
                   else by clocks that agree (NTP). Histograms and counts are added; the rate is that of the common time.\n\n\
@@ -44,11 +45,12 @@ pub struct MergeArgs {
     /// Least share of the longest window that the windows of all clients have in common
     #[arg(long, default_value = "99%", value_name = "SHARE%", value_parser = share_in_percent)]
     min_overlap: f64,
-    /// Accept clients with this warning, such as CLIENT_BOUND, which says that they were the limit
-    /// themselves; may be repeated
-    #[arg(long, value_name = "WARNING", value_parser = PossibleValuesParser::new(NAMES))]
-    allow: Vec<String>,
+    #[command(flatten)]
+    accepted: AllowArgs,
 }
+
+const ALLOW: &str = "Accept clients with these warnings, such as CLIENT_BOUND, which says that they were the limit \
+                     themselves, or 'all'; may be repeated";
 
 pub fn run(args: &MergeArgs) -> anyhow::Result<Verdict> {
     apart(&args.files, args.json.file().map(|file| ("json", file)))?;
@@ -59,7 +61,7 @@ pub fn run(args: &MergeArgs) -> anyhow::Result<Verdict> {
     let rules = MergeRules {
         clients: args.clients,
         min_overlap: args.min_overlap,
-        allowed: args.allow.clone(),
+        allowed: args.accepted.names(),
     };
     let merged = merge(&clients, &rules, tool(), command_line())?;
     if let Err(error) = args.json.write(&merged.to_json()?) {

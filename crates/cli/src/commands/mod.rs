@@ -26,13 +26,6 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use netping_results::run::Kind;
 
-use self::{
-    bulk::args::BulkArgs, certs::CertsArgs, check::CheckArgs, clock::ClockArgs,
-    compare::CompareArgs, connect::ConnectArgs, grpc::MethodsArgs, ladder::args::LadderArgs,
-    latency::LatencyArgs, man::CompletionsArgs, man::ManArgs, merge::MergeArgs,
-    proxy::args::ProxyComparisonArgs, quick::QuickArgs, report::ReportArgs, run::RunArgs,
-    serve::ServeArgs, throughput::args::ThroughputArgs,
-};
 use crate::{
     args::output::Options,
     error::{Verdict, exit_code, usage},
@@ -45,7 +38,8 @@ use crate::{
     name = "netping",
     version,
     after_long_help = "Exit codes: 0 ok, 1 errors above --max-error-rate, 2 wrong usage, 3 could not start, 4 a condition such \
-                  as --fail-if, 5 a warning with --strict, 6 a result could not be saved, 130 interrupted.",
+                  as --fail-if, 5 NOT VALID with --strict or a condition, 6 a result could not be saved, 130 interrupted. \
+                  Of several, the first in the order 130, 6, 3, 1, 5, 4 holds.",
     arg_required_else_help = true,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true
@@ -55,46 +49,46 @@ pub struct Cli {
     pub command: Option<Command>,
     /// Flags of a command line without one.
     #[command(flatten)]
-    pub quick: QuickArgs,
+    pub quick: quick::QuickArgs,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure every server on this machine, from plain TCP to gRPC over TLS
-    Ladder(LadderArgs),
+    Ladder(ladder::args::LadderArgs),
     /// Measure sequential round trips on one connection
-    Latency(LatencyArgs),
+    Latency(latency::LatencyArgs),
     /// Measure the rate and the times of requests from many callers at once
-    Throughput(ThroughputArgs),
+    Throughput(throughput::args::ThroughputArgs),
     /// Measure opening a connection and the first call on it, part by part
-    Connect(ConnectArgs),
+    Connect(connect::ConnectArgs),
     /// Measure the throughput of bulk data on a few streams
-    Bulk(BulkArgs),
+    Bulk(bulk::args::BulkArgs),
     /// Measure what proxies add to the direct path, and the maximum throughput through them
-    Proxy(ProxyComparisonArgs),
+    Proxy(proxy::args::ProxyComparisonArgs),
     /// Compare result files with a base
-    Compare(CompareArgs),
+    Compare(compare::CompareArgs),
     /// Look at this host and at servers before an expensive run, and say what to do
-    Check(CheckArgs),
+    Check(check::CheckArgs),
     /// Measure the offset of this host's clock from those of servers
-    Clock(ClockArgs),
+    Clock(clock::ClockArgs),
     /// Add up the result files of several clients that loaded one server at the same time
-    Merge(MergeArgs),
+    Merge(merge::MergeArgs),
     /// Show result files as tables, or write them as a page with charts, or in other formats
-    Report(ReportArgs),
+    Report(report::ReportArgs),
     /// List and describe the methods of a gRPC server
-    Grpc(MethodsArgs),
+    Grpc(grpc::MethodsArgs),
     /// Create certificates or a pre-shared key to try the encrypted transports
-    Certs(CertsArgs),
+    Certs(certs::CertsArgs),
     /// Run commands from a file
-    Run(RunArgs),
+    Run(run::RunArgs),
     /// Run one of the servers from this binary, with the server's own flags
-    Serve(ServeArgs),
+    Serve(serve::ServeArgs),
     /// Print the completions of a shell: netping completions bash > FILE
-    Completions(CompletionsArgs),
+    Completions(man::CompletionsArgs),
     /// Print the manual page, or write those of all commands
-    Man(ManArgs),
+    Man(man::ManArgs),
 }
 
 /// Runs a command, or takes a quick look, and returns the exit code.

@@ -4,10 +4,13 @@ use netping_measure::status::Status;
 use netping_results::{
     condition::{Answer, Condition},
     run::{Run, Step},
-    warning::{Warning, Warnings},
+    warning::Warnings,
 };
 
-use crate::{args::output::LimitArgs, error::Verdict};
+use crate::{
+    args::output::{LimitArgs, Strictness, not_accepted},
+    error::Verdict,
+};
 
 /// The judge of a run.
 #[derive(Debug)]
@@ -17,7 +20,11 @@ pub struct Judge {
     fail_if: Vec<Condition>,
     /// The verdict so far.
     pub verdict: Verdict,
-    /// Names of the warnings that fail the command.
+    /// Any step was judged.
+    has_judged: bool,
+    /// A step broke a condition.
+    has_broken: bool,
+    /// Names of the warnings that fail the command, once it is at its end.
     unwanted: Vec<&'static str>,
 }
 
@@ -28,6 +35,8 @@ impl Judge {
             limits,
             fail_if,
             verdict: Verdict::Success,
+            has_judged: false,
+            has_broken: false,
             unwanted: Vec::new(),
         }
     }
@@ -41,10 +50,11 @@ impl Judge {
     /// streams are judged with those of all runs, by [`Judge::whole`].
     pub fn step(&mut self, step: &Step, has_trials: bool) -> Vec<String> {
         let mut lines = self.broken(step, has_trials);
+        self.has_judged = true;
         if !lines.is_empty() {
+            self.has_broken = true;
             self.decide(Verdict::Condition);
         }
-        self.warnings(&step.warnings);
         if step.settings.bulk.is_some() {
             return lines;
         }
@@ -61,12 +71,9 @@ impl Judge {
         lines
     }
 
-    /// Fails the command if several steps together have a warning that is not allowed, or too many bulk
-    /// streams failed.
+    /// Fails the command if too many bulk streams failed, and looks for warnings that are not accepted. A
+    /// condition on numbers that are not valid decides nothing, whether it holds or not.
     pub fn whole(&mut self, run: &Run) {
-        let found = Warnings::of_several_steps(run).into_iter();
-        let warnings: Vec<Warning> = found.map(|(_, warning)| warning).collect();
-        self.warnings(&warnings);
         for own in run.measurements() {
             let failed = own.trials.iter().filter(|step| step.bulk.is_none()).count();
             let share = failed as f64 / own.trials.len() as f64;
@@ -74,32 +81,40 @@ impl Judge {
                 self.decide(Verdict::Requests);
             }
         }
-    }
-
-    fn warnings(&mut self, warnings: &[Warning]) {
-        for name in warnings.iter().map(Warning::name) {
-            if self.limits.forbids(name) && !self.unwanted.contains(&name) {
-                self.unwanted.push(name);
-            }
+        let strictness = self.limits.strict;
+        let has_conditions = !self.fail_if.is_empty() || self.verdict == Verdict::Condition;
+        if strictness.is_none() && !has_conditions {
+            return;
         }
+        let kinds = Warnings::of_run(run).kinds.into_iter();
+        let counts = kinds.filter(|own| strictness == Some(Strictness::Notes) || own.is_invalid());
+        let names = counts.map(|own| own.worst.name());
+        self.unwanted = names
+            .filter(|name| !self.limits.accepted.accepts(name))
+            .collect();
     }
 
-    /// Fails the command if there was a warning that is not allowed, and says so.
+    /// Fails the command if there was a warning that is not accepted, and says so.
     pub fn strictly(&mut self) -> Option<String> {
-        let names = self.unwanted.join(", ");
-        (!names.is_empty()).then(|| {
-            self.decide(Verdict::Warnings);
-            format!("failed by --strict: {names} (--allow NAME accepts a warning)")
-        })
+        let names = (!self.unwanted.is_empty()).then(|| not_accepted(&self.unwanted))?;
+        self.decide(Verdict::Warnings);
+        let why = match self.limits.strict {
+            Some(Strictness::Notes) => "failed by --strict=notes",
+            Some(Strictness::Invalid) => "failed by --strict",
+            None if self.fail_if.is_empty() => "failed, as the results are NOT VALID",
+            None => "failed, as --fail-if decides nothing where the results are NOT VALID",
+        };
+        Some(format!("{why}: {names}"))
     }
 
-    /// Says that no condition held, if there are any and none did.
-    pub fn passed(&self, steps: &[Step]) -> Option<String> {
+    /// Says that no condition held for a step that was judged, if there are any, none did, and they could
+    /// decide.
+    pub fn passed(&self) -> Option<String> {
         let quote = |condition: &Condition| format!("'{condition}'");
         let quoted: Vec<_> = self.fail_if.iter().map(quote).collect();
-        let is_kept = |step: &Step| self.broken(step, false).is_empty();
-        let passed = !quoted.is_empty() && !steps.is_empty() && steps.iter().all(is_kept);
-        passed.then(|| format!("passed --fail-if {}: no step broke it", quoted.join(", ")))
+        let passed = self.has_judged && !self.has_broken && self.unwanted.is_empty();
+        (passed && !quoted.is_empty())
+            .then(|| format!("passed --fail-if {}: no step broke it", quoted.join(", ")))
     }
 
     /// Returns a line for each `--fail-if` condition that holds for a step, perhaps one of several
@@ -119,5 +134,103 @@ impl Judge {
             Some(format!("{failed} '{condition}': {place}: {why}"))
         };
         self.fail_if.iter().filter_map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Command, FromArgMatches as _};
+    use netping_results::{
+        fixtures,
+        warning::{Errors, SharedHost, Warning},
+    };
+
+    use super::*;
+
+    fn judge(flags: &[&str], condition: Option<&str>) -> Judge {
+        let command = Command::new("netping").no_binary_name(true);
+        let matches = LimitArgs::augment_args(command).get_matches_from(flags);
+        let limits = LimitArgs::from_arg_matches(&matches).unwrap();
+        let conditions = condition.into_iter().map(|own| own.parse().unwrap());
+        Judge::new(limits, conditions.collect())
+    }
+
+    fn run(warnings: &[Warning]) -> Run {
+        let mut step = fixtures::step(1, |_| vec![1000; 10]);
+        step.warnings = warnings.to_vec();
+        fixtures::run(vec![step])
+    }
+
+    /// Judges a run of one step with these warnings, with these flags of `--strict` and `--allow`, under a
+    /// condition that its rate of 10/s breaks or keeps, if there is one.
+    fn judged(
+        flags: &[&str],
+        condition: Option<&str>,
+        warnings: &[Warning],
+    ) -> (Verdict, String, bool) {
+        let (mut judge, run) = (judge(flags, condition), run(warnings));
+        judge.step(&run.steps[0], false);
+        judge.whole(&run);
+        let passed = judge.passed().is_some();
+        let line = judge.strictly().unwrap_or_default();
+        (judge.verdict, line, passed)
+    }
+
+    fn invalid() -> Warning {
+        let (share, time_share) = (0.5, 0.5);
+        Errors { share, time_share }.into()
+    }
+
+    #[test]
+    fn strictness_is_about_what_invalidates_or_about_notes_too() {
+        let verdict = |flags: &[&str], warning: Warning| judged(flags, None, &[warning]).0;
+        let note = || Warning::from(SharedHost);
+        assert_eq!(verdict(&[], invalid()), Verdict::Success);
+        assert_eq!(verdict(&["--strict"], note()), Verdict::Success);
+        assert_eq!(verdict(&["--strict"], invalid()), Verdict::Warnings);
+        assert_eq!(verdict(&["--strict=invalid"], note()), Verdict::Success);
+        assert_eq!(verdict(&["--strict=notes"], note()), Verdict::Warnings);
+        let allowed = ["--strict=notes", "--allow", "ERRORS,SHARED_HOST"];
+        assert_eq!(verdict(&allowed, note()), Verdict::Success);
+        assert_eq!(verdict(&allowed, invalid()), Verdict::Success);
+        let other = ["--strict", "--allow", "SHARED_HOST"];
+        assert_eq!(verdict(&other, invalid()), Verdict::Warnings);
+        assert_eq!(
+            verdict(&["--strict=notes", "--allow", "all"], invalid()),
+            Verdict::Success
+        );
+    }
+
+    #[test]
+    fn what_a_search_or_trials_did_not_reach_is_no_verdict_on_invalid_numbers() {
+        let (mut judge, mut run) = (judge(&[], None), run(&[SharedHost.into()]));
+        judge.decide(Verdict::Condition);
+        judge.whole(&run);
+        assert_eq!(judge.strictly(), None);
+        run.steps[0].warnings.push(invalid());
+        judge.whole(&run);
+        assert!(judge.strictly().is_some() && judge.verdict == Verdict::Warnings);
+    }
+
+    #[test]
+    fn a_condition_decides_nothing_where_the_numbers_are_not_valid() {
+        let (broken, kept) = ("rate<11", "rate<9");
+        let valid = |condition| judged(&[], Some(condition), &[SharedHost.into()]);
+        let (verdict, _, passed) = valid(broken);
+        assert_eq!((verdict, passed), (Verdict::Condition, false));
+        let (verdict, _, passed) = valid(kept);
+        assert_eq!((verdict, passed), (Verdict::Success, true));
+        for condition in [broken, kept] {
+            let (verdict, line, passed) = judged(&[], Some(condition), &[invalid()]);
+            assert_eq!((verdict, passed), (Verdict::Warnings, false), "{condition}");
+            assert!(
+                line.contains("--fail-if decides nothing")
+                    && line.ends_with(": ERRORS (--allow ERRORS accepts it)"),
+                "{line}"
+            );
+        }
+        let allowed = |condition| judged(&["--allow", "ERRORS"], Some(condition), &[invalid()]).0;
+        assert_eq!(allowed(broken), Verdict::Condition);
+        assert_eq!(allowed(kept), Verdict::Success);
     }
 }

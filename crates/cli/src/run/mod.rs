@@ -6,6 +6,7 @@ pub(crate) mod command_line;
 pub(crate) mod console;
 mod live;
 pub(crate) mod progress;
+mod prove;
 pub(crate) mod push;
 pub(crate) mod search;
 pub(crate) mod step;
@@ -26,13 +27,15 @@ use netping_client::{
     engine::{self, Measured},
     error::StartError,
     interrupt::Interrupt,
-    plan::{Plan, Warmup},
+    plan::{Destination, Plan, Warmup},
     workload::first_call::first_call,
 };
 use netping_measure::status::Status;
+use netping_report::table::wrap;
 use netping_results::{
     format::on_lines,
     run::{Kind, Pairing, Place, Run, Step},
+    warning::{ForeignLoad, Warning},
 };
 use netping_system::limits::raise_open_files;
 use rand_chacha::ChaCha8Rng;
@@ -87,6 +90,7 @@ pub struct Runner {
     /// The user's request to end.
     pub interrupt: Interrupt,
     describe: fn(&Run) -> String,
+    prove: bool,
 }
 
 impl Runner {
@@ -111,6 +115,7 @@ impl Runner {
             console,
             interrupt,
             describe,
+            prove: options.prove,
         })
     }
 
@@ -142,6 +147,11 @@ impl Runner {
     pub fn design(&mut self, order_seed: u64, pairings: Vec<Pairing>) {
         self.store.run.order_seed = Some(order_seed);
         self.store.run.pairings = pairings;
+    }
+
+    /// Adds what is known of a target's server.
+    pub fn complete(&mut self, target: &mut Destination) {
+        self.servers.complete(target);
     }
 
     /// Returns the place of the first trial of a measurement that is none of those so far.
@@ -211,22 +221,27 @@ impl Runner {
         place: Place,
         describe: impl FnOnce(&Step) -> Option<String>,
     ) -> Result<(), StartError> {
+        let first = self.steps().len();
         self.explore(plan, place, describe)?;
-        self.judge_last();
+        self.judge_from(first);
         Ok(())
     }
 
-    /// Judges and saves a step that was measured elsewhere.
-    pub fn add(&mut self, step: Step) {
-        self.push(step);
-        self.judge_last();
+    /// Judges and saves steps that were measured elsewhere, or in a round.
+    pub fn keep(&mut self, steps: impl IntoIterator<Item = Step>) {
+        let first = self.steps().len();
+        for step in steps {
+            self.push(step);
+        }
+        self.judge_from(first);
         self.save();
     }
 
     /// Runs a step.
     fn run_step(&mut self, plan: &Plan, place: Place) -> Result<(Step, Measured), StartError> {
         self.warn_of_limits(plan);
-        let mut plan = self.servers.without_silent(plan);
+        let mut plan = plan.clone();
+        self.servers.complete(&mut plan.target);
         plan.execution.start_at = self.await_start(&plan);
         let outcome = self.execute(&plan)?;
         self.servers.note(&plan, &outcome);
@@ -245,24 +260,24 @@ impl Runner {
         Some(moment)
     }
 
-    /// Measures each plan once, in random order, as a round, and keeps their steps in the order of
-    /// the plans, each a trial of the measurement of its plan's place. Returns false, and keeps
-    /// nothing, if the user ends it.
+    /// Measures each plan once, in random order, as a round, and returns their steps in the order of
+    /// the plans, each a trial of the measurement of its plan's place. Returns nothing if the user ends
+    /// it.
     ///
     /// # Errors
-    /// [`StartError`]; earlier rounds are saved.
+    /// [`StartError`].
     pub fn round(
         &mut self,
         plans: &[&Plan],
         trial: u32,
         random: &mut ChaCha8Rng,
-    ) -> Result<bool, StartError> {
+    ) -> Result<Option<Vec<Step>>, StartError> {
         let mut steps = vec![None; plans.len()];
         for measurement in trials::shuffled(plans.len(), random) {
             let plan = plans[measurement];
             let (step, outcome) = self.run_step(plan, Place { measurement, trial })?;
             if self.is_interrupted() {
-                return Ok(false);
+                return Ok(None);
             }
             if step.summary.unserved() > 0 {
                 let callers = plan.load.callers;
@@ -274,12 +289,15 @@ impl Runner {
             }
             steps[measurement] = Some(step);
         }
-        for step in steps.into_iter().flatten() {
-            self.push(step);
-            self.judge_last();
-        }
-        self.save();
-        Ok(true)
+        Ok(Some(steps.into_iter().flatten().collect()))
+    }
+
+    /// Counts a round that is measured again because of this load, and says so.
+    pub fn count_replaced(&mut self, round: u32, load: ForeignLoad) {
+        let why = Warning::from(load.clone());
+        let line = format!("round {round} is measured again: {why}");
+        self.console.remark(&wrap(&line, usize::MAX));
+        self.store.run.count_replaced(load);
     }
 
     /// Adds a step to the run, and pushes it to the gateway.
@@ -350,18 +368,33 @@ impl Runner {
         }
     }
 
-    /// Fails the command if the last step broke a limit.
-    fn judge_last(&mut self) {
+    /// Fails the command if a step broke a limit, from the one at this place on.
+    fn judge_from(&mut self, first: usize) {
         let run = &self.store.run;
-        if let Some(step) = run.steps.last() {
+        for step in &run.steps[first..] {
             for line in self.judge.step(step, run.order_seed.is_some()) {
                 self.console.remark(&line);
             }
         }
     }
 
+    /// Measures what is planted on this machine, if that is wished. A run stands without it.
+    fn prove(&mut self) {
+        if !self.prove || self.is_interrupted() || self.steps().is_empty() {
+            return;
+        }
+        match prove::prove(self) {
+            Ok(proof) => self.store.run.proof = proof,
+            Err(error) => self.fail(
+                Verdict::Unmeasured,
+                &format!("error: nothing could be planted on this machine: {error:#}"),
+            ),
+        }
+    }
+
     /// Completes the run, unless the user interrupted it, and decides on it.
     fn finish(mut self) -> Verdict {
+        self.prove();
         let is_interrupted = self.is_interrupted();
         if !is_interrupted {
             self.store.run.status = Status::Complete;
@@ -382,7 +415,7 @@ impl Runner {
         self.judge.whole(&self.store.run);
         self.console.say(&(self.describe)(&self.store.run));
         self.print();
-        if !is_interrupted && let Some(line) = self.judge.passed(self.steps()) {
+        if !is_interrupted && let Some(line) = self.judge.passed() {
             self.console.say(&line);
         }
         if let Some(line) = self.judge.strictly() {

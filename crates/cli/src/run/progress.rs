@@ -119,6 +119,19 @@ impl Progress {
         }));
     }
 
+    /// Adds to the steps of the command that some of them are measured again.
+    pub fn again(&self, plans: &[Plan]) {
+        let Some(mut outline) = self.outline.get() else {
+            return;
+        };
+        for plan in plans {
+            let length = outline.ahead.zip(planned(plan));
+            outline.ahead = length.map(|(sum, own)| sum.saturating_add(own));
+            outline.steps += 1;
+        }
+        self.outline.set(Some(outline));
+    }
+
     /// Begins a round, numbered from 1, of steps that are too short for rates of their own.
     pub fn begin_round(&self, round: u32, ends: Option<Deadline>) {
         self.round.set(Some((round, ends)));

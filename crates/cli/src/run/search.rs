@@ -1,11 +1,16 @@
 //! Looks for the highest rate of an open loop that keeps a condition.
 
+use std::{collections::BTreeSet, fmt};
+
+use netping_measure::{status::Status, times::Time};
 use netping_results::{
     condition::{Answer, Condition},
-    format::thousands,
+    format::{plural, thousands},
     run::Step,
-    warning::Warning,
+    warning::{Severity, Warning},
 };
+
+use crate::args::output::LimitArgs;
 
 /// First rate of a search, in requests/s.
 const FIRST: f64 = 1000.0;
@@ -31,23 +36,52 @@ const MOST_CONFIRMED: usize = 12;
 /// nothing.
 const AGREEING: usize = 2;
 
+/// A rate of which so many windows in a row are disturbed cannot be measured.
+const IN_A_ROW: usize = 3;
+
+/// The most disturbed windows of a search.
+const MOST_DISTURBED: usize = 40;
+
+/// Requests were late by the client's doing if their mean lateness while a caller was free is longer than
+/// this, in nanoseconds, which the timer is not late by, and more than this share of their whole lag.
+const LATE: f64 = 500_000.0;
+const OF_CLIENT: f64 = 0.5;
+
 /// A search by doubling, then by bisection, then a confirmation by fresh windows. Every step is a
 /// whole window at one rate. Before it ends, the lowest rate that did not keep the condition is
 /// tried again: when that was the doing of a bad moment, the search goes on above it.
+///
+/// A disturbed window says nothing about the server and is measured again. A rate that cannot be measured
+/// bounds the search like one that the server did not keep, but is not held against the server.
 #[derive(Debug, Clone)]
 pub struct Search {
     first: f64,
     /// The highest rate that kept the condition.
     kept: Option<f64>,
-    /// Rates that did not, falling: the lowest is the last.
-    broken: Vec<f64>,
+    /// Upper bounds, falling: the lowest is the last.
+    bounds: Vec<Bound>,
     /// The lowest of those was tried again.
     confirmed: bool,
     /// Windows at the current rate that kept the condition, and that did not.
     votes: (usize, usize),
     steps: usize,
+    /// The last windows, all at one rate, that were disturbed.
+    in_a_row: usize,
+    disturbed: usize,
+    /// The names of the warnings about these.
+    disturbances: BTreeSet<&'static str>,
     /// The confirmation of the rate found, once the search is over.
     fresh: Option<Fresh>,
+    /// A window that was undecided ended it.
+    is_undecided: bool,
+}
+
+/// A rate that is too high.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Bound {
+    rate: f64,
+    /// The server did not keep the condition; otherwise, the rate could not be measured.
+    is_of_server: bool,
 }
 
 /// The confirmation of a rate by fresh windows.
@@ -56,6 +90,8 @@ struct Fresh {
     rate: f64,
     kept: usize,
     broken: usize,
+    /// It could not be measured.
+    is_lost: bool,
     /// Sum of the rates measured in the windows that kept the condition, in requests/s.
     sum: f64,
     /// Number of rates tried, this one included.
@@ -76,8 +112,95 @@ impl Fresh {
     }
 
     fn is_rejected(self) -> bool {
-        self.broken > FRESH - CONFIRMING
+        self.is_lost || self.broken > FRESH - CONFIRMING
     }
+}
+
+/// The outcome of a window at one rate.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// The condition was kept, at this rate, in requests/s.
+    Kept(f64),
+    /// The server did not keep the condition, was behind schedule, or had more failures than allowed; this
+    /// says which.
+    Broken(&'static str),
+    /// The client was late, or other programs had the CPUs: the window says nothing about the server. The
+    /// names of the warnings that say so.
+    Disturbed(Vec<&'static str>),
+    /// There are too few samples to decide.
+    Undecided,
+    /// The user ended it.
+    Interrupted,
+}
+
+impl Outcome {
+    /// Returns the outcome of a step.
+    pub fn of(step: &Step, condition: &Condition, limits: &LimitArgs) -> Self {
+        let disturbances = disturbances(step, limits);
+        let is_behind = |warning: &Warning| matches!(warning, Warning::BehindSchedule(_));
+        let answer = condition.check(step);
+        if step.status != Status::Complete {
+            Self::Interrupted
+        } else if !disturbances.is_empty() {
+            Self::Disturbed(disturbances)
+        } else if matches!(answer, Answer::Fails(_)) {
+            Self::Broken("not met")
+        } else if step.warnings.iter().any(is_behind) {
+            Self::Broken("behind schedule")
+        } else if step.summary.failure_share() > limits.max_error_rate {
+            Self::Broken("too many failed")
+        } else if matches!(answer, Answer::Holds(_)) {
+            Self::Kept(step.summary.rate)
+        } else {
+            Self::Undecided
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kept(_) => f.write_str("met"),
+            Self::Broken(objection) => f.write_str(objection),
+            Self::Disturbed(names) => write!(f, "disturbed: {}", names.join(", ")),
+            Self::Undecided => f.write_str("too few samples to tell"),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+/// Returns the names of the warnings by which the client or other programs spoiled a window, rather than the
+/// server, but for those that are accepted.
+fn disturbances(step: &Step, limits: &LimitArgs) -> Vec<&'static str> {
+    let is_disturbance = |warning: &&Warning| match warning {
+        Warning::ForeignLoad(_) => true,
+        Warning::BehindSchedule(_) => is_late_by_client(step),
+        _ => warning.is_of_client(),
+    };
+    let warnings = step.warnings.iter().filter(is_disturbance);
+    warnings
+        .filter(|own| own.severity() == Severity::Invalid)
+        .map(Warning::name)
+        .filter(|name| !limits.accepted.accepts(name))
+        .collect()
+}
+
+/// Returns true if requests were late mostly though a caller was free.
+fn is_late_by_client(step: &Step) -> bool {
+    let mean = |time| step.summary.times[time].mean.unwrap_or(0.0);
+    let late = mean(Time::ClientLate);
+    late > LATE && late > mean(Time::Lag) * OF_CLIENT
+}
+
+/// The end of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The highest rate was found and confirmed.
+    Found,
+    /// There is none.
+    NotFound,
+    /// The rates above could not be measured: this machine is the limit, not the server.
+    Machine,
 }
 
 impl Search {
@@ -87,17 +210,24 @@ impl Search {
         Self {
             first: first.max(FIRST),
             kept: None,
-            broken: Vec::new(),
+            bounds: Vec::new(),
             confirmed: false,
             votes: (0, 0),
             steps: 0,
+            in_a_row: 0,
+            disturbed: 0,
+            disturbances: BTreeSet::new(),
             fresh: None,
+            is_undecided: false,
         }
     }
 
     /// Returns the next rate to try, which may be the last one again; `None` when the rate is found
-    /// and confirmed.
+    /// and confirmed, or the search cannot go on.
     pub fn next(&self) -> Option<f64> {
+        if self.is_undecided || self.disturbed >= MOST_DISTURBED {
+            return None;
+        }
         if let Some(rate) = self.seek() {
             return Some(rate);
         }
@@ -117,55 +247,105 @@ impl Search {
         if self.fresh.is_some() || self.steps >= MOST_STEPS {
             return None;
         }
-        match (self.kept, self.broken.last()) {
+        match (self.kept, self.bounds.last()) {
             (None, None) => Some(self.first),
             (Some(kept), None) => Some(kept * 2.0),
-            // Below one request a second there is nothing to find.
-            (None, Some(broken)) => (*broken > 2.0).then_some(broken / 2.0),
-            (Some(kept), Some(broken)) if broken / kept > 1.0 + CLOSE => {
-                Some(f64::midpoint(kept, *broken))
+            // Below one request a second there is nothing to find, and other programs do not go away at a
+            // lower rate.
+            (None, Some(bound)) => {
+                (bound.is_of_server && bound.rate > 2.0).then_some(bound.rate / 2.0)
             }
-            (Some(_), Some(broken)) => (!self.confirmed).then_some(*broken),
+            (Some(kept), Some(bound)) if bound.rate / kept > 1.0 + CLOSE => {
+                Some(f64::midpoint(kept, bound.rate))
+            }
+            (Some(_), Some(bound)) => (!self.confirmed).then_some(bound.rate),
         }
     }
 
-    /// Notes the outcome at the rate that [`Search::next`] returned: the rate measured, in
-    /// requests/s, or `None` if the condition failed.
-    pub fn tried(&mut self, rate: f64, outcome: Option<f64>) {
+    /// Notes the outcome at the rate that [`Search::next`] returned. Returns true if the window is measured
+    /// again, and does not count.
+    pub fn tried(&mut self, rate: f64, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Disturbed(names) => return self.lose(rate, names),
+            Outcome::Kept(measured) => self.judge(rate, Some(*measured)),
+            Outcome::Broken(_) => self.judge(rate, None),
+            Outcome::Undecided => self.is_undecided = true,
+            Outcome::Interrupted => {}
+        }
+        self.in_a_row = 0;
+        false
+    }
+
+    /// Notes a disturbed window. Returns true if it is measured again.
+    fn lose(&mut self, rate: f64, names: &[&'static str]) -> bool {
+        self.disturbances.extend(names);
+        self.disturbed += 1;
+        self.in_a_row += 1;
+        if self.in_a_row < IN_A_ROW && self.disturbed < MOST_DISTURBED {
+            return true;
+        }
+        self.in_a_row = 0;
+        let bound = Bound {
+            rate,
+            is_of_server: false,
+        };
+        if self.seek().is_some() {
+            self.bound(bound);
+        } else {
+            self.fresh = Some(Fresh {
+                is_lost: true,
+                ..self.fresh_at(rate)
+            });
+            self.bounds.push(bound);
+        }
+        false
+    }
+
+    /// Notes a window that says something about the server: the rate measured, in requests/s, or `None` if
+    /// the condition failed.
+    fn judge(&mut self, rate: f64, measured: Option<f64>) {
         if self.seek().is_none() {
-            self.confirm(rate, outcome);
+            self.confirm(rate, measured);
             return;
         }
         self.steps += 1;
-        if outcome.is_some() {
+        if measured.is_some() {
             self.votes.0 += 1;
         } else {
             self.votes.1 += 1;
         }
         // While it only doubles, a rate that is kept is passed by quickly: the bisection comes back
         // to its like.
-        let enough = if self.broken.is_empty() { 1 } else { AGREEING };
-        if outcome.is_some() && self.votes.0 >= enough {
+        let enough = if self.bounds.is_empty() { 1 } else { AGREEING };
+        if measured.is_some() && self.votes.0 >= enough {
             self.kept = Some(rate);
-            self.broken.retain(|broken| *broken > rate);
+            self.bounds.retain(|bound| bound.rate > rate);
             self.confirmed = false;
+            self.votes = (0, 0);
         } else if self.votes.1 >= AGREEING {
-            self.confirmed = self.broken.last() == Some(&rate);
-            if !self.confirmed {
-                self.broken.push(rate);
-            }
-        } else {
-            return;
+            self.bound(Bound {
+                rate,
+                is_of_server: true,
+            });
+        }
+    }
+
+    /// Notes a rate that is too high, or was tried again and still is.
+    fn bound(&mut self, bound: Bound) {
+        let last = self.bounds.last_mut();
+        let known = last.filter(|last| last.rate.to_bits() == bound.rate.to_bits());
+        self.confirmed = known.is_some();
+        match known {
+            Some(known) => known.is_of_server |= bound.is_of_server,
+            None => self.bounds.push(bound),
         }
         self.votes = (0, 0);
     }
 
     /// Notes the outcome of a fresh window.
-    fn confirm(&mut self, rate: f64, outcome: Option<f64>) {
-        let rates = self.fresh.map_or(0, |fresh| fresh.rates);
-        let same = self.fresh.filter(|fresh| !fresh.is_rejected());
-        let mut fresh = same.unwrap_or_else(|| Fresh::at(rate, rates + 1));
-        match outcome {
+    fn confirm(&mut self, rate: f64, measured: Option<f64>) {
+        let mut fresh = self.fresh_at(rate);
+        match measured {
             Some(measured) => {
                 fresh.kept += 1;
                 fresh.sum += measured;
@@ -173,25 +353,78 @@ impl Search {
             None => fresh.broken += 1,
         }
         if fresh.is_rejected() {
-            self.broken.push(rate);
+            self.bounds.push(Bound {
+                rate,
+                is_of_server: true,
+            });
         }
         self.fresh = Some(fresh);
     }
 
-    /// Returns true if a rate was found and confirmed.
-    pub fn is_found(&self) -> bool {
-        self.fresh.is_some_and(Fresh::is_confirmed)
+    /// Returns the confirmation of a rate as it stands.
+    fn fresh_at(&self, rate: f64) -> Fresh {
+        let rates = self.fresh.map_or(0, |fresh| fresh.rates);
+        let same = self.fresh.filter(|fresh| !fresh.is_rejected());
+        same.unwrap_or_else(|| Fresh::at(rate, rates + 1))
+    }
+
+    /// Returns its end.
+    pub fn end(&self) -> End {
+        let lowest = self.bounds.last();
+        if self.is_undecided {
+            End::NotFound
+        } else if lowest.is_some_and(|bound| !bound.is_of_server) {
+            End::Machine
+        } else if self.found().is_some() {
+            End::Found
+        } else {
+            End::NotFound
+        }
+    }
+
+    /// Returns the rate that was found and confirmed, in requests/s, if there is one.
+    pub fn found(&self) -> Option<f64> {
+        let fresh = self.fresh.filter(|fresh| fresh.is_confirmed());
+        fresh.map(|fresh| fresh.rate)
     }
 
     /// Returns the result as a sentence.
     pub fn result(&self, condition: &Condition) -> String {
-        let lowest = self.broken.last().map(|broken| thousands(*broken));
+        if self.is_undecided {
+            let samples = thousands(condition.samples() as f64);
+            return format!("{condition} takes {samples} samples in a window: measure longer (-d)");
+        }
+        let mut sentences = vec![self.tell(condition)];
+        if let (End::Machine, Some(bound)) = (self.end(), self.bounds.last()) {
+            let rate = thousands(bound.rate);
+            sentences.push(format!(
+                "this machine, not the server, is the limit: {rate} req/s could not be measured"
+            ));
+        }
+        if self.disturbed > 0 {
+            let windows = plural(self.disturbed as u64, "disturbed window");
+            let names: Vec<&str> = self.disturbances.iter().copied().collect();
+            let names = names.join(", ");
+            sentences.push(format!("{windows} did not count ({names})"));
+        }
+        sentences.join("; ")
+    }
+
+    /// Says which rate was found.
+    fn tell(&self, condition: &Condition) -> String {
         let Some(fresh) = self.fresh else {
-            let none = |rate| format!("{condition} was not kept, down to {rate} req/s");
-            return lowest.map_or_else(
-                || "the search ended before it found a rate".to_owned(),
-                none,
-            );
+            let broken = self.bounds.iter().rfind(|bound| bound.is_of_server);
+            return match (self.kept, broken) {
+                (Some(kept), _) => {
+                    let kept = thousands(kept);
+                    format!("{condition} was kept at {kept} req/s, which is not confirmed")
+                }
+                (None, Some(bound)) => {
+                    let rate = thousands(bound.rate);
+                    format!("{condition} was not kept, down to {rate} req/s")
+                }
+                (None, None) => "the search ended before it found a rate".to_owned(),
+            };
         };
         let rate = thousands(fresh.rate);
         let (kept, all) = (fresh.kept, fresh.kept + fresh.broken);
@@ -202,59 +435,71 @@ impl Search {
             );
         }
         let measured = thousands(fresh.sum / fresh.kept as f64);
-        let highest = lowest.map(|rate| format!("not kept at {rate} req/s"));
-        let highest = highest.unwrap_or_else(|| "kept at every rate tried".to_owned());
-        format!(
-            "the highest rate that keeps {condition}: {rate} req/s, in {windows} (measured: {measured} req/s); \
-             {highest}"
-        )
-    }
-}
-
-/// Returns an error with what spoke against a step, if it did not keep the condition, had more
-/// failures than allowed, or was behind its schedule; `None` if there are too few samples to decide.
-pub fn is_kept(
-    step: &Step,
-    condition: &Condition,
-    max_error_rate: f64,
-) -> Option<Result<(), &'static str>> {
-    let is_behind = |warning: &Warning| matches!(warning, Warning::BehindSchedule(_));
-    let answer = condition.check(step);
-    if matches!(answer, Answer::Fails(_)) {
-        Some(Err("not met"))
-    } else if step.warnings.iter().any(is_behind) {
-        Some(Err("behind schedule"))
-    } else if step.summary.failure_share() > max_error_rate {
-        Some(Err("too many failed"))
-    } else {
-        matches!(answer, Answer::Holds(_)).then_some(Ok(()))
+        let found = format!("{rate} req/s, in {windows} (measured: {measured} req/s)");
+        match self.bounds.last() {
+            None => format!(
+                "the highest rate that keeps {condition}: {found}; kept at every rate tried"
+            ),
+            Some(bound) if bound.is_of_server => format!(
+                "the highest rate that keeps {condition}: {found}; not kept at {} req/s",
+                thousands(bound.rate)
+            ),
+            Some(_) => format!("{condition} is kept at {found}"),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::{Args as _, FromArgMatches as _};
+    use netping_results::{
+        fixtures,
+        warning::{BehindSchedule, ClientBound, ForeignLoad, SideOfCpus},
+    };
     use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     use rand_distr::{Distribution, StandardNormal};
 
     use super::*;
 
+    /// Searches with windows that `measure` makes up from their rate and their number; returns the number
+    /// of windows too.
+    fn simulated(mut measure: impl FnMut(f64, usize) -> Outcome) -> (Search, usize) {
+        let mut search = Search::new(0.0);
+        let mut windows = 0;
+        while let Some(rate) = search.next() {
+            search.tried(rate, &measure(rate, windows));
+            windows += 1;
+        }
+        (search, windows)
+    }
+
+    fn outcome(rate: f64, is_kept: bool) -> Outcome {
+        if is_kept {
+            Outcome::Kept(rate)
+        } else {
+            Outcome::Broken("not met")
+        }
+    }
+
+    fn disturbed() -> Outcome {
+        Outcome::Disturbed(vec!["CLIENT_STARVED"])
+    }
+
     /// Searches against a server that keeps its condition up to `limit`, but for the steps that are
     /// `hiccups`.
     fn search(limit: f64, hiccups: &[usize]) -> (Search, usize) {
-        let mut search = Search::new(0.0);
-        let mut steps = 0;
-        while let Some(rate) = search.next() {
-            search.tried(
-                rate,
-                (rate <= limit && !hiccups.contains(&steps)).then_some(rate),
-            );
-            steps += 1;
-        }
-        (search, steps)
+        simulated(|rate, window| outcome(rate, rate <= limit && !hiccups.contains(&window)))
     }
 
     fn bounds(search: &Search) -> (f64, f64) {
-        (search.fresh.unwrap().rate, *search.broken.last().unwrap())
+        let lowest = search.bounds.last().unwrap();
+        (search.fresh.unwrap().rate, lowest.rate)
+    }
+
+    /// Returns true if the search ended between rates that are close, around this one.
+    fn is_bracketed(search: &Search, limit: f64) -> bool {
+        let (kept, bound) = bounds(search);
+        kept <= limit && limit < bound && bound / kept <= 1.0 + CLOSE
     }
 
     /// Returns the p99 of a window at a server that reaches the limit of 1 at 10,000 requests/s, with
@@ -268,11 +513,7 @@ mod tests {
     /// Searches against such a server.
     fn noisy(seed: u64, sigma: f64) -> f64 {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let mut search = Search::new(0.0);
-        while let Some(rate) = search.next() {
-            let is_kept = p99(rate, sigma, &mut random) < 1.0;
-            search.tried(rate, is_kept.then_some(rate));
-        }
+        let (search, _) = simulated(|rate, _| outcome(rate, p99(rate, sigma, &mut random) < 1.0));
         search.fresh.unwrap().rate
     }
 
@@ -304,11 +545,12 @@ mod tests {
     fn the_limit_is_bracketed_closely_in_few_steps() {
         for limit in [3.0, 950.0, 1000.0, 9876.0, 1_234_567.0] {
             let (search, steps) = search(limit, &[]);
-            let (kept, broken) = bounds(&search);
             assert!(
-                kept <= limit && limit < broken && broken / kept <= 1.0 + CLOSE,
-                "{limit}: {kept}..{broken}"
+                is_bracketed(&search, limit),
+                "{limit}: {:?}",
+                bounds(&search)
             );
+            assert_eq!(search.end(), End::Found);
             assert!(steps <= 50, "{limit}: {steps}");
         }
     }
@@ -324,12 +566,12 @@ mod tests {
             (false, 3000.0),
         ] {
             let rate = search.next().unwrap();
-            search.tried(rate, kept.then_some(rate));
+            search.tried(rate, &outcome(rate, kept));
             assert_eq!(search.next(), Some(next));
         }
         for (kept, next) in [(false, 3000.0), (true, 3000.0), (true, 3500.0)] {
             let rate = search.next().unwrap();
-            search.tried(rate, kept.then_some(rate));
+            search.tried(rate, &outcome(rate, kept));
             assert_eq!(search.next(), Some(next));
         }
     }
@@ -338,11 +580,7 @@ mod tests {
     fn a_bad_moment_is_noticed_when_its_rate_is_tried_again() {
         // The steps at 8,000 fail, though the server keeps up to 9,876.
         let (search, _) = search(9876.0, &[3, 4]);
-        let (kept, broken) = bounds(&search);
-        assert!(
-            kept <= 9876.0 && 9876.0 < broken && broken / kept <= 1.0 + CLOSE,
-            "{kept}..{broken}"
-        );
+        assert!(is_bracketed(&search, 9876.0), "{:?}", bounds(&search));
     }
 
     #[test]
@@ -358,6 +596,7 @@ mod tests {
         );
         search.fresh = Some(Fresh::at(900.0, 12));
         search.confirm(900.0, None);
+        assert_eq!(search.end(), End::NotFound);
         assert!(
             search
                 .result(&condition)
@@ -368,6 +607,195 @@ mod tests {
     #[test]
     fn what_never_or_always_holds_ends_too() {
         assert!(search(0.0, &[]).0.kept.is_none());
-        assert!(search(f64::INFINITY, &[]).0.broken.is_empty());
+        assert!(search(f64::INFINITY, &[]).0.bounds.is_empty());
+    }
+
+    #[test]
+    fn a_disturbed_window_is_measured_again_and_not_held_against_the_server() {
+        // Never three in a row.
+        let (sound, fewest) = search(9876.0, &[]);
+        let (search, windows) = simulated(|rate, window| match window % 4 {
+            0 | 1 => disturbed(),
+            _ => outcome(rate, rate <= 9876.0),
+        });
+        assert_eq!(bounds(&search), bounds(&sound));
+        assert_eq!(search.end(), End::Found);
+        assert_eq!(windows - search.disturbed, fewest);
+        let text = search.result(&"p99<1ms".parse().unwrap());
+        let told = format!(
+            "; {} disturbed windows did not count (CLIENT_STARVED)",
+            search.disturbed
+        );
+        assert!(
+            text.ends_with(&told) && text.contains("; not kept at"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_disturbance_that_passes_is_forgotten() {
+        for from in 0..40 {
+            // As long as two rates take.
+            let disturbance = from..from + 2 * IN_A_ROW;
+            let (search, _) = simulated(|rate, window| {
+                if window > 0 && disturbance.contains(&window) {
+                    disturbed()
+                } else {
+                    outcome(rate, rate <= 9876.0)
+                }
+            });
+            let kept = search.fresh.unwrap().rate;
+            assert!(
+                kept > 9876.0 * (1.0 - 3.0 * LOWERED) && kept <= 9876.0,
+                "{from}: {kept}"
+            );
+        }
+    }
+
+    #[test]
+    fn where_the_client_is_the_limit_the_end_says_so_and_how_far_it_got() {
+        let (search, windows) = simulated(|rate, _| {
+            if rate > 5000.0 {
+                disturbed()
+            } else {
+                outcome(rate, rate <= 9876.0)
+            }
+        });
+        assert!(is_bracketed(&search, 5000.0), "{:?}", bounds(&search));
+        assert_eq!(search.end(), End::Machine);
+        assert!(windows <= 60, "{windows}");
+        let text = search.result(&"p99<1ms".parse().unwrap());
+        let (kept, bound) = bounds(&search);
+        let kept = format!(
+            "p99<1ms is kept at {} req/s, in 9 of 9 fresh",
+            thousands(kept)
+        );
+        assert!(text.starts_with(&kept), "{text}");
+        let limit = "; this machine, not the server, is the limit: ";
+        let limit = format!("{limit}{} req/s could not be measured; ", thousands(bound));
+        assert!(text.contains(&limit), "{text}");
+    }
+
+    #[test]
+    fn the_rate_found_is_lowered_where_its_fresh_windows_are_disturbed() {
+        let (sound, windows) = search(9876.0, &[]);
+        let (found, _) = bounds(&sound);
+        let seeking = windows - CONFIRMING;
+        let (search, _) = simulated(|rate, window| {
+            if window >= seeking && rate >= found {
+                disturbed()
+            } else {
+                outcome(rate, rate <= 9876.0)
+            }
+        });
+        assert_eq!(search.found(), Some(found * (1.0 - LOWERED)));
+        assert_eq!((bounds(&search).1, search.end()), (found, End::Machine));
+    }
+
+    #[test]
+    fn a_rate_that_the_server_did_not_keep_stays_its_limit() {
+        let (sound, windows) = search(9876.0, &[]);
+        // The last windows before the fresh ones try it again.
+        let again = windows - CONFIRMING - AGREEING;
+        let (search, _) = simulated(|rate, window| {
+            if (again..again + IN_A_ROW).contains(&window) {
+                disturbed()
+            } else {
+                outcome(rate, rate <= 9876.0)
+            }
+        });
+        assert_eq!(bounds(&search), bounds(&sound));
+        assert_eq!((search.disturbed, search.end()), (IN_A_ROW, End::Found));
+    }
+
+    #[test]
+    fn without_an_undisturbed_window_the_search_ends_at_once() {
+        let (search, windows) = simulated(|_, _| disturbed());
+        assert_eq!((windows, search.end()), (IN_A_ROW, End::Machine));
+        let text = search.result(&"p99<1ms".parse().unwrap());
+        assert_eq!(
+            text,
+            "the search ended before it found a rate; this machine, not the server, is the limit: 1,000 req/s could \
+             not be measured; 3 disturbed windows did not count (CLIENT_STARVED)"
+        );
+        // Or once there are none any more.
+        let (search, windows) = simulated(|rate, window| {
+            if window < 10 {
+                outcome(rate, true)
+            } else {
+                disturbed()
+            }
+        });
+        assert_eq!((windows, search.end()), (10 + MOST_DISTURBED, End::Machine));
+    }
+
+    /// A window of an open loop at 1,000 requests/s, with response times of 1 ms.
+    fn window(warnings: &[Warning]) -> Step {
+        let mut step = fixtures::step(1, |_| vec![1_000_000; 1000]);
+        step.settings.planned_rate = Some(1000.0);
+        step.warnings = warnings.to_vec();
+        step
+    }
+
+    fn read(flags: &[&str], step: &Step, condition: &str) -> Outcome {
+        let command = clap::Command::new("netping").no_binary_name(true);
+        let matches = LimitArgs::augment_args(command).get_matches_from(flags);
+        let limits = LimitArgs::from_arg_matches(&matches).unwrap();
+        Outcome::of(step, &condition.parse().unwrap(), &limits)
+    }
+
+    #[test]
+    fn what_the_client_spoiled_is_known_by_the_warnings() {
+        let bound = |busiest_worker| Warning::from(ClientBound { busiest_worker });
+        let (met, not_met) = ("p99<2ms", "p99<0.5ms");
+        let of = |warnings: &[Warning], condition| read(&[], &window(warnings), condition);
+        assert_eq!(of(&[], met), Outcome::Kept(1000.0));
+        assert_eq!(of(&[], not_met), Outcome::Broken("not met"));
+        assert_eq!(of(&[], "p99.9<1ms"), Outcome::Undecided);
+        // A note does not spoil it.
+        assert_eq!(of(&[bound(0.8)], not_met), Outcome::Broken("not met"));
+        let spoiled = Outcome::Disturbed(vec!["CLIENT_BOUND"]);
+        for condition in [met, not_met, "p99.9<1ms"] {
+            assert_eq!(of(&[bound(0.95)], condition), spoiled);
+        }
+        assert_eq!(spoiled.to_string(), "disturbed: CLIENT_BOUND");
+        let load = ForeignLoad {
+            side: SideOfCpus::Both,
+            others: 0.5,
+            steal: 0.0,
+            waited: 0.0,
+            busiest: None,
+        };
+        let spoiled = Outcome::Disturbed(vec!["FOREIGN_LOAD"]);
+        assert_eq!(of(&[load.clone().into()], not_met), spoiled);
+        let accepted = ["--allow", "FOREIGN_LOAD"];
+        assert_eq!(
+            read(&accepted, &window(&[load.into()]), met),
+            Outcome::Kept(1000.0)
+        );
+        let mut step = window(&[bound(0.95)]);
+        step.status = Status::Partial;
+        assert_eq!(read(&[], &step, met), Outcome::Interrupted);
+    }
+
+    #[test]
+    fn lateness_is_the_clients_where_a_caller_was_free() {
+        let behind = BehindSchedule {
+            lag_p50: Some(2_000_000),
+            not_sent: 0,
+            achieved: 0.9,
+        };
+        let of = |late: f64, lag: f64| {
+            let mut step = window(&[behind.clone().into()]);
+            step.summary.times[Time::ClientLate].mean = Some(late);
+            step.summary.times[Time::Lag].mean = Some(lag);
+            read(&[], &step, "p99<2ms")
+        };
+        let spoiled = Outcome::Disturbed(vec!["BEHIND_SCHEDULE"]);
+        let behind = Outcome::Broken("behind schedule");
+        assert_eq!(of(1.1e6, 2.0e6), spoiled);
+        assert_eq!(of(0.9e6, 2.0e6), behind);
+        // So much is the timer's.
+        assert_eq!(of(0.4e6, 0.4e6), behind);
     }
 }

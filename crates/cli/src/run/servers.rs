@@ -1,11 +1,16 @@
-//! The servers' limits and counters, as far as they have answered.
+//! The servers' limits and counters, as far as they have answered, and their processes on this host.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use netping_client::{
     engine::Measured,
-    plan::Plan,
+    plan::{Destination, Plan},
     probe::{metrics::ServerSource, reader::read_within},
+};
+use netping_protocol::scheme::Protocol;
+use netping_system::{
+    listener::{Transport, processes},
+    process::is_running,
 };
 
 /// The time that a server has to tell its limit on connections, before a step begins.
@@ -18,6 +23,9 @@ pub struct Servers {
     limits: Vec<(ServerSource, Option<u64>)>,
     /// Guessed sources of counters that did not answer.
     silent: Vec<ServerSource>,
+    /// The processes of each server on this host, by its port. All servers of a run are one side: a relay
+    /// and the server behind it work for the same requests.
+    processes: BTreeMap<u16, Vec<u32>>,
 }
 
 impl Servers {
@@ -33,14 +41,47 @@ impl Servers {
         limit
     }
 
-    /// Returns the plan, without a source of counters that did not answer before.
-    pub fn without_silent(&self, plan: &Plan) -> Plan {
-        let mut plan = plan.clone();
-        let source = &mut plan.target.server;
-        if self.silent.contains(source) {
-            *source = ServerSource::Nowhere;
+    /// Adds the server's processes to a target, and takes its source of counters away if that did not answer
+    /// before.
+    pub fn complete(&mut self, target: &mut Destination) {
+        if self.silent.contains(&target.server) {
+            target.server = ServerSource::Nowhere;
         }
-        plan
+        self.find(target);
+        target.processes = self.processes_of(target);
+    }
+
+    /// Finds the processes of a server on this host, unless they are known and live.
+    pub fn find(&mut self, target: &Destination) {
+        let transport = match target.url.scheme.protocol() {
+            Protocol::Quic => Transport::Udp,
+            _ => Transport::Tcp,
+        };
+        let known = self.processes.get(&target.url.port);
+        let is_known = known.is_some_and(|pids| !pids.is_empty() && pids.iter().all(is_running));
+        if !is_known && target.in_process.is_none() && target.is_own_host() {
+            let pids = processes(target.url.port, transport);
+            self.processes.insert(target.url.port, pids);
+        }
+    }
+
+    /// Returns the processes of all servers of the run, if this one is on this host: none if its own are
+    /// not known.
+    fn processes_of(&self, target: &Destination) -> Option<Vec<u32>> {
+        let named = match &target.server {
+            ServerSource::Processes(pids) => pids.as_slice(),
+            _ => &[],
+        };
+        let found = self.processes.get(&target.url.port);
+        let found = found.filter(|_| target.in_process.is_none());
+        match found {
+            None if named.is_empty() => None,
+            Some(own) if own.is_empty() && named.is_empty() => Some(Vec::new()),
+            _ => {
+                let all = self.processes.values().flatten().chain(named);
+                Some(all.copied().collect())
+            }
+        }
     }
 
     /// Notes whether the counters of a plan's server answered.

@@ -1,7 +1,10 @@
 //! From a plan and what the engine measured to a step of the result.
 
 use netping_client::{engine::Measured, plan::Plan};
-use netping_measure::{fairness::Fairness, times::Time};
+use netping_measure::{
+    fairness::{Fairness, PerConnection},
+    times::Time,
+};
 use netping_results::{
     connect,
     messages::MessageSummary,
@@ -28,13 +31,17 @@ pub fn step(plan: &Plan, measurement: &Measured, place: Place) -> Step {
     step.connect = connect::phases(&report.phases);
     let messages = report.messages.as_ref();
     step.messages = messages.map(|own| MessageSummary::of(own, step.summary.seconds));
-    step.fairness = Fairness::of(report.connections.clone());
+    let are_kept = plan.load.requests_per_connection.is_none();
+    let connections = PerConnection::of_all(&report.connections, are_kept);
+    step.fairness = Fairness::of(connections.clone());
     step.warnings = Warning::of_step(&Facts {
         settings: &step.settings,
         summary: &step.summary,
         cost: &step.cost,
-        slots: measurement.totals.window_slots(),
-        drain_slots: measurement.totals.drain_slots(),
+        slots: measurement.totals.slots(),
+        gaps: &measurement.totals.gaps(),
+        outstanding: measurement.totals.outstanding(),
+        connections: &connections,
         service_time: &step.histograms.times[Time::Service],
         subject: plan.execution.subject,
         warmup_failed: measurement.warmup_failed,

@@ -46,6 +46,8 @@ impl Store {
             pairings: Vec::new(),
             looks: 1,
             margin: None,
+            proof: None,
+            replaced_rounds: None,
             steps: Vec::new(),
             parts: Vec::new(),
         };

@@ -4,7 +4,7 @@
 
 use std::{
     io::{BufRead, BufReader},
-    net::{SocketAddr, TcpListener},
+    net::{SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Output, Stdio},
     sync::LazyLock,
@@ -93,6 +93,18 @@ pub fn eventually(what: &str, mut reached: impl FnMut() -> bool) {
 pub fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
+}
+
+/// A server that does `behave` with each connection, and its URL.
+pub fn misbehaving(scheme: &str, behave: impl Fn(TcpStream) + Send + Copy + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("{scheme}://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(move || behave(stream.unwrap()));
+        }
+    });
+    url
 }
 
 /// Turns off the server's metrics: at their default port another test's server may listen.

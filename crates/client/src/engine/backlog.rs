@@ -26,6 +26,8 @@ pub struct Backlog {
     oldest: AtomicU64,
     /// The most that wait.
     limit: usize,
+    /// Requests that wait for a connection of their own, and are not among these.
+    elsewhere: AtomicUsize,
     workers: Box<[IdleCallers]>,
 }
 
@@ -51,6 +53,7 @@ impl Backlog {
             due: Mutex::default(),
             oldest: AtomicU64::new(NONE),
             limit,
+            elsewhere: AtomicUsize::new(0),
             workers: (0..workers).map(none).collect(),
         }
     }
@@ -81,6 +84,20 @@ impl Backlog {
             self.publish(&due);
         }
         has_room
+    }
+
+    /// Counts a request that waits for a connection of its own; returns false if too many wait already.
+    pub fn enter(&self) -> bool {
+        let has_room = self.elsewhere.fetch_add(1, Ordering::Relaxed) < self.limit;
+        if !has_room {
+            self.leave();
+        }
+        has_room
+    }
+
+    /// Takes back what [`Backlog::enter`] has counted.
+    pub fn leave(&self) {
+        self.elsewhere.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Returns the ages at the end of `window`, which is over, of the requests that were due in it,
@@ -193,6 +210,14 @@ mod tests {
             (Some(20), Some(30))
         );
         assert_eq!((backlog.oldest(), backlog.take(NONE)), (NONE, None));
+    }
+
+    #[test]
+    fn requests_that_wait_elsewhere_have_the_same_limit() {
+        let backlog = Backlog::new(2, 2);
+        assert_eq!([(); 3].map(|()| backlog.enter()), [true, true, false]);
+        backlog.leave();
+        assert_eq!([(); 2].map(|()| backlog.enter()), [true, false]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    net::SocketAddr,
     num::NonZeroU64,
 };
 
@@ -29,6 +30,9 @@ pub struct ConnectionSlot<T: Transport> {
     spent: Cell<bool>,
     /// Counts of its connections.
     pub counts: RefCell<Accounting>,
+    /// The server's address and the port of the client's end, as far as they are known, of a connection
+    /// that is kept.
+    pub ends: Cell<(Option<SocketAddr>, Option<u16>)>,
     /// Security of the last connection that was opened when its turn came; `None` in the clear, or if
     /// there is none.
     pub negotiated: RefCell<Option<Negotiated>>,
@@ -56,6 +60,7 @@ impl<T: Transport> ConnectionSlot<T> {
             limit: limit.map_or(u64::MAX, NonZeroU64::get),
             spent: Cell::new(false),
             counts: RefCell::default(),
+            ends: Cell::default(),
             negotiated: RefCell::default(),
             opening: Mutex::new(()),
         }
@@ -64,7 +69,9 @@ impl<T: Transport> ConnectionSlot<T> {
     /// Opens the connection before there are requests, and returns its security.
     pub async fn open(&self) -> Result<Option<Negotiated>, Failure> {
         let mut milestones = Milestones::untimed();
+        milestones.wants_port = self.is_kept();
         let connection = self.transport.connect(&mut milestones).await?;
+        self.ends.set(milestones.ends);
         self.install(Some(connection));
         Ok(milestones.negotiated)
     }
@@ -147,7 +154,9 @@ impl<T: Transport> ConnectionSlot<T> {
             // request that took too long.
             let replaces = self.generation.get() > 0 && self.used.get() < self.limit;
             let mut milestones = Milestones::start(now);
+            milestones.wants_port = self.is_kept();
             let connection = self.transport.connect(&mut milestones).await?;
+            self.ends.set(milestones.ends);
             let negotiated = milestones.negotiated.take();
             *opened = Some(milestones);
             if !replaces {
@@ -163,6 +172,12 @@ impl<T: Transport> ConnectionSlot<T> {
             connection,
             generation: self.generation.get(),
         })
+    }
+
+    /// Returns true if a connection is kept. To ask for the port of one that is not would be a part of
+    /// requests.
+    fn is_kept(&self) -> bool {
+        self.limit == u64::MAX
     }
 
     fn install(&self, spare: Option<T::Connection>) {

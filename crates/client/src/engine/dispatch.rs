@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Time between looks at the clock while all callers of a worker are busy, in nanoseconds.
-const LOOK: u64 = 100_000;
+pub(super) const LOOK: u64 = 100_000;
 
 /// One worker's requests: each is due at a time of its schedule, and goes to an idle caller of this
 /// worker, or else to the [`Backlog`] of all workers.
@@ -93,20 +93,9 @@ impl Dispatch {
         self.backlog.wake_next(self.worker);
     }
 
-    /// Returns a request that a caller starts which has been free since `free_since`. If another
-    /// caller was free earlier, the request did not wait for want of callers.
+    /// Returns a request that a caller starts which has been free since `free_since`.
     fn started(&self, intended: u64, free_since: u64, start: u64) -> Sample {
-        let free = if intended >= free_since {
-            intended
-        } else {
-            free_since.min(self.backlog.idle_since()).max(intended)
-        };
-        Sample {
-            intended,
-            free,
-            start,
-            end: start,
-        }
+        started(intended, free_since, || self.backlog.idle_since(), start)
     }
 
     /// Waits until there may be a request for a caller that has been free since `free_since`.
@@ -209,6 +198,28 @@ impl Dispatch {
 
     fn next(&self) -> u64 {
         self.timeline.begin() + self.schedule.borrow().peek()
+    }
+}
+
+/// Returns a request that a caller starts which has been free since `free_since`. If another caller that
+/// could have taken it was free earlier, since `others_since`, the request did not wait for want of
+/// callers.
+pub(super) fn started(
+    intended: u64,
+    free_since: u64,
+    others_since: impl FnOnce() -> u64,
+    start: u64,
+) -> Sample {
+    let free = if intended >= free_since {
+        intended
+    } else {
+        free_since.min(others_since()).max(intended)
+    };
+    Sample {
+        intended,
+        free,
+        start,
+        end: start,
     }
 }
 

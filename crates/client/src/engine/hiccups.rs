@@ -47,8 +47,12 @@ impl HiccupMeter {
                     let slept = clock.now() - before;
                     record(&mut late, slept.saturating_sub(SLEEP.as_nanos() as u64));
                 }
+                let quantile = |percent: f64| {
+                    is_backed(late.len(), percent).then(|| late.value_at_quantile(percent / 100.0))
+                };
                 Hiccups {
-                    p999_ns: is_backed(late.len(), 99.9).then(|| late.value_at_quantile(0.999)),
+                    p99_ns: quantile(99.0),
+                    p999_ns: quantile(99.9),
                     max_ns: late.max(),
                 }
             })?;

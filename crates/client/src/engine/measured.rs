@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use netping_measure::{
+    accounting::Accounting,
     aggregate::Totals,
-    cost::{Cost, HostEvents, ServerDemand},
+    cost::{Cost, HostEvents, RequestCounts, ServerDemand},
     status::Status,
 };
 use netping_system::counters::HostCounters;
 
-use crate::engine::worker::WorkerReport;
+use crate::{engine::worker::WorkerReport, plan::Plan, probe::metrics::Reading};
 
 /// Shortest window, in seconds, whose cost is reported: twenty looks of a worker at its CPU time.
 const SHORTEST_FOR_COST: f64 = 0.1;
@@ -57,6 +58,25 @@ pub fn host_events(start: &HostCounters, end: &HostCounters) -> HostEvents {
     }
 }
 
+/// Returns both sides' counts of the requests between two readings of the server's counters; `None` where
+/// its count need not be what was sent: of the user's own requests, or through a proxy.
+pub fn counted_requests(
+    plan: &Plan,
+    [start, end]: [&Reading; 2],
+    accounting: &Accounting,
+) -> Option<RequestCounts> {
+    if plan.load.kind.is_prepared() || plan.target.behind_proxy {
+        return None;
+    }
+    // The server may have answered those that failed, and each caller's at either reading.
+    let failed = accounting.failed() + accounting.in_flight + accounting.outside_errors;
+    let counts = start.requests_until(end, plan.load.callers as u64 + failed)?;
+    Some(RequestCounts {
+        has_other_clients: plan.execution.start_at.is_some(),
+        ..counts
+    })
+}
+
 /// Completes the cost of a step, of whose workers, wake-ups and machine `cost` is. In a closed loop,
 /// the callers spent `between` nanoseconds between their requests.
 pub fn complete(
@@ -89,8 +109,15 @@ mod tests {
         accounting::Accounting, aggregate::Aggregate, error_kind::ErrorKind, sample::LoopKind,
         window::Window,
     };
+    use netping_protocol::secure::Connector;
 
     use super::*;
+    use crate::{
+        clock::Moment,
+        plan::{Destination, Trust},
+        probe::metrics::ServerSource,
+        transport::Kind,
+    };
 
     /// Completes the cost of a worker that used a second of CPU time in a window of this length.
     fn completed(milliseconds: u64) -> Cost {
@@ -116,6 +143,44 @@ mod tests {
         assert_eq!(cost.client_cpu_us_per_request, Some(100_000.0));
         assert_eq!(cost.client_between_requests_seconds, Some(0.5));
         assert_eq!(completed(99), Cost::default());
+    }
+
+    #[test]
+    fn requests_are_compared_where_the_server_counts_what_is_sent() {
+        let at = |requests: u64, replies| {
+            let text = format!("netping_requests_total {requests}");
+            Reading::within_an_hour(&text, [replies, replies])
+        };
+        let (start, end) = (at(100, 40), at(1100, 990));
+        let accounting = Accounting {
+            ok: 950,
+            errors: BTreeMap::from([(ErrorKind::Timeout, 3)]),
+            in_flight: 5,
+            outside_errors: 7,
+            ..Accounting::default()
+        };
+        let clear = (Connector::Plain, Trust::default());
+        let url = "tcp://h:1".parse().unwrap();
+        let mut plan = Plan::new(
+            Destination::new(url, ServerSource::Nowhere, clear),
+            Kind::Line,
+        );
+        plan.load.callers = 16;
+        let counted = |plan: &Plan| counted_requests(plan, [&start, &end], &accounting);
+        let expected = RequestCounts {
+            server: 1000,
+            client: 950,
+            unsure: 16 + 3 + 5 + 7,
+            has_other_clients: false,
+        };
+        assert_eq!(counted(&plan), Some(expected));
+        plan.execution.start_at = Some(Moment::now());
+        assert!(counted(&plan).unwrap().has_other_clients);
+        plan.target.behind_proxy = true;
+        assert_eq!(counted(&plan), None);
+        plan.target.behind_proxy = false;
+        plan.load.kind = Kind::GrpcCall;
+        assert_eq!(counted(&plan), None);
     }
 
     #[test]

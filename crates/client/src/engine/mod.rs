@@ -6,8 +6,10 @@
 //! that found no caller: the [`Backlog`](backlog::Backlog).
 
 mod backlog;
+mod balance;
 mod connection_slot;
 mod dispatch;
+mod fixed_dispatch;
 mod hiccups;
 mod measured;
 mod observer;
@@ -23,6 +25,7 @@ mod worker;
 mod worker_thread;
 mod workers;
 
+pub use self::balance::{BalanceMeter, complete_balances};
 #[cfg(feature = "simulation")]
 pub use self::worker::simulated;
 pub use self::{

@@ -26,6 +26,11 @@ impl ReplyCounter {
         self.count.store(count + 1, Ordering::Relaxed);
     }
 
+    /// Returns the number of replies.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
     /// Returns the number of replies and the sum of their response times.
     fn read(&self) -> [u64; 2] {
         [&self.count, &self.nanoseconds].map(|sum| sum.load(Ordering::Relaxed))

@@ -3,16 +3,21 @@
 use std::{cmp, mem, sync::mpsc::RecvTimeoutError, time::Duration};
 
 use netping_measure::{
-    aggregate::Aggregate, sample::LoopKind, statistics::warm_up::WarmUpDetector, status::Status,
+    aggregate::Aggregate,
+    cost::{Cost, ServerDemand},
+    sample::LoopKind,
+    statistics::warm_up::WarmUpDetector,
+    status::Status,
     window::Window,
 };
-use netping_system::{counters::HostCounters, host};
+use netping_system::counters::HostCounters;
 
 use crate::{
     clock::{Clock, TimeOfDay},
     engine::{
+        balance::{BalanceMeter, complete_balances},
         hiccups::HiccupMeter,
-        measured::{Measured, complete, host_events},
+        measured::{Measured, complete, counted_requests, host_events},
         observer::{Observer, Phase},
         rate_meter::RateMeter,
         worker::WorkerReport,
@@ -39,6 +44,8 @@ pub struct Running<'a> {
     hiccups: Option<HiccupMeter>,
     /// The machine's counters at the window's start.
     host: HostCounters,
+    /// Runs as long.
+    balance: Option<BalanceMeter>,
     /// Start of the warm-up, on the run's clock.
     begun: u64,
     time_of_day: TimeOfDay,
@@ -68,7 +75,7 @@ impl<'a> Running<'a> {
         observer: &'a dyn Observer,
         workers: &'a Workers,
     ) -> Result<Self, StartError> {
-        let counters = CounterReader::start(&plan.target.server)?;
+        let counters = CounterReader::start(&plan.target.server, workers.reply_count())?;
         let begun = workers.clock.now();
         Ok(Self {
             plan,
@@ -78,6 +85,7 @@ impl<'a> Running<'a> {
             counters,
             hiccups: None,
             host: HostCounters::default(),
+            balance: None,
             begun,
             time_of_day: TimeOfDay::start(),
             phase: Phase::Connect,
@@ -220,10 +228,18 @@ impl<'a> Running<'a> {
             // Without a thread for it, the step has no such number.
             self.hiccups = HiccupMeter::start(self.workers.clock).ok();
             self.host = HostCounters::read();
+            self.balance = Some(BalanceMeter::start(
+                &self.plan.target,
+                self.plan.execution.start_at.is_some(),
+            ));
         }
         if phase == Phase::Drain {
             self.counters.read();
             let cost = &mut self.report.cost;
+            cost.balances = self
+                .balance
+                .take()
+                .map_or_else(Vec::new, BalanceMeter::finish);
             cost.client_hiccups = self.hiccups.take().and_then(HiccupMeter::finish);
             cost.client_host = host_events(&self.host, &HostCounters::read());
         }
@@ -244,7 +260,11 @@ impl<'a> Running<'a> {
         let readings = self.counters.finish();
         let demand = readings.as_ref().map_err(Clone::clone);
         let arrived = totals.accounting.arrived();
-        let demand = demand.and_then(|(start, end)| start.demand_until(end, arrived));
+        let demand = demand.and_then(|(start, end)| {
+            let demand = start.demand_until(end, arrived)?;
+            let requests = counted_requests(self.plan, [start, end], &totals.accounting);
+            Ok(demand.map(|demand| ServerDemand { requests, ..demand }))
+        });
         let server_note = demand.as_ref().err().filter(|note| !note.is_empty());
         let server_note = server_note.cloned();
         let is_closed = self.plan.loop_kind() == LoopKind::Closed;
@@ -252,6 +272,14 @@ impl<'a> Running<'a> {
         let cost = mem::take(&mut report.cost);
         report.cost = complete(cost, &totals, between, demand.ok().flatten());
         let readings = readings.ok();
+        let Cost {
+            balances, server, ..
+        } = &mut report.cost;
+        // Without one of the client's, the step was too short for any.
+        if !balances.is_empty() {
+            let target = &self.plan.target;
+            complete_balances(balances, target, server.as_ref(), readings.as_ref());
+        }
         Measured {
             totals,
             status: self.status,
@@ -263,10 +291,7 @@ impl<'a> Running<'a> {
             server_restarted: readings
                 .as_ref()
                 .is_some_and(|(start, end)| start.is_restarted_by(end)),
-            server_shares_host: readings.is_some_and(|(_, end)| {
-                end.boot_id()
-                    .is_some_and(|id| host::boot_id().as_deref() == Some(id))
-            }),
+            server_shares_host: readings.is_some_and(|(_, end)| end.is_of_this_host()),
             report,
         }
     }

@@ -3,7 +3,7 @@
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use rand_distr::{Distribution, Exp1};
 
-use crate::plan::Arrival;
+use crate::{engine::share::Share, plan::Arrival};
 
 /// The times at which one worker's requests are due, in nanoseconds since the schedule's beginning,
 /// ascending and without end.
@@ -54,6 +54,82 @@ impl Schedule {
             .map_or(1.0, |random| Exp1.sample(random));
         self.next += self.gap * gap;
     }
+}
+
+/// The times at which requests of one worker's connections are due, where each request belongs to a
+/// connection beforehand. Every worker goes through the whole schedule, at some nanoseconds for each
+/// request, and takes its own: times and connections are the same with any number of workers.
+#[derive(Debug, Clone)]
+pub struct FixedSchedule {
+    /// The schedule of all requests.
+    all: Schedule,
+    /// Number of its next request, which belongs to this worker.
+    number: u64,
+    /// The connection of that request, as a number among this worker's.
+    connection: usize,
+    share: Share,
+    /// Connections of all workers.
+    connections: usize,
+}
+
+impl FixedSchedule {
+    /// Returns the schedule of a worker that has this share of so many connections, at least one; `None`
+    /// in a closed loop.
+    pub fn new(arrival: Arrival, share: Share, connections: usize) -> Option<Self> {
+        let mut schedule = Self {
+            all: Schedule::new(arrival, 0, 1)?,
+            number: 0,
+            connection: 0,
+            share,
+            connections,
+        };
+        schedule.find_own();
+        Some(schedule)
+    }
+
+    /// Returns the next time, and the connection that its request belongs to, without taking it.
+    pub fn peek(&self) -> (u64, usize) {
+        (self.all.peek(), self.connection)
+    }
+
+    /// Moves to the next request.
+    pub fn advance(&mut self) {
+        self.skip();
+        self.find_own();
+    }
+
+    fn skip(&mut self) {
+        self.all.advance();
+        self.number += 1;
+    }
+
+    fn find_own(&mut self) {
+        let Share {
+            first_connection,
+            connections,
+            ..
+        } = self.share;
+        loop {
+            let connection = connection_of(self.number, self.connections);
+            let own = connection.wrapping_sub(first_connection);
+            if own < connections {
+                self.connection = own;
+                return;
+            }
+            self.skip();
+        }
+    }
+}
+
+/// Returns the connection, of `connections`, that a request belongs to, as the hash of a key would
+/// choose it. The hash is the number of that place in SplitMix64 with the seed 0 (Steele, Lea and Flood,
+/// "Fast splittable pseudorandom number generators", 2014).
+fn connection_of(request: u64, connections: usize) -> usize {
+    let mut hash = request.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    ((u128::from(hash) * connections as u128) >> 64) as usize
 }
 
 #[cfg(test)]
@@ -107,6 +183,54 @@ mod tests {
             }).fold(0.0, f64::max);
             prop_assert!(distance < 1.95 / n.sqrt(), "distance {distance}");
         }
+    }
+
+    #[test]
+    fn each_request_belongs_to_one_connection_of_one_worker() {
+        for arrival in [
+            Arrival::Constant(1000.0),
+            Arrival::Poisson {
+                rate: 1000.0,
+                seed: 3,
+            },
+        ] {
+            let shares = [(0, 3), (3, 2), (5, 2)].map(|(first_connection, connections)| Share {
+                worker: 0,
+                first_caller: 0,
+                callers: 0,
+                first_connection,
+                connections,
+            });
+            let mut all = Vec::new();
+            for share in shares {
+                let mut own = FixedSchedule::new(arrival, share, 7).unwrap();
+                while own.peek().0 < 20_000_000_000 {
+                    let (time, connection) = own.peek();
+                    all.push((time, share.first_connection + connection));
+                    own.advance();
+                }
+            }
+            all.sort_unstable();
+            // They are those of a single worker, at its times.
+            let mut whole = Schedule::new(arrival, 0, 1).unwrap();
+            for (time, _) in &all {
+                assert_eq!(*time, whole.peek());
+                whole.advance();
+            }
+            assert!(whole.peek() >= 20_000_000_000);
+            // Each connection has a seventh of 20,000, of which the standard deviation is 49.
+            for connection in 0..7 {
+                let count = all.iter().filter(|(_, own)| *own == connection).count();
+                assert!(count.abs_diff(all.len() / 7) < 200, "{connection}: {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_hash_is_that_of_split_mix() {
+        // The generator's first two numbers with the seed 0 begin with these digits.
+        let digits = [0, 1].map(|request| connection_of(request, 1 << 32));
+        assert_eq!(digits, [0xe220_a839, 0x6e78_9e6a]);
     }
 
     #[test]

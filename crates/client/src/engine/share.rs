@@ -11,6 +11,8 @@ pub struct Share {
     pub first_caller: u32,
     /// Callers.
     pub callers: usize,
+    /// Number of the worker's first connection slot.
+    pub first_connection: usize,
     /// Connection slots.
     pub connections: usize,
 }
@@ -18,13 +20,14 @@ pub struct Share {
 impl Share {
     /// Returns the share of worker number `worker`.
     pub fn of(plan: &Plan, worker: usize) -> Self {
-        let share = |whole| part(whole, plan.execution.workers, worker);
-        let callers_of = |worker| part(plan.load.callers, plan.execution.workers, worker);
+        let callers = |worker| part(plan.load.callers, plan.execution.workers, worker);
+        let connections = |worker| part(plan.load.connections, plan.execution.workers, worker);
         Self {
             worker,
-            first_caller: (0..worker).map(callers_of).sum::<usize>() as u32,
-            callers: callers_of(worker),
-            connections: share(plan.load.connections),
+            first_caller: (0..worker).map(callers).sum::<usize>() as u32,
+            callers: callers(worker),
+            first_connection: (0..worker).map(connections).sum(),
+            connections: connections(worker),
         }
     }
 }
@@ -46,7 +49,7 @@ mod tests {
     };
 
     #[test]
-    fn every_caller_has_a_number_of_its_own() {
+    fn every_caller_and_connection_has_a_number_of_its_own() {
         let url = "grpc://localhost".parse().unwrap();
         let clear = (Connector::Plain, Trust::default());
         let target = Destination::new(url, ServerSource::Nowhere, clear);
@@ -56,6 +59,7 @@ mod tests {
         let shares = [0, 1, 2].map(|worker| Share::of(&plan, worker));
         assert_eq!(shares.map(|share| share.callers), [4, 4, 3]);
         assert_eq!(shares.map(|share| share.first_caller), [0, 4, 8]);
+        assert_eq!(shares.map(|share| share.first_connection), [0, 2, 4]);
         assert_eq!(shares.map(|share| share.connections), [2, 2, 1]);
     }
 

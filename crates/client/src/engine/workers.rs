@@ -120,6 +120,12 @@ impl Workers {
         Ok(negotiated)
     }
 
+    /// Returns a function that counts the replies so far.
+    pub fn reply_count(&self) -> impl Fn() -> u64 + Send + use<> {
+        let counters = self.replies.clone();
+        move || counters.iter().map(|counter| counter.count()).sum()
+    }
+
     /// Lets the callers begin.
     pub fn start(&self) {
         // Workers hold the other end until they are done.

@@ -13,6 +13,8 @@ pub struct Load {
     pub kind: Kind,
     /// The process by which requests come about.
     pub arrival: Arrival,
+    /// The callers that a due request of an open loop is for.
+    pub assign: Assign,
     /// Limit on the requests of an open loop that are due and wait for a caller.
     pub max_backlog: usize,
     /// Callers, each with one request outstanding.
@@ -35,6 +37,7 @@ impl Load {
         Self {
             kind,
             arrival: Arrival::Closed,
+            assign: Assign::Any,
             max_backlog: 0,
             callers: 1,
             connections: 1,
@@ -44,6 +47,15 @@ impl Load {
             timeout: Duration::from_secs(5),
         }
     }
+}
+
+/// The callers that a due request of an open loop is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Assign {
+    /// Any caller that is free.
+    Any,
+    /// Those of one connection, known beforehand.
+    Fixed,
 }
 
 /// The process by which requests come about.

@@ -7,7 +7,7 @@ mod target;
 
 pub use self::{
     execution::{Execution, Extent, Warmup},
-    load::{Arrival, Load},
+    load::{Arrival, Assign, Load},
     target::{Companion, Destination, OwnServer, ReplyLength, ServerEndpoint, Trust, resolve},
 };
 

@@ -6,7 +6,7 @@ use netping_protocol::{frame::Reply, tls::Negotiated};
 use netping_results::{connect::ChannelSecurity, run::StepSettings};
 
 use crate::{
-    plan::{Arrival, OwnServer, Plan, Trust},
+    plan::{Arrival, Assign, OwnServer, Plan, Trust},
     transport::connect::socket_name,
 };
 
@@ -23,6 +23,11 @@ impl Plan {
             seed: match load.arrival {
                 Arrival::Poisson { seed, .. } => Some(seed),
                 Arrival::Closed | Arrival::Constant(_) => None,
+            },
+            assign: match (load.arrival, load.assign) {
+                (Arrival::Closed, _) => None,
+                (_, Assign::Any) => Some("any".to_owned()),
+                (_, Assign::Fixed) => Some("fixed".to_owned()),
             },
             callers: load.callers,
             connections: load.connections,

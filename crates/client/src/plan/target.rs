@@ -32,8 +32,12 @@ pub struct Destination {
     pub unix_socket: Option<PathBuf>,
     /// The server's thread, if it is in this process.
     pub in_process: Option<OwnServer>,
+    /// The server's processes, if it is on this host: none where they cannot be found.
+    pub processes: Option<Vec<u32>>,
     /// The source of the server's counters.
     pub server: ServerSource,
+    /// True where it is reached through a proxy, which may send more requests than it got, or fewer.
+    pub behind_proxy: bool,
     /// The security of connections.
     pub connector: Connector,
     /// The authentication that comes with it.
@@ -129,7 +133,9 @@ impl Destination {
             label: None,
             unix_socket: None,
             in_process: None,
+            processes: None,
             server,
+            behind_proxy: false,
             connector,
             trust,
             first_call: true,

@@ -1,16 +1,23 @@
 //! A server's counters, read over HTTP from its metrics or from the system.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
-use netping_measure::cost::{HostEvents, ServerDemand};
+use netping_measure::cost::{Balance, HostEvents, RequestCounts, ServerDemand, SideUse};
 use netping_protocol::{scheme::port, target::Target};
-use netping_system::process::{ProcError, Usage};
+use netping_system::{
+    host,
+    process::{ProcError, Usage},
+};
 use ureq::Timeout;
 
-use super::http_agent::http_agent;
+use super::{
+    counters::{
+        CPU, Counters, INVOLUNTARY, MEMORY, REQUESTS, RUN_DELAY, START, SYSTEM, USABLE_CPUS,
+        VOLUNTARY, check, check_change, parse,
+    },
+    http_agent::http_agent,
+};
+use crate::clock::{Clock, Monotonic};
 
 /// Time limit of one reading over HTTP.
 pub const TIMEOUT: Duration = Duration::from_secs(1);
@@ -60,18 +67,33 @@ impl ServerSource {
 pub struct Probe {
     source: ServerSource,
     agent: ureq::Agent,
+    clock: Monotonic,
 }
 
-/// A server's counters at one time, by their Prometheus names.
+/// A server's counters at one time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading(BTreeMap<String, f64>);
+pub struct Reading(Counters, Taken);
 
-const CPU: &str = "process_cpu_seconds_total";
-const MEMORY: &str = "process_resident_memory_bytes";
-const VOLUNTARY: &str = "process_context_switches_total{kind=\"voluntary\"}";
-const INVOLUNTARY: &str = "process_context_switches_total{kind=\"involuntary\"}";
-const REQUESTS: &str = "netping_requests_total";
-const START: &str = "process_start_time_seconds";
+/// The limits of the moment at which counters were read: just before they were asked for, and just after
+/// they had come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Taken {
+    /// The times, in nanoseconds by the probe's clock.
+    times: [u64; 2],
+    /// The replies that the client had had.
+    replies: [u64; 2],
+}
+
+#[cfg(test)]
+impl Reading {
+    /// Returns the counters in a text that was read within an hour, while the client's count of replies
+    /// was first one number and then the other.
+    pub(crate) fn within_an_hour(text: &str, replies: [u64; 2]) -> Self {
+        let times = [0, 3_600_000_000_000];
+        Self(parse(text), Taken { times, replies })
+    }
+}
+
 /// Start times of one process may differ by this many seconds: they are counted from the machine's
 /// boot, whose own time follows the clock.
 const SAME_START: f64 = 1.5;
@@ -93,6 +115,7 @@ impl Probe {
         Self {
             source,
             agent: http_agent(config),
+            clock: Monotonic::start(),
         }
     }
 
@@ -101,14 +124,35 @@ impl Probe {
     /// # Errors
     /// A sentence with the reason why there are none; empty if none were to be expected.
     pub fn read(&self) -> Result<Reading, String> {
+        self.read_beside(|| 0)
+    }
+
+    /// Reads the counters, and the number of `replies` so far.
+    ///
+    /// # Errors
+    /// Those of [`Probe::read`].
+    pub fn read_beside(&self, replies: impl Fn() -> u64) -> Result<Reading, String> {
+        let look = || (self.clock.now(), replies());
+        let (asked, before) = look();
+        let counters = self.read_source()?;
+        check(&counters)?;
+        let (came, after) = look();
+        let taken = Taken {
+            times: [asked, came],
+            replies: [before, after],
+        };
+        Ok(Reading(counters, taken))
+    }
+
+    fn read_source(&self) -> Result<Counters, String> {
         let (url, asked) = match &self.source {
             ServerSource::Nowhere => return Err(String::new()),
-            ServerSource::Processes(pids) => return Reading::of_processes(pids),
+            ServerSource::Processes(pids) => return of_processes(pids),
             ServerSource::Url { url, asked } => (url, *asked),
         };
         match self.get(url) {
-            Ok(reading) if reading.0.contains_key(if asked { CPU } else { REQUESTS }) => {
-                Ok(reading)
+            Ok(counters) if counters.contains_key(if asked { CPU } else { REQUESTS }) => {
+                Ok(counters)
             }
             Ok(_) if asked => Err(format!(
                 "no {CPU} at {url}: are these the server's Prometheus metrics?"
@@ -124,41 +168,19 @@ impl Probe {
         }
     }
 
-    fn get(&self, url: &str) -> Result<Reading, ureq::Error> {
+    fn get(&self, url: &str) -> Result<Counters, ureq::Error> {
         let mut response = self.agent.get(url).call()?;
         let body = response.body_mut().with_config().limit(LONGEST);
-        Ok(Reading::parse(&body.read_to_string()?))
+        Ok(parse(&body.read_to_string()?))
     }
 }
 
 impl Reading {
-    /// Parses Prometheus' text format.
-    fn parse(text: &str) -> Self {
-        let sample = |line: &str| {
-            // Labels may hold spaces.
-            let at = line
-                .rfind('}')
-                .map_or_else(|| line.find(' '), |brace| Some(brace + 1))?;
-            let value = line[at..].split_ascii_whitespace().next()?.parse().ok()?;
-            (!line.starts_with('#')).then(|| (line[..at].to_owned(), value))
-        };
-        Self(text.lines().filter_map(sample).collect())
-    }
-
-    /// Reads the system's accounts of processes of this host and their descendants, each of them
-    /// once. Memory that several share counts for each.
-    fn of_processes(pids: &[u32]) -> Result<Self, String> {
-        let (mut seen, mut counters) = (BTreeSet::new(), BTreeMap::new());
-        let mut add = |pid: &u32| add_family(*pid, &mut seen, &mut counters);
-        pids.iter().try_for_each(&mut add)?;
-        Ok(Self(counters))
-    }
-
     /// Returns the resources used between this reading and a `later` one, for the requests that the
     /// server counted itself, or else for `answered`. `None` if the CPU time is unknown.
     ///
     /// # Errors
-    /// A text, if its CPU time went back.
+    /// A sentence, if they are not those of one process, or are not believed.
     pub fn demand_until(
         &self,
         later: &Self,
@@ -169,21 +191,19 @@ impl Reading {
         let Some(cpu_seconds) = change(CPU) else {
             return Ok(None);
         };
-        if cpu_seconds < 0.0 {
-            return Err(
-                "its CPU time went back: it, or one of its processes, ended or was restarted meanwhile".to_owned()
-            );
+        if self.is_restarted_by(later) {
+            return Err("the server's process was started anew meanwhile".to_owned());
         }
+        check_change(&self.0, &later.0, self.seconds_until(later))?;
         let count = |name: &str| gained(name).map(|gained| gained as u64);
-        // A relay has the counter, and counts nothing.
-        let counted = gained(REQUESTS).filter(|_| later.requests() > Some(0));
-        let requests = counted.unwrap_or(answered as f64);
+        let requests = self.counted_until(later).unwrap_or(answered) as f64;
         let switches = gained(VOLUNTARY).zip(gained(INVOLUNTARY));
         let switches = switches.map(|(voluntary, involuntary)| voluntary + involuntary);
         let each = |sum: f64| (requests > 0.0).then(|| sum / requests);
         Ok(Some(ServerDemand {
             cpu_seconds,
-            system_seconds: gained("process_cpu_system_seconds_total"),
+            system_seconds: gained(SYSTEM),
+            waited_seconds: gained(RUN_DELAY),
             cpu_us_per_request: each(cpu_seconds * 1e6),
             context_switches_per_request: switches.and_then(each),
             resident_bytes: later.0.get(MEMORY).map(|&bytes| bytes as u64),
@@ -197,12 +217,72 @@ impl Reading {
                 listen_drops: count("netping_host_listen_drops_total"),
                 udp_drops: count("netping_host_udp_drops_total"),
             },
+            requests: None,
         }))
+    }
+
+    /// Returns the most time that can lie between this reading and a `later` one, in seconds.
+    fn seconds_until(&self, later: &Self) -> f64 {
+        let between = later.1.times[1].saturating_sub(self.1.times[0]);
+        between as f64 / 1e9
+    }
+
+    /// Returns the requests that the server counted between this reading and a `later` one; `None` if it
+    /// counts none.
+    fn counted_until(&self, later: &Self) -> Option<u64> {
+        // A relay has the counter, and counts nothing.
+        let counted = later.requests().filter(|counted| *counted > 0)?;
+        counted.checked_sub(self.requests()?)
+    }
+
+    /// Returns both sides' counts of the requests between this reading and a `later` one; `None` if the
+    /// server counts none. So many requests were `unsure`: on their way at either reading, or failed.
+    pub fn requests_until(&self, later: &Self, unsure: u64) -> Option<RequestCounts> {
+        let ([start, begun], [end, ended]) = (self.1.replies, later.1.replies);
+        // The server counted anywhere between its being asked and its answer: at half, give or take that.
+        let while_reading = (begun - start) + (ended - end);
+        Some(RequestCounts {
+            server: self.counted_until(later)?,
+            client: (end + ended).saturating_sub(start + begun) / 2,
+            unsure: unsure + while_reading.div_ceil(2),
+            has_other_clients: false,
+        })
+    }
+
+    /// Returns the balance of the server's CPUs from this reading to a `later` one, on a host of which
+    /// nothing else is known: who else had them is not among the server's counters.
+    pub fn balance_until(&self, later: &Self) -> Option<Balance> {
+        let gained = |name: &str| {
+            let change = later.0.get(name)? - self.0.get(name)?;
+            (change.is_finite() && change >= 0.0).then_some(change)
+        };
+        check_change(&self.0, &later.0, self.seconds_until(later)).ok()?;
+        let total_seconds = gained("netping_cpus_time_seconds_total")?;
+        let cpus = *self.0.get(USABLE_CPUS).filter(|cpus| **cpus >= 1.0)?;
+        Some(Balance {
+            window_seconds: total_seconds / cpus,
+            total_seconds,
+            server: Some(SideUse {
+                cpu_seconds: gained(CPU)?,
+                waited_seconds: gained(RUN_DELAY),
+            }),
+            interrupt_seconds: gained("netping_cpus_interrupt_seconds_total")?,
+            steal_seconds: gained("netping_cpus_steal_seconds_total")?,
+            idle_seconds: gained("netping_cpus_idle_seconds_total")?,
+            windows: 1,
+            ..Balance::default()
+        })
     }
 
     /// Returns the boot id of the server's machine.
     pub fn boot_id(&self) -> Option<&str> {
         self.label(BOOT)
+    }
+
+    /// Returns true if the server's machine is this one.
+    pub fn is_of_this_host(&self) -> bool {
+        let boot_id = self.boot_id();
+        boot_id.is_some() && boot_id == host::boot_id().as_deref()
     }
 
     /// Returns the version of the server.
@@ -247,12 +327,17 @@ impl Reading {
     }
 }
 
+/// Reads the system's accounts of processes of this host and their descendants, each of them once. Memory
+/// that several share counts for each.
+fn of_processes(pids: &[u32]) -> Result<Counters, String> {
+    let (mut seen, mut counters) = (BTreeSet::new(), Counters::new());
+    let mut add = |pid: &u32| add_family(*pid, &mut seen, &mut counters);
+    pids.iter().try_for_each(&mut add)?;
+    Ok(counters)
+}
+
 /// Adds the system's accounts of a process and its descendants, except for those `seen` before.
-fn add_family(
-    pid: u32,
-    seen: &mut BTreeSet<u32>,
-    counters: &mut BTreeMap<String, f64>,
-) -> Result<(), String> {
+fn add_family(pid: u32, seen: &mut BTreeSet<u32>, counters: &mut Counters) -> Result<(), String> {
     if !seen.insert(pid) {
         return Ok(());
     }
@@ -280,8 +365,12 @@ mod tests {
 
     use super::*;
 
+    fn read(text: &str) -> Reading {
+        Reading::within_an_hour(text, [0, 0])
+    }
+
     fn reading(cpu: f64, requests: u64, switches: u64) -> Reading {
-        Reading::parse(&format!(
+        read(&format!(
             "# HELP a b\nprocess_cpu_seconds_total {cpu} 12\nnetping_requests_total {requests}\n{VOLUNTARY} {switches}\n\
              {INVOLUNTARY} 0\nx{{a=\"b c\"}} 1\nprocess_resident_memory_bytes 4096\n"
         ))
@@ -307,13 +396,10 @@ mod tests {
 
     #[test]
     fn a_server_that_counts_no_requests_is_measured_by_the_clients_count() {
-        let cpu = |seconds: f64| Reading::parse(&format!("process_cpu_seconds_total {seconds}\n"));
+        let cpu = |seconds: f64| read(&format!("process_cpu_seconds_total {seconds}\n"));
         let demand = cpu(1.0).demand_until(&cpu(2.0), 1000).unwrap().unwrap();
         assert_eq!(demand.cpu_us_per_request, Some(1000.0));
-        assert_eq!(
-            Reading::parse("<html>").demand_until(&cpu(2.0), 1),
-            Ok(None)
-        );
+        assert_eq!(read("<html>").demand_until(&cpu(2.0), 1), Ok(None));
         // A restarted server has used less than before.
         assert!(
             cpu(2.0)
@@ -324,11 +410,46 @@ mod tests {
     }
 
     #[test]
+    fn counters_that_cannot_be_are_no_demand() {
+        let cpu = |seconds: f64| read(&format!("process_cpu_seconds_total {seconds}\n"));
+        // 8,192 CPUs for an hour have 29,491,200 s, and clocks may differ by a hundredth.
+        assert!(cpu(0.0).demand_until(&cpu(29.7e6), 1).is_ok());
+        let error = cpu(0.0).demand_until(&cpu(29.8e6), 1).unwrap_err();
+        assert!(error.contains("in 3600.00 s"), "{error}");
+        let started = |time: f64| {
+            read(&format!(
+                "process_cpu_seconds_total 1\nprocess_start_time_seconds {time}\n"
+            ))
+        };
+        let error = started(1.0).demand_until(&started(9.0), 1).unwrap_err();
+        assert!(error.contains("started anew"), "{error}");
+    }
+
+    #[test]
+    fn requests_are_counted_by_both_sides_between_two_readings() {
+        let at = |requests: u64, replies| {
+            Reading::within_an_hour(&format!("{REQUESTS} {requests}"), replies)
+        };
+        let counts = at(100, [40, 44]).requests_until(&at(1100, [1030, 1038]), 16);
+        let expected = RequestCounts {
+            server: 1000,
+            client: 992,
+            unsure: 22,
+            has_other_clients: false,
+        };
+        assert_eq!(counts, Some(expected));
+        // A relay counts none.
+        assert_eq!(at(0, [0, 0]).requests_until(&at(0, [9, 9]), 0), None);
+        let foreign = read("process_cpu_seconds_total 1");
+        assert_eq!(foreign.requests_until(&foreign, 0), None);
+    }
+
+    #[test]
     fn a_server_that_started_at_another_time_was_restarted() {
-        let started = |time: f64| Reading::parse(&format!("process_start_time_seconds {time}\n"));
+        let started = |time: f64| read(&format!("process_start_time_seconds {time}\n"));
         assert!(!started(100.0).is_restarted_by(&started(101.0)));
         assert!(started(100.0).is_restarted_by(&started(102.0)));
-        assert!(!Reading::parse("").is_restarted_by(&started(102.0)));
+        assert!(!read("").is_restarted_by(&started(102.0)));
     }
 
     #[test]
@@ -342,18 +463,14 @@ mod tests {
 
     #[test]
     fn this_process_has_counters() {
-        let read = || {
-            Probe::new(ServerSource::Processes(vec![std::process::id()]))
-                .read()
-                .unwrap()
-        };
-        let own = read();
+        let probe = Probe::new(ServerSource::Processes(vec![std::process::id()]));
+        let own = probe.read().unwrap();
         assert!(own.0[CPU] > 0.0 && own.0[MEMORY] > 0.0);
         // The CPU time of a thread stays when it ends.
         let burn =
             || while netping_system::cpu::thread_time() < std::time::Duration::from_millis(50) {};
         std::thread::spawn(burn).join().unwrap();
-        assert!(read().0[CPU] - own.0[CPU] > 0.03);
+        assert!(probe.read().unwrap().0[CPU] - own.0[CPU] > 0.03);
         let none = Probe::new(ServerSource::Processes(vec![u32::MAX / 4]))
             .read()
             .unwrap_err();
@@ -364,7 +481,7 @@ mod tests {
     fn descendants_are_counted_with_their_process_and_once() {
         // `cat` waits until its standard input ends.
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        let (mut seen, mut counters) = (BTreeSet::new(), BTreeMap::new());
+        let (mut seen, mut counters) = (BTreeSet::new(), Counters::new());
         add_family(std::process::id(), &mut seen, &mut counters).unwrap();
         assert!(seen.contains(&child.id()));
         let before = counters.clone();

@@ -43,36 +43,23 @@ struct DataSource {
     in_lines: bool,
 }
 
-/// Data that cannot be sent.
+/// The result of what may fail with a [`DataError`].
+pub(super) type Result<T, E = DataError> = std::result::Result<T, E>;
+
+/// Data or expected contents that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// A file could not be read.
-    #[error("cannot read --data {name}: {reason}")]
-    File {
-        /// The value of the flag.
-        name: String,
-        /// The system's error.
-        reason: io::Error,
-    },
-    /// The bodies would take too much memory.
-    #[error(
-        "--data: {bodies} bodies of {bytes} bytes in all are more than {LARGEST} bytes; shorten the documents that have \
-         placeholders, or leave out some"
-    )]
-    TooLarge {
-        /// Bodies in the pool.
-        bodies: usize,
-        /// Their bytes.
-        bytes: usize,
-    },
-    /// A document does not fit.
-    #[error("--data {name}: {reason}")]
-    Document {
-        /// The value of the flag, and the document's number among several, from 1 on.
-        name: String,
-        /// The reason, and the place within the document.
-        reason: String,
-    },
+    /// The file of this name could not be read.
+    #[error("cannot read {0}: {1}")]
+    File(String, io::Error),
+    /// A document does not fit, or the bodies would take too much memory.
+    #[error("{0}")]
+    Unfit(String),
+}
+
+/// Returns the error of a file that cannot be read.
+pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> DataError {
+    |reason| DataError::File(path.display().to_string(), reason)
 }
 
 impl Data {
@@ -80,7 +67,7 @@ impl Data {
     ///
     /// # Errors
     /// [`DataError::File`].
-    pub fn read(values: &[String], order: Order) -> Result<Self, DataError> {
+    pub fn read(values: &[String], order: Order) -> Result<Self> {
         let sources = values.iter().map(|value| DataSource::read(value));
         Ok(Self {
             sources: sources.collect::<Result<_, _>>()?,
@@ -103,8 +90,8 @@ impl Data {
     /// file of lines.
     ///
     /// # Errors
-    /// [`DataError::Document`].
-    pub fn bodies(&self) -> Result<Pool, DataError> {
+    /// [`DataError::Unfit`].
+    pub fn bodies(&self) -> Result<Pool> {
         let documents = |source: &DataSource| {
             if source.in_lines {
                 return lines(&source.contents);
@@ -118,11 +105,8 @@ impl Data {
     /// `encode`.
     ///
     /// # Errors
-    /// [`DataError::Document`].
-    pub fn messages(
-        &self,
-        encode: impl Fn(&str) -> Result<Bytes, String>,
-    ) -> Result<Pool, DataError> {
+    /// [`DataError::Unfit`].
+    pub fn messages(&self, encode: impl Fn(&str) -> Result<Bytes, String>) -> Result<Pool> {
         let documents = |source: &DataSource| json_documents(&source.contents);
         self.pool(documents, |document| encode(text(document)?))
     }
@@ -131,16 +115,17 @@ impl Data {
         &self,
         documents: impl Fn(&DataSource) -> Result<Vec<Vec<u8>>, String>,
         encode: impl Fn(&[u8]) -> Result<Bytes, String>,
-    ) -> Result<Pool, DataError> {
+    ) -> Result<Pool> {
         let mut all = Vec::new();
         for source in &self.sources {
-            let own = documents(source).map_err(|reason| source.wrong(None, reason))?;
+            let own = documents(source).map_err(|reason| source.wrong(None, &reason))?;
             let several = own.len() > 1;
             for (document, number) in own.into_iter().zip(1..) {
                 all.push((document, source, several.then_some(number)));
             }
         }
-        let differ = all.iter().any(|(document, ..)| has_placeholder(document));
+        let mut documents = all.iter().map(|(document, ..)| document);
+        let differ = documents.any(|document| fill(document, 0) != *document);
         let rounds = if differ {
             FILLED.div_ceil(all.len())
         } else {
@@ -149,11 +134,14 @@ impl Data {
         let bytes: usize = all.iter().map(|(document, ..)| document.len()).sum();
         let (bodies, bytes) = (all.len() * rounds, bytes.saturating_mul(rounds));
         if bytes > LARGEST {
-            return Err(DataError::TooLarge { bodies, bytes });
+            return Err(DataError::Unfit(format!(
+                "--data: {bodies} bodies of {bytes} bytes in all are more than {LARGEST} bytes; shorten the documents \
+                 that have placeholders, or leave out some"
+            )));
         }
         let numbered = (0..rounds).flat_map(|_| &all).enumerate();
         let bodies = numbered.map(|(n, (document, source, number))| {
-            encode(&fill(document, n)).map_err(|reason| source.wrong(*number, reason))
+            encode(&fill(document, n)).map_err(|reason| source.wrong(*number, &reason))
         });
         let bodies = bodies.collect::<Result<Vec<_>, _>>()?;
         Ok(Pool::new(bodies, self.order).unwrap_or_default())
@@ -162,13 +150,13 @@ impl Data {
 
 impl DataSource {
     /// Returns the error of a document that does not fit.
-    fn wrong(&self, number: Option<usize>, reason: String) -> DataError {
+    fn wrong(&self, number: Option<usize>, reason: &str) -> DataError {
         let number = number.map(|number| format!(", document {number}"));
-        let name = self.name.clone() + &number.unwrap_or_default();
-        DataError::Document { name, reason }
+        let number = number.unwrap_or_default();
+        DataError::Unfit(format!("--data {}{number}: {reason}", self.name))
     }
 
-    fn read(value: &str) -> Result<Self, DataError> {
+    fn read(value: &str) -> Result<Self> {
         let path = value.strip_prefix('@').map(Path::new);
         let contents = match path {
             Some(path) => fs::read(path),
@@ -179,10 +167,8 @@ impl DataSource {
             None => Ok(value.into()),
         };
         let name = shortened(value);
-        let contents = match contents {
-            Ok(contents) => contents,
-            Err(reason) => return Err(DataError::File { name, reason }),
-        };
+        let unreadable = |reason| DataError::File(format!("--data {name}"), reason);
+        let contents = contents.map_err(unreadable)?;
         let ending = path.and_then(|path| path.extension()?.to_str());
         Ok(Self {
             name,
@@ -248,12 +234,8 @@ fn json_documents(contents: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     Ok(documents)
 }
 
-/// Returns true if a document has a placeholder, which is text, in text.
-fn has_placeholder(document: &[u8]) -> bool {
-    text(document).is_ok_and(|text| text.contains(NUMBER) || text.contains(UUID))
-}
-
-/// Returns the document with its placeholders filled for the body with this number.
+/// Returns the document with its placeholders, which are text in text, filled for the body with this
+/// number.
 fn fill(document: &[u8], number: usize) -> Vec<u8> {
     let Ok(text) = text(document) else {
         return document.to_vec();

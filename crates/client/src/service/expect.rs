@@ -1,42 +1,18 @@
 //! The contents that replies have to have.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value};
 use serde::de::DeserializeSeed;
 
-/// Expected contents that cannot be compared with replies.
-#[derive(Debug, thiserror::Error)]
-pub enum ExpectError {
-    /// The file could not be read.
-    #[error("cannot read {}: {reason}", path.display())]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// The system's error.
-        reason: io::Error,
-    },
-    /// The file holds no message of the reply's type.
-    #[error("{} does not fit {kind}: {reason}", path.display())]
-    Message {
-        /// Path of the file.
-        path: PathBuf,
-        /// The type of replies.
-        kind: String,
-        /// The place, and what is wrong there.
-        reason: serde_json::Error,
-    },
-}
+use super::data::{DataError, Result, unreadable};
 
 /// Returns the check of bodies that have to be the same as the contents of a file.
 ///
 /// # Errors
-/// [`ExpectError::File`].
-pub fn expected_body(path: &Path) -> Result<Check, ExpectError> {
-    Ok(Check::Body(read(path)?))
+/// [`DataError::File`].
+pub fn expected_body(path: &Path) -> Result<Check> {
+    Ok(Check::Body(fs::read(path).map_err(unreadable(path))?))
 }
 
 /// The check of a reply's body or message.
@@ -93,13 +69,12 @@ pub struct ExpectedFields {
 
 impl ExpectedFields {
     /// Reads the JSON message of the type `kind` in a file.
-    pub(super) fn read(path: &Path, kind: &MessageDescriptor) -> Result<Self, ExpectError> {
-        let wrong = |reason| ExpectError::Message {
-            path: path.to_owned(),
-            kind: kind.full_name().to_owned(),
-            reason,
+    pub(super) fn read(path: &Path, kind: &MessageDescriptor) -> Result<Self> {
+        let wrong = |reason: serde_json::Error| {
+            let (path, kind) = (path.display(), kind.full_name());
+            DataError::Unfit(format!("{path} does not fit {kind}: {reason}"))
         };
-        let contents = read(path)?;
+        let contents = fs::read(path).map_err(unreadable(path))?;
         let mut parser = serde_json::Deserializer::from_slice(&contents);
         let message = kind.clone().deserialize(&mut parser).map_err(wrong)?;
         parser.end().map_err(wrong)?;
@@ -168,13 +143,6 @@ fn shown(value: &Value) -> String {
 /// Returns true for types whose JSON has another form than their fields.
 fn has_json_of_its_own(kind: &MessageDescriptor) -> bool {
     kind.package_name() == "google.protobuf"
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, ExpectError> {
-    fs::read(path).map_err(|reason| ExpectError::File {
-        path: path.to_owned(),
-        reason,
-    })
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use super::{
     data::{Data, DataError},
-    expect::{Check, ExpectError, ExpectedFields},
-    schema::Schema,
+    expect::{Check, ExpectedFields},
+    schema::{Result, Schema},
 };
 use crate::{
     error::SchemaError,
@@ -28,7 +28,7 @@ impl Method {
     ///
     /// # Errors
     /// [`SchemaError`].
-    pub fn find(schema: &Schema, destination: &Destination) -> Result<Self, SchemaError> {
+    pub fn find(schema: &Schema, destination: &Destination) -> Result<Self> {
         let mut methods = named(schema, destination)?;
         if parts(&destination.url).1.is_empty() {
             return Err(SchemaError::Name {
@@ -56,8 +56,8 @@ impl Method {
     /// Returns the check of replies that have to have the fields of a JSON message.
     ///
     /// # Errors
-    /// [`ExpectError`].
-    pub fn expecting(&self, path: &Path) -> Result<Check, ExpectError> {
+    /// [`DataError`].
+    pub fn expecting(&self, path: &Path) -> Result<Check, DataError> {
         Ok(Check::Fields(ExpectedFields::read(path, &self.0.output())?))
     }
 }
@@ -83,10 +83,7 @@ pub fn prepared(method: &Method, data: &Data, check: Check) -> Result<Prepared, 
 }
 
 /// Returns the methods whose path begins with the one in the destination's URL; at least one.
-pub(super) fn named(
-    schema: &Schema,
-    destination: &Destination,
-) -> Result<Vec<MethodDescriptor>, SchemaError> {
+pub(super) fn named(schema: &Schema, destination: &Destination) -> Result<Vec<MethodDescriptor>> {
     let (service, method) = parts(&destination.url);
     let pool = schema.read(destination, Some(service).filter(|name| !name.is_empty()))?;
     let unknown = |name: &str, known| SchemaError::Name {

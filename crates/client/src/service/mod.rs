@@ -13,7 +13,7 @@ mod schema;
 pub use self::{
     data::{Data, DataError},
     describe::{describe, list},
-    expect::{Check, ExpectError, expected_body},
+    expect::{Check, expected_body},
     method::{Method, prepared},
     schema::Schema,
 };

@@ -4,8 +4,6 @@
 
 use std::collections::BTreeSet;
 
-use bytes::Bytes;
-use h2::client::SendRequest;
 use http::Request;
 use netping_measure::error_kind::ErrorKind;
 use prost::Message;
@@ -24,7 +22,7 @@ use crate::{
         Failure, Milestones, ServerEndpoint, connect,
         grpc_call::call,
         grpc_h2::{head, prefixed},
-        http2,
+        http2::{self, Sender},
     },
 };
 
@@ -81,7 +79,7 @@ async fn learn(
 
 /// The schema of a server, as far as it has been asked for it.
 struct ServerSchema {
-    send: SendRequest<Bytes>,
+    send: Sender,
     head: Request<()>,
     /// The files learnt so far.
     files: Vec<FileDescriptorProto>,

@@ -1,10 +1,6 @@
 //! Schemas of gRPC services: from the server itself, or from files.
 
-use std::{
-    fmt::Display,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fmt::Display, fs, path::PathBuf};
 
 use prost::Message;
 use prost_reflect::{
@@ -16,8 +12,11 @@ use prost_reflect::{
 };
 use protox::Compiler;
 
-use super::reflection;
+use super::{data::unreadable, reflection};
 use crate::{error::SchemaError, plan::Destination};
+
+/// The result of what may find no schema.
+pub(super) type Result<T, E = SchemaError> = std::result::Result<T, E>;
 
 /// The place that the schema of a service comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,11 +40,7 @@ impl Schema {
     ///
     /// # Errors
     /// [`SchemaError`].
-    pub fn read(
-        &self,
-        destination: &Destination,
-        service: Option<&str>,
-    ) -> Result<DescriptorPool, SchemaError> {
+    pub fn read(&self, destination: &Destination, service: Option<&str>) -> Result<DescriptorPool> {
         match self {
             Self::Server => {
                 let files = reflection::read(destination, service)?;
@@ -54,7 +49,7 @@ impl Schema {
             }
             Self::Sources { files, folders } => compile(files, folders),
             Self::Encoded(path) => {
-                let bytes = fs::read(path).map_err(cannot_read(path))?;
+                let bytes = fs::read(path).map_err(unreadable(path))?;
                 let set = FileDescriptorSet::decode(&*bytes).map_err(|error| {
                     let path = path.display();
                     SchemaError::Invalid(format!(
@@ -67,14 +62,7 @@ impl Schema {
     }
 }
 
-fn cannot_read(path: &Path) -> impl FnOnce(io::Error) -> SchemaError {
-    |reason| SchemaError::File {
-        path: path.to_owned(),
-        reason,
-    }
-}
-
-fn compile(files: &[PathBuf], folders: &[PathBuf]) -> Result<DescriptorPool, SchemaError> {
+fn compile(files: &[PathBuf], folders: &[PathBuf]) -> Result<DescriptorPool> {
     let mut folders = folders.to_vec();
     if folders.is_empty() {
         let own = files.iter().filter_map(|file| file.parent());
@@ -84,7 +72,7 @@ fn compile(files: &[PathBuf], folders: &[PathBuf]) -> Result<DescriptorPool, Sch
         }));
     }
     for file in files {
-        fs::metadata(file).map_err(cannot_read(file))?;
+        fs::metadata(file).map_err(unreadable(file))?;
     }
     // The library's short form of an error leaves out the place.
     let wrong = |error: protox::Error| {
@@ -103,10 +91,7 @@ fn compile(files: &[PathBuf], folders: &[PathBuf]) -> Result<DescriptorPool, Sch
 ///
 /// # Errors
 /// [`SchemaError::Invalid`].
-fn pool(
-    mut files: Vec<FileDescriptorProto>,
-    origin: impl Display,
-) -> Result<DescriptorPool, SchemaError> {
+fn pool(mut files: Vec<FileDescriptorProto>, origin: impl Display) -> Result<DescriptorPool> {
     files.iter_mut().for_each(without_edition);
     let mut pool = DescriptorPool::new();
     let added = pool.add_file_descriptor_protos(files);

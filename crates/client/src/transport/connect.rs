@@ -31,6 +31,9 @@ pub(crate) async fn open(
     }
     let opening = async |address, _| Ok(connect(address, buffers).await?);
     let stream = first_that_answers(endpoint, milestones, ConnectPhase::Tcp, opening).await?;
+    if milestones.wants_port {
+        milestones.ends.1 = stream.local_addr().ok().map(|own| own.port());
+    }
     let secured = endpoint.destination.connector.connect(stream).await;
     let secured = secured.map_err(|error| handshake_failure(&error))?;
     milestones.negotiated = secured.negotiated();
@@ -58,6 +61,7 @@ pub(super) async fn first_that_answers<T>(
         match connect(address, left == 0).await {
             Ok(connection) => {
                 milestones.reached(phase);
+                milestones.ends.0 = Some(address);
                 return Ok(connection);
             }
             Err(failure) => last = failure,

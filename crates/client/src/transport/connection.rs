@@ -1,6 +1,6 @@
 //! Transports and their connections, as the engine sees them.
 
-use std::future::Future;
+use std::{future::Future, net::SocketAddr};
 
 use netping_measure::connect::ConnectPhase;
 use netping_protocol::{payload::Exchange, tls::Negotiated};
@@ -52,6 +52,10 @@ pub struct Milestones<'a> {
     pub spent: [Option<u64>; ConnectPhase::ALL.len()],
     /// The security agreed on; `None` in the clear.
     pub negotiated: Option<Negotiated>,
+    /// The port of the client's end is wanted.
+    pub wants_port: bool,
+    /// The server's address, and the port of the client's end if it is the connection's own.
+    pub ends: (Option<SocketAddr>, Option<u16>),
 }
 
 impl<'a> Milestones<'a> {
@@ -62,6 +66,8 @@ impl<'a> Milestones<'a> {
             last: now(),
             spent: [None; ConnectPhase::ALL.len()],
             negotiated: None,
+            wants_port: false,
+            ends: (None, None),
         }
     }
 

@@ -4,6 +4,9 @@ use std::fmt;
 
 use netping_measure::error_kind::ErrorKind;
 
+/// The result of what may fail with a [`Failure`].
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
 /// The failure of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]

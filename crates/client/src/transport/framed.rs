@@ -9,7 +9,7 @@ use netping_protocol::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{Carried, Connection, Failure, Milestones, ServerEndpoint, Transport, connect};
+use super::{Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect};
 
 /// Room beyond the expected reply, in bytes: it shows a reply that is too long, and a read that
 /// does not fill the buffer spares the runtime a second one to learn that nothing is left.
@@ -49,7 +49,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
 
     /// Sends the exchange's current request, waits for the whole reply and verifies every byte of
     /// it.
-    pub(super) async fn request(&mut self, exchange: &Exchange) -> Result<(), Failure> {
+    pub(super) async fn request(&mut self, exchange: &Exchange) -> Result<()> {
         let request = match (self.framing, exchange.message()) {
             (Framing::Frames, Some(message)) => {
                 self.output.clear();
@@ -69,7 +69,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
             self.input.resize(room, 0);
         }
         let mut filled = 0;
-        let (from, upto, end) = loop {
+        let [from, upto, end] = loop {
             if filled == self.input.len() {
                 return Err(self.wrong(filled, "is longer than expected"));
             }
@@ -95,17 +95,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
 
     /// Returns the reply's beginning and end, and the end of all that belongs to it; `None` until
     /// it is whole.
-    fn whole_reply(
-        &mut self,
-        filled: usize,
-        expected: usize,
-    ) -> Result<Option<(usize, usize, usize)>, Failure> {
+    fn whole_reply(&mut self, filled: usize, expected: usize) -> Result<Option<[usize; 3]>> {
         let input = &self.input[..filled];
         match self.framing {
             Framing::Lines => {
                 // One that is shorter than the right reply may be whole already, and wrong.
                 let from = if filled <= expected { 0 } else { expected };
-                Ok(line::find(input, from).map(|length| (0, length, length + 1)))
+                Ok(line::find(input, from).map(|length| [0, length, length + 1]))
             }
             Framing::Frames => {
                 let Some(length) = frame::reply_length(input) else {
@@ -120,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
                 if end > self.input.len() {
                     self.input.resize(end + MARGIN, 0);
                 }
-                Ok((filled >= end).then_some((frame::REPLY_HEADER, end, end)))
+                Ok((filled >= end).then_some([frame::REPLY_HEADER, end, end]))
             }
         }
     }
@@ -143,7 +139,7 @@ pub struct Tcp {
 impl Transport for Tcp {
     type Connection = Framed<Stream>;
 
-    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<Self::Connection, Failure> {
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<Self::Connection> {
         let mut stream = connect::open(&self.endpoint, None, milestones).await?;
         if self.framing == Framing::Frames {
             stream.write_all(&frame::MAGIC).await?;
@@ -153,7 +149,7 @@ impl Transport for Tcp {
 }
 
 impl Connection for Framed<Stream> {
-    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
+    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<()> {
         self.request(exchange).await
     }
 }

@@ -6,15 +6,15 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use h2::client::SendRequest;
 use http::{HeaderMap, HeaderValue, Request, header::CONTENT_TYPE};
 use netping_measure::error_kind::ErrorKind;
 use netping_protocol::payload::Exchange;
 
 use super::{
-    Carried, Failure, ServerEndpoint,
+    Carried, Failure, Result, ServerEndpoint,
     grpc_h2::{Calls, Grpc, ask, head_at},
     grpc_reply::{PREFIX, examine_all, is_well_formed, message_length},
+    http2::Sender,
     prepared::Prepared,
 };
 
@@ -46,10 +46,10 @@ impl MethodCalls {
 impl Calls for MethodCalls {
     async fn call(
         &self,
-        send: &mut SendRequest<Bytes>,
+        send: &mut Sender,
         exchange: &Exchange,
         carried: &mut Carried<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let prepared = &self.prepared;
         let body = prepared.bodies.body(exchange).clone();
         let wants_contents = prepared.wants_contents();
@@ -90,18 +90,18 @@ impl Calls for MethodCalls {
 /// # Errors
 /// Any [`Failure`], with a status other than OK among them.
 pub(crate) async fn call(
-    send: &mut SendRequest<Bytes>,
+    send: &mut Sender,
     head: &Request<()>,
     body: Bytes,
-    examine: impl FnMut(&[u8]) -> Result<(), Failure>,
-) -> Result<u64, Failure> {
+    examine: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<u64> {
     let reply = ask(send, head, body).await?;
     check_type(&reply.0)?;
     examine_all(reply, examine).await
 }
 
 /// Checks that a reply is gRPC's, and not a page of a web server.
-fn check_type(headers: &HeaderMap) -> Result<(), Failure> {
+fn check_type(headers: &HeaderMap) -> Result<()> {
     let header = headers.get(CONTENT_TYPE);
     let kind = header.map_or(&b""[..], HeaderValue::as_bytes);
     if kind.starts_with(b"application/grpc") {

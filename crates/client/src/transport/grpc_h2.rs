@@ -5,9 +5,8 @@
 use std::future::poll_fn;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use h2::{RecvStream, client::SendRequest};
 use http::{
-    HeaderMap, Method, Request, Version,
+    Method, Request, Version,
     header::{CONTENT_TYPE, TE},
 };
 use netping_protocol::{
@@ -23,9 +22,9 @@ use prost::{
 };
 
 use super::{
-    Carried, Connection, Failure, Milestones, ServerEndpoint, Transport, connect,
-    grpc_reply::{PREFIX, answer, examine_all},
-    http2,
+    Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect,
+    grpc_reply::{Answer, PREFIX, answer, examine_all},
+    http2::{self, Sender},
 };
 
 /// The key of field 1 with a length: its number, and the wire type 2.
@@ -43,16 +42,16 @@ pub trait Calls: Clone + 'static {
     /// Makes the exchange's current call, and verifies the reply.
     fn call(
         &self,
-        send: &mut SendRequest<Bytes>,
+        send: &mut Sender,
         exchange: &Exchange,
         carried: &mut Carried<'_>,
-    ) -> impl Future<Output = Result<(), Failure>>;
+    ) -> impl Future<Output = Result<()>>;
 }
 
 impl<C: Calls> Transport for Grpc<C> {
     type Connection = GrpcHandle<C>;
 
-    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<GrpcHandle<C>, Failure> {
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<GrpcHandle<C>> {
         let stream = connect::open(&self.endpoint, None, milestones).await?;
         Ok(GrpcHandle {
             send: http2::handshake(stream, milestones).await?,
@@ -64,7 +63,7 @@ impl<C: Calls> Transport for Grpc<C> {
 /// A caller's handle on a connection.
 #[derive(Debug, Clone)]
 pub struct GrpcHandle<C> {
-    send: SendRequest<Bytes>,
+    send: Sender,
     calls: C,
 }
 
@@ -77,11 +76,7 @@ impl<C: Calls> Connection for GrpcHandle<C> {
         http2::is_spent(&mut self.send)
     }
 
-    async fn call(
-        &mut self,
-        exchange: &Exchange,
-        carried: &mut Carried<'_>,
-    ) -> Result<(), Failure> {
+    async fn call(&mut self, exchange: &Exchange, carried: &mut Carried<'_>) -> Result<()> {
         self.calls.call(&mut self.send, exchange, carried).await
     }
 }
@@ -109,10 +104,10 @@ impl EchoCalls {
 impl Calls for EchoCalls {
     async fn call(
         &self,
-        send: &mut SendRequest<Bytes>,
+        send: &mut Sender,
         exchange: &Exchange,
         _: &mut Carried<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let head = exchange.message().map_or(&self.echo, |_| &self.say);
         let reply = ask(send, head, encode(exchange)).await?;
         if examine_all(reply, |message| verify(exchange, message)).await? != 1 {
@@ -144,11 +139,7 @@ pub(super) fn head_at(endpoint: &ServerEndpoint, authority: &str, method: &str) 
 }
 
 /// Sends a request whose body is known; returns the reply's headers, and its body to be read.
-pub(crate) async fn ask(
-    send: &mut SendRequest<Bytes>,
-    head: &Request<()>,
-    body: Bytes,
-) -> Result<(HeaderMap, RecvStream), Failure> {
+pub(crate) async fn ask(send: &mut Sender, head: &Request<()>, body: Bytes) -> Result<Answer> {
     poll_fn(|cx| send.poll_ready(cx)).await?;
     let (response, mut stream) = send.send_request(head.clone(), false)?;
     stream.send_data(body, true)?;
@@ -204,7 +195,7 @@ pub(super) fn put_prefix(bytes: &mut BytesMut, length: usize) {
     bytes.put_u32(length as u32);
 }
 
-fn verify(exchange: &Exchange, message: &[u8]) -> Result<(), Failure> {
+fn verify(exchange: &Exchange, message: &[u8]) -> Result<()> {
     let compared = if exchange.message().is_some() {
         BenchmarkMessage::decode(message).map(|reply| exchange.verify_message(&reply))
     } else {
@@ -215,7 +206,7 @@ fn verify(exchange: &Exchange, message: &[u8]) -> Result<(), Failure> {
 }
 
 /// Returns the result of the comparison of a reply.
-pub(super) fn verified(is_right: bool) -> Result<(), Failure> {
+pub(super) fn verified(is_right: bool) -> Result<()> {
     let wrong = || Failure::mismatch("is not what was asked for");
     is_right.then_some(()).ok_or_else(wrong)
 }

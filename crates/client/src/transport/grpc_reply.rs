@@ -8,7 +8,7 @@ use netping_protocol::frame;
 use percent_encoding::percent_decode;
 use prost::encoding::{DecodeContext, decode_key, skip_field};
 
-use super::{Failure, http_reply::status_failure, http2};
+use super::{Failure, Result, http_reply::status_failure, http2};
 
 /// Length of a gRPC message's prefix: a flag byte and a length of four bytes.
 pub(crate) const PREFIX: usize = 5;
@@ -16,8 +16,11 @@ pub(crate) const PREFIX: usize = 5;
 /// Longest message of a reply, in bytes: netping's longest payload, and the fields around it.
 const LONGEST: usize = frame::DEFAULT_MAX + (64 << 10);
 
-/// Returns the headers of a reply, and its body to be read.
-pub(crate) async fn answer(response: ResponseFuture) -> Result<(HeaderMap, RecvStream), Failure> {
+/// The headers of a reply, and its body to be read.
+pub(crate) type Answer = (HeaderMap, RecvStream);
+
+/// Waits for the headers of a reply.
+pub(crate) async fn answer(response: ResponseFuture) -> Result<Answer> {
     let (head, body) = response.await?.into_parts();
     if head.status != StatusCode::OK {
         return Err(status_failure(head.status));
@@ -30,9 +33,9 @@ pub(crate) async fn answer(response: ResponseFuture) -> Result<(HeaderMap, RecvS
 /// # Errors
 /// Any [`Failure`], with a status other than OK among them.
 pub(crate) async fn examine_all(
-    (headers, mut body): (HeaderMap, RecvStream),
-    mut examine: impl FnMut(&[u8]) -> Result<(), Failure>,
-) -> Result<u64, Failure> {
+    (headers, mut body): Answer,
+    mut examine: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<u64> {
     let mut reply = ReplyMessages::default();
     let mut messages = 0;
     // A wrong message is told only where the call's status is OK, which explains more.
@@ -58,7 +61,7 @@ pub(crate) async fn examine_all(
 }
 
 /// Checks the status at a reply's end. An error without a message has it in the headers.
-pub(crate) async fn check_end(headers: &HeaderMap, body: &mut RecvStream) -> Result<(), Failure> {
+pub(crate) async fn check_end(headers: &HeaderMap, body: &mut RecvStream) -> Result<()> {
     match body.trailers().await? {
         Some(trailers) => check_status(&trailers),
         None => check_status(headers),
@@ -66,7 +69,7 @@ pub(crate) async fn check_end(headers: &HeaderMap, body: &mut RecvStream) -> Res
 }
 
 /// Checks the call's status: in the trailers, or in the headers if there is no message.
-pub(crate) fn check_status(headers: &HeaderMap) -> Result<(), Failure> {
+pub(crate) fn check_status(headers: &HeaderMap) -> Result<()> {
     let status = headers.get("grpc-status");
     let code = status.and_then(|status| status.to_str().ok()?.parse().ok());
     let missing = || Failure::request(ErrorKind::Protocol, "the reply has no valid grpc-status");
@@ -103,7 +106,7 @@ impl ReplyMessages {
     }
 
     /// Returns the next whole message, without its prefix.
-    fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+    fn next(&mut self) -> Result<Option<Bytes>> {
         let is_spread = !self.spread.is_empty();
         let bytes = if is_spread {
             &*self.spread
@@ -133,7 +136,7 @@ pub(super) fn message_length([_, length @ ..]: [u8; PREFIX]) -> usize {
 }
 
 /// Returns the end of the message at the beginning of `bytes`; `None` if it is not whole yet.
-fn end_of_message(bytes: &[u8]) -> Result<Option<usize>, Failure> {
+fn end_of_message(bytes: &[u8]) -> Result<Option<usize>> {
     let Some(prefix) = bytes.first_chunk::<PREFIX>() else {
         return Ok(None);
     };
@@ -206,7 +209,7 @@ mod tests {
     }
 
     /// Calls a server that answers with these headers alone.
-    async fn called(server_says: http::response::Builder) -> Result<u64, Failure> {
+    async fn called(server_says: http::response::Builder) -> Result<u64> {
         let (near, far) = tokio::io::duplex(1 << 16);
         let serve = async {
             let mut server = h2::server::handshake(far).await.unwrap();
@@ -242,7 +245,7 @@ mod tests {
             ("gRPC status 8: too much", false)
         );
         assert_eq!(called(head("0")).await, Ok(0));
-        let kind = |failed: Result<u64, Failure>| failed.unwrap_err().kind;
+        let kind = |failed: Result<u64>| failed.unwrap_err().kind;
         let silent = called(http::Response::builder()).await;
         assert_eq!(kind(silent), ErrorKind::Protocol);
         let unavailable = called(http::Response::builder().status(503)).await;

@@ -21,7 +21,7 @@ use tonic::{
 };
 
 use super::{
-    Carried, Connection, Failure, Milestones, ServerEndpoint, Transport, connect,
+    Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect,
     grpc_h2::{echo_request, verified},
     http2,
 };
@@ -36,7 +36,7 @@ pub struct GrpcTonic {
 impl Transport for GrpcTonic {
     type Connection = TonicHandle;
 
-    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<TonicHandle, Failure> {
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<TonicHandle> {
         let stream = connect::open(&self.endpoint, None, milestones).await?;
         let scheme = if stream.is_secure() { "https" } else { "http" };
         // The channel gets this one connection: one that it opened itself would not be counted.
@@ -102,7 +102,7 @@ impl Connection for TonicHandle {
         Some(self.clone())
     }
 
-    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
+    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<()> {
         if let Some(message) = exchange.message() {
             let reply = self.hello.say(message.clone()).await?;
             return verified(exchange.verify_message(reply.get_ref()));

@@ -1,4 +1,4 @@
-//! Requests over HTTP/1.1 or HTTP/2, to any server.
+//! Requests over HTTP, to any server.
 //!
 //! A reply is good if its status is one of those that are expected. By default the body of each
 //! reply to a `GET` has to be as long as that of the first good one of the step, or of all paths
@@ -11,10 +11,12 @@ use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{payload::Exchange, tls::ALPN_H2};
 
 use super::{
-    Carried, Connection, Failure, Milestones, ServerEndpoint, Transport, connect,
+    Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect,
     http_reply::HttpReply,
     http1::{self, Http1},
     http2::{self, Http2},
+    http3::Http3,
+    quic::Quic,
 };
 
 /// Opens connections to an HTTP server.
@@ -22,7 +24,10 @@ use super::{
 pub struct Http {
     endpoint: Arc<ServerEndpoint>,
     version: Version,
+    /// For HTTP/3.
+    quic: Option<Quic>,
     head1: Request<()>,
+    /// The head of requests over HTTP/2 and HTTP/3.
     head2: Request<()>,
 }
 
@@ -33,7 +38,9 @@ pub(super) enum Version {
     One,
     /// HTTP/2; in clear text without negotiation.
     Two,
-    /// Either, as the server chooses in the TLS handshake.
+    /// HTTP/3, over QUIC.
+    Three,
+    /// One of the first two, as the server chooses in the TLS handshake.
     Chosen,
 }
 
@@ -43,16 +50,13 @@ impl Http {
         Self {
             head1: http1::head(&endpoint.destination),
             head2: http2::head(&endpoint.destination),
+            quic: (version == Version::Three).then(|| Http3::transport(&endpoint)),
             endpoint: Arc::new(endpoint),
             version,
         }
     }
-}
 
-impl Transport for Http {
-    type Connection = HttpHandle;
-
-    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<HttpHandle, Failure> {
+    async fn over_tcp(&self, milestones: &mut Milestones<'_>) -> Result<Speaker> {
         let stream = connect::open(&self.endpoint, None, milestones).await?;
         let agreed_on_two = stream.alpn() == Some(ALPN_H2);
         let two = match self.version {
@@ -62,16 +66,34 @@ impl Transport for Http {
                 return Err(Failure::lost(ErrorKind::Tls, detail));
             }
             Version::Two => true,
-            Version::Chosen => agreed_on_two,
+            Version::Three | Version::Chosen => agreed_on_two,
         };
-        note_version(milestones, if two { "HTTP/2" } else { "HTTP/1.1" });
-        let speaker = if two {
+        Ok(if two {
             let send = http2::handshake(stream, milestones).await?;
             let head = Rc::new(self.head2.clone());
             Speaker::Two(Http2 { send, head })
         } else {
             Speaker::One(Box::new(Http1::new(stream, self.head1.clone()).await?))
+        })
+    }
+}
+
+impl Transport for Http {
+    type Connection = HttpHandle;
+
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<HttpHandle> {
+        let speaker = match &self.quic {
+            Some(quic) => Speaker::Three(Http3::open(quic, &self.head2, milestones).await?),
+            None => self.over_tcp(milestones).await?,
         };
+        if let Some(negotiated) = &mut milestones.negotiated {
+            let version = match speaker {
+                Speaker::One(_) => "HTTP/1.1",
+                Speaker::Two(_) => "HTTP/2",
+                Speaker::Three(_) => "HTTP/3",
+            };
+            negotiated.protocol = format!("{version}, {}", negotiated.protocol);
+        }
         Ok(HttpHandle {
             speaker,
             endpoint: Arc::clone(&self.endpoint),
@@ -80,16 +102,15 @@ impl Transport for Http {
 }
 
 /// A caller's handle on a connection.
-#[derive(Debug)]
 pub struct HttpHandle {
     speaker: Speaker,
     endpoint: Arc<ServerEndpoint>,
 }
 
-#[derive(Debug)]
 enum Speaker {
     One(Box<Http1>),
     Two(Http2),
+    Three(Http3),
 }
 
 impl Connection for HttpHandle {
@@ -97,6 +118,7 @@ impl Connection for HttpHandle {
         let speaker = match &self.speaker {
             Speaker::One(_) => return None,
             Speaker::Two(http2) => Speaker::Two(http2.clone()),
+            Speaker::Three(http3) => Speaker::Three(http3.clone()),
         };
         Some(Self {
             speaker,
@@ -108,24 +130,19 @@ impl Connection for HttpHandle {
         match &mut self.speaker {
             Speaker::One(http1) => http1.is_spent(),
             Speaker::Two(two) => http2::is_spent(&mut two.send),
+            Speaker::Three(http3) => http3.is_spent(),
         }
     }
 
-    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
+    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<()> {
         let prepared = &self.endpoint.destination.prepared;
         let body = prepared.bodies.body(exchange);
         let mut reply = HttpReply::expected(prepared);
         match &mut self.speaker {
             Speaker::One(http1) => http1.call(body, &mut reply).await?,
             Speaker::Two(http2) => http2.call(body, &mut reply).await?,
+            Speaker::Three(http3) => http3.call(body, &mut reply).await?,
         }
         reply.verify(prepared, &self.endpoint.reply_length)
-    }
-}
-
-/// Adds the version of HTTP to what a handshake agreed on.
-pub(super) fn note_version(milestones: &mut Milestones<'_>, version: &str) {
-    if let Some(negotiated) = &mut milestones.negotiated {
-        negotiated.protocol = format!("{version}, {}", negotiated.protocol);
     }
 }

@@ -19,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use netping_measure::error_kind::ErrorKind;
 use netping_protocol::secure::{Stream, is_security_error};
 
-use super::{Failure, connect, http_reply::HttpReply, http2::closed};
+use super::{Failure, Result, connect, http_reply::HttpReply, http2::closed};
 use crate::plan::Destination;
 
 /// Returns the head of the requests to the resource that the destination names.
@@ -46,7 +46,7 @@ pub(super) struct Http1 {
 
 impl Http1 {
     /// Opens HTTP/1.1 on a stream, for requests that all have this head.
-    pub(super) async fn new(stream: Stream, head: Request<()>) -> Result<Self, Failure> {
+    pub(super) async fn new(stream: Stream, head: Request<()>) -> Result<Self> {
         let opened = http1::handshake(TokioIo::new(stream)).await;
         let (send, connection) = opened.map_err(|error| failure(&error))?;
         let end = None;
@@ -63,11 +63,7 @@ impl Http1 {
     }
 
     /// Sends a request with this body, and reads the whole reply.
-    pub(super) async fn call(
-        &mut self,
-        body: &Bytes,
-        reply: &mut HttpReply,
-    ) -> Result<(), Failure> {
+    pub(super) async fn call(&mut self, body: &Bytes, reply: &mut HttpReply) -> Result<()> {
         let Self { send, driver, head } = self;
         poll_fn(|cx| driver.drive(cx, |cx| send.poll_ready(cx))).await?;
         let request = head.clone().map(|()| Full::new(body.clone()));
@@ -108,7 +104,7 @@ impl Driver {
         &mut self,
         cx: &mut Context<'_>,
         mut poll: impl FnMut(&mut Context<'_>) -> Poll<hyper::Result<T>>,
-    ) -> Poll<Result<T, Failure>> {
+    ) -> Poll<Result<T>> {
         let mut state = poll(cx);
         if state.is_pending() {
             self.turn(cx);

@@ -19,18 +19,18 @@ use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::secure::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Failure, Milestones, connect, http_reply::HttpReply};
+use super::{Failure, Milestones, Result, connect, http_reply::HttpReply};
 use crate::plan::Destination;
 
 /// Flow-control windows, in bytes: large enough never to hold a reply back.
 pub(crate) const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
+/// Sends requests on a connection.
+pub(crate) type Sender = SendRequest<Bytes>;
+
 /// Opens HTTP/2 on a stream, and notes the time.
-pub(crate) async fn handshake(
-    stream: Stream,
-    milestones: &mut Milestones<'_>,
-) -> Result<SendRequest<Bytes>, Failure> {
+pub(crate) async fn handshake(stream: Stream, milestones: &mut Milestones<'_>) -> Result<Sender> {
     let mut builder = Builder::new();
     builder
         .initial_window_size(STREAM_WINDOW)
@@ -41,7 +41,7 @@ pub(crate) async fn handshake(
 }
 
 /// Opens HTTP/2 on a stream; a task of its own drives the connection.
-pub(crate) async fn open(builder: &Builder, stream: Stream) -> Result<SendRequest<Bytes>, Failure> {
+pub(crate) async fn open(builder: &Builder, stream: Stream) -> Result<Sender> {
     let has_read = Rc::default();
     let stream = Gathered {
         stream,
@@ -171,7 +171,7 @@ fn is_end(error: &io::Error) -> bool {
 }
 
 /// Returns true if the server has sent GOAWAY or closed the connection. Asked between requests.
-pub(super) fn is_spent(send: &mut SendRequest<Bytes>) -> bool {
+pub(super) fn is_spent(send: &mut Sender) -> bool {
     // No task has to be woken: the next request looks for itself.
     match send.poll_ready(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(Err(error)) => is_goodbye(&error) || error.get_io().is_some_and(is_end),
@@ -201,7 +201,7 @@ pub(super) fn head(destination: &Destination) -> Request<()> {
 }
 
 /// Returns the next part of a reply's body, whose bytes it gives back to the flow control.
-pub(crate) async fn next_chunk(body: &mut RecvStream) -> Result<Option<Bytes>, Failure> {
+pub(crate) async fn next_chunk(body: &mut RecvStream) -> Result<Option<Bytes>> {
     let chunk = body.data().await.transpose()?;
     if let Some(chunk) = &chunk {
         // It fails only on a closed stream, which the next read reports.
@@ -213,18 +213,14 @@ pub(crate) async fn next_chunk(body: &mut RecvStream) -> Result<Option<Bytes>, F
 /// A caller's handle on a connection.
 #[derive(Debug, Clone)]
 pub(super) struct Http2 {
-    pub(super) send: SendRequest<Bytes>,
+    pub(super) send: Sender,
     /// The head of all requests.
     pub(super) head: Rc<Request<()>>,
 }
 
 impl Http2 {
     /// Sends a request with this body, and reads the whole reply.
-    pub(super) async fn call(
-        &mut self,
-        body: &Bytes,
-        reply: &mut HttpReply,
-    ) -> Result<(), Failure> {
+    pub(super) async fn call(&mut self, body: &Bytes, reply: &mut HttpReply) -> Result<()> {
         poll_fn(|cx| self.send.poll_ready(cx)).await?;
         let head = Request::clone(&self.head);
         let (response, mut stream) = self.send.send_request(head, body.is_empty())?;

@@ -1,19 +1,16 @@
 //! Requests over HTTP/3: callers share QUIC connections, each request on a stream of its own.
 
-use std::{future::poll_fn, rc::Rc, sync::Arc};
+use std::{future::poll_fn, rc::Rc};
 
 use bytes::{Buf, Bytes};
 use h3::{ConnectionState, client::SendRequest, error::StreamError};
 use h3_quinn::OpenStreams;
 use http::{Method, Request, header::CONTENT_LENGTH};
 use netping_measure::error_kind::ErrorKind;
-use netping_protocol::payload::Exchange;
 
 use super::{
-    Carried, Connection, Failure, Milestones, ServerEndpoint, Transport,
-    http::note_version,
+    Failure, Milestones, Result, ServerEndpoint, Transport,
     http_reply::HttpReply,
-    http2,
     quic::{Quic, WINDOWS, explained},
 };
 
@@ -21,41 +18,38 @@ use super::{
 /// and as many of kinds that are to be ignored.
 const SERVER_STREAMS: u32 = 6;
 
-/// Opens connections to an HTTP/3 server.
-#[derive(Debug, Clone)]
-pub struct Http3 {
-    quic: Quic,
-    head: Request<()>,
-    endpoint: Arc<ServerEndpoint>,
+/// A caller's handle on a connection.
+#[derive(Clone)]
+pub(super) struct Http3 {
+    connection: quinn::Connection,
+    send: SendRequest<OpenStreams, Bytes>,
+    /// The head of all requests.
+    head: Rc<Request<()>>,
 }
 
 impl Http3 {
-    /// Returns a transport for the endpoint's prepared requests.
-    pub fn new(endpoint: ServerEndpoint) -> Self {
-        Self {
-            head: http2::head(&endpoint.destination),
-            endpoint: Arc::new(endpoint.clone()),
-            quic: Quic::with(endpoint, WINDOWS, SERVER_STREAMS),
-        }
+    /// Returns a transport for its connections.
+    pub(super) fn transport(endpoint: &ServerEndpoint) -> Quic {
+        Quic::with(endpoint.clone(), WINDOWS, SERVER_STREAMS)
     }
-}
 
-impl Transport for Http3 {
-    type Connection = Http3Handle;
-
-    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<Http3Handle, Failure> {
-        let connected = self.quic.connect(milestones).await;
-        let quic = connected.map_err(|mut failure| {
+    /// Opens a connection, for requests that all have this head.
+    pub(super) async fn open(
+        quic: &Quic,
+        head: &Request<()>,
+        milestones: &mut Milestones<'_>,
+    ) -> Result<Self> {
+        let connected = quic.connect(milestones).await.map_err(|mut failure| {
             let has_no_h3 = failure.detail.contains("protocol")
                 || matches!(failure.kind, ErrorKind::ConnectTimeout | ErrorKind::Refused);
             if has_no_h3 {
-                let port = self.endpoint.destination.url.port;
+                let port = quic.endpoint.destination.url.port;
                 let hint = format!("; does the server offer HTTP/3, on UDP port {port}?");
                 failure.detail.push_str(&hint);
             }
             failure
-        })?;
-        let connection = quic.connection.clone();
+        });
+        let connection = connected?.connection;
         let opened = h3::client::new(h3_quinn::Connection::new(connection.clone())).await;
         let opened = opened.map_err(|error| Failure::lost(ErrorKind::Protocol, error));
         let (mut driver, send) = explained(opened, &connection)?;
@@ -63,26 +57,26 @@ impl Transport for Http3 {
             // Every request on the connection learns of its end by itself.
             poll_fn(|cx| driver.poll_close(cx)).await;
         });
-        note_version(milestones, "HTTP/3");
-        Ok(Http3Handle {
+        Ok(Self {
             connection,
             send,
-            head: Rc::new(self.head.clone()),
-            endpoint: Arc::clone(&self.endpoint),
+            head: Rc::new(head.clone()),
         })
     }
-}
 
-/// A caller's handle on a connection.
-#[derive(Clone)]
-pub struct Http3Handle {
-    connection: quinn::Connection,
-    send: SendRequest<OpenStreams, Bytes>,
-    head: Rc<Request<()>>,
-    endpoint: Arc<ServerEndpoint>,
-}
+    /// Returns true if the server has ended the connection, or asked for its end.
+    pub(super) fn is_spent(&self) -> bool {
+        use quinn::ConnectionError::{ApplicationClosed, ConnectionClosed};
+        let end = self.connection.close_reason();
+        self.send.is_closing() || matches!(end, Some(ApplicationClosed(_) | ConnectionClosed(_)))
+    }
 
-impl Http3Handle {
+    /// Sends a request with this body, and reads the whole reply.
+    pub(super) async fn call(&mut self, body: &Bytes, reply: &mut HttpReply) -> Result<()> {
+        let result = self.exchange(body, reply).await;
+        explained(result.map_err(Failure::from), &self.connection)
+    }
+
     async fn exchange(&mut self, body: &Bytes, reply: &mut HttpReply) -> Result<(), StreamError> {
         let mut stream = self.send.send_request(Request::clone(&self.head)).await?;
         if !body.is_empty() {
@@ -104,32 +98,8 @@ impl Http3Handle {
         stream.recv_trailers().await?;
         // The library does not compare them (RFC 9114, section 4.1.2).
         let promised = promised.and_then(|length| length.to_str().ok()?.parse().ok());
-        reply.ended_early(
-            promised.filter(|_| self.endpoint.destination.prepared.method != Method::HEAD),
-        );
+        reply.ended_early(promised.filter(|_| self.head.method() != Method::HEAD));
         Ok(())
-    }
-}
-
-impl Connection for Http3Handle {
-    fn share(&self) -> Option<Self> {
-        Some(self.clone())
-    }
-
-    fn is_spent(&mut self) -> bool {
-        use quinn::ConnectionError::{ApplicationClosed, ConnectionClosed};
-        let end = self.connection.close_reason();
-        self.send.is_closing() || matches!(end, Some(ApplicationClosed(_) | ConnectionClosed(_)))
-    }
-
-    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
-        let endpoint = Arc::clone(&self.endpoint);
-        let prepared = &endpoint.destination.prepared;
-        let mut reply = HttpReply::expected(prepared);
-        let body = prepared.bodies.body(exchange);
-        let result = self.exchange(body, &mut reply).await;
-        explained(result.map_err(Failure::from), &self.connection)?;
-        reply.verify(prepared, &endpoint.reply_length)
     }
 }
 

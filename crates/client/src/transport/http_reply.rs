@@ -6,7 +6,7 @@ use http::StatusCode;
 use netping_measure::error_kind::ErrorKind;
 use netping_protocol::frame;
 
-use super::{Failure, prepared::Prepared};
+use super::{Failure, Result, prepared::Prepared};
 use crate::service::Check;
 
 /// Longest body that is compared or shown, in bytes.
@@ -51,7 +51,7 @@ impl HttpReply {
 
     /// Verifies a whole reply. It has been read to its end, so the connection stays usable in any
     /// case.
-    pub(super) fn verify(&self, prepared: &Prepared, first: &OnceLock<u64>) -> Result<(), Failure> {
+    pub(super) fn verify(&self, prepared: &Prepared, first: &OnceLock<u64>) -> Result<()> {
         let length = self.length;
         if self.missing {
             let detail = format!("the reply ended after {length} bytes, before it was whole");

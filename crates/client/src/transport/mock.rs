@@ -17,6 +17,8 @@ pub struct Behaviour {
     pub service: u64,
     /// The distance between requests that fail; 0: none does.
     pub fail_every: u64,
+    /// Service time on the first connection, if it differs; 0: it does not.
+    pub service_on_first: u64,
     /// Requests run side by side, on a clock that something else moves.
     pub side_by_side: bool,
     /// Beginning and end of a pause of the server, for requests side by side.
@@ -29,6 +31,9 @@ pub struct Mock {
     clock: Manual,
     behaviour: Behaviour,
     calls: Rc<Cell<u64>>,
+    /// Connections that were opened, and the number of this one.
+    opened: Rc<Cell<u64>>,
+    number: u64,
 }
 
 impl Mock {
@@ -38,6 +43,8 @@ impl Mock {
             clock,
             behaviour,
             calls: Rc::default(),
+            opened: Rc::default(),
+            number: 0,
         }
     }
 
@@ -47,7 +54,10 @@ impl Mock {
     }
 
     async fn serve(&self) {
-        let service = self.behaviour.service;
+        let service = match self.behaviour.service_on_first {
+            longer if longer > 0 && self.number == 1 => longer,
+            _ => self.behaviour.service,
+        };
         if !self.behaviour.side_by_side {
             return self.clock.advance(service);
         }
@@ -67,7 +77,11 @@ impl Transport for Mock {
     async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<Self, Failure> {
         self.clock.advance(self.behaviour.connect);
         milestones.reached(ConnectPhase::Tcp);
-        Ok(self.clone())
+        self.opened.set(self.opened.get() + 1);
+        Ok(Self {
+            number: self.opened.get(),
+            ..self.clone()
+        })
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) mod quic;
 
 pub use self::{
     connection::{Carried, Connection, Milestones, Transport},
-    failure::Failure,
+    failure::{Failure, Result},
 };
 pub use crate::plan::{ReplyLength, ServerEndpoint};
 
@@ -85,7 +85,7 @@ transports! {
     /// Requests over HTTP/2.
     Http2 = "http/2", multiplexes: true => |endpoint| http::Http::new(endpoint, http::Version::Two);
     /// Requests over HTTP/3.
-    Http3 = "http/3", multiplexes: true => http3::Http3::new;
+    Http3 = "http/3", multiplexes: true => |endpoint| http::Http::new(endpoint, http::Version::Three);
     /// Requests over one of the first two, as the server chooses: with a connection for each caller, which
     /// suits both.
     HttpChosen = "http/2 or http/1.1", multiplexes: false => |endpoint| http::Http::new(endpoint, http::Version::Chosen);

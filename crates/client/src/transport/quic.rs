@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    Carried, Connection, Failure, Milestones, ServerEndpoint, Transport, connect,
+    Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect,
     framed::{Framed, Framing},
 };
 
@@ -46,7 +46,7 @@ const LAST_WORDS: Duration = Duration::from_millis(50);
 /// spread connections as it does with TCP: it clones a transport that has opened none yet.
 #[derive(Debug, Clone)]
 pub struct Quic {
-    endpoint: ServerEndpoint,
+    pub(super) endpoint: ServerEndpoint,
     /// For IPv4 and IPv6. Each is made with the first connection: making one costs more than a
     /// handshake, and applications keep theirs.
     sockets: [OnceLock<QuicEndpoint>; 2],
@@ -110,11 +110,7 @@ impl Quic {
         Ok(socket.get_or_init(|| new).clone())
     }
 
-    async fn connect_to(
-        &self,
-        address: SocketAddr,
-        patience: Duration,
-    ) -> Result<quinn::Connection, Failure> {
+    async fn connect_to(&self, address: SocketAddr, limit: Duration) -> Result<quinn::Connection> {
         let Some((config, name)) = &self.config else {
             let detail = "the TLS configuration does not fit QUIC";
             return Err(Failure::lost(ErrorKind::Tls, detail));
@@ -122,7 +118,7 @@ impl Quic {
         let socket = self.socket(address)?;
         let connecting = socket.connect_with(config.clone(), address, name);
         let connecting = connecting.map_err(|error| Failure::lost(ErrorKind::Other, error))?;
-        let connected = time::timeout(patience, connecting).await;
+        let connected = time::timeout(limit, connecting).await;
         let connected = connected.unwrap_or(Err(ConnectionError::TimedOut));
         connected.map_err(|error| {
             // Lets the server learn the reason even if this process ends soon; the request does not
@@ -137,10 +133,10 @@ impl Quic {
 impl Transport for Quic {
     type Connection = QuicHandle;
 
-    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<QuicHandle, Failure> {
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<QuicHandle> {
         let opening = async |address, is_last| {
-            let patience = if is_last { Duration::MAX } else { EACH_ADDRESS };
-            self.connect_to(address, patience).await
+            let limit = if is_last { Duration::MAX } else { EACH_ADDRESS };
+            self.connect_to(address, limit).await
         };
         let phase = ConnectPhase::Handshake;
         let connected = connect::first_that_answers(&self.endpoint, milestones, phase, opening);
@@ -173,7 +169,7 @@ impl Connection for QuicHandle {
         })
     }
 
-    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
+    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<()> {
         let stream = if let Some(stream) = &mut self.stream {
             stream
         } else {
@@ -188,10 +184,7 @@ impl Connection for QuicHandle {
 
 /// Returns the result of an operation on a stream, or the reason of the connection's end, which
 /// explains more.
-pub(crate) fn explained<T>(
-    result: Result<T, Failure>,
-    connection: &quinn::Connection,
-) -> Result<T, Failure> {
+pub(crate) fn explained<T>(result: Result<T>, connection: &quinn::Connection) -> Result<T> {
     result.map_err(|failure| connection.close_reason().map_or(failure, Failure::from))
 }
 

@@ -36,6 +36,35 @@ pub fn change(series: &[f64]) -> Option<Change> {
     if n < FEWEST {
         return None;
     }
+    let (range, change) = stretch(series)?;
+    let scale = long_run_deviation(&change.rest(series)) * (n as f64).sqrt();
+    (range > CRITICAL * scale).then_some(change)
+}
+
+impl Change {
+    /// The least share of a series that a level takes: what is shorter is a disturbance.
+    const SHORTEST: f64 = 0.05;
+
+    /// Returns true if one of its two levels is a short one in a series of `n` observations.
+    pub fn is_short(&self, n: usize) -> bool {
+        let share = (self.to - self.from) as f64 / n as f64;
+        share.min(1.0 - share) < Self::SHORTEST
+    }
+
+    /// Returns what the two levels leave over of the series.
+    pub(super) fn rest(&self, series: &[f64]) -> Vec<f64> {
+        let mut rest = series.to_vec();
+        for (at, value) in rest.iter_mut().enumerate() {
+            let is_inside = (self.from..self.to).contains(&at);
+            *value -= if is_inside { self.inside } else { self.outside };
+        }
+        rest
+    }
+}
+
+/// Returns the range of the cumulative sums of the deviations from the mean, and the stretch between
+/// their lowest and their highest point.
+pub(super) fn stretch(series: &[f64]) -> Option<(f64, Change)> {
     let mean = Moments::of(series)?.mean;
     let (mut sum, mut lowest, mut highest) = (0.0, (0.0, 0), (0.0, 0));
     for (at, value) in series.iter().enumerate() {
@@ -48,21 +77,14 @@ pub fn change(series: &[f64]) -> Option<Change> {
         }
     }
     let (from, to) = (lowest.1.min(highest.1), lowest.1.max(highest.1));
-    let inside = Moments::of(&series[from..to])?.mean;
     let outside = [&series[..from], &series[to..]].concat();
-    let outside = Moments::of(&outside)?.mean;
-    let mut rest = series.to_vec();
-    for (at, value) in rest.iter_mut().enumerate() {
-        let is_inside = (from..to).contains(&at);
-        *value -= if is_inside { inside } else { outside };
-    }
-    let scale = long_run_deviation(&rest) * (n as f64).sqrt();
-    (highest.0 - lowest.0 > CRITICAL * scale).then_some(Change {
+    let change = Change {
         from,
         to,
-        inside,
-        outside,
-    })
+        inside: Moments::of(&series[from..to])?.mean,
+        outside: Moments::of(&outside)?.mean,
+    };
+    Some((highest.0 - lowest.0, change))
 }
 
 /// Returns the standard deviation that sums of the series grow with: the largest over batches of 1,

@@ -5,8 +5,10 @@ pub mod difference;
 pub mod knee;
 pub mod modes;
 pub mod moments;
+pub mod outliers;
 pub mod precision;
 pub mod queue;
 #[cfg(test)]
-mod simulation;
+pub(crate) mod simulation;
+pub mod slowdown;
 pub mod warm_up;

@@ -1,15 +1,45 @@
 //! Error bars within one run: the variation to expect if it were repeated under the same
 //! conditions.
+//!
+//! A run that is too short to know how its values depend on each other has none. What never happened
+//! within the run is not in them.
+
+use std::iter;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{counts::Counts, statistics::moments::Moments};
+use crate::{
+    counts::Counts,
+    statistics::{
+        change_point::change,
+        moments::{Moments, t_quantile},
+    },
+};
 
-/// Minimum number of batches, and of seconds, from which variation is estimated.
-const FEWEST: usize = 10;
+/// Minimum number of slots of 100 ms: those that lie wholly in ten seconds.
+const FEWEST_SLOTS: usize = 99;
 
-/// The largest correlation of neighbouring batches that still counts as none.
-const UNCORRELATED: f64 = 0.2;
+/// Minimum number of values of any series.
+const FEWEST: usize = 60;
+
+/// Minimum number of correlation times in a series of rates: fewer say too little about themselves.
+const CORRELATION_TIMES: f64 = 16.0;
+
+/// The same for the times of a quantile. Those of a busy queue are correlated over long times, too,
+/// of which neighbours show little.
+const CORRELATION_TIMES_OF_QUANTILES: f64 = 32.0;
+
+/// Number of batches that a series is cut into to look for correlation over long times, and the
+/// largest correlation of neighbours among them. Neighbours without any exceed it in 3 % of series.
+const BATCHES: usize = 20;
+const UNCORRELATED: f64 = 0.4;
+
+/// Minimum number of independent values, as a multiple of the square of their skewness, at which a
+/// mean is near enough to normal (Cochran, "Sampling Techniques", section 2.15).
+const SKEWNESS: f64 = 25.0;
+
+/// Minimum number of batches that a variance is taken from.
+const FEWEST_BATCHES: usize = 10;
 
 /// The largest half of an interval of ranks, as a share of the distance to the nearer end.
 const LARGEST: f64 = 0.5;
@@ -18,63 +48,103 @@ const LARGEST: f64 = 0.5;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Precision {
-    /// Half the width of the rate's interval, in requests/s: batch means, by Student's t.
+    /// Half the width of the rate's interval, in requests/s, by Student's t.
     #[serde(rename = "rate_half_width_per_s")]
     pub rate_half_width: Option<f64>,
-    /// The number of batches that the rate's interval comes from.
+    /// The number of independent values that the rate's slots are worth.
     #[serde(default)]
     pub rate_batches: Option<u64>,
-    /// The number of blocks that the intervals of quantiles come from.
+    /// The number of independent values that the seconds are worth, for the intervals of quantiles.
     #[serde(rename = "interval_blocks", default)]
     pub blocks: Option<u64>,
 }
 
 impl Precision {
     /// Returns the precision, and the intervals of the median and the 99th percentile, from the
-    /// rates in short stretches of equal length and the response times in each second.
-    pub fn of(rates: &[f64], seconds: &[&Counts]) -> (Self, [Option<[u64; 2]>; 2]) {
-        let (rate, batches) = batch_means(rates).unzip();
-        let blocks = (seconds.len() >= FEWEST).then_some(seconds.len() as u64);
-        let precision = Self {
-            rate_half_width: rate,
-            rate_batches: batches,
-            blocks,
+    /// rates in each 100 ms and the response times in each second.
+    pub fn of(slots: &[f64], seconds: &[&Counts]) -> (Self, [Option<[u64; 2]>; 2]) {
+        let own = if slots.len() < FEWEST_SLOTS {
+            Self::default()
+        } else {
+            Self::of_rates(slots)
         };
+        let quantiles = [0.5, 0.99].map(|q| quantile_interval(seconds, q));
+        let blocks = quantiles.iter().flatten().map(|(_, blocks)| *blocks).min();
         (
-            precision,
-            [0.5, 0.99].map(|q| quantile_interval(seconds, q)),
+            Self { blocks, ..own },
+            quantiles.map(|own| own.map(|(ends, _)| ends)),
         )
+    }
+
+    /// Returns the precision of the rate, from the rates in stretches of equal length.
+    pub fn of_rates(rates: &[f64]) -> Self {
+        let (rate_half_width, rate_batches) = mean_interval(rates, CORRELATION_TIMES).unzip();
+        Self {
+            rate_half_width,
+            rate_batches,
+            blocks: None,
+        }
     }
 }
 
-/// Returns half the width of the 95 % interval of a series' mean, and the number of batches that it
-/// comes from.
+/// Returns half the width of the 95 % interval of a series' mean, and the number of independent
+/// values that the series is worth.
 ///
 /// Neighbouring values may be correlated, so that the mean varies more than independent values
-/// would have it. The series is cut into batches that grow until their means are not correlated any
-/// more (Law and Kelton, "Simulation Modeling and Analysis", chapter 9); what correlation is left,
-/// with its bias of about 2 / n, widens the interval. `None` where fewer than ten such batches are
-/// left: the series is too short to tell.
-fn batch_means(series: &[f64]) -> Option<(f64, u64)> {
-    let mut length = 1;
-    loop {
-        let count = series.len() / length;
-        if count < FEWEST {
-            return None;
-        }
-        let batches: Vec<f64> = series[series.len() - count * length..]
-            .chunks_exact(length)
-            .map(|batch| batch.iter().sum::<f64>() / length as f64)
-            .collect();
-        let correlation = (correlation(&batches) + 2.0 / count as f64).max(0.0);
-        if correlation <= UNCORRELATED.max(2.0 / count as f64) {
-            let widened = ((1.0 + correlation) / (1.0 - correlation)).sqrt();
-            let half = Moments::of(&batches)?.half_width(1)?;
-            return Some((half * widened, count as u64));
-        }
-        // By a half, but one at least.
-        length += length.div_ceil(2);
+/// would have it. There is no interval where the series is too short to say how much more: where its
+/// level changes or drifts, it has fewer than so many correlation times, batches of a twentieth of it
+/// are still correlated, or a few rare values make its mean.
+fn mean_interval(series: &[f64], correlation_times: f64) -> Option<(f64, u64)> {
+    let n = series.len();
+    if n < FEWEST || change(series).is_some() {
+        return None;
     }
+    let independent = n as f64 / correlation_time(series);
+    let long = batches(series, (n + BATCHES / 2) / BATCHES);
+    if independent < correlation_times
+        || correlation(&long) > UNCORRELATED
+        || independent < SKEWNESS * skewness(series).powi(2)
+    {
+        return None;
+    }
+    let error = (long_run_variance(series) / n as f64).sqrt();
+    let count = independent.floor();
+    Some((t_quantile(count - 1.0)? * error, count as u64))
+}
+
+/// Returns n times the variance of the mean of a long series of n values.
+///
+/// It is that of batch means, times their length and their correlation time (Law and Kelton,
+/// "Simulation Modeling and Analysis", chapter 9): the largest over batches of growing length.
+fn long_run_variance(series: &[f64]) -> f64 {
+    // By a half, but one at least.
+    iter::successors(Some(1_usize), |length| Some(length + length.div_ceil(2)))
+        .take_while(|length| series.len() / length >= FEWEST_BATCHES)
+        .filter_map(|length| {
+            let batches = batches(series, length);
+            let variance = Moments::of(&batches)?.variance?;
+            Some(length as f64 * variance * correlation_time(&batches))
+        })
+        .fold(0.0, f64::max)
+}
+
+/// Returns the means of the last batches of this length.
+fn batches(series: &[f64], length: usize) -> Vec<f64> {
+    series[series.len() % length..]
+        .chunks_exact(length)
+        .map(|batch| batch.iter().sum::<f64>() / length as f64)
+        .collect()
+}
+
+/// Returns the number of values that are worth one independent value: (1 + r) / (1 - r) in an
+/// autoregressive series whose neighbours have a correlation of r.
+///
+/// That of n values is too small by (1 + 3 r) / n on average (Marriott and Pope, "Bias in the
+/// estimation of autocorrelations", 1954).
+fn correlation_time(series: &[f64]) -> f64 {
+    let n = series.len() as f64;
+    let r = ((correlation(series) + 1.0 / n) / (1.0 - 3.0 / n)).clamp(0.0, 0.999);
+    (1.0 + r) / (1.0 - r)
 }
 
 /// Returns the correlation of neighbours in a series; 0 where it does not vary.
@@ -92,13 +162,30 @@ fn correlation(series: &[f64]) -> f64 {
     }
 }
 
+/// Returns the skewness of a series; 0 where it does not vary.
+fn skewness(series: &[f64]) -> f64 {
+    let n = series.len() as f64;
+    let mean = series.iter().sum::<f64>() / n;
+    let moment = |power| {
+        let sum: f64 = series.iter().map(|value| (value - mean).powi(power)).sum();
+        sum / n
+    };
+    let variance = moment(2);
+    if variance > 0.0 {
+        moment(3) / variance.powf(1.5)
+    } else {
+        0.0
+    }
+}
+
 /// Returns the interval of the quantile `q`, from 0 to 1, over all seconds (Woodruff, "Confidence
-/// intervals for medians and other position measures", 1952).
+/// intervals for medians and other position measures", 1952), and the number of independent values
+/// that the seconds are worth.
 ///
-/// The share of samples beyond the quantile varies from second to second; its standard error, with
-/// the correlation of neighbouring seconds, gives an interval of ranks, whose ends are quantiles
-/// again. `None` where that reaches too far into the tail: too few independent times lie there.
-fn quantile_interval(seconds: &[&Counts], q: f64) -> Option<[u64; 2]> {
+/// The share of samples beyond the quantile varies from second to second; its standard error gives
+/// an interval of ranks, whose ends are quantiles again. `None` where that reaches too far into the
+/// tail: too few independent times lie there.
+fn quantile_interval(seconds: &[&Counts], q: f64) -> Option<([u64; 2], u64)> {
     let mut all = Counts::default();
     for second in seconds {
         all.add(second);
@@ -113,124 +200,14 @@ fn quantile_interval(seconds: &[&Counts], q: f64) -> Option<[u64; 2]> {
         .iter()
         .map(|second| beyond(second) as f64 - share * second.len() as f64)
         .collect();
-    let (half, _) = batch_means(&deviations)?;
+    let (half, blocks) = mean_interval(&deviations, CORRELATION_TIMES_OF_QUANTILES)?;
     let half = half * seconds.len() as f64 / all.len() as f64;
     let nearer = q.min(1.0 - q);
     if half > nearer * LARGEST {
         return None;
     }
-    Some([all.quantile(q - half)?, all.quantile(q + half)?])
+    Some(([all.quantile(q - half)?, all.quantile(q + half)?], blocks))
 }
 
 #[cfg(test)]
-mod tests {
-    use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-
-    use super::*;
-    use crate::{
-        histogram::{histogram, record},
-        statistics::simulation::{exponential, normal},
-    };
-
-    /// A series of 300 with this correlation of neighbours, a mean of 100 and a deviation of 10.
-    fn series(random: &mut ChaCha8Rng, correlation: f64) -> Vec<f64> {
-        let mut last = normal(random);
-        (0..300)
-            .map(|_| {
-                last = correlation * last + (1.0 - correlation.powi(2)).sqrt() * normal(random);
-                100.0 + 10.0 * last
-            })
-            .collect()
-    }
-
-    /// Thirty seconds of response times, in microseconds, at a server that is busy for 80 % of the
-    /// time: Poisson arrivals of 400/s, exponential service.
-    fn queue_times(random: &mut ChaCha8Rng) -> Vec<Counts> {
-        let (mut now, mut free) = (-2.0, -2.0_f64);
-        let mut seconds = vec![histogram(); 30];
-        while now < 30.0 {
-            now += exponential(random) / 400.0;
-            free = free.max(now) + exponential(random) / 500.0;
-            if (0.0..30.0).contains(&now) {
-                record(&mut seconds[now as usize], ((free - now) * 1e6) as u64);
-            }
-        }
-        seconds.iter().map(Counts::from).collect()
-    }
-
-    /// Thirty seconds of 300 independent response times each, lognormal with a sigma of 1.5.
-    fn lognormal_times(random: &mut ChaCha8Rng) -> Vec<Counts> {
-        let mut seconds = vec![histogram(); 30];
-        for second in &mut seconds {
-            for _ in 0..300 {
-                record(second, (1e6 * (1.5 * normal(random)).exp()) as u64);
-            }
-        }
-        seconds.iter().map(Counts::from).collect()
-    }
-
-    /// The 95 % interval of a mean holds it in 92..98 % of simulated runs, however neighbours are
-    /// correlated; at least 80 % of runs have one.
-    #[test]
-    fn the_rates_interval_covers_its_mean() {
-        let mut random = ChaCha8Rng::seed_from_u64(1);
-        for correlation in [0.0, 0.3, 0.7] {
-            let (mut shown, mut held) = (0, 0);
-            for _ in 0..2000 {
-                let series = series(&mut random, correlation);
-                let mean = series.iter().sum::<f64>() / 300.0;
-                if let Some((half, _)) = batch_means(&series) {
-                    shown += 1;
-                    held += usize::from((mean - 100.0).abs() <= half);
-                }
-            }
-            let share = held as f64 / f64::from(shown);
-            assert!(shown >= 1600, "{correlation}: {shown} of 2000");
-            assert!((0.92..=0.98).contains(&share), "{correlation}: {share}");
-        }
-    }
-
-    /// The same of quantiles: those of a queue at 80 % load, and of a long tail. Thirty seconds
-    /// hold too few independent times beyond the queue's p99, which mostly has no interval. The
-    /// true ones are known: 2.3026 and 4.6052 mean times of an M/M/1 queue of 10 ms mean
-    /// (Kleinrock, "Queueing Systems", volume 1, section 3.2), and exp(0) and exp(1.5 * 2.3263).
-    #[test]
-    fn the_intervals_of_quantiles_cover_them() {
-        let mut random = ChaCha8Rng::seed_from_u64(2);
-        let queue = [10_000.0 * 2f64.ln(), 10_000.0 * 100f64.ln()];
-        let tail = [1e6, 1e6 * (1.5_f64 * 2.326_348).exp()];
-        for (name, truth) in [("queue", queue), ("tail", tail)] {
-            let (mut missed, mut shown) = ([0_u32; 2], [0_u32; 2]);
-            for _ in 0..2000 {
-                let seconds = match name {
-                    "queue" => queue_times(&mut random),
-                    _ => lognormal_times(&mut random),
-                };
-                let (_, intervals) = Precision::of(&[], &seconds.iter().collect::<Vec<_>>());
-                for (at, interval) in intervals.into_iter().enumerate() {
-                    if let Some([low, high]) = interval {
-                        shown[at] += 1;
-                        let holds = (low as f64..=high as f64).contains(&truth[at]);
-                        missed[at] += u32::from(!holds);
-                    }
-                }
-            }
-            let few = |at: usize| f64::from(missed[at]) <= 0.08 * f64::from(shown[at]);
-            // A queue's p50, and both quantiles of the long tail, mostly have one.
-            assert!(shown[0] >= 1600 && (name == "queue" || shown[1] >= 1600));
-            assert!(few(0) && few(1), "{name}: {missed:?} of {shown:?}");
-        }
-    }
-
-    #[test]
-    fn a_short_run_has_no_interval() {
-        assert_eq!(
-            Precision::of(&[1.0; 9], &[]),
-            (Precision::default(), [None, None])
-        );
-        assert_eq!(batch_means(&[7.0; 30]), Some((0.0, 30)));
-        // A trend is correlated at any length.
-        let rising: Vec<f64> = (0..300).map(f64::from).collect();
-        assert_eq!(batch_means(&rising), None);
-    }
-}
+mod tests;

@@ -34,8 +34,8 @@ fn answer(codec: &mut Codec, mut left: &[u8], output: &mut BytesMut) -> Result<u
     while let Some(request) = codec.next(&mut left)? {
         let is_times = matches!(request, Request::Times(_));
         let mut rest = codec.reply(request, output);
-        while let Some(more) = rest {
-            rest = more.append(output);
+        while let Some(part) = rest.next(output) {
+            output.extend_from_slice(part);
         }
         if is_times {
             let start = output.len() - TIMES;

@@ -5,7 +5,7 @@ use std::{fmt, path::Path};
 use aws_lc_rs::rand;
 
 use super::error::NoiseError;
-use crate::secret_file::{self, KeyError};
+use crate::secret_file::{self, CredentialError};
 
 /// Length of a [`Key`], in bytes.
 pub const KEY_LENGTH: usize = 32;
@@ -18,9 +18,9 @@ impl Key {
     /// Reads a key file: 32 bytes that only the owner can read.
     ///
     /// # Errors
-    /// Fails with a [`KeyError`] if the file cannot be read, is open to others, has another length,
+    /// Fails with a [`CredentialError`] if the file cannot be read, is open to others, has another length,
     /// or has only zeros.
-    pub fn read(path: &Path) -> Result<Self, KeyError> {
+    pub fn read(path: &Path) -> Result<Self, CredentialError> {
         // One more byte than a key has, to notice a longer file.
         let bytes = secret_file::read(path, KEY_LENGTH + 1)?;
         let wrong = match <[u8; KEY_LENGTH]>::try_from(bytes) {
@@ -29,7 +29,7 @@ impl Key {
             Err(_) => "not a pre-shared key of 32 bytes",
         };
         let (path, advice) = (path.display(), "`netping certs --psk` makes one");
-        Err(KeyError(format!("{path}: {wrong}; {advice}")))
+        Err(CredentialError(format!("{path}: {wrong}; {advice}")))
     }
 
     /// Makes a new key from the operating system's random numbers.

@@ -20,7 +20,6 @@ mod stream;
 
 use crate::tls::Negotiated;
 
-pub use crate::secret_file::KeyError;
 pub use error::NoiseError;
 pub use key::{KEY_LENGTH, Key};
 pub use stream::Noise;

@@ -62,6 +62,7 @@ fn step_line(step: &Step, name: &str, run: &Run) -> Option<String> {
     let parts = [
         ("client", Some(word(&settings.client))),
         ("arrivals", Some(word(&settings.arrivals))),
+        ("assign", settings.is_fixed().then(|| "fixed".to_owned())),
         ("callers", Some(settings.callers.to_string())),
         ("conns", Some(settings.connections.to_string())),
         ("payload", Some(settings.payload_bytes.to_string())),

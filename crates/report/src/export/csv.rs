@@ -94,8 +94,7 @@ impl CsvRow {
     }
 
     /// The security of a step's connections, and its warnings.
-    fn end(mut self, security: Option<&ChannelSecurity>, warnings: &[Warning]) -> Self {
-        let of = security;
+    fn end(mut self, of: Option<&ChannelSecurity>, warnings: &[Warning]) -> Self {
         self.maybe("security_protocol", of.map(|of| &of.protocol));
         self.maybe("cipher_suite", of.map(|of| &of.cipher_suite));
         self.maybe("key_exchange", of.map(|of| &of.key_exchange));
@@ -128,8 +127,7 @@ impl CsvRow {
     fn metrics(&mut self, step: &Step, of: impl Fn(&Metric) -> Measured) {
         let mut metrics = metric::BULK.to_vec();
         if step.settings.bulk.is_none() {
-            metrics = [&[&metric::RATE], metric::TIMES].concat();
-            metrics.extend([&metric::CLIENT_CPU, &metric::SERVER_CPU]);
+            metrics = [&[&metric::RATE], metric::TIMES, metric::COSTS].concat();
             metrics.extend(metric::of_streams([step]));
         }
         for metric in metrics {

@@ -8,12 +8,14 @@ use netping_results::{
     format::{micros, thousands},
     metric::{self, Metric, Unit},
     run::{Measurement, Run, StepSettings},
+    warning::Warnings,
 };
 
 use super::Rendered;
 use crate::{
     finding::{
-        added, change, change_interval, has_failures, or_dash, sides, value, value_with_interval,
+        NOT_RELIED_ON, added, change, change_interval, has_failures, or_dash, shown, sides, value,
+        value_with_interval,
     },
     table::Column,
 };
@@ -30,13 +32,27 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
     let all = runs.iter().flat_map(Run::measurements);
     let (streams, others): (Vec<_>, Vec<_>) = all.partition(|own| own.settings().bulk.is_some());
     let compared: Vec<Compared<'_>> = runs.iter().flat_map(Run::compared).collect();
-    let mut tables = vec![requests(&others), bulk(&streams), differences(&compared)];
+    let mut tables = vec![not_valid(runs)];
+    tables.extend([requests(&others), bulk(&streams), differences(&compared)]);
     if compared.iter().any(has_failures) {
         tables.push(MARK.to_owned());
     }
     tables.retain(|table| !table.is_empty());
     // Each ends its last line, so that there is an empty one between them.
     Ok(tables.join("\n").into_bytes())
+}
+
+/// Returns a line for each run that is not valid.
+fn not_valid(runs: &[Run]) -> String {
+    let line = |run: &Run| {
+        let names = Warnings::of_run(run).invalidating();
+        let (kind, names) = (run.kind.name(), escape(&names.join(", ")));
+        let line =
+            format!("**NOT VALID** ({kind}): {names}; what stands below is {NOT_RELIED_ON}.\n");
+        (!names.is_empty()).then_some(line)
+    };
+    let lines: Vec<String> = runs.iter().filter_map(line).collect();
+    lines.join("\n")
 }
 
 /// Returns a table with a line end; nothing where it has no rows.
@@ -179,12 +195,13 @@ fn differences(compared: &[Compared<'_>]) -> String {
         by("value", |by| value(by.metric, by.new)),
         by("change", change),
         by("95% interval", |by| {
-            or_dash(by.interval.map(|_| change_interval(by)))
+            or_dash(Some(change_interval(by)).filter(|ends| !ends.is_empty()))
         }),
         by("added us", |by| or_dash(added_us(by).map(|(time, _)| time))),
         by("95% interval us", |by| {
             or_dash(added_us(by).and_then(|(_, ends)| ends))
         }),
+        cells(Column::text("shown"), &all, |(_, by)| shown(by)),
     ])
 }
 
@@ -196,7 +213,7 @@ fn added_us(by: &Comparison) -> Option<(String, Option<String>)> {
 
 #[cfg(test)]
 mod tests {
-    use netping_results::{fixtures, run::Pairing};
+    use netping_results::{fixtures, run::Pairing, warning::ClientThrottled};
 
     use super::{super::fixture, *};
 
@@ -219,6 +236,7 @@ mod tests {
         let times: Vec<u64> = (1..=1000).map(|number| number * 1000).collect();
         let mut step = fixture::step("tcp://h:1", 64, &times);
         step.label = Some(fixture::HOSTILE.to_owned());
+        step.summary.precision.rate_half_width = Some(10.0);
         let lines = cells(fixture::run(vec![step]));
         assert_eq!(lines.len(), 3);
         assert!(
@@ -233,7 +251,7 @@ mod tests {
         let rate = lines[0].iter().position(|title| title == "req/s").unwrap();
         assert_eq!(
             lines[2][rate..rate + 4],
-            ["1,000 (1,000..1,000)", "500", "990", "-"].map(str::to_owned)
+            ["1,000 (990..1,010)", "500", "990", "-"].map(str::to_owned)
         );
     }
 
@@ -279,6 +297,50 @@ mod tests {
             text.contains("verified\\* |") && text.ends_with("requests alone.\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_is_not_valid_says_so_above_and_claims_nothing() {
+        let of = |target: &str, time: u64| {
+            let trials = (0..5).map(|trial| {
+                let mut step = fixture::step(target, 64, &[time + trial; 1000]);
+                step.trial = trial as u32 + 1;
+                step
+            });
+            trials.collect::<Vec<_>>()
+        };
+        let steps = [of("a", 500), of("b", 600), of("c", 700)].concat();
+        let mut run = Run {
+            pairings: vec![Pairing::new(0, 1), Pairing::new(0, 2)],
+            ..fixture::run(steps)
+        };
+        let text = |run: &Run| {
+            let files = render(std::slice::from_ref(run)).unwrap();
+            String::from_utf8(files).unwrap()
+        };
+        let sound = text(&run);
+        assert!(sound.starts_with("| target "), "{sound}");
+        for step in run.steps.iter_mut().filter(|step| step.target == "c") {
+            step.warnings = vec![ClientThrottled { seconds: 0.5 }.into()];
+        }
+        let wrong = text(&run);
+        assert!(
+            wrong.starts_with(
+                "**NOT VALID** (throughput): CLIENT\\_THROTTLED; what stands below is not to be relied on.\n\n| target "
+            ),
+            "{wrong}"
+        );
+        let p50 = |target: &str| -> Vec<String> {
+            let mut lines = wrong.lines();
+            let start = format!("| {target}, 64 callers | a, 64 callers | p50 us |");
+            let line = lines.find(|line| line.starts_with(&start)).unwrap();
+            line.split(" | ").skip(5).map(str::to_owned).collect()
+        };
+        let marked = p50("b");
+        assert!(marked[0].starts_with('+'), "{marked:?}");
+        assert_eq!(marked[4], "worse, not to be relied on |");
+        let unclaimed = ["-", "-", "-", "-", "no claim: not valid |"];
+        assert_eq!(p50("c"), unclaimed.map(str::to_owned));
     }
 
     #[test]

@@ -95,9 +95,12 @@ impl Panel {
         sign.to_owned() + &at_most(point.at, point.most, |number| self.unit.shown(number))
     }
 
-    /// Returns a point's value and interval as text.
+    /// Returns a point's value as text, with its interval or what is told beside it.
     pub fn shown(&self, point: &Point) -> String {
         let value = self.value(point);
+        if let Some(aside) = &point.aside {
+            return format!("{value} ({aside})");
+        }
         match point.range {
             Some([low, high]) if matches!(point.mark, Mark::Cell { .. }) => format!(
                 "{} of {} to {}",
@@ -228,6 +231,8 @@ pub struct Point {
     pub is_bound: bool,
     /// The largest number that is shown as one, on the panel's axis, which does not go beyond it.
     pub most: f64,
+    /// What is told in brackets beside its value, where it has no interval.
+    pub aside: Option<String>,
     /// Its mark.
     pub mark: Mark,
 }
@@ -242,6 +247,7 @@ impl Point {
             range: None,
             is_bound: false,
             most: f64::INFINITY,
+            aside: None,
             mark: Mark::Dot,
         }
     }

@@ -5,6 +5,7 @@ use netping_results::{
     compare::{FileComparison, compare_runs},
     environment_diff::EnvironmentDiff,
     run::{Kind, Run},
+    warning::Warnings,
 };
 
 use super::{
@@ -35,6 +36,7 @@ pub fn comparison(base: &Run, others: &[Run], text: &str) -> String {
         &html! {
             header {
                 h1 { "netping compare" }
+                (not_valid(&runs))
                 @for (at, compared) in compared.iter().enumerate() { (section(compared, at + 2)) }
             }
             (figures(&charts))
@@ -46,6 +48,22 @@ pub fn comparison(base: &Run, others: &[Run], text: &str) -> String {
             (settings::section(&runs))
         },
     )
+}
+
+/// Names the runs that are not valid, whose differences are not to be relied on.
+fn not_valid(runs: &[Run]) -> Markup {
+    let all = runs.iter().map(|run| Warnings::of_run(run).invalidating());
+    let all = all.enumerate().filter(|(_, names)| !names.is_empty());
+    let lines: Vec<String> = all
+        .map(|(at, names)| format!(": run {}: {}", at + 1, names.join(", ")))
+        .collect();
+    html! {
+        @if !lines.is_empty() {
+            ul."verdict" aria-label="Verdict" {
+                @for line in &lines { li."invalid" { b { "NOT VALID" } (line) } }
+            }
+        }
+    }
 }
 
 /// Says what changed from a base to a new run, and what differs between their environments.

@@ -30,16 +30,18 @@ pub(super) fn section(runs: &[Run]) -> Markup {
 /// Returns the head of one run, with its number where there are several.
 pub(super) fn of_run(run: &Run, number: Option<usize>) -> Markup {
     let sentences = sentences(run);
+    let is_valid = verdict::is_valid(run);
     html! {
         section."run" {
             @if let Some(number) = number { h2 { "Run " (number) ": " (run.kind.name()) } }
             p."targets" {
                 @for target in distinct(run.steps.iter().map(|step| &step.target)) { code { (target) } " " }
             }
+            @if !is_valid { (warnings(run)) }
             @if !sentences.is_empty() {
-                ul."words" { @for sentence in &sentences { li { (sentence) } } }
+                ul."words"."doubted"[!is_valid] { @for sentence in &sentences { li { (sentence) } } }
             }
-            (warnings(run))
+            @if is_valid { (warnings(run)) }
             p."where" {
                 (run.started_at) ", on " strong { (run.environment.host) } " (" (run.environment.cpu_model) ", "
                 (counted(run.environment.cpus as f64, "cores")) ", Linux " (run.environment.kernel) "), "
@@ -55,17 +57,48 @@ fn warnings(run: &Run) -> Markup {
     let all = Warnings::of_run(run);
     html! {
         ul."verdict" aria-label="Warnings" {
-            @if run.status == Status::Partial {
-                li."warning" { b { "PARTIAL" } ": it was interrupted, or is still going on; run it to its end for the rest" }
-            }
             @if all.results == 0 {
                 li."warning" { b { "EMPTY" } ": no step was done; see what the command said, and run it again" }
             } @else if let Some([word, text]) = verdict::verdict(&all) {
-                li class=(if all.is_valid() { "valid" } else { "warning" }) { b { (word) } (text) }
+                li class=(if all.is_valid() { "valid" } else { "invalid" }) { b { (word) } (text) }
+            }
+            @if run.status == Status::Partial {
+                li."warning" { b { "PARTIAL" } ": it was interrupted, or is still going on; run it to its end for the rest" }
             }
             @for [name, text] in verdict::warnings(run, &all, &|_| false) {
                 li."warning" { b { (name) } (text) }
             }
+            @if let Some([rounds, text]) = verdict::replaced(run) {
+                li."replaced" { b { (rounds) } (text) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_results::{fixtures, warning::ClientThrottled};
+
+    use super::*;
+
+    #[test]
+    fn the_verdict_stands_above_what_is_not_to_be_relied_on() {
+        let mut run = fixtures::run(vec![fixtures::step(2, |_| vec![1_000_000; 2000])]);
+        let places = |run: &Run| {
+            let html = of_run(run, None).into_string();
+            ["VALID", "served"].map(|word| html.find(word).unwrap())
+        };
+        let [verdict, words] = places(&run);
+        assert!(words < verdict);
+        run.steps[0].warnings = vec![ClientThrottled { seconds: 0.5 }.into()];
+        let [verdict, words] = places(&run);
+        assert!(verdict < words);
+        let html = of_run(&run, None).into_string();
+        for part in [
+            "<li class=\"invalid\"><b>NOT VALID</b>: CLIENT_THROTTLED</li>",
+            "<ul class=\"words doubted\"><li>Not to be relied on: ",
+        ] {
+            assert!(html.contains(part), "{html}");
         }
     }
 }

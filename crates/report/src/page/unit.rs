@@ -1,7 +1,7 @@
 //! Numbers with their units, as a page shows them.
 
 use netping_results::{
-    format::{micros, signed, thousands},
+    format::{self, micros, signed, thousands},
     metric::{self, Metric},
 };
 
@@ -22,6 +22,8 @@ pub enum PageUnit {
     Count(&'static str),
     /// A quantile, in per cent.
     Quantile,
+    /// A share of the CPU time.
+    CpuShare,
 }
 
 impl PageUnit {
@@ -47,7 +49,7 @@ impl PageUnit {
             Self::Of(metric::Unit::PerSecond) => self.plain(number) + " req/s",
             Self::Of(unit) => unit.show_with_unit(number).replace(" us", " µs"),
             Self::Added => self.plain(number) + " µs",
-            Self::Change(_) | Self::Elapsed | Self::Quantile => self.plain(number),
+            Self::Change(_) | Self::Elapsed | Self::Quantile | Self::CpuShare => self.plain(number),
         }
     }
 
@@ -60,6 +62,7 @@ impl PageUnit {
             Self::Elapsed => duration(number, micros),
             Self::Count(_) => thousands(number),
             Self::Quantile => format!("p{number}"),
+            Self::CpuShare => format::percent(number),
         }
     }
 
@@ -67,8 +70,8 @@ impl PageUnit {
     pub fn tick(self, number: f64) -> String {
         match self {
             Self::Quantile => format!("{number}%"),
-            Self::Change(_) if number == 0.0 => "0".to_owned(),
-            Self::Change(_) => format!("{}%", trimmed(number * 100.0)),
+            Self::Change(_) | Self::CpuShare if number == 0.0 => "0".to_owned(),
+            Self::Change(_) | Self::CpuShare => format!("{}%", trimmed(number * 100.0)),
             Self::Of(metric::Unit::CpuMicros) => duration(number * 1e3, trimmed),
             Self::Of(metric::Unit::Nanos) | Self::Added | Self::Elapsed => {
                 duration(number, trimmed)

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use netping_results::{
     compare::FileComparison,
-    comparison::{Compared, Comparison, Finding},
+    comparison::{Compared, Comparison, Finding, Standing},
     environment_diff::EnvironmentDiff,
     format::{on_one_line, plural},
 };
 
 use crate::{
-    finding::{change, change_interval, shown, value},
+    finding::{change, change_interval, claims, shown, value},
     table::{Column, Layout, Table},
 };
 
@@ -85,7 +85,8 @@ fn trials(pair: &Compared<'_>) -> String {
 
 fn row(comparison: &Comparison) -> Vec<String> {
     let metric = comparison.metric;
-    let p = comparison.p_value.map(|p| match p {
+    let p_value = comparison.p_value.filter(|_| claims(comparison));
+    let p = p_value.map(|p| match p {
         ..0.001 => "<0.001".to_owned(),
         _ => format!("{p:.3}"),
     });
@@ -107,15 +108,24 @@ fn conclusion(comparison: &FileComparison<'_>) -> String {
     }
     let count = |finding: Option<Finding>| {
         let all = comparison.pairs.iter().flat_map(|pair| &pair.comparisons);
-        let claims = all.filter(|own| own.metric.is_claimed());
-        match claims.filter(|own| own.finding() == finding).count() {
+        let claimed = all.filter(|own| own.metric.is_claimed());
+        match claimed.filter(|own| own.finding() == finding).count() {
             0 => "none".to_owned(),
             count => count.to_string(),
         }
     };
     let measurements = plural(comparison.pairs.len() as u64, "measurement");
+    let is_sound = |pair: &Compared<'_>| pair.standing() == Standing::Sound;
+    let standing = if comparison.pairs.iter().all(is_sound) {
+        String::new()
+    } else {
+        format!(
+            ", {} without a claim: a run is not valid, and none of this is to be relied on",
+            count(Some(Finding::NotValid))
+        )
+    };
     format!(
-        "{measurements}: {} better, {} worse, {} without a difference, {} without an error bar\n\
+        "{measurements}: {} better, {} worse, {} without a difference, {} without an error bar{standing}\n\
          A difference is shown where its interval leaves out 0; with 95 % probability, the intervals of all of these \
          claims hold. Metrics without a claim are there to explain. pp: percentage points.",
         count(Some(Finding::Better)),

@@ -9,7 +9,7 @@ use netping_results::{
 };
 
 use crate::{
-    finding::{added, hold_together, missing, or_dash, pair_of, range, value, value_of},
+    finding::{added, claims, hold_together, missing, or_dash, pair_of, range, value, value_of},
     grouped,
     ladder::{FEWEST, in_words, metric_of},
     loads::most_trials,
@@ -21,6 +21,9 @@ const WIDTH: usize = 80;
 
 /// Stands for a difference that is not shown, which is not the same as none.
 const NOT_SHOWN: &str = "~";
+
+/// Stands for a difference that is not claimed, since one of its sides is not valid.
+const NOT_CLAIMED: &str = "-";
 
 /// Returns the tables of all loads, and what they show in words.
 pub(super) fn text(run: &Run) -> String {
@@ -102,7 +105,9 @@ fn row(
 
 /// Returns a difference as its column has it: a ratio of rates, or microseconds added.
 fn amount(by: &Comparison) -> Option<String> {
-    Some(if by.is_shown() == Some(false) {
+    Some(if !claims(by) {
+        NOT_CLAIMED.to_owned()
+    } else if by.is_shown() == Some(false) {
         NOT_SHOWN.to_owned()
     } else if is_rate(by.metric) {
         format!("{:.2}", 1.0 + by.change?)
@@ -114,7 +119,8 @@ fn amount(by: &Comparison) -> Option<String> {
 /// Returns the ends of a difference's interval as their column has them.
 fn ends(by: &Comparison) -> Option<String> {
     Some(if is_rate(by.metric) {
-        range(by.interval?, |end| format!("{:.2}", 1.0 + end))
+        let ends = by.interval.filter(|_| claims(by))?;
+        range(ends, |end| format!("{:.2}", 1.0 + end))
     } else {
         added(by, signed)?.1?
     })
@@ -142,10 +148,18 @@ fn legend(run: &Run, rounds: &str, compared: &[Compared<'_>]) -> String {
         again.unwrap_or_default(),
         hold_together(run.family().claims),
     );
+    let mut all = compared.iter().flat_map(|own| &own.comparisons);
+    let not_claimed = if all.all(claims) {
+        String::new()
+    } else {
+        format!(
+            " {NOT_CLAIMED}: no claim, as a warning invalidates over a fifth of the windows of one of the two."
+        )
+    };
     format!(
         "{rounds} in random order. A value is the mean of its rounds on a logarithmic scale; differences are those within rounds; \
          {hold}. {NOT_SHOWN}: no difference shown, as its interval allows for none\
-         {again}. Rates are those of client and server together: 'cli us' and 'srv us', the CPU time of either per request, \
+         {again}.{not_claimed} Rates are those of client and server together: 'cli us' and 'srv us', the CPU time of either per request, \
          show which of them limits one. '+-' is how far the 95% interval of the value reaches above it."
     )
 }

@@ -18,22 +18,40 @@ use netping_results::{
     run::{Kind, Run},
 };
 
+use crate::{balance::remarks, verdict};
+
 pub(crate) use merge::table as contributions;
 
 pub use compare::{comparison, comparison_in_full};
 pub use published::{Published, PublishedRow, published, setting_names};
 pub use rows::{Rows, of_sweep};
 
-/// Returns the tables of a run, and in words what they show.
+/// Returns the tables of a run, and in words what they show; above them, that it is not valid, where it is
+/// not.
 pub fn tables(run: &Run) -> String {
-    match run.kind {
+    let text = match run.kind {
         _ if !run.parts.is_empty() => merge::text(run),
         Kind::Ladder => ladder::text(run),
         Kind::Proxy => proxy::text(run),
         Kind::Bulk => bulk::text(run),
         _ if run.order_seed.is_some() => trials::text(run),
         _ => rows::text(run),
-    }
+    };
+    let mut lines: Vec<String> = verdict::above(run).into_iter().collect();
+    lines.push(text);
+    lines.extend(remarks_below(run));
+    lines.join("\n")
+}
+
+/// Returns who had the CPUs over the whole run, where others had a part. Rows of steps have their own.
+fn remarks_below(run: &Run) -> Vec<String> {
+    let is_summed = matches!(run.kind, Kind::Ladder | Kind::Proxy | Kind::Bulk);
+    let steps = if is_summed || run.order_seed.is_some() {
+        &run.steps[..]
+    } else {
+        &[]
+    };
+    remarks(steps.iter().flat_map(|step| &step.cost.balances))
 }
 
 /// Returns the tables of a run from a file. Texts in it are made safe for a terminal.

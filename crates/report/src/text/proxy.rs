@@ -1,7 +1,7 @@
 //! The overhead of proxies over the direct path, and their maximum throughput.
 
 use netping_results::{
-    comparison::{Compared, Comparison, Finding},
+    comparison::{Compared, Comparison, Finding, Standing},
     estimate::estimate,
     format::{optional, signed, thousands},
     metric,
@@ -10,8 +10,8 @@ use netping_results::{
 
 use crate::{
     finding::{
-        added, change, change_cells, hold_together, interval, missing, or_dash, pair_of, value,
-        value_of,
+        NOT_RELIED_ON, added, change, change_cells, claim, hold_together, interval, missing,
+        or_dash, pair_of, value, value_of,
     },
     loads::{fullest, most_trials},
     table::{Column, Table},
@@ -34,6 +34,17 @@ impl<'a> Paths<'a> {
     /// Returns the planned rate, in requests per second; `None` of a closed loop.
     fn rate(&self) -> Option<f64> {
         self.direct.settings().planned_rate
+    }
+
+    /// Returns the line above what proxies add.
+    fn caption(&self) -> String {
+        let caption = "added to the direct path's, in us and in % of it";
+        let mut proxies = self.proxies.iter();
+        if proxies.all(|own| own.standing() == Standing::Sound) {
+            caption.to_owned()
+        } else {
+            format!("{caption}; {NOT_RELIED_ON}")
+        }
     }
 
     /// Returns a row for each proxy, with a cell for each measure of its overhead.
@@ -119,9 +130,11 @@ fn overheads(paths: &Paths<'_>) -> String {
         resources(paths),
         "response times in us".to_owned(),
         by_metric(&times.collect::<Vec<_>>()),
-        "added to the direct path's, in us and in % of it".to_owned(),
+        paths.caption(),
         by_metric(&paths.differences(overhead)),
     ];
+    let unclaimed = paths.proxies.iter();
+    parts.extend(unclaimed.filter_map(|own| claim(own.new.name(), &[own], None)));
     let mut measured = paths.proxies.iter().flat_map(|own| &own.comparisons);
     if measured.any(|by| by.interval.is_some()) {
         parts.push("95% intervals of the time added, in us".to_owned());

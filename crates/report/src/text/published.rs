@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use netping_measure::bulk::Direction;
 use netping_results::{
     bulk::BulkSettings,
     estimate::{Estimate, estimate},
     format::{bytes, thousands},
     metric::Metric,
     run::{InProcess, Measurement, Run, StepSettings},
-    warning::{Severity, Warnings},
+    warning::Warnings,
 };
 use serde_json::Value;
 
@@ -54,23 +53,11 @@ const COLUMNS: [Column; 6] = [
     Column::number("ratio"),
 ];
 
-/// Stands behind a value whose measurement is not valid.
-const NOT_VALID: &str = "!";
-
 /// Returns the settings by which a row can select a measurement.
 pub fn setting_names() -> BTreeSet<String> {
-    let bulk = BulkSettings {
-        direction: Direction::Down,
-        size_bytes: 0,
-        chunk_bytes: 0,
-        streams: 0,
-        window_bytes: None,
-        frame_bytes: None,
-        verify: false,
-    };
     // Those that are left out where they are absent.
     let all = StepSettings {
-        bulk: Some(bulk),
+        bulk: Some(BulkSettings::default()),
         in_process: Some(InProcess::OneThread),
         ..StepSettings::default()
     };
@@ -96,13 +83,10 @@ struct Measured<'a> {
 
 /// Returns the measurements of a run.
 fn measured(run: &Run) -> Vec<Measured<'_>> {
-    let mut kinds = Warnings::of_run(run).kinds;
-    kinds.retain(|found| found.worst.severity() == Severity::Invalid);
-    let steps = kinds.iter().flat_map(|found| &found.steps);
-    let wrong: BTreeSet<usize> = steps.map(|at| run.steps[*at].measurement).collect();
+    let warnings = Warnings::of_run(run);
     let all = run.measurements().into_iter();
     all.map(|measurement| Measured {
-        is_wrong: wrong.contains(&measurement.number),
+        is_wrong: !warnings.invalidating_one(measurement.number).is_empty(),
         measurement,
     })
     .collect()
@@ -113,19 +97,17 @@ fn table(of: &Published, measured: &[Measured<'_>]) -> String {
     let mut lines = Vec::new();
     let mut notes = BTreeSet::new();
     for row in &of.rows {
-        let found = measured.iter().filter(|own| row.selects(&own.measurement));
-        let found: Vec<_> = found.collect();
+        let mut found: Vec<_> = measured.iter().collect();
+        found.retain(|own| row.selects(&own.measurement));
         let mut words = row.words();
         words.retain(|word| !shared.contains(word));
         let name = words.join(", ");
-        if found.is_empty() {
-            lines.extend(row.lines(name, None));
-        } else if let [own] = found[..] {
-            lines.extend(row.lines(name, Some(own)));
+        if found.len() < 2 {
+            lines.extend(row.lines(name, found.first().copied()));
         } else {
             notes.insert("#: which of the measurements that have these settings");
-            for (at, own) in found.iter().enumerate() {
-                lines.extend(row.lines(format!("{name} #{}", at + 1), Some(own)));
+            for (own, number) in found.iter().zip(1..) {
+                lines.extend(row.lines(format!("{name} #{number}"), Some(own)));
             }
         }
         if found.iter().any(|own| own.is_wrong) {
@@ -170,15 +152,11 @@ impl Published {
 impl PublishedRow {
     /// Returns a line for each of its values, beside that of a measurement.
     fn lines(&self, name: String, here: Option<&Measured<'_>>) -> Vec<Vec<String>> {
-        let mark = if here.is_some_and(|own| own.is_wrong) {
-            NOT_VALID
-        } else {
-            ""
-        };
+        let is_wrong = here.is_some_and(|own| own.is_wrong);
         let mut name = Some(name);
         let line = |(metric, number): &(&'static Metric, f64)| {
             let here = here.and_then(|own| estimate(metric, &own.measurement));
-            let mark = here.map_or("", |_| mark);
+            let mark = if is_wrong && here.is_some() { "!" } else { "" };
             vec![
                 name.take().unwrap_or_default(),
                 metric.title.to_owned(),
@@ -194,21 +172,14 @@ impl PublishedRow {
     /// Returns true if it is of this measurement.
     fn selects(&self, measurement: &Measurement<'_>) -> bool {
         let first = measurement.first();
-        let is_target = |own: &String| *own == first.target;
-        let is_label = |own: &String| first.label.as_ref() == Some(own);
         let settings = fields(&first.settings);
-        let is_set = |(name, own): &(String, String)| {
-            let there = settings.get(name);
-            there.is_some_and(|there| text(there) == *own)
-        };
+        let mut set = self.settings.iter();
+        let fits = |own: &Option<String>, there| own.is_none() || own.as_deref() == there;
         (self.target.is_some() || self.label.is_some())
-            && self.target.as_ref().is_none_or(is_target)
-            && self.label.as_ref().is_none_or(is_label)
-            && self
-                .kind
-                .as_ref()
-                .is_none_or(|own| own == measurement.run.kind.name())
-            && self.settings.iter().all(is_set)
+            && fits(&self.target, Some(&first.target))
+            && fits(&self.label, first.label.as_deref())
+            && fits(&self.kind, Some(measurement.run.kind.name()))
+            && set.all(|(name, own)| settings.get(name).map(text).as_ref() == Some(own))
     }
 
     /// Returns its name, and how it selects a measurement, each part as people read it.
@@ -223,22 +194,20 @@ impl PublishedRow {
 
 /// Returns a setting as people read it.
 fn setting_in_words(name: &str, value: &str) -> String {
-    let number: Option<f64> = value.parse().ok();
-    match (name.strip_suffix("_bytes"), value.parse(), number) {
-        (Some(name), Ok(number), _) => format!("{} {}", name.replace('_', " "), bytes(number)),
-        (_, _, Some(number)) => format!("{} {}", name.replace('_', " "), thousands(number)),
-        _ => format!("{} {value}", name.replace('_', " ")),
-    }
+    let (name, value) = match (name.strip_suffix("_bytes"), value.parse::<f64>()) {
+        (Some(name), Ok(number)) => (name, bytes(number as u64)),
+        (None, Ok(number)) => (name, thousands(number)),
+        _ => (name, value.to_owned()),
+    };
+    format!("{} {value}", name.replace('_', " "))
 }
 
 /// Returns a setting of a result file as the text by which it is compared: 25000 and 25000.0 are the
 /// same.
 fn text(value: &Value) -> String {
-    match (value.as_f64(), value.as_str()) {
-        (Some(number), _) => number.to_string(),
-        (None, Some(text)) => text.to_owned(),
-        (None, None) => value.to_string(),
-    }
+    let number = value.as_f64().map(|number| number.to_string());
+    let text = number.or_else(|| value.as_str().map(str::to_owned));
+    text.unwrap_or_else(|| value.to_string())
 }
 
 #[cfg(test)]
@@ -247,7 +216,7 @@ mod tests {
         fixtures,
         metric::{P50, P99, RATE},
         run::{Kind, Step},
-        warning::{ClientThrottled, SharedHost},
+        warning::{ClientThrottled, Severity, SharedHost},
     };
 
     use super::*;

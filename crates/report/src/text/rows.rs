@@ -9,10 +9,12 @@ use netping_results::{
 
 use super::{connect, steps::StepTable};
 use crate::{
+    balance::remarks,
     bars::bars,
-    finding::value_of,
+    finding::{marked, value_of},
     loads::{self, knee_of},
     table::{is_unicode, terminal_width},
+    verdict::is_valid,
     words::on_connections,
 };
 
@@ -45,8 +47,13 @@ impl Rows {
 
     /// Returns a step's row, below its heading unless that stands above already.
     pub fn show(&mut self, step: &Step) -> String {
+        self.show_with(step, "")
+    }
+
+    /// Returns a step's row with this text behind it, below its heading unless that stands above already.
+    pub fn show_with(&mut self, step: &Step, behind: &str) -> String {
         if self.kind == Kind::Connect {
-            return connect::text(step);
+            return connect::text(step) + behind + &balance_lines(step);
         }
         let heading = self.heading_of(step);
         let mut text = String::new();
@@ -61,7 +68,11 @@ impl Rows {
             self.above = Some((heading, table));
         }
         let row = self.above.as_ref().map(|(_, table)| table.row(step));
-        text + &row.unwrap_or_default() + &message_line(step) + &stream_line(step)
+        text + &row.unwrap_or_default()
+            + behind
+            + &message_line(step)
+            + &stream_line(step)
+            + &balance_lines(step)
     }
 
     fn heading_of(&self, step: &Step) -> String {
@@ -77,10 +88,16 @@ impl Rows {
             }
             (_, rate) => {
                 let what = requests.map(|what| what + ", ").unwrap_or_default();
-                match rate {
-                    None => format!("{name}  {what}closed loop"),
-                    Some(_) => format!("{name}  {what}open loop, {} arrivals", settings.arrivals),
+                if rate.is_none() {
+                    return format!("{name}  {what}closed loop");
                 }
+                let arrivals = &settings.arrivals;
+                let assign = if settings.is_fixed() {
+                    ", fixed assignment"
+                } else {
+                    ""
+                };
+                format!("{name}  {what}open loop, {arrivals} arrivals{assign}")
             }
         }
     }
@@ -119,7 +136,8 @@ pub(super) fn text(run: &Run) -> String {
 pub fn of_sweep(run: &Run, target: &str) -> Option<String> {
     let mut sweep = run.measurements();
     sweep.retain(|own| own.first().target == target && run.kind == Kind::Throughput);
-    on_connections(&sweep).or_else(|| knee(&sweep))
+    let sentence = on_connections(&sweep).or_else(|| knee(&sweep));
+    sentence.map(|sentence| marked(sentence, is_valid(run)))
 }
 
 /// Describes the knee of a sweep over callers.
@@ -185,4 +203,10 @@ fn stream_line(step: &Step) -> String {
         cell(&metric::FIRST_MESSAGE_P50),
         cell(&metric::FIRST_MESSAGE_P99),
     )
+}
+
+/// Returns who had the CPUs of a step, where others had a part.
+fn balance_lines(step: &Step) -> String {
+    let lines = remarks(&step.cost.balances);
+    lines.iter().flat_map(|line| ["\n  ", line]).collect()
 }

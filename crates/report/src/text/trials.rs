@@ -9,10 +9,13 @@ use netping_results::{
 };
 
 use crate::{
-    finding::{change_cells, connections, hold_together, interval, missing, pair_of, value},
+    finding::{
+        change_cells, connections, hold_together, interval, marked, missing, pair_of, value,
+    },
     grouped,
     loads::most_trials,
     table::{Column, Table},
+    verdict::is_valid,
     words::on_connections,
 };
 
@@ -56,10 +59,12 @@ pub(super) fn text(run: &Run) -> String {
         parts.extend(missing(metric::TRIALS, &measurement));
     }
     let targets = grouped(run.measurements().into_iter().map(|own| (own.name(), own)));
+    let is_valid = is_valid(run);
     parts.extend(
         targets
             .iter()
-            .filter_map(|(_, loads)| on_connections(loads)),
+            .filter_map(|(_, loads)| on_connections(loads))
+            .map(|sentence| marked(sentence, is_valid)),
     );
     let is_unequal = |own: &Compared<'_>| !own.new.has_connections_like(&own.base);
     if compared.iter().any(is_unequal) {

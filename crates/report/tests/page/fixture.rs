@@ -7,7 +7,7 @@ use netping_measure::{
     buckets::Buckets,
     bulk::Direction,
     connect::ConnectPhase,
-    cost::{Cost, ServerDemand},
+    cost::{Balance, Cost, Program, ServerDemand, SideUse},
     counts::Counts,
     error_kind::ErrorKind,
     fairness::{Fairness, PerConnection},
@@ -41,6 +41,7 @@ pub fn all() -> Vec<(&'static str, Vec<Run>)> {
         ("proxies", vec![proxies()]),
         ("trials", vec![trials()]),
         ("shared", vec![shared()]),
+        ("balances", vec![balances()]),
         ("two", vec![sweep(80_000.0), sweep(95_000.0)]),
         ("warnings", vec![warnings()]),
         ("empty", vec![empty()]),
@@ -330,6 +331,74 @@ pub fn shared() -> Run {
     )
 }
 
+/// Three targets in two trials, with others on the CPUs of the servers, of which the first is known, the
+/// second is not, and the third is on another host.
+pub fn balances() -> Run {
+    let side = |cpu_seconds| SideUse {
+        cpu_seconds,
+        waited_seconds: Some(cpu_seconds / 8.0),
+    };
+    let mut steps = Vec::new();
+    for trial in 1..=2 {
+        for (at, port) in [8004, 8005, 8006].into_iter().enumerate() {
+            let mut step = step(&format!("tcp://server-1:{port}"), 64, None, 80_000.0, 5);
+            let others_seconds = 2.5 + f64::from(trial) / 5.0;
+            let clients = Balance {
+                cpus: vec![0, 1],
+                window_seconds: 5.0,
+                total_seconds: 10.0,
+                client: Some(side(6.0)),
+                others_seconds: 0.25,
+                idle_seconds: 3.75,
+                windows: 1,
+                ..Balance::default()
+            };
+            let mut servers = Balance {
+                cpus: vec![2, 3],
+                client: None,
+                server: Some(side(6.0)),
+                others_seconds,
+                idle_seconds: 3.5 - others_seconds,
+                interrupt_seconds: 0.5,
+                busiest_other: Some(Program {
+                    name: "rustc".to_owned(),
+                    cpu_seconds: 2.0,
+                }),
+                ..clients.clone()
+            };
+            step.cost.balances = match at {
+                0 => vec![clients, servers],
+                1 => vec![Balance {
+                    has_server_among_others: true,
+                    others_seconds: 3.0,
+                    idle_seconds: 1.0,
+                    ..clients
+                }],
+                _ => {
+                    servers.cpus.clear();
+                    (servers.others_seconds, servers.busiest_other) = (0.0, None);
+                    vec![clients, servers]
+                }
+            };
+            steps.push(step);
+        }
+    }
+    let mut run = run(
+        Kind::Throughput,
+        &[
+            "tcp://server-1:8004",
+            "tcp://server-1:8005",
+            "-c",
+            "64",
+            "--trials",
+            "2",
+        ],
+        steps,
+    );
+    run.order_seed = Some(1);
+    run
+}
+
 /// Returns a run with failures that was interrupted.
 pub fn warnings() -> Run {
     let mut failing = step("tcp://server-1:8004", 64, None, 31_000.0, 4);
@@ -345,9 +414,7 @@ pub fn warnings() -> Run {
         .into(),
         NotSteady {
             drift: -0.21,
-            from: None,
-            to: None,
-            warmup_failed: false,
+            ..NotSteady::default()
         }
         .into(),
         Errors {
@@ -383,6 +450,18 @@ pub fn hostile() -> Run {
         labelled.label = Some(format!("{HOSTILE}{callers}"));
         labelled.settings.client = HOSTILE.into();
         labelled.settings.arrivals = HOSTILE.into();
+        labelled.cost.balances = vec![Balance {
+            cpus: vec![0],
+            window_seconds: 1.0,
+            total_seconds: 1.0,
+            others_seconds: 1.0,
+            busiest_other: Some(Program {
+                name: HOSTILE.into(),
+                cpu_seconds: 1.0,
+            }),
+            windows: 1,
+            ..Balance::default()
+        }];
         steps.push(labelled);
     }
     steps.extend(fixtures::bulk(HOSTILE, &[0.5, 0.25]));
@@ -413,6 +492,7 @@ pub fn long() -> Run {
         let connections = (0..1024_u64).map(|at| PerConnection {
             requests: 190_000 + at * 7919 % 8000,
             mean: 5e6,
+            ..PerConnection::default()
         });
         step.fairness = Fairness::of(connections.collect());
         step
@@ -485,6 +565,7 @@ pub fn step(
         measurement: 0,
         trial: 1,
         status: Status::Complete,
+        set_aside: false,
         settings: StepSettings {
             message: None,
             arrivals: if planned_rate.is_some() {
@@ -503,6 +584,7 @@ pub fn step(
             client: "line".to_owned(),
             payload_bytes: 16,
             response_bytes: None,
+            assign: None,
             unix_socket: None,
             in_process: None,
             http_method: None,
@@ -555,6 +637,7 @@ pub fn step(
                 .map(|at| PerConnection {
                     requests: 1000 + at * 31 % 17,
                     mean: mean as f64,
+                    ..PerConnection::default()
                 })
                 .collect(),
         ),

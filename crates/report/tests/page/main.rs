@@ -9,11 +9,15 @@ use std::{fs, path::Path};
 
 use fixture::HOSTILE;
 use netping_measure::times::Time;
-use netping_report::page::{self, Chart, Exact, Panel, Point};
+use netping_report::{
+    page::{self, Chart, Exact, Mark, Panel, Point},
+    text,
+};
 use netping_results::{
     estimate::estimate,
     fixtures, metric,
     run::{Kind, Run},
+    warning::{ForeignLoad, Warning},
 };
 
 fn kinds(runs: &[Run]) -> Vec<String> {
@@ -76,6 +80,11 @@ fn each_kind_of_run_has_its_charts() {
     );
     assert_eq!(of(fixture::bulk()), ["bulk"]);
     assert_eq!(of(fixture::bulk_targets()), ["differences-trials", "bulk"]);
+    let balances = of(fixture::balances());
+    assert_eq!(balances, [&closed[..], &["balance"]].concat());
+    let mut rungs = fixture::balances();
+    rungs.kind = Kind::Ladder;
+    assert_eq!(of(rungs), ["ladder", "balance"]);
     assert_eq!(
         of(fixture::proxies()),
         [
@@ -232,6 +241,87 @@ fn measurements_with_different_connections_are_apart() {
             "{series:?}"
         );
     }
+}
+
+#[test]
+fn the_cpus_of_each_side_have_a_bar_of_their_parts_over_all_trials() {
+    let charts = page::charts(&[fixture::balances()]);
+    let chart = charts.iter().find(|chart| chart.kind == "balance").unwrap();
+    let bar = |title: &str, name: &str| -> Vec<(String, String)> {
+        let mut panels = chart.panels.iter();
+        let panel = panels.find(|panel| panel.title == title).unwrap();
+        let series = panel.series.iter().find(|series| series.name == name);
+        let points = series.unwrap().points.iter();
+        points
+            .map(|point| (point.x.to_string(), panel.shown(point)))
+            .collect()
+    };
+    let expected = |parts: &[[&str; 2]]| -> Vec<(String, String)> {
+        let parts = parts.iter();
+        parts
+            .map(|[name, text]| ((*name).to_owned(), (*text).to_owned()))
+            .collect()
+    };
+    let known = [
+        ["server", "60.0% (waited 15.0% of the window)"],
+        ["other programs", "28.0% (rustc)"],
+        ["not accounted for", "5.0%"],
+        ["idle", "7.0%"],
+    ];
+    let name = "tcp://server-1:8004";
+    assert_eq!(bar("CPUs 2-3: server", name), expected(&known));
+    let clients = [
+        ["client", "60.0% (waited 15.0% of the window)"],
+        ["other programs", "2.5%"],
+        ["idle", "37.5%"],
+    ];
+    assert_eq!(bar("CPUs 0-1: client", name), expected(&clients));
+    let unknown = bar("CPUs 0-1: client", "tcp://server-1:8005");
+    assert_eq!(unknown[1].1, "30.0% (the server among them)");
+    let elsewhere = bar("CPUs of the server's host: server", "tcp://server-1:8006");
+    assert_eq!(elsewhere[0].1, known[0][1]);
+    // Parts lie one after the other, up to the whole.
+    for series in chart.panels.iter().flat_map(|panel| &panel.series) {
+        let mut end = 0.0;
+        for point in &series.points {
+            let Mark::Bar { from, .. } = point.mark else {
+                panic!("{point:?}");
+            };
+            assert!((from - end).abs() < 1e-9, "{series:?}");
+            end = from + point.at;
+        }
+        assert!((end - 1.0).abs() < 1e-3, "{series:?}");
+    }
+}
+
+#[test]
+fn of_many_balances_the_most_disturbed_are_drawn() {
+    let load = |at: u32| {
+        let mut step = fixtures::step(1, |_| vec![10_000; 20]);
+        step.settings.callers = 1 + at as usize;
+        step.cost.balances = fixture::balances().steps[0].cost.balances.clone();
+        step.cost.balances[0].others_seconds += f64::from(at % 40) / 100.0;
+        step
+    };
+    let run = fixtures::run((0..200).map(load).collect());
+    let charts = page::charts(std::slice::from_ref(&run));
+    let chart = charts.iter().find(|chart| chart.kind == "balance").unwrap();
+    let rows = chart.panels.iter().map(|panel| panel.series.len());
+    assert_eq!(rows.collect::<Vec<_>>(), [32, 32]);
+}
+
+#[test]
+fn the_terminal_the_page_and_the_warning_tell_the_same_part_of_others() {
+    let run = fixture::balances();
+    let text = text::tables(&run);
+    let line = "CPUs 2-3: server 60.0%, other programs 28.0% (rustc), idle 7.0%; 5.0% is not accounted for: \
+                interrupts, or programs that ended meanwhile";
+    assert!(text.contains(line), "{text}");
+    assert!(page::html(std::slice::from_ref(&run)).contains("other programs: 28.0% (rustc)"));
+    let steps = run.steps.iter().step_by(3);
+    let warning = ForeignLoad::of_round(steps).unwrap();
+    let told = Warning::from(warning).to_string();
+    assert!(told.contains("other programs had 28.0% of"), "{told}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::{
     environment_diff::{EnvironmentDiff, diff},
     metric::{BULK, COMPARED, Metric},
     run::{Measurement, Run, Step},
+    warning::Warnings,
 };
 
 /// A new result file against a base.
@@ -57,9 +58,12 @@ pub fn compare_runs<'a>(
             found.add(&mut diffs);
         }
     }
+    let [base_warnings, new_warnings] = [base, new].map(Warnings::of_run);
     let compare = |(base, new): (Measurement<'a>, Measurement<'a>)| {
         let metrics = metrics(&base, asked);
-        Compared::of(base, new, &metrics, family)
+        let mut compared = Compared::of(base, new, &metrics, family);
+        compared.stand_by([&base_warnings, &new_warnings]);
+        compared
     };
     let names = |all: &[Measurement<'_>]| all.iter().map(Measurement::long_name).collect();
     FileComparison {
@@ -130,7 +134,7 @@ mod tests {
 
     /// Replies around `level` nanoseconds, a little different in each second.
     fn around(level: u64) -> Step {
-        step(20, |second| {
+        step(60, |second| {
             (0..200)
                 .map(|number| level + number * 10 + second * 37 % 50)
                 .collect()

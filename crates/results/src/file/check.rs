@@ -68,12 +68,16 @@ fn check_step(step: &Step) -> Result<(), String> {
     }
     let (accounting, cost) = (&summary.accounting, &step.cost);
     let (server, bulk) = (cost.server.as_ref(), step.bulk.as_ref());
+    let requests = server.and_then(|own| own.requests);
     let counts = [
         ("requests", settings.requests),
         ("reconnects", Some(accounting.reconnects)),
         ("ended_by_server", Some(accounting.ended_by_server)),
         ("outside_ok", Some(accounting.outside_ok)),
         ("outside_errors", Some(accounting.outside_errors)),
+        ("server.requests.server", requests.map(|own| own.server)),
+        ("server.requests.client", requests.map(|own| own.client)),
+        ("server.requests.unsure", requests.map(|own| own.unsure)),
     ];
     within(&counts.map(|(name, count)| (name, count.map(|count| count as f64))))?;
     within(&[

@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Serialize, de::Error as _};
+use serde_json::Error;
 
 use super::save::{SaveError, prepare_file, write_atomically};
-use crate::{
-    run::Run,
-    warning::{Found, Severity, Warnings},
-};
+use crate::{run::Run, warning::Warnings};
 
 /// A result file. The schema is in `schema/run.schema.json`.
 #[derive(Debug, Serialize)]
@@ -27,7 +25,8 @@ pub struct ResultFile<'a> {
 struct RunWarning {
     /// Its name.
     name: &'static str,
-    /// True where it invalidates the numbers.
+    /// True where it invalidates numbers: those of measurements of which over a fifth of the windows have a
+    /// warning that does.
     invalid: bool,
     /// The steps that it is about, by their places from 0 on.
     steps: Vec<usize>,
@@ -41,12 +40,12 @@ impl<'a> ResultFile<'a> {
     /// Returns the file of a run.
     pub fn of(run: &'a Run) -> Self {
         let kinds = Warnings::of(run).kinds.into_iter();
-        let warnings = kinds.map(|Found { worst, steps, .. }| RunWarning {
-            name: worst.name(),
-            invalid: worst.severity() == Severity::Invalid,
-            steps,
-            sentence: worst.to_string(),
-            remedy: worst.remedy(),
+        let warnings = kinds.map(|found| RunWarning {
+            name: found.worst.name(),
+            invalid: found.is_invalid(),
+            sentence: found.worst.to_string(),
+            remedy: found.worst.remedy(),
+            steps: found.steps,
         });
         Self {
             run,
@@ -59,9 +58,15 @@ impl Run {
     /// The JSON text, with a newline at its end.
     ///
     /// # Errors
-    /// Those of `serde_json`, which these types never cause.
+    /// Those of `serde_json`, if it could not be read again: JSON has no number that is not finite.
     pub fn to_json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(&ResultFile::of(self)).map(|text| text + "\n")
+        let text = serde_json::to_string_pretty(&ResultFile::of(self))? + "\n";
+        match serde_json::from_str::<Self>(&text) {
+            Ok(_) => Ok(text),
+            Err(error) => Err(Error::custom(format!(
+                "a number of the result is not finite, which is a fault of netping: {error}"
+            ))),
+        }
     }
 
     /// Checks that the file can be written, by [`prepare_file`]: one that is there stays as it is.
@@ -83,5 +88,30 @@ impl Run {
     /// The text for the file at `path`.
     fn text(&self, path: &Path) -> Result<String, SaveError> {
         self.to_json().map_err(|error| SaveError::of(path, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use netping_measure::cost::ServerDemand;
+
+    use crate::fixtures::{run, step};
+
+    #[test]
+    fn a_result_that_could_not_be_read_does_not_replace_one_that_can() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.json");
+        let mut run = run(vec![step(1, |_| vec![1000])]);
+        run.save(&path).unwrap();
+        let before = fs::read_to_string(&path).unwrap();
+        run.steps[0].cost.server = Some(ServerDemand {
+            cpu_seconds: f64::NAN,
+            ..ServerDemand::default()
+        });
+        let error = run.save(&path).unwrap_err().to_string();
+        assert!(error.contains("is not finite"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), before);
     }
 }

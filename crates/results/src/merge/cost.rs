@@ -1,7 +1,7 @@
 //! The resources that a run with several clients used.
 
 use netping_measure::{
-    cost::{Cost, ServerDemand},
+    cost::{Cost, RequestCounts, ServerDemand},
     summary::Summary,
 };
 
@@ -57,13 +57,17 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
         .iter()
         .map(|(server, seconds)| Some(switches(server)? / seconds))
         .collect();
-    let system: Option<Vec<f64>> = read
-        .iter()
-        .map(|(server, seconds)| Some(server.system_seconds? / seconds))
-        .collect();
+    let mean_time = |of: fn(&ServerDemand) -> Option<f64>| {
+        let times = read
+            .iter()
+            .map(|(server, seconds)| Some(of(server)? / seconds));
+        let times: Option<Vec<f64>> = times.collect();
+        Some(mean(&times?) * summary.seconds)
+    };
     Some(ServerDemand {
         cpu_seconds: mean(&per_second) * summary.seconds,
-        system_seconds: system.map(|system| mean(&system) * summary.seconds),
+        system_seconds: mean_time(|server| server.system_seconds),
+        waited_seconds: mean_time(|server| server.waited_seconds),
         cpu_us_per_request: each(mean(&per_second) * 1e6),
         context_switches_per_request: switches.and_then(|switches| each(mean(&switches))),
         resident_bytes: read
@@ -73,6 +77,28 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
         cores: read.iter().find_map(|(server, _)| server.cores),
         // Each client has seen the same events.
         host: read.first()?.0.host,
+        requests: requests(steps, summary.seconds),
+    })
+}
+
+/// Returns both sides' counts of requests in the `seconds` that all clients have in common: of the server
+/// the mean of the clients' readings, of the clients the sum. `None` unless all have both.
+fn requests(steps: &[&Step], seconds: f64) -> Option<RequestCounts> {
+    let [mut server, mut client, mut unsure] = [0.0; 3];
+    for step in steps {
+        let counts = step.cost.server.as_ref()?.requests?;
+        let share = seconds / step.summary.seconds;
+        server += counts.server as f64 * share / steps.len() as f64;
+        client += counts.client as f64 * share;
+        // While the others were not there, it had another rate.
+        unsure += counts.unsure as f64 * share + counts.client as f64 * (1.0 - share);
+    }
+    let [server, client, unsure] = [server, client, unsure].map(|count| count.round() as u64);
+    Some(RequestCounts {
+        server,
+        client,
+        unsure,
+        has_other_clients: false,
     })
 }
 

@@ -97,6 +97,8 @@ pub fn merge(
         pairings: first.pairings.clone(),
         looks: first.looks,
         margin: first.margin,
+        proof: None,
+        replaced_rounds: None,
         steps,
         parts,
     })
@@ -191,6 +193,7 @@ fn environment(clients: &[(String, Run)]) -> Environment {
 #[cfg(test)]
 mod tests {
     use netping_measure::{
+        cost::{RequestCounts, ServerDemand},
         distribution::Distribution,
         histogram::{histogram, record},
     };
@@ -200,7 +203,7 @@ mod tests {
     use crate::{
         fixtures::{STARTED_AT, run, step, tool},
         run::{ClockOffset, HostClock},
-        warning::{ClientBound, SharedHost, TooFewSamples},
+        warning::{ClientBound, ServerShared, SharedHost, TooFewSamples, Warning},
     };
 
     const SECOND: u64 = 1_000_000_000;
@@ -335,7 +338,8 @@ mod tests {
         assert_eq!(step.summary.times[Time::Service].count, 4000);
         // Of a hundred requests 75 are a's: no mean of the clients' medians.
         assert!(step.summary.times[Time::Service].quantile(50.0).unwrap() < 10_400);
-        assert_eq!(step.summary.precision.rate_half_width, Some(0.0));
+        // Ten seconds are too few.
+        assert_eq!(step.summary.precision.rate_half_width, None);
         assert_eq!(
             (
                 step.summary.times[Time::Response].p50_interval,
@@ -493,6 +497,61 @@ mod tests {
         // Two servers, or two readings of which one is wrong.
         b.1.steps[0].cost.server = Some(server(9.0));
         assert_eq!(merged(&[a, b]).unwrap().steps[0].cost.server, None);
+    }
+
+    /// Of 4,000 requests, 3,000 are the first client's and 1,000 the second's.
+    #[test]
+    fn requests_of_others_are_known_by_the_sum() {
+        let found = |readings: [u64; 2], late, has_other_clients| {
+            let mut clients = clients(late);
+            for ((_, run), (server, client)) in
+                clients.iter_mut().zip(readings.iter().zip([3000, 1000]))
+            {
+                let requests = RequestCounts {
+                    server: *server,
+                    client,
+                    unsure: 10,
+                    has_other_clients,
+                };
+                let step = &mut run.steps[0];
+                step.cost.server = Some(ServerDemand {
+                    cpu_seconds: 5.0,
+                    requests: Some(requests),
+                    ..ServerDemand::default()
+                });
+                step.warnings
+                    .extend(ServerShared::of_counts(&requests).map(Warning::from));
+            }
+            let run = merged_by(
+                &clients,
+                &MergeRules {
+                    min_overlap: 0.9,
+                    ..MergeRules::default()
+                },
+            );
+            let step = run.unwrap().steps.remove(0);
+            let names: Vec<_> = step.warnings.iter().map(Warning::name).collect();
+            (step.cost.server.unwrap().requests.unwrap(), names)
+        };
+        for has_other_clients in [true, false] {
+            // 2 % of 4,000, and 20.
+            let found = |readings| found(readings, 0, has_other_clients);
+            let (counts, names) = found([4098, 4102]);
+            let expected = RequestCounts {
+                server: 4100,
+                client: 4000,
+                unsure: 20,
+                has_other_clients: false,
+            };
+            assert_eq!((counts, names), (expected, vec![]));
+            assert_eq!(found([4099, 4103]).1, ["SERVER_SHARED"]);
+            assert_eq!(found([3900, 3900]).1, Vec::<&str>::new());
+            assert_eq!(found([3899, 3899]).1, ["COUNTERS_DISAGREE"]);
+        }
+        // A twentieth of the time is not common to both, and so are as many of their requests.
+        let (counts, names) = found([4000, 4000], SECOND / 2, true);
+        assert_eq!((counts.client, counts.unsure), (3800, 219));
+        assert_eq!(names, Vec::<&str>::new());
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use netping_measure::{
     accounting::Accounting,
     bulk::BulkRun,
     connect::ConnectPhase,
+    cost::Cost,
     fairness::{Fairness, PerConnection},
     status::Status,
     summary::Summary,
@@ -19,7 +20,7 @@ use crate::{
     messages::MessageSummary,
     run::{Step, StepSettings},
     times::Times,
-    warning::{Severity, TooFewSamples, Warning},
+    warning::{CountersDisagree, ServerShared, Severity, TooFewSamples, Warning},
 };
 
 /// Adds up the `number`th step of clients that are given with the names of their files and the times
@@ -49,6 +50,7 @@ pub(super) fn merge(
         precision: common.precision,
         times: histograms.describe(),
     };
+    let cost = cost(&steps, &summary);
     Ok(Step {
         target: first.target.clone(),
         label: first.label.clone(),
@@ -57,13 +59,14 @@ pub(super) fn merge(
         status: Status::of_all(steps.iter().map(|step| step.status)),
         window_started_at: Some(common.start),
         settings: settings(&steps),
-        cost: cost(&steps, &summary),
         security: security(&steps),
         connect: connect(&steps),
         bulk: bulk(&steps, common.seconds),
         messages: MessageSummary::sum(steps.iter().filter_map(|step| step.messages.as_ref())),
         fairness: fairness(&steps),
-        warnings: warnings(&steps, &summary),
+        warnings: warnings(&steps, &summary, &cost),
+        cost,
+        set_aside: steps.iter().all(|step| step.set_aside),
         intervals: common.intervals,
         histograms,
         summary,
@@ -202,21 +205,34 @@ fn fairness(steps: &[&Step]) -> Option<Fairness> {
             None => (step.settings.connections == 1).then(|| {
                 let mean = step.summary.times[Time::Service].mean.unwrap_or(0.0);
                 let requests = step.summary.accounting.ok;
-                vec![PerConnection { requests, mean }]
+                vec![PerConnection {
+                    requests,
+                    mean,
+                    ..PerConnection::default()
+                }]
             }),
         })
         .collect();
     Fairness::of(listed?.concat())
 }
 
-/// Returns the clients' warnings, each once; whether there are too few samples depends on the sum.
-fn warnings(steps: &[&Step], summary: &Summary) -> Vec<Warning> {
+/// Returns the clients' warnings, each once. Too few samples, and requests of others, are known by the
+/// sum.
+fn warnings(steps: &[&Step], summary: &Summary, cost: &Cost) -> Vec<Warning> {
     let enough = summary.times[Time::Response].quantile(99.0).is_some();
     let mut warnings: Vec<Warning> = Vec::new();
     for warning in steps.iter().flat_map(|step| &step.warnings) {
-        if !matches!(warning, Warning::TooFewSamples(_)) && !warnings.contains(warning) {
+        let is_of_sum = matches!(
+            warning,
+            Warning::TooFewSamples(_) | Warning::ServerShared(_)
+        );
+        if !is_of_sum && !warnings.contains(warning) {
             warnings.push(warning.clone());
         }
+    }
+    if let Some(counts) = cost.server.as_ref().and_then(|server| server.requests) {
+        warnings.extend(ServerShared::of_counts(&counts).map(Warning::from));
+        warnings.extend(CountersDisagree::of_counts(&counts).map(Warning::from));
     }
     if !enough {
         let samples = summary.times[Time::Response].count;

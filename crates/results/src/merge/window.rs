@@ -82,7 +82,7 @@ impl Common {
             seconds: common as f64 / 1e9,
             rate: steps.iter().map(|step| step.summary.rate).sum(),
             intervals: seconds,
-            precision: Precision::of(&rates, &[]).0,
+            precision: Precision::of_rates(&rates),
         })
     }
 }

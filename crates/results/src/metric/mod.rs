@@ -196,6 +196,13 @@ impl Metric {
         BULK.contains(&self)
     }
 
+    /// Returns true for a value that the few longest times make: a quantile beyond p99, or the
+    /// maximum.
+    pub(crate) fn is_of_few_times(&self) -> bool {
+        matches!(self.source, Source::Quantile(percent) if percent > 99.0)
+            || [&MAX, &SERVICE_P999].contains(&self)
+    }
+
     /// Returns the number of samples that the value takes.
     pub fn samples(&self) -> u64 {
         match self.source {

@@ -168,6 +168,8 @@ macro_rules! lists {
 lists! {
     /// The description of a distribution of times: the columns of CSV.
     TIMES: MIN MEAN TRIMMED_MEAN SD IQR P1 P25 P50 P75 P90 P95 P99 P999 P9999 P99999 MAX;
+    /// The costs of a request, which CSV and the push to Prometheus show beside its rate and times.
+    COSTS: CLIENT_CPU SERVER_CPU;
     /// The metrics of a step that are not times.
     OTHERS: RATE MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99 CLIENT_CPU SERVER_CPU TIME_LOST
         ERROR_SHARE ERRORS;

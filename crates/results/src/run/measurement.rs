@@ -161,6 +161,7 @@ impl StepSettings {
         // Files from before there were others have none.
         let method = self.http_method.clone().filter(|method| method != "GET");
         let others = [
+            self.is_fixed().then(|| "fixed assignment".to_owned()),
             self.message.as_ref().map(|name| format!("message {name}")),
             method,
             self.data_hash.as_ref().map(|hash| format!("data {hash}")),
@@ -192,6 +193,16 @@ impl StepSettings {
 mod tests {
     use super::*;
     use crate::fixtures;
+
+    #[test]
+    fn requests_that_belong_to_connections_are_another_load() {
+        let mut settings = fixtures::step(1, |_| vec![1000]).settings;
+        let older = settings.in_words();
+        settings.assign = Some("any".to_owned());
+        assert_eq!(settings.in_words(), older);
+        settings.assign = Some("fixed".to_owned());
+        assert_eq!(settings.in_words(), older + ", fixed assignment");
+    }
 
     #[test]
     fn measurements_that_are_compared_are_in_one_group() {

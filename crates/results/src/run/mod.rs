@@ -4,6 +4,8 @@ pub mod clock;
 pub mod kind;
 pub mod measurement;
 pub mod part;
+pub mod proof;
+pub mod replaced;
 pub mod settings;
 pub mod step;
 
@@ -11,6 +13,8 @@ pub use clock::{ClockOffset, HostClock};
 pub use kind::Kind;
 pub use measurement::{Measurement, Pairing};
 pub use part::{Part, PartStep};
+pub use proof::Proof;
+pub use replaced::ReplacedRounds;
 pub use settings::{InProcess, StepSettings};
 pub use step::{Place, Step};
 
@@ -57,6 +61,12 @@ pub struct Run {
     /// The margin within which targets are called equivalent, as a share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
+    /// What was planted on the client's machine, and what was seen of it; absent without `--prove`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+    /// The rounds that were measured again, whose steps are not kept; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_rounds: Option<ReplacedRounds>,
     /// The steps that are done, in the order they were run.
     pub steps: Vec<Step>,
     /// The clients whose results were added up; empty: there was one client.

@@ -28,6 +28,10 @@ pub struct StepSettings {
     pub planned_rate: Option<f64>,
     /// The seed of random arrivals.
     pub seed: Option<u64>,
+    /// The callers that each due request of an open loop was for: `fixed`, those of one connection, known
+    /// beforehand; `any`, which it was in files that do not have it, too. Absent in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assign: Option<String>,
     /// Callers, each with one request outstanding.
     pub callers: usize,
     /// Connections that the callers share, or one for each.
@@ -87,4 +91,11 @@ pub struct StepSettings {
     /// The settings of bulk streams; absent where requests were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<BulkSettings>,
+}
+
+impl StepSettings {
+    /// Returns true if each request of an open loop belonged to a connection beforehand.
+    pub fn is_fixed(&self) -> bool {
+        self.assign.as_deref() == Some("fixed")
+    }
 }

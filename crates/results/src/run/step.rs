@@ -55,6 +55,10 @@ pub struct Step {
     pub fairness: Option<Fairness>,
     /// The warnings about its numbers.
     pub warnings: Vec<Warning>,
+    /// True where a search does not rely on it: the condition was not kept, or the window was disturbed and
+    /// its rate was measured after all. Its warnings do not invalidate the run.
+    #[serde(default)]
+    pub set_aside: bool,
     /// Second by second.
     pub intervals: Vec<IntervalSummary>,
     /// The histograms of the summary's times.
@@ -84,6 +88,7 @@ impl Step {
             messages: None,
             fairness: None,
             warnings: Vec::new(),
+            set_aside: false,
             intervals: totals.intervals.clone(),
             histograms: totals.histograms.clone(),
         }

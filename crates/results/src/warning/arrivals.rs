@@ -1,6 +1,6 @@
 //! Warnings about requests that did not leave as planned.
 
-use netping_measure::{distribution::Distribution, times::Time};
+use netping_measure::times::Time;
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Told, WarningKind};
@@ -11,10 +11,10 @@ use crate::format::{nanos_as_micros, plural, thousands};
 const LATENESS: u64 = 500_000;
 const LATENESS_SHARE: f64 = 0.1;
 
-/// Returns the 99th percentiles of a part of the response time and of the whole, where the part
-/// matters.
-pub(super) fn part(facts: &Facts<'_>, part: &Distribution) -> Option<(u64, u64)> {
-    let part = part.quantile(99.0)?;
+/// Returns the 99th percentiles of a part of the response time, which is given, and of the whole, where
+/// the part matters.
+pub(super) fn part(facts: &Facts<'_>, part: Option<u64>) -> Option<(u64, u64)> {
+    let part = part?;
     let whole = facts.summary.times[Time::Response].quantile(99.0)?;
     (part > LATENESS && part as f64 > whole as f64 * LATENESS_SHARE).then_some((part, whole))
 }
@@ -33,7 +33,8 @@ pub struct NoCallerFree {
 
 impl WarningKind for NoCallerFree {
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
-        let (wait_p99, response_p99) = part(facts, &facts.summary.times[Time::NoCallerFree])?;
+        let wait = facts.summary.times[Time::NoCallerFree].quantile(99.0);
+        let (wait_p99, response_p99) = part(facts, wait)?;
         Some(Self {
             wait_p99,
             response_p99,
@@ -43,11 +44,12 @@ impl WarningKind for NoCallerFree {
     fn tell(&self) -> Told {
         let (wait, response) = (Some(self.wait_p99), Some(self.response_p99));
         let wait_us = nanos_as_micros(wait);
-        let mut sentence = format!("requests waited {wait_us} us at p99 for a free caller");
+        let mut sentence =
+            format!("one request in a hundred waited {wait_us} us or longer for a free caller");
         // Of requests that were never sent, the response time is only a lower bound.
         if wait < response {
             let response_us = nanos_as_micros(response);
-            sentence.extend([", in response times of ", &response_us, " us"]);
+            sentence.extend([", of a response time of ", &response_us, " us (p99)"]);
         }
         Told {
             severity: Severity::Note,
@@ -107,7 +109,7 @@ impl WarningKind for BehindSchedule {
             severity: Severity::Invalid,
             extent: -self.achieved,
             sentence: format!(
-                "{:.1}% of the planned rate, median lag {} us, {} requests not sent",
+                "replies came at {:.1}% of the planned rate; half of the requests were sent {} us or more after they were due, and {} never",
                 self.achieved * 100.0,
                 nanos_as_micros(self.lag_p50),
                 thousands(self.not_sent as f64)
@@ -121,13 +123,13 @@ impl WarningKind for BehindSchedule {
     }
 }
 
-/// The callers were not all in the server's hands all the time: N differs from X * R (Little's law).
+/// The callers of a closed loop did not wait for replies all the time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct LittlesLaw {
     /// Callers (N).
     pub callers: f64,
-    /// Rate times mean time (X * R), failed requests included.
+    /// The mean number of requests that were out in the window.
     pub in_system: f64,
     /// The mean number of callers between a reply and their next request, by the client's own clock;
     /// absent where it was not measured.
@@ -136,17 +138,17 @@ pub struct LittlesLaw {
 }
 
 impl LittlesLaw {
-    /// N and X * R may differ by this share.
+    /// Callers without a request may be this share of all.
     const DIFFERENCE: f64 = 0.02;
 
     /// The client is at fault if its callers' pauses explain this share of what is missing.
     const EXPLAINED: f64 = 0.5;
 }
 
-/// The mean number in a system is the rate of arrivals times the mean time there (Little 1961).
+/// The mean number in a system is the rate of arrivals times the mean time there (Little 1961). Over a
+/// window it is exact if the times are those parts of the requests that lie in the window: then neither
+/// its edges nor slow requests make a difference.
 impl WarningKind for LittlesLaw {
-    const IN_LADDERS: bool = false;
-
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
         // In an open loop N is not given but follows.
         if facts.settings.planned_rate.is_some() {
@@ -157,16 +159,15 @@ impl WarningKind for LittlesLaw {
             return None;
         }
         let callers = facts.settings.callers as f64;
-        let in_system = facts.summary.in_system()?;
-        let seconds = facts.summary.seconds;
+        let in_system = facts.outstanding;
         let between = facts.cost.client_between_requests_seconds;
-        let between = between.map(|between| between / seconds);
+        let between = between.map(|between| between / facts.summary.seconds);
         // Callers whose connection was lost also pause, and that is not the client's doing.
-        let has_failures = facts.summary.accounting.failed() > 0;
-        let is_missing = if has_failures {
+        let accounting = &facts.summary.accounting;
+        let is_missing = if accounting.error_rate() > 0.0 {
             between? > callers * Self::DIFFERENCE
         } else {
-            (in_system / callers - 1.0).abs() > Self::DIFFERENCE
+            accounting.ok > 0 && (in_system / callers - 1.0).abs() > Self::DIFFERENCE
         };
         is_missing.then_some(Self {
             callers,
@@ -177,20 +178,26 @@ impl WarningKind for LittlesLaw {
 
     fn tell(&self) -> Told {
         let missing = self.callers - self.in_system;
-        let between = self.between.map_or_else(String::new, |between| {
-            format!(", and {between:.2} between requests")
-        });
         // Without the client's own clock, it is at fault for all of it.
         let paused = self.between.unwrap_or(missing);
         let is_clients = missing > 0.0 && paused > missing * Self::EXPLAINED;
+        let mut sentence = format!(
+            "on average, {:.2} of {} waited for a reply",
+            self.in_system,
+            plural(self.callers as u64, "caller")
+        );
+        if let Some(between) = self.between {
+            let between = format!("{between:.2}");
+            sentence.extend([
+                ", and ",
+                &between,
+                " were between a reply and the next request",
+            ]);
+        }
         Told {
             severity: Severity::Invalid,
             extent: (self.in_system / self.callers - 1.0).abs(),
-            sentence: format!(
-                "by rate times mean time, {:.2} of {} waited for a reply{between} (Little's law)",
-                self.in_system,
-                plural(self.callers as u64, "caller")
-            ),
+            sentence,
             remedy: if is_clients {
                 &[
                     (
@@ -201,7 +208,7 @@ impl WarningKind for LittlesLaw {
                 ]
             } else {
                 &[(
-                    "requests that began before the window, or ended after it, weigh in it: measure longer",
+                    "the times of the requests do not account for all callers: measure longer",
                     &["-d", "--requests"],
                 )]
             },

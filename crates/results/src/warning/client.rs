@@ -63,12 +63,17 @@ impl WarningKind for ClientBound {
     }
 }
 
-/// The client was late to send requests of an open loop though a caller was free: other programs, or
-/// the hypervisor, had its cores.
+/// The client was late to send requests of an open loop though a caller was free, or late to do anything in
+/// a closed loop: other programs, or the hypervisor, had its cores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct ClientStarved {
-    /// The 99th percentile of that lateness, in nanoseconds.
+    /// The share of the window for which a worker of a closed loop waited for its CPU; absent in an open
+    /// loop.
+    #[serde(default)]
+    pub waited: Option<f64>,
+    /// The 99th percentile of that lateness, in nanoseconds; in a closed loop, of a thread that sleeps
+    /// and wakes up.
     #[serde(rename = "late_p99_ns")]
     pub late_p99: u64,
     /// The 99th percentile of the response time, in nanoseconds.
@@ -76,26 +81,62 @@ pub struct ClientStarved {
     pub response_p99: u64,
 }
 
+impl ClientStarved {
+    /// A worker that waits for its CPU for this share of the window is starved.
+    const WAITED: f64 = 0.02;
+
+    /// Returns the longest wait of a worker of a closed loop for its CPU, as a share of the window, if it
+    /// is long and nobody of the measurement had that CPU: not the server, and not another worker.
+    fn waited(facts: &Facts<'_>) -> Option<f64> {
+        let cost = facts.cost;
+        let mut balances = cost.balances.iter();
+        let own = balances.find(|balance| balance.client.is_some())?;
+        let is_shared = own.server.is_some() || own.has_server_among_others;
+        if is_shared || cost.client_worker_cpu_seconds.len() > own.cpus.len() {
+            return None;
+        }
+        let delays = cost.client_worker_run_delay_seconds.iter().copied();
+        let waited = delays.fold(0.0, f64::max) / facts.summary.seconds;
+        (waited > Self::WAITED).then_some(waited)
+    }
+}
+
 impl WarningKind for ClientStarved {
     const OF_CLIENT: bool = true;
 
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
-        let (late_p99, response_p99) = part(facts, &facts.summary.times[Time::ClientLate])?;
+        let (waited, late) = if facts.settings.planned_rate.is_some() {
+            (None, facts.summary.times[Time::ClientLate].quantile(99.0))
+        } else {
+            (
+                Some(Self::waited(facts)?),
+                facts.cost.client_hiccups?.p99_ns,
+            )
+        };
+        let (late_p99, response_p99) = part(facts, late)?;
         Some(Self {
+            waited,
             late_p99,
             response_p99,
         })
     }
 
     fn tell(&self) -> Told {
+        let [late, response] =
+            [self.late_p99, self.response_p99].map(|time| nanos_as_micros(Some(time)));
+        let sentence = match self.waited {
+            None => format!(
+                "the client was late by {late} us at p99, in response times of {response} us"
+            ),
+            Some(waited) => format!(
+                "a client worker waited for its CPU for {:.1}% of the time, and a thread that sleeps woke up late by {late} us at p99, with response times of {response} us",
+                waited * 100.0
+            ),
+        };
         Told {
             severity: Severity::Invalid,
             extent: self.late_p99 as f64,
-            sentence: format!(
-                "the client was late by {} us at p99, in response times of {} us",
-                nanos_as_micros(Some(self.late_p99)),
-                nanos_as_micros(Some(self.response_p99))
-            ),
+            sentence,
             remedy: &[(
                 "stop other programs on the client's host, or use a host with cores of its own",
                 &[],

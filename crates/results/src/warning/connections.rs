@@ -1,11 +1,137 @@
-//! A warning about targets with different numbers of connections.
+//! Warnings about connections: slow ones, and different numbers of them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, net::SocketAddr};
 
+use netping_measure::{fairness::PerConnection, statistics::outliers::median};
 use serde::{Deserialize, Serialize};
 
-use super::{Severity, Told, WarningKind, facts::Rival};
-use crate::format::{on_one_line, plural, thousands};
+use super::{Facts, Severity, Subject, Told, WarningKind, facts::Rival};
+use crate::format::{micros, on_one_line, plural, thousands};
+
+/// One connection, or a few, had longer service times or fewer replies than the others, by far.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct SlowConnection {
+    /// Slow connections.
+    pub slow: usize,
+    /// All connections.
+    pub connections: usize,
+    /// The number of the slowest among all, from 1 on.
+    pub number: usize,
+    /// Its server's address.
+    #[serde(default)]
+    pub server: Option<SocketAddr>,
+    /// The port of its client's end.
+    #[serde(default)]
+    pub local_port: Option<u16>,
+    /// Its replies.
+    pub requests: u64,
+    /// The median of the others' replies.
+    pub others_requests: f64,
+    /// Its mean service time, in nanoseconds; 0 without replies.
+    #[serde(rename = "mean_ns")]
+    pub mean: f64,
+    /// The median of the others' mean service times, in nanoseconds.
+    #[serde(rename = "others_mean_ns")]
+    pub others_mean: f64,
+    /// True where any free caller took a request that was due, so that quantiles have few on it.
+    #[serde(default)]
+    pub avoided: bool,
+}
+
+impl SlowConnection {
+    const REMEDY: &str = "look at what serves it: a thread, a backend, a path";
+
+    /// Returns the name of the slowest: by its port, or else by its number.
+    fn name(&self) -> String {
+        let name = match self.local_port {
+            Some(port) => format!("local port {port}"),
+            None => format!("number {}", self.number),
+        };
+        let to = self.server.map(|server| format!(" to {server}"));
+        name + &to.unwrap_or_default()
+    }
+
+    /// Returns true if it is slow by its times rather than by its number of replies.
+    fn is_long(&self) -> bool {
+        self.requests > 0 && self.mean >= 2.0 * self.others_mean
+    }
+}
+
+impl WarningKind for SlowConnection {
+    fn of_step(facts: &Facts<'_>) -> Option<Self> {
+        if facts.subject == Subject::Both {
+            return None;
+        }
+        let all = facts.connections;
+        let slow = all.iter().enumerate().filter(|(_, own)| own.slow);
+        // Without a reply it is the slowest.
+        let time = |own: &PerConnection| match own.requests {
+            0 => f64::INFINITY,
+            _ => own.mean,
+        };
+        let (at, slowest) = slow
+            .clone()
+            .max_by(|(_, a), (_, b)| time(a).total_cmp(&time(b)))?;
+        let others = || all.iter().filter(|own| !own.slow);
+        let answered = others().filter(|own| own.requests > 0);
+        Some(Self {
+            slow: slow.count(),
+            connections: all.len(),
+            number: at + 1,
+            server: slowest.server,
+            local_port: slowest.local_port,
+            requests: slowest.requests,
+            others_requests: median(others().map(|own| own.requests as f64)),
+            mean: slowest.mean,
+            others_mean: median(answered.map(|own| own.mean)),
+            avoided: facts.settings.planned_rate.is_some() && !facts.settings.is_fixed(),
+        })
+    }
+
+    fn tell(&self) -> Told {
+        let (all, name) = (self.connections, self.name());
+        let which = match self.slow {
+            1 => format!("1 of {all} connections was slow: {name}"),
+            slow => format!("{slow} of {all} connections were slow: the slowest ({name})"),
+        };
+        let replies = match self.requests {
+            0 => "no reply to a request of the window".to_owned(),
+            1 => "1 reply".to_owned(),
+            requests => format!("{} replies", thousands(requests as f64)),
+        };
+        let usual = thousands(self.others_requests);
+        let sentence = if self.is_long() {
+            let [own, others] = [self.mean, self.others_mean].map(|mean| micros(mean / 1e3));
+            format!(
+                "{which} had {replies} after {own} us on average, where the others had {usual} after {others} us"
+            )
+        } else {
+            format!("{which} had {replies} where the others had {usual}")
+        };
+        Told {
+            severity: Severity::Note,
+            extent: if self.requests == 0 {
+                f64::INFINITY
+            } else {
+                self.mean / self.others_mean.max(1.0)
+            },
+            sentence,
+            remedy: if self.avoided {
+                &[
+                    (Self::REMEDY, &[]),
+                    (
+                        "; the quantiles have few of its requests: to see those of users who cannot go elsewhere, give each \
+                         request a connection beforehand",
+                        &["--assign"],
+                    ),
+                ]
+            } else {
+                &[(Self::REMEDY, &[])]
+            },
+        }
+    }
+}
 
 /// Targets that are compared, or were measured side by side under one load, had different numbers of
 /// connections.

@@ -2,7 +2,13 @@
 
 use std::iter;
 
-use netping_measure::{cost::Cost, counts::Counts, summary::Summary};
+use netping_measure::{
+    cost::Cost,
+    counts::Counts,
+    course::{Gap, Slot},
+    fairness::PerConnection,
+    summary::Summary,
+};
 
 use crate::run::settings::StepSettings;
 
@@ -24,10 +30,14 @@ pub struct Facts<'a> {
     pub summary: &'a Summary,
     /// The resources that it used.
     pub cost: &'a Cost,
-    /// Successes in each 100 ms of the window.
-    pub slots: &'a [u64],
-    /// Successes in each 100 ms after the window, up to the last of them.
-    pub drain_slots: &'a [u64],
+    /// What happened in each 100 ms of the window.
+    pub slots: &'a [Slot],
+    /// The stretches of the window without a reply.
+    pub gaps: &'a [Gap],
+    /// The mean number of requests that were out in the window, of those that were answered or failed.
+    pub outstanding: f64,
+    /// The requests of each connection.
+    pub connections: &'a [PerConnection],
     /// Service times of successes.
     pub service_time: &'a Counts,
     /// The subject of the step.

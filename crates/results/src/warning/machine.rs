@@ -10,8 +10,6 @@ use super::{Facts, Severity, Told, WarningKind};
 pub struct SharedHost;
 
 impl WarningKind for SharedHost {
-    const IN_LADDERS: bool = false;
-
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
         facts.shared_host.then_some(Self)
     }

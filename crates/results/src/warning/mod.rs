@@ -4,8 +4,10 @@
 mod arrivals;
 mod client;
 mod connections;
+mod counters;
 mod facts;
 mod failures;
+mod foreign;
 mod levels;
 mod machine;
 mod of_run;
@@ -24,6 +26,7 @@ use facts::{Rival, Trial};
 pub use connections::TargetConnections;
 pub(crate) use facts::busiest_worker;
 pub use facts::{Facts, Subject};
+pub use foreign::SideOfCpus;
 pub use of_run::{Found, Warnings};
 
 /// The weight of a warning.
@@ -63,10 +66,6 @@ struct Told {
 trait WarningKind: Sized {
     /// True if it is about the client rather than the server or the path to it.
     const OF_CLIENT: bool = false;
-
-    /// False if it goes without saying in a ladder, which shares the machine by intent, shows no
-    /// p99, and survives a few disturbed windows.
-    const IN_LADDERS: bool = true;
 
     /// Looks for it in the facts of one step.
     fn of_step(_facts: &Facts<'_>) -> Option<Self> {
@@ -126,13 +125,6 @@ macro_rules! warnings {
                 }
             }
 
-            /// Returns false if it goes without saying in a ladder.
-            fn is_told_in_ladders(&self) -> bool {
-                match self {
-                    $(Self::$kind(_) => $kind::IN_LADDERS),*
-                }
-            }
-
             fn tell(&self) -> Told {
                 match self {
                     $(Self::$kind(kind) => kind.tell()),*
@@ -166,12 +158,15 @@ warnings! {
     client::ClientBound = "CLIENT_BOUND",
     client::ClientStarved = "CLIENT_STARVED",
     client::ClientThrottled = "CLIENT_THROTTLED",
+    foreign::ForeignLoad = "FOREIGN_LOAD",
     arrivals::NoCallerFree = "NO_CALLER_FREE",
     arrivals::BehindSchedule = "BEHIND_SCHEDULE",
     levels::NotSteady = "NOT_STEADY",
     silence::Stalled = "STALLED",
     silence::ServerGone = "SERVER_GONE",
     failures::ServerRestarted = "SERVER_RESTARTED",
+    counters::ServerShared = "SERVER_SHARED",
+    counters::CountersDisagree = "COUNTERS_DISAGREE",
     sample::Noisy = "NOISY",
     sample::TooFewSamples = "TOO_FEW_SAMPLES",
     sample::FewRuns = "FEW_RUNS",
@@ -182,6 +177,7 @@ warnings! {
     machine::ClockStep = "CLOCK_STEP",
     trials::UnlikeTrials = "UNLIKE_TRIALS",
     connections::UnequalConnections = "UNEQUAL_CONNECTIONS",
+    connections::SlowConnection = "SLOW_CONNECTION",
 }
 
 impl Warning {

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use netping_measure::cost::Balance;
+
 use super::{
-    Severity, Warning,
+    ForeignLoad, Severity, Warning,
     facts::{Rival, Trial},
 };
 use crate::{
@@ -20,6 +22,25 @@ pub struct Found {
     pub varies: bool,
     /// The places of the steps that it is about.
     pub steps: Vec<usize>,
+    /// The numbers of the measurements that it invalidates, perhaps together with other kinds.
+    pub invalid: BTreeSet<usize>,
+}
+
+impl Found {
+    /// Returns true if it invalidates a measurement, and with it the run.
+    pub fn is_invalid(&self) -> bool {
+        !self.invalid.is_empty()
+    }
+
+    /// Returns true for what goes without saying in a ladder, which shares the machine by intent and
+    /// shows no p99.
+    fn is_known_of_ladders(&self) -> bool {
+        let is_known = matches!(
+            self.worst,
+            Warning::SharedHost(_) | Warning::TooFewSamples(_)
+        );
+        is_known && !self.is_invalid()
+    }
 }
 
 /// The warnings about steps, each kind once.
@@ -37,29 +58,40 @@ impl Warnings {
         let is_ladder = run.kind == Kind::Ladder;
         let mut all = Self::of(run);
         all.kinds
-            .retain(|found| !is_ladder || found.worst.is_told_in_ladders());
+            .retain(|found| !is_ladder || !found.is_known_of_ladders());
         all
     }
 
-    /// Collects all warnings about a run.
+    /// Collects all warnings about a run. Those that invalidate a window invalidate its measurement where
+    /// they are in over a fifth of its windows.
     pub fn of(run: &Run) -> Self {
+        let mut warnings: Vec<(usize, Warning)> = Vec::new();
+        for (at, step) in run.steps.iter().enumerate() {
+            warnings.extend(step.warnings.iter().map(|own| (at, own.clone())));
+        }
+        warnings.extend(Self::of_several_steps(run));
+        let spoils = |at: usize, own: &Warning| {
+            own.severity() == Severity::Invalid && !run.steps[at].set_aside
+        };
+        let spoiled = warnings.iter().filter(|(at, own)| spoils(*at, own));
+        let invalid = mostly_spoiled(run, &spoiled.map(|(at, _)| *at).collect());
         let mut all = Self {
             results: run.steps.len(),
             kinds: Vec::new(),
         };
-        for (at, step) in run.steps.iter().enumerate() {
-            for warning in &step.warnings {
-                all.add(warning, at);
+        for (at, warning) in &warnings {
+            let found = all.add(warning, *at);
+            let measurement = run.steps[*at].measurement;
+            if spoils(*at, warning) && invalid.contains(&measurement) {
+                found.invalid.insert(measurement);
             }
-        }
-        for (at, warning) in Self::of_several_steps(run) {
-            all.add(&warning, at);
         }
         all
     }
 
     /// Returns the warnings that no step shows by itself, each with the place of a step that it is about.
-    /// Trials of a measurement are held against each other by the metrics on which claims are made.
+    /// Trials of a measurement are held against each other by the metrics on which claims are made. The
+    /// windows of a ladder are so short that those of a round are judged together, too.
     pub fn of_several_steps(run: &Run) -> Vec<(usize, Warning)> {
         let mut measurements: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (at, step) in run.steps.iter().enumerate() {
@@ -81,27 +113,38 @@ impl Warnings {
                 all.extend(places.iter().map(|at| (*at, warning.clone())));
             }
         }
+        for places in rounds_of_ladder(run) {
+            let steps = places.iter().map(|at| &run.steps[*at]);
+            if let Some(load) = ForeignLoad::of_round(steps) {
+                all.extend(places.iter().map(|at| (*at, load.clone().into())));
+            }
+        }
         all
     }
 
-    /// Adds a warning about the step at this place.
-    fn add(&mut self, warning: &Warning, at: usize) {
-        let mut kinds = self.kinds.iter_mut();
-        let Some(found) = kinds.find(|found| found.worst.name() == warning.name()) else {
-            return self.kinds.push(Found {
+    /// Adds a warning about the step at this place, and returns its kind.
+    fn add(&mut self, warning: &Warning, at: usize) -> &mut Found {
+        let mut kinds = self.kinds.iter();
+        let known = kinds.position(|found| found.worst.name() == warning.name());
+        let place = known.unwrap_or(self.kinds.len());
+        if known.is_none() {
+            self.kinds.push(Found {
                 worst: warning.clone(),
                 varies: false,
-                steps: vec![at],
+                steps: Vec::new(),
+                invalid: BTreeSet::new(),
             });
-        };
+        }
+        let found = &mut self.kinds[place];
         found.varies |= found.worst != *warning;
         if warning.is_worse_than(&found.worst) {
             found.worst = warning.clone();
         }
-        // Clients that were merged may have a kind twice.
-        if found.steps.last() != Some(&at) {
-            found.steps.push(at);
+        // A step may have a kind twice: of clients that were merged, or of its round.
+        if let Err(place) = found.steps.binary_search(&at) {
+            found.steps.insert(place, at);
         }
+        found
     }
 
     /// Returns true if there are results and no warning that invalidates them.
@@ -111,10 +154,49 @@ impl Warnings {
 
     /// Returns the names of the warnings that invalidate the results.
     pub fn invalidating(&self) -> Vec<&'static str> {
-        let worst = self.kinds.iter().map(|found| &found.worst);
-        let invalid = worst.filter(|worst| worst.severity() == Severity::Invalid);
-        invalid.map(Warning::name).collect()
+        let invalid = self.kinds.iter().filter(|found| found.is_invalid());
+        invalid.map(|found| found.worst.name()).collect()
     }
+
+    /// Returns the names of the warnings that invalidate the measurement with this number.
+    pub fn invalidating_one(&self, measurement: usize) -> Vec<&'static str> {
+        let kinds = self.kinds.iter();
+        let own = kinds.filter(|found| found.invalid.contains(&measurement));
+        own.map(|found| found.worst.name()).collect()
+    }
+}
+
+impl ForeignLoad {
+    /// Returns the load that disturbed a round of windows that are too short to be judged one by one:
+    /// that of all of them together.
+    pub fn of_round<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<Self> {
+        let balances = steps.flat_map(|step| step.cost.balances.iter().cloned());
+        Self::of_balances(&balances.collect::<Vec<Balance>>())
+    }
+}
+
+/// Returns the numbers of the measurements of which over a fifth of the windows are spoiled: those of the
+/// steps at these places.
+fn mostly_spoiled(run: &Run, spoiled: &BTreeSet<usize>) -> BTreeSet<usize> {
+    let mut windows: BTreeMap<usize, [usize; 2]> = BTreeMap::new();
+    for (at, step) in run.steps.iter().enumerate() {
+        let [all, own] = windows.entry(step.measurement).or_default();
+        *all += 1;
+        *own += usize::from(spoiled.contains(&at));
+    }
+    let windows = windows.into_iter();
+    let mostly = windows.filter(|(_, [all, own])| own * 5 > *all);
+    mostly.map(|(number, _)| number).collect()
+}
+
+/// Returns the places of the steps of each round of a ladder; nothing of another run.
+fn rounds_of_ladder(run: &Run) -> Vec<Vec<usize>> {
+    let mut rounds: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    let steps = run.steps.iter().enumerate();
+    for (at, step) in steps.filter(|_| run.kind == Kind::Ladder) {
+        rounds.entry(step.trial).or_default().push(at);
+    }
+    rounds.into_values().collect()
 }
 
 /// Returns the places of the steps of requests that are held against each other, ordered by measurement:
@@ -164,5 +246,160 @@ fn trial(step: &Step, metrics: metric::List) -> Trial {
         number: step.trial,
         is_transferred: step.settings.bulk.as_ref().map(|_| step.bulk.is_some()),
         values: values.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_measure::cost::SideUse;
+
+    use super::*;
+    use crate::{
+        fixtures,
+        warning::{ClientBound, Errors, LittlesLaw, SharedHost, TooFewSamples},
+    };
+
+    fn littles_law() -> Warning {
+        LittlesLaw {
+            callers: 8.0,
+            in_system: 7.0,
+            between: None,
+        }
+        .into()
+    }
+
+    fn errors() -> Warning {
+        Errors {
+            share: 0.1,
+            time_share: 0.0,
+        }
+        .into()
+    }
+
+    /// Returns a run of one measurement with these warnings about its windows.
+    fn windows(warnings: &[&[Warning]]) -> Run {
+        let window = |own: &&[Warning]| {
+            let mut step = fixtures::step(1, |_| vec![1_000_000; 10]);
+            step.warnings = own.to_vec();
+            step
+        };
+        fixtures::run(warnings.iter().map(window).collect())
+    }
+
+    #[test]
+    fn over_a_fifth_of_the_windows_invalidate_a_measurement() {
+        let bound = |busiest_worker| ClientBound { busiest_worker }.into();
+        let (law, failed, note): (&[_], &[_], &[_]) =
+            (&[littles_law()], &[errors()], &[bound(0.8)]);
+        let both: &[_] = &[littles_law(), errors()];
+        let invalidating = |spoiled: &[&[Warning]], count: usize| {
+            let mut all = vec![&[][..]; count - spoiled.len()];
+            all.extend(spoiled);
+            Warnings::of(&windows(&all)).invalidating()
+        };
+        assert_eq!(invalidating(&[law], 1), ["LITTLES_LAW"]);
+        assert_eq!(invalidating(&[law], 4), ["LITTLES_LAW"]);
+        assert_eq!(invalidating(&[law], 5), [""; 0]);
+        assert_eq!(invalidating(&[law, law], 10), [""; 0]);
+        assert_eq!(invalidating(&[law, law, law], 14), ["LITTLES_LAW"]);
+        // Windows are counted, whatever spoils them, and each of them once.
+        assert_eq!(
+            invalidating(&[law, failed, law], 14),
+            ["LITTLES_LAW", "ERRORS"]
+        );
+        assert_eq!(invalidating(&[both, both], 10), [""; 0]);
+        assert_eq!(invalidating(&[note, note, note, law], 10), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_search_does_not_rely_on_is_told_and_invalidates_nothing() {
+        let mut run = windows(&[&[littles_law()]]);
+        assert!(!Warnings::of(&run).is_valid());
+        run.steps[0].set_aside = true;
+        let warnings = Warnings::of(&run);
+        assert!(warnings.is_valid());
+        assert_eq!(warnings.kinds[0].steps, [0]);
+    }
+
+    #[test]
+    fn a_measurement_does_not_answer_for_another() {
+        let (law, sound) = (vec![littles_law()], Vec::new());
+        let mut run = windows(&[&law, &sound, &sound, &law, &sound, &sound]);
+        for step in &mut run.steps[1..] {
+            step.measurement = 1;
+        }
+        let warnings = Warnings::of(&run);
+        assert_eq!(warnings.invalidating_one(0), ["LITTLES_LAW"]);
+        assert_eq!(warnings.invalidating_one(1), [""; 0]);
+        assert_eq!(warnings.kinds[0].steps, [0, 3]);
+        assert!(!warnings.is_valid());
+    }
+
+    #[test]
+    fn a_ladder_does_not_say_that_its_machine_is_shared() {
+        let few = |samples| TooFewSamples { samples }.into();
+        let told = |kind, own: &[Warning]| -> Vec<&str> {
+            let mut run = windows(&[own]);
+            run.kind = kind;
+            let kinds = Warnings::of_run(&run).kinds;
+            kinds.iter().map(|found| found.worst.name()).collect()
+        };
+        let known = [SharedHost.into(), few(10)];
+        assert_eq!(told(Kind::Ladder, &known), [""; 0]);
+        assert_eq!(
+            told(Kind::Throughput, &known),
+            ["SHARED_HOST", "TOO_FEW_SAMPLES"]
+        );
+        assert_eq!(told(Kind::Ladder, &[few(0)]), ["TOO_FEW_SAMPLES"]);
+        assert_eq!(told(Kind::Ladder, &[littles_law()]), ["LITTLES_LAW"]);
+    }
+
+    /// Returns three rounds of ten rungs on a CPU of which others have this many seconds in each of the
+    /// 0.15 s long windows of the second round.
+    fn rounds(others_seconds: f64) -> Run {
+        let mut run = windows(&[&[][..]; 30]);
+        run.kind = Kind::Ladder;
+        for (at, step) in run.steps.iter_mut().enumerate() {
+            (step.measurement, step.trial) = (at % 10, at as u32 / 10 + 1);
+            let others_seconds = if step.trial == 2 { others_seconds } else { 0.0 };
+            step.cost.balances = vec![Balance {
+                cpus: vec![1],
+                window_seconds: 0.15,
+                total_seconds: 0.15,
+                server: Some(SideUse {
+                    cpu_seconds: 0.15 - others_seconds,
+                    waited_seconds: Some(0.0),
+                }),
+                others_seconds,
+                windows: 1,
+                ..Balance::default()
+            }];
+        }
+        run
+    }
+
+    #[test]
+    fn the_windows_of_a_ladders_round_are_judged_together() {
+        let found = |run: &Run| {
+            let kinds = Warnings::of_run(run).kinds;
+            kinds
+                .into_iter()
+                .map(|found| (found.worst.name(), found.steps))
+        };
+        assert_eq!(found(&rounds(0.0028)).count(), 0);
+        let second: Vec<usize> = (10..20).collect();
+        let disturbed = rounds(0.0032);
+        let told: Vec<_> = found(&disturbed).collect();
+        assert_eq!(told, [("FOREIGN_LOAD", second)]);
+        // A round of three is over a fifth of the windows of each rung.
+        assert_eq!(
+            Warnings::of_run(&disturbed).invalidating(),
+            ["FOREIGN_LOAD"]
+        );
+        let throughput = Run {
+            kind: Kind::Throughput,
+            ..disturbed
+        };
+        assert_eq!(found(&throughput).count(), 0);
     }
 }

@@ -51,8 +51,6 @@ pub struct TooFewSamples {
 }
 
 impl WarningKind for TooFewSamples {
-    const IN_LADDERS: bool = false;
-
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
         let time = &facts.summary.times[Time::Response];
         // Where all failed, that is the trouble.

@@ -1,6 +1,6 @@
 //! Warnings about times without a reply.
 
-use netping_measure::{times::Time, window::SLOT};
+use netping_measure::{course::Gap, times::Time};
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Told, WarningKind};
@@ -8,57 +8,108 @@ use super::{Facts, Severity, Told, WarningKind};
 /// Replies that a stretch without any would have had: fewer may be chance.
 const MISSED: f64 = 20.0;
 
-/// A stretch without a reply is long beyond this many median response times.
-const LONG: f64 = 10.0;
+/// A stretch without a reply is long beyond this many median service times.
+const LONG: f64 = 8.0;
 
 /// For a while no reply came, though there were requests and replies come quickly otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct Stalled {
-    /// When that began, in seconds of the window.
+    /// When the longest such stretch began, in seconds of the window.
     #[serde(rename = "at_seconds")]
     pub at: f64,
-    /// Its length, in seconds.
+    /// Its length, in seconds; of one that began before the window, the part in it.
     pub seconds: f64,
+    /// The number of such stretches; 0 in files of older versions, which do not have it.
+    #[serde(default)]
+    pub count: usize,
+    /// The time from the end of one to the end of the next, in seconds, if they come regularly.
+    #[serde(rename = "period_seconds", default)]
+    pub period: Option<f64>,
+    /// True if no request of the window waited for the longest one's end, so that the response times
+    /// do not show it.
+    #[serde(rename = "is_hidden", default)]
+    pub hidden: bool,
 }
 
 impl Stalled {
     /// A stall that ends in the drain counts if this share of the callers had to wait for its end.
     const WAITED: f64 = 0.5;
+
+    /// The longest response time is at least this share of a stall for which a request waited.
+    const IN_MAX: f64 = 0.9;
+
+    /// Fewer periods than these may be alike by chance.
+    const PERIODS: usize = 3;
+
+    /// A period may differ from the median by this share...
+    const UNLIKE: f64 = 0.1;
+
+    /// ...and all of them but for this share of them must not: one stall may be missed.
+    const ODD: f64 = 0.2;
+
+    /// Returns the period of stalls that come regularly.
+    fn period(stalls: &[Gap]) -> Option<f64> {
+        let pairs = stalls.windows(2);
+        let mut periods: Vec<f64> = pairs.map(|pair| seconds(pair[1].to - pair[0].to)).collect();
+        if periods.len() < Self::PERIODS {
+            return None;
+        }
+        periods.sort_unstable_by(f64::total_cmp);
+        let median = periods[periods.len() / 2];
+        let is_odd = |own: &&f64| (*own - median).abs() > median * Self::UNLIKE;
+        let odd = periods.iter().filter(is_odd).count();
+        (odd as f64 <= periods.len() as f64 * Self::ODD).then_some(median)
+    }
 }
 
 impl WarningKind for Stalled {
-    /// Looks for the longest stretch without a reply in which many were to be expected. One that never
-    /// ends is not a stall.
+    /// One that never ends is not a stall.
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
-        let (window, drain) = (facts.slots, facts.drain_slots);
-        let all = [window, drain].concat();
-        let (from, to) = longest_gap(&all)?;
-        let waited: u64 = all[to..].iter().sum();
-        if waited == 0 || from > window.len() + 1 {
-            return None;
-        }
-        if to > window.len() && (waited as f64) < facts.settings.callers as f64 * Self::WAITED {
-            return None;
-        }
-        is_long(facts, to - from).then(|| Self {
-            at: seconds(from),
-            seconds: seconds(to - from),
+        let waited = facts.summary.accounting.late as f64;
+        let has_waited = waited >= facts.settings.callers as f64 * Self::WAITED;
+        let mut stalls = silences(facts);
+        stalls
+            .retain(|gap| !gap.is_last && (has_waited || seconds(gap.to) <= facts.summary.seconds));
+        let longest = stalls.iter().max_by_key(|gap| gap.length())?;
+        let most = facts.summary.times[Time::Response].max.unwrap_or(0);
+        Some(Self {
+            at: seconds(longest.from),
+            seconds: seconds(longest.length()),
+            count: stalls.len(),
+            period: Self::period(&stalls),
+            hidden: (most as f64) < Self::IN_MAX * longest.length() as f64,
         })
     }
 
     fn tell(&self) -> Told {
+        let length_in_words = length(self.seconds);
+        let mut sentence = if self.at > 0.0 {
+            format!("no reply for {length_in_words}, from {:.2} s on", self.at)
+        } else {
+            format!("no reply for at least {length_in_words}, from the window's start on")
+        };
+        if self.count > 1 {
+            sentence.extend([", the longest of ", &self.count.to_string(), " such pauses"]);
+        }
+        if let Some(period) = self.period {
+            sentence.extend([", one every ", &length(period)]);
+        }
         Told {
             severity: Severity::Note,
             extent: self.seconds,
-            sentence: format!(
-                "no reply for {:.1} s, from {:.1} s on",
-                self.seconds, self.at
-            ),
-            remedy: &[(
-                "look for pauses of the server, its host or the network; the numbers have the stall in them",
-                &[],
-            )],
+            sentence,
+            remedy: if self.hidden {
+                &[(
+                    "look for pauses of the server, its host or the network; the requests that waited began before the window, and the response times do not have the stall in them",
+                    &[],
+                )]
+            } else {
+                &[(
+                    "look for pauses of the server, its host or the network; the numbers have the stall in them",
+                    &[],
+                )]
+            },
         }
     }
 }
@@ -73,19 +124,17 @@ pub struct ServerGone {
 }
 
 impl ServerGone {
-    /// A server without a reply for this long at the end is gone, in slots.
-    const GONE: usize = 5;
+    /// A server without a reply for this long at the end is gone, in seconds.
+    const GONE: f64 = 0.5;
 }
 
 impl WarningKind for ServerGone {
+    /// A server that never replied was not there before.
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
-        if facts.drain_slots.iter().any(|&count| count > 0) {
-            return None;
-        }
-        let since = facts.slots.iter().rposition(|&count| count > 0)? + 1;
-        let length = facts.slots.len() - since;
-        (length >= Self::GONE && is_long(facts, length)).then(|| Self {
-            since: seconds(since),
+        let last = silences(facts).pop()?;
+        let is_gone = last.is_last && last.from > 0 && seconds(last.length()) >= Self::GONE;
+        is_gone.then(|| Self {
+            since: seconds(last.from),
         })
     }
 
@@ -99,32 +148,31 @@ impl WarningKind for ServerGone {
     }
 }
 
-/// Returns true if this many slots without a reply are more than chance and response times explain.
-fn is_long(facts: &Facts<'_>, slots: usize) -> bool {
-    let served = facts.slots.iter().filter(|count| **count > 0).count();
-    let replies: u64 = facts.slots.iter().sum();
-    let missed = replies as f64 / served.max(1) as f64 * slots as f64;
+/// Returns the stretches without a reply that are longer than chance and response times explain.
+pub(super) fn silences(facts: &Facts<'_>) -> Vec<Gap> {
+    let window = facts.summary.seconds;
+    let replies = facts.summary.accounting.arrived() as f64;
     let typical = facts.summary.times[Time::Service]
         .quantile(50.0)
-        .unwrap_or(0) as f64
-        / 1e9;
-    missed >= MISSED && seconds(slots) > LONG * typical
+        .unwrap_or(0);
+    let is_long = |gap: &&Gap| {
+        let rest = window - (seconds(gap.to).min(window) - seconds(gap.from));
+        let missed = replies / rest.max(1e-3) * seconds(gap.length());
+        missed >= MISSED && gap.length() as f64 > LONG * typical as f64
+    };
+    facts.gaps.iter().filter(is_long).copied().collect()
 }
 
-/// Returns the longest run of zeros.
-fn longest_gap(slots: &[u64]) -> Option<(usize, usize)> {
-    let (mut longest, mut from) = ((0, 0), 0);
-    for (at, count) in slots.iter().enumerate() {
-        if *count > 0 {
-            from = at + 1;
-        } else if at + 1 - from > longest.1 - longest.0 {
-            longest = (from, at + 1);
-        }
+/// Returns nanoseconds in seconds.
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
+/// Returns a length of time in words: `104 ms`, `2.00 s`.
+fn length(seconds: f64) -> String {
+    if seconds < 1.0 {
+        format!("{:.0} ms", seconds * 1e3)
+    } else {
+        format!("{seconds:.2} s")
     }
-    (longest.1 > longest.0).then_some(longest)
-}
-
-/// Returns the length of this many slots, in seconds.
-pub(super) fn seconds(slots: usize) -> f64 {
-    slots as f64 * SLOT as f64 / 1e9
 }

@@ -4,7 +4,13 @@
 use std::f64::consts::TAU;
 
 use netping_measure::{
-    counts::Counts, distribution::Distribution, error_kind::ErrorKind, quantiles::Quantiles,
+    cost::{Balance, Hiccups, RequestCounts, ServerDemand, SideUse},
+    counts::Counts,
+    course::{Gap, Slot},
+    distribution::Distribution,
+    error_kind::ErrorKind,
+    fairness::{ConnectionSums, PerConnection, ServiceSums},
+    quantiles::Quantiles,
     times::Time,
 };
 
@@ -17,8 +23,11 @@ use crate::{
 /// The facts of one step.
 struct Case {
     step: Step,
-    slots: Vec<u64>,
-    drain_slots: Vec<u64>,
+    slots: Vec<Slot>,
+    gaps: Vec<Gap>,
+    /// As a share of the callers.
+    outstanding: f64,
+    connections: Vec<PerConnection>,
     subject: Subject,
     warmup_failed: bool,
     shared_host: bool,
@@ -30,12 +39,13 @@ impl Case {
     /// Returns eight callers that get 8,000 replies per second, each after 1 ms, for 3 s.
     fn new() -> Self {
         let mut step = fixtures::step(3, |_| vec![1_000_000; 8000]);
-        step.summary.times[Time::Service].mean = Some(1e6);
         step.summary.precision.rate_half_width = Some(80.0);
         Self {
             step,
-            slots: vec![800; 30],
-            drain_slots: vec![8],
+            slots: vec![slot(800); 30],
+            gaps: Vec::new(),
+            outstanding: 1.0,
+            connections: Vec::new(),
             subject: Subject::Server,
             warmup_failed: false,
             shared_host: false,
@@ -50,8 +60,10 @@ impl Case {
             summary: &self.step.summary,
             cost: &self.step.cost,
             slots: &self.slots,
-            drain_slots: &self.drain_slots,
+            gaps: &self.gaps,
+            outstanding: self.outstanding * self.step.settings.callers as f64,
             service_time: &self.step.histograms.times[Time::Service],
+            connections: &self.connections,
             subject: self.subject,
             warmup_failed: self.warmup_failed,
             shared_host: self.shared_host,
@@ -73,11 +85,6 @@ impl Case {
         self.step.cost.client_worker_run_delay_seconds = vec![0.0, 3.0 * delay];
     }
 
-    /// Takes this mean service time as a multiple of the one that fits the callers.
-    fn mean(&mut self, share: f64) {
-        self.step.summary.times[Time::Service].mean = Some(1e6 * share);
-    }
-
     /// Lets one request fail, and each caller pause for this share of the window.
     fn fail_and_pause(&mut self, share: Option<f64>) {
         let errors = &mut self.step.summary.accounting.errors;
@@ -89,14 +96,122 @@ impl Case {
     fn alone(&mut self, times: &[(u64, u64)]) {
         self.shared_host = true;
         self.step.settings.callers = 1;
-        self.mean(0.125);
         self.step.histograms.times[Time::Service] = Counts::from(times.to_vec());
     }
 
-    /// Takes no reply in the window's last slots.
-    fn silent_at_the_end(&mut self, slots: usize) {
-        self.slots[30 - slots..].fill(0);
-        self.drain_slots.clear();
+    /// Takes this number of requests that the server counted for 10,000 of the client.
+    fn counts(&mut self, server: u64, has_other_clients: bool) {
+        let requests = RequestCounts {
+            server,
+            client: 10_000,
+            unsure: 16,
+            has_other_clients,
+        };
+        self.step.cost.server = Some(ServerDemand {
+            requests: Some(requests),
+            ..ServerDemand::default()
+        });
+    }
+
+    /// Takes 15 connections with 100 replies each after 1 ms, and one with so many replies after this
+    /// time, in nanoseconds.
+    fn odd_connection(&mut self, replies: usize, time: u64) {
+        let served = |replies, time| ConnectionSums {
+            callers: 1,
+            served: (0..replies).fold(ServiceSums::default(), |sums, _| sums.with(time)),
+            server: Some(([10, 0, 0, 1], 8004).into()),
+            local_port: Some(40_001),
+        };
+        let mut all = vec![served(100, 1_000_000); 15];
+        all.insert(4, served(replies, time));
+        self.connections = PerConnection::of_all(&all, true);
+    }
+
+    /// Takes two CPUs that client and server used fully, but for what `change` gives to others; the
+    /// client has what is left.
+    fn balance(&mut self, idle: f64, change: impl FnOnce(&mut Balance)) {
+        let mut balance = Balance {
+            cpus: vec![0, 1],
+            window_seconds: 3.0,
+            total_seconds: 6.0,
+            client: Some(SideUse::default()),
+            server: Some(SideUse {
+                cpu_seconds: 1.0,
+                waited_seconds: Some(0.0),
+            }),
+            idle_seconds: idle,
+            windows: 1,
+            ..Balance::default()
+        };
+        change(&mut balance);
+        let waited_seconds = balance.client.and_then(|client| client.waited_seconds);
+        balance.client = Some(SideUse {
+            cpu_seconds: balance.rest_seconds() - balance.interrupt_seconds,
+            waited_seconds,
+        });
+        self.step.cost.balances = vec![balance];
+    }
+
+    /// Takes a closed loop on CPUs of the client's own, whose worker waits for this share of the window
+    /// while a sleeping thread wakes up late.
+    fn starve(&mut self, waited: f64, late: u64) {
+        self.balance(0.0, |balance| balance.server = None);
+        self.worker(0.1, waited);
+        self.step.cost.client_hiccups = Some(Hiccups {
+            p99_ns: Some(late),
+            p999_ns: None,
+            max_ns: late,
+        });
+    }
+
+    /// Takes this many successes in each 100 ms from the `from`th on.
+    fn rate(&mut self, from: usize, ok: u64) {
+        self.slots[from..].fill(slot(ok));
+    }
+
+    /// Takes requests that were due in each 100 ms from the `from`th on, and took this many microseconds.
+    fn responses(&mut self, from: usize, microseconds: u64) {
+        for slot in &mut self.slots[from..] {
+            slot.response = slot.due * microseconds * 1000;
+        }
+    }
+
+    /// Takes this many successes.
+    fn few(&mut self, ok: u64) {
+        self.step.summary.accounting.ok = ok;
+    }
+
+    /// Takes no reply between these times of the window, in milliseconds, and so many after the window.
+    fn silent(&mut self, [from, to]: [u64; 2], late: u64) {
+        let is_last = to >= 3000 && late == 0;
+        let [from, to] = [from, to].map(|milliseconds| milliseconds * 1_000_000);
+        self.gaps.push(Gap { from, to, is_last });
+        self.step.summary.accounting.late = late;
+        self.step.summary.times[Time::Response].max = Some(to - from);
+    }
+
+    /// Takes no reply between these times of the window, in milliseconds, and to its end.
+    fn silent_at_the_end(&mut self, milliseconds: u64) {
+        self.silent([3000 - milliseconds, 3000], 0);
+    }
+}
+
+/// Takes other programs that had two thirds of the CPU time in use, while the client waited.
+fn wait_for_others(balance: &mut Balance, seconds: f64) {
+    balance.others_seconds = 2.0;
+    balance.server = None;
+    balance.client = Some(SideUse {
+        cpu_seconds: 0.0,
+        waited_seconds: Some(seconds),
+    });
+}
+
+/// Returns 100 ms with so many requests, each of which took 1 ms.
+fn slot(requests: u64) -> Slot {
+    Slot {
+        ok: requests,
+        due: requests,
+        response: requests * 1_000_000,
     }
 }
 
@@ -271,6 +386,87 @@ fn rows() -> Vec<Row> {
             ),
         ),
         row(
+            "CLIENT_STARVED",
+            invalid,
+            step(|case| case.starve(0.021, 520_000)),
+            step(|case| case.starve(0.019, 520_000)),
+            (step(|case| case.starve(0.021, 480_000)), &[]),
+        ),
+        // Its workers wait for the server, or for each other.
+        row(
+            "CLIENT_STARVED",
+            invalid,
+            step(|case| case.starve(0.5, 520_000)),
+            step(|case| {
+                case.starve(0.5, 520_000);
+                case.step.cost.balances[0].cpus.pop();
+            }),
+            (
+                step(|case| {
+                    case.starve(0.5, 520_000);
+                    case.step.cost.balances[0].server = Some(SideUse::default());
+                }),
+                &[],
+            ),
+        ),
+        row(
+            "FOREIGN_LOAD",
+            invalid,
+            step(|case| case.balance(0.29, |balance| balance.others_seconds = 0.126)),
+            step(|case| case.balance(0.29, |balance| balance.others_seconds = 0.114)),
+            (
+                step(|case| case.balance(0.31, |balance| balance.others_seconds = 0.126)),
+                &[],
+            ),
+        ),
+        row(
+            "FOREIGN_LOAD",
+            invalid,
+            step(|case| case.balance(0.0, |balance| balance.steal_seconds = 0.146)),
+            step(|case| case.balance(0.0, |balance| balance.steal_seconds = 0.134)),
+            (
+                step(|case| {
+                    case.balance(0.0, |balance| {
+                        balance.others_seconds = 3.0;
+                        balance.has_server_among_others = true;
+                    });
+                }),
+                &[],
+            ),
+        ),
+        // CPU time of programs that ended meanwhile, beyond that of interrupts.
+        row(
+            "FOREIGN_LOAD",
+            invalid,
+            step(|case| {
+                case.balance(0.0, |balance| balance.interrupt_seconds = 0.5);
+                case.step.cost.balances[0].interrupt_seconds -= 0.146;
+            }),
+            step(|case| {
+                case.balance(0.0, |balance| balance.interrupt_seconds = 0.5);
+                case.step.cost.balances[0].interrupt_seconds -= 0.134;
+            }),
+            (
+                step(|case| case.balance(0.0, |balance| balance.interrupt_seconds = 0.5)),
+                &[],
+            ),
+        ),
+        row(
+            "FOREIGN_LOAD",
+            invalid,
+            step(|case| case.balance(3.0, |balance| wait_for_others(balance, 0.0945))),
+            step(|case| case.balance(3.0, |balance| wait_for_others(balance, 0.0855))),
+            (
+                step(|case| {
+                    case.balance(3.0, |balance| {
+                        wait_for_others(balance, 3.0);
+                        balance.others_seconds = 0.0;
+                    });
+                }),
+                &[],
+            ),
+        ),
+        row(
             "CLIENT_THROTTLED",
             invalid,
             step(|case| case.step.cost.client_host.throttled_seconds = Some(0.0315)),
@@ -346,9 +542,25 @@ fn rows() -> Vec<Row> {
             "NOT_STEADY",
             invalid,
             // 10.5 and 9.5 % less than in the second half.
-            step(|case| case.slots[15..].fill(894)),
-            step(|case| case.slots[15..].fill(884)),
-            (step(|case| case.slots[15..18].fill(0)), &["STALLED"]),
+            step(|case| case.rate(15, 894)),
+            step(|case| case.rate(15, 884)),
+            // A stretch without a reply, and what came of it.
+            (
+                step(|case| {
+                    case.slots[15..18].fill(slot(0));
+                    case.silent([1510, 1790], 8);
+                }),
+                &["STALLED"],
+            ),
+        ),
+        row(
+            "NOT_STEADY",
+            invalid,
+            // 26 and 24 % longer than in the second half.
+            step(|case| case.open().responses(15, 1260)),
+            step(|case| case.open().responses(15, 1240)),
+            // The rate of an open loop is given.
+            (step(|case| case.open().rate(15, 900)), &[]),
         ),
         row(
             "NOT_STEADY",
@@ -364,52 +576,54 @@ fn rows() -> Vec<Row> {
             "STALLED",
             note,
             step(|case| {
-                case.slots.fill(21);
-                case.slots[9] = 0;
+                case.few(611);
+                case.silent([900, 1001], 8);
             }),
             step(|case| {
-                case.slots.fill(19);
-                case.slots[9] = 0;
+                case.few(554);
+                case.silent([900, 1001], 8);
             }),
-            (step(|case| case.silent_at_the_end(10)), &["SERVER_GONE"]),
+            (step(|case| case.silent_at_the_end(1000)), &["SERVER_GONE"]),
         ),
         row(
             "STALLED",
             note,
-            // 10.5 and 9.5 median service times.
+            // 8.4 and 7.6 median service times.
             step(|case| {
-                case.slots[9..12].fill(0);
-                case.step.summary.times[Time::Service].quantiles = always(28_571_000).quantiles;
+                case.silent([900, 1200], 8);
+                case.step.summary.times[Time::Service].quantiles = always(35_714_000).quantiles;
             }),
             step(|case| {
-                case.slots[9..12].fill(0);
-                case.step.summary.times[Time::Service].quantiles = always(31_579_000).quantiles;
+                case.silent([900, 1200], 8);
+                case.step.summary.times[Time::Service].quantiles = always(39_474_000).quantiles;
             }),
-            (step(|case| case.slots[9..12].fill(400)), &["NOT_STEADY"]),
+            (
+                step(|case| case.slots[9..12].fill(slot(400))),
+                &["NOT_STEADY"],
+            ),
         ),
         row(
             "STALLED",
             note,
             step(|case| {
                 case.open().step.settings.callers = 100;
-                case.drain_slots = vec![0, 0, 0, 52];
+                case.silent([2990, 3300], 52);
             }),
             step(|case| {
                 case.open().step.settings.callers = 100;
-                case.drain_slots = vec![0, 0, 0, 48];
+                case.silent([2990, 3300], 48);
             }),
             // One caller's reply was lost.
-            (step(|case| case.drain_slots = vec![7, 0, 0, 1]), &[]),
+            (step(|case| case.silent([2990, 3300], 1)), &[]),
         ),
         row(
             "SERVER_GONE",
             invalid,
-            step(|case| case.silent_at_the_end(5)),
-            step(|case| case.silent_at_the_end(4)),
+            step(|case| case.silent_at_the_end(510)),
+            step(|case| case.silent_at_the_end(490)),
             (
                 step(|case| {
-                    case.silent_at_the_end(5);
-                    case.drain_slots = vec![8];
+                    case.silent([2490, 3010], 8);
                 }),
                 &["STALLED"],
             ),
@@ -419,7 +633,23 @@ fn rows() -> Vec<Row> {
             invalid,
             step(|case| case.server_restarted = true),
             step(|case| case.server_restarted = false),
-            (step(|case| case.silent_at_the_end(10)), &["SERVER_GONE"]),
+            (step(|case| case.silent_at_the_end(1000)), &["SERVER_GONE"]),
+        ),
+        // 2 % of 10,000, and 16.
+        row(
+            "SERVER_SHARED",
+            invalid,
+            step(|case| case.counts(10_217, false)),
+            step(|case| case.counts(10_216, false)),
+            // The others may be clients of the same run.
+            (step(|case| case.counts(20_000, true)), &[]),
+        ),
+        row(
+            "COUNTERS_DISAGREE",
+            invalid,
+            step(|case| case.counts(9783, true)),
+            step(|case| case.counts(9784, true)),
+            (step(|case| case.counts(20_000, false)), &["SERVER_SHARED"]),
         ),
         row(
             "NOISY",
@@ -445,7 +675,6 @@ fn rows() -> Vec<Row> {
                         .accounting
                         .errors
                         .insert(ErrorKind::Refused, 24_000);
-                    case.mean(1.0);
                 }),
                 &["ERRORS"],
             ),
@@ -478,12 +707,12 @@ fn rows() -> Vec<Row> {
         row(
             "LITTLES_LAW",
             invalid,
-            step(|case| case.mean(0.979)),
-            step(|case| case.mean(0.981)),
+            step(|case| case.outstanding = 0.979),
+            step(|case| case.outstanding = 0.981),
             // A caller that opens a connection for each request also closes it.
             (
                 step(|case| {
-                    case.mean(0.5);
+                    case.outstanding = 0.5;
                     case.step.settings.requests_per_connection = Some(1);
                 }),
                 &[],
@@ -492,10 +721,10 @@ fn rows() -> Vec<Row> {
         row(
             "LITTLES_LAW",
             invalid,
-            step(|case| case.mean(1.021)),
-            step(|case| case.mean(1.019)),
+            step(|case| case.outstanding = 1.021),
+            step(|case| case.outstanding = 1.019),
             // In an open loop it holds by definition.
-            (step(|case| case.open().mean(0.5)), &[]),
+            (step(|case| case.open().outstanding = 0.5), &[]),
         ),
         row(
             "LITTLES_LAW",
@@ -505,7 +734,7 @@ fn rows() -> Vec<Row> {
             // Callers wait before they connect anew, which is the server's doing.
             (
                 step(|case| {
-                    case.mean(0.5);
+                    case.outstanding = 0.5;
                     case.fail_and_pause(None);
                 }),
                 &["ERRORS"],
@@ -521,7 +750,6 @@ fn rows() -> Vec<Row> {
                 step(|case| {
                     case.alone(&[(10_000, 9000), (15_500, 1000)]);
                     case.step.settings.callers = 8;
-                    case.mean(1.0);
                 }),
                 &["SHARED_HOST"],
             ),
@@ -568,6 +796,28 @@ fn rows() -> Vec<Row> {
             trials(&[-0.05, -0.05, 0.0, 0.05, 0.05, 0.025 + 0.7413 * 1.05].map(f64::exp)),
             trials(&[-0.05, -0.05, 0.0, 0.05, 0.05, 0.025 + 0.7413 * 0.95].map(f64::exp)),
             (trials(&[1.0, 1.0, 1.0, 25.0, 25.0, 25.0]), &[]),
+        ),
+        row(
+            "SLOW_CONNECTION",
+            note,
+            step(|case| case.odd_connection(100, 3_010_000)),
+            step(|case| case.odd_connection(100, 2_990_000)),
+            // A fast one is none.
+            (step(|case| case.odd_connection(300, 330_000)), &[]),
+        ),
+        row(
+            "SLOW_CONNECTION",
+            note,
+            step(|case| case.odd_connection(33, 1_000_000)),
+            step(|case| case.odd_connection(34, 1_000_000)),
+            // Where both sides are measured, one connection is no subject.
+            (
+                step(|case| {
+                    case.odd_connection(33, 1_000_000);
+                    case.subject = Subject::Both;
+                }),
+                &[],
+            ),
         ),
         row(
             "UNEQUAL_CONNECTIONS",
@@ -662,32 +912,81 @@ fn a_remedy_names_the_flags_that_are_there() {
 }
 
 #[test]
-fn a_stall_is_seen_wherever_it_is() {
-    let with = |from: usize, to: usize, drain_slots: &[u64]| {
+fn a_stall_is_seen_wherever_it_is_and_told_with_its_length() {
+    let told = |gap, late| -> Vec<String> {
         let warnings = step(|case| {
-            case.slots = (0..30).map(|at| 99 + at % 3).collect();
-            case.slots[from..to].fill(0);
-            case.drain_slots = drain_slots.to_vec();
+            case.few(3000);
+            case.silent(gap, late);
         });
-        names(&warnings)
+        warnings.iter().map(ToString::to_string).collect()
     };
-    assert_eq!(with(0, 0, &[]), [""; 0]);
-    for (from, to) in [(0, 2), (14, 16), (14, 15), (10, 25)] {
-        assert_eq!(with(from, to, &[8]), ["STALLED"], "{from}..{to}");
+    // Short ones in time, at 1 ms: 50 ms are 50 replies.
+    for (gap, sentence) in [
+        ([1207, 1257], "no reply for 50 ms, from 1.21 s on"),
+        ([1000, 2500], "no reply for 1.50 s, from 1.00 s on"),
+        (
+            [0, 800],
+            "no reply for at least 800 ms, from the window's start on",
+        ),
+    ] {
+        assert_eq!(told(gap, 8), [sentence]);
     }
-    // From the end of the window on: all eight callers wait.
-    assert_eq!(with(0, 0, &[0, 0, 0, 8]), ["STALLED"]);
-    assert_eq!(with(0, 0, &[4, 0, 0, 8]), ["STALLED"]);
-    assert_eq!(with(28, 30, &[0, 0, 0, 8]), ["STALLED"]);
-    // Later, the callers had their replies.
-    assert_eq!(with(0, 0, &[4, 4, 0, 0, 8]), [""; 0]);
-    assert_eq!(with(15, 30, &[]), ["SERVER_GONE"]);
+    // From the end of the window on, half of the eight callers wait.
+    assert_eq!(
+        told([2995, 3200], 4),
+        ["no reply for 205 ms, from 3.00 s on"]
+    );
+    assert_eq!(told([2995, 3200], 3), [""; 0]);
+    assert_eq!(told([1500, 3000], 0), ["no reply since 1.5 s"]);
+    // A server that never replied was not there before.
+    assert_eq!(told([0, 3000], 0), [""; 0]);
+}
+
+/// Returns the stall that is found in these stretches without a reply, in milliseconds.
+fn stalled(gaps: &[[u64; 2]], max: u64) -> Stalled {
+    let warnings = step(|case| {
+        for gap in gaps {
+            case.silent(*gap, 8);
+        }
+        case.step.summary.times[Time::Response].max = Some(max * 1_000_000);
+    });
+    match &warnings[..] {
+        [Warning::Stalled(found)] => found.clone(),
+        others => panic!("{others:?}"),
+    }
+}
+
+#[test]
+fn the_numbers_have_a_stall_in_them_if_a_request_waited_for_its_end() {
+    let remedy = |max| Warning::from(stalled(&[[0, 800]], max)).remedy();
+    assert!(remedy(721).ends_with("the numbers have the stall in them"));
+    assert!(remedy(719).ends_with("the response times do not have the stall in them"));
+}
+
+#[test]
+fn stalls_that_come_regularly_are_told_with_their_period() {
+    let every = |times: &[u64]| {
+        let gaps: Vec<[u64; 2]> = times.iter().map(|at| [*at, at + 104]).collect();
+        stalled(&gaps, 200)
+    };
+    let regular = every(&[200, 800, 1395, 2000, 2610]);
+    assert_eq!(regular.period, Some(0.605));
+    assert_eq!(
+        Warning::from(regular).to_string(),
+        "no reply for 104 ms, from 2.61 s on, the longest of 5 such pauses, one every 605 ms"
+    );
+    // Three do not tell; of five periods, one may be another.
+    assert_eq!(every(&[200, 800, 1400]).period, None);
+    assert_eq!(every(&[200, 800, 1400, 2000]).period, Some(0.6));
+    assert_eq!(every(&[200, 800, 1400, 1935]).period, None);
+    assert_eq!(every(&[0, 300, 600, 900, 1500, 1800]).period, Some(0.3));
+    assert_eq!(every(&[0, 300, 600, 1200, 1500, 2100]).period, None);
 }
 
 #[test]
 fn a_drift_is_more_than_chance_and_has_a_bound() {
     let drift = |slots: Vec<u64>| {
-        let warnings = step(|case| case.slots = slots);
+        let warnings = step(|case| case.slots = slots.into_iter().map(slot).collect());
         match &warnings[..] {
             [Warning::NotSteady(found)] => Some(found.clone()),
             others => {
@@ -704,12 +1003,106 @@ fn a_drift_is_more_than_chance_and_has_a_bound() {
     let found = drift(levels(100, 150)).unwrap();
     assert!((found.drift + 0.33).abs() < 0.02, "{found:?}");
     assert_eq!((found.from, found.to), (Some(0.0), Some(1.5)));
-    // Few replies, so that the zeros around them are no stall.
-    let burst = (0..40).map(|slot| u64::from((10..25).contains(&slot)));
-    let found = drift(burst.collect()).unwrap();
+    let burst = |low: u64| {
+        let slots = (0..40).map(|slot| if (10..25).contains(&slot) { 88 } else { low });
+        Warning::from(drift(slots.collect()).unwrap()).to_string()
+    };
+    let sentences = [79, 45, 10, 0].map(burst);
     assert_eq!(
-        Warning::from(found).to_string(),
-        "from 1.0 s to 2.5 s the rate was at least 1000.0% higher than in the rest"
+        sentences,
+        [
+            "from 1.0 s to 2.5 s the rate was 11.4% higher than in the rest",
+            "from 1.0 s to 2.5 s the rate was 95.6% higher than in the rest",
+            "from 1.0 s to 2.5 s the rate was 8.8 times that of the rest",
+            "from 1.0 s to 2.5 s the rate was at least 11 times that of the rest",
+        ]
+    );
+}
+
+#[test]
+fn a_short_dip_and_a_stall_are_no_other_level() {
+    let dip = |slots: usize, ok: u64, stall: Option<[u64; 2]>| {
+        let warnings = step(|case| {
+            case.slots[10..10 + slots].fill(slot(ok));
+            if let Some(gap) = stall {
+                case.silent(gap, 8);
+            }
+        });
+        names(&warnings)
+    };
+    assert_eq!(dip(1, 500, None), [""; 0]);
+    assert_eq!(dip(2, 500, None), ["NOT_STEADY"]);
+    // Of 300 ms, 120 are missing, at most half of them for another reason.
+    let stall = |length: u64| Some([1080, 1080 + length]);
+    assert_eq!(dip(3, 480, stall(62)), ["STALLED"]);
+    assert_eq!(dip(3, 480, stall(58)), ["NOT_STEADY", "STALLED"]);
+}
+
+#[test]
+fn response_times_of_an_open_loop_are_told_of_both_levels() {
+    let warnings = step(|case| case.open().responses(10, 40_000));
+    let [Warning::NotSteady(found)] = &warnings[..] else {
+        panic!("{warnings:?}");
+    };
+    assert_eq!(found.response, Some([40_000_000, 1_000_000]));
+    assert_eq!(
+        warnings[0].to_string(),
+        "from 1.0 s to 3.0 s the response time was 40,000 us, and 1,000 us in the rest"
+    );
+    // A stall is most of the stretch in which requests waited for its end.
+    let warnings = step(|case| {
+        case.open().responses(10, 300_000);
+        case.responses(16, 1000);
+        case.silent([1010, 1590], 8);
+    });
+    assert_eq!(names(&warnings), ["STALLED"]);
+}
+
+#[test]
+fn the_slowest_connection_is_named() {
+    let told = |change: fn(&mut Case)| match &step(change)[..] {
+        [Warning::SlowConnection(own)] => own.clone(),
+        others => panic!("{others:?}"),
+    };
+    let long = told(|case| case.odd_connection(20, 500_000_000));
+    assert_eq!(
+        Warning::from(long.clone()).to_string(),
+        "1 of 16 connections was slow: local port 40001 to 10.0.0.1:8004 had 20 replies after 500,000 us on average, \
+         where the others had 100 after 1,000 us"
+    );
+    let few = told(|case| case.odd_connection(1, 1_000_000));
+    let sentence = Warning::from(few).to_string();
+    assert!(
+        sentence.ends_with("had 1 reply where the others had 100"),
+        "{sentence}"
+    );
+    // One without any reply is the slowest, and without a port has a number.
+    let none = told(|case| {
+        case.odd_connection(0, 0);
+        case.connections[9].slow = true;
+        case.connections[9].mean = 9e9;
+        for own in &mut case.connections {
+            own.local_port = None;
+        }
+    });
+    let sentence = Warning::from(none.clone()).to_string();
+    assert_eq!(
+        sentence,
+        "2 of 16 connections were slow: the slowest (number 5 to 10.0.0.1:8004) had no reply to a request of the window where the others had 100"
+    );
+    let advice = Warning::from(none.clone()).remedy();
+    assert!(!advice.contains("--assign"), "{advice}");
+    assert!(Warning::from(none).is_worse_than(&long.into()));
+    let advised = |assign: Option<&str>| {
+        let warnings = step(|case| {
+            case.open().odd_connection(100, 9_000_000);
+            case.step.settings.assign = assign.map(str::to_owned);
+        });
+        warnings[0].remedy().contains("--assign")
+    };
+    assert_eq!(
+        [None, Some("any"), Some("fixed")].map(advised),
+        [true, true, false]
     );
 }
 
@@ -900,6 +1293,7 @@ fn the_worst_of_a_kind_speaks_for_it_and_decides() {
         worst: ClientBound { busiest_worker }.into(),
         varies: true,
         steps: vec![0, 1, 2],
+        invalid: [0].into(),
     };
     assert_eq!(warnings.kinds, [found]);
     assert!(!warnings.is_valid());

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use netping_measure::statistics::outliers::{Outlier, Rule, outliers};
 use serde::{Deserialize, Serialize};
 
 use super::{Severity, Told, WarningKind, facts::Trial};
+
 /// One trial lies far off the others of its measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
@@ -18,59 +20,38 @@ pub struct UnlikeTrials {
 }
 
 impl UnlikeTrials {
-    /// Fewer trials than these do not show which of them is the odd one.
-    const FEWEST: usize = 4;
+    /// A trial is far off beyond ten standard deviations of the others, and beyond 1.5 times their median,
+    /// or its inverse.
+    const FAR_OFF: Rule = Rule {
+        fewest: 4,
+        deviations: 10.0,
+        multiple: 1.5,
+    };
 
-    /// A trial is far off beyond this many standard deviations of the others...
-    const DEVIATIONS: f64 = 10.0;
-
-    /// ...and beyond this multiple of their median, or its inverse.
-    const MULTIPLE: f64 = 1.5;
-
-    /// The standard deviation of a normal distribution, as a multiple of its median absolute deviation.
-    const PER_MEDIAN_DEVIATION: f64 = 1.4826;
-
-    /// Returns the trials that are far off in one metric, by their places. Deviations are those of
-    /// logarithms. Their scale is the median absolute deviation, which one trial does not widen, however
-    /// far off it is (Hampel, "The influence curve and its role in robust estimation", 1974).
+    /// Returns the trials that are far off in one metric, by their places.
     fn in_metric(metric: &str, trials: &[Trial]) -> Vec<(usize, Self)> {
-        let value = |(at, trial): (usize, &Trial)| {
+        let value = |trial: &Trial| {
             let mut values = trial.values.iter();
-            let (_, value) = values.find(|(name, _)| *name == metric)?;
-            Some((at, value.ln()))
+            let own = values.find(|(name, _)| *name == metric);
+            own.map_or(f64::NAN, |(_, value)| *value)
         };
-        let logarithms = trials.iter().enumerate().filter_map(value);
-        let logarithms: Vec<(usize, f64)> = logarithms.filter(|(_, x)| x.is_finite()).collect();
-        if logarithms.len() < Self::FEWEST {
-            return Vec::new();
-        }
-        let middle = median(logarithms.iter().map(|(_, x)| *x));
-        let spread = median(logarithms.iter().map(|(_, x)| (x - middle).abs()));
-        let far = (Self::DEVIATIONS * Self::PER_MEDIAN_DEVIATION * spread).max(Self::MULTIPLE.ln());
-        let far_off = logarithms.iter().filter(|(_, x)| (x - middle).abs() > far);
-        let warning = |&(at, own): &(usize, f64)| {
-            let others = logarithms.iter().filter(|(other, _)| *other != at);
+        let values: Vec<f64> = trials.iter().map(value).collect();
+        let found = outliers(Self::FAR_OFF, &values).into_iter();
+        let warning = |Outlier { at, ratio }| {
             let kind = Self {
                 trial: trials[at].number,
                 metric: metric.to_owned(),
-                ratio: (own - median(others.map(|(_, x)| *x))).exp(),
+                ratio,
             };
             (at, kind)
         };
-        far_off.map(warning).collect()
+        found.map(warning).collect()
     }
 
     /// Returns how far off it is, in either direction.
     fn distance(&self) -> f64 {
         self.ratio.ln().abs()
     }
-}
-
-/// Returns the middle value, or the mean of the two in the middle. There is at least one.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
 }
 
 impl WarningKind for UnlikeTrials {

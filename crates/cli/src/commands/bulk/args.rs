@@ -3,10 +3,7 @@
 use std::{ops::RangeInclusive, time::Duration};
 
 use clap::Args;
-use netping_client::{
-    plan::Destination,
-    workload::bulk::{BulkPlan, is_carried},
-};
+use netping_client::{plan::Destination, workload::bulk::BulkPlan};
 use netping_measure::bulk::Direction;
 use netping_protocol::{scheme::Protocol, target::Target};
 use netping_results::{
@@ -69,7 +66,8 @@ pub struct BulkArgs {
     server: CounterArgs,
     #[command(flatten)]
     results: ResultArgs,
-    /// Exit with 4 if this holds for a run: 'bulk-rate<2', 'first-byte>5ms'; may be repeated
+    /// Exit with 4 if this holds for a run: 'bulk-rate<2', 'first-byte>5ms'; with 5 if the results are
+    /// NOT VALID; may be repeated
     #[arg(long, value_name = "CONDITION", value_parser = Condition::of_bulk, help_heading = "Results")]
     fail_if: Vec<Condition>,
 }
@@ -138,26 +136,19 @@ impl BulkArgs {
 
     /// Returns every combination of the settings that are ranges.
     fn settings(&self) -> Vec<BulkSettings> {
-        let base = BulkSettings {
-            direction: self.direction,
-            size_bytes: 0,
-            chunk_bytes: 0,
-            streams: usize::from(self.streams),
-            window_bytes: None,
-            frame_bytes: None,
-            verify: self.verify,
-        };
         let [windows, frames] = [&self.window, &self.frame].map(|range| optional(range.as_ref()));
         let mut all = Vec::new();
         for &size_bytes in self.size.values() {
             for &chunk_bytes in self.chunk.values() {
                 for &window_bytes in &windows {
                     all.extend(frames.iter().map(|&frame_bytes| BulkSettings {
+                        direction: self.direction,
                         size_bytes,
                         chunk_bytes,
+                        streams: usize::from(self.streams),
                         window_bytes,
                         frame_bytes,
-                        ..base.clone()
+                        verify: self.verify,
                     }));
                 }
             }
@@ -186,7 +177,7 @@ impl BulkArgs {
         let (scheme, protocol) = (target.scheme.as_str(), target.scheme.protocol());
         let is_down = self.direction == Direction::Down;
         require(
-            is_carried(target.scheme),
+            !target.scheme.is_http(),
             format!("bulk streams do not go over {scheme}://; use tcp://, grpc:// or quic://"),
         )?;
         require(

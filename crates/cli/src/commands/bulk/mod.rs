@@ -23,8 +23,11 @@ use crate::{
 };
 
 pub fn run(args: &BulkArgs) -> anyhow::Result<Verdict> {
-    let plans = args.plans()?;
+    let mut plans = args.plans()?;
     measure(Kind::Bulk, args.options()?, |runner| {
+        for plan in &mut plans {
+            runner.complete(&mut plan.target);
+        }
         let mut streams = Bulk::open(&plans, &runner.interrupt)?;
         tell_security(runner, &plans, &streams);
         measure_rounds(runner, args, &plans, &mut streams);
@@ -93,8 +96,9 @@ fn measure_rounds(runner: &mut Runner, args: &BulkArgs, plans: &[BulkPlan], stre
             let mut step = transfer.step(target, plan.settings.clone(), place);
             let negotiated = bulk.negotiated().cloned();
             step.security = negotiated.map(|own| plan.target.trust.security(own));
+            step.cost.balances = bulk.balances().to_vec();
             step.warn_of_transfer(plan.target.is_own_host());
-            runner.add(step);
+            runner.keep([step]);
         }
     }
 }

@@ -27,58 +27,40 @@ const WARM_UP: usize = 500;
 /// Those of the sockets and of the thread.
 pub fn round_trips(busy: bool) -> io::Result<Distribution> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let address = listener.local_addr()?;
-    let echo = thread::Builder::new().spawn(move || {
-        let (stream, _) = listener.accept()?;
-        echo(&stream, busy)
-    })?;
-    let stream = TcpStream::connect(address)?;
-    prepare(&stream, busy)?;
+    let near = TcpStream::connect(listener.local_addr()?)?;
+    let (far, _) = listener.accept()?;
+    for stream in [&near, &far] {
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(busy)?;
+    }
+    let echo = thread::Builder::new()
+        .spawn(move || while receive(&far).and_then(|()| send(&far)).is_ok() {})?;
+    let round_trip = || send(&near).and_then(|()| receive(&near));
     let clock = Monotonic::start();
     let mut times = histogram();
     for _ in 0..WARM_UP {
-        round_trip(&stream)?;
+        round_trip()?;
     }
     let end = Deadline::after(TIME);
     while !end.left().is_zero() {
         let start = clock.now();
-        round_trip(&stream)?;
+        round_trip()?;
         record(&mut times, clock.now() - start);
     }
-    drop(stream);
+    drop(near);
     // The other side has seen the end of the connection; its errors have been this side's.
     let _ = echo.join();
     Ok(Distribution::of(&Counts::from(&times)))
 }
 
-fn prepare(stream: &TcpStream, busy: bool) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    stream.set_nonblocking(busy)
+fn send(mut stream: &TcpStream) -> io::Result<()> {
+    stream.write_all(b"x")
 }
 
-fn echo(stream: &TcpStream, busy: bool) -> io::Result<()> {
-    prepare(stream, busy)?;
+/// Receives a byte, without sleeping where the socket does not block.
+fn receive(mut stream: &TcpStream) -> io::Result<()> {
     loop {
-        let mut byte = [0];
-        if read(stream, &mut byte)? == 0 {
-            return Ok(());
-        }
-        (&*stream).write_all(&byte)?;
-    }
-}
-
-fn round_trip(stream: &TcpStream) -> io::Result<()> {
-    (&*stream).write_all(b"x")?;
-    match read(stream, &mut [0])? {
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => Ok(()),
-    }
-}
-
-/// Reads a byte, without sleeping where the socket does not block.
-fn read(mut stream: &TcpStream, byte: &mut [u8; 1]) -> io::Result<usize> {
-    loop {
-        match stream.read(byte) {
+        match stream.read_exact(&mut [0]) {
             // Both may have one core.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::yield_now(),
             result => return result,

@@ -15,7 +15,6 @@ use netping_results::{
     metric::{P50, P99},
     run::Place,
 };
-use netping_system::host::boot_id;
 
 use crate::{
     environment,
@@ -47,13 +46,8 @@ pub fn look(
         Ok(reading) => about_metrics(&mut found, &reading, connections),
         Err(_) if plan.target.server == ServerSource::Nowhere => {}
         Err(reason) => {
-            let is_silent = reason.is_empty();
-            let shown = if is_silent {
-                "none of netping's"
-            } else {
-                &*reason
-            };
-            found.add("metrics", shown).warn_unless(false,
+            let told = Some(&*reason).filter(|reason| !reason.is_empty());
+            found.add("metrics", told.unwrap_or("none of netping's")).warn_unless(false,
                 "open the port 1000 above the server's, or say where they are (--server-metrics): without them, the server's \
                  CPU time is unknown",
             );
@@ -108,7 +102,7 @@ fn about_metrics(found: &mut Observations, reading: &Reading, connections: u64) 
     let id = reading.boot_id();
     let shown = id.map_or("unknown", |id| id.get(..8).unwrap_or(id));
     found.add("host", shown).warn_unless(
-        id.is_none() || id != boot_id().as_deref(),
+        !reading.is_of_this_host(),
         "it is this machine: client and server share its cores",
     );
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use netping_protocol::units::number_in;
+use netping_results::format;
 use netping_system::cores;
 
 use super::sides::Sides;
@@ -90,7 +91,7 @@ impl LadderArgs {
                 own.contains(cpu),
                 format!(
                     "this process may not use CPU {cpu}, only {}",
-                    cores::show(&own)
+                    format::cpus(&own)
                 ),
             )?;
         }

@@ -4,7 +4,7 @@
 //! block once, in random order, and rungs are compared within rounds.
 
 pub mod args;
-mod process;
+mod pace;
 mod rungs;
 mod sides;
 
@@ -17,23 +17,23 @@ use netping_client::{
     plan::{Destination, Extent, Plan, Warmup},
     transport,
 };
-use netping_protocol::{frame::Reply, message, pki::Validity, scheme::Protocol};
+use netping_protocol::{frame::Reply, message, pki, scheme::Protocol};
 use netping_report::text;
 use netping_results::{
     run::{Kind, Pairing},
-    warning::Subject,
+    warning::{ForeignLoad, Subject},
 };
 use netping_system::cores;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use self::{
     args::LadderArgs,
-    process::ServerProcess,
+    pace::Pace,
     rungs::{AGAIN, Block, RUNGS, Rung},
 };
 use crate::{
     args::secure::CredentialArgs, commands::measure, credentials, environment, error::Verdict,
-    run::Runner,
+    run::Runner, server_process::ServerProcess,
 };
 
 /// The time for a server to settle under a load, and the window after it.
@@ -147,7 +147,8 @@ fn plan(rung: &Rung, block: &Block, server: &ServerProcess, folder: &Path) -> an
     Ok(plan)
 }
 
-/// Measures the fewest rounds of all cells, and more while the budget lasts, unless the user ends it.
+/// Measures the fewest rounds of all cells, and more while the budget lasts, unless the user ends it. A
+/// round in which others had the CPUs is measured again, whatever came out, while there is time for it.
 fn climb(
     runner: &mut Runner,
     (fewest, budget): (u32, Duration),
@@ -165,22 +166,21 @@ fn climb(
     runner.design(seed, pairings);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let clock = Monotonic::start();
-    let mut longest = 0;
-    for round in 1.. {
-        let begun = clock.now();
-        let least = Duration::from_nanos(longest) * fewest.saturating_sub(round - 1);
-        let left = budget.saturating_sub(Duration::from_nanos(begun));
-        // Without a budget, the first round tells how long the others take.
-        let left = Some(left.max(least)).filter(|left| !left.is_zero());
+    let mut pace = Pace::new(fewest, budget);
+    while !pace.is_over() {
+        let (round, begun) = (pace.next(), clock.now());
         let progress = &runner.console.progress;
-        progress.begin_round(round, left.map(Deadline::after));
-        if !runner.round(&plans, round, &mut random)? {
+        progress.begin_round(round, pace.left().map(Deadline::after));
+        let Some(steps) = runner.round(&plans, round, &mut random)? else {
             break;
-        }
-        longest = longest.max(clock.now() - begun);
-        let after_another = Duration::from_nanos(clock.now() + longest);
-        if round >= fewest && after_another > budget {
-            break;
+        };
+        let took = Duration::from_nanos(clock.now() - begun);
+        match ForeignLoad::of_round(steps.iter()) {
+            Some(load) if pace.can_repeat(took) => runner.count_replaced(round, load),
+            _ => {
+                pace.keep(took);
+                runner.keep(steps);
+            }
         }
     }
     Ok(())
@@ -188,7 +188,7 @@ fn climb(
 
 fn make_credentials(folder: &Path) -> anyhow::Result<()> {
     let hosts = ["127.0.0.1".to_owned()];
-    let mut files = credentials::certificates(&hosts, Validity::LEAF)?;
+    let mut files = credentials::certificates(&hosts, &pki::LEAF)?;
     files.push(credentials::shared_key()?);
     credentials::write(folder, &files, false)
 }

@@ -1,5 +1,6 @@
 //! The CPUs of client and servers, which share a machine.
 
+use netping_results::format::cpus;
 use netping_system::cores;
 
 /// The CPUs of both sides; empty: any.
@@ -14,10 +15,7 @@ pub struct Sides {
 impl Sides {
     /// Takes these CPUs.
     pub fn given(client: Vec<usize>, servers: Vec<usize>) -> Self {
-        let [own, theirs] = [&client, &servers].map(|cpus| match cpus[..] {
-            [cpu] => format!("CPU {cpu}"),
-            _ => format!("CPUs {}", cores::show(cpus)),
-        });
+        let [own, theirs] = [&client, &servers].map(|own| cpus(own));
         Self {
             client,
             servers,

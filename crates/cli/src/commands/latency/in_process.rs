@@ -12,8 +12,7 @@ use clap::{Args, ValueEnum};
 use netping_client::plan::{Companion, OwnServer};
 use netping_protocol::{scheme::Scheme, target::Target};
 use netping_serving::{
-    args::ServerArgs, error::ServeError, listen::Listening, runtime::TcpServer, service::Service,
-    shutdown::Shutdown,
+    Listening, Result, TcpServer, args::ServerArgs, service::Service, shutdown::Shutdown,
 };
 use url::Host;
 
@@ -39,7 +38,7 @@ pub struct Own {
     pub server: OwnServer,
 }
 
-type MakeServer<A> = fn(Listening, &ServerArgs<A>, &Shutdown) -> Result<TcpServer, ServeError>;
+type MakeServer<A> = fn(Listening, &ServerArgs<A>) -> Result<TcpServer>;
 
 impl Echo {
     /// Returns a server on the client's thread, and one on a thread of its own, which this starts and
@@ -82,7 +81,9 @@ fn servers<A: Args + Send + Sync + 'static>(
         label: labels[1],
         server: OwnServer::OnThread,
     };
-    start(service, args, apart, shutdown.clone())?;
+    let mut listening = Listening::on(apart);
+    listening.shutdown = shutdown.clone();
+    start(service, args, listening)?;
     Ok([own, other])
 }
 
@@ -95,7 +96,7 @@ fn companion<A: Args + Send + Sync + 'static>(
 ) -> Companion {
     Companion::new(move || {
         let listening = Listening::on(listener.try_clone()?);
-        let server = make(listening, &args, &Shutdown::default()).map_err(io::Error::other)?;
+        let server = make(listening, &args).map_err(io::Error::other)?;
         Ok(Box::pin(async move {
             if let Err(error) = server.serve_here().await {
                 tell(&format!("error: the server ended: {error}"));
@@ -108,14 +109,13 @@ fn companion<A: Args + Send + Sync + 'static>(
 fn start<A: Args + Send + Sync + 'static>(
     service: &Service<A>,
     args: Arc<ServerArgs<A>>,
-    listener: TcpListener,
-    shutdown: Shutdown,
+    listening: Listening,
 ) -> anyhow::Result<()> {
     let serve = service.serve;
     thread::Builder::new()
         .name("server".to_owned())
         .spawn(move || {
-            if let Err(error) = serve(Listening::on(listener), &args, &shutdown) {
+            if let Err(error) = serve(listening, &args) {
                 tell(&format!("error: the server ended: {error}"));
             }
         })

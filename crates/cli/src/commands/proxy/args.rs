@@ -90,6 +90,7 @@ impl ProxyComparisonArgs {
                 let mut plan = self.load.plan(base.clone(), callers, None, arrival);
                 plan.target.label = Some(name.to_owned());
                 plan.target.server = self.server(name, target);
+                plan.target.behind_proxy = name != DIRECT;
                 plan.target.reply_length = Some(Arc::clone(&reply_length));
                 plan.load.requests_per_connection = self.requests_per_connection.0;
                 if let Some(hold) = self.hold.filter(|_| self.is_highest(arrival)) {

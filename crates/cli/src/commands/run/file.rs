@@ -69,10 +69,8 @@ impl File {
 
     /// Returns the values of the variables, replaced by those that are given.
     pub fn variables(&self, given: &[Named<String>]) -> Result<Variables, Mistake> {
-        let own = self.variables.iter().map(|(name, value)| {
-            let text = value.as_str().map(str::to_owned);
-            (name.clone(), text.unwrap_or_else(|| value.to_string()))
-        });
+        let own = self.variables.iter();
+        let own = own.map(|(name, value)| (name.clone(), text_of(value)));
         let mut variables = Variables(own.collect());
         for Named { name, value } in given {
             match variables.0.get_mut(name) {
@@ -106,6 +104,13 @@ impl Variables {
         let known: Vec<&String> = self.0.keys().collect();
         format!("[variables] has no '{name}', only {known:?}")
     }
+}
+
+/// Returns a value as text: a string without quotes.
+pub(super) fn text_of(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 pub(super) fn wrong<T>(at: &Spanned<T>, reason: impl Into<String>) -> Mistake {

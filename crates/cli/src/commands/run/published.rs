@@ -9,7 +9,7 @@ use netping_report::text::{Published, PublishedRow, setting_names};
 use netping_results::metric::{self, Metric, Unit};
 use toml::{Spanned, Value};
 
-use super::file::{self, File, Keys, Mistake, PublishedTable, Variables, wrong};
+use super::file::{self, File, Keys, Mistake, PublishedTable, Variables, text_of, wrong};
 use crate::args::{choice::Named, range::Range};
 
 /// Keys of a row beside metrics and settings.
@@ -121,34 +121,20 @@ fn published_value(key: &str, value: &Value) -> Result<(&'static Metric, f64), S
             settings.join(", ")
         )
     })?;
-    let text = value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned);
-    let first = found[0].unit;
+    let text = text_of(value);
     // Errors have two units.
     let mut read = found
-        .into_iter()
-        .filter_map(|metric| Some((metric, metric.unit.parse(&text)?)));
+        .iter()
+        .filter_map(|metric| Some((*metric, metric.unit.parse(&text)?)));
     read.next().ok_or_else(|| {
-        format!(
-            "'{text}' is no value of {key}, such as {}",
-            example(key, first)
-        )
+        let example = match found[0].unit {
+            Unit::Nanos | Unit::CpuMicros => "\"7.5us\"",
+            Unit::Share => "\"0.1%\"",
+            _ => "1.7",
+        };
+        let quote = if key.contains('.') { "\"" } else { "" };
+        format!("'{text}' is no value of {key}, such as {quote}{key}{quote} = {example}")
     })
-}
-
-/// Returns an example of a value in a unit.
-fn example(key: &str, unit: Unit) -> String {
-    let value = match unit {
-        Unit::Nanos | Unit::CpuMicros => "\"7.5us\"",
-        Unit::Share => "\"0.1%\"",
-        Unit::PerSecond | Unit::Count | Unit::GibPerSecond | Unit::CpuPerGib => "1.7",
-    };
-    if key.contains('.') {
-        format!("\"{key}\" = {value}")
-    } else {
-        format!("{key} = {value}")
-    }
 }
 
 #[cfg(test)]

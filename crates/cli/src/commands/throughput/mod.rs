@@ -3,11 +3,9 @@
 pub mod args;
 
 use netping_client::{error::StartError, plan::Plan};
-use netping_measure::status::Status;
 use netping_report::text::{Rows, of_sweep};
 use netping_results::{
     condition::Condition,
-    format::thousands,
     run::{Kind, Place, Step},
 };
 
@@ -17,7 +15,7 @@ use crate::{
     error::Verdict,
     run::{
         Runner,
-        search::{Search, is_kept},
+        search::{End, Outcome, Search},
         trials,
     },
 };
@@ -84,7 +82,8 @@ fn at_shares(
             }
             // A full server breaks limits that are meant for its shares.
             let place = runner.next_place();
-            let step = runner.explore(plan, place, |step| Some(rows.show(step) + "  capacity"))?;
+            let step =
+                runner.explore(plan, place, |step| Some(rows.show_with(step, "  capacity")))?;
             let (rate, failed) = (step.summary.rate, step.summary.failure_share());
             if rate == 0.0 || failed > max_error_rate {
                 runner.fail(
@@ -106,7 +105,7 @@ fn at_shares(
     Ok(open)
 }
 
-/// Finds the highest rate that keeps a condition.
+/// Finds the highest rate that keeps a condition. Windows that are measured again are not kept.
 fn find(
     runner: &mut Runner,
     mut search: Search,
@@ -114,53 +113,64 @@ fn find(
     at_rate: impl Fn(f64) -> Plan,
     rows: &mut Rows,
 ) -> Result<(), StartError> {
-    let max_error_rate = runner.judge.limits.max_error_rate;
-    let first = runner.next_place().measurement;
+    let limits = runner.judge.limits.clone();
+    let read = |step: &Step| Outcome::of(step, condition, &limits);
+    let (begin, first) = (runner.steps().len(), runner.next_place().measurement);
     while let Some(rate) = search.next()
         && !runner.is_interrupted()
     {
         let place = place_at(runner, rate, first);
-        let mut kept = None;
-        let step = runner.explore(&at_rate(rate), place, |step| {
-            kept = is_kept(step, condition, max_error_rate);
-            let word = match kept {
-                _ if step.status != Status::Complete => "interrupted",
-                None => "too few samples to tell",
-                Some(Ok(())) => "met",
-                Some(Err(objection)) => objection,
-            };
-            Some(format!("{}  {word}", rows.show(step)))
-        })?;
-        if step.status != Status::Complete {
+        let show = |step: &Step| Some(rows.show_with(step, &format!("  {}", read(step))));
+        let outcome = read(runner.explore(&at_rate(rate), place, show)?);
+        if outcome == Outcome::Interrupted {
             break;
         }
-        let measured = step.summary.rate;
-        let Some(kept) = kept else {
-            let samples = thousands(condition.samples() as f64);
-            let why =
-                format!("{condition} takes {samples} samples in a window: measure longer (-d)");
-            runner.fail(Verdict::Condition, &why);
-            return Ok(());
+        if search.tried(rate, &outcome) {
+            runner.store.run.steps.pop();
+        }
+    }
+    let end = search.end();
+    for step in &mut runner.store.run.steps[begin..] {
+        step.set_aside = match read(step) {
+            Outcome::Broken(_) => true,
+            Outcome::Disturbed(_) => end != End::Machine,
+            Outcome::Kept(_) | Outcome::Undecided | Outcome::Interrupted => false,
         };
-        search.tried(rate, kept.ok().map(|()| measured));
     }
     let result = search.result(condition);
-    if search.is_found() || runner.is_interrupted() {
-        runner.console.say(&result);
-    } else {
-        runner.fail(Verdict::Condition, &result);
+    match end {
+        End::NotFound if !runner.is_interrupted() => runner.fail(Verdict::Condition, &result),
+        End::Machine if !runner.is_interrupted() => runner.fail(Verdict::Warnings, &result),
+        _ => runner.console.say(&result),
     }
+    judge_found(runner, &search, first);
     Ok(())
+}
+
+/// Judges the windows of the rate that a search found, on which alone it relies.
+fn judge_found(runner: &mut Runner, search: &Search, first: usize) {
+    let Some(rate) = search.found() else {
+        return;
+    };
+    let steps = runner.store.run.steps.iter();
+    for step in steps.filter(|step| !step.set_aside && is_at(step, rate, first)) {
+        for line in runner.judge.step(step, true) {
+            runner.console.remark(&line);
+        }
+    }
+}
+
+/// Returns true for a step at this rate, of a search whose measurements are numbered from `first` on.
+fn is_at(step: &Step, rate: f64, first: usize) -> bool {
+    let planned = step.settings.planned_rate.map(f64::to_bits);
+    step.measurement >= first && planned == Some(rate.to_bits())
 }
 
 /// Returns the place of another window at a rate: those of one rate are trials of one measurement.
 /// The measurements of the search are numbered from `first` on.
 fn place_at(runner: &Runner, rate: f64, first: usize) -> Place {
-    let rate = rate.to_bits();
-    let is_at = |step: &&Step| {
-        step.measurement >= first && step.settings.planned_rate.map(f64::to_bits) == Some(rate)
-    };
-    let last = runner.steps().iter().rev().find(is_at);
+    let mut steps = runner.steps().iter().rev();
+    let last = steps.find(|step| is_at(step, rate, first));
     last.map_or_else(
         || runner.next_place(),
         |step| Place {

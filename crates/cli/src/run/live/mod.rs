@@ -1,7 +1,7 @@
 //! `--live`: a full-screen view of the step that runs, and keys to end it.
 //!
 //! A thread of the view's own draws the step on standard error, and reads the processor time of both
-//! sides, only where a CPU has nothing else to do.
+//! sides and of others, only where a CPU has nothing else to do.
 
 mod cpu;
 mod screen;
@@ -15,13 +15,11 @@ use std::{
     time::Duration,
 };
 
-use netping_client::{
-    clock::Deadline, interrupt::Interrupt, plan::Plan, probe::metrics::ServerSource,
-};
+use netping_client::{clock::Deadline, interrupt::Interrupt, plan::Plan};
 use netping_system::priority::run_when_idle;
 
 use self::{
-    cpu::CpuMeter,
+    cpu::{CpuMeter, Sides},
     screen::{KeyPress, Screen, pressed},
 };
 use crate::run::running::RunningStep;
@@ -35,8 +33,8 @@ pub struct Live {
     keys: RefCell<Keys>,
     next: Cell<Option<Deadline>>,
     shown: RefCell<Option<Shown>>,
-    /// The source of the server's counters, while a step runs.
-    running: RefCell<Option<ServerSource>>,
+    /// Both sides, while a step runs.
+    running: RefCell<Option<Sides>>,
 }
 
 /// The flags that keys set.
@@ -71,7 +69,7 @@ impl Live {
     pub fn begin_step(&self, plan: &Plan) {
         self.keys.borrow_mut().ends_step = Interrupt::default();
         self.next.set(None);
-        *self.running.borrow_mut() = Some(plan.target.server.clone());
+        *self.running.borrow_mut() = Some(Sides::of(plan));
         self.hide();
         self.show();
     }
@@ -108,16 +106,16 @@ impl Live {
     /// Shows the step that runs. A terminal, or a system, that refuses shows nothing; the measurement
     /// goes on.
     fn show(&self) {
-        if let Some(server) = &*self.running.borrow() {
-            *self.shown.borrow_mut() = self.shown(server.clone()).ok();
+        if let Some(sides) = &*self.running.borrow() {
+            *self.shown.borrow_mut() = self.shown(sides.clone()).ok();
         }
     }
 
-    fn shown(&self, server: ServerSource) -> io::Result<Shown> {
+    fn shown(&self, sides: Sides) -> io::Result<Shown> {
         let screen = Screen::enter()?;
         let (steps, pictures) = mpsc::channel();
         let keys = self.keys.borrow().clone();
-        let run = move || watch(screen, &server, &pictures, &keys);
+        let run = move || watch(screen, sides, &pictures, &keys);
         let thread = thread::Builder::new().name("live".to_owned()).spawn(run)?;
         Ok(Shown { steps, thread })
     }
@@ -139,13 +137,13 @@ impl Drop for Live {
 
 /// Draws each step that comes, and obeys keys, until there are no more. Leaves the screen at the
 /// end.
-fn watch(mut screen: Screen, server: &ServerSource, steps: &Receiver<RunningStep>, keys: &Keys) {
+fn watch(mut screen: Screen, sides: Sides, steps: &Receiver<RunningStep>, keys: &Keys) {
     run_when_idle();
-    let mut cpu = CpuMeter::new(server);
+    let mut cpu = CpuMeter::new(sides);
     while let Ok(first) = steps.recv() {
         // Only the newest counts where drawing is late.
         let step = steps.try_iter().last().unwrap_or(first);
-        screen.draw(&step, cpu.cores());
+        screen.draw(&step, cpu.latest());
         match pressed() {
             Some(KeyPress::EndStep) if step.measures => keys.ends_step.set(),
             Some(KeyPress::Quit) => keys.interrupt.set(),

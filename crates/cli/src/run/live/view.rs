@@ -12,7 +12,7 @@ use ratatui::{
     widgets::{Axis, Block, Chart, Dataset, GraphType, LineGauge, Paragraph},
 };
 
-use super::cpu::Cores;
+use super::cpu::CpuUse;
 use crate::run::running::{RunningStep, whole_seconds};
 
 /// Below this width, panels stand one above the other.
@@ -23,15 +23,18 @@ const BARS: u16 = 14;
 
 const KEYS: &str = "n  end this step and keep it    q  end the command";
 
-pub(super) fn draw(frame: &mut Frame<'_>, step: &RunningStep, cores: [Cores; 2]) {
+pub(super) fn draw(frame: &mut Frame<'_>, step: &RunningStep, cpu: &CpuUse) {
+    let balances = &cpu.balances;
     let rows = [
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Min(6),
         Constraint::Length(BARS),
+        Constraint::Length(balances.len() as u16),
         Constraint::Length(1),
     ];
-    let [title, progress, charts, numbers, keys] = Layout::vertical(rows).areas(frame.area());
+    let [title, progress, charts, numbers, sharing, keys] =
+        Layout::vertical(rows).areas(frame.area());
     frame.render_widget(Line::from(step.what.as_str()).bold(), title);
     self::progress(frame, progress, step);
     let [rate, times] = halves(charts);
@@ -40,7 +43,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, step: &RunningStep, cores: [Cores; 2])
     let [histogram, counts] = halves(numbers);
     let drawn = bars(&step.times, is_unicode(), inner(histogram));
     frame.render_widget(panel("response times so far", drawn), histogram);
-    frame.render_widget(panel("so far", self::counts(step, cores)), counts);
+    frame.render_widget(panel("so far", self::counts(step, cpu)), counts);
+    frame.render_widget(Paragraph::new(balances.join("\n")), sharing);
     frame.render_widget(Line::from(KEYS).dim(), keys);
 }
 
@@ -184,8 +188,8 @@ fn plot<'a>(
     );
 }
 
-fn counts(step: &RunningStep, sides: [Cores; 2]) -> String {
-    let [client, server] = sides.map(|cores| {
+fn counts(step: &RunningStep, cpu: &CpuUse) -> String {
+    let [client, server] = cpu.cores.map(|cores| {
         cores.map_or_else(|| "unknown".to_owned(), |cores| format!("{cores:.2} cores"))
     });
     let replies = thousands(step.times.len() as f64);
@@ -214,9 +218,14 @@ mod tests {
 
     fn drawn(step: &RunningStep, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal
-            .draw(|frame| draw(frame, step, [Some(0.75), None]))
-            .unwrap();
+        let cpu = CpuUse {
+            cores: [Some(0.75), None],
+            balances: vec![
+                "CPUs 0-1: client 37.5%, idle 62.5%".to_owned(),
+                "CPUs 2-3: other programs 35.0% (rustc), idle 65.0%".to_owned(),
+            ],
+        };
+        terminal.draw(|frame| draw(frame, step, &cpu)).unwrap();
         terminal.backend().to_string()
     }
 
@@ -255,6 +264,8 @@ mod tests {
             "replies     270",
             "failed      180",
             "timeout  180",
+            "CPUs 0-1: client 37.5%, idle 62.5%",
+            "CPUs 2-3: other programs 35.0% (rustc), idle 65.0%",
             "end this step and keep it",
         ] {
             assert!(text.contains(part), "{part}\n{text}");

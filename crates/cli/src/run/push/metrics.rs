@@ -24,9 +24,6 @@ static BOUNDS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     bounds.collect()
 });
 
-/// The metrics of a step's final numbers that are not times.
-const COSTS: [&Metric; 2] = [&metric::CLIENT_CPU, &metric::SERVER_CPU];
-
 type Labels = Vec<(&'static str, String)>;
 
 type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
@@ -41,8 +38,8 @@ pub struct Metrics {
     rate: Gauges,
     replies: Gauges,
     failures: Gauges,
-    /// In seconds, as [`COSTS`].
-    costs: [Gauges; 2],
+    /// In seconds, as [`metric::COSTS`].
+    costs: Vec<Gauges>,
     /// Of the response time of a step that is done, in seconds.
     quantiles: Gauges,
     response_times: Family<Labels, TimeBuckets>,
@@ -72,10 +69,13 @@ impl Metrics {
             rate: gauges("rate_per_second", "Verified replies per second"),
             replies: gauges("replies", "Verified replies of the step"),
             failures: gauges("failures", "Failed requests of the step"),
-            costs: COSTS.map(|metric| {
-                let help = format!("{}, in seconds", metric.about);
-                gauges(&metric.key.replace("_us_", "_seconds_"), &help)
-            }),
+            costs: metric::COSTS
+                .iter()
+                .map(|metric| {
+                    let help = format!("{}, in seconds", metric.about);
+                    gauges(&metric.key.replace("_us_", "_seconds_"), &help)
+                })
+                .collect(),
             quantiles: gauges("response_time_quantile_seconds", "Quantiles of final times"),
             response_times,
             labels: Labels::new(),
@@ -126,7 +126,7 @@ impl Metrics {
         self.set(&self.rate, step.summary.rate);
         self.set(&self.replies, accounting.ok as f64);
         self.set(&self.failures, accounting.failed() as f64);
-        for (metric, gauges) in COSTS.iter().zip(&self.costs) {
+        for (metric, gauges) in metric::COSTS.iter().zip(&self.costs) {
             if let Some(micros) = metric.of_step(step) {
                 self.set(gauges, micros / 1e6);
             }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use netping_measure::{
-    connect::PhaseTimes, cost::Cost, error_kind::ErrorKind, fairness::PerConnection,
+    connect::PhaseTimes, cost::Cost, error_kind::ErrorKind, fairness::ConnectionSums,
     messages::Messages, recorder::Remainder, sample::Sample,
 };
 use netping_protocol::tls::Negotiated;
@@ -29,8 +29,8 @@ pub struct Assignment {
 pub struct WorkerReport {
     /// The records that belong to no interval.
     pub remainder: Remainder,
-    /// Requests of each connection slot.
-    pub connections: Vec<PerConnection>,
+    /// Successes on each connection slot.
+    pub connections: Vec<ConnectionSums>,
     /// Time to open connections within the window, by phase.
     pub phases: PhaseTimes,
     /// Messages of calls that stream; `None` without such.
@@ -82,23 +82,35 @@ impl WorkerReport {
 
 #[cfg(test)]
 mod tests {
-    use netping_measure::connect::ConnectPhase;
+    use netping_measure::{connect::ConnectPhase, course::Course, window::Window};
 
     use super::*;
 
     #[test]
     fn every_part_of_the_workers_reports_is_in_their_sum() {
+        let window = Window {
+            start: 0,
+            end: 1_000_000_000,
+        };
+        let sample = |end| Sample {
+            intended: 0,
+            free: 0,
+            start: 0,
+            end,
+        };
         let one = |number: u64| {
+            let mut course = Course::default();
+            course.record(window, sample(number), Ok(()));
             let mut phases = PhaseTimes::default();
             phases.record(ConnectPhase::Tcp, number);
             let mut messages = Messages::default();
             (messages.sent, messages.received) = (number, 10 * number);
             WorkerReport {
                 remainder: Remainder {
-                    slots: vec![number; number as usize],
+                    course,
                     ..Remainder::default()
                 },
-                connections: vec![PerConnection::default()],
+                connections: vec![ConnectionSums::default()],
                 phases,
                 messages: Some(messages),
                 negotiated: Some(Negotiated {
@@ -111,12 +123,7 @@ mod tests {
                     (ErrorKind::Eof, format!("detail {number}")),
                     (ErrorKind::Http(number as u16), String::new()),
                 ]),
-                samples: vec![Sample {
-                    intended: 0,
-                    free: 0,
-                    start: 0,
-                    end: number,
-                }],
+                samples: vec![sample(number)],
                 between: number,
                 cost: Cost {
                     client_worker_moves: vec![number],
@@ -128,7 +135,7 @@ mod tests {
         sum.add(one(1));
         sum.add(one(2));
         assert_eq!((sum.connections.len(), sum.between), (2, 3));
-        assert_eq!(sum.remainder.slots, [3, 2]);
+        assert_eq!(sum.remainder.course.slots(window)[0].ok, 2);
         assert_eq!(sum.cost.client_worker_moves, [1, 2]);
         let opened = sum.phases.histograms().map(|(_, times)| times.len());
         assert_eq!(opened.collect::<Vec<_>>(), [2]);

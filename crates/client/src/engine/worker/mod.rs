@@ -18,7 +18,7 @@ use std::rc::Rc;
 use netping_measure::{error_kind::ErrorKind, recorder::Sink};
 use tokio::task::{self, JoinHandle};
 
-use self::state::Shared;
+use self::state::{Shared, Supply};
 use crate::{
     clock::Clock,
     engine::{connection_slot::ConnectionSlot, pacer::Pacer},
@@ -54,8 +54,9 @@ pub async fn run<T: Transport, C: Clock, S: Sink + 'static>(
         cost,
         ..shared.finish(slots.len())
     };
-    for slot in slots {
+    for (slot, connection) in slots.iter().zip(&mut report.connections) {
         report.remainder.accounting += &slot.counts.borrow();
+        (connection.server, connection.local_port) = slot.ends.get();
     }
     report
 }
@@ -76,12 +77,16 @@ async fn stop(tasks: Vec<JoinHandle<()>>) {
 
 /// Wakes callers when requests are due, in an open loop.
 async fn pace<C: Clock, S: Sink>(shared: Rc<Shared<C, S>>) {
-    let Some(dispatch) = &shared.dispatch else {
+    if matches!(shared.supply, Supply::Closed) {
         return;
-    };
+    }
     let busy_poll = shared.assignment.plan.execution.busy_poll;
     match Pacer::new(shared.clock.clone(), busy_poll) {
-        Ok(mut pacer) => dispatch.pace(&mut pacer, &shared.clock).await,
+        Ok(mut pacer) => match &shared.supply {
+            Supply::Closed => {}
+            Supply::Any(dispatch) => dispatch.pace(&mut pacer, &shared.clock).await,
+            Supply::Fixed(dispatch) => dispatch.pace(&mut pacer, &shared.clock).await,
+        },
         // Nothing would ever be due then, and the accounts would show it: all requests not sent.
         Err(error) => shared.note(ErrorKind::Other, format!("no timer: {error}")),
     }

@@ -27,7 +27,7 @@ use tokio::time::sleep;
 use super::{simulated::one_caller, tests::run_on};
 use crate::{
     clock::{Clock, Manual},
-    plan::{Arrival, Extent, Plan},
+    plan::{Arrival, Assign, Extent, Plan},
     transport::{Carried, Connection, Failure, Milestones, Transport},
 };
 
@@ -169,7 +169,7 @@ impl Connection for Link {
 }
 
 /// Returns a plan: 1 to 6 callers on their own or shared connections, closed or open, some with a
-/// limit on the requests of a connection.
+/// limit on the requests of a connection, some open ones with requests that belong to connections.
 fn plan(server: &Server) -> Plan {
     let mut plan = one_caller(Extent::Time(Duration::from_nanos(
         WINDOW.end - WINDOW.start,
@@ -187,6 +187,9 @@ fn plan(server: &Server) -> Plan {
     if server.draw(2) == 0 {
         plan.load.arrival = Arrival::Constant(1000.0);
         plan.load.max_backlog = 5 + server.draw(100) as usize;
+        if server.draw(2) == 0 {
+            plan.load.assign = Assign::Fixed;
+        }
     }
     plan
 }

@@ -4,8 +4,9 @@ use std::cell::{Cell, RefCell};
 
 use netping_measure::{
     connect::ConnectPhase,
+    counts::Counts,
     error_kind::ErrorKind,
-    fairness::PerConnection,
+    fairness::{ConnectionSums, ServiceSums},
     histogram::record,
     recorder::{Recorder, Remainder, Sink},
     sample::Sample,
@@ -15,7 +16,12 @@ use netping_measure::{
 use super::assignment::{Assignment, WorkerReport};
 use crate::{
     clock::Clock,
-    engine::{dispatch::Dispatch, schedule::Schedule},
+    engine::{
+        dispatch::Dispatch,
+        fixed_dispatch::FixedDispatch,
+        schedule::{FixedSchedule, Schedule},
+    },
+    plan::Assign,
     transport::{Carried, Milestones},
 };
 
@@ -23,14 +29,40 @@ use crate::{
 pub(super) struct Shared<C, S> {
     pub assignment: Assignment,
     pub clock: C,
-    /// Distributes the requests of an open loop.
-    pub dispatch: Option<Dispatch>,
+    pub supply: Supply,
     pub callers: Vec<CallerState>,
     /// Callers that have not finished.
     pub active: Cell<usize>,
     recorder: RefCell<Recorder<S>>,
     /// The results so far.
     report: RefCell<WorkerReport>,
+}
+
+/// The supply of requests.
+pub(super) enum Supply {
+    /// A closed loop: there is always one.
+    Closed,
+    /// An open loop, whose requests are for any caller.
+    Any(Dispatch),
+    /// An open loop, whose requests each belong to a connection.
+    Fixed(FixedDispatch),
+}
+
+impl Supply {
+    fn new(assignment: &Assignment) -> Self {
+        let Assignment { plan, share, .. } = assignment;
+        let (timeline, backlog) = (assignment.timeline.clone(), assignment.backlog.clone());
+        let (arrival, workers) = (plan.load.arrival, plan.execution.workers);
+        let supply = match plan.load.assign {
+            Assign::Any => Schedule::new(arrival, share.worker, workers)
+                .map(|schedule| Dispatch::new(schedule, timeline, backlog, share.worker))
+                .map(Self::Any),
+            Assign::Fixed => FixedSchedule::new(arrival, *share, plan.load.connections)
+                .map(|own| FixedDispatch::new(own, share.connections, timeline, backlog))
+                .map(Self::Fixed),
+        };
+        supply.unwrap_or(Self::Closed)
+    }
 }
 
 /// The state of one caller.
@@ -42,21 +74,16 @@ pub(super) struct CallerState {
     pub connected: Cell<bool>,
     /// End of its last request, if that succeeded; 0 otherwise.
     ended: Cell<u64>,
-    /// Its successes that count, and the sum of their service times in nanoseconds.
-    done: Cell<(u64, u64)>,
+    /// Its successes that count.
+    served: Cell<ServiceSums>,
 }
 
 impl<C: Clock, S: Sink> Shared<C, S> {
     pub fn new(assignment: Assignment, clock: C, sink: S) -> Self {
         let (plan, share) = (&assignment.plan, assignment.share);
-        let dispatch = |schedule| {
-            let (timeline, backlog) = (&assignment.timeline, &assignment.backlog);
-            Dispatch::new(schedule, timeline.clone(), backlog.clone(), share.worker)
-        };
         Self {
             recorder: RefCell::new(Recorder::new(plan.loop_kind(), sink)),
-            dispatch: Schedule::new(plan.load.arrival, share.worker, plan.execution.workers)
-                .map(dispatch),
+            supply: Supply::new(&assignment),
             callers: (0..share.callers).map(|_| CallerState::default()).collect(),
             report: RefCell::default(),
             active: Cell::new(share.callers),
@@ -73,9 +100,15 @@ impl<C: Clock, S: Sink> Shared<C, S> {
     /// Starts a caller's next request; `None` when there will be no more.
     pub async fn next(&self, number: usize) -> Option<Sample> {
         let ended = self.callers[number].ended.get();
-        if let Some(dispatch) = &self.dispatch {
-            let free_since = if ended == 0 { self.clock.now() } else { ended };
-            return dispatch.take(free_since, &self.clock).await;
+        let free_since = || if ended == 0 { self.clock.now() } else { ended };
+        match &self.supply {
+            Supply::Closed => {}
+            Supply::Any(dispatch) => return dispatch.take(free_since(), &self.clock).await,
+            Supply::Fixed(dispatch) => {
+                let connection = number % self.assignment.share.connections;
+                let taken = dispatch.take(connection, free_since(), &self.clock);
+                return taken.await;
+            }
         }
         let now = self.clock.now();
         let window = self.window();
@@ -111,9 +144,8 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             .record(self.window(), sample, outcome);
         if outcome.is_ok() {
             if counts {
-                let (requests, sum) = caller.done.get();
                 let service_time = sample.end - sample.start;
-                caller.done.set((requests + 1, sum + service_time));
+                caller.served.set(caller.served.get().with(service_time));
             }
             self.assignment.replies.add(sample.end - sample.intended);
             if self.assignment.plan.execution.keep_samples {
@@ -164,14 +196,18 @@ impl<C: Clock, S: Sink> Shared<C, S> {
     pub fn finish(self, slots: usize) -> WorkerReport {
         let (now, window) = (self.clock.now(), self.window());
         let callers = self.callers.iter();
-        let not_sent = self.dispatch.as_ref().map(|own| own.not_sent(window));
+        let not_sent = match &self.supply {
+            Supply::Closed => Counts::default(),
+            Supply::Any(dispatch) => dispatch.not_sent(window),
+            Supply::Fixed(dispatch) => dispatch.not_sent(window),
+        };
         WorkerReport {
             remainder: Remainder {
                 in_flight: callers
                     .filter_map(|own| own.in_flight(now, window))
                     .collect(),
-                not_sent: not_sent.unwrap_or_default(),
-                slots: self.recorder.into_inner().finish(),
+                not_sent,
+                course: self.recorder.into_inner().finish(),
                 ..Remainder::default()
             },
             connections: per_connection(&self.callers, slots),
@@ -180,19 +216,15 @@ impl<C: Clock, S: Sink> Shared<C, S> {
     }
 }
 
-/// Returns the requests of the callers on each of `slots` connection slots.
-fn per_connection(callers: &[CallerState], slots: usize) -> Vec<PerConnection> {
-    let mut sums = vec![(0, 0); slots];
+/// Returns the successes of the callers on each of `slots` connection slots.
+fn per_connection(callers: &[CallerState], slots: usize) -> Vec<ConnectionSums> {
+    let mut sums = vec![ConnectionSums::default(); slots];
     for (number, caller) in callers.iter().enumerate() {
-        let (requests, sum) = caller.done.get();
-        let slot: &mut (u64, u64) = &mut sums[number % slots];
-        *slot = (slot.0 + requests, slot.1 + sum);
+        let slot = &mut sums[number % slots];
+        slot.callers += 1;
+        slot.served.add(caller.served.get());
     }
-    let connection = |(requests, sum): (u64, u64)| PerConnection {
-        requests,
-        mean: sum as f64 / requests.max(1) as f64,
-    };
-    sums.into_iter().map(connection).collect()
+    sums
 }
 
 impl CallerState {

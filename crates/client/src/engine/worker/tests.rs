@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, num::NonZeroU64, sync::Arc, time::Duration};
 
 use netping_measure::{
-    aggregate::Totals, connect::ConnectPhase, error_kind::ErrorKind, histogram::Histogram,
-    recorder::Interval, sample::Sample, summary::Summary, times::Time, window::Window,
+    aggregate::Totals, connect::ConnectPhase, error_kind::ErrorKind, fairness::PerConnection,
+    histogram::Histogram, recorder::Interval, sample::Sample, summary::Summary, times::Time,
+    window::Window,
 };
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
 use crate::{
     clock::Manual,
     engine::{backlog::Backlog, share::Share, timeline::Timeline},
-    plan::{Arrival, Extent, Plan},
+    plan::{Arrival, Assign, Extent, Plan},
     transport::{
         Carried,
         mock::{Behaviour, Mock},
@@ -86,8 +87,11 @@ fn neither_connecting_nor_warm_up_counts() {
     assert_eq!(totals.accounting.ok, 200);
     assert_eq!(totals.accounting.outside_ok, 50);
     assert_eq!(calls, 250);
-    assert_eq!(report.connections[0].requests, 200);
+    let connections = PerConnection::of_all(&report.connections, true);
+    assert_eq!(connections[0].requests, 200);
     assert!((Summary::of(&totals).rate - 100.0).abs() < 1e-9);
+    // The caller waits for a reply at all times.
+    assert!((totals.outstanding() - 1.0).abs() < 1e-9);
     let service = times(&totals, Time::Service);
     assert!(service.equivalent(service.max(), 10 * MS));
 }
@@ -216,7 +220,66 @@ fn requests_due_while_the_server_stands_still_are_in_the_response_times() {
     );
     assert!((498..502).contains(&percent(&response, 100.0)));
     assert_eq!(percent(&service, 99.0), 0);
+    let gaps = totals.gaps().into_iter();
+    let gaps: Vec<_> = gaps
+        .map(|gap| [gap.from, gap.to].map(|time| time.div_ceil(MS)))
+        .collect();
+    assert_eq!(gaps, [[5000, 5501]]);
     assert!(percent(&lag, 100.0) >= 490);
+}
+
+/// Returns what 16 connections measure, one of which takes 500 ms for each request and the others
+/// 100 us, at 1,000 requests/s in 10 s.
+fn one_slow_connection(assign: Assign, max_backlog: usize) -> (Totals, WorkerReport) {
+    let window = Window {
+        start: 0,
+        end: 10_000 * MS,
+    };
+    let behaviour = Behaviour {
+        service: 2 * STEP,
+        service_on_first: 500 * MS,
+        side_by_side: true,
+        ..Behaviour::default()
+    };
+    let mut plan = closed_loop();
+    (plan.load.callers, plan.load.connections) = (16, 16);
+    plan.load.arrival = Arrival::Constant(1000.0);
+    (plan.load.assign, plan.load.max_backlog) = (assign, max_backlog);
+    let (totals, report, _) = measure(plan, window, behaviour);
+    assert_eq!(Summary::of(&totals).scheduled, 10_000);
+    let connections = PerConnection::of_all(&report.connections, true);
+    let slow: Vec<bool> = connections.iter().map(|own| own.slow).collect();
+    assert_eq!(slow, [&[true][..], &[false; 15]].concat());
+    (totals, report)
+}
+
+#[test]
+fn a_slow_connection_is_seen_by_the_requests_that_belong_to_it() {
+    let p99 = |totals: &Totals, time| times(totals, time).value_at_quantile(0.99) / MS;
+    let (any, _) = one_slow_connection(Assign::Any, 100_000);
+    assert_eq!(any.accounting.not_sent, 0);
+    assert_eq!(p99(&any, Time::Response), 0);
+    let (fixed, report) = one_slow_connection(Assign::Fixed, 100_000);
+    // A sixteenth of the requests belong to it: it serves two each second, and the others wait for it, not
+    // for the client.
+    let accounting = &fixed.accounting;
+    assert!(p99(&fixed, Time::Response) > 7000);
+    let own = report.connections[0];
+    let served = PerConnection::of_all(&[own], true)[0].requests;
+    assert!((19..=20).contains(&served), "{served}");
+    let belong = served + accounting.in_flight + accounting.not_sent;
+    assert!(belong.abs_diff(625) < 100, "{belong}");
+    let free = times(&fixed, Time::NoCallerFree).max() / MS;
+    let late = times(&fixed, Time::ClientLate).max();
+    assert!(free > 7000 && late <= 2 * STEP, "{free} {late}");
+    // At most ten wait at a time, each for the ten before it: the others are never sent.
+    let (limited, _) = one_slow_connection(Assign::Fixed, 10);
+    assert!(limited.accounting.not_sent.abs_diff(accounting.not_sent) <= 1);
+    let waits = times(&limited, Time::NoCallerFree);
+    let long = waits.count_between(4000 * MS, u64::MAX);
+    assert!((8..=12).contains(&long), "{long}");
+    let (none, _) = one_slow_connection(Assign::Fixed, 0);
+    assert!(times(&none, Time::NoCallerFree).max() < MS);
 }
 
 #[test]

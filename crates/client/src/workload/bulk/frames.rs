@@ -22,7 +22,7 @@ use super::{
     incoming::{Encoding, Incoming},
     stream::{Batch, BulkStream, Cut, Meter, Shape, Transferring, send_until_answered},
 };
-use crate::transport::Failure;
+use crate::transport::{Failure, Result};
 
 /// Bytes of replies requested ahead, unless the window is large: as many as a connection of 10
 /// Gbit/s holds in 3 ms.
@@ -42,7 +42,7 @@ const LONGEST_WORDS: usize = 4 << 10;
 struct Replies;
 
 impl Encoding for Replies {
-    fn data_length(head: &[u8]) -> Result<Option<usize>, Failure> {
+    fn data_length(head: &[u8]) -> Result<Option<usize>> {
         Ok(frame::reply_length(head).map(|length| length as usize))
     }
 
@@ -144,7 +144,7 @@ async fn write_all<W: AsyncWrite + Unpin>(
     batch: &Batch,
     room: &Semaphore,
     meter: &Meter,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let mut left = cut.full;
     while left > 0 {
         let messages = take_room(room, left.min(batch.messages())).await;
@@ -159,11 +159,7 @@ async fn write_all<W: AsyncWrite + Unpin>(
 }
 
 /// Writes `bytes`; every part written counts as progress.
-async fn write<W: AsyncWrite + Unpin>(
-    send: &mut W,
-    mut bytes: &[u8],
-    meter: &Meter,
-) -> Result<(), Failure> {
+async fn write<W: AsyncWrite + Unpin>(send: &mut W, mut bytes: &[u8], meter: &Meter) -> Result<()> {
     while !bytes.is_empty() {
         let written = send.write(bytes).await?;
         if written == 0 {
@@ -183,7 +179,7 @@ async fn read_all<R: AsyncRead + Unpin>(
     (mut replies, mut left): (Incoming<Replies>, u64),
     room: &Semaphore,
     meter: &Meter,
-) -> Result<(), Failure> {
+) -> Result<()> {
     while left > 0 {
         let read = recv.read(buffer).await?;
         if read == 0 {
@@ -209,22 +205,20 @@ async fn read_all<R: AsyncRead + Unpin>(
 
 /// Returns the words of a server that refuses a request: a reply of another length, of which some
 /// bytes have come.
-async fn refusal<R: AsyncRead + Unpin>(
-    recv: &mut R,
-    length: usize,
-    begun: &[u8],
-) -> Option<Failure> {
-    if length > LONGEST_WORDS {
+async fn refusal<R: AsyncRead + Unpin>(recv: &mut R, size: usize, begun: &[u8]) -> Option<Failure> {
+    if size > LONGEST_WORDS {
         return None;
     }
     let mut words = begun.to_vec();
-    let missing = length.saturating_sub(words.len()) as u64;
+    let missing = size.saturating_sub(words.len()) as u64;
     // Words that are cut off are better than none.
     let _ = recv.take(missing).read_to_end(&mut words).await;
-    words.truncate(length);
+    words.truncate(size);
     let words = String::from_utf8_lossy(&words);
     let says = format!("the server says: {}", words.trim_end());
-    (words.starts_with("error: ")).then(|| Failure::lost(ErrorKind::Protocol, says))
+    words
+        .starts_with("error: ")
+        .then(|| Failure::lost(ErrorKind::Protocol, says))
 }
 
 #[cfg(test)]

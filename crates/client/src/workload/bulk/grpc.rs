@@ -5,11 +5,8 @@
 use std::{future::poll_fn, rc::Rc};
 
 use bytes::Bytes;
-use h2::{
-    RecvStream, SendStream,
-    client::{Builder, SendRequest},
-};
-use http::{HeaderMap, Request};
+use h2::{SendStream, client::Builder};
+use http::Request;
 use netping_measure::{bulk::Direction, error_kind::ErrorKind};
 use netping_protocol::grpc_bench::{DataReceived, DataRequest};
 use netping_results::bulk::SERVERS_CHOICE;
@@ -18,15 +15,14 @@ use prost::Message;
 use super::{
     incoming::{Encoding, Incoming, LONGEST_HEAD},
     stream::{
-        Batch, BulkStream, Cut, Meter, OpenedStreams, Shape, Transferring, Volume,
-        send_until_answered,
+        Batch, BulkStream, Cut, Meter, Opened, Shape, Transferring, Volume, send_until_answered,
     },
 };
 use crate::transport::{
-    Failure, Milestones, ServerEndpoint, connect,
+    Failure, Milestones, Result, ServerEndpoint, connect,
     grpc_h2::{FIELD_1, ask, head, prefixed, prefixed_field},
-    grpc_reply::{PREFIX, answer, check_end, check_status, examine_all},
-    http2::{self, STREAM_WINDOW},
+    grpc_reply::{Answer, PREFIX, answer, check_end, check_status, examine_all},
+    http2::{self, STREAM_WINDOW, Sender},
 };
 
 /// Largest frame accepted by default, in bytes: room for the usual messages whole. HTTP/2's default
@@ -49,7 +45,7 @@ const CHOICE: &str = "; a server that chooses its own sizes needs --size server 
 pub(super) struct DataResponses;
 
 impl Encoding for DataResponses {
-    fn data_length(head: &[u8]) -> Result<Option<usize>, Failure> {
+    fn data_length(head: &[u8]) -> Result<Option<usize>> {
         let Some((prefix, field)) = head.split_first_chunk::<PREFIX>() else {
             return Ok(None);
         };
@@ -91,7 +87,7 @@ fn wrong(what: &str) -> Failure {
 
 /// Makes one call at a time, on a connection that others share.
 struct BulkCalls {
-    send: SendRequest<Bytes>,
+    send: Sender,
     head: Request<()>,
     shape: Rc<Shape>,
     /// Full messages, for uploads.
@@ -109,11 +105,7 @@ impl BulkStream for BulkCalls {
 }
 
 /// Opens the connection. A window is that of a stream; the connection's is the sum.
-pub(super) async fn open(
-    endpoint: &ServerEndpoint,
-    shape: &Rc<Shape>,
-    meter: &Meter,
-) -> Result<OpenedStreams, Failure> {
+pub(super) async fn open(endpoint: &ServerEndpoint, shape: &Rc<Shape>, meter: &Meter) -> Opened {
     let settings = &shape.settings;
     let mut milestones = Milestones::untimed();
     let stream = connect::open(endpoint, None, &mut milestones).await?;
@@ -150,7 +142,7 @@ pub(super) async fn open(
 }
 
 impl BulkCalls {
-    async fn down(&mut self, bytes: u64, meter: &Meter) -> Result<Volume, Failure> {
+    async fn down(&mut self, bytes: u64, meter: &Meter) -> Result<Volume> {
         let chunk = self.shape.chunk;
         let wanted = DataRequest {
             total_bytes: bytes,
@@ -169,7 +161,7 @@ impl BulkCalls {
         messages.finish()
     }
 
-    async fn up(&mut self, bytes: u64, batch: Batch, meter: &Meter) -> Result<Volume, Failure> {
+    async fn up(&mut self, bytes: u64, batch: Batch, meter: &Meter) -> Result<Volume> {
         poll_fn(|cx| self.send.poll_ready(cx)).await?;
         let (response, mut request) = self.send.send_request(self.head.clone(), false)?;
         let cut = Cut::new(bytes, self.shape.chunk);
@@ -199,7 +191,7 @@ impl BulkCalls {
 
 /// Returns the headers and the body of a reply, unless it is a refusal. One in mid-run may be followed
 /// by the call's reset, which explains less.
-fn accepted((headers, body): (HeaderMap, RecvStream)) -> Result<(HeaderMap, RecvStream), Failure> {
+fn accepted((headers, body): Answer) -> Result<Answer> {
     if headers.contains_key("grpc-status") {
         check_status(&headers)?;
     }
@@ -213,7 +205,7 @@ async fn send_all(
     cut: Cut,
     batch: &Batch,
     meter: &Meter,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let mut left = cut.full;
     while left > 0 {
         let messages = left.min(batch.messages());
@@ -226,11 +218,7 @@ async fn send_all(
     Ok(request.send_data(Bytes::new(), true)?)
 }
 
-async fn send(
-    request: &mut SendStream<Bytes>,
-    mut bytes: Bytes,
-    meter: &Meter,
-) -> Result<(), Failure> {
+async fn send(request: &mut SendStream<Bytes>, mut bytes: Bytes, meter: &Meter) -> Result<()> {
     while !bytes.is_empty() {
         // Capacity for one byte is enough: HTTP/2 holds the rest of the piece until there is more,
         // and no further piece is sent before.

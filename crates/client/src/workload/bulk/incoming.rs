@@ -6,7 +6,7 @@ use bytes::Bytes;
 use netping_measure::error_kind::ErrorKind;
 
 use super::stream::Volume;
-use crate::transport::Failure;
+use crate::transport::{Failure, Result};
 
 /// The longest head that an encoding has, in bytes.
 pub(super) const LONGEST_HEAD: usize = 11;
@@ -17,7 +17,7 @@ pub(super) trait Encoding {
     ///
     /// # Errors
     /// A failure if no message begins so.
-    fn data_length(head: &[u8]) -> Result<Option<usize>, Failure>;
+    fn data_length(head: &[u8]) -> Result<Option<usize>>;
 
     /// Returns the failure of a message that is not as long as requested.
     fn unexpected(length: &str) -> Failure;
@@ -68,7 +68,7 @@ impl<E: Encoding> Incoming<E> {
     /// # Errors
     /// A failure for a wrong byte. A message of unexpected length is one before its data: `input` is
     /// left with all that follows its head.
-    pub fn feed(&mut self, input: &mut &[u8]) -> Result<u64, Failure> {
+    pub fn feed(&mut self, input: &mut &[u8]) -> Result<u64> {
         let mut whole = 0;
         while let Some((&next, rest)) = input.split_first() {
             if self.left > 0 {
@@ -92,7 +92,7 @@ impl<E: Encoding> Incoming<E> {
     }
 
     /// Begins a message with `length` bytes of data.
-    fn begin(&mut self, length: usize) -> Result<(), Failure> {
+    fn begin(&mut self, length: usize) -> Result<()> {
         self.length = length;
         let length = length as u64;
         let left = self.total.map(|total| total - self.begun.bytes);
@@ -114,7 +114,7 @@ impl<E: Encoding> Incoming<E> {
     }
 
     /// Compares the next bytes of the current message with the pattern.
-    fn compare(&self, data: &[u8]) -> Result<(), Failure> {
+    fn compare(&self, data: &[u8]) -> Result<()> {
         let Some(pattern) = &self.pattern else {
             return Ok(());
         };
@@ -135,7 +135,7 @@ impl<E: Encoding> Incoming<E> {
     ///
     /// # Errors
     /// A failure if the stream ends within a message, or bytes are missing.
-    pub fn finish(&self) -> Result<Volume, Failure> {
+    pub fn finish(&self) -> Result<Volume> {
         if self.filled > 0 || self.left > 0 {
             let detail = "the stream ends within a message";
             return Err(Failure::lost(ErrorKind::Protocol, detail));
@@ -161,7 +161,7 @@ mod tests {
     struct Short;
 
     impl Encoding for Short {
-        fn data_length(head: &[u8]) -> Result<Option<usize>, Failure> {
+        fn data_length(head: &[u8]) -> Result<Option<usize>> {
             Ok(head.first().map(|length| usize::from(*length)))
         }
 

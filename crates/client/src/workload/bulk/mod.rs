@@ -24,11 +24,8 @@ mod tcp;
 use std::{rc::Rc, time::Duration};
 
 use futures_util::future::try_join_all;
-use netping_measure::{bulk::BulkRun, error_kind::ErrorKind};
-use netping_protocol::{
-    scheme::{Protocol, Scheme},
-    tls::Negotiated,
-};
+use netping_measure::{bulk::BulkRun, cost::Balance, error_kind::ErrorKind};
+use netping_protocol::{scheme::Protocol, tls::Negotiated};
 use netping_results::bulk::BulkSettings;
 use netping_system::{cpu, process::own_resident_bytes};
 use tokio::{
@@ -36,9 +33,10 @@ use tokio::{
     time,
 };
 
-use self::stream::{BulkStream, Meter, OpenedStreams, Shape, Volume, shares};
+use self::stream::{BulkStream, Meter, Opened, Shape, Volume, shares};
 use crate::{
     clock::{Clock, Monotonic},
+    engine::{BalanceMeter, complete_balances},
     error::{CANNOT_CONNECT, StartError},
     interrupt::Interrupt,
     plan::Destination,
@@ -56,17 +54,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// idle: 60 s.
 const STALE: u64 = 60_000_000_000;
 
-/// Returns true if a target of this scheme can carry bulk streams.
-pub fn is_carried(scheme: Scheme) -> bool {
-    use Protocol::{Grpc, Quic, Tcp};
-    matches!(scheme.protocol(), Tcp | Quic | Grpc)
-}
-
-async fn open(
-    endpoint: &ServerEndpoint,
-    shape: &Rc<Shape>,
-    meter: &Meter,
-) -> Result<OpenedStreams, Failure> {
+async fn open(endpoint: &ServerEndpoint, shape: &Rc<Shape>, meter: &Meter) -> Opened {
     match endpoint.destination.url.scheme.protocol() {
         Protocol::Tcp => tcp::open(endpoint, shape, meter).await,
         Protocol::Quic => quic::open(endpoint, shape, meter).await,
@@ -113,6 +101,8 @@ pub struct Bulk {
     /// Reads the server's counters; `None` if there are none.
     probe: Option<Probe>,
     server_note: Option<String>,
+    /// The balance of the CPUs over the last run.
+    balances: Vec<Balance>,
 }
 
 impl Bulk {
@@ -139,6 +129,7 @@ impl Bulk {
                 negotiated: None,
                 probe: Some(Probe::new(plan.target.server.clone())),
                 server_note: None,
+                balances: Vec::new(),
             };
             let opened = runtime.block_on(bulk.open_streams(interrupt));
             opened.map_err(|ended| match ended {
@@ -167,6 +158,11 @@ impl Bulk {
     /// Returns the security of the connections; `None` in the clear.
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.negotiated.as_ref()
+    }
+
+    /// Returns the balance of the CPUs over the last run.
+    pub fn balances(&self) -> &[Balance] {
+        &self.balances
     }
 
     /// Returns the reason why expected counters of the server could not be read.
@@ -199,14 +195,25 @@ impl Bulk {
             self.warm = true;
         }
         let before = self.read_counters();
+        let balance = BalanceMeter::start(&self.plan.target, false);
         let cpu = cpu::process_time();
         let (volume, [seconds, first_byte_seconds]) =
             runtime.block_on(self.transfer(size, interrupt))?;
         let cpu = cpu::process_time().saturating_sub(cpu);
-        let server = before.and_then(|before| {
-            let demand = before.demand_until(&self.read_counters()?, 0);
-            demand.ok().flatten()
-        });
+        self.balances = balance.finish();
+        let readings = before.and_then(|before| Some((before, self.read_counters()?)));
+        let demand = readings
+            .as_ref()
+            .map_or(Ok(None), |(start, end)| start.demand_until(end, 0));
+        self.server_note = demand.as_ref().err().cloned().or(self.server_note.take());
+        let server = demand.ok().flatten();
+        let target = &self.plan.target;
+        complete_balances(
+            &mut self.balances,
+            target,
+            server.as_ref(),
+            readings.as_ref(),
+        );
         let gib = volume.bytes as f64 / (1_u64 << 30) as f64;
         Ok(BulkRun {
             seconds,

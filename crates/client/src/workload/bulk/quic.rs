@@ -7,10 +7,10 @@ use quinn::{RecvStream, SendStream};
 
 use super::{
     frames::Frames,
-    stream::{BulkStream, Meter, OpenedStreams, Shape, Transferring},
+    stream::{BulkStream, Meter, Opened, Shape, Transferring},
 };
 use crate::transport::{
-    Failure, Milestones, ServerEndpoint, Transport,
+    Milestones, ServerEndpoint, Transport,
     quic::{Quic, WINDOWS, explained},
 };
 
@@ -34,11 +34,7 @@ impl BulkStream for QuicStream {
 }
 
 /// Opens the connection and its streams. A window is that of a stream; the connection's is the sum.
-pub(super) async fn open(
-    endpoint: &ServerEndpoint,
-    shape: &Rc<Shape>,
-    meter: &Meter,
-) -> Result<OpenedStreams, Failure> {
+pub(super) async fn open(endpoint: &ServerEndpoint, shape: &Rc<Shape>, meter: &Meter) -> Opened {
     let streams = shape.settings.streams;
     let window = shape.window().unwrap_or(WINDOWS[0]);
     let together = window.saturating_mul(streams as u32);
@@ -47,13 +43,13 @@ pub(super) async fn open(
     let handle = transport.connect(&mut milestones).await?;
     meter.opened();
     meter.overdue.set((ErrorKind::Other, NO_STREAM));
-    let mut opened: OpenedStreams = (Vec::new(), milestones.negotiated);
+    let mut opened: Vec<Box<dyn BulkStream>> = Vec::new();
     for _ in 0..streams {
         let connection = handle.connection.clone();
         let (send, recv) = connection.open_bi().await?;
         let frames = Frames::new(recv, send, shape);
-        opened.0.push(Box::new(QuicStream { connection, frames }));
+        opened.push(Box::new(QuicStream { connection, frames }));
         meter.opened();
     }
-    Ok(opened)
+    Ok((opened, milestones.negotiated))
 }

@@ -10,14 +10,14 @@ use netping_results::bulk::{BulkSettings, SERVERS_CHOICE};
 
 use crate::{
     clock::{Clock, Monotonic},
-    transport::Failure,
+    transport::Result,
 };
 
 /// Short messages are batched to at least this many bytes before they are handed to the transport.
 const BATCH: usize = 64 << 10;
 
 /// The transfer of a run's bytes over a stream.
-pub(super) type Transferring<'a> = LocalBoxFuture<'a, Result<Volume, Failure>>;
+pub(super) type Transferring<'a> = LocalBoxFuture<'a, Result<Volume>>;
 
 /// A stream of a plan. It is called once per run; all types on the bytes' way are static.
 pub(super) trait BulkStream {
@@ -27,14 +27,14 @@ pub(super) trait BulkStream {
 }
 
 /// The open streams of a plan, and their security; `None` in the clear.
-pub(super) type OpenedStreams = (Vec<Box<dyn BulkStream>>, Option<Negotiated>);
+pub(super) type Opened = Result<(Vec<Box<dyn BulkStream>>, Option<Negotiated>)>;
 
 /// Sends a run's bytes until the answer is whole. A refusal comes early, and explains more than the
 /// failure to send that follows it.
 pub(super) async fn send_until_answered<T>(
-    sending: impl Future<Output = Result<(), Failure>>,
-    answering: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    sending: impl Future<Output = Result<()>>,
+    answering: impl Future<Output = Result<T>>,
+) -> Result<T> {
     tokio::pin!(sending, answering);
     tokio::select! {
         answer = &mut answering => answer,

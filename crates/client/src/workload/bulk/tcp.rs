@@ -7,17 +7,13 @@ use tokio::io::{AsyncWriteExt, split};
 
 use super::{
     frames::Frames,
-    stream::{Meter, OpenedStreams, Shape},
+    stream::{BulkStream, Meter, Opened, Shape},
 };
-use crate::transport::{Failure, Milestones, ServerEndpoint, connect};
+use crate::transport::{Milestones, ServerEndpoint, connect};
 
 /// Opens the connections. A window is the size of the socket's buffers.
-pub(super) async fn open(
-    endpoint: &ServerEndpoint,
-    shape: &Rc<Shape>,
-    meter: &Meter,
-) -> Result<OpenedStreams, Failure> {
-    let (mut streams, mut negotiated): OpenedStreams = (Vec::new(), None);
+pub(super) async fn open(endpoint: &ServerEndpoint, shape: &Rc<Shape>, meter: &Meter) -> Opened {
+    let (mut streams, mut negotiated) = (Vec::<Box<dyn BulkStream>>::new(), None);
     for _ in 0..shape.settings.streams {
         let mut milestones = Milestones::untimed();
         let mut stream = connect::open(endpoint, shape.window(), &mut milestones).await?;

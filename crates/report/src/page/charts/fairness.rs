@@ -1,6 +1,6 @@
 //! The spread of requests over connections.
 
-use netping_measure::fairness::Fairness;
+use netping_measure::fairness::{Fairness, PerConnection};
 use netping_results::run::Run;
 
 use super::most_points;
@@ -12,8 +12,8 @@ use crate::page::{
 };
 
 const NOTE: &str = "Requests of each connection, as a share of the mean, from the one with the fewest, at the load with the \
-                    highest rate (its first trial): all at 100 % is fair. Of many connections, some are shown, the first \
-                    and the last always.";
+                    highest rate (its first trial): all at 100 % is fair. Below, the mean service time on the same \
+                    connections. Of many, some are shown: the first, the last and slow ones always.";
 
 /// Returns the chart of the spread over connections.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
@@ -25,41 +25,102 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     };
     let lines: Vec<_> = fullest(runs).into_iter().filter_map(spread).collect();
     let most = most_points(lines.len());
-    let series = lines
-        .into_iter()
-        .map(|(name, colour, fairness)| Series::new(name, colour, ranked(&fairness, most)));
-    let x = Axis {
-        title: "connection, by its requests",
-        unit: PageUnit::Count("from the least"),
-        scale: AxisScale::Linear,
-    };
-    let plane = Plane {
-        joined: 0.0,
-        ..Plane::new(x, AxisScale::Linear)
-    };
-    let panel = Panel::rows(
-        "requests, of the mean",
-        PageUnit::Count("%"),
-        series.collect(),
-    );
+    let (mut requests, mut times) = (Vec::new(), Vec::new());
+    for (name, colour, fairness) in lines {
+        let ranked = ranked(&fairness, most);
+        let shares = shares(&fairness, &ranked);
+        requests.push(Series::new(name.clone(), colour, shares));
+        times.push(Series::new(name, colour, means(&ranked)));
+    }
+    let panels = [
+        (
+            "requests, of the mean",
+            PageUnit::Count("%"),
+            AxisScale::Linear,
+            requests,
+        ),
+        ("mean service time", PageUnit::NANOS, AxisScale::Log, times),
+    ];
+    let panels = panels.map(|(title, unit, scale, series)| {
+        let x = Axis {
+            title: "connection, by its requests",
+            unit: PageUnit::Count("from the least"),
+            scale: AxisScale::Linear,
+        };
+        let plane = Plane {
+            joined: 0.0,
+            ..Plane::new(x, scale)
+        };
+        Panel::rows(title, unit, series).on(plane)
+    });
     let text = ["fairness", "Fairness", NOTE];
-    vec![Chart::new(text, "connection", [panel.on(plane)])]
+    vec![Chart::new(text, "connection", panels)]
 }
 
-/// The connections' requests, ascending, by rank from 1 on; at most about `most` of them.
-fn ranked(fairness: &Fairness, most: usize) -> Vec<Point> {
-    let connections = fairness.connections.iter();
-    let mut requests: Vec<u64> = connections.map(|connection| connection.requests).collect();
-    requests.sort_unstable();
-    let each = requests.len().div_ceil(most).max(1);
-    let last = requests.len().saturating_sub(1);
-    let sum: u64 = requests.iter().sum();
-    let mean = (sum as f64 / requests.len().max(1) as f64).max(f64::MIN_POSITIVE);
-    let ranks = (0..requests.len()).filter(|rank| rank % each == 0 || *rank == last);
-    let point = |rank: usize| {
-        let point = Point::new((rank + 1) as f64, requests[rank] as f64);
-        let at = point.y / mean * 100.0;
-        Point { at, ..point }
+/// Returns the connections by their requests, ascending, with their ranks from 1 on: about `most` of
+/// them, and all that are slow.
+fn ranked(fairness: &Fairness, most: usize) -> Vec<(f64, PerConnection)> {
+    let mut connections = fairness.connections.clone();
+    connections.sort_by_key(|connection| connection.requests);
+    let each = connections.len().div_ceil(most).max(1);
+    let last = connections.len().saturating_sub(1);
+    let ranked = connections.into_iter().enumerate();
+    let shown = ranked.filter(|(rank, own)| rank % each == 0 || *rank == last || own.slow);
+    shown.map(|(rank, own)| ((rank + 1) as f64, own)).collect()
+}
+
+/// Returns the requests of these connections, drawn as shares of the mean of all.
+fn shares(fairness: &Fairness, ranked: &[(f64, PerConnection)]) -> Vec<Point> {
+    let all = &fairness.connections;
+    let sum: u64 = all.iter().map(|connection| connection.requests).sum();
+    let mean = (sum as f64 / all.len().max(1) as f64).max(f64::MIN_POSITIVE);
+    let point = |(rank, own): &(f64, PerConnection)| Point {
+        at: own.requests as f64 / mean * 100.0,
+        aside: aside(own),
+        ..Point::new(*rank, own.requests as f64)
     };
-    ranks.map(point).collect()
+    ranked.iter().map(point).collect()
+}
+
+/// Returns the mean times of those with replies.
+fn means(ranked: &[(f64, PerConnection)]) -> Vec<Point> {
+    let answered = ranked.iter().filter(|(_, own)| own.requests > 0);
+    let point = |(rank, own): &(f64, PerConnection)| Point {
+        aside: aside(own),
+        ..Point::new(*rank, own.mean)
+    };
+    answered.map(point).collect()
+}
+
+/// Returns what is told of a slow connection: the ends of its socket, where they are known.
+fn aside(own: &PerConnection) -> Option<String> {
+    let port = own.local_port.map(|port| format!(", local port {port}"));
+    let server = own.server.map(|server| format!(", to {server}"));
+    own.slow
+        .then(|| "slow".to_owned() + &port.unwrap_or_default() + &server.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_connections_are_always_shown_and_named() {
+        let connection = |at: u64| PerConnection {
+            requests: 1000 - at,
+            mean: 1e6,
+            local_port: Some(40_000 + at as u16),
+            slow: at == 501,
+            ..PerConnection::default()
+        };
+        let fairness = Fairness::of((0..1000).map(connection).collect()).unwrap();
+        let ranked = ranked(&fairness, 10);
+        let ranks: Vec<f64> = ranked.iter().map(|(rank, _)| *rank).collect();
+        assert_eq!(ranks.len(), 12);
+        assert_eq!(ranks[4..8], [401.0, 499.0, 501.0, 601.0]);
+        let shares = shares(&fairness, &ranked);
+        let told: Vec<&String> = shares.iter().filter_map(|own| own.aside.as_ref()).collect();
+        assert_eq!(told, ["slow, local port 40501"]);
+        assert_eq!(means(&ranked).len(), 12);
+    }
 }

@@ -1,5 +1,6 @@
 //! All charts: one file and one line here for each.
 
+mod balance;
 mod bulk;
 mod connect;
 mod fairness;
@@ -26,11 +27,14 @@ type Maker = fn(&[Run]) -> Vec<Chart>;
 /// short, and too many, for charts of single steps.
 pub(super) fn makers(runs: &[Run]) -> &'static [Maker] {
     let are_ladders = runs.iter().all(|run| run.kind == Kind::Ladder);
-    if are_ladders { &ALL[..2] } else { &ALL }
+    if are_ladders { &LADDER } else { &ALL }
 }
 
-/// Every maker, those of ladders first.
-const ALL: [Maker; 9] = [
+/// Those of ladders.
+const LADDER: [Maker; 3] = [forest::charts, ladder::charts, balance::charts];
+
+/// Every maker.
+const ALL: [Maker; 10] = [
     forest::charts,
     ladder::charts,
     connect::charts,
@@ -40,6 +44,7 @@ const ALL: [Maker; 9] = [
     time::charts,
     heatmap::charts,
     fairness::charts,
+    balance::charts,
 ];
 
 /// Returns a bar at the estimate of a metric, with its interval, and a dot for each of several

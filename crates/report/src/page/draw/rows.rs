@@ -6,6 +6,7 @@ use super::pen::{CHARACTER, LINE, Pen, WIDTH, coloured, number, point, shape, sh
 use crate::page::{
     chart::{Mark, Panel, Point, Series},
     scale::{AxisScale, Span},
+    unit::PageUnit,
 };
 
 /// Room at a side, for half a number under the axis.
@@ -118,7 +119,7 @@ fn row(panel: &Panel, series: &Series, x: &Span, top: f64, text: f64) -> Markup 
     }
 }
 
-/// The number at the end of a row: its first, or the whole of which its bars are the parts.
+/// The number at the end of a row: its first, or the whole of which its bars are the parts, if that has one.
 fn value(panel: &Panel, series: &Series) -> String {
     let is_part = |point: &&Point| {
         matches!(
@@ -131,6 +132,8 @@ fn value(panel: &Panel, series: &Series) -> String {
     };
     let parts = || series.points.iter().filter(is_part);
     match series.points.first() {
+        // The whole is 100 %.
+        _ if panel.unit == PageUnit::CpuShare => String::new(),
         Some(first) if parts().count() < 2 => panel.value(first),
         _ => panel.unit.shown(parts().map(|part| part.at).sum()),
     }

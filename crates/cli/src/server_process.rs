@@ -71,6 +71,13 @@ impl ServerProcess {
     }
 }
 
+impl ServerProcess {
+    /// Returns its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         // It ends by its drain timeout, and is gone already if the wait fails.

@@ -1,0 +1,183 @@
+//! Conditions under which a run is not to be believed: other programs on either side's core, and servers
+//! that change, or treat connections unlike.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    thread,
+    time::Duration,
+};
+
+use netping_benches::processes::{CLIENT, Client, SERVER, Said, hogs, netping, wait};
+use netping_serving::clock::now;
+use nix::sys::signal::Signal;
+
+use crate::{
+    Tell,
+    warnings::{Trouble, client, make, tokio, wait_into_window},
+};
+
+/// Runs of each condition, and of those that take a ladder.
+const RUNS: usize = 20;
+const LADDERS: usize = 5;
+
+/// Warnings that come with other programs, which are what is wrong.
+const BESIDE_OTHERS: &[&str] = &[
+    "CLIENT_BOUND",
+    "CLIENT_STARVED",
+    "NOISY",
+    "NOT_STEADY",
+    "LITTLES_LAW",
+    "BIMODAL",
+    "STALLED",
+    "UNLIKE_TRIALS",
+];
+
+const CONDITIONS: [Trouble; 7] = [
+    Trouble {
+        what: "two hogs on the core of a closed loop's client",
+        run: || beside(CLIENT, 2, || client(&tokio(), &["-c", "64"]).finish()),
+        possible: || true,
+        must: &["FOREIGN_LOAD"],
+        may: BESIDE_OTHERS,
+    },
+    Trouble {
+        what: "a hog on the server's core",
+        run: || beside(SERVER, 1, || client(&tokio(), &["-c", "64"]).finish()),
+        possible: || true,
+        must: &["FOREIGN_LOAD"],
+        may: BESIDE_OTHERS,
+    },
+    Trouble {
+        what: "a hog on the server's core, round trips of one caller",
+        run: || beside(SERVER, 1, round_trips),
+        possible: || true,
+        must: &["FOREIGN_LOAD"],
+        may: BESIDE_OTHERS,
+    },
+    Trouble {
+        what: "an open loop's server slows from 20 to 40 ms",
+        run: || open_loop(|_, since| if since < 2.0 { 20 } else { 40 }),
+        possible: || true,
+        must: &["NOT_STEADY"],
+        may: &[],
+    },
+    Trouble {
+        what: "an open loop's server warms up for 3 s, from 40 to 20 ms",
+        run: || open_loop(|_, since| 40 - (since * 20.0 / 3.0).min(20.0) as u64),
+        possible: || true,
+        must: &["NOT_STEADY"],
+        may: &[],
+    },
+    Trouble {
+        what: "one connection of 64 at 500 ms, the others at 20",
+        run: || open_loop(|connection, _| if connection == 30 { 500 } else { 20 }),
+        possible: || true,
+        must: &["SLOW_CONNECTION"],
+        may: &[],
+    },
+    Trouble {
+        what: "the server stops for 100 ms in each second",
+        run: stop_and_go,
+        possible: || true,
+        must: &["STALLED"],
+        may: &["CLIENT_BOUND", "NOISY", "NOT_STEADY"],
+    },
+];
+
+const LADDER: [Trouble; 2] = [
+    Trouble {
+        what: "a ladder beside a hog on the client's core",
+        run: || beside(CLIENT, 1, ladder),
+        possible: || true,
+        must: &["FOREIGN_LOAD"],
+        may: BESIDE_OTHERS,
+    },
+    Trouble {
+        what: "a ladder beside a hog on the servers' core",
+        run: || beside(SERVER, 1, ladder),
+        possible: || true,
+        must: &["FOREIGN_LOAD"],
+        may: BESIDE_OTHERS,
+    },
+];
+
+/// Makes each condition.
+pub fn check(tell: Tell<'_>) {
+    for condition in &CONDITIONS {
+        tell(make(condition, RUNS));
+    }
+    for condition in &LADDER {
+        tell(make(condition, LADDERS));
+    }
+}
+
+/// Runs something beside programs that use a core all the time.
+fn beside(core: usize, count: usize, run: fn() -> Said) -> Said {
+    let _hogs = hogs(core, count);
+    run()
+}
+
+fn round_trips() -> Said {
+    let server = tokio();
+    let [flag, metrics] = server.metrics();
+    netping(&["latency", &server.url, "-d", "6s", flag, metrics])
+}
+
+/// An open loop of 300 requests per second on 64 connections to a server that answers after this many
+/// milliseconds, by the number of the connection and the seconds since it began.
+fn open_loop(delay: fn(usize, f64) -> u64) -> Said {
+    let url = serve(delay);
+    let flags = ["-c", "64", "--rate", "300", "-d", "5s", "--warmup", "500ms"];
+    Client::start(&[&["throughput", &url], &flags[..]].concat()).finish()
+}
+
+/// Starts a server on threads of this process, which ends with it; returns its URL.
+fn serve(delay: fn(usize, f64) -> u64) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let begun = now();
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().flatten().enumerate() {
+            thread::spawn(move || {
+                echo(&stream, || {
+                    let since = (now() - begun).as_secs_f64();
+                    Duration::from_millis(delay(number, since))
+                })
+            });
+        }
+    });
+    format!("tcp://{address}")
+}
+
+/// Echoes lines, each after a while, until the connection ends.
+fn echo(stream: &TcpStream, delay: impl Fn() -> Duration) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    let mut writer = stream;
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).ok()? > 0 {
+        wait(delay());
+        writer.write_all(&line).ok()?;
+        line.clear();
+    }
+    Some(())
+}
+
+fn stop_and_go() -> Said {
+    let server = tokio();
+    let client = client(&server, &["-c", "16"]);
+    wait_into_window(0.5);
+    for _ in 0..3 {
+        server.process.signal(Signal::SIGSTOP);
+        wait(Duration::from_millis(100));
+        server.process.signal(Signal::SIGCONT);
+        wait(Duration::from_millis(900));
+    }
+    client.finish()
+}
+
+fn ladder() -> Said {
+    let page = tempfile::NamedTempFile::new().expect("a file");
+    let page = page.path().to_str().expect("a path");
+    netping(&["ladder", "--quick", "--html", page])
+}

@@ -1,0 +1,130 @@
+//! `--prove`: what a run could see on this machine, shown by something planted.
+
+use std::{thread, time::Duration};
+
+use anyhow::Context;
+use netping_client::{
+    plan::{Arrival, Destination, Extent, Plan, Trust, Warmup},
+    transport,
+};
+use netping_measure::times::Time;
+use netping_protocol::secure::Connector;
+use netping_results::{
+    metric::P50,
+    run::{Pairing, Place, Proof, Step},
+};
+use netping_system::signals;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use super::{Runner, trials::shuffled};
+use crate::{environment, server_process::ServerProcess};
+
+/// The service time of the first server, and the share by which that of the second is longer.
+const SERVICE: Duration = Duration::from_millis(10);
+const DIFFERENCE: f64 = 0.02;
+
+/// The length of the stall.
+const STALL: Duration = Duration::from_millis(300);
+
+/// The trials of each server, and the length of their windows and of the time before them.
+const TRIALS: u32 = 10;
+const WINDOW: Duration = Duration::from_millis(250);
+const WARM_UP: Duration = Duration::from_millis(100);
+
+/// The callers, each on a connection of its own.
+const CALLERS: usize = 8;
+
+/// Requests per second of the open loop in which the stall is planted.
+const RATE: f64 = 200.0;
+
+/// The window of that loop, and the time from its start to the stall.
+const STALL_WINDOW: Duration = Duration::from_secs(1);
+const BEFORE_STALL: Duration = Duration::from_millis(300);
+
+/// Measures two servers of known service times in trials, and a stall of the first. `None` if the user
+/// ends it.
+///
+/// # Errors
+/// If a server cannot be started or does not answer.
+pub fn prove(runner: &mut Runner) -> anyhow::Result<Option<Proof>> {
+    let longer = SERVICE.mul_f64(1.0 + DIFFERENCE);
+    let servers = [SERVICE, longer].map(|time| {
+        let delay = format!("{}us", time.as_micros());
+        let flags = ["--delay", &delay].map(Into::into);
+        ServerProcess::start("tokio", &flags, &[])
+    });
+    let [first, second] = servers;
+    let (first, second) = (first?, second?);
+    let plans = [&first, &second].map(plan);
+    let Some(steps) = trials(runner, &plans)? else {
+        return Ok(None);
+    };
+    let stalled = stall(runner, &first, plans[0].clone())?;
+    if runner.is_interrupted() {
+        return Ok(None);
+    }
+    let mut run = runner.store.run.clone();
+    (run.steps, run.pairings) = (steps, vec![Pairing::new(0, 1)]);
+    let compared = run.compared();
+    let medians = compared.first().and_then(|own| own.by(&P50));
+    let seen = medians.and_then(|own| own.base);
+    Ok(Some(Proof {
+        service_ns: SERVICE.as_nanos() as u64,
+        seen_service_ns: seen.map(|own| own.value as u64),
+        stall_seconds: STALL.as_secs_f64(),
+        seen_stall_seconds: stalled.summary.times[Time::Response]
+            .max
+            .map(|longest| longest as f64 / 1e9),
+        difference: DIFFERENCE,
+        seen_difference: medians.and_then(|own| own.change),
+        interval: medians.and_then(|own| own.interval),
+        detectable: medians.and_then(|own| own.detectable),
+    }))
+}
+
+fn plan(server: &ServerProcess) -> Plan {
+    let clear = (Connector::Plain, Trust::default());
+    let target = Destination::new(server.target.clone(), server.source.clone(), clear);
+    let mut plan = Plan::new(target, transport::Kind::Line);
+    plan.target.label = Some("planted".to_owned());
+    plan.load.callers = CALLERS;
+    plan.load.connections = CALLERS;
+    plan.execution.warmup = Warmup::Time(WARM_UP);
+    plan.execution.extent = Extent::Time(WINDOW);
+    plan
+}
+
+/// Measures both plans in interleaved trials; `None` if the user ends it.
+fn trials(runner: &mut Runner, plans: &[Plan; 2]) -> anyhow::Result<Option<Vec<Step>>> {
+    let mut random = ChaCha8Rng::seed_from_u64(environment::random_seed());
+    let mut steps = Vec::new();
+    for trial in 1..=TRIALS {
+        for measurement in shuffled(plans.len(), &mut random) {
+            let place = Place { measurement, trial };
+            let (step, _) = runner.run_step(&plans[measurement], place)?;
+            if runner.is_interrupted() {
+                return Ok(None);
+            }
+            steps.push(step);
+        }
+    }
+    Ok(Some(steps))
+}
+
+/// Measures an open loop in which the server stops for a while.
+fn stall(runner: &mut Runner, server: &ServerProcess, mut plan: Plan) -> anyhow::Result<Step> {
+    plan.load.arrival = Arrival::Constant(RATE);
+    plan.execution.extent = Extent::Time(STALL_WINDOW);
+    let pid = server.pid();
+    let stopping = thread::Builder::new().spawn(move || {
+        thread::sleep(WARM_UP + BEFORE_STALL);
+        signals::stop(pid);
+        thread::sleep(STALL);
+        signals::resume(pid);
+    });
+    let stopping = stopping.context("cannot start a thread")?;
+    let measured = runner.run_step(&plan, Place::ALONE);
+    // It does nothing that could panic.
+    let _ = stopping.join();
+    Ok(measured?.0)
+}

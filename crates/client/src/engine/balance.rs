@@ -1,0 +1,205 @@
+//! The balance of the CPUs over a step's window: what client and server had of their CPUs, and what others
+//! took.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process,
+    time::Duration,
+};
+
+use netping_measure::cost::{Balance, Program, ServerDemand, SideUse};
+use netping_system::{
+    balance::{CpuReading, OtherUse},
+    cores, cpu,
+    process::{family, namesakes},
+};
+
+use crate::{plan::Destination, probe::metrics::Reading};
+
+/// The processes of one side on this host, and how long their threads had waited for a CPU.
+#[derive(Debug, Default)]
+struct Side {
+    processes: BTreeSet<u32>,
+    cpus: Vec<usize>,
+    waited: BTreeMap<u32, Duration>,
+}
+
+impl Side {
+    fn of(processes: BTreeSet<u32>, cpus: Vec<usize>) -> Self {
+        let waited = processes
+            .iter()
+            .filter_map(|pid| Some((*pid, cpu::run_delay(*pid)?)));
+        Self {
+            waited: waited.collect(),
+            processes,
+            cpus,
+        }
+    }
+
+    /// Returns what it used between two readings.
+    fn used(&self, start: &CpuReading, end: &CpuReading) -> SideUse {
+        let times = self.processes.iter();
+        let times = times.filter_map(|pid| start.process_until(end, *pid));
+        // A thread that has ended takes its waiting with it.
+        let waited = self
+            .waited
+            .iter()
+            .filter_map(|(pid, before)| Some(cpu::run_delay(*pid)?.saturating_sub(*before)));
+        let waited: Vec<Duration> = waited.collect();
+        SideUse {
+            cpu_seconds: times.sum::<Duration>().as_secs_f64(),
+            waited_seconds: (!waited.is_empty())
+                .then(|| waited.iter().sum::<Duration>().as_secs_f64()),
+        }
+    }
+}
+
+/// Reads the CPU time that everybody has between its start and its end.
+#[derive(Debug)]
+pub struct BalanceMeter {
+    client: Side,
+    server: Side,
+    /// The server is on this host, but nobody knows which processes it is.
+    has_unknown_server: bool,
+    start: CpuReading,
+}
+
+impl BalanceMeter {
+    /// Begins with a window. `is_one_of_several`: other clients on this host measure the same server in
+    /// step, and are one side with this one.
+    pub fn start(target: &Destination, is_one_of_several: bool) -> Self {
+        let own = process::id();
+        let others = is_one_of_several.then(|| namesakes(own));
+        let mut clients: BTreeSet<u32> = others.into_iter().flatten().collect();
+        clients.insert(own);
+        let servers = target.processes.as_deref();
+        let mut servers = family(servers.unwrap_or_default());
+        servers.remove(&own);
+        clients.retain(|pid| !servers.contains(pid));
+        let server_cpus = servers.iter().flat_map(|pid| cores::of_process(*pid));
+        let server_cpus: BTreeSet<usize> = server_cpus.collect();
+        Self {
+            has_unknown_server: target.processes.as_ref().is_some_and(Vec::is_empty),
+            client: Side::of(clients, cores::own()),
+            server: Side::of(servers, server_cpus.into_iter().collect()),
+            start: CpuReading::read(),
+        }
+    }
+
+    /// Ends with the window, and returns a balance for each set of CPUs.
+    pub fn finish(self) -> Vec<Balance> {
+        let end = CpuReading::read();
+        if !end.has_cpus() || self.start.elapsed_until(&end).is_zero() {
+            return Vec::new();
+        }
+        let [client, server] = [&self.client, &self.server].map(|side| &side.cpus);
+        if server.is_empty() {
+            return vec![self.balance(&end, client, [true, false])];
+        }
+        if client.iter().any(|cpu| server.contains(cpu)) {
+            let both: BTreeSet<usize> = client.iter().chain(server).copied().collect();
+            let both: Vec<usize> = both.into_iter().collect();
+            return vec![self.balance(&end, &both, [true, true])];
+        }
+        vec![
+            self.balance(&end, client, [true, false]),
+            self.balance(&end, server, [false, true]),
+        ]
+    }
+
+    /// Returns the balance of these CPUs, which client or server, or both, may use.
+    fn balance(&self, end: &CpuReading, cpus: &[usize], [client, server]: [bool; 2]) -> Balance {
+        let start = &self.start;
+        let ticks = start.ticks_until(end, cpus);
+        let of_sides =
+            |pid: u32| self.client.processes.contains(&pid) || self.server.processes.contains(&pid);
+        let OtherUse { time, busiest } = start.others_until(end, cpus, of_sides);
+        let window_seconds = start.elapsed_until(end).as_secs_f64();
+        Balance {
+            cpus: cpus.to_vec(),
+            window_seconds,
+            total_seconds: window_seconds * cpus.len() as f64,
+            client: client.then(|| self.client.used(start, end)),
+            server: server.then(|| self.server.used(start, end)),
+            others_seconds: time.as_secs_f64(),
+            has_server_among_others: self.has_unknown_server,
+            interrupt_seconds: ticks.interrupts.as_secs_f64(),
+            steal_seconds: ticks.steal.as_secs_f64(),
+            idle_seconds: ticks.idle.as_secs_f64(),
+            busiest_other: busiest.map(|(name, time)| Program {
+                name,
+                cpu_seconds: time.as_secs_f64(),
+            }),
+            windows: 1,
+        }
+    }
+}
+
+/// Adds what the server's counters tell to the balances of a window. Of a server that is here, but whose
+/// processes cannot be seen, others have the CPU time so far.
+pub fn complete_balances(
+    balances: &mut Vec<Balance>,
+    target: &Destination,
+    demand: Option<&ServerDemand>,
+    readings: Option<&(Reading, Reading)>,
+) {
+    let is_here = readings.is_some_and(|(_, end)| end.is_of_this_host());
+    if !is_here && target.processes.is_none() {
+        let elsewhere = readings.and_then(|(start, end)| start.balance_until(end));
+        balances.extend(elsewhere);
+        return;
+    }
+    let Some(demand) = demand else {
+        return;
+    };
+    let is_told = balances.iter().any(|balance| balance.server.is_some());
+    for balance in balances.iter_mut().filter(|_| !is_told) {
+        balance.others_seconds = (balance.others_seconds - demand.cpu_seconds).max(0.0);
+        balance.has_server_among_others = false;
+        balance.server = Some(SideUse {
+            cpu_seconds: demand.cpu_seconds,
+            waited_seconds: demand.waited_seconds,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_protocol::secure::Connector;
+
+    use super::*;
+    use crate::{plan::Trust, probe::metrics::ServerSource};
+
+    /// Returns a server on this host whose processes cannot be seen.
+    fn here() -> Destination {
+        let url = "tcp://127.0.0.1:1".parse().expect("a URL");
+        let clear = (Connector::Plain, Trust::default());
+        Destination {
+            processes: Some(Vec::new()),
+            ..Destination::new(url, ServerSource::Nowhere, clear)
+        }
+    }
+
+    #[test]
+    fn a_server_that_tells_its_cpu_time_is_no_other_program() {
+        let demand = ServerDemand {
+            cpu_seconds: 3.0,
+            ..ServerDemand::default()
+        };
+        let balance = Balance {
+            others_seconds: 4.0,
+            has_server_among_others: true,
+            ..Balance::default()
+        };
+        let mut balances = vec![balance.clone()];
+        let target = here();
+        complete_balances(&mut balances, &target, None, None);
+        assert_eq!(balances, [balance]);
+        complete_balances(&mut balances, &target, Some(&demand), None);
+        let balance = &balances[0];
+        assert!(!balance.has_server_among_others);
+        assert_eq!(balance.others_seconds, 1.0);
+        let server = balance.server.map(|server| server.cpu_seconds);
+        assert_eq!(server, Some(3.0));
+    }
+}

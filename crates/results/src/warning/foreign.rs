@@ -1,0 +1,149 @@
+//! A warning about other programs on the CPUs that client or server needed.
+
+use netping_measure::cost::{Balance, Program, SideUse};
+use serde::{Deserialize, Serialize};
+
+use super::{Facts, Severity, Told, WarningKind};
+use crate::{
+    balance::{self, Shares},
+    format::{on_one_line, percent},
+};
+
+/// Other programs, or the hypervisor, had CPU time that client or server needed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct ForeignLoad {
+    /// The side whose CPUs they were.
+    pub side: SideOfCpus,
+    /// The share of the time of these CPUs that other programs had.
+    pub others: f64,
+    /// The share that the hypervisor had.
+    pub steal: f64,
+    /// The time for which threads of that side waited for a CPU because of others, as a share of the
+    /// window.
+    pub waited: f64,
+    /// The other program that had the most.
+    pub busiest: Option<Program>,
+}
+
+/// A side, by the CPUs that it may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SideOfCpus {
+    /// The client.
+    Client,
+    /// The server.
+    Server,
+    /// Client and server, which may use the same CPUs.
+    Both,
+}
+
+impl ForeignLoad {
+    /// Others may have this share of CPUs that a side uses fully, and a side may wait for this share of
+    /// the time because of them.
+    const SHARE: f64 = 0.02;
+
+    /// CPUs that are idle for less than this share of the time are used fully.
+    const IDLE: f64 = 0.05;
+
+    /// Returns the worst case among the balances of one or several windows. Balances of the same CPUs
+    /// are added up before they are judged.
+    pub fn of_balances(balances: &[Balance]) -> Option<Self> {
+        let sums = balance::sums(balances);
+        let found = sums.iter().filter_map(Self::of_balance);
+        found.max_by(|a, b| a.extent().total_cmp(&b.extent()))
+    }
+
+    fn of_balance(balance: &Balance) -> Option<Self> {
+        let shares = Shares::of(balance).filter(|_| !balance.has_server_among_others)?;
+        let side = match (balance.client, balance.server) {
+            (Some(_), Some(_)) => SideOfCpus::Both,
+            (None, _) => SideOfCpus::Server,
+            (Some(_), None) => SideOfCpus::Client,
+        };
+        let found = Self {
+            side,
+            others: shares.others,
+            steal: shares.steal,
+            waited: waited(
+                balance,
+                (shares.others + shares.steal) * balance.total_seconds,
+            ),
+            busiest: balance.busiest_other.clone(),
+        };
+        let is_full = shares.idle < Self::IDLE.max(shares.error);
+        let is_taken = is_full && found.others + found.steal > Self::SHARE;
+        (is_taken || found.waited > Self::SHARE).then_some(found)
+    }
+
+    fn extent(&self) -> f64 {
+        (self.others + self.steal).max(self.waited)
+    }
+}
+
+/// Returns the time for which threads of a side waited because of others, as a share of the window. A
+/// thread cannot know who ran in its place: others, which had `foreign` seconds, are taken to be at fault
+/// by their share of the CPU time that was used.
+fn waited(balance: &Balance, foreign: f64) -> f64 {
+    let sides = || [balance.client, balance.server].into_iter().flatten();
+    let used: f64 = sides().map(|side: SideUse| side.cpu_seconds).sum();
+    let most = sides().filter_map(|side| side.waited_seconds);
+    let most = most.fold(0.0, f64::max);
+    if foreign <= 0.0 {
+        return 0.0;
+    }
+    // Of many threads on few CPUs, all but a few wait, and mostly for each other.
+    (most / balance.window_seconds).min(1.0) * foreign / (foreign + used)
+}
+
+impl WarningKind for ForeignLoad {
+    fn of_step(facts: &Facts<'_>) -> Option<Self> {
+        Self::of_balances(&facts.cost.balances)
+    }
+
+    fn tell(&self) -> Told {
+        let whose = match self.side {
+            SideOfCpus::Client => "the client's CPUs",
+            SideOfCpus::Server => "the server's CPUs",
+            SideOfCpus::Both => "the CPUs of client and server",
+        };
+        let mut parts = Vec::new();
+        if self.others > 0.0 {
+            let named = self.busiest.as_ref().map_or_else(String::new, |program| {
+                format!(", most of it {}", on_one_line(&program.name))
+            });
+            parts.push(format!(
+                "other programs had {} of {whose}{named}",
+                percent(self.others)
+            ));
+        }
+        if self.steal > 0.0 {
+            parts.push(format!(
+                "the hypervisor kept {} of {whose}",
+                percent(self.steal)
+            ));
+        }
+        if self.waited > ForeignLoad::SHARE {
+            parts.push(format!(
+                "its threads waited for a CPU for {} of the time because of it",
+                percent(self.waited)
+            ));
+        }
+        Told {
+            severity: Severity::Invalid,
+            extent: self.extent(),
+            sentence: parts.join("; "),
+            remedy: &[
+                (
+                    "stop the other programs, or give client and server CPUs of their own",
+                    &[],
+                ),
+                (
+                    "; name processes that belong to the server",
+                    &["--server-pid"],
+                ),
+            ],
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The memory that a connection's replies hold before its peer takes them.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// Memory that the replies of a connection may hold, in KiB.
+const MOST: u32 = 64 << 10;
+
+/// Length up to which a reply is not counted, in bytes.
+const SMALL: usize = 4 << 10;
+
+/// A part of a connection's memory, which is free again once all clones are dropped.
+pub type Reserved = Arc<OwnedSemaphorePermit>;
+
+/// The process holds more memory than it may.
+#[derive(Debug, Clone, Copy)]
+pub struct Full;
+
+/// The kind under which what was refused for lack of memory is counted.
+pub const MAX_MEMORY: &str = "max_memory";
+
+/// The memory of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct ReplyMemory {
+    /// KiB that replies may still hold; made for the first reply that is counted.
+    free: OnceLock<Arc<Semaphore>>,
+    /// True while the peer takes nothing: the last write had to wait.
+    is_blocked: AtomicBool,
+    unblocked: Notify,
+}
+
+impl ReplyMemory {
+    /// Notes whether a write had to wait.
+    pub fn set_blocked(&self, is_blocked: bool) {
+        if self.is_blocked.load(Ordering::Relaxed) != is_blocked {
+            self.is_blocked.store(is_blocked, Ordering::Release);
+            self.unblocked.notify_waiters();
+        }
+    }
+
+    /// Returns true if the last write had to wait.
+    pub fn is_blocked(&self) -> bool {
+        self.is_blocked.load(Ordering::Acquire)
+    }
+
+    /// Waits until the peer takes something, and the replies hold so little that one of `bytes` may be
+    /// made; `None` for a small one, which may always. One of more than 64 MiB waits until it is alone.
+    pub async fn reserve(&self, bytes: usize) -> Option<Reserved> {
+        if bytes <= SMALL {
+            return None;
+        }
+        let kib = u32::try_from(bytes.div_ceil(1 << 10)).map_or(MOST, |kib| kib.min(MOST));
+        let all = || Arc::new(Semaphore::new(MOST as usize));
+        let free = Arc::clone(self.free.get_or_init(all));
+        let permit = free.acquire_many_owned(kib).await;
+        loop {
+            let unblocked = self.unblocked.notified();
+            if !self.is_blocked() {
+                // The semaphore is never closed.
+                return permit.ok().map(Arc::new);
+            }
+            unblocked.await;
+        }
+    }
+}
