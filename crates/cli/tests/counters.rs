@@ -61,10 +61,13 @@ fn doubts(step: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// The text of metrics, by the number of the reading.
+type Metrics = fn(u32) -> String;
+
 #[test]
 fn counters_that_cannot_be_are_refused_in_words_and_never_stored() {
     let server = Server::start("tokio", &[]);
-    let cases: [(fn(u32) -> String, &str); 8] = [
+    let cases: [(Metrics, &str); 8] = [
         (
             |_| "process_cpu_seconds_total NaN\n".to_owned(),
             "process_cpu_seconds_total is NaN",

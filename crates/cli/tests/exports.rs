@@ -103,10 +103,12 @@ fn every_format_agrees_with_the_result_file() {
     assert_eq!(counted, steps.iter().map(|(_, ok)| *ok).collect::<Vec<_>>());
 
     let table = text("markdown");
-    assert_eq!(table.lines().count(), 2 + steps.len(), "{table}");
+    // What is not valid says so above.
+    let rows = table.lines().skip_while(|line| !line.starts_with('|'));
+    let rows: Vec<&str> = rows.collect();
+    assert_eq!(rows.len(), 2 + steps.len(), "{table}");
     assert!(
-        table
-            .lines()
+        rows.iter()
             .all(|line| line.starts_with("| ") && line.ends_with(" |")),
         "{table}"
     );

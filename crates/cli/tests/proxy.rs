@@ -166,6 +166,14 @@ fn paths_are_interleaved_and_every_request_is_accounted_for() {
         }
     }
     let requests = |step: &Value| count(step, "ok") + count(step, "outside_ok");
+    // Rounds that were measured again are not in the run.
+    let expect = |counted: u64, expected: u64, name: &str| {
+        if replaced(&run) == 0 {
+            assert_eq!(counted, expected, "{name}");
+        } else {
+            assert!(counted > expected, "{name}: {counted}, {expected}");
+        }
+    };
     for (name, relay) in &relays {
         let expected: u64 = rates
             .iter()
@@ -174,13 +182,11 @@ fn paths_are_interleaved_and_every_request_is_accounted_for() {
             .map(|step| requests(step).div_ceil(7) + 1)
             .sum();
         // And one before all steps.
-        assert_eq!(relay.connections(), expected + 1, "{name}");
+        expect(relay.connections(), expected + 1, name);
     }
     // Each path had one request before all steps, and each relay that of this test.
-    assert_eq!(
-        server.requests(),
-        steps(&run).iter().map(requests).sum::<u64>() + 3 + 2
-    );
+    let expected = steps(&run).iter().map(requests).sum::<u64>() + 3 + 2;
+    expect(server.requests(), expected, "server");
     // Below the highest rate, paths are described.
     check_pairings(&run, &["first", "second"], &rates[1..]);
 
@@ -194,6 +200,11 @@ fn paths_are_interleaved_and_every_request_is_accounted_for() {
     // added time.
     let unknown = table.lines().filter(|line| line.contains(" -  "));
     assert!(unknown.count() >= 5, "{table}");
+}
+
+/// Returns the number of rounds that were measured again.
+fn replaced(run: &Value) -> u64 {
+    run["replaced_rounds"]["count"].as_u64().unwrap_or(0)
 }
 
 #[test]
@@ -237,8 +248,11 @@ fn maximum_throughput_is_measured_with_each_number_of_callers() {
             .iter()
             .all(|step| step["settings"]["requests_per_connection"].is_null())
     );
-    // Kept: one for each caller in each step; and one before all steps.
-    assert_eq!(relay.connections(), 1 + 2 * (1 + 3));
+    // Kept: one for each caller in each step; and one before all steps. Either number of callers may have
+    // had a round once more.
+    let again = [&[0][..], &[1, 3], &[1 + 3]][replaced(&run) as usize];
+    let more = relay.connections() - (1 + 2 * (1 + 3));
+    assert!(again.contains(&more), "{more} more");
 
     // With a fixed number of callers, times say nothing that the rate does not.
     let table = String::from_utf8(output.stdout).unwrap();
