@@ -159,7 +159,7 @@ impl Balance {
         self.interrupt_seconds += other.interrupt_seconds;
         self.steal_seconds += other.steal_seconds;
         self.idle_seconds += other.idle_seconds;
-        self.windows += other.windows;
+        self.windows = self.windows.saturating_add(other.windows);
         for (own, more) in [
             (&mut self.client, other.client),
             (&mut self.server, other.server),

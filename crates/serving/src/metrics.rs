@@ -184,12 +184,10 @@ fn read_machine(registry: &mut Registry) {
 fn read_cpus(registry: &mut Registry) {
     let mut metrics = MetricGroup(registry.sub_registry_with_prefix("netping_cpus"));
     let (cpus, reading) = (cores::of_process(process::id()), CpuReading::read_cpus());
-    if cpus.is_empty() || !reading.has_cpus() {
+    let Some(ticks) = reading.ticks(&cpus).filter(|_| !cpus.is_empty()) else {
         return;
-    }
-    let start = CpuReading::default();
-    let ticks = start.ticks_until(&reading, &cpus);
-    let all = start.elapsed_until(&reading) * u32::try_from(cpus.len()).unwrap_or(u32::MAX);
+    };
+    let all = reading.uptime() * u32::try_from(cpus.len()).unwrap_or(u32::MAX);
     let usable = cpus.len() as u64;
     metrics.level("usable", "CPUs that the server may use", usable);
     metrics.seconds("time", "Time that the server's CPUs have had", all);

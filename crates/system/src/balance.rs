@@ -6,10 +6,13 @@ use nix::{
     time::{ClockId, clock_getcpuclockid, clock_gettime},
     unistd::Pid,
 };
-use procfs::{CpuTime, CurrentSI, KernelStats, process::Process};
+use procfs::{process::Process, ticks_per_second};
 
 /// A process counts as a thread of the kernel by this flag (`PF_KTHREAD` in `include/linux/sched.h`).
 const KERNEL_THREAD: u32 = 0x0020_0000;
+
+/// Times between two readings that are shorter are of a few ticks, and not checked.
+const SHORT: Duration = Duration::from_millis(100);
 
 /// The CPU time of each CPU and of each process at one moment. Times of CPUs have the clock's ticks of
 /// 10 ms, those of processes nanoseconds.
@@ -17,7 +20,8 @@ const KERNEL_THREAD: u32 = 0x0020_0000;
 pub struct CpuReading {
     /// The moment, on a clock that never steps.
     at: Duration,
-    cpus: Vec<CpuTicks>,
+    /// By their numbers. Those that are offline, or hidden from a container, have none.
+    cpus: BTreeMap<usize, CpuTicks>,
     processes: BTreeMap<u32, Duration>,
 }
 
@@ -30,6 +34,8 @@ pub struct CpuTicks {
     pub steal: Duration,
     /// In interrupts, hard and soft.
     pub interrupts: Duration,
+    /// All of it.
+    pub total: Duration,
 }
 
 /// The CPU time of processes that belong to nobody's side.
@@ -55,18 +61,31 @@ impl CpuReading {
 
     /// Reads the times of the CPUs alone.
     pub fn read_cpus() -> Self {
-        let stats = KernelStats::current().ok();
-        let cpus = stats.map(|stats| stats.cpu_time.iter().map(CpuTicks::of).collect());
+        let stats = fs::read_to_string("/proc/stat").unwrap_or_default();
         Self {
             at: now(),
-            cpus: cpus.unwrap_or_default(),
+            cpus: stats.lines().filter_map(CpuTicks::parse).collect(),
             processes: BTreeMap::new(),
         }
     }
 
-    /// Returns true if the kernel shows the times of CPUs.
-    pub fn has_cpus(&self) -> bool {
-        !self.cpus.is_empty()
+    /// Returns the time from the machine's start to this reading.
+    pub fn uptime(&self) -> Duration {
+        self.at
+    }
+
+    /// Returns the times of these CPUs since the machine's start; `None` where the kernel does not show those
+    /// of one of them.
+    pub fn ticks(&self, cpus: &[usize]) -> Option<CpuTicks> {
+        let mut sum = CpuTicks::default();
+        for cpu in cpus {
+            let own = self.cpus.get(cpu)?;
+            sum.idle += own.idle;
+            sum.steal += own.steal;
+            sum.interrupts += own.interrupts;
+            sum.total += own.total;
+        }
+        Some(sum)
     }
 
     /// Returns the time from this reading to a `later` one.
@@ -74,19 +93,19 @@ impl CpuReading {
         later.at.saturating_sub(self.at)
     }
 
-    /// Returns the times of these CPUs from this reading to a `later` one.
-    pub fn ticks_until(&self, later: &Self, cpus: &[usize]) -> CpuTicks {
-        let ends = cpus
-            .iter()
-            .filter_map(|cpu| Some((*cpu, later.cpus.get(*cpu)?)));
-        ends.fold(CpuTicks::default(), |sum, (cpu, end)| {
-            let start = self.cpus.get(cpu).copied().unwrap_or_default();
-            CpuTicks {
-                idle: sum.idle + end.idle.saturating_sub(start.idle),
-                steal: sum.steal + end.steal.saturating_sub(start.steal),
-                interrupts: sum.interrupts + end.interrupts.saturating_sub(start.interrupts),
-            }
-        })
+    /// Returns the times of these CPUs from this reading to a `later` one; `None` where the kernel does not
+    /// show those of one of them, or shows times that are no clock's.
+    pub fn ticks_until(&self, later: &Self, cpus: &[usize]) -> Option<CpuTicks> {
+        let (start, end) = (self.ticks(cpus)?, later.ticks(cpus)?);
+        let ticks = CpuTicks {
+            idle: end.idle.saturating_sub(start.idle),
+            steal: end.steal.saturating_sub(start.steal),
+            interrupts: end.interrupts.saturating_sub(start.interrupts),
+            total: end.total.saturating_sub(start.total),
+        };
+        let there_was = self.elapsed_until(later) * u32::try_from(cpus.len()).ok()?;
+        // Ticks are rounded; a kernel that counts none at all, as some sandboxes do, is far off.
+        (ticks.total >= there_was / 2 || there_was < SHORT).then_some(ticks)
     }
 
     /// Returns the CPU time that a process used from this reading to a `later` one; `None` if it has
@@ -106,7 +125,7 @@ impl CpuReading {
         cpus: &[usize],
         own: impl Fn(u32) -> bool,
     ) -> OtherUse {
-        let is_everywhere = (0..later.cpus.len()).all(|cpu| cpus.contains(&cpu));
+        let is_everywhere = later.cpus.keys().all(|cpu| cpus.contains(cpu));
         let mut others = OtherUse::default();
         for pid in later.processes.keys().copied().filter(|pid| !own(*pid)) {
             let time = self.process_until(later, pid).unwrap_or_default();
@@ -131,19 +150,28 @@ impl CpuReading {
 }
 
 impl CpuTicks {
-    fn of(times: &CpuTime) -> Self {
-        let [waiting, steal, hard, soft] = [
-            times.iowait_duration(),
-            times.steal_duration(),
-            times.irq_duration(),
-            times.softirq_duration(),
-        ]
-        .map(Option::unwrap_or_default);
-        Self {
-            idle: times.idle_duration() + waiting,
-            steal,
-            interrupts: hard + soft,
-        }
+    /// Reads a line of `/proc/stat`, as `cpu5 user nice system idle iowait irq softirq steal guest guest_nice`
+    /// (proc_stat(5)); `None` of another, and of the sum of all CPUs.
+    fn parse(line: &str) -> Option<(usize, Self)> {
+        let (name, times) = line.split_once(' ')?;
+        let number = name.strip_prefix("cpu")?.parse().ok()?;
+        let second = ticks_per_second();
+        let time = |ticks: u64| Duration::from_millis(ticks.saturating_mul(1000) / second);
+        let times = times
+            .split_whitespace()
+            .map(|ticks| ticks.parse().map(time));
+        let times = times.collect::<Result<Vec<Duration>, _>>().ok()?;
+        let at = |field: usize| times.get(field).copied().unwrap_or_default();
+        Some((
+            number,
+            Self {
+                idle: at(3) + at(4),
+                steal: at(7),
+                interrupts: at(5) + at(6),
+                // The time of guests is in that of users.
+                total: times.iter().take(8).sum(),
+            },
+        ))
     }
 }
 
@@ -180,11 +208,12 @@ mod tests {
         let milliseconds = Duration::from_millis;
         let cpu = |idle| CpuTicks {
             idle: milliseconds(idle),
+            total: milliseconds(at),
             ..CpuTicks::default()
         };
         CpuReading {
             at: milliseconds(at),
-            cpus: idle.map(cpu).to_vec(),
+            cpus: idle.map(cpu).into_iter().enumerate().collect(),
             processes: processes
                 .iter()
                 .map(|(pid, time)| (*pid, milliseconds(*time)))
@@ -198,14 +227,46 @@ mod tests {
         let end = reading(110, [140, 290], &[(1, 25), (3, 4)]);
         let milliseconds = Duration::from_millis;
         assert_eq!(start.elapsed_until(&end), milliseconds(100));
-        let idle = |cpus: &[usize]| start.ticks_until(&end, cpus).idle;
-        assert_eq!(idle(&[1]), milliseconds(90));
-        assert_eq!(idle(&[0, 1, 7]), milliseconds(130));
+        let idle = |cpus: &[usize]| start.ticks_until(&end, cpus).map(|ticks| ticks.idle);
+        assert_eq!(idle(&[1]), Some(milliseconds(90)));
+        assert_eq!(idle(&[0, 1]), Some(milliseconds(130)));
+        // Nothing is known of one that is offline.
+        assert_eq!(idle(&[0, 1, 7]), None);
+        // Times that stand still are no times.
+        let stopped = CpuReading {
+            at: milliseconds(110),
+            ..reading(10, [100, 200], &[])
+        };
+        assert_eq!(
+            reading(10, [100, 200], &[]).ticks_until(&stopped, &[0]),
+            None
+        );
         let used = |pid| start.process_until(&end, pid);
         assert_eq!(used(1), Some(milliseconds(20)));
         // It started meanwhile; the other has ended.
         assert_eq!(used(3), Some(milliseconds(4)));
         assert_eq!(used(2), None);
+    }
+
+    #[test]
+    fn cpus_have_the_numbers_of_their_lines() {
+        let stat = "cpu  10 0 10 80 0 1 2 3 0 0\n\
+                    cpu5 100 7 50 800 20 5 6 9 40 0\n\
+                    cpu11 1 0 0 9 0 0 0 0 0 0\n\
+                    intr 5\nctxt 9\n";
+        let cpus: Vec<_> = stat.lines().filter_map(CpuTicks::parse).collect();
+        let ticks = |count: u64| Duration::from_millis(count * 1000 / ticks_per_second());
+        assert_eq!(
+            cpus.iter().map(|(cpu, _)| *cpu).collect::<Vec<_>>(),
+            [5, 11]
+        );
+        let expected = CpuTicks {
+            idle: ticks(820),
+            steal: ticks(9),
+            interrupts: ticks(11),
+            total: ticks(997),
+        };
+        assert_eq!(cpus[0].1, expected);
     }
 
     #[test]
@@ -215,7 +276,7 @@ mod tests {
         let end = CpuReading::read();
         let own = start.process_until(&end, process::id()).unwrap();
         assert!(own > Duration::ZERO);
-        let cpus: Vec<usize> = (0..end.cpus.len()).collect();
+        let cpus: Vec<usize> = end.cpus.keys().copied().collect();
         let alone = |pid| pid != process::id();
         let found = start.others_until(&end, &cpus, alone);
         assert_eq!(found.time, own);

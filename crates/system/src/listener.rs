@@ -8,7 +8,7 @@ use procfs::{
 };
 
 /// A kind of socket that is served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transport {
     /// A listening TCP socket.
     Tcp,

@@ -89,33 +89,38 @@ impl BalanceMeter {
     /// Ends with the window, and returns a balance for each set of CPUs.
     pub fn finish(self) -> Vec<Balance> {
         let end = CpuReading::read();
-        if !end.has_cpus() || self.start.elapsed_until(&end).is_zero() {
+        if self.start.elapsed_until(&end).is_zero() {
             return Vec::new();
         }
         let [client, server] = [&self.client, &self.server].map(|side| &side.cpus);
+        let of = |cpus: &[usize], sides| self.balance(&end, cpus, sides);
         if server.is_empty() {
-            return vec![self.balance(&end, client, [true, false])];
+            return Vec::from_iter(of(client, [true, false]));
         }
         if client.iter().any(|cpu| server.contains(cpu)) {
             let both: BTreeSet<usize> = client.iter().chain(server).copied().collect();
             let both: Vec<usize> = both.into_iter().collect();
-            return vec![self.balance(&end, &both, [true, true])];
+            return Vec::from_iter(of(&both, [true, true]));
         }
-        vec![
-            self.balance(&end, client, [true, false]),
-            self.balance(&end, server, [false, true]),
-        ]
+        let apart = [of(client, [true, false]), of(server, [false, true])];
+        apart.into_iter().flatten().collect()
     }
 
-    /// Returns the balance of these CPUs, which client or server, or both, may use.
-    fn balance(&self, end: &CpuReading, cpus: &[usize], [client, server]: [bool; 2]) -> Balance {
+    /// Returns the balance of these CPUs, which client or server, or both, may use; `None` where the kernel does
+    /// not show their times.
+    fn balance(
+        &self,
+        end: &CpuReading,
+        cpus: &[usize],
+        [client, server]: [bool; 2],
+    ) -> Option<Balance> {
         let start = &self.start;
-        let ticks = start.ticks_until(end, cpus);
+        let ticks = start.ticks_until(end, cpus)?;
         let of_sides =
             |pid: u32| self.client.processes.contains(&pid) || self.server.processes.contains(&pid);
         let OtherUse { time, busiest } = start.others_until(end, cpus, of_sides);
         let window_seconds = start.elapsed_until(end).as_secs_f64();
-        Balance {
+        Some(Balance {
             cpus: cpus.to_vec(),
             window_seconds,
             total_seconds: window_seconds * cpus.len() as f64,
@@ -131,7 +136,7 @@ impl BalanceMeter {
                 cpu_seconds: time.as_secs_f64(),
             }),
             windows: 1,
-        }
+        })
     }
 }
 
