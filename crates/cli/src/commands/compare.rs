@@ -36,7 +36,8 @@ use crate::{
                   the server's address may differ. Steps of the same target and settings (--trials) are trials of one \
                   measurement. A difference is shown where its interval leaves out 0; the intervals are simultaneous. They \
                   come from Welch's t-test over trials, and a bootstrap of whole trials for quantiles; with one trial \
-                  on each side, from the error bars within the runs, which p50 and p99 have from ten seconds on.\n\n\
+                  on each side, from the error bars within the runs, which the rate has from ten seconds on, p50 and p99 \
+                  from a minute on, where the run was steady.\n\n\
                   Exit codes: 0 ok, 2 wrong usage, 3 a file could not be read, 4 a --fail-if condition holds or nothing \
                   could be compared, 5 a file is NOT VALID, so that --fail-if decides nothing."
 )]
@@ -49,7 +50,7 @@ pub struct CompareArgs {
     new: Vec<PathBuf>,
     /// Exit with 4 if a metric changed like this: 'p99>+5%', 'rate<-3%' of the base's value,
     /// 'errors>+0.1%' in percentage points; may be repeated. It holds if the change is beyond the
-    /// limit and a difference is shown; without an error bar, the change alone decides. A
+    /// limit and a difference is shown; without an error bar, it cannot be decided, which fails too. A
     /// measurement that only the base has fails too. Exit with 5 if a file is NOT VALID
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Gate>,
@@ -146,7 +147,7 @@ fn broken(gates: &[Gate], comparison: &FileComparison<'_>) -> Vec<String> {
             let why = match answer {
                 Answer::Fails(_) => continue,
                 Answer::Holds(difference) => gate.describe(difference),
-                Answer::Unknown => format!("{metric} cannot be decided: too few samples"),
+                Answer::Unknown => gate.doubt(pair),
             };
             let name = on_one_line(&pair.base.long_name());
             lines.push(format!("failed by --fail-if '{gate}': {name}: {why}"));

@@ -14,8 +14,9 @@ use crate::{
 pub struct Gate(Condition);
 
 impl Gate {
-    /// Checks a measurement; `None` where it has no such metric. Where there is an error bar, the
-    /// gate holds only if a difference is shown too.
+    /// Checks a measurement; `None` where it has no such metric. The gate holds only if a difference is
+    /// shown too: without an error bar, nobody knows. Metrics on which no claims are made have none, and
+    /// hold by the change alone.
     pub fn check(&self, pair: &Compared<'_>) -> Option<Answer> {
         if self.0.metric.is_bulk() != pair.base.settings().bulk.is_some() {
             return None;
@@ -30,11 +31,26 @@ impl Gate {
         let Some(change) = comparison.change else {
             return Answer::Unknown;
         };
-        let is_supported = comparison.is_shown().unwrap_or(true);
-        if is_supported {
-            self.0.answer(change)
-        } else {
-            Answer::Fails(change)
+        let answer = self.0.answer(change);
+        match comparison.is_shown() {
+            Some(false) => Answer::Fails(change),
+            // It may be chance. Metrics without claims, such as errors, never have an error bar.
+            None if self.0.metric.is_claimed() && matches!(answer, Answer::Holds(_)) => {
+                Answer::Unknown
+            }
+            _ => answer,
+        }
+    }
+
+    /// Says why [`Gate::check`] could not decide.
+    pub fn doubt(&self, pair: &Compared<'_>) -> String {
+        let change = pair.by(self.0.metric).and_then(|own| own.change);
+        match change {
+            Some(change) => format!(
+                "{}; without an error bar, that may be chance: measure trials (--trials 5)",
+                self.describe(change)
+            ),
+            None => format!("{} cannot be decided: too few samples", self.0.metric.name),
         }
     }
 
@@ -99,8 +115,9 @@ mod tests {
         assert_eq!(decided(0.06, Some(0.01)), Answer::Holds(0.06));
         assert_eq!(decided(0.06, Some(1.0)), Answer::Fails(0.06));
         assert_eq!(decided(0.04, Some(0.01)), Answer::Fails(0.04));
-        // Without an error bar the difference alone decides.
-        assert_eq!(decided(0.06, None), Answer::Holds(0.06));
+        // Without an error bar it may be chance.
+        assert_eq!(decided(0.06, None), Answer::Unknown);
+        assert_eq!(decided(0.04, None), Answer::Fails(0.04));
         let missing = Comparison {
             change: None,
             ..changed(p99, 0.0, None)
@@ -113,7 +130,7 @@ mod tests {
         };
         assert_eq!(gate.decide(&noise), Answer::Fails(0.06));
         let rate: Gate = "rate<-3%".parse().unwrap();
-        let decided = rate.decide(&changed(&metric::RATE, -0.04, None));
+        let decided = rate.decide(&changed(&metric::RATE, -0.04, Some(0.01)));
         assert_eq!(decided, Answer::Holds(-0.04));
         assert_eq!(
             rate.describe(-0.04),
@@ -129,7 +146,7 @@ mod tests {
     fn a_change_of_exactly_the_limit_is_not_beyond_it() {
         let half = |text: &str| {
             let gate: Gate = text.parse().unwrap();
-            gate.decide(&changed(&metric::P99, 0.5, None))
+            gate.decide(&changed(&metric::P99, 0.5, Some(0.1)))
         };
         assert_eq!(half("p99>+50%"), Answer::Fails(0.5));
         assert_eq!(half("p99>=+50%"), Answer::Holds(0.5));

@@ -1,7 +1,12 @@
 //! The consistency of a result file's numbers, checked once so that their users need not.
 
 use netping_measure::{
-    counts::Counts, distribution::Distribution, summary::Summary, text::MOST, times::Time,
+    cost::{Balance, SideUse},
+    counts::Counts,
+    distribution::Distribution,
+    summary::Summary,
+    text::MOST,
+    times::Time,
     window::INTERVAL,
 };
 
@@ -116,12 +121,42 @@ fn check_step(step: &Step) -> Result<(), String> {
             bulk.and_then(|own| own.server_softirq_seconds_per_gib),
         ),
     ])?;
+    for balance in &cost.balances {
+        check_balance(balance)?;
+    }
     for seconds in &cost.client_worker_cpu_seconds {
         within(&[("client_worker_cpu_seconds", Some(*seconds))])?;
     }
     check_counts(summary)?;
     check_intervals(step)?;
     check_times(step)
+}
+
+/// Checks the times of a balance of the CPUs.
+fn check_balance(balance: &Balance) -> Result<(), String> {
+    let of_side = |side: Option<SideUse>| {
+        [
+            side.map(|own| own.cpu_seconds),
+            side.and_then(|own| own.waited_seconds),
+        ]
+    };
+    let sides = [balance.client, balance.server].map(of_side);
+    for seconds in sides.concat() {
+        within(&[("balances: time of a side", seconds)])?;
+    }
+    let busiest = balance.busiest_other.as_ref();
+    within(&[
+        ("balances.window_seconds", Some(balance.window_seconds)),
+        ("balances.total_seconds", Some(balance.total_seconds)),
+        ("balances.others_seconds", Some(balance.others_seconds)),
+        (
+            "balances.interrupt_seconds",
+            Some(balance.interrupt_seconds),
+        ),
+        ("balances.steal_seconds", Some(balance.steal_seconds)),
+        ("balances.idle_seconds", Some(balance.idle_seconds)),
+        ("balances.busiest_other", busiest.map(|own| own.cpu_seconds)),
+    ])
 }
 
 /// Checks that outcomes add up to the number of requests.

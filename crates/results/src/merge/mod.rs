@@ -98,7 +98,7 @@ pub fn merge(
         looks: first.looks,
         margin: first.margin,
         proof: None,
-        replaced_rounds: None,
+        replaced: None,
         steps,
         parts,
     })

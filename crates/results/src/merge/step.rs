@@ -220,17 +220,19 @@ fn fairness(steps: &[&Step]) -> Option<Fairness> {
 /// sum.
 fn warnings(steps: &[&Step], summary: &Summary, cost: &Cost) -> Vec<Warning> {
     let enough = summary.times[Time::Response].quantile(99.0).is_some();
+    let counts = cost.server.as_ref().and_then(|server| server.requests);
     let mut warnings: Vec<Warning> = Vec::new();
     for warning in steps.iter().flat_map(|step| &step.warnings) {
-        let is_of_sum = matches!(
-            warning,
-            Warning::TooFewSamples(_) | Warning::ServerShared(_)
-        );
+        let is_of_sum = match warning {
+            Warning::TooFewSamples(_) => true,
+            Warning::ServerShared(_) => counts.is_some(),
+            _ => false,
+        };
         if !is_of_sum && !warnings.contains(warning) {
             warnings.push(warning.clone());
         }
     }
-    if let Some(counts) = cost.server.as_ref().and_then(|server| server.requests) {
+    if let Some(counts) = counts {
         warnings.extend(ServerShared::of_counts(&counts).map(Warning::from));
         warnings.extend(CountersDisagree::of_counts(&counts).map(Warning::from));
     }
