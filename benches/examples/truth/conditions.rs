@@ -1,8 +1,8 @@
 //! Conditions under which a run is not to be believed: other programs on either side's core, and servers
-//! that change, or treat connections unlike.
+//! that change, treat connections unlike, or count what others sent.
 
 use std::{
-    io::{BufRead, BufReader, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     thread,
     time::Duration,
@@ -13,7 +13,7 @@ use netping_serving::clock::now;
 use nix::sys::signal::Signal;
 
 use crate::{
-    Tell,
+    Extent, Tell,
     warnings::{Trouble, client, make, tokio, wait_into_window},
 };
 
@@ -33,7 +33,7 @@ const BESIDE_OTHERS: &[&str] = &[
     "UNLIKE_TRIALS",
 ];
 
-const CONDITIONS: [Trouble; 7] = [
+const CONDITIONS: [Trouble; 9] = [
     Trouble {
         what: "two hogs on the core of a closed loop's client",
         run: || beside(CLIENT, 2, || client(&tokio(), &["-c", "64"]).finish()),
@@ -83,6 +83,20 @@ const CONDITIONS: [Trouble; 7] = [
         must: &["STALLED"],
         may: &["CLIENT_BOUND", "NOISY", "NOT_STEADY"],
     },
+    Trouble {
+        what: "another program's requests at the server",
+        run: shared,
+        possible: || true,
+        must: &["SERVER_SHARED"],
+        may: &[],
+    },
+    Trouble {
+        what: "a server that counts half of its requests",
+        run: miscounted,
+        possible: || true,
+        must: &["COUNTERS_DISAGREE"],
+        may: &[],
+    },
 ];
 
 const LADDER: [Trouble; 2] = [
@@ -103,12 +117,12 @@ const LADDER: [Trouble; 2] = [
 ];
 
 /// Makes each condition.
-pub fn check(tell: Tell<'_>) {
+pub fn check(extent: Extent, tell: Tell<'_>) {
     for condition in &CONDITIONS {
-        tell(make(condition, RUNS));
+        tell(make(condition, RUNS, extent));
     }
     for condition in &LADDER {
-        tell(make(condition, LADDERS));
+        tell(make(condition, LADDERS, extent));
     }
 }
 
@@ -174,6 +188,66 @@ fn stop_and_go() -> Said {
         wait(Duration::from_millis(900));
     }
     client.finish()
+}
+
+/// Another client sends a fifth as much.
+fn shared() -> Said {
+    let server = tokio();
+    let flags = ["-c", "4", "--rate", "200", "-d", "5s"];
+    let other = Client::start(&[&["throughput", &server.url], &flags[..]].concat());
+    let said = client(&server, &["-c", "16", "--rate", "1k"]).finish();
+    other.finish();
+    said
+}
+
+fn miscounted() -> Said {
+    let server = tokio();
+    let metrics = halve(server.metrics_address().to_owned());
+    let flags = ["-d", "3s", "--rate", "1k", "--server-metrics", &metrics];
+    netping(&[&["throughput", &server.url], &flags[..]].concat())
+}
+
+/// Serves the metrics of this address with half of the requests, until this process ends; returns their
+/// URL.
+fn halve(upstream: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let _ = answer(&stream, &upstream);
+        }
+    });
+    format!("http://{address}/metrics")
+}
+
+/// Answers the one request of a connection.
+fn answer(mut stream: &TcpStream, upstream: &str) -> io::Result<()> {
+    let mut head = BufReader::new(stream).lines();
+    while head
+        .next()
+        .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+    {}
+    let mut server = TcpStream::connect(upstream)?;
+    server.write_all(b"GET /metrics HTTP/1.1\r\nHost: metrics\r\nConnection: close\r\n\r\n")?;
+    let mut text = String::new();
+    server.read_to_string(&mut text)?;
+    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let half = |line: &str| {
+        let count = line
+            .strip_prefix("netping_requests_total ")?
+            .parse::<u64>()
+            .ok()?;
+        Some(format!("netping_requests_total {}\n", count / 2))
+    };
+    let lines = body
+        .lines()
+        .map(|line| half(line).unwrap_or_else(|| format!("{line}\n")));
+    let body: String = lines.collect();
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
 }
 
 fn ladder() -> Said {

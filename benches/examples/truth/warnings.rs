@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use netping_benches::processes::{CLIENT, Client, Said, Server, address, hogs, wait};
 
-use crate::{Tell, Truth};
+use crate::{Extent, Tell, Truth};
 
 /// Runs of each trouble.
 const RUNS: usize = 20;
@@ -105,14 +105,16 @@ const TROUBLES: [Trouble; 9] = [
 ];
 
 /// Makes each trouble.
-pub fn check(tell: Tell<'_>) {
+pub fn check(extent: Extent, tell: Tell<'_>) {
     for trouble in &TROUBLES {
-        tell(make(trouble, RUNS));
+        tell(make(trouble, RUNS, extent));
     }
 }
 
-/// Makes a trouble this many times.
-pub fn make(trouble: &Trouble, runs: usize) -> Truth {
+/// Makes a trouble this many times, or once.
+pub fn make(trouble: &Trouble, runs: usize, extent: Extent) -> Truth {
+    let is_full = extent == Extent::Full;
+    let runs = if is_full { runs } else { 1 };
     let tried = if (trouble.possible)() { runs } else { 0 };
     let (mut right, mut others) = (0, Vec::new());
     for _ in 0..tried {
@@ -137,7 +139,7 @@ pub fn make(trouble: &Trouble, runs: usize) -> Truth {
     Truth {
         what: trouble.what.to_owned(),
         expected: format!("{names}, {runs} of {runs}, no other"),
-        passed: (tried > 0).then_some(right == runs && count == 0),
+        passed: (tried > 0).then_some(right == runs && (count == 0 || !is_full)),
         found,
     }
 }
