@@ -358,7 +358,7 @@ fn beside_hogs<T>(run: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-fn disturbed_trials_are_measured_again_for_half_as_often_as_there_are() {
+fn disturbed_windows_are_measured_again_half_as_often_as_there_are() {
     let server = Server::start("tokio", &[]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
@@ -369,14 +369,15 @@ fn disturbed_trials_are_measured_again_for_half_as_often_as_there_are() {
     });
     let (told, text) = (stderr(&output), stdout(&output));
     assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(told.contains("round 1 is measured again: "), "{told}");
+    let again = format!("{} is measured again: ", server.url);
+    assert!(told.contains(&again), "{told}");
     let run = load(&file);
     let trials = run["steps"].as_array().unwrap().iter();
     let trials: Vec<_> = trials.map(|step| step["trial"].as_u64().unwrap()).collect();
     assert_eq!(trials, [1, 2, 3]);
-    assert_eq!(run["replaced_rounds"]["count"], 1);
+    assert_eq!(run["replaced"]["windows"], 1);
     assert!(
-        text.contains("1 round was measured again, as others had the CPUs"),
+        text.contains("1 window was measured again because others had the CPUs"),
         "{text}"
     );
     let [above, below] = ["NOT VALID: ", "the mean of the trials"].map(|part| text.find(part));

@@ -166,12 +166,13 @@ fn paths_are_interleaved_and_every_request_is_accounted_for() {
         }
     }
     let requests = |step: &Value| count(step, "ok") + count(step, "outside_ok");
-    // Rounds that were measured again are not in the run.
+    // Windows that were measured again are not in the run.
     let expect = |counted: u64, expected: u64, name: &str| {
         if replaced(&run) == 0 {
             assert_eq!(counted, expected, "{name}");
         } else {
-            assert!(counted > expected, "{name}: {counted}, {expected}");
+            // On one path or another.
+            assert!(counted >= expected, "{name}: {counted}, {expected}");
         }
     };
     for (name, relay) in &relays {
@@ -202,9 +203,9 @@ fn paths_are_interleaved_and_every_request_is_accounted_for() {
     assert!(unknown.count() >= 5, "{table}");
 }
 
-/// Returns the number of rounds that were measured again.
+/// Returns the number of windows that were measured again.
 fn replaced(run: &Value) -> u64 {
-    run["replaced_rounds"]["count"].as_u64().unwrap_or(0)
+    run["replaced"]["windows"].as_u64().unwrap_or(0)
 }
 
 #[test]
@@ -248,11 +249,11 @@ fn maximum_throughput_is_measured_with_each_number_of_callers() {
             .iter()
             .all(|step| step["settings"]["requests_per_connection"].is_null())
     );
-    // Kept: one for each caller in each step; and one before all steps. Either number of callers may have
-    // had a round once more.
-    let again = [&[0][..], &[1, 3], &[1 + 3]][replaced(&run) as usize];
+    // Kept: one for each caller in each step; and one before all steps. Of each number of callers, two windows
+    // may have been measured again, each through the relay or not.
     let more = relay.connections() - (1 + 2 * (1 + 3));
-    assert!(again.contains(&more), "{more} more");
+    let most = [0, 3, 6, 7, 8][replaced(&run) as usize];
+    assert!(more <= most, "{more} more");
 
     // With a fixed number of callers, times say nothing that the rate does not.
     let table = String::from_utf8(output.stdout).unwrap();

@@ -126,20 +126,22 @@ fn missing(shares: &Shares) -> Option<String> {
 }
 
 /// Returns what there is to say about balances: a line for each set of CPUs of which other programs or
-/// the hypervisor had a part, or of which the parts are not the whole.
+/// the hypervisor had a part, of which the parts are not the whole, or on which the server is not known.
 pub(crate) fn remarks<'a>(balances: impl IntoIterator<Item = &'a Balance>) -> Vec<String> {
-    let is_notable = |balance: &&Balance| {
-        Shares::of(balance).is_some_and(|shares| {
-            let foreign = [shares.others, shares.steal];
-            let is_foreign = foreign.into_iter().any(|share| share > NOTABLE);
-            (is_foreign && !balance.has_server_among_others) || missing(&shares).is_some()
-        })
-    };
-    let sums = sums(balances);
-    sums.iter()
-        .filter(is_notable)
-        .filter_map(in_words)
-        .collect()
+    sums(balances).iter().filter_map(remark).collect()
+}
+
+fn remark(balance: &Balance) -> Option<String> {
+    let shares = Shares::of(balance)?;
+    if balance.has_server_among_others {
+        return Some(format!(
+            "{}: the server cannot be told from other programs, whose part is not judged; --server-pid names it",
+            name(balance)
+        ));
+    }
+    let mut foreign = [shares.others, shares.steal].into_iter();
+    let is_notable = foreign.any(|share| share > NOTABLE) || missing(&shares).is_some();
+    is_notable.then(|| in_words(balance))?
 }
 
 #[cfg(test)]
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hypervisor_is_told_and_a_server_among_others_is_no_remark() {
+    fn the_hypervisor_is_told_and_a_server_that_is_among_others() {
         let mut stolen = servers(0.0);
         (stolen.steal_seconds, stolen.idle_seconds) = (1.0, 7.0);
         // A tick is not told.
@@ -201,7 +203,9 @@ mod tests {
         };
         let line = "CPUs 2-3: other programs 60.0% (the server among them), idle 40.0%";
         assert_eq!(in_words(&unknown).unwrap(), line);
-        assert_eq!(remarks(&[unknown]), [""; 0]);
+        let line = "CPUs 2-3: the server cannot be told from other programs, whose part is not judged; \
+                    --server-pid names it";
+        assert_eq!(remarks(&[unknown]), [line]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::{distinct, finding::connections, grouped, loads::load_of, proof, tabl
 const NAMED: usize = 3;
 
 /// Stands at the head of what is not valid.
-const BELOW: &str = "what stands below is not to be relied on";
+const BELOW: &str = "do not rely on the numbers below";
 
 /// Jain's index from which on requests are spread evenly over connections: at 0.98, a caller's rate
 /// has a coefficient of variation of 14 %.
@@ -159,15 +159,15 @@ fn row(run: &Run, step: &Step) -> String {
     }
 }
 
-/// Says how many rounds were measured again, and why.
+/// Says how many windows were measured again, and why.
 pub(crate) fn replaced(run: &Run) -> Option<Remark> {
-    let rounds = run.replaced_rounds.as_ref()?;
-    let were = if rounds.count == 1 { "was" } else { "were" };
-    let count = plural(rounds.count.into(), "round");
-    let worst = Warning::from(rounds.worst.clone());
+    let replaced = run.replaced.as_ref()?;
+    let were = if replaced.windows == 1 { "was" } else { "were" };
+    let count = plural(replaced.windows.into(), "window");
+    let worst = Warning::from(replaced.worst.clone());
     Some([
         format!("{count} {were} measured again"),
-        format!(", as others had the CPUs: at worst, {worst}"),
+        format!(" because others had the CPUs; at worst, {worst}"),
     ])
 }
 
@@ -204,10 +204,10 @@ fn limit(run: &Run, peak: &Peak<'_>, has_server_pid: bool) -> Option<String> {
         untried.push("another network");
     }
     if !untried.is_empty() {
-        line.extend(["; ", &untried.join(", "), " may give more"]);
+        line.extend(["; ", &untried.join(", "), " may raise the rate"]);
     }
     if server.is_none() && has_server_pid {
-        line.push_str("; --server-pid tells the server's part");
+        line.push_str("; --server-pid would show the server's CPU use");
     }
     Some(line)
 }
@@ -261,12 +261,12 @@ mod tests {
         );
         assert_eq!(
             beginning(&tables(&wrong)),
-            "NOT VALID: ERRORS; what stands below is not to be relied on"
+            "NOT VALID: ERRORS; do not rely on the numbers below"
         );
     }
 
     #[test]
-    fn rounds_that_were_measured_again_are_told() {
+    fn windows_that_were_measured_again_are_told() {
         let mut run = fixtures::run(vec![fixtures::step(1, |_| vec![1000; 10])]);
         let mut said = || {
             run.count_replaced(ForeignLoad {
@@ -281,9 +281,9 @@ mod tests {
         };
         assert_eq!(
             said(),
-            "1 round was measured again, as others had the CPUs: at worst, other programs had 25.0% of the server's CPUs"
+            "1 window was measured again because others had the CPUs; at worst, other programs had 25.0% of the server's CPUs"
         );
-        assert!(said().starts_with("2 rounds were measured again, "));
+        assert!(said().starts_with("2 windows were measured again because "));
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
         let (none, all) = (said(&[]), said(&["-d", "--samples", "--server-pid"]));
         assert!(none.starts_with("TOO_FEW_SAMPLES: too few samples for p99: 5; measure longer\n"));
         assert!(all.contains("; measure longer (-d, --samples)\n"), "{all}");
-        assert!(all.contains("--server-pid tells") && !none.contains("--server-pid"));
+        assert!(all.contains("--server-pid would") && !none.contains("--server-pid"));
     }
 
     #[test]

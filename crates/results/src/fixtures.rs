@@ -169,7 +169,7 @@ pub fn run(mut steps: Vec<Step>) -> Run {
         looks: 1,
         margin: None,
         proof: None,
-        replaced_rounds: None,
+        replaced: None,
         steps,
         clock: None,
         parts: Vec::new(),

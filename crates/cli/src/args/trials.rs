@@ -25,12 +25,15 @@ impl Trials {
             .map_or(1, |_| Until::looks(self.count))
     }
 
-    /// Returns the number of trials of a group that may be measured again: half as many as there are.
-    /// Clients that measure in step cannot agree on one more.
+    /// Returns the number of windows of a group that may be measured again: half as many as there are.
+    /// Clients that measure in step cannot agree on one more. A single trial is what the user asked for.
     pub fn repeats(&self, group: &[Plan]) -> u32 {
         let mut plans = group.iter();
         let is_in_step = plans.any(|plan| plan.execution.start_at.is_some());
-        if is_in_step { 0 } else { self.count / 2 }
+        if is_in_step || self.count == 1 {
+            return 0;
+        }
+        self.count * group.len() as u32 / 2
     }
 }
 

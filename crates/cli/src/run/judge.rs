@@ -112,7 +112,8 @@ impl Judge {
     pub fn passed(&self) -> Option<String> {
         let quote = |condition: &Condition| format!("'{condition}'");
         let quoted: Vec<_> = self.fail_if.iter().map(quote).collect();
-        let passed = self.has_judged && !self.has_broken && self.unwanted.is_empty();
+        let is_decided = self.unwanted.is_empty() && self.verdict < Verdict::Condition;
+        let passed = self.has_judged && !self.has_broken && is_decided;
         (passed && !quoted.is_empty())
             .then(|| format!("passed --fail-if {}: no step broke it", quoted.join(", ")))
     }

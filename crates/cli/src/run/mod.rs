@@ -91,6 +91,10 @@ pub struct Runner {
     pub interrupt: Interrupt,
     describe: fn(&Run) -> String,
     prove: bool,
+    /// How many disturbed windows may still be measured again.
+    repeats: u32,
+    /// The CPUs of servers that the command starts; empty: any.
+    pub server_cpus: Vec<usize>,
 }
 
 impl Runner {
@@ -116,6 +120,8 @@ impl Runner {
             interrupt,
             describe,
             prove: options.prove,
+            repeats: 0,
+            server_cpus: Vec::new(),
         })
     }
 
@@ -149,6 +155,11 @@ impl Runner {
         self.store.run.pairings = pairings;
     }
 
+    /// Lets this many windows be measured again in which others had the CPUs.
+    pub fn allow_repeats(&mut self, repeats: u32) {
+        self.repeats = repeats;
+    }
+
     /// Adds what is known of a target's server.
     pub fn complete(&mut self, target: &mut Destination) {
         self.servers.complete(target);
@@ -168,7 +179,11 @@ impl Runner {
     ///
     /// # Errors
     /// The first [`StartError`].
-    pub fn call_all(&self, plans: &[Plan]) -> Result<(), StartError> {
+    pub fn call_all(&mut self, plans: &[Plan]) -> Result<(), StartError> {
+        // Their servers are one side from the first step on: a relay, and the one behind it.
+        for plan in plans {
+            self.servers.find(&plan.target);
+        }
         plans.iter().try_for_each(|plan| self.call(plan))
     }
 
@@ -237,15 +252,40 @@ impl Runner {
         self.save();
     }
 
-    /// Runs a step.
+    /// Runs a step; once more where others had the CPUs, whatever came out, as often as that may be.
     fn run_step(&mut self, plan: &Plan, place: Place) -> Result<(Step, Measured), StartError> {
         self.warn_of_limits(plan);
         let mut plan = plan.clone();
         self.servers.complete(&mut plan.target);
-        plan.execution.start_at = self.await_start(&plan);
-        let outcome = self.execute(&plan)?;
-        self.servers.note(&plan, &outcome);
-        Ok((step(&plan, &outcome, place), outcome))
+        loop {
+            plan.execution.start_at = self.await_start(&plan);
+            let outcome = self.execute(&plan)?;
+            self.servers.note(&plan, &outcome);
+            let step = step(&plan, &outcome, place);
+            match disturbance(&step) {
+                Some(load) if self.repeats > 0 && !self.is_interrupted() => {
+                    self.repeats -= 1;
+                    self.replace(&plan, &step, load);
+                }
+                _ => return Ok((step, outcome)),
+            }
+        }
+    }
+
+    /// Counts a window that is measured again because of this load. Those of a ladder are too short and
+    /// too many to be told one by one.
+    fn replace(&mut self, plan: &Plan, step: &Step, load: &ForeignLoad) {
+        let progress = &self.console.progress;
+        progress.again(plan);
+        if let Some(push) = &progress.push {
+            push.abandon_step();
+        }
+        if self.store.run.kind != Kind::Ladder {
+            let why = Warning::from(load.clone());
+            let line = format!("{} is measured again: {why}", step.name());
+            self.console.remark(&wrap(&line, usize::MAX));
+        }
+        self.store.run.count_replaced(load.clone());
     }
 
     /// Returns the moment at which a step begins, if it has one. Waits until it is time to open the
@@ -290,14 +330,6 @@ impl Runner {
             steps[measurement] = Some(step);
         }
         Ok(Some(steps.into_iter().flatten().collect()))
-    }
-
-    /// Counts a round that is measured again because of this load, and says so.
-    pub fn count_replaced(&mut self, round: u32, load: ForeignLoad) {
-        let why = Warning::from(load.clone());
-        let line = format!("round {round} is measured again: {why}");
-        self.console.remark(&wrap(&line, usize::MAX));
-        self.store.run.count_replaced(load);
     }
 
     /// Adds a step to the run, and pushes it to the gateway.
@@ -453,5 +485,39 @@ impl Runner {
         if let Err(error) = self.store.print() {
             self.fail(Verdict::Unsaved, &format!("error: {error:#}"));
         }
+    }
+}
+
+/// Returns the load that disturbed a step.
+fn disturbance(step: &Step) -> Option<&ForeignLoad> {
+    step.warnings.iter().find_map(|own| match own {
+        Warning::ForeignLoad(load) => Some(load),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_results::{
+        fixtures,
+        warning::{ClientThrottled, SharedHost, SideOfCpus},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_step_is_disturbed_by_the_balance_alone() {
+        let load = ForeignLoad {
+            side: SideOfCpus::Client,
+            others: 0.1,
+            steal: 0.0,
+            waited: 0.0,
+            busiest: None,
+        };
+        let mut step = fixtures::step(1, |_| vec![1000; 10]);
+        step.warnings = vec![ClientThrottled { seconds: 0.5 }.into(), SharedHost.into()];
+        assert_eq!(disturbance(&step), None);
+        step.warnings.push(load.clone().into());
+        assert_eq!(disturbance(&step), Some(&load));
     }
 }

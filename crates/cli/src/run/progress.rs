@@ -119,16 +119,14 @@ impl Progress {
         }));
     }
 
-    /// Adds to the steps of the command that some of them are measured again.
-    pub fn again(&self, plans: &[Plan]) {
+    /// Adds to the steps of the command that one of them is measured again.
+    pub fn again(&self, plan: &Plan) {
         let Some(mut outline) = self.outline.get() else {
             return;
         };
-        for plan in plans {
-            let length = outline.ahead.zip(planned(plan));
-            outline.ahead = length.map(|(sum, own)| sum.saturating_add(own));
-            outline.steps += 1;
-        }
+        let length = outline.ahead.zip(planned(plan));
+        outline.ahead = length.map(|(sum, own)| sum.saturating_add(own));
+        outline.steps += 1;
         self.outline.set(Some(outline));
     }
 

@@ -11,7 +11,7 @@ use netping_measure::times::Time;
 use netping_protocol::secure::Connector;
 use netping_results::{
     metric::P50,
-    run::{Pairing, Place, Proof, Step},
+    run::{Kind, Pairing, Place, Proof, Run, Step},
 };
 use netping_system::signals;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -47,11 +47,13 @@ const BEFORE_STALL: Duration = Duration::from_millis(300);
 /// # Errors
 /// If a server cannot be started or does not answer.
 pub fn prove(runner: &mut Runner) -> anyhow::Result<Option<Proof>> {
+    // What is planted for a moment is not measured again.
+    runner.allow_repeats(0);
     let longer = SERVICE.mul_f64(1.0 + DIFFERENCE);
     let servers = [SERVICE, longer].map(|time| {
         let delay = format!("{}us", time.as_micros());
         let flags = ["--delay", &delay].map(Into::into);
-        ServerProcess::start("tokio", &flags, &[])
+        ServerProcess::start("tokio", &flags, &runner.server_cpus)
     });
     let [first, second] = servers;
     let (first, second) = (first?, second?);
@@ -63,8 +65,7 @@ pub fn prove(runner: &mut Runner) -> anyhow::Result<Option<Proof>> {
     if runner.is_interrupted() {
         return Ok(None);
     }
-    let mut run = runner.store.run.clone();
-    (run.steps, run.pairings) = (steps, vec![Pairing::new(0, 1)]);
+    let run = of_trials(&runner.store.run, steps);
     let compared = run.compared();
     let medians = compared.first().and_then(|own| own.by(&P50));
     let seen = medians.and_then(|own| own.base);
@@ -80,6 +81,18 @@ pub fn prove(runner: &mut Runner) -> anyhow::Result<Option<Proof>> {
         interval: medians.and_then(|own| own.interval),
         detectable: medians.and_then(|own| own.detectable),
     }))
+}
+
+/// Returns the run of these trials, of whatever kind the run is in which they were planted.
+fn of_trials(of: &Run, steps: Vec<Step>) -> Run {
+    Run {
+        kind: Kind::Throughput,
+        looks: 1,
+        margin: None,
+        pairings: vec![Pairing::new(0, 1)],
+        steps,
+        ..of.clone()
+    }
 }
 
 fn plan(server: &ServerProcess) -> Plan {
@@ -127,4 +140,41 @@ fn stall(runner: &mut Runner, server: &ServerProcess, mut plan: Plan) -> anyhow:
     // It does nothing that could panic.
     let _ = stopping.join();
     Ok(measured?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_results::fixtures;
+
+    use super::*;
+
+    #[test]
+    fn what_is_planted_is_compared_by_times_in_a_run_of_any_kind() {
+        let step = |at: usize| Step {
+            measurement: at % 2,
+            trial: at as u32 / 2 + 1,
+            target: format!("tcp://h:{at}"),
+            ..fixtures::step(1, |second| {
+                let longer = at as u64 % 2 * 200_000;
+                vec![10_000_000 + longer + second * 10; 1000]
+            })
+        };
+        let steps: Vec<Step> = (0..10).map(step).collect();
+        for kind in [Kind::Ladder, Kind::Proxy, Kind::Latency] {
+            let planted_in = Run {
+                kind,
+                looks: 50,
+                margin: Some(0.05),
+                ..fixtures::run(Vec::new())
+            };
+            let run = of_trials(&planted_in, steps.clone());
+            let compared = run.compared();
+            let change = compared[0].by(&P50).and_then(|own| own.change);
+            assert!(
+                change.is_some_and(|change| (change - 0.02).abs() < 1e-3),
+                "{kind:?}: {change:?}"
+            );
+            assert_eq!((run.looks, run.margin), (1, None));
+        }
+    }
 }

@@ -124,7 +124,7 @@ pub enum Outcome {
     /// The server did not keep the condition, was behind schedule, or had more failures than allowed; this
     /// says which.
     Broken(&'static str),
-    /// The client was late, or other programs had the CPUs: the window says nothing about the server. The
+    /// The client was late, or other programs had the CPUs or the server: the window says nothing about the server. The
     /// names of the warnings that say so.
     Disturbed(Vec<&'static str>),
     /// There are too few samples to decide.
@@ -173,7 +173,7 @@ impl fmt::Display for Outcome {
 /// server, but for those that are accepted.
 fn disturbances(step: &Step, limits: &LimitArgs) -> Vec<&'static str> {
     let is_disturbance = |warning: &&Warning| match warning {
-        Warning::ForeignLoad(_) => true,
+        Warning::ForeignLoad(_) | Warning::ServerShared(_) => true,
         Warning::BehindSchedule(_) => is_late_by_client(step),
         _ => warning.is_of_client(),
     };

@@ -47,7 +47,7 @@ impl Store {
             looks: 1,
             margin: None,
             proof: None,
-            replaced_rounds: None,
+            replaced: None,
             steps: Vec::new(),
             parts: Vec::new(),
         };

@@ -4,10 +4,7 @@ use std::ops::Range;
 
 use netping_client::{error::StartError, plan::Plan};
 use netping_report::text;
-use netping_results::{
-    run::{Measurement, Pairing, Place, Step},
-    warning::{ForeignLoad, Warning},
-};
+use netping_results::run::{Measurement, Pairing, Place, Step};
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
@@ -143,8 +140,8 @@ fn is_met(runner: &Runner, until: Until, numbers: &Range<usize>) -> bool {
 
 /// Runs each plan of a group once per trial, as measurements that are numbered from `first` on. Each
 /// trial has a random order of its own, so that drift of the machines favours no plan. It ends early
-/// at an interrupt, and where the values are known as well as was asked. A trial in which others had the
-/// CPUs is measured again, whatever came out, as often as that may be.
+/// at an interrupt, and where the values are known as well as was asked. What others disturbed is measured
+/// again, as often as that may be.
 ///
 /// # Errors
 /// [`StartError`]; earlier steps are saved.
@@ -157,9 +154,8 @@ fn interleave(
     describe: impl Fn(&Step) -> Option<String>,
 ) -> Result<(), StartError> {
     let numbers = first..first + group.len();
-    let mut repeats = trials.repeats(group);
-    let mut trial = 1;
-    while trial <= trials.count {
+    runner.allow_repeats(trials.repeats(group));
+    for trial in 1..=trials.count {
         let is_enough = |until: Until| trial > until::FEWEST && is_met(runner, until, &numbers);
         if trials.comparison.until.is_some_and(is_enough) {
             break;
@@ -173,33 +169,13 @@ fn interleave(
             let measurement = first + at;
             runner.explore(&plan, Place { measurement, trial }, &describe)?;
         }
-        let is_interrupted = runner.is_interrupted();
-        match disturbance(&runner.steps()[begun..]) {
-            Some(load) if repeats > 0 && !is_interrupted => {
-                repeats -= 1;
-                runner.store.run.steps.truncate(begun);
-                runner.count_replaced(trial, load);
-                runner.console.progress.again(group);
-            }
-            _ => {
-                runner.judge_from(begun);
-                trial += 1;
-            }
-        }
-        if is_interrupted {
+        runner.judge_from(begun);
+        if runner.is_interrupted() {
             break;
         }
     }
+    runner.allow_repeats(0);
     Ok(())
-}
-
-/// Returns the load that disturbed one of these steps.
-fn disturbance(steps: &[Step]) -> Option<ForeignLoad> {
-    let mut warnings = steps.iter().flat_map(|step| &step.warnings);
-    warnings.find_map(|own| match own {
-        Warning::ForeignLoad(load) => Some(load.clone()),
-        _ => None,
-    })
 }
 
 /// Returns the numbers below `count` in a random order (Fisher and Yates).
@@ -213,11 +189,6 @@ pub(crate) fn shuffled(count: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use netping_results::{
-        fixtures,
-        warning::{ClientThrottled, SharedHost, SideOfCpus},
-    };
-
     use super::*;
 
     #[test]
@@ -232,21 +203,5 @@ mod tests {
             orders.insert(order);
         }
         assert_eq!(orders.len(), 6);
-    }
-
-    #[test]
-    fn a_trial_is_disturbed_by_the_balance_of_one_of_its_steps_alone() {
-        let load = ForeignLoad {
-            side: SideOfCpus::Client,
-            others: 0.1,
-            steal: 0.0,
-            waited: 0.0,
-            busiest: None,
-        };
-        let mut steps = vec![fixtures::step(1, |_| vec![1000; 10]); 2];
-        steps[0].warnings = vec![ClientThrottled { seconds: 0.5 }.into(), SharedHost.into()];
-        assert_eq!(disturbance(&steps), None);
-        steps[1].warnings = vec![SharedHost.into(), load.clone().into()];
-        assert_eq!(disturbance(&steps), Some(load));
     }
 }

@@ -192,7 +192,7 @@ impl Reading {
             return Ok(None);
         };
         if self.is_restarted_by(later) {
-            return Err("the server's process was started anew meanwhile".to_owned());
+            return Err("the server was restarted meanwhile".to_owned());
         }
         check_change(&self.0, &later.0, self.seconds_until(later))?;
         let count = |name: &str| gained(name).map(|gained| gained as u64);
@@ -422,7 +422,7 @@ mod tests {
             ))
         };
         let error = started(1.0).demand_until(&started(9.0), 1).unwrap_err();
-        assert!(error.contains("started anew"), "{error}");
+        assert!(error.contains("restarted"), "{error}");
     }
 
     #[test]

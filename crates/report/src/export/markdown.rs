@@ -14,7 +14,7 @@ use netping_results::{
 use super::Rendered;
 use crate::{
     finding::{
-        NOT_RELIED_ON, added, change, change_interval, has_failures, or_dash, shown, sides, value,
+        added, change, change_interval, has_failures, or_dash, shown, sides, value,
         value_with_interval,
     },
     table::Column,
@@ -47,8 +47,7 @@ fn not_valid(runs: &[Run]) -> String {
     let line = |run: &Run| {
         let names = Warnings::of_run(run).invalidating();
         let (kind, names) = (run.kind.name(), escape(&names.join(", ")));
-        let line =
-            format!("**NOT VALID** ({kind}): {names}; what stands below is {NOT_RELIED_ON}.\n");
+        let line = format!("**NOT VALID** ({kind}): {names}; do not rely on the numbers below.\n");
         (!names.is_empty()).then_some(line)
     };
     let lines: Vec<String> = runs.iter().filter_map(line).collect();
@@ -326,7 +325,7 @@ mod tests {
         let wrong = text(&run);
         assert!(
             wrong.starts_with(
-                "**NOT VALID** (throughput): CLIENT\\_THROTTLED; what stands below is not to be relied on.\n\n| target "
+                "**NOT VALID** (throughput): CLIENT\\_THROTTLED; do not rely on the numbers below.\n\n| target "
             ),
             "{wrong}"
         );

@@ -68,8 +68,8 @@ fn warnings(run: &Run) -> Markup {
             @for [name, text] in verdict::warnings(run, &all, &|_| false) {
                 li."warning" { b { (name) } (text) }
             }
-            @if let Some([rounds, text]) = verdict::replaced(run) {
-                li."replaced" { b { (rounds) } (text) }
+            @if let Some([windows, text]) = verdict::replaced(run) {
+                li."replaced" { b { (windows) } (text) }
             }
         }
     }

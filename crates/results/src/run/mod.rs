@@ -14,7 +14,7 @@ pub use kind::Kind;
 pub use measurement::{Measurement, Pairing};
 pub use part::{Part, PartStep};
 pub use proof::Proof;
-pub use replaced::ReplacedRounds;
+pub use replaced::Replaced;
 pub use settings::{InProcess, StepSettings};
 pub use step::{Place, Step};
 
@@ -64,9 +64,9 @@ pub struct Run {
     /// What was planted on the client's machine, and what was seen of it; absent without `--prove`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
-    /// The rounds that were measured again, whose steps are not kept; absent without any.
+    /// The windows that were measured again, whose steps are not kept; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replaced_rounds: Option<ReplacedRounds>,
+    pub replaced: Option<Replaced>,
     /// The steps that are done, in the order they were run.
     pub steps: Vec<Step>,
     /// The clients whose results were added up; empty: there was one client.

@@ -49,15 +49,15 @@ impl WarningKind for NoCallerFree {
         // Of requests that were never sent, the response time is only a lower bound.
         if wait < response {
             let response_us = nanos_as_micros(response);
-            sentence.extend([", of a response time of ", &response_us, " us (p99)"]);
+            sentence.extend(["; the response time's p99 is ", &response_us, " us"]);
         }
         Told {
             severity: Severity::Note,
             extent: self.wait_p99 as f64,
             sentence,
             remedy: &[
-                ("give more callers", &["-c"]),
-                (", unless users wait in the same way", &[]),
+                ("use more callers", &["-c"]),
+                (", unless real users would wait, too", &[]),
             ],
         }
     }
@@ -115,9 +115,9 @@ impl WarningKind for BehindSchedule {
                 thousands(self.not_sent as f64)
             ),
             remedy: &[
-                ("if the server is not full, give more callers", &["-c"]),
+                ("if the server is not saturated, use more callers", &["-c"]),
                 (" or threads", &["--workers"]),
-                ("; otherwise this rate is too high for it", &[]),
+                ("; otherwise, this rate is too high for it", &[]),
             ],
         }
     }
@@ -201,10 +201,13 @@ impl WarningKind for LittlesLaw {
             remedy: if is_clients {
                 &[
                     (
-                        "the client spent time of its own between requests: many callers need more threads",
+                        "the client itself spent time between requests: with many callers, use more threads",
                         &["--workers"],
                     ),
-                    (" and more requests, a single one a quieter machine", &[]),
+                    (
+                        " and more requests; with a single one, a quieter machine",
+                        &[],
+                    ),
                 ]
             } else {
                 &[(

@@ -126,10 +126,10 @@ impl WarningKind for ClientStarved {
             [self.late_p99, self.response_p99].map(|time| nanos_as_micros(Some(time)));
         let sentence = match self.waited {
             None => format!(
-                "the client was late by {late} us at p99, in response times of {response} us"
+                "the client sent requests {late} us late at p99; the response time's p99 is {response} us"
             ),
             Some(waited) => format!(
-                "a client worker waited for its CPU for {:.1}% of the time, and a thread that sleeps woke up late by {late} us at p99, with response times of {response} us",
+                "a client worker waited for its CPU for {:.1}% of the window, and a sleeping thread woke up {late} us late at p99; the response time's p99 is {response} us",
                 waited * 100.0
             ),
         };
@@ -175,7 +175,7 @@ impl WarningKind for ClientThrottled {
                 self.seconds
             ),
             remedy: &[(
-                "raise the limit on the CPU time of the client's cgroup, or give it fewer threads",
+                "raise the limit on the CPU time of the client's cgroup, or give the client fewer threads",
                 &["--workers"],
             )],
         }

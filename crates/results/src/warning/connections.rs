@@ -40,7 +40,7 @@ pub struct SlowConnection {
 }
 
 impl SlowConnection {
-    const REMEDY: &str = "look at what serves it: a thread, a backend, a path";
+    const REMEDY: &str = "look at the server thread, backend or network path behind it";
 
     /// Returns the name of the slowest: by its port, or else by its number.
     fn name(&self) -> String {
@@ -96,7 +96,7 @@ impl WarningKind for SlowConnection {
             slow => format!("{slow} of {all} connections were slow: the slowest ({name})"),
         };
         let replies = match self.requests {
-            0 => "no reply to a request of the window".to_owned(),
+            0 => "no reply in the window".to_owned(),
             1 => "1 reply".to_owned(),
             requests => format!("{} replies", thousands(requests as f64)),
         };
@@ -104,10 +104,10 @@ impl WarningKind for SlowConnection {
         let sentence = if self.is_long() {
             let [own, others] = [self.mean, self.others_mean].map(|mean| micros(mean / 1e3));
             format!(
-                "{which} had {replies} after {own} us on average, where the others had {usual} after {others} us"
+                "{which} had {replies} after {own} us on average; the median of the others is {usual} after {others} us"
             )
         } else {
-            format!("{which} had {replies} where the others had {usual}")
+            format!("{which} had {replies}; the median of the others is {usual}")
         };
         Told {
             severity: Severity::Note,

@@ -40,7 +40,7 @@ impl WarningKind for ServerShared {
             severity: Severity::Invalid,
             extent: self.server as f64 / self.client.max(1) as f64,
             sentence: format!(
-                "the server answered {server} requests while {client} replies came: others load it as well"
+                "the server answered {server} requests, but only {client} replies came: others load it, too"
             ),
             remedy: &[
                 ("stop what else uses the server", &[]),
@@ -83,11 +83,11 @@ impl WarningKind for CountersDisagree {
             severity: Severity::Invalid,
             extent: self.client as f64 / self.server.max(1) as f64,
             sentence: format!(
-                "the server counted {server} requests while {client} replies came: its counters are not those of all \
-                 that answered"
+                "the server counted only {server} requests, but {client} replies came: its counters do not cover every \
+                 server that answered"
             ),
             remedy: &[(
-                "name the metrics of the server that answers, or none",
+                "name the metrics of the server that answers, or turn them off",
                 &["--server-metrics"],
             )],
         }

@@ -46,7 +46,7 @@ pub struct Facts<'a> {
     pub warmup_failed: bool,
     /// True where the server is on the client's host.
     pub shared_host: bool,
-    /// True where the server's process was started anew meanwhile.
+    /// True where the server was restarted meanwhile.
     pub server_restarted: bool,
     /// By how much the time of day was set meanwhile, in nanoseconds.
     pub clock_step: i64,

@@ -20,7 +20,7 @@ impl WarningKind for ServerRestarted {
         Told {
             severity: Severity::Invalid,
             extent: 0.0,
-            sentence: "the server's process was started anew".to_owned(),
+            sentence: "the server was restarted".to_owned(),
             remedy: &[("measure again without restarting the server", &[])],
         }
     }
@@ -55,7 +55,7 @@ impl WarningKind for Errors {
         let mut sentence = format!("{} failed or were never sent", format::share(self.share));
         if self.time_share > self.share {
             let time = format::share(self.time_share);
-            sentence.extend([", ", &time, " of the callers' time"]);
+            sentence.extend([", and took ", &time, " of the callers' time"]);
         }
         Told {
             severity: Severity::Invalid,

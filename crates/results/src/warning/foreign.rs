@@ -19,8 +19,8 @@ pub struct ForeignLoad {
     pub others: f64,
     /// The share that the hypervisor had.
     pub steal: f64,
-    /// The time for which threads of that side waited for a CPU because of others, as a share of the
-    /// window.
+    /// The time for which threads of that side waited for a CPU because of others, as a share of the time
+    /// for which they were ready to run, or of the window where that is less.
     pub waited: f64,
     /// The other program that had the most.
     pub busiest: Option<Program>,
@@ -82,19 +82,23 @@ impl ForeignLoad {
     }
 }
 
-/// Returns the time for which threads of a side waited because of others, as a share of the window. A
-/// thread cannot know who ran in its place: others, which had `foreign` seconds, are taken to be at fault
+/// Returns the time for which threads of a side waited because of others, as a share of the time for which they
+/// were ready to run, or of the window where that is less. A thread cannot know who ran in its place: others, which had `foreign` seconds, are taken to be at fault
 /// by their share of the CPU time that was used.
 fn waited(balance: &Balance, foreign: f64) -> f64 {
     let sides = || [balance.client, balance.server].into_iter().flatten();
     let used: f64 = sides().map(|side: SideUse| side.cpu_seconds).sum();
-    let most = sides().filter_map(|side| side.waited_seconds);
-    let most = most.fold(0.0, f64::max);
     if foreign <= 0.0 {
         return 0.0;
     }
-    // Of many threads on few CPUs, all but a few wait, and mostly for each other.
-    (most / balance.window_seconds).min(1.0) * foreign / (foreign + used)
+    let waited = sides().filter_map(|side| {
+        let waited = side.waited_seconds?;
+        // Of many threads, each waits for a part of the window. Of a few that seldom run, each wake-up takes a
+        // moment, which is much beside their CPU time.
+        let of_ready = waited / (waited + side.cpu_seconds);
+        Some((waited / balance.window_seconds).min(of_ready))
+    });
+    waited.fold(0.0, f64::max) * foreign / (foreign + used)
 }
 
 impl WarningKind for ForeignLoad {
@@ -126,7 +130,7 @@ impl WarningKind for ForeignLoad {
         }
         if self.waited > ForeignLoad::SHARE {
             parts.push(format!(
-                "its threads waited for a CPU for {} of the time because of it",
+                "its threads waited for a CPU for {} of the time because of that",
                 percent(self.waited)
             ));
         }
@@ -140,7 +144,7 @@ impl WarningKind for ForeignLoad {
                     &[],
                 ),
                 (
-                    "; name processes that belong to the server",
+                    "; if they belong to the server, name them",
                     &["--server-pid"],
                 ),
             ],

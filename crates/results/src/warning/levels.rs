@@ -114,7 +114,7 @@ impl NotSteady {
         if let Some(response) = self.response {
             let [inside, outside] = response.map(|time| nanos_as_micros(Some(time)));
             return format!(
-                "{stretch} the response time was {inside} us, and {outside} us in the {rest}"
+                "{stretch} the response time was {inside} us, compared with {outside} us in the {rest}"
             );
         }
         let times = 1.0 + self.drift;
@@ -206,10 +206,10 @@ impl WarningKind for Bimodal {
             severity: Severity::Note,
             extent: self.high_p50 as f64 / self.low_p50.max(1) as f64,
             sentence: format!(
-                "two levels: {} us, and for {:.0}% of the requests {} us",
-                nanos_as_micros(Some(self.low_p50)),
+                "two levels: {} us for {:.0}% of the requests, {} us for the others",
+                nanos_as_micros(Some(self.high_p50)),
                 self.high_share * 100.0,
-                nanos_as_micros(Some(self.high_p50))
+                nanos_as_micros(Some(self.low_p50))
             ),
             remedy: &[
                 (

@@ -91,7 +91,7 @@ impl Warnings {
 
     /// Returns the warnings that no step shows by itself, each with the place of a step that it is about.
     /// Trials of a measurement are held against each other by the metrics on which claims are made. The
-    /// windows of a ladder are so short that those of a round are judged together, too.
+    /// windows of a ladder are so short that those of a round, and all of them, are judged together, too.
     pub fn of_several_steps(run: &Run) -> Vec<(usize, Warning)> {
         let mut measurements: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (at, step) in run.steps.iter().enumerate() {
@@ -113,7 +113,7 @@ impl Warnings {
                 all.extend(places.iter().map(|at| (*at, warning.clone())));
             }
         }
-        for places in rounds_of_ladder(run) {
+        for places in windows_of_ladder(run) {
             let steps = places.iter().map(|at| &run.steps[*at]);
             if let Some(load) = ForeignLoad::of_round(steps) {
                 all.extend(places.iter().map(|at| (*at, load.clone().into())));
@@ -175,11 +175,12 @@ impl ForeignLoad {
     }
 }
 
-/// Returns the numbers of the measurements of which over a fifth of the windows are spoiled: those of the
-/// steps at these places.
+/// Returns the numbers of the measurements of which over a fifth of the windows that are relied on are
+/// spoiled: those of the steps at these places.
 fn mostly_spoiled(run: &Run, spoiled: &BTreeSet<usize>) -> BTreeSet<usize> {
     let mut windows: BTreeMap<usize, [usize; 2]> = BTreeMap::new();
-    for (at, step) in run.steps.iter().enumerate() {
+    let steps = run.steps.iter().enumerate();
+    for (at, step) in steps.filter(|(_, step)| !step.set_aside) {
         let [all, own] = windows.entry(step.measurement).or_default();
         *all += 1;
         *own += usize::from(spoiled.contains(&at));
@@ -189,14 +190,18 @@ fn mostly_spoiled(run: &Run, spoiled: &BTreeSet<usize>) -> BTreeSet<usize> {
     mostly.map(|(number, _)| number).collect()
 }
 
-/// Returns the places of the steps of each round of a ladder; nothing of another run.
-fn rounds_of_ladder(run: &Run) -> Vec<Vec<usize>> {
+/// Returns the places of the steps of each round of a ladder, and of all of them; nothing of another run.
+fn windows_of_ladder(run: &Run) -> Vec<Vec<usize>> {
+    if run.kind != Kind::Ladder {
+        return Vec::new();
+    }
     let mut rounds: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    let steps = run.steps.iter().enumerate();
-    for (at, step) in steps.filter(|_| run.kind == Kind::Ladder) {
+    for (at, step) in run.steps.iter().enumerate() {
         rounds.entry(step.trial).or_default().push(at);
     }
-    rounds.into_values().collect()
+    let mut groups: Vec<Vec<usize>> = rounds.into_values().collect();
+    groups.push((0..run.steps.len()).collect());
+    groups
 }
 
 /// Returns the places of the steps of requests that are held against each other, ordered by measurement:
@@ -312,6 +317,18 @@ mod tests {
     }
 
     #[test]
+    fn windows_that_a_search_does_not_rely_on_do_not_dilute_the_others() {
+        let sound: &[_] = &[];
+        let law: &[_] = &[littles_law()];
+        let mut run = windows(&[sound, sound, sound, sound, sound, law]);
+        assert!(Warnings::of(&run).is_valid());
+        for step in &mut run.steps[..5] {
+            step.set_aside = true;
+        }
+        assert_eq!(Warnings::of(&run).invalidating(), ["LITTLES_LAW"]);
+    }
+
+    #[test]
     fn what_a_search_does_not_rely_on_is_told_and_invalidates_nothing() {
         let mut run = windows(&[&[littles_law()]]);
         assert!(!Warnings::of(&run).is_valid());
@@ -396,6 +413,17 @@ mod tests {
             Warnings::of_run(&disturbed).invalidating(),
             ["FOREIGN_LOAD"]
         );
+        // All windows together, of which no round has a part that exceeds its own error.
+        let mut stolen = rounds(0.0);
+        stolen.steps.extend(stolen.steps.clone());
+        for (at, step) in stolen.steps.iter_mut().enumerate() {
+            step.trial = at as u32 / 10 + 1;
+            step.cost.balances[0].steal_seconds = 0.007;
+        }
+        let told: Vec<_> = found(&stolen)
+            .map(|(name, steps)| (name, steps.len()))
+            .collect();
+        assert_eq!(told, [("FOREIGN_LOAD", 60)]);
         let throughput = Run {
             kind: Kind::Throughput,
             ..disturbed

@@ -85,15 +85,18 @@ impl WarningKind for Stalled {
     fn tell(&self) -> Told {
         let length_in_words = length(self.seconds);
         let mut sentence = if self.at > 0.0 {
-            format!("no reply for {length_in_words}, from {:.2} s on", self.at)
+            format!(
+                "no reply for {length_in_words}, starting at {:.2} s",
+                self.at
+            )
         } else {
-            format!("no reply for at least {length_in_words}, from the window's start on")
+            format!("no reply for at least {length_in_words}, from the start of the window")
         };
         if self.count > 1 {
-            sentence.extend([", the longest of ", &self.count.to_string(), " such pauses"]);
+            sentence.extend([": the longest of ", &self.count.to_string(), " such pauses"]);
         }
         if let Some(period) = self.period {
-            sentence.extend([", one every ", &length(period)]);
+            sentence.extend([", which recur every ", &length(period)]);
         }
         Told {
             severity: Severity::Note,
@@ -101,12 +104,12 @@ impl WarningKind for Stalled {
             sentence,
             remedy: if self.hidden {
                 &[(
-                    "look for pauses of the server, its host or the network; the requests that waited began before the window, and the response times do not have the stall in them",
+                    "look for pauses of the server, its host or the network; the response times do not include the stall, because the requests that waited began before the window",
                     &[],
                 )]
             } else {
                 &[(
-                    "look for pauses of the server, its host or the network; the numbers have the stall in them",
+                    "look for pauses of the server, its host or the network; the numbers include the stall",
                     &[],
                 )]
             },

@@ -21,7 +21,7 @@ use netping_protocol::{frame::Reply, message, pki, scheme::Protocol};
 use netping_report::text;
 use netping_results::{
     run::{Kind, Pairing},
-    warning::{ForeignLoad, Subject},
+    warning::Subject,
 };
 use netping_system::cores;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -71,6 +71,7 @@ pub fn run(args: &LadderArgs) -> anyhow::Result<Verdict> {
             |rung: &&Rung| ServerProcess::start(rung.server, &rung.flags(folder), &sides.servers);
         let servers = rungs.iter().map(start).collect::<Result<Vec<_>, _>>()?;
         sides.confine_client();
+        runner.server_cpus.clone_from(&sides.servers);
         let blocks = Block::all(args.callers.into(), args.connections.into(), args.full);
         let cells = cells(&rungs, &servers, &blocks, folder)?;
         climb(runner, args.rounds(), &cells)?;
@@ -147,8 +148,8 @@ fn plan(rung: &Rung, block: &Block, server: &ServerProcess, folder: &Path) -> an
     Ok(plan)
 }
 
-/// Measures the fewest rounds of all cells, and more while the budget lasts, unless the user ends it. A
-/// round in which others had the CPUs is measured again, whatever came out, while there is time for it.
+/// Measures the fewest rounds of all cells, and more while the budget lasts, unless the user ends it. Windows
+/// that others disturbed are measured again: half as many as the fewest rounds have.
 fn climb(
     runner: &mut Runner,
     (fewest, budget): (u32, Duration),
@@ -164,6 +165,7 @@ fn climb(
     };
     let pairings = cells.iter().enumerate().filter_map(pairing).collect();
     runner.design(seed, pairings);
+    runner.allow_repeats(fewest * cells.len() as u32 / 2);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let clock = Monotonic::start();
     let mut pace = Pace::new(fewest, budget);
@@ -174,14 +176,8 @@ fn climb(
         let Some(steps) = runner.round(&plans, round, &mut random)? else {
             break;
         };
-        let took = Duration::from_nanos(clock.now() - begun);
-        match ForeignLoad::of_round(steps.iter()) {
-            Some(load) if pace.can_repeat(took) => runner.count_replaced(round, load),
-            _ => {
-                pace.keep(took);
-                runner.keep(steps);
-            }
-        }
+        pace.count(Duration::from_nanos(clock.now() - begun));
+        runner.keep(steps);
     }
     Ok(())
 }

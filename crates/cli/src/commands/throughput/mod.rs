@@ -130,12 +130,10 @@ fn find(
         }
     }
     let end = search.end();
+    let found = search.found();
     for step in &mut runner.store.run.steps[begin..] {
-        step.set_aside = match read(step) {
-            Outcome::Broken(_) => true,
-            Outcome::Disturbed(_) => end != End::Machine,
-            Outcome::Kept(_) | Outcome::Undecided | Outcome::Interrupted => false,
-        };
+        let is_found = found.is_some_and(|rate| is_at(step, rate, first));
+        step.set_aside = is_set_aside(&read(step), end, is_found);
     }
     let result = search.result(condition);
     match end {
@@ -145,6 +143,17 @@ fn find(
     }
     judge_found(runner, &search, first);
     Ok(())
+}
+
+/// Returns true if a search that ended like this does not rely on a window. `is_found`: it is at the rate that
+/// was found. Other rates showed the way; where this machine is the limit, only disturbed windows show that.
+fn is_set_aside(outcome: &Outcome, end: End, is_found: bool) -> bool {
+    match outcome {
+        Outcome::Broken(_) => true,
+        Outcome::Disturbed(_) => end != End::Machine,
+        Outcome::Kept(_) => end == End::Machine || (end == End::Found && !is_found),
+        Outcome::Undecided | Outcome::Interrupted => false,
+    }
 }
 
 /// Judges the windows of the rate that a search found, on which alone it relies.
@@ -186,4 +195,22 @@ fn least_rate(plan: &Plan, condition: &Condition) -> f64 {
     plan.execution.extent.duration().map_or(0.0, |window| {
         condition.samples() as f64 / window.as_secs_f64() * 1.1
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_relies_on_the_rate_that_it_found_or_on_what_disturbed_it() {
+        let [kept, broken] = [Outcome::Kept(1000.0), Outcome::Broken("not met")];
+        let disturbed = Outcome::Disturbed(vec!["FOREIGN_LOAD"]);
+        let relies = |outcome, end, is_found| !is_set_aside(outcome, end, is_found);
+        for end in [End::Found, End::NotFound, End::Machine] {
+            assert!(!relies(&broken, end, true), "{end:?}");
+            assert_eq!(relies(&kept, end, true), end != End::Machine, "{end:?}");
+            assert_eq!(relies(&kept, end, false), end == End::NotFound, "{end:?}");
+            assert_eq!(relies(&disturbed, end, true), end == End::Machine);
+        }
+    }
 }
