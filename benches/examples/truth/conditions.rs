@@ -121,8 +121,10 @@ pub fn check(extent: Extent, tell: Tell<'_>) {
     for condition in &CONDITIONS {
         tell(make(condition, RUNS, extent));
     }
-    for condition in &LADDER {
-        tell(make(condition, LADDERS, extent));
+    if extent == Extent::Full {
+        for condition in &LADDER {
+            tell(make(condition, LADDERS, extent));
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! `cargo run --release -p netping-benches --example truth` runs all parts in about 22 minutes and
 //! prints a table; with names of parts as arguments, those alone: `simulations`, `queues-50`,
 //! `queues-80`, `queues-90`, `counters`, `stalls`, `refusals`, `warnings`, `conditions`. It needs two cores, which it
-//! gives to client and server. With `--once` first, troubles and conditions are made once each, and warnings beside
-//! the right one are no failure: for machines that others use.
+//! gives to client and server. With `--once` first, troubles and conditions are made once each, but for those that
+//! take a ladder, and warnings beside the right one are no failure: for machines that others use.
 //!
 //! Commands are run as a user runs them: this program is also `netping` itself.
 

@@ -59,6 +59,7 @@ const TROUBLES: [Trouble; 9] = [
         must: &["CLIENT_THROTTLED"],
         // It uses all that it gets, and gets it by fits and starts.
         may: &[
+            "STALLED",
             "CLIENT_STARVED",
             "BEHIND_SCHEDULE",
             "NO_CALLER_FREE",
@@ -86,7 +87,8 @@ const TROUBLES: [Trouble; 9] = [
         run: dip,
         possible: || true,
         must: &["NOT_STEADY"],
-        may: &["NOISY", "CLIENT_BOUND"],
+        // A stop may be longer than was asked for.
+        may: &["NOISY", "CLIENT_BOUND", "STALLED"],
     },
     Trouble {
         what: "clock set in mid-window",

@@ -82,7 +82,7 @@ pub fn is_running(pid: &u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// Returns these processes and those that their first threads have started, and so on.
+/// Returns these processes and those that their threads have started, and so on.
 pub fn family(pids: &[u32]) -> BTreeSet<u32> {
     let mut all = BTreeSet::new();
     let mut left = pids.to_vec();
@@ -95,9 +95,9 @@ pub fn family(pids: &[u32]) -> BTreeSet<u32> {
 }
 
 fn children(pid: u32) -> ProcResult<Vec<u32>> {
-    Process::new(pid.cast_signed())?
-        .task_main_thread()?
-        .children()
+    let threads = Process::new(pid.cast_signed())?.tasks()?;
+    let children = threads.filter_map(|thread| thread.ok()?.children().ok());
+    Ok(children.flatten().collect())
 }
 
 /// Returns the processes of this host that run the same program as `pid`, but are not it.

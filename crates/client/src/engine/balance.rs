@@ -11,7 +11,7 @@ use netping_measure::cost::{Balance, Program, ServerDemand, SideUse};
 use netping_system::{
     balance::{CpuReading, OtherUse},
     cores, cpu,
-    process::{family, namesakes},
+    process::{family, is_running, namesakes},
 };
 
 use crate::{plan::Destination, probe::metrics::Reading};
@@ -86,8 +86,15 @@ impl BalanceMeter {
         }
     }
 
-    /// Ends with the window, and returns a balance for each set of CPUs.
-    pub fn finish(self) -> Vec<Balance> {
+    /// Ends with the window, and returns a balance for each set of CPUs. A server is not known of which a
+    /// process has ended: nobody knows what that had.
+    pub fn finish(mut self) -> Vec<Balance> {
+        let servers = &mut self.server.processes;
+        self.has_unknown_server |= !servers.iter().all(is_running);
+        // Those that they have started meanwhile are the server, too.
+        let known: Vec<u32> = servers.iter().copied().collect();
+        servers.extend(family(&known));
+        servers.retain(|pid| !self.client.processes.contains(pid));
         let end = CpuReading::read();
         if self.start.elapsed_until(&end).is_zero() {
             return Vec::new();
@@ -170,6 +177,8 @@ pub fn complete_balances(
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use netping_protocol::secure::Connector;
 
     use super::*;
@@ -183,6 +192,33 @@ mod tests {
             processes: Some(Vec::new()),
             ..Destination::new(url, ServerSource::Nowhere, clear)
         }
+    }
+
+    #[test]
+    fn a_server_of_which_a_process_ends_is_not_known_any_more() {
+        let start = || Command::new("sleep").arg("60").spawn().expect("a process");
+        let (mut one, mut other) = (start(), start());
+        let target = Destination {
+            processes: Some(vec![one.id(), other.id()]),
+            ..here()
+        };
+        let is_known = || {
+            let meter = BalanceMeter::start(&target, false);
+            move || {
+                meter
+                    .finish()
+                    .iter()
+                    .all(|own| !own.has_server_among_others)
+            }
+        };
+        let finish = is_known();
+        assert!(finish());
+        let finish = is_known();
+        one.kill().expect("a process of this test");
+        one.wait().expect("its end");
+        assert!(!finish());
+        other.kill().expect("a process of this test");
+        other.wait().expect("its end");
     }
 
     #[test]

@@ -86,17 +86,20 @@ impl ClientStarved {
     const WAITED: f64 = 0.02;
 
     /// Returns the longest wait of a worker of a closed loop for its CPU, as a share of the window, if it
-    /// is long and nobody of the measurement had that CPU: not the server, and not another worker.
+    /// is long and nobody of the measurement had that CPU: not the server, not another worker, and not the
+    /// client's other threads, which had it for no longer than their CPU time.
     fn waited(facts: &Facts<'_>) -> Option<f64> {
         let cost = facts.cost;
         let mut balances = cost.balances.iter();
-        let own = balances.find(|balance| balance.client.is_some())?;
+        let (own, client) = balances.find_map(|balance| Some((balance, balance.client?)))?;
         let is_shared = own.server.is_some() || own.has_server_among_others;
         if is_shared || cost.client_worker_cpu_seconds.len() > own.cpus.len() {
             return None;
         }
         let delays = cost.client_worker_run_delay_seconds.iter().copied();
-        let waited = delays.fold(0.0, f64::max) / facts.summary.seconds;
+        let workers: f64 = cost.client_worker_cpu_seconds.iter().sum();
+        let other_threads = (client.cpu_seconds - workers).max(0.0);
+        let waited = (delays.fold(0.0, f64::max) - other_threads) / facts.summary.seconds;
         (waited > Self::WAITED).then_some(waited)
     }
 }

@@ -153,15 +153,22 @@ impl Case {
     }
 
     /// Takes a closed loop on CPUs of the client's own, whose worker waits for this share of the window
-    /// while a sleeping thread wakes up late.
+    /// while a sleeping thread wakes up late. Of these CPUs, the worker has a tenth of one.
     fn starve(&mut self, waited: f64, late: u64) {
-        self.balance(0.0, |balance| balance.server = None);
+        self.balance(5.7, |balance| balance.server = None);
         self.worker(0.1, waited);
         self.step.cost.client_hiccups = Some(Hiccups {
             p99_ns: Some(late),
             p999_ns: None,
             max_ns: late,
         });
+    }
+
+    /// Takes the same, of a client whose other threads have 0.2 s of CPU time, a fifteenth of the window.
+    fn starve_beside_threads(&mut self, waited: f64) {
+        self.starve(waited, 520_000);
+        let client = &mut self.step.cost.balances[0].client;
+        client.as_mut().expect("a client").cpu_seconds = 0.8;
     }
 
     /// Takes this many successes in each 100 ms from the `from`th on.
@@ -408,6 +415,14 @@ fn rows() -> Vec<Row> {
                 }),
                 &[],
             ),
+        ),
+        // The client's other threads have its CPU for a while.
+        row(
+            "CLIENT_STARVED",
+            invalid,
+            step(|case| case.starve_beside_threads(0.088)),
+            step(|case| case.starve_beside_threads(0.085)),
+            (step(|case| case.starve_beside_threads(0.0)), &[]),
         ),
         row(
             "FOREIGN_LOAD",
