@@ -270,6 +270,20 @@ pub fn plain(args: &[&str]) -> Output {
     on(CLIENT, args).output().expect("a process")
 }
 
+/// Runs a command of netping's, on any core, to its end.
+pub fn netping_anywhere(args: &[&str]) -> Said {
+    let program = env::current_exe().expect("this program's own path");
+    let mut command = Command::new(program);
+    command.args(args).env("RUST_LOG", "off");
+    let child = command
+        .args(["--json", "-"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    Client(child.expect("a process")).finish()
+}
+
 /// Runs a command of netping's to its end.
 pub fn netping(args: &[&str]) -> Said {
     Client::start(args).finish()

@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use netping_benches::processes::{CLIENT, Client, SERVER, Said, hogs, netping, wait};
+use netping_benches::processes::{
+    CLIENT, Client, SERVER, Said, hogs, netping, netping_anywhere, wait,
+};
 use netping_serving::clock::now;
 use nix::sys::signal::Signal;
 
@@ -74,7 +76,8 @@ const CONDITIONS: [Trouble; 9] = [
         run: || open_loop(|connection, _| if connection == 30 { 500 } else { 20 }),
         possible: || true,
         must: &["SLOW_CONNECTION"],
-        may: &[],
+        // The server's threads run on any core, the client's too.
+        may: &["CLIENT_STARVED"],
     },
     Trouble {
         what: "the server stops for 100 ms in each second",
@@ -88,7 +91,8 @@ const CONDITIONS: [Trouble; 9] = [
         run: shared,
         possible: || true,
         must: &["SERVER_SHARED"],
-        may: &[],
+        // The other client is on the core of this one.
+        may: &["CLIENT_STARVED", "NOT_STEADY"],
     },
     Trouble {
         what: "a server that counts half of its requests",
@@ -121,10 +125,12 @@ pub fn check(extent: Extent, tell: Tell<'_>) {
     for condition in &CONDITIONS {
         tell(make(condition, RUNS, extent));
     }
-    if extent == Extent::Full {
-        for condition in &LADDER {
-            tell(make(condition, LADDERS, extent));
-        }
+}
+
+/// Makes the conditions of ladders.
+pub fn check_ladders(extent: Extent, tell: Tell<'_>) {
+    for condition in &LADDER {
+        tell(make(condition, LADDERS, extent));
     }
 }
 
@@ -255,5 +261,6 @@ fn answer(mut stream: &TcpStream, upstream: &str) -> io::Result<()> {
 fn ladder() -> Said {
     let page = tempfile::NamedTempFile::new().expect("a file");
     let page = page.path().to_str().expect("a path");
-    netping(&["ladder", "--quick", "--html", page])
+    // It gives cores to its client and its servers itself.
+    netping_anywhere(&["ladder", "--quick", "--html", page])
 }

@@ -1,10 +1,10 @@
 //! A suite of ground truths: situations whose right answer is known, and what netping says of them.
 //!
-//! `cargo run --release -p netping-benches --example truth` runs all parts in about 22 minutes and
+//! `cargo run --release -p netping-benches --example truth` runs all parts in about 45 minutes and
 //! prints a table; with names of parts as arguments, those alone: `simulations`, `queues-50`,
-//! `queues-80`, `queues-90`, `counters`, `stalls`, `refusals`, `warnings`, `conditions`. It needs two cores, which it
-//! gives to client and server. With `--once` first, troubles and conditions are made once each, but for those that
-//! take a ladder, and warnings beside the right one are no failure: for machines that others use.
+//! `queues-80`, `queues-90`, `counters`, `stalls`, `refusals`, `warnings`, `conditions`, `ladders`. It needs two cores, which it
+//! gives to client and server. With `--once` first, troubles and conditions are made once each, and warnings beside the
+//! right one are no failure: for machines that others use.
 //!
 //! Commands are run as a user runs them: this program is also `netping` itself.
 
@@ -48,7 +48,7 @@ enum Extent {
 /// A part: its name, and the function that checks its truths.
 type Part = (&'static str, fn(Extent, Tell<'_>));
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     ("simulations", |_, tell| simulations::check(tell)),
     ("queues-50", |_, tell| queues::check(0.5, tell)),
     ("queues-80", |_, tell| queues::check(0.8, tell)),
@@ -58,6 +58,7 @@ const PARTS: [Part; 9] = [
     ("refusals", |_, tell| refusals::check(tell)),
     ("warnings", warnings::check),
     ("conditions", conditions::check),
+    ("ladders", conditions::check_ladders),
 ];
 
 const COLUMNS: [Column; 5] = [
