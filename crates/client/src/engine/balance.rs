@@ -65,21 +65,30 @@ pub struct BalanceMeter {
 }
 
 impl BalanceMeter {
-    /// Begins with a window. `is_one_of_several`: other clients on this host measure the same server in
-    /// step, and are one side with this one.
-    pub fn start(target: &Destination, is_one_of_several: bool) -> Self {
+    /// Begins with a window, in which these targets are measured together: their servers are one side.
+    /// `is_one_of_several`: other clients on this host measure them in step, and are one side with this one.
+    pub fn start<'a>(
+        targets: impl Iterator<Item = &'a Destination> + Clone,
+        is_one_of_several: bool,
+    ) -> Self {
         let own = process::id();
         let others = is_one_of_several.then(|| namesakes(own));
         let mut clients: BTreeSet<u32> = others.into_iter().flatten().collect();
         clients.insert(own);
-        let servers = target.processes.as_deref();
-        let mut servers = family(servers.unwrap_or_default());
-        servers.remove(&own);
+        let servers = targets
+            .clone()
+            .filter_map(|target| target.processes.as_ref());
+        let servers: Vec<u32> = servers.flatten().copied().collect();
+        let mut servers = family(&servers);
+        // Of those found before, some may have ended.
+        servers.retain(|pid| *pid != own && is_running(pid));
         clients.retain(|pid| !servers.contains(pid));
         let server_cpus = servers.iter().flat_map(|pid| cores::of_process(*pid));
         let server_cpus: BTreeSet<usize> = server_cpus.collect();
         Self {
-            has_unknown_server: target.processes.as_ref().is_some_and(Vec::is_empty),
+            has_unknown_server: targets
+                .into_iter()
+                .any(|target| target.processes.as_ref().is_some_and(Vec::is_empty)),
             client: Side::of(clients, cores::own()),
             server: Side::of(servers, server_cpus.into_iter().collect()),
             start: CpuReading::read(),
@@ -177,7 +186,7 @@ pub fn complete_balances(
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::{iter, process::Command};
 
     use netping_protocol::secure::Connector;
 
@@ -203,7 +212,7 @@ mod tests {
             ..here()
         };
         let is_known = || {
-            let meter = BalanceMeter::start(&target, false);
+            let meter = BalanceMeter::start(iter::once(&target), false);
             move || {
                 meter
                     .finish()

@@ -1,7 +1,8 @@
 //! Runs one step: connect, warm up, measure, drain.
 //!
 //! Each worker is an OS thread with its own single-threaded runtime, its own connections and its
-//! own recorder. Workers send finished intervals to the engine over a channel; on the way of a
+//! own recorder. Several targets can be measured together: then each worker has a part of every plan, and
+//! the callers of a closed loop go from target to target, in random order within each cycle. Workers send finished intervals to the engine over a channel; on the way of a
 //! request they share only the [`Timeline`](timeline::Timeline) and, in an open loop, the requests
 //! that found no caller: the [`Backlog`](backlog::Backlog).
 
@@ -21,8 +22,9 @@ mod share;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod turns;
 mod worker;
-mod worker_thread;
+mod worker_part;
 mod workers;
 
 pub use self::balance::{BalanceMeter, complete_balances};
@@ -33,11 +35,11 @@ pub use self::{
     observer::{Observer, Phase},
 };
 
-use std::{hint, sync::Arc, thread, time::Duration};
+use std::{hint, slice, thread, time::Duration};
 
 use self::{
     running::Running,
-    workers::{LOOK, Launch, Workers},
+    workers::{LOOK, Workers},
 };
 use crate::{clock::Moment, error::StartError, interrupt::Interrupt, plan::Plan};
 
@@ -50,21 +52,36 @@ pub fn run(
     interrupt: &Interrupt,
     observer: &dyn Observer,
 ) -> Result<Measured, StartError> {
-    let endpoint = plan.target.endpoint()?;
+    let mut all = run_together(slice::from_ref(plan), interrupt, observer)?;
+    Ok(all.remove(0))
+}
+
+/// Runs plans that differ in their targets alone at the same time, on the same workers, and returns what was
+/// measured of each. The callers of a closed loop call the targets by turns, one at a time; an open loop sends
+/// every target requests of its own.
+///
+/// # Errors
+/// [`StartError`], and then no request was sent.
+pub fn run_together(
+    plans: &[Plan],
+    interrupt: &Interrupt,
+    observer: &dyn Observer,
+) -> Result<Vec<Measured>, StartError> {
     observer.phase(Phase::Connect, None);
-    let launch = Launch(Arc::new(plan.clone()));
-    let workers: Workers = plan.load.kind.visit(endpoint, launch)?;
+    let workers = Workers::launch(plans)?;
     let negotiated = workers.connected(interrupt)?;
-    if let Some(moment) = plan.execution.start_at {
+    if let Some(moment) = plans[0].execution.start_at {
         wait_until(moment, interrupt)?;
     }
-    let measurement = Running::new(plan, interrupt, observer, &workers)?.measure();
+    let measured = Running::new(plans, interrupt, observer, &workers)?.measure();
     workers.join()?;
-    let mut measurement = measurement?;
-    // The security of measured connections takes precedence over that of the ones before.
-    let measured = &mut measurement.report.negotiated;
-    *measured = measured.take().or(negotiated);
-    Ok(measurement)
+    let mut measured = measured?;
+    for (own, before) in measured.iter_mut().zip(negotiated) {
+        // The security of measured connections takes precedence over that of the ones before.
+        let found = &mut own.report.negotiated;
+        *found = found.take().or(before);
+    }
+    Ok(measured)
 }
 
 /// The time before a moment from which on the clock is watched without sleeping: longer than a sleep is

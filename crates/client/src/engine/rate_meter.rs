@@ -65,13 +65,17 @@ impl RateMeter {
     }
 
     /// Returns the replies since the last look; `None` if it is too early to look again.
-    pub fn look(&mut self, now: u64, counters: &[Arc<ReplyCounter>]) -> Option<Look> {
+    pub fn look<'a>(
+        &mut self,
+        now: u64,
+        counters: impl IntoIterator<Item = &'a Arc<ReplyCounter>>,
+    ) -> Option<Look> {
         if now - self.last < LOOK {
             return None;
         }
         let elapsed = (now - self.last) as f64 / 1e9;
         let add = |[a, b]: [u64; 2], [c, d]: [u64; 2]| [a + c, b.wrapping_add(d)];
-        let sums = counters.iter().map(|counter| counter.read());
+        let sums = counters.into_iter().map(|counter| counter.read());
         let sums = sums.fold([0; 2], add);
         let replies = sums[0] - self.sums[0];
         let spent = sums[1].wrapping_sub(self.sums[1]);

@@ -1,10 +1,16 @@
 //! Takes a step whose workers are connected through its phases.
 
-use std::{cmp, mem, sync::mpsc::RecvTimeoutError, time::Duration};
+use std::{
+    cmp, mem,
+    sync::{Arc, mpsc::RecvTimeoutError},
+    time::Duration,
+};
 
 use netping_measure::{
-    aggregate::Aggregate,
+    accounting::Accounting,
+    aggregate::{Aggregate, Totals},
     cost::{Cost, ServerDemand},
+    counts::Counts,
     sample::LoopKind,
     statistics::warm_up::WarmUpDetector,
     status::Status,
@@ -21,13 +27,13 @@ use crate::{
         observer::{Observer, Phase},
         rate_meter::RateMeter,
         worker::WorkerReport,
-        worker_thread::Event,
+        worker_part::Event,
         workers::{LOOK, Workers},
     },
     error::StartError,
     interrupt::Interrupt,
     plan::{Plan, Warmup},
-    probe::reader::CounterReader,
+    probe::{metrics::Reading, reader::CounterReader},
 };
 
 /// Time after an interrupt in which replies are still awaited.
@@ -35,11 +41,12 @@ const INTERRUPTED_DRAIN: Duration = Duration::from_secs(1);
 
 /// A step whose workers are connected. Its loop never waits for anything but the workers.
 pub struct Running<'a> {
+    /// The plan of the first party, of which the others differ in their targets alone.
     plan: &'a Plan,
+    parties: Vec<Party<'a>>,
     interrupt: &'a Interrupt,
     observer: &'a dyn Observer,
     workers: &'a Workers,
-    counters: CounterReader,
     /// Runs from the window's start to its end.
     hiccups: Option<HiccupMeter>,
     /// The machine's counters at the window's start.
@@ -58,10 +65,27 @@ pub struct Running<'a> {
     meter: RateMeter,
     /// The current rate, in replies per second.
     rate: f64,
-    aggregate: Aggregate,
-    /// The sum over the workers that are done, and their number.
-    report: WorkerReport,
+    /// What the machine had meanwhile.
+    machine: Cost,
+    /// The number of workers' parts that are done.
     done: usize,
+}
+
+/// What is measured of one plan.
+struct Party<'a> {
+    plan: &'a Plan,
+    counters: CounterReader,
+    aggregate: Aggregate,
+    /// The sum over the workers that are done.
+    report: WorkerReport,
+}
+
+/// What was measured of one plan, once its window is over.
+struct Ended<'a> {
+    plan: &'a Plan,
+    readings: Result<(Reading, Reading), String>,
+    totals: Totals,
+    report: WorkerReport,
 }
 
 impl<'a> Running<'a> {
@@ -70,19 +94,32 @@ impl<'a> Running<'a> {
     /// # Errors
     /// [`StartError::Worker`] if the system refuses a thread.
     pub fn new(
-        plan: &'a Plan,
+        plans: &'a [Plan],
         interrupt: &'a Interrupt,
         observer: &'a dyn Observer,
         workers: &'a Workers,
     ) -> Result<Self, StartError> {
-        let counters = CounterReader::start(&plan.target.server, workers.reply_count())?;
+        let party = |plan: &'a Plan| -> Result<Party<'a>, StartError> {
+            let own = plans.iter().zip(&workers.parties);
+            let own = own.filter(|(other, _)| other.target.url == plan.target.url);
+            let replies = own.flat_map(|(_, party)| &party.replies);
+            let replies: Vec<_> = replies.map(Arc::clone).collect();
+            let count = move || replies.iter().map(|counter| counter.count()).sum();
+            Ok(Party {
+                plan,
+                counters: CounterReader::start(&plan.target.server, count)?,
+                aggregate: Aggregate::new(plan.loop_kind()),
+                report: WorkerReport::default(),
+            })
+        };
+        let parties = plans.iter().map(party).collect::<Result<_, _>>()?;
         let begun = workers.clock.now();
         Ok(Self {
-            plan,
+            plan: &plans[0],
+            parties,
             interrupt,
             observer,
             workers,
-            counters,
             hiccups: None,
             host: HostCounters::default(),
             balance: None,
@@ -95,8 +132,7 @@ impl<'a> Running<'a> {
             status: Status::Complete,
             meter: RateMeter::new(begun),
             rate: 0.0,
-            aggregate: Aggregate::new(plan.loop_kind()),
-            report: WorkerReport::default(),
+            machine: Cost::default(),
             done: 0,
         })
     }
@@ -105,10 +141,10 @@ impl<'a> Running<'a> {
     ///
     /// # Errors
     /// [`StartError::Broken`].
-    pub fn measure(mut self) -> Result<Measured, StartError> {
+    pub fn measure(mut self) -> Result<Vec<Measured>, StartError> {
         self.begin_warm_up();
         self.workers.start();
-        while self.done < self.plan.execution.workers {
+        while self.done < self.plan.execution.workers * self.parties.len() {
             self.receive()?;
             let now = self.workers.clock.now();
             self.look(now);
@@ -142,16 +178,16 @@ impl<'a> Running<'a> {
             .find(|left| *left > 0);
         let look = LOOK.min(edge.map_or(LOOK, Duration::from_nanos));
         match self.workers.inbox.recv_timeout(look) {
-            Ok(Event::Interval(interval, spare)) => {
+            Ok((party, Event::Interval(interval, spare))) => {
                 self.observer.interval(&interval);
                 // A worker that is done no longer wants it.
-                let _ = spare.send(self.aggregate.add(*interval));
+                let _ = spare.send(self.parties[party].aggregate.add(*interval));
             }
-            Ok(Event::Done(report)) => {
-                self.report.add(*report);
+            Ok((party, Event::Done(report))) => {
+                self.parties[party].report.add(*report);
                 self.done += 1;
             }
-            Ok(Event::Ready(_)) | Err(RecvTimeoutError::Disconnected) => {
+            Ok((_, Event::Ready(_))) | Err(RecvTimeoutError::Disconnected) => {
                 return Err(StartError::Broken);
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -162,7 +198,8 @@ impl<'a> Running<'a> {
     /// Tells the observer the rate, ten times a second, and begins the window if an automatic warm-up
     /// is over.
     fn look(&mut self, now: u64) {
-        let Some(look) = self.meter.look(now, &self.workers.replies) else {
+        let replies = self.workers.parties.iter().flat_map(|party| &party.replies);
+        let Some(look) = self.meter.look(now, replies) else {
             return;
         };
         // Smoothed over about a second.
@@ -222,20 +259,19 @@ impl<'a> Running<'a> {
             return;
         }
         if phase != Phase::Warmup && self.phase != Phase::Measure {
-            self.counters.read();
+            self.read_counters();
         }
         if phase == Phase::Measure {
             // Without a thread for it, the step has no such number.
             self.hiccups = HiccupMeter::start(self.workers.clock).ok();
             self.host = HostCounters::read();
-            self.balance = Some(BalanceMeter::start(
-                &self.plan.target,
-                self.plan.execution.start_at.is_some(),
-            ));
+            let targets = self.parties.iter().map(|party| &party.plan.target);
+            let is_one_of_several = self.plan.execution.start_at.is_some();
+            self.balance = Some(BalanceMeter::start(targets, is_one_of_several));
         }
         if phase == Phase::Drain {
-            self.counters.read();
-            let cost = &mut self.report.cost;
+            self.read_counters();
+            let cost = &mut self.machine;
             cost.balances = self
                 .balance
                 .take()
@@ -248,28 +284,91 @@ impl<'a> Running<'a> {
         self.phase_start = now;
     }
 
-    fn finish(mut self) -> Measured {
+    fn read_counters(&mut self) {
+        for party in &mut self.parties {
+            party.counters.read();
+        }
+    }
+
+    fn finish(self) -> Vec<Measured> {
         let clock_step = self.time_of_day.step();
         let window = self.workers.timeline.window();
         let warmup = Duration::from_nanos(window.start - self.begun);
-        let mut report = self.report;
-        let not_sent = &mut report.remainder.not_sent;
-        not_sent.add(&self.workers.backlog.not_sent(window));
-        self.aggregate.add_remainder(&report.remainder);
-        let totals = self.aggregate.finish(window);
-        let readings = self.counters.finish();
+        let shared = self.workers.parties.iter();
+        let parties = self.parties.into_iter().zip(shared);
+        let ended: Vec<Ended<'_>> = parties
+            .map(|(party, shared)| party.end(window, &shared.backlog.not_sent(window)))
+            .collect();
+        // The server's counters are of all its requests.
+        let of_server = |plan: &Plan| {
+            let own = ended.iter();
+            let own = own.filter(|other| other.plan.target.url == plan.target.url);
+            own.fold(Accounting::default(), |mut sum, other| {
+                sum += &other.totals.accounting;
+                sum
+            })
+        };
+        let of_servers: Vec<Accounting> = ended.iter().map(|own| of_server(own.plan)).collect();
+        // The threads' time is that of all requests.
+        let handled = ended.iter().map(|own| own.totals.accounting.handled());
+        let handled = handled.sum();
+        let measured = ended.into_iter().zip(&of_servers).map(|(own, of_server)| {
+            let mut own = own.measured(of_server, &self.machine);
+            own.status = self.status;
+            own.warmup = warmup;
+            own.warmup_failed = self.warmup_failed;
+            own.window_started_at = self.time_of_day.after(warmup);
+            own.clock_step = clock_step;
+            let cost = &mut own.report.cost;
+            // Nothing is known of it over a window that is too short.
+            let is_known = cost.client_cpu_us_per_request.is_some();
+            cost.client_cpu_us_per_request = cost.worker_cpu_us(handled).filter(|_| is_known);
+            own
+        });
+        measured.collect()
+    }
+}
+
+impl<'a> Party<'a> {
+    /// Returns what it was at the end of `window`, in which these requests found no caller.
+    fn end(mut self, window: Window, not_sent: &Counts) -> Ended<'a> {
+        self.report.remainder.not_sent.add(not_sent);
+        self.aggregate.add_remainder(&self.report.remainder);
+        Ended {
+            plan: self.plan,
+            readings: self.counters.finish(),
+            totals: self.aggregate.finish(window),
+            report: self.report,
+        }
+    }
+}
+
+impl Ended<'_> {
+    /// Returns what was measured, where `of_server` are all requests to its server, and `machine` is what the
+    /// machine had meanwhile.
+    fn measured(self, of_server: &Accounting, machine: &Cost) -> Measured {
+        let Self {
+            plan,
+            readings,
+            totals,
+            mut report,
+        } = self;
         let demand = readings.as_ref().map_err(Clone::clone);
-        let arrived = totals.accounting.arrived();
         let demand = demand.and_then(|(start, end)| {
-            let demand = start.demand_until(end, arrived)?;
-            let requests = counted_requests(self.plan, [start, end], &totals.accounting);
+            let demand = start.demand_until(end, of_server.arrived())?;
+            let requests = counted_requests(plan, [start, end], of_server);
             Ok(demand.map(|demand| ServerDemand { requests, ..demand }))
         });
         let server_note = demand.as_ref().err().filter(|note| !note.is_empty());
         let server_note = server_note.cloned();
-        let is_closed = self.plan.loop_kind() == LoopKind::Closed;
+        let is_closed = plan.loop_kind() == LoopKind::Closed;
         let between = is_closed.then_some(report.between);
-        let cost = mem::take(&mut report.cost);
+        let cost = Cost {
+            balances: machine.balances.clone(),
+            client_hiccups: machine.client_hiccups,
+            client_host: machine.client_host,
+            ..mem::take(&mut report.cost)
+        };
         report.cost = complete(cost, &totals, between, demand.ok().flatten());
         let readings = readings.ok();
         let Cost {
@@ -277,16 +376,15 @@ impl<'a> Running<'a> {
         } = &mut report.cost;
         // Without one of the client's, the step was too short for any.
         if !balances.is_empty() {
-            let target = &self.plan.target;
-            complete_balances(balances, target, server.as_ref(), readings.as_ref());
+            complete_balances(balances, &plan.target, server.as_ref(), readings.as_ref());
         }
         Measured {
             totals,
-            status: self.status,
-            warmup,
-            warmup_failed: self.warmup_failed,
-            window_started_at: self.time_of_day.after(warmup),
-            clock_step,
+            status: Status::Complete,
+            warmup: Duration::ZERO,
+            warmup_failed: false,
+            window_started_at: None,
+            clock_step: 0,
             server_note,
             server_restarted: readings
                 .as_ref()

@@ -12,7 +12,7 @@ use netping_protocol::secure::Connector;
 
 use super::*;
 use crate::{
-    plan::{Companion, Destination, Extent, OwnServer, Trust, Warmup},
+    plan::{Companion, Destination, Extent, OwnServer, Together, Trust, Warmup},
     probe::metrics::ServerSource,
     transport::Kind,
 };
@@ -144,4 +144,42 @@ fn a_server_that_cannot_start_on_the_workers_thread_is_no_measurement() {
     let plan = on_worker("tcp://127.0.0.1:1", companion);
     let error = run(&plan, &Interrupt::default(), &Events::default()).unwrap_err();
     assert!(error.to_string().contains("no server"), "{error}");
+}
+
+#[test]
+fn targets_that_are_measured_together_are_called_by_turns() {
+    let plan = || {
+        let url = format!("tcp://{}", echo()).parse().unwrap();
+        let clear = (Connector::Plain, Trust::default());
+        let target = Destination::new(url, ServerSource::Nowhere, clear);
+        let mut plan = Plan::new(target, Kind::Line);
+        plan.execution.warmup = Warmup::Time(Duration::ZERO);
+        plan.execution.extent = Extent::Requests(50);
+        plan.execution.keep_samples = true;
+        plan.execution.together = Some(Together {
+            targets: 3,
+            order_seed: 5,
+        });
+        plan
+    };
+    let plans = [plan(), plan(), plan()];
+    let measured = run_together(&plans, &Interrupt::default(), &Events::default()).unwrap();
+    let mut calls = Vec::new();
+    for (party, own) in measured.iter().enumerate() {
+        assert_eq!(own.totals.accounting.ok, 50);
+        let samples = own.report.samples.iter();
+        calls.extend(samples.map(|sample| (sample.start, sample.end, party)));
+    }
+    calls.sort_unstable();
+    for pair in calls.windows(2) {
+        assert!(pair[0].1 <= pair[1].0, "{pair:?}");
+    }
+    let mut firsts = [0; 3];
+    for cycle in calls.chunks(3) {
+        let mut parties: Vec<usize> = cycle.iter().map(|call| call.2).collect();
+        firsts[parties[0]] += 1;
+        parties.sort_unstable();
+        assert_eq!(parties, [0, 1, 2]);
+    }
+    assert!(firsts.iter().all(|count| *count > 5), "{firsts:?}");
 }

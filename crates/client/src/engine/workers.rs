@@ -1,18 +1,23 @@
 //! The worker threads of a step, and the engine's ends of their channels.
 
 use std::{
-    io,
+    rc::Rc,
     sync::{
         Arc,
-        mpsc::{self, Receiver, RecvTimeoutError},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread::{self, JoinHandle},
     time::Duration,
 };
 
+use futures_util::future::join_all;
+
 use netping_protocol::tls::Negotiated;
 use netping_system::cores;
-use tokio::sync::watch;
+use tokio::{
+    runtime::{Builder, LocalOptions},
+    sync::watch,
+};
 
 use crate::{
     clock::Monotonic,
@@ -21,95 +26,176 @@ use crate::{
         rate_meter::ReplyCounter,
         share::Share,
         timeline::Timeline,
+        turns::{Turn, Turns},
         worker::Assignment,
-        worker_thread::{Event, IntervalChannels, WorkerThread},
+        worker_part::{Event, IntervalChannels, Outbox, Part, WorkerPart},
     },
     error::StartError,
     interrupt::Interrupt,
-    plan::Plan,
+    plan::{Arrival, Plan},
     transport::{Transport, Visitor},
 };
 
 /// Time between looks at interrupts, at the phases' ends and at the rate.
 pub const LOOK: Duration = Duration::from_millis(20);
 
-/// The worker threads of a step, and the engine's ends of their channels.
+/// The worker threads of a step, and the engine's ends of their channels. Each thread has a part of every
+/// plan.
 #[derive(Debug)]
 pub struct Workers {
     pub clock: Monotonic,
     pub timeline: Arc<Timeline>,
-    pub replies: Vec<Arc<ReplyCounter>>,
-    pub backlog: Arc<Backlog>,
-    pub inbox: Receiver<Event>,
+    /// One for each plan.
+    pub parties: Vec<Party>,
+    pub inbox: Receiver<(usize, Event)>,
     go: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Starts the workers of a plan, which then connect.
-pub struct Launch(pub Arc<Plan>);
+/// What the workers share of a plan.
+#[derive(Debug)]
+pub struct Party {
+    pub replies: Vec<Arc<ReplyCounter>>,
+    pub backlog: Arc<Backlog>,
+}
 
-impl Visitor for Launch {
-    type Output = io::Result<Workers>;
+/// Makes every worker's part of a plan.
+struct Division<'a> {
+    plan: Arc<Plan>,
+    party: &'a Party,
+    clock: Monotonic,
+    timeline: &'a Arc<Timeline>,
+    outbox: Outbox,
+    started: watch::Receiver<bool>,
+}
 
-    fn visit<T: Transport + Send>(self, transport: T) -> io::Result<Workers> {
-        let Self(plan) = self;
-        let execution = plan.execution;
-        let (events, inbox) = mpsc::channel();
-        let (go, started) = watch::channel(false);
-        let cores = execution.pin.then(cores::own).unwrap_or_default();
-        let mut workers = Workers {
-            clock: Monotonic::start(),
-            timeline: Arc::new(Timeline::new(execution.extent.requests())),
-            replies: Vec::new(),
-            backlog: Arc::new(Backlog::new(execution.workers, plan.load.max_backlog)),
-            inbox,
-            go,
-            threads: Vec::new(),
-        };
-        for worker in 0..execution.workers {
+impl Visitor for Division<'_> {
+    type Output = Vec<Part>;
+
+    fn visit<T: Transport + Send>(self, transport: T) -> Vec<Part> {
+        let part = |worker: usize| -> Part {
             let (spare, empty) = mpsc::channel();
-            let replies = Arc::new(ReplyCounter::default());
-            let thread = WorkerThread {
+            let part = WorkerPart {
                 transport: transport.clone(),
                 assignment: Assignment {
-                    plan: Arc::clone(&plan),
-                    share: Share::of(&plan, worker),
-                    timeline: Arc::clone(&workers.timeline),
-                    replies: Arc::clone(&replies),
-                    backlog: Arc::clone(&workers.backlog),
+                    plan: Arc::clone(&self.plan),
+                    share: Share::of(&self.plan, worker),
+                    timeline: Arc::clone(self.timeline),
+                    replies: Arc::clone(&self.party.replies[worker]),
+                    backlog: Arc::clone(&self.party.backlog),
                 },
-                core: cores.iter().copied().cycle().nth(worker),
-                clock: workers.clock,
-                started: started.clone(),
+                clock: self.clock,
+                started: self.started.clone(),
                 channels: IntervalChannels {
-                    full: events.clone(),
+                    full: self.outbox.clone(),
                     spare,
                     empty,
                 },
             };
-            let thread = thread::Builder::new()
-                .name(format!("client-{worker}"))
-                .spawn(move || thread.run())?;
-            workers.threads.push(thread);
-            workers.replies.push(replies);
+            Box::new(move |turn| Box::pin(part.work(turn)))
+        };
+        (0..self.plan.execution.workers).map(part).collect()
+    }
+}
+
+/// Runs the parts that one thread has of all plans. Callers of a closed loop take turns with those of the
+/// other plans.
+fn run(
+    core: Option<usize>,
+    parts: Vec<Part>,
+    turns: Option<(usize, u64)>,
+    events: &Sender<(usize, Event)>,
+) {
+    if let Some(core) = core {
+        cores::pin(core);
+    }
+    match Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+    {
+        Ok(runtime) => {
+            let turns =
+                turns.map(|(callers, seed)| Rc::new(Turns::new(callers, parts.len(), seed)));
+            let turn = |party| -> Option<Turn> { Some(turns.as_ref()?.of(party)) };
+            let parts = parts.into_iter().enumerate();
+            let parts = parts.map(|(party, part)| part(turn(party)));
+            runtime.block_on(join_all(parts));
         }
-        Ok(workers)
+        Err(error) => drop(events.send((0, Event::Ready(Err(error.into()))))),
     }
 }
 
 impl Workers {
-    /// Waits until all workers are connected, and returns the security of their connections.
+    /// Starts the workers of these plans, which then connect. Plans that are run together differ in their
+    /// targets alone.
+    ///
+    /// # Errors
+    /// [`StartError`] if a name is not known, or the system refuses a thread.
+    pub fn launch(plans: &[Plan]) -> Result<Self, StartError> {
+        let Plan {
+            load, execution, ..
+        } = &plans[0];
+        let (events, inbox) = mpsc::channel();
+        let (go, started) = watch::channel(false);
+        let requests = execution.extent.requests();
+        let requests = requests.map(|count| count.saturating_mul(plans.len() as u64));
+        let shared = |plan: &Plan| Party {
+            replies: (0..execution.workers).map(|_| Arc::default()).collect(),
+            backlog: Arc::new(Backlog::new(execution.workers, plan.load.max_backlog)),
+        };
+        let mut workers = Self {
+            clock: Monotonic::start(),
+            timeline: Arc::new(Timeline::new(requests)),
+            parties: plans.iter().map(shared).collect(),
+            inbox,
+            go,
+            threads: Vec::new(),
+        };
+        let mut threads: Vec<Vec<Part>> = (0..execution.workers).map(|_| Vec::new()).collect();
+        for (number, plan) in plans.iter().enumerate() {
+            let division = Division {
+                plan: Arc::new(plan.clone()),
+                party: &workers.parties[number],
+                clock: workers.clock,
+                timeline: &workers.timeline,
+                outbox: Outbox::new(number, events.clone()),
+                started: started.clone(),
+            };
+            let parts = plan.load.kind.visit(plan.target.endpoint()?, division);
+            for (thread, part) in threads.iter_mut().zip(parts) {
+                thread.push(part);
+            }
+        }
+        let turns = execution
+            .together
+            .filter(|_| load.arrival == Arrival::Closed);
+        let cores = execution.pin.then(cores::own).unwrap_or_default();
+        for (worker, parts) in threads.into_iter().enumerate() {
+            let core = cores.iter().copied().cycle().nth(worker);
+            let callers = Share::of(&plans[0], worker).callers;
+            let turns =
+                turns.map(|together| (callers, together.order_seed.wrapping_add(worker as u64)));
+            let events = events.clone();
+            let thread = thread::Builder::new()
+                .name(format!("client-{worker}"))
+                .spawn(move || run(core, parts, turns, &events))?;
+            workers.threads.push(thread);
+        }
+        Ok(workers)
+    }
+    /// Waits until all workers are connected, and returns the security of their connections for each plan.
     /// Workers that are never started end when this is dropped.
     ///
     /// # Errors
     /// [`StartError`].
-    pub fn connected(&self, interrupt: &Interrupt) -> Result<Option<Negotiated>, StartError> {
-        let mut negotiated = None;
-        let mut waiting = self.threads.len();
+    pub fn connected(&self, interrupt: &Interrupt) -> Result<Vec<Option<Negotiated>>, StartError> {
+        let mut negotiated = vec![None; self.parties.len()];
+        let mut waiting = self.threads.len() * self.parties.len();
         while waiting > 0 {
             match self.inbox.recv_timeout(LOOK) {
-                Ok(Event::Ready(ready)) => {
-                    negotiated = negotiated.or(ready?);
+                Ok((party, Event::Ready(ready))) => {
+                    let (own, ready) = (&mut negotiated[party], ready?);
+                    *own = own.take().or(ready);
                     waiting -= 1;
                 }
                 Err(RecvTimeoutError::Timeout) if !interrupt.is_set() => {}
@@ -118,12 +204,6 @@ impl Workers {
             }
         }
         Ok(negotiated)
-    }
-
-    /// Returns a function that counts the replies so far.
-    pub fn reply_count(&self) -> impl Fn() -> u64 + Send + use<> {
-        let counters = self.replies.clone();
-        move || counters.iter().map(|counter| counter.count()).sum()
     }
 
     /// Lets the callers begin.

@@ -27,6 +27,17 @@ pub struct Execution {
     pub subject: Subject,
     /// Every request is kept, to check the statistics against them.
     pub keep_samples: bool,
+    /// The targets that are measured at the same time as this one; `None`: it alone.
+    pub together: Option<Together>,
+}
+
+/// Several targets that are measured at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Together {
+    /// Their number.
+    pub targets: usize,
+    /// Seed of the order in which the callers of a closed loop call them by turns.
+    pub order_seed: u64,
 }
 
 /// The phase before the window.
@@ -60,6 +71,7 @@ impl Default for Execution {
             start_at: None,
             subject: Subject::Server,
             keep_samples: false,
+            together: None,
         }
     }
 }

@@ -6,7 +6,7 @@ mod settings;
 mod target;
 
 pub use self::{
-    execution::{Execution, Extent, Warmup},
+    execution::{Execution, Extent, Together, Warmup},
     load::{Arrival, Assign, Load},
     target::{Companion, Destination, OwnServer, ReplyLength, ServerEndpoint, Trust, resolve},
 };

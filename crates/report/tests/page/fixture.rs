@@ -598,6 +598,7 @@ pub fn step(
             requests: None,
             timeout_seconds: 5.0,
             requests_per_connection: None,
+            together: None,
             bulk: None,
         },
         summary: Summary {

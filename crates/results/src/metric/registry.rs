@@ -189,6 +189,8 @@ lists! {
     BENCHMARK: MEAN RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU;
     /// The metrics that trials of several targets are compared by.
     TRIALS: RATE P50 P99 SERVER_CPU;
+    /// The metrics that targets which were called by turns are compared by.
+    BY_TURNS: P50 P99 SERVER_CPU;
     /// The metrics of which it may be said that they are better or worse; all others are shown
     /// without a claim.
     CLAIMED: RATE P50 P99 SERVER_CPU BULK_RATE BULK_CLIENT_CPU BULK_SERVER_CPU;

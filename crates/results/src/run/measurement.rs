@@ -162,6 +162,8 @@ impl StepSettings {
         let method = self.http_method.clone().filter(|method| method != "GET");
         let others = [
             self.is_fixed().then(|| "fixed assignment".to_owned()),
+            self.together
+                .map(|targets| format!("{targets} targets together")),
             self.message.as_ref().map(|name| format!("message {name}")),
             method,
             self.data_hash.as_ref().map(|hash| format!("data {hash}")),

@@ -88,12 +88,21 @@ pub struct StepSettings {
     pub timeout_seconds: f64,
     /// Requests on each connection before it is opened anew; absent where connections are kept.
     pub requests_per_connection: Option<u64>,
+    /// The number of targets that were measured at the same time on the same workers; absent where this one
+    /// alone was. In a closed loop each caller called them by turns, in random order, one at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<usize>,
     /// The settings of bulk streams; absent where requests were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<BulkSettings>,
 }
 
 impl StepSettings {
+    /// Returns true if callers of a closed loop called several targets by turns.
+    pub fn is_by_turns(&self) -> bool {
+        self.together.is_some() && self.planned_rate.is_none()
+    }
+
     /// Returns true if each request of an open loop belonged to a connection beforehand.
     pub fn is_fixed(&self) -> bool {
         self.assign.as_deref() == Some("fixed")

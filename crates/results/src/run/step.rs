@@ -99,10 +99,11 @@ impl Step {
         self.label.as_deref().unwrap_or(&self.target)
     }
 
-    /// Returns the verified replies per second; `None` for a bulk stream, and for a counted step of
-    /// fewer than ten requests for each caller.
+    /// Returns the verified replies per second; `None` for a bulk stream, for a counted step of fewer than
+    /// ten requests for each caller, and for a target that was called by turns with others, whose speed
+    /// decides on its rate, too.
     pub fn rate(&self) -> Option<f64> {
-        if self.settings.bulk.is_some() {
+        if self.settings.bulk.is_some() || self.settings.is_by_turns() {
             return None;
         }
         let fewest = FEWEST_FOR_RATE * self.settings.callers as u64;

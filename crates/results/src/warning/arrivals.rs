@@ -154,6 +154,10 @@ impl WarningKind for LittlesLaw {
         if facts.settings.planned_rate.is_some() {
             return None;
         }
+        // A caller that waits for its turn has no request of this target out.
+        if facts.settings.is_by_turns() {
+            return None;
+        }
         // Between two connections a caller closes the first, which belongs to no request.
         if facts.settings.requests_per_connection.is_some() {
             return None;

@@ -1,6 +1,6 @@
 //! The processor time of client, server and others, second by second.
 
-use std::process;
+use std::{iter, process};
 
 use netping_client::{
     clock::{Clock, Monotonic},
@@ -91,7 +91,10 @@ impl CpuMeter {
                 server.map(|own| &own.readings),
             );
         }
-        self.balance = Some(BalanceMeter::start(target, self.sides.is_one_of_several));
+        self.balance = Some(BalanceMeter::start(
+            iter::once(target),
+            self.sides.is_one_of_several,
+        ));
         let [client, server] = spent.map(|own| Some(own?.cores));
         self.latest = CpuUse {
             cores: [

@@ -21,20 +21,21 @@ use tokio::task::{self, JoinHandle};
 use self::state::{Shared, Supply};
 use crate::{
     clock::Clock,
-    engine::{connection_slot::ConnectionSlot, pacer::Pacer},
+    engine::{connection_slot::ConnectionSlot, pacer::Pacer, turns::Turn},
     transport::Transport,
 };
 
 /// Runs the callers of one worker, spread over `slots`, until the window ends and the drain is
-/// over.
+/// over. In a closed loop, they may take turns with those of other plans.
 pub async fn run<T: Transport, C: Clock, S: Sink + 'static>(
     assignment: Assignment,
+    turn: Option<Turn>,
     slots: &[Rc<ConnectionSlot<T>>],
     clock: C,
     sink: S,
 ) -> WorkerReport {
     let callers = assignment.share.callers;
-    let shared = Rc::new(Shared::new(assignment, clock, sink));
+    let shared = Rc::new(Shared::new(assignment, turn, clock, sink));
     let start = |number: usize| {
         let slot = Rc::clone(&slots[number % slots.len()]);
         task::spawn_local(caller::call(Rc::clone(&shared), slot, number))
@@ -77,13 +78,13 @@ async fn stop(tasks: Vec<JoinHandle<()>>) {
 
 /// Wakes callers when requests are due, in an open loop.
 async fn pace<C: Clock, S: Sink>(shared: Rc<Shared<C, S>>) {
-    if matches!(shared.supply, Supply::Closed) {
+    if matches!(shared.supply, Supply::Closed(_)) {
         return;
     }
     let busy_poll = shared.assignment.plan.execution.busy_poll;
     match Pacer::new(shared.clock.clone(), busy_poll) {
         Ok(mut pacer) => match &shared.supply {
-            Supply::Closed => {}
+            Supply::Closed(_) => {}
             Supply::Any(dispatch) => dispatch.pace(&mut pacer, &shared.clock).await,
             Supply::Fixed(dispatch) => dispatch.pace(&mut pacer, &shared.clock).await,
         },

@@ -91,7 +91,7 @@ pub(super) fn run_on<T: Transport>(
         if let Some(moving) = moving {
             spawn_local(moving);
         }
-        run(assignment, &slots, clock.clone(), kept.clone()).await
+        run(assignment, None, &slots, clock.clone(), kept.clone()).await
     });
     for interval in kept.0.take() {
         aggregate.add(interval);

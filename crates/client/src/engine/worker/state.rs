@@ -20,6 +20,7 @@ use crate::{
         dispatch::Dispatch,
         fixed_dispatch::FixedDispatch,
         schedule::{FixedSchedule, Schedule},
+        turns::Turn,
     },
     plan::Assign,
     transport::{Carried, Milestones},
@@ -40,8 +41,9 @@ pub(super) struct Shared<C, S> {
 
 /// The supply of requests.
 pub(super) enum Supply {
-    /// A closed loop: there is always one.
-    Closed,
+    /// A closed loop: there is always one, or, where callers take turns with those of other plans, when it
+    /// is this one's.
+    Closed(Option<Turn>),
     /// An open loop, whose requests are for any caller.
     Any(Dispatch),
     /// An open loop, whose requests each belong to a connection.
@@ -49,7 +51,7 @@ pub(super) enum Supply {
 }
 
 impl Supply {
-    fn new(assignment: &Assignment) -> Self {
+    fn new(assignment: &Assignment, turn: Option<Turn>) -> Self {
         let Assignment { plan, share, .. } = assignment;
         let (timeline, backlog) = (assignment.timeline.clone(), assignment.backlog.clone());
         let (arrival, workers) = (plan.load.arrival, plan.execution.workers);
@@ -61,7 +63,7 @@ impl Supply {
                 .map(|own| FixedDispatch::new(own, share.connections, timeline, backlog))
                 .map(Self::Fixed),
         };
-        supply.unwrap_or(Self::Closed)
+        supply.unwrap_or(Self::Closed(turn))
     }
 }
 
@@ -79,11 +81,11 @@ pub(super) struct CallerState {
 }
 
 impl<C: Clock, S: Sink> Shared<C, S> {
-    pub fn new(assignment: Assignment, clock: C, sink: S) -> Self {
+    pub fn new(assignment: Assignment, turn: Option<Turn>, clock: C, sink: S) -> Self {
         let (plan, share) = (&assignment.plan, assignment.share);
         Self {
             recorder: RefCell::new(Recorder::new(plan.loop_kind(), sink)),
-            supply: Supply::new(&assignment),
+            supply: Supply::new(&assignment, turn),
             callers: (0..share.callers).map(|_| CallerState::default()).collect(),
             report: RefCell::default(),
             active: Cell::new(share.callers),
@@ -101,23 +103,27 @@ impl<C: Clock, S: Sink> Shared<C, S> {
     pub async fn next(&self, number: usize) -> Option<Sample> {
         let ended = self.callers[number].ended.get();
         let free_since = || if ended == 0 { self.clock.now() } else { ended };
-        match &self.supply {
-            Supply::Closed => {}
+        let turn = match &self.supply {
+            Supply::Closed(turn) => turn.as_ref(),
             Supply::Any(dispatch) => return dispatch.take(free_since(), &self.clock).await,
             Supply::Fixed(dispatch) => {
                 let connection = number % self.assignment.share.connections;
                 let taken = dispatch.take(connection, free_since(), &self.clock);
                 return taken.await;
             }
+        };
+        if let Some(turn) = turn {
+            turn.next(number).await;
         }
         let now = self.clock.now();
         let window = self.window();
-        if now >= window.end {
-            return None;
-        }
         let Assignment { plan, timeline, .. } = &self.assignment;
         let is_counted = plan.execution.extent.requests().is_some() && now >= window.start;
-        if is_counted && !timeline.issue(|| self.clock.now()) {
+        let is_over = now >= window.end || (is_counted && !timeline.issue(|| self.clock.now()));
+        if is_over {
+            if let Some(turn) = turn {
+                turn.leave(number);
+            }
             return None;
         }
         if ended >= window.start {
@@ -197,7 +203,7 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         let (now, window) = (self.clock.now(), self.window());
         let callers = self.callers.iter();
         let not_sent = match &self.supply {
-            Supply::Closed => Counts::default(),
+            Supply::Closed(_) => Counts::default(),
             Supply::Any(dispatch) => dispatch.not_sent(window),
             Supply::Fixed(dispatch) => dispatch.not_sent(window),
         };

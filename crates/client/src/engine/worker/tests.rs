@@ -381,7 +381,7 @@ fn shared(clock: &Manual) -> Shared<Manual, Nowhere> {
         replies: Arc::default(),
         backlog: Arc::new(Backlog::new(1, 0)),
     };
-    Shared::new(assignment, clock.clone(), Nowhere)
+    Shared::new(assignment, None, clock.clone(), Nowhere)
 }
 
 /// A request of a closed loop.

@@ -21,7 +21,7 @@ mod quic;
 mod stream;
 mod tcp;
 
-use std::{rc::Rc, time::Duration};
+use std::{iter, rc::Rc, time::Duration};
 
 use futures_util::future::try_join_all;
 use netping_measure::{bulk::BulkRun, cost::Balance, error_kind::ErrorKind};
@@ -195,7 +195,7 @@ impl Bulk {
             self.warm = true;
         }
         let before = self.read_counters();
-        let balance = BalanceMeter::start(&self.plan.target, false);
+        let balance = BalanceMeter::start(iter::once(&self.plan.target), false);
         let cpu = cpu::process_time();
         let (volume, [seconds, first_byte_seconds]) =
             runtime.block_on(self.transfer(size, interrupt))?;

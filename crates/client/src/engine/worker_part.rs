@@ -1,6 +1,7 @@
-//! One worker thread: its runtime, its connections, and its ends of the channels to the engine.
+//! One worker's part of a plan: its connections, and its ends of the channels to the engine.
 
 use std::{
+    pin::Pin,
     rc::Rc,
     sync::mpsc::{Receiver, Sender},
 };
@@ -11,17 +12,13 @@ use netping_measure::{
     recorder::{Interval, Sink},
 };
 use netping_protocol::tls::Negotiated;
-use netping_system::cores;
-use tokio::{
-    runtime::{Builder, LocalOptions},
-    sync::watch,
-    time,
-};
+use tokio::{sync::watch, time};
 
 use crate::{
     clock::Monotonic,
     engine::{
         connection_slot::ConnectionSlot,
+        turns::Turn,
         worker::{self, Assignment, WorkerReport},
     },
     error::{CANNOT_CONNECT, StartError},
@@ -43,19 +40,37 @@ pub enum Event {
     Done(Box<WorkerReport>),
 }
 
+/// A worker's end of the channel to the engine, which says whose messages they are.
+#[derive(Debug, Clone)]
+pub struct Outbox {
+    party: usize,
+    events: Sender<(usize, Event)>,
+}
+
+impl Outbox {
+    /// Returns the end for messages about the plan with this number.
+    pub fn new(party: usize, events: Sender<(usize, Event)>) -> Self {
+        Self { party, events }
+    }
+
+    /// Sends a message. The engine waits for its workers; if it is gone, the result is not wanted.
+    pub fn send(&self, event: Event) {
+        let _ = self.events.send((self.party, event));
+    }
+}
+
 /// A worker's ends of the two channels on which intervals go round.
 #[derive(Debug)]
 pub struct IntervalChannels {
-    pub full: Sender<Event>,
+    pub full: Outbox,
     pub spare: Sender<Interval>,
     pub empty: Receiver<Interval>,
 }
 
 impl Sink for IntervalChannels {
     fn hand_on(&mut self, interval: Interval) {
-        // The engine waits for its workers; if it is gone, the result is not wanted.
         let full = Event::Interval(Box::new(interval), self.spare.clone());
-        let _ = self.full.send(full);
+        self.full.send(full);
     }
 
     fn spare(&mut self) -> Option<Interval> {
@@ -63,34 +78,23 @@ impl Sink for IntervalChannels {
     }
 }
 
-/// One worker thread, before it runs.
-pub struct WorkerThread<T> {
+/// One worker's part of a plan, before it runs on the worker's thread.
+pub type Part = Box<dyn FnOnce(Option<Turn>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
+
+/// The same, while the type of its transport is known.
+pub struct WorkerPart<T> {
     pub transport: T,
     pub assignment: Assignment,
-    /// The core to stay on.
-    pub core: Option<usize>,
     pub clock: Monotonic,
     /// Becomes true when the callers may begin.
     pub started: watch::Receiver<bool>,
     pub channels: IntervalChannels,
 }
 
-impl<T: Transport> WorkerThread<T> {
-    /// Connects, and runs the callers once they may begin.
-    pub fn run(self) {
-        if let Some(core) = self.core {
-            cores::pin(core);
-        }
-        match Builder::new_current_thread()
-            .enable_all()
-            .build_local(LocalOptions::default())
-        {
-            Ok(runtime) => runtime.block_on(self.work()),
-            Err(error) => drop(self.channels.full.send(Event::Ready(Err(error.into())))),
-        }
-    }
-
-    async fn work(mut self) {
+impl<T: Transport> WorkerPart<T> {
+    /// Connects, and runs the callers once they may begin: by turns with those of other plans, if there
+    /// are any.
+    pub async fn work(mut self, turn: Option<Turn>) {
         if self.assignment.plan.execution.busy_poll {
             tokio::task::spawn_local(async {
                 loop {
@@ -102,7 +106,7 @@ impl<T: Transport> WorkerThread<T> {
         if let Some(OwnServer::OnWorker(server)) = &self.assignment.plan.target.in_process
             && let Err(error) = server.start()
         {
-            let _ = events.send(Event::Ready(Err(error.into())));
+            events.send(Event::Ready(Err(error.into())));
             return;
         }
         let (slots, ready) = match self.connect().await {
@@ -114,13 +118,13 @@ impl<T: Transport> WorkerThread<T> {
             }
         };
         let connected = ready.is_ok();
-        let _ = events.send(Event::Ready(ready));
+        events.send(Event::Ready(ready));
         // If the engine is gone, it never starts either.
         if !connected || self.started.wait_for(|started| *started).await.is_err() {
             return;
         }
-        let report = worker::run(self.assignment, &slots, self.clock, self.channels).await;
-        let _ = events.send(Event::Done(Box::new(report)));
+        let report = worker::run(self.assignment, turn, &slots, self.clock, self.channels).await;
+        events.send(Event::Done(Box::new(report)));
     }
 
     /// Opens this worker's connections. With a limited number of requests on each, only the first
