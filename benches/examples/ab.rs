@@ -7,7 +7,11 @@ use std::time::Duration;
 
 use netping_benches::{plan, run, start};
 use netping_client::plan::{Extent, Warmup};
-use netping_measure::{statistics::difference::Difference, summary::Summary, times::Time};
+use netping_measure::{
+    statistics::{difference::Difference, together::Together},
+    summary::Summary,
+    times::Time,
+};
 use netping_protocol::target::Target;
 
 const COMPARISONS: usize = 40;
@@ -69,7 +73,8 @@ fn differs(first: &Target, second: &Target, number: usize) -> bool {
     }
     let [first, second] = logarithms;
     first.iter().zip(&second).any(|(a, b)| {
-        let interval = Difference::paired(a, b, RESOLUTION).and_then(|own| own.interval(MEASURES));
+        let interval = Difference::paired(a, b, RESOLUTION)
+            .and_then(|own| own.interval(Together::fixed(MEASURES)));
         interval.is_some_and(|[low, high]| low > 0.0 || high < 0.0)
     })
 }

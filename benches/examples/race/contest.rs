@@ -1,6 +1,6 @@
 //! The measurements of a row, and their description.
 
-use netping_measure::statistics::{difference::Difference, moments::Moments};
+use netping_measure::statistics::{difference::Difference, moments::Moments, together::Together};
 
 /// Measures once.
 pub type Side = Box<dyn FnMut() -> f64>;
@@ -51,7 +51,7 @@ impl Contest {
 fn ratio(ours: &[f64], theirs: &[f64]) -> Option<String> {
     let [ours, theirs] = [ours, theirs].map(logarithms);
     let difference = Difference::paired(&theirs, &ours, 0.0)?;
-    let [low, high] = difference.interval(1)?.map(f64::exp);
+    let [low, high] = difference.interval(Together::ONE)?.map(f64::exp);
     let ratio = difference.value.exp();
     let mean = |logarithms: &[f64]| Some(short(Moments::of(logarithms)?.mean.exp()));
     Some(format!(
@@ -64,7 +64,7 @@ fn ratio(ours: &[f64], theirs: &[f64]) -> Option<String> {
 /// Describes the geometric mean of independent values.
 fn mean(values: &[f64]) -> Option<String> {
     let moments = Moments::of(&logarithms(values))?;
-    let (mean, half) = (moments.mean, moments.half_width(1)?);
+    let (mean, half) = (moments.mean, moments.half_width(Together::ONE)?);
     let [low, mean, high] = [mean - half, mean, mean + half].map(|log| short(log.exp()));
     Some(format!("{mean} ({low}..{high})"))
 }

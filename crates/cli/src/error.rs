@@ -19,6 +19,8 @@ pub enum Verdict {
     Success,
     /// A condition of the user's does not hold.
     Condition,
+    /// Nothing can be told on this machine.
+    Undecided,
     /// The results have warnings that the user does not accept: a condition on them decides nothing.
     Warnings,
     /// Too many requests failed.
@@ -40,6 +42,7 @@ impl Verdict {
             Self::Condition => 4,
             Self::Warnings => 5,
             Self::Unsaved => 6,
+            Self::Undecided => 7,
             Self::Interrupted => 130,
         }
     }
@@ -106,17 +109,20 @@ mod tests {
 
     #[test]
     fn of_several_verdicts_the_documented_one_holds() {
-        use Verdict::{Condition, Interrupted, Requests, Success, Unmeasured, Unsaved, Warnings};
+        use Verdict::{
+            Condition, Interrupted, Requests, Success, Undecided, Unmeasured, Unsaved, Warnings,
+        };
         let mut all = [
             Success,
             Requests,
             Unmeasured,
             Condition,
+            Undecided,
             Warnings,
             Unsaved,
             Interrupted,
         ];
         all.sort_by(|a, b| b.cmp(a));
-        assert_eq!(all.map(Verdict::code), [130, 6, 3, 1, 5, 4, 0]);
+        assert_eq!(all.map(Verdict::code), [130, 6, 3, 1, 5, 7, 4, 0]);
     }
 }

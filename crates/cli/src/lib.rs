@@ -20,3 +20,4 @@ mod interrupt;
 mod observation;
 pub mod run;
 mod server_process;
+mod sides;

@@ -1,5 +1,6 @@
 //! The views of a run: tables, pages and exports.
 
+pub mod ab;
 pub mod balance;
 pub mod bars;
 pub mod export;

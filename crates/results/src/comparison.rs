@@ -3,12 +3,13 @@
 use netping_measure::statistics::{
     difference::{Difference, Side},
     moments::{Moments, t_quantile},
+    together::Together,
 };
 
 use crate::{
     estimate::{Estimate, Rounds, estimate},
     metric::{self, Better, Metric, Scale, Source},
-    run::{Kind, Measurement, Run, Step, StepSettings},
+    run::{Kind, Measurement, Pairing, Run, Step, StepSettings},
     warning::Warnings,
 };
 
@@ -21,8 +22,8 @@ const RESOLUTION: f64 = 1e-3;
 pub struct Family {
     /// The number of differences on which a claim is made.
     pub claims: usize,
-    /// The number of times at which the trials could end.
-    pub looks: usize,
+    /// True where the trials could end after each of several looks.
+    pub at_any_time: bool,
     /// The margin within which values are called equivalent, as a share.
     pub margin: Option<f64>,
 }
@@ -33,11 +34,14 @@ impl Family {
     /// from trial to trial; `None` for a single trial.
     pub fn detectable(self, trials: u32, spread: f64) -> Option<f64> {
         let planned = Difference::planned(spread.ln_1p(), trials)?;
-        Some(planned.detectable(self.comparisons())?.exp_m1())
+        Some(planned.detectable(self.together())?.exp_m1())
     }
 
-    fn comparisons(self) -> usize {
-        self.claims.max(1) * self.looks.max(1)
+    fn together(self) -> Together {
+        Together {
+            intervals: self.claims.max(1),
+            at_any_time: self.at_any_time,
+        }
     }
 }
 
@@ -121,7 +125,7 @@ impl Comparison {
         let values = base_value.zip(new_value);
         let change = values.and_then(|(a, b)| change(metric, a.value, b.value));
         let difference = change.and_then(|_| difference(metric, base, new));
-        let comparisons = family.comparisons();
+        let together = family.together();
         let back = |value: f64| metric.scale.change(value);
         let margin = family.margin.map(|margin| metric.scale.extent(margin));
         Some(Self {
@@ -130,14 +134,14 @@ impl Comparison {
             new: new_value,
             change,
             interval: difference
-                .and_then(|own| own.interval(comparisons))
+                .and_then(|own| own.interval(together))
                 .map(|ends| ends.map(back)),
-            p_value: difference.and_then(|own| own.p_value(comparisons)),
+            p_value: difference.and_then(|own| own.p_value(together)),
             detectable: difference
-                .and_then(|own| own.detectable(comparisons))
+                .and_then(|own| own.detectable(together))
                 .map(back),
             is_equivalent: difference
-                .and_then(|own| own.equivalence(comparisons))
+                .and_then(|own| own.equivalence(together))
                 .zip(margin)
                 .is_some_and(|(least, margin)| least < margin),
             noise: None,
@@ -346,10 +350,18 @@ impl<'a> Compared<'a> {
 }
 
 impl Run {
+    /// Returns true if its trials could end at several times.
+    pub fn is_sequential(&self) -> bool {
+        self.looks > 1
+    }
+
     /// Returns the family of all that the run itself compares.
     pub fn family(&self) -> Family {
         let measurements = self.measurements();
-        let claims = self.pairings.iter().map(|pairing| {
+        // What `ab` decides by is no claim about its controls.
+        let is_claimed = |own: &&Pairing| self.kind != Kind::Ab || !own.is_control;
+        let pairings = self.pairings.iter().filter(is_claimed);
+        let claims = pairings.map(|pairing| {
             let base = measurements.iter().find(|own| own.number == pairing.base);
             // A measurement that was not made yet is among the comparisons, too.
             let metrics = base.map_or(metric::TRIALS, |own| self.compared_by(own.settings()));
@@ -357,7 +369,7 @@ impl Run {
         });
         Family {
             claims: claims.sum(),
-            looks: self.looks,
+            at_any_time: self.is_sequential(),
             margin: self.margin,
         }
     }
@@ -367,7 +379,7 @@ impl Run {
         let family = self.family();
         let measurements = self.measurements();
         let find = |number: usize| measurements.iter().find(|own| own.number == number);
-        let compare = |pairing: &crate::run::Pairing| {
+        let compare = |pairing: &Pairing| {
             let (base, new) = find(pairing.base).zip(find(pairing.new))?;
             let metrics = self.compared_by(base.settings());
             Some(Compared {
@@ -382,10 +394,11 @@ impl Run {
         for own in all.iter_mut().filter(|own| !own.is_control) {
             let group = groups[&own.base.number];
             for comparison in &mut own.comparisons {
-                comparison.noise = controls
-                    .iter()
-                    .filter(|control| groups[&control.base.number] == group)
-                    .find_map(|control| control.by(comparison.metric)?.change);
+                let own = controls.iter();
+                let own = own.filter(|control| groups[&control.base.number] == group);
+                let changes = own.filter_map(|control| control.by(comparison.metric)?.change);
+                let extent = |change: f64| comparison.metric.scale.extent(change);
+                comparison.noise = changes.max_by(|a, b| extent(*a).total_cmp(&extent(*b)));
             }
         }
         let warnings = Warnings::of_run(self);
@@ -404,6 +417,9 @@ impl Run {
             Kind::Ladder => metric::CAPACITY,
             Kind::Proxy if settings.planned_rate.is_none() => metric::CAPACITY,
             Kind::Proxy => metric::OVERHEAD,
+            Kind::Ab if settings.together.is_none() => metric::CAPACITY,
+            Kind::Ab => metric::BY_TURNS,
+            _ if settings.is_by_turns() => metric::BY_TURNS,
             _ => metric::TRIALS,
         }
     }
@@ -479,8 +495,16 @@ mod tests {
             high - low
         };
         assert!(width(&many) > 1.5 * width(&two));
-        let looks = Run { looks: 5, ..two };
-        assert!((width(&looks) / width(&many) - 1.0).abs() < 1e-9);
+        // Where trials could end earlier, four of them are too few for any, and ten are not.
+        let looks = |times: &[f64], slower: &[f64]| Run {
+            looks: 5,
+            ..against_first(&[times, slower], false)
+        };
+        let few = looks(times, slower);
+        assert_eq!(by_p50(&few.compared(), 0).interval, None);
+        let [times, slower] = [times, slower].map(|own| own.repeat(3));
+        let fixed = against_first(&[&times, &slower], false);
+        assert!(width(&looks(&times, &slower)) > width(&fixed));
     }
 
     #[test]
@@ -538,7 +562,7 @@ mod tests {
         };
         let (first, second) = (logarithms(base), logarithms(same));
         let difference = Difference::paired(&first, &second, RESOLUTION).unwrap();
-        let least = difference.equivalence(4).unwrap().exp_m1();
+        let least = difference.equivalence(Together::fixed(4)).unwrap().exp_m1();
         assert_eq!(with(Some(1.001 * least)), Some(Finding::Equivalent));
         assert_eq!(with(Some(0.999 * least)), Some(Finding::NoDifference));
     }
@@ -567,7 +591,7 @@ mod tests {
     fn fewer_claims_and_more_trials_show_smaller_differences() {
         let family = |claims| Family {
             claims,
-            looks: 1,
+            at_any_time: false,
             margin: None,
         };
         // t(0.99643, 5) = 4.38175 and t(0.8, 5) = 0.91954, times a standard error of ln(1.05) / sqrt(6).

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use netping_measure::{statistics::moments::Moments, status::Status, times::Time};
+use netping_measure::{
+    statistics::{moments::Moments, together::Together},
+    status::Status,
+    times::Time,
+};
 
 use crate::{
     metric::Metric,
@@ -39,12 +43,15 @@ impl Estimate {
 /// geometric mean, so that the ratio of two values is the mean of the trials' ratios; else it is the
 /// arithmetic mean. The interval is Student's t of the same mean. A trial that was cut short, or has
 /// too few samples for a value, is missing, and is missing from every measurement that this one is
-/// compared with. Where the trials could end at several looks, the interval is widened for them.
+/// compared with. Where the trials could end at several looks, the interval holds at all of them.
 ///
 /// A value that few times make, such as the maximum, is not near enough to normal for Student's t: it
 /// has bounds, between which the median of the trials lies.
 pub fn estimate(metric: &Metric, measurement: &Measurement<'_>) -> Option<Estimate> {
-    let looks = measurement.run.looks;
+    let together = Together {
+        intervals: 1,
+        at_any_time: measurement.run.is_sequential(),
+    };
     let rounds = Rounds::of(metric, measurement);
     let trials = rounds.steps.len();
     let missing = measurement.trials.len() - trials;
@@ -60,14 +67,14 @@ pub fn estimate(metric: &Metric, measurement: &Measurement<'_>) -> Option<Estima
         [] => without_value(metric, measurement),
         [only] => Some(of(
             metric.of_step(only)?,
-            metric.interval(only).filter(|_| looks == 1),
+            metric.interval(only).filter(|_| !together.at_any_time),
         )),
         _ => {
             let moments = Moments::of(&rounds.values)?;
             let ends = if metric.is_of_few_times() {
-                bounds(&rounds.values, moments.mean, looks)
+                bounds(&rounds.values, moments.mean, measurement.run.looks)
             } else {
-                let half = moments.half_width(looks);
+                let half = moments.half_width(together);
                 half.map(|half| [moments.mean - half, moments.mean + half])
             };
             let interval = ends.map(|ends| ends.map(|end| metric.scale.back(end)));

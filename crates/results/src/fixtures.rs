@@ -170,6 +170,7 @@ pub fn run(mut steps: Vec<Step>) -> Run {
         margin: None,
         proof: None,
         replaced: None,
+        allowed: Vec::new(),
         steps,
         clock: None,
         parts: Vec::new(),

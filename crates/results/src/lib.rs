@@ -4,6 +4,7 @@
 
 #![warn(missing_docs)]
 
+pub mod ab;
 pub mod balance;
 pub mod bulk;
 pub mod compare;

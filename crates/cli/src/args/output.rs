@@ -1,11 +1,14 @@
 //! Flags about results.
 
-use std::io::{self, IsTerminal};
+use std::{
+    io::{self, IsTerminal},
+    str::FromStr,
+};
 
 use clap::{Args, builder::PossibleValuesParser};
 use netping_client::probe::metrics::ServerSource;
 use netping_protocol::target::Target;
-use netping_results::{condition::Condition, warning::NAMES};
+use netping_results::{compare::Gate, condition::Condition, warning::NAMES};
 use url::Url;
 
 use super::{
@@ -15,7 +18,7 @@ use super::{
     share::share,
 };
 use crate::{
-    error::require,
+    error::{require, usage},
     run::{clock_demand::ClockDemand, progress::ProgressForm},
 };
 
@@ -24,8 +27,10 @@ use crate::{
 pub struct Options {
     /// Flags about result files and exit codes.
     pub results: ResultArgs,
-    /// Conditions of which none may hold.
+    /// Conditions of which none may hold for a step.
     pub fail_if: Vec<Condition>,
+    /// Conditions of which none may hold for a difference between targets.
+    pub changes: Vec<Gate>,
     /// The demands on this host's clock.
     pub clock: ClockDemand,
     /// URL of the Pushgateway that gets live numbers.
@@ -122,6 +127,7 @@ impl ResultArgs {
         Ok(Options {
             results: self.clone(),
             fail_if: fail_if.to_vec(),
+            changes: Vec::new(),
             clock: ClockDemand::default(),
             gateway: None,
             prove: false,
@@ -147,17 +153,68 @@ pub struct OutputArgs {
     /// seen of them: about 10 s
     #[arg(long)]
     prove: bool,
-    /// Exit with 4 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; with 5 if the results
-    /// are NOT VALID; may be repeated
+    /// Exit with 4 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k', or between trials of a
+    /// target and of the first: 'p50>+10%'; with 5 if the results are NOT VALID; may be repeated
     #[arg(long, value_name = "CONDITION")]
-    fail_if: Vec<Condition>,
+    fail_if: Vec<FailIf>,
+}
+
+/// A condition of which none may hold.
+#[derive(Debug, Clone)]
+enum FailIf {
+    /// On a step.
+    Step(Condition),
+    /// On the difference between a target and the first.
+    Change(Gate),
+}
+
+impl FromStr for FailIf {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if Gate::is_meant(text) {
+            text.parse().map(Self::Change)
+        } else {
+            text.parse().map(Self::Step)
+        }
+    }
 }
 
 impl OutputArgs {
-    /// Returns the options of a run; fails if two results have one file, or there is no terminal for
-    /// a full screen.
+    /// Returns the options of a run that compares no targets; fails if two results have one file, there is
+    /// no terminal for a full screen, or a condition is on a difference.
     pub fn options(&self) -> anyhow::Result<Options> {
-        let mut options = self.results.options(&self.fail_if)?;
+        let options = self.comparing()?;
+        if let Some(change) = options.changes.first() {
+            return Err(usage(format!(
+                "--fail-if '{change}' is about a difference between targets: give it to throughput, latency or \
+                 proxy, or to compare"
+            )));
+        }
+        Ok(options)
+    }
+
+    /// Returns the warnings that are no failure.
+    pub fn accepted(&self) -> &AllowArgs {
+        &self.results.limits.accepted
+    }
+
+    /// Returns true if a condition is on a difference between targets.
+    pub fn has_changes(&self) -> bool {
+        let mut all = self.fail_if.iter();
+        all.any(|own| matches!(own, FailIf::Change(_)))
+    }
+
+    /// Returns the options of a run that may compare targets; fails if two results have one file, or there
+    /// is no terminal for a full screen.
+    pub fn comparing(&self) -> anyhow::Result<Options> {
+        let mut options = self.results.options(&[])?;
+        for own in &self.fail_if {
+            match own {
+                FailIf::Step(condition) => options.fail_if.push(condition.clone()),
+                FailIf::Change(gate) => options.changes.push(gate.clone()),
+            }
+        }
         options.gateway.clone_from(&self.prometheus_push);
         options.prove = self.prove;
         if self.live {

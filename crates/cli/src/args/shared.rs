@@ -8,6 +8,7 @@ use super::{
     request::RequestArgs,
     trials::{ComparisonArgs, TrialArgs, Trials},
 };
+use crate::error::require;
 
 /// Flags of the commands that measure requests in trials.
 #[derive(Debug, Clone, Args)]
@@ -36,12 +37,19 @@ impl ComparedArgs {
     pub fn options(&self) -> anyhow::Result<Options> {
         Ok(Options {
             clock: self.in_step.clock(&self.shared.request)?,
-            ..self.shared.output.options()?
+            ..self.shared.output.comparing()?
         })
     }
 
-    /// Returns the trials of each step, with this number of targets.
+    /// Returns the trials of each step, with this number of targets; fails if there is nothing to compare
+    /// that a flag needs.
     pub fn trials(&self, targets: usize) -> anyhow::Result<Trials> {
-        self.comparison.of(self.shared.trials.trials(), targets)
+        let trials = self.comparison.of(self.shared.trials.trials(), targets)?;
+        require(
+            !self.shared.output.has_changes() || (targets > 1 && trials.count > 1),
+            "--fail-if with a change, such as 'p50>+10%', compares trials of several targets: name a second one, and \
+             give --trials 5 or more, or --until",
+        )?;
+        Ok(trials)
     }
 }

@@ -68,6 +68,10 @@ pub struct ComparisonArgs {
     /// is not shown
     #[arg(long)]
     pub aa: bool,
+    /// Measure all targets at the same time, each caller calling them by turns in random order: small
+    /// differences of times show sooner; rates are not compared
+    #[arg(long)]
+    pub by_turns: bool,
     /// Say where targets are equivalent: the same to within this share (two one-sided tests)
     #[arg(long, value_name = "SHARE%", value_parser = share_in_percent)]
     pub equivalent: Option<f64>,
@@ -86,6 +90,11 @@ impl ComparisonArgs {
         require(
             count > 1 || (!self.aa && self.equivalent.is_none()),
             "--aa and --equivalent compare trials: give --trials 3 or more, or --until",
+        )?;
+        require(
+            !self.by_turns || (count > 1 && (targets > 1 || self.aa)),
+            "--by-turns compares trials of several targets: name a second one or give --aa, and give --trials 5 or more, or \
+             --until",
         )?;
         require(
             targets > 1 || self.aa || self.equivalent.is_none(),

@@ -23,7 +23,7 @@ pub struct Until {
 
 impl Until {
     /// Returns the number of looks at the interval with at most `most` trials: each may find a narrow
-    /// one by chance, and so all intervals are widened for this number.
+    /// one by chance, and so intervals hold at all of them.
     pub fn looks(most: u32) -> usize {
         most.saturating_sub(FEWEST) as usize + 1
     }

@@ -13,7 +13,7 @@ use netping_report::{
 };
 use netping_results::{
     compare::{FileComparison, Gate, compare_runs},
-    condition::Answer,
+    comparison::Compared,
     file::save::write_atomically,
     format::on_one_line,
     metric::Metric,
@@ -136,27 +136,9 @@ fn broken(gates: &[Gate], comparison: &FileComparison<'_>) -> Vec<String> {
         format!("failed by --fail-if: {name}: the new run has no such measurement")
     };
     let mut lines: Vec<String> = comparison.only_base.iter().map(missing).collect();
+    let name = |pair: &Compared<'_>| on_one_line(&pair.base.long_name());
     for gate in gates {
-        let metric = gate.metric().name;
-        let mut asked = false;
-        for pair in &comparison.pairs {
-            let Some(answer) = gate.check(pair) else {
-                continue;
-            };
-            asked = true;
-            let why = match answer {
-                Answer::Fails(_) => continue,
-                Answer::Holds(difference) => gate.describe(difference),
-                Answer::Unknown => gate.doubt(pair),
-            };
-            let name = on_one_line(&pair.base.long_name());
-            lines.push(format!("failed by --fail-if '{gate}': {name}: {why}"));
-        }
-        if !asked {
-            lines.push(format!(
-                "failed by --fail-if '{gate}': nothing was compared that has {metric}"
-            ));
-        }
+        lines.extend(gate.broken_by(&comparison.pairs, name));
     }
     lines
 }

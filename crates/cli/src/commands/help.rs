@@ -197,7 +197,7 @@ mod tests {
         assert!(!flag.contains("as a value"), "{flag}");
         assert!(flag.contains("'--pin'") || !flag.contains("tip"), "{flag}");
         let elsewhere = said(&["netping", "tcp://localhost", "--rate=1k"]);
-        let tip = "'--rate' is a flag of netping throughput, proxy";
+        let tip = "'--rate' is a flag of netping ab, throughput, proxy";
         assert!(elsewhere.contains(tip), "{elsewhere}");
     }
 

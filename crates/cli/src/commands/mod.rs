@@ -1,5 +1,6 @@
 //! The command line and its commands: each with its own flags, and what it does.
 
+pub mod ab;
 pub mod bulk;
 pub mod certs;
 pub mod check;
@@ -38,8 +39,8 @@ use crate::{
     name = "netping",
     version,
     after_long_help = "Exit codes: 0 ok, 1 errors above --max-error-rate, 2 wrong usage, 3 could not start, 4 a condition such \
-                  as --fail-if, 5 NOT VALID with --strict or a condition, 6 a result could not be saved, 130 interrupted. \
-                  Of several, the first in the order 130, 6, 3, 1, 5, 4 holds.",
+                  as --fail-if, 5 NOT VALID with --strict or a condition, 6 a result could not be saved, 7 'ab' cannot tell, \
+                  130 interrupted. Of several, the first in the order 130, 6, 3, 1, 5, 7, 4 holds.",
     arg_required_else_help = true,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true
@@ -67,6 +68,8 @@ pub enum Command {
     Bulk(bulk::args::BulkArgs),
     /// Measure what proxies add to the direct path, and the maximum throughput through them
     Proxy(proxy::args::ProxyComparisonArgs),
+    /// Measure two servers by turns until it is known whether the new one is worse
+    Ab(ab::args::AbArgs),
     /// Compare result files with a base
     Compare(compare::CompareArgs),
     /// Look at this host and at servers before an expensive run, and say what to do
@@ -111,6 +114,7 @@ fn command(cli: Cli) -> anyhow::Result<Verdict> {
         Command::Connect(args) => connect::run(&args),
         Command::Bulk(args) => bulk::run(&args),
         Command::Proxy(args) => proxy::run(&args),
+        Command::Ab(args) => ab::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Report(args) => report::run(&args),

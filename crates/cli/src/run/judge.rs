@@ -2,7 +2,10 @@
 
 use netping_measure::status::Status;
 use netping_results::{
+    compare::Gate,
+    comparison::Compared,
     condition::{Answer, Condition},
+    format::on_one_line,
     run::{Run, Step},
     warning::Warnings,
 };
@@ -18,6 +21,8 @@ pub struct Judge {
     /// The limits on requests and warnings.
     pub limits: LimitArgs,
     fail_if: Vec<Condition>,
+    /// Those on differences between targets.
+    changes: Vec<Gate>,
     /// The verdict so far.
     pub verdict: Verdict,
     /// Any step was judged.
@@ -30,10 +35,11 @@ pub struct Judge {
 
 impl Judge {
     /// Returns a judge who has seen nothing yet.
-    pub fn new(limits: LimitArgs, fail_if: Vec<Condition>) -> Self {
+    pub fn new(limits: LimitArgs, fail_if: Vec<Condition>, changes: Vec<Gate>) -> Self {
         Self {
             limits,
             fail_if,
+            changes,
             verdict: Verdict::Success,
             has_judged: false,
             has_broken: false,
@@ -51,10 +57,7 @@ impl Judge {
     pub fn step(&mut self, step: &Step, has_trials: bool) -> Vec<String> {
         let mut lines = self.broken(step, has_trials);
         self.has_judged = true;
-        if !lines.is_empty() {
-            self.has_broken = true;
-            self.decide(Verdict::Condition);
-        }
+        self.note(&lines);
         if step.settings.bulk.is_some() {
             return lines;
         }
@@ -71,9 +74,28 @@ impl Judge {
         lines
     }
 
-    /// Fails the command if too many bulk streams failed, and looks for warnings that are not accepted. A
-    /// condition on numbers that are not valid decides nothing, whether it holds or not.
-    pub fn whole(&mut self, run: &Run) {
+    /// Fails the command if these lines tell of broken conditions.
+    fn note(&mut self, broken: &[String]) {
+        if !broken.is_empty() {
+            self.has_broken = true;
+            self.decide(Verdict::Condition);
+        }
+    }
+
+    /// Fails the command if a target is too different from the first, or too many bulk streams failed, and
+    /// looks for warnings that are not accepted. Returns a line for each condition on a difference that is
+    /// broken. A condition on numbers that are not valid decides nothing, whether it holds or not.
+    pub fn whole(&mut self, run: &Run) -> Vec<String> {
+        let pairs = run.compared();
+        let name = |pair: &Compared<'_>| {
+            let [new, base] = [&pair.new, &pair.base].map(|own| on_one_line(&own.long_name()));
+            format!("{new} against {base}")
+        };
+        let changes = self.changes.iter();
+        let broken = changes
+            .flat_map(|gate| gate.broken_by(pairs.iter().filter(|own| !own.is_control), name));
+        let broken: Vec<String> = broken.collect();
+        self.note(&broken);
         for own in run.measurements() {
             let failed = own.trials.iter().filter(|step| step.bulk.is_none()).count();
             let share = failed as f64 / own.trials.len() as f64;
@@ -82,9 +104,8 @@ impl Judge {
             }
         }
         let strictness = self.limits.strict;
-        let has_conditions = !self.fail_if.is_empty() || self.verdict == Verdict::Condition;
-        if strictness.is_none() && !has_conditions {
-            return;
+        if strictness.is_none() && !self.has_conditions() && self.verdict != Verdict::Condition {
+            return broken;
         }
         let kinds = Warnings::of_run(run).kinds.into_iter();
         let counts = kinds.filter(|own| strictness == Some(Strictness::Notes) || own.is_invalid());
@@ -92,6 +113,11 @@ impl Judge {
         self.unwanted = names
             .filter(|name| !self.limits.accepted.accepts(name))
             .collect();
+        broken
+    }
+
+    fn has_conditions(&self) -> bool {
+        !self.fail_if.is_empty() || !self.changes.is_empty()
     }
 
     /// Fails the command if there was a warning that is not accepted, and says so.
@@ -101,7 +127,7 @@ impl Judge {
         let why = match self.limits.strict {
             Some(Strictness::Notes) => "failed by --strict=notes",
             Some(Strictness::Invalid) => "failed by --strict",
-            None if self.fail_if.is_empty() => "failed, as the results are NOT VALID",
+            None if !self.has_conditions() => "failed, as the results are NOT VALID",
             None => "failed, as --fail-if decides nothing where the results are NOT VALID",
         };
         Some(format!("{why}: {names}"))
@@ -110,12 +136,21 @@ impl Judge {
     /// Says that no condition held for a step that was judged, if there are any, none did, and they could
     /// decide.
     pub fn passed(&self) -> Option<String> {
-        let quote = |condition: &Condition| format!("'{condition}'");
-        let quoted: Vec<_> = self.fail_if.iter().map(quote).collect();
+        let values = self.fail_if.iter().map(ToString::to_string);
+        let changes = self.changes.iter().map(ToString::to_string);
+        let quoted: Vec<_> = values
+            .chain(changes)
+            .map(|own| format!("'{own}'"))
+            .collect();
         let is_decided = self.unwanted.is_empty() && self.verdict < Verdict::Condition;
         let passed = self.has_judged && !self.has_broken && is_decided;
+        let what = if self.changes.is_empty() {
+            "step"
+        } else {
+            "step or difference"
+        };
         (passed && !quoted.is_empty())
-            .then(|| format!("passed --fail-if {}: no step broke it", quoted.join(", ")))
+            .then(|| format!("passed --fail-if {}: no {what} broke it", quoted.join(", ")))
     }
 
     /// Returns a line for each `--fail-if` condition that holds for a step, perhaps one of several
@@ -143,6 +178,7 @@ mod tests {
     use clap::{Args as _, Command, FromArgMatches as _};
     use netping_results::{
         fixtures,
+        run::Pairing,
         warning::{Errors, SharedHost, Warning},
     };
 
@@ -153,7 +189,7 @@ mod tests {
         let matches = LimitArgs::augment_args(command).get_matches_from(flags);
         let limits = LimitArgs::from_arg_matches(&matches).unwrap();
         let conditions = condition.into_iter().map(|own| own.parse().unwrap());
-        Judge::new(limits, conditions.collect())
+        Judge::new(limits, conditions.collect(), Vec::new())
     }
 
     fn run(warnings: &[Warning]) -> Run {
@@ -211,6 +247,58 @@ mod tests {
         run.steps[0].warnings.push(invalid());
         judge.whole(&run);
         assert!(judge.strictly().is_some() && judge.verdict == Verdict::Warnings);
+    }
+
+    /// Judges trials of two targets, of which the second takes this many times as long, by a condition
+    /// on the difference.
+    fn judged_by_change(change: &str, times: f64, warnings: &[Warning]) -> (Verdict, Vec<String>) {
+        let step = |at: usize| {
+            let (measurement, trial) = (at % 2, at as u32 / 2 + 1);
+            let factor = if measurement == 1 { times } else { 1.0 };
+            let time = (1e6 * factor * (1.0 + f64::from(trial) / 100.0)) as u64;
+            Step {
+                measurement,
+                trial,
+                target: format!("tcp://h:{measurement}"),
+                warnings: warnings.to_vec(),
+                ..fixtures::step(1, |_| vec![time; 1000])
+            }
+        };
+        let run = Run {
+            pairings: Pairing::against_first(0..2).collect(),
+            ..fixtures::run((0..10).map(step).collect())
+        };
+        let mut judge = judge(&[], None);
+        judge.changes = vec![change.parse().unwrap()];
+        let lines = judge.whole(&run);
+        judge.strictly();
+        (judge.verdict, lines)
+    }
+
+    #[test]
+    fn a_target_that_differs_too_much_from_the_first_fails_the_command() {
+        let (verdict, lines) = judged_by_change("p50>+10%", 1.2, &[]);
+        assert_eq!(verdict, Verdict::Condition);
+        let [line] = &lines[..] else {
+            panic!("{lines:?}");
+        };
+        assert!(
+            line.starts_with("failed by --fail-if 'p50>+10%': tcp://h:1")
+                && line.contains("against tcp://h:0")
+                && line.contains("p50 by +20.")
+                && line.ends_with(" beyond the limit"),
+            "{line}"
+        );
+        assert_eq!(judged_by_change("p50>+25%", 1.2, &[]).0, Verdict::Success);
+        assert_eq!(judged_by_change("p50<-10%", 1.2, &[]).0, Verdict::Success);
+        let (verdict, _) = judged_by_change("p50>+10%", 1.2, &[invalid()]);
+        assert_eq!(verdict, Verdict::Warnings);
+        let (verdict, _) = judged_by_change("p50>+25%", 1.2, &[invalid()]);
+        assert_eq!(verdict, Verdict::Warnings);
+        // Nothing was compared by it.
+        let (verdict, lines) = judged_by_change("bulk-rate<-10%", 1.2, &[]);
+        assert_eq!(verdict, Verdict::Condition);
+        assert!(lines[0].ends_with("nothing was compared that has bulk-rate"));
     }
 
     #[test]

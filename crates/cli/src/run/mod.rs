@@ -19,7 +19,7 @@ mod running;
 mod servers;
 mod troubles;
 
-use std::{path::PathBuf, thread, time::Duration};
+use std::{path::PathBuf, slice, thread, time::Duration};
 
 use anyhow::Context;
 use netping_client::{
@@ -114,7 +114,7 @@ impl Runner {
         }
         Ok(Self {
             store,
-            judge: Judge::new(results.limits, options.fail_if),
+            judge: Judge::new(results.limits, options.fail_if, options.changes),
             servers: Servers::default(),
             console,
             interrupt,
@@ -206,6 +206,20 @@ impl Runner {
         outcome
     }
 
+    /// Runs steps of targets that are measured together, as one trial of the measurements from this place on:
+    /// prints their failures, and saves them.
+    ///
+    /// # Errors
+    /// [`StartError`]; earlier steps are saved.
+    pub fn explore_together(&mut self, plans: &[Plan], first: Place) -> Result<(), StartError> {
+        for ((step, outcome), plan) in self.run_steps(plans, first)?.into_iter().zip(plans) {
+            self.explain(&step, plan, &outcome);
+            self.push(step);
+        }
+        self.save();
+        Ok(())
+    }
+
     /// Runs a step that may break limits, prints its description and its failures, and saves it.
     ///
     /// # Errors
@@ -254,27 +268,52 @@ impl Runner {
 
     /// Runs a step; once more where others had the CPUs, whatever came out, as often as that may be.
     fn run_step(&mut self, plan: &Plan, place: Place) -> Result<(Step, Measured), StartError> {
-        self.warn_of_limits(plan);
-        let mut plan = plan.clone();
-        self.servers.complete(&mut plan.target);
+        let mut all = self.run_steps(slice::from_ref(plan), place)?;
+        Ok(all.remove(0))
+    }
+
+    /// Runs steps of plans that differ in their targets alone at the same time. The place is that of the first,
+    /// and the measurements of the others follow.
+    fn run_steps(
+        &mut self,
+        plans: &[Plan],
+        first: Place,
+    ) -> Result<Vec<(Step, Measured)>, StartError> {
+        let mut plans = plans.to_vec();
+        for plan in &mut plans {
+            self.warn_of_limits(plan);
+            self.servers.complete(&mut plan.target);
+        }
         loop {
-            plan.execution.start_at = self.await_start(&plan);
-            let outcome = self.execute(&plan)?;
-            self.servers.note(&plan, &outcome);
-            let step = step(&plan, &outcome, place);
-            match disturbance(&step) {
+            let start_at = self.await_start(&plans[0]);
+            for plan in &mut plans {
+                plan.execution.start_at = start_at;
+            }
+            let measured = self.execute(&plans)?;
+            let mut all = Vec::new();
+            for (at, (plan, own)) in plans.iter().zip(measured).enumerate() {
+                self.servers.note(plan, &own);
+                let place = Place {
+                    measurement: first.measurement + at,
+                    ..first
+                };
+                all.push((step(plan, &own, place), own));
+            }
+            let disturbed = all.iter().find_map(|(own, _)| disturbance(own));
+            match disturbed {
                 Some(load) if self.repeats > 0 && !self.is_interrupted() => {
+                    let load = load.clone();
                     self.repeats -= 1;
-                    self.replace(&plan, &step, load);
+                    self.replace(&plans[0], &all[0].0, load);
                 }
-                _ => return Ok((step, outcome)),
+                _ => return Ok(all),
             }
         }
     }
 
     /// Counts a window that is measured again because of this load. Those of a ladder are too short and
     /// too many to be told one by one.
-    fn replace(&mut self, plan: &Plan, step: &Step, load: &ForeignLoad) {
+    fn replace(&mut self, plan: &Plan, step: &Step, load: ForeignLoad) {
         let progress = &self.console.progress;
         progress.again(plan);
         if let Some(push) = &progress.push {
@@ -285,7 +324,7 @@ impl Runner {
             let line = format!("{} is measured again: {why}", step.name());
             self.console.remark(&wrap(&line, usize::MAX));
         }
-        self.store.run.count_replaced(load.clone());
+        self.store.run.count_replaced(load);
     }
 
     /// Returns the moment at which a step begins, if it has one. Waits until it is time to open the
@@ -363,10 +402,10 @@ impl Runner {
         }
     }
 
-    fn execute(&self, plan: &Plan) -> Result<Measured, StartError> {
+    fn execute(&self, plans: &[Plan]) -> Result<Vec<Measured>, StartError> {
         let progress = &self.console.progress;
-        progress.begin_step(plan);
-        let outcome = engine::run(plan, &self.interrupt, progress);
+        progress.begin_step(&plans[0]);
+        let outcome = engine::run_together(plans, &self.interrupt, progress);
         progress.end();
         if let (Err(_), Some(push)) = (&outcome, &progress.push) {
             push.abandon_step();
@@ -401,7 +440,7 @@ impl Runner {
     }
 
     /// Fails the command if a step broke a limit, from the one at this place on.
-    fn judge_from(&mut self, first: usize) {
+    pub fn judge_from(&mut self, first: usize) {
         let run = &self.store.run;
         for step in &run.steps[first..] {
             for line in self.judge.step(step, run.order_seed.is_some()) {
@@ -444,7 +483,9 @@ impl Runner {
                 "interrupted before there was a result"
             });
         }
-        self.judge.whole(&self.store.run);
+        for line in self.judge.whole(&self.store.run) {
+            self.console.remark(&line);
+        }
         self.console.say(&(self.describe)(&self.store.run));
         self.print();
         if !is_interrupted && let Some(line) = self.judge.passed() {

@@ -48,6 +48,7 @@ impl Store {
             margin: None,
             proof: None,
             replaced: None,
+            allowed: Vec::new(),
             steps: Vec::new(),
             parts: Vec::new(),
         };

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use netping_client::{error::StartError, plan::Plan};
+use netping_client::{
+    error::StartError,
+    plan::{Plan, Together},
+};
 use netping_report::text;
 use netping_results::run::{Measurement, Pairing, Place, Step};
 use rand_chacha::{
@@ -19,44 +22,51 @@ use crate::{
     run::Runner,
 };
 
-/// The label of the second measurement of the first target.
-const AGAIN: &str = "A/A";
-
-/// Returns a group of plans, with its first one twice if that is asked for.
-fn group(trials: Trials, group: &[Plan]) -> Vec<Plan> {
-    let mut group = group.to_vec();
-    if trials.comparison.aa {
-        let mut again = group[0].clone();
-        again.target.label = Some(AGAIN.to_owned());
-        group.insert(1, again);
-    }
-    group
+/// A group of plans that differ only in their targets, and those that are measured once more as controls.
+#[derive(Debug, Clone)]
+struct Group {
+    plans: Vec<Plan>,
+    /// For each plan, the place of the one that it is the control of.
+    control_of: Vec<Option<usize>>,
 }
 
-/// Returns the pairings of the groups for which `is_compared` is true, in each of which all others are
-/// compared with the first. The measurements of all groups are numbered from `first` on.
-fn pairings(
-    groups: &[Vec<Plan>],
-    first: usize,
-    is_compared: impl Fn(&[Plan]) -> bool,
-) -> Vec<Pairing> {
-    let mut pairings = Vec::new();
-    let mut base = first;
-    for group in groups {
-        let numbers = base..base + group.len();
-        base = numbers.end;
-        if !is_compared(group) {
-            continue;
+impl Group {
+    /// Returns a group with its first target twice if that is asked for. By turns, all are there twice: a
+    /// target that is called twice as often as another is under another load.
+    fn of(trials: Trials, plans: &[Plan]) -> Self {
+        let mut group = Self {
+            plans: Vec::new(),
+            control_of: Vec::new(),
+        };
+        for (at, plan) in plans.iter().enumerate() {
+            let place = group.plans.len();
+            group.plans.push(plan.clone());
+            group.control_of.push(None);
+            if trials.comparison.aa && (at == 0 || trials.comparison.by_turns) {
+                let mut again = plan.clone();
+                again.target.label = Some(again_label(at));
+                group.plans.push(again);
+                group.control_of.push(Some(place));
+            }
         }
-        let label = |number: usize| group[number - numbers.start].target.label.as_deref();
-        pairings.extend(
-            Pairing::against_first(numbers.clone()).map(|pairing| Pairing {
-                is_control: label(pairing.new) == Some(AGAIN),
-                ..pairing
-            }),
-        );
+        group
     }
-    pairings
+
+    /// Returns what is compared: each control with its own, all others with the first. The measurements are
+    /// numbered from `first` on.
+    fn pairings(&self, first: usize) -> impl Iterator<Item = Pairing> {
+        let others = self.control_of.iter().enumerate().skip(1);
+        others.map(move |(at, control_of)| Pairing {
+            is_control: control_of.is_some(),
+            ..Pairing::new(first + control_of.unwrap_or(0), first + at)
+        })
+    }
+}
+
+/// Returns the label of a target that is measured once more: A/A of the first, B/B of the second.
+fn again_label(at: usize) -> String {
+    let letter = u8::try_from(at).map_or('?', |at| char::from(b'A' + at % 26));
+    format!("{letter}/{letter}")
 }
 
 /// Runs each group of plans, which differ only in their targets, in trials, and prints how the
@@ -85,22 +95,29 @@ pub fn run_comparing(
     is_compared: impl Fn(&[Plan]) -> bool,
     describe: impl Fn(&Step) -> Option<String>,
 ) -> Result<(), StartError> {
-    let groups: Vec<_> = groups.iter().map(|own| group(trials, own)).collect();
+    let groups: Vec<_> = groups.iter().map(|own| Group::of(trials, own)).collect();
+    let plans = || groups.iter().flat_map(|group| &group.plans);
     if trials.comparison.until.is_none() {
-        let plans = groups.iter().flatten();
-        runner.console.progress.outline(plans, trials.count);
+        runner.console.progress.outline(plans(), trials.count);
     }
     // A relay and the server behind it are one side, from the first trial on.
-    for plan in groups.iter().flatten() {
+    for plan in plans() {
         runner.complete(&mut plan.target.clone());
     }
     let mut first = runner.next_place().measurement;
-    runner.design(trials.order_seed, pairings(&groups, first, is_compared));
+    let (mut pairings, mut number) = (Vec::new(), first);
+    for group in &groups {
+        if is_compared(&group.plans) {
+            pairings.extend(group.pairings(number));
+        }
+        number += group.plans.len();
+    }
+    runner.design(trials.order_seed, pairings);
     let run = &mut runner.store.run;
     (run.looks, run.margin) = (trials.looks(), trials.comparison.equivalent);
     let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);
     let mut outcome = Ok(());
-    for group in &groups {
+    for Group { plans: group, .. } in &groups {
         outcome = interleave(runner, trials, group, first, &mut random, &describe);
         if outcome.is_err() || runner.is_interrupted() {
             break;
@@ -161,13 +178,21 @@ fn interleave(
             break;
         }
         let begun = runner.steps().len();
-        for at in shuffled(group.len(), random) {
-            if runner.is_interrupted() {
-                break;
+        if trials.comparison.by_turns {
+            let place = Place {
+                measurement: first,
+                trial,
+            };
+            runner.explore_together(&together(group, trial, random.next_u64()), place)?;
+        } else {
+            for at in shuffled(group.len(), random) {
+                if runner.is_interrupted() {
+                    break;
+                }
+                let plan = group[at].of_trial(trial);
+                let measurement = first + at;
+                runner.explore(&plan, Place { measurement, trial }, &describe)?;
             }
-            let plan = group[at].of_trial(trial);
-            let measurement = first + at;
-            runner.explore(&plan, Place { measurement, trial }, &describe)?;
         }
         runner.judge_from(begun);
         if runner.is_interrupted() {
@@ -176,6 +201,21 @@ fn interleave(
     }
     runner.allow_repeats(0);
     Ok(())
+}
+
+/// Returns the plans of a trial in which all targets are measured together, on as many workers as suit all.
+fn together(group: &[Plan], trial: u32, order_seed: u64) -> Vec<Plan> {
+    let workers = group.iter().map(|plan| plan.execution.workers).min();
+    let plan = |plan: &Plan| {
+        let mut plan = plan.of_trial(trial);
+        plan.execution.workers = workers.unwrap_or(1);
+        plan.execution.together = Some(Together {
+            targets: group.len(),
+            order_seed,
+        });
+        plan
+    };
+    group.iter().map(plan).collect()
 }
 
 /// Returns the numbers below `count` in a random order (Fisher and Yates).
@@ -189,7 +229,66 @@ pub(crate) fn shuffled(count: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use netping_client::{
+        plan::{Destination, Trust},
+        probe::metrics::ServerSource,
+        transport::Kind,
+    };
+    use netping_protocol::secure::Connector;
+
     use super::*;
+    use crate::args::trials::ComparisonArgs;
+
+    #[test]
+    fn by_turns_every_target_has_a_control_of_its_own() {
+        let plan = |url: &str| {
+            let clear = (Connector::Plain, Trust::default());
+            let target = Destination::new(url.parse().unwrap(), ServerSource::Nowhere, clear);
+            Plan::new(target, Kind::Line)
+        };
+        let plans = [plan("tcp://a:1"), plan("tcp://b:1"), plan("tcp://c:1")];
+        let of = |aa, by_turns| {
+            let mut comparison = ComparisonArgs::default();
+            (comparison.aa, comparison.by_turns) = (aa, by_turns);
+            let trials = Trials {
+                count: 5,
+                order_seed: 0,
+                comparison,
+            };
+            let group = Group::of(trials, &plans);
+            let label = |plan: &Plan| plan.target.label.clone().unwrap_or_default();
+            let labels: Vec<String> = group.plans.iter().map(label).collect();
+            let pairs = group.pairings(10);
+            let pairs: Vec<_> = pairs
+                .map(|own| (own.base - 10, own.new - 10, own.is_control))
+                .collect();
+            (labels.join(" "), pairs)
+        };
+        assert_eq!(
+            of(false, true),
+            ("  ".to_owned(), vec![(0, 1, false), (0, 2, false)])
+        );
+        assert_eq!(
+            of(true, false),
+            (
+                " A/A  ".to_owned(),
+                vec![(0, 1, true), (0, 2, false), (0, 3, false)]
+            )
+        );
+        assert_eq!(
+            of(true, true),
+            (
+                " A/A  B/B  C/C".to_owned(),
+                vec![
+                    (0, 1, true),
+                    (0, 2, false),
+                    (2, 3, true),
+                    (0, 4, false),
+                    (4, 5, true)
+                ]
+            )
+        );
+    }
 
     #[test]
     fn every_target_comes_once_and_in_every_order() {

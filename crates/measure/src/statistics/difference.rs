@@ -3,9 +3,10 @@
 //! A difference lives on the scale on which it is made. On a logarithmic scale it is a ratio: its
 //! error is that of both values, and no interval reaches below a ratio of 0.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
-use crate::statistics::moments::{Moments, t_at, t_quantile_among};
+use crate::statistics::{
+    moments::{Moments, t_at},
+    together::Together,
+};
 
 /// The power with which a test should find a difference: 80 %.
 const POWER: f64 = 0.8;
@@ -114,37 +115,34 @@ impl Difference {
         (self.value.is_finite() && self.error.is_finite() && self.freedom > 0.0).then_some(self)
     }
 
-    /// Returns the interval as one of `comparisons`, all of which hold their differences with a
-    /// probability of 95 % (Bonferroni).
-    pub fn interval(self, comparisons: usize) -> Option<[f64; 2]> {
-        let half = t_quantile_among(self.freedom, comparisons)? * self.error;
+    /// Returns the interval, as one that holds its difference together with others.
+    pub fn interval(self, together: Together) -> Option<[f64; 2]> {
+        let half = together.factor(self.freedom)? * self.error;
         Some([self.value - half, self.value + half])
     }
 
     /// Returns the probability of a difference at least as large by chance alone, times the number
     /// of comparisons made together (Bonferroni), at most 1.
-    pub fn p_value(self, comparisons: usize) -> Option<f64> {
+    pub fn p_value(self, together: Together) -> Option<f64> {
         if self.error == 0.0 {
             return Some(if self.value == 0.0 { 1.0 } else { 0.0 });
         }
-        let t = StudentsT::new(0.0, 1.0, self.freedom).ok()?;
-        let tails = 2.0 * t.sf((self.value / self.error).abs());
-        Some((tails * comparisons as f64).min(1.0))
+        together.p_value(self.freedom, self.value / self.error)
     }
 
     /// Returns the smallest difference that such measurements show with a probability of 80 %, as
-    /// one of `comparisons` made together.
-    pub fn detectable(self, comparisons: usize) -> Option<f64> {
-        let factor = t_quantile_among(self.freedom, comparisons)? + t_at(self.freedom, POWER)?;
+    /// one of the comparisons made together.
+    pub fn detectable(self, together: Together) -> Option<f64> {
+        let factor = together.factor(self.freedom)? + t_at(self.freedom, POWER)?;
         Some(factor * self.error)
     }
 
-    /// Returns the smallest margin within which the two values are shown to be the same, as one of
-    /// `comparisons` made together: two one-sided tests at 5 % (Schuirmann, "A comparison of the
+    /// Returns the smallest margin within which the two values are shown to be the same, as one of the
+    /// comparisons made together: two one-sided tests at 5 % (Schuirmann, "A comparison of the
     /// two one-sided tests procedure and the power approach for assessing the equivalence of average
     /// bioavailability", 1987).
-    pub fn equivalence(self, comparisons: usize) -> Option<f64> {
-        let factor = t_at(self.freedom, 1.0 - 0.05 / comparisons.max(1) as f64)?;
+    pub fn equivalence(self, together: Together) -> Option<f64> {
+        let factor = together.one_sided(self.freedom)?;
         Some(self.value.abs() + factor * self.error)
     }
 }
@@ -176,7 +174,7 @@ mod tests {
     }
 
     fn is_shown(difference: Difference, comparisons: usize) -> bool {
-        let [low, high] = difference.interval(comparisons).unwrap();
+        let [low, high] = difference.interval(Together::fixed(comparisons)).unwrap();
         low > 0.0 || high < 0.0
     }
 
@@ -196,20 +194,20 @@ mod tests {
         let welch = Difference::apart(first, second, 0.0).unwrap();
         assert!(near(welch.value, 22.9867 - 20.82), "{welch:?}");
         assert!((welch.freedom - 24.99).abs() < 5e-3, "{welch:?}");
-        assert!((welch.p_value(1).unwrap() - 0.021).abs() < 5e-4);
+        assert!((welch.p_value(Together::ONE).unwrap() - 0.021).abs() < 5e-4);
         assert!(is_shown(welch, 1));
         // As one of twenty, the same difference is not shown, and a larger one would be needed.
         assert!(!is_shown(welch, 20));
-        assert!(welch.detectable(20) > welch.detectable(1));
-        assert!((welch.p_value(20).unwrap() - 0.42).abs() < 1e-2);
-        assert_eq!(welch.p_value(100), Some(1.0));
+        assert!(welch.detectable(Together::fixed(20)) > welch.detectable(Together::ONE));
+        assert!((welch.p_value(Together::fixed(20)).unwrap() - 0.42).abs() < 1e-2);
+        assert_eq!(welch.p_value(Together::fixed(100)), Some(1.0));
     }
 
     #[test]
     fn pairs_have_the_interval_of_their_differences() {
         // Differences of 1, 2 and 3: mean 2, standard error 0.5774, t(0.975, 2) = 4.3027.
         let paired = Difference::paired(&[10.0, 20.0, 30.0], &[11.0, 22.0, 33.0], 0.0).unwrap();
-        let [low, high] = paired.interval(1).unwrap();
+        let [low, high] = paired.interval(Together::ONE).unwrap();
         assert!(near(paired.value, 2.0) && near(low, -0.4842) && near(high, 4.4842));
         assert_eq!(Difference::paired(&[1.0], &[2.0], 0.0), None);
         assert_eq!(Difference::paired(&[1.0, 2.0], &[2.0], 0.0), None);
@@ -291,7 +289,7 @@ mod tests {
                 .map(|_| Difference::paired(&reference, &windows(0.8), RESOLUTION).unwrap())
                 .collect();
             let holds = |difference: &Difference| {
-                let [low, high] = difference.interval(DIFFERENCES).unwrap();
+                let [low, high] = difference.interval(Together::fixed(DIFFERENCES)).unwrap();
                 (low..=high).contains(&0.8_f64.ln())
             };
             held += usize::from(differences.iter().all(holds));
@@ -309,7 +307,7 @@ mod tests {
         let mut random = ChaCha8Rng::seed_from_u64(12);
         for (trials, comparisons) in [(3, 1), (6, 7), (10, 35)] {
             let plan = Difference::planned(SPREAD, trials).unwrap();
-            let least = plan.detectable(comparisons).unwrap();
+            let least = plan.detectable(Together::fixed(comparisons)).unwrap();
             let mut finds = |_: &usize| {
                 let second: Vec<f64> = (0..trials)
                     .map(|_| least + SPREAD * normal(&mut random))
@@ -346,15 +344,16 @@ mod tests {
             error: 0.04 * 0.2_f64.sqrt(),
             freedom: 18.0,
         };
-        let level = truth.detectable(1).unwrap().exp();
+        let level = truth.detectable(Together::ONE).unwrap().exp();
         let shown = |difference: Difference| is_shown(difference, 1);
         let (alarms, found) = (count(1.0, 0.04, &shown), count(level, 0.04, &shown));
         assert!((60..=140).contains(&alarms), "{alarms} of 2000");
         assert!((1400..=1800).contains(&found), "{found} of 2000");
         // Values that differ by the margin itself are taken for equivalent in 5 % at most.
         let margin = 0.05_f64;
-        let equivalent =
-            |difference: Difference| difference.equivalence(1).unwrap() < margin.ln_1p();
+        let equivalent = |difference: Difference| {
+            difference.equivalence(Together::ONE).unwrap() < margin.ln_1p()
+        };
         let wrong = count(1.0 + margin, 0.02, &equivalent);
         let right = count(1.0, 0.02, &equivalent);
         assert!((40..=140).contains(&wrong), "{wrong} of 2000");
@@ -381,13 +380,18 @@ mod tests {
             };
             of_means(&side(1.0), &side(level))
         };
-        let detectable = |difference: Difference| difference.detectable(1).unwrap().exp_m1();
+        let detectable =
+            |difference: Difference| difference.detectable(Together::ONE).unwrap().exp_m1();
         for (level, trials) in [(0.02, 510), (0.05, 82), (0.10, 22)] {
             let stated: Vec<f64> = (0..200).map(|_| detectable(compare(trials, 1.0))).collect();
             let stated = Moments::of(&stated).unwrap().mean;
             assert!((stated / level - 1.0).abs() < 0.05, "{level}: {stated}");
-            let found =
-                (0..1000).filter(|_| compare(trials, 1.0 + stated).interval(1).unwrap()[0] > 0.0);
+            let found = (0..1000).filter(|_| {
+                compare(trials, 1.0 + stated)
+                    .interval(Together::ONE)
+                    .unwrap()[0]
+                    > 0.0
+            });
             let found = found.count();
             assert!((700..=900).contains(&found), "{level}: {found} of 1000");
         }

@@ -11,4 +11,5 @@ pub mod queue;
 #[cfg(test)]
 pub(crate) mod simulation;
 pub mod slowdown;
+pub mod together;
 pub mod warm_up;

@@ -2,6 +2,8 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use crate::statistics::together::Together;
+
 /// The number, mean and variance of some independent values.
 #[derive(Debug, Clone, Copy)]
 pub struct Moments {
@@ -31,22 +33,16 @@ impl Moments {
         self.variance.map(|variance| (variance / self.n).sqrt())
     }
 
-    /// Returns half the width of the mean's interval as one of `intervals`, all of which hold their
-    /// values with a probability of 95 %; `None` with fewer than two values.
-    pub fn half_width(&self, intervals: usize) -> Option<f64> {
-        Some(self.error()? * t_quantile_among(self.n - 1.0, intervals)?)
+    /// Returns half the width of the mean's interval, as one that holds its value together with others;
+    /// `None` with fewer than two values.
+    pub fn half_width(&self, together: Together) -> Option<f64> {
+        Some(self.error()? * together.factor(self.n - 1.0)?)
     }
 }
 
 /// Returns the factor that makes a standard error half a 95 % interval.
 pub fn t_quantile(freedom: f64) -> Option<f64> {
-    t_quantile_among(freedom, 1)
-}
-
-/// Returns the factor that makes a standard error half an interval, so that 95 % of sets of this
-/// many intervals hold all their values (Bonferroni).
-pub fn t_quantile_among(freedom: f64, intervals: usize) -> Option<f64> {
-    t_at(freedom, 1.0 - 0.025 / intervals.max(1) as f64)
+    Together::ONE.factor(freedom)
 }
 
 /// Returns the quantile `q`, from 0 to 1, of Student's t.
@@ -67,12 +63,12 @@ mod tests {
     fn a_mean_has_students_interval() {
         // t(0.975, 4) = 2.7764, and the standard error is 0.7071.
         let moments = Moments::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
-        let half = moments.half_width(1).unwrap();
+        let half = moments.half_width(Together::ONE).unwrap();
         assert!((moments.mean - 3.0).abs() < 1e-9 && (half - 1.9632).abs() < 1e-3);
         // t(0.9875, 4) = 3.4954: two intervals hold together.
-        let among = moments.half_width(2).unwrap();
+        let among = moments.half_width(Together::fixed(2)).unwrap();
         assert!((among - 2.4716).abs() < 1e-3, "{among}");
-        assert_eq!(Moments::of(&[1.0]).unwrap().half_width(1), None);
+        assert_eq!(Moments::of(&[1.0]).unwrap().half_width(Together::ONE), None);
         assert!(Moments::of(&[]).is_none());
     }
 
@@ -111,7 +107,7 @@ mod tests {
                 let held = (0..10_000).filter(|_| {
                     let values: Vec<f64> = (0..trials).map(|_| logarithm(&mut random)).collect();
                     let moments = Moments::of(&values).unwrap();
-                    moments.mean.abs() <= moments.half_width(1).unwrap()
+                    moments.mean.abs() <= moments.half_width(Together::ONE).unwrap()
                 });
                 (held.count() as u32 + 50) / 100
             });

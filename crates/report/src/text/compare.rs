@@ -124,8 +124,14 @@ fn conclusion(comparison: &FileComparison<'_>) -> String {
             count(Some(Finding::NotValid))
         )
     };
+    let apart = if comparison.is_apart {
+        "\nmeasured one after the other: changes of the machine between them are in the differences; trials of both in \
+         one command (--trials 5) leave them out"
+    } else {
+        ""
+    };
     format!(
-        "{measurements}: {} better, {} worse, {} without a difference, {} without an error bar{standing}\n\
+        "{measurements}: {} better, {} worse, {} without a difference, {} without an error bar{standing}{apart}\n\
          A difference is shown where its interval leaves out 0; with 95 % probability, the intervals of all of these \
          claims hold. Metrics without a claim are there to explain. pp: percentage points.",
         count(Some(Finding::Better)),

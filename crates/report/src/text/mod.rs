@@ -18,7 +18,7 @@ use netping_results::{
     run::{Kind, Run},
 };
 
-use crate::{balance::remarks, verdict};
+use crate::{ab, balance::remarks, verdict};
 
 pub(crate) use merge::table as contributions;
 
@@ -34,6 +34,7 @@ pub fn tables(run: &Run) -> String {
         Kind::Ladder => ladder::text(run),
         Kind::Proxy => proxy::text(run),
         Kind::Bulk => bulk::text(run),
+        Kind::Ab => ab::text(run, run.margin.unwrap_or(0.0)),
         _ if run.order_seed.is_some() => trials::text(run),
         _ => rows::text(run),
     };

@@ -106,11 +106,18 @@ fn legend(run: &Run, compared: &[Compared<'_>]) -> String {
              (Student's t-test on logarithms). 'could have seen': found in 80 % of such trials."
         ));
     }
-    if run.looks > 1 {
-        let looks = run.looks;
-        sentences.push(format!(
-            "The intervals are widened for the {looks} times at which the trials could end."
-        ));
+    if run.is_sequential() {
+        sentences.push(
+            "The intervals hold after every trial at once, so that to end when one is narrow enough is no mistake."
+                .to_owned(),
+        );
+    }
+    if run.steps.iter().any(|step| step.settings.is_by_turns()) {
+        sentences.push(
+            "Each caller called the targets by turns, one at a time, in random order: rates are not those of each alone, \
+             and not compared."
+                .to_owned(),
+        );
     }
     if compared.iter().any(|own| own.is_control) {
         sentences.push(

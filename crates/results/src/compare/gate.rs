@@ -42,6 +42,48 @@ impl Gate {
         }
     }
 
+    /// Returns a line for each pair that breaks it or cannot decide on it, and one if nothing was compared
+    /// that has its metric. `name` returns the name of a pair.
+    pub fn broken_by<'a, 'b: 'a>(
+        &self,
+        pairs: impl IntoIterator<Item = &'a Compared<'b>>,
+        name: impl Fn(&Compared<'_>) -> String,
+    ) -> Vec<String> {
+        let metric = self.metric().name;
+        let mut was_asked = false;
+        let mut lines = Vec::new();
+        for pair in pairs {
+            let Some(answer) = self.check(pair) else {
+                continue;
+            };
+            was_asked = true;
+            let why = match answer {
+                Answer::Fails(_) => continue,
+                Answer::Holds(difference) => self.describe(difference),
+                Answer::Unknown => self.doubt(pair),
+            };
+            lines.push(format!(
+                "failed by --fail-if '{self}': {}: {why}",
+                name(pair)
+            ));
+        }
+        if !was_asked {
+            lines.push(format!(
+                "failed by --fail-if '{self}': nothing was compared that has {metric}"
+            ));
+        }
+        lines
+    }
+
+    /// Returns true if a condition is about a change: its limit has a sign.
+    pub fn is_meant(text: &str) -> bool {
+        let limit = text.split_once(['<', '>']).map(|(_, limit)| limit);
+        limit.is_some_and(|limit| {
+            let limit = limit.strip_prefix('=').unwrap_or(limit);
+            limit.trim_start().starts_with(['+', '-'])
+        })
+    }
+
     /// Says why [`Gate::check`] could not decide.
     pub fn doubt(&self, pair: &Compared<'_>) -> String {
         let change = pair.by(self.0.metric).and_then(|own| own.change);
@@ -140,6 +182,16 @@ mod tests {
         let decided = errors.decide(&changed(&metric::ERROR_SHARE, 0.002, None));
         assert_eq!(decided, Answer::Holds(0.002));
         assert!(errors.describe(0.002).contains("+0.20 percentage points"));
+    }
+
+    #[test]
+    fn a_limit_with_a_sign_is_one_of_a_change() {
+        for change in ["p50>+10%", "rate < -3%", "p99>= +5%", "errors<=-1%"] {
+            assert!(Gate::is_meant(change), "{change}");
+        }
+        for value in ["p50>10ms", "errors>0.1%", "rate<100k", "p99", "+5%"] {
+            assert!(!Gate::is_meant(value), "{value}");
+        }
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub struct FileComparison<'a> {
     pub only_base: Vec<String>,
     /// Measurements of the new one alone.
     pub only_new: Vec<String>,
+    /// True where one run was over before the other began: what changed on the machines in between is in the
+    /// differences.
+    pub is_apart: bool,
 }
 
 /// Compares a run with a base. Measurements go together by label, by settings and by their order;
@@ -49,7 +52,7 @@ pub fn compare_runs<'a>(
     };
     let family = Family {
         claims: pairs.iter().map(|(base, _)| claimed(base)).sum(),
-        looks: 1,
+        at_any_time: false,
         margin: None,
     };
     let mut diffs = diff_runs(base, new);
@@ -70,6 +73,9 @@ pub fn compare_runs<'a>(
         diffs,
         only_base: names(&only_base),
         only_new: names(&only_new),
+        is_apart: span(base)
+            .zip(span(new))
+            .is_some_and(|(a, b)| a[1] < b[0] || b[1] < a[0]),
         pairs: pairs.into_iter().map(compare).collect(),
     }
 }
@@ -89,6 +95,19 @@ impl FileComparison<'_> {
             pair.base.long_name()
         }
     }
+}
+
+/// Returns when the first window of a run began and the last one ended, in nanoseconds since 1970; `None` if
+/// that is not known.
+fn span(run: &Run) -> Option<[u64; 2]> {
+    let windows = run.steps.iter().filter_map(|step| {
+        let start = step.window_started_at?;
+        Some([
+            start,
+            start.saturating_add((step.summary.seconds * 1e9) as u64),
+        ])
+    });
+    windows.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
 }
 
 /// Returns the metrics by which a measurement is compared: those always shown, and those of `asked`
@@ -219,6 +238,27 @@ mod tests {
             (one.pairs[0].new.trials.len(), finding(&one, 0, "p50")),
             (1, Some(Finding::Worse))
         );
+    }
+
+    #[test]
+    fn runs_of_which_one_was_over_before_the_other_began_are_apart() {
+        let at = |starts: [u64; 2]| {
+            let step = |second: u64| Step {
+                window_started_at: Some(second * 1_000_000_000),
+                ..around(10_000)
+            };
+            run(starts.map(step).to_vec())
+        };
+        let is_apart = |base: &Run, new: &Run| compare_runs(base, new, &[]).is_apart;
+        // Windows of a minute.
+        let base = at([0, 200]);
+        assert!(is_apart(&base, &at([261, 461])) && is_apart(&at([261, 461]), &base));
+        assert!(!is_apart(&base, &at([100, 300])) && !is_apart(&base, &at([259, 459])));
+        let unknown = Step {
+            window_started_at: None,
+            ..around(10_000)
+        };
+        assert!(!is_apart(&run(vec![unknown]), &base));
     }
 
     #[test]

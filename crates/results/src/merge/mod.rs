@@ -99,6 +99,7 @@ pub fn merge(
         margin: first.margin,
         proof: None,
         replaced: None,
+        allowed: Vec::new(),
         steps,
         parts,
     })

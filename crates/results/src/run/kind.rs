@@ -22,6 +22,8 @@ pub enum Kind {
     Proxy,
     /// A short look at servers.
     Quick,
+    /// A new server against its base, until it is known whether it is worse.
+    Ab,
 }
 
 impl Kind {
@@ -35,6 +37,7 @@ impl Kind {
             Self::Bulk => "bulk",
             Self::Proxy => "proxy",
             Self::Quick => "quick",
+            Self::Ab => "ab",
         }
     }
 }

@@ -55,12 +55,15 @@ pub struct Run {
     /// The measurements that are compared within the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairings: Vec<Pairing>,
-    /// The number of times at which the trials could end: intervals are widened for it.
+    /// The number of times at which the trials could end: with several, intervals hold at all of them.
     #[serde(default = "once")]
     pub looks: usize,
     /// The margin within which targets are called equivalent, as a share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
+    /// The warnings that the command was told to accept, if its answer depends on that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<String>,
     /// What was planted on the client's machine, and what was seen of it; absent without `--prove`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,

@@ -7,10 +7,10 @@ use netping_protocol::units::number_in;
 use netping_results::format;
 use netping_system::cores;
 
-use super::sides::Sides;
 use crate::{
     args::{output::OutputArgs, time::positive},
     error::require,
+    sides::Sides,
 };
 
 /// Flags of `netping ladder`.

@@ -6,7 +6,6 @@
 pub mod args;
 mod pace;
 mod rungs;
-mod sides;
 
 use std::{path::Path, time::Duration};
 

@@ -46,7 +46,7 @@ pub struct LatencyArgs {
     /// that no request wakes another core, then with the server on a thread of its own
     #[arg(
         long, num_args = 0..=1, value_name = "tcp,grpc", value_delimiter = ',', default_missing_value = "tcp,grpc",
-        conflicts_with_all = ["targets", "all_addresses", "unix_socket", "server_metrics", "server_pid"]
+        conflicts_with_all = ["targets", "all_addresses", "unix_socket", "server_metrics", "server_pid", "by_turns"]
     )]
     in_process: Vec<Echo>,
     /// Round trips to measure

@@ -47,7 +47,7 @@ fn promise<'a>(run: &Run, compared: impl Iterator<Item = &'a Vec<Plan>>, trials:
     }
     let family = Family {
         claims: all_claims,
-        looks: 1,
+        at_any_time: false,
         margin: None,
     };
     let design = format!(

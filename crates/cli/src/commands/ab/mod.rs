@@ -1,0 +1,248 @@
+//! `netping ab`: two servers by turns, until it is known whether the new one is worse.
+//!
+//! A round calls all servers by turns, request by request in random order, and then measures the highest rate
+//! of each in a window of its own. The base and the new server are there twice, as controls. After each
+//! round, intervals that hold at all rounds together say whether it is known.
+
+pub mod args;
+mod builds;
+
+use std::time::Duration;
+
+use netping_client::{
+    clock::Deadline,
+    error::StartError,
+    plan::{Extent, Plan, Together, Warmup},
+    probe::metrics::ServerSource,
+};
+use netping_protocol::target::Target;
+use netping_report::text;
+use netping_results::{
+    ab::Answer,
+    run::{Kind, Pairing, Place, Step},
+    warning::Subject,
+};
+use netping_system::cores;
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{Rng, SeedableRng},
+};
+
+use self::{
+    args::{AbArgs, Servers},
+    builds::Started,
+};
+use crate::{
+    commands::measure,
+    environment,
+    error::Verdict,
+    run::{Runner, trials::shuffled},
+    sides::Sides,
+};
+
+/// The servers of a round, in the order of their measurements, and which each is the control of.
+const SERVERS: [(&str, Option<usize>); 4] = [
+    ("base", None),
+    ("base again", Some(0)),
+    ("new", None),
+    ("new again", Some(NEW)),
+];
+
+/// The place of the new server among them.
+const NEW: usize = 2;
+
+/// The shortest window by turns, and the time before it.
+const WINDOW: Duration = Duration::from_millis(300);
+const WARM_UP: Duration = Duration::from_millis(100);
+
+/// Requests to each server that a window by turns should have: p99 is then the tenth of the slowest.
+const REQUESTS: f64 = 1000.0;
+
+/// The budget has at least this many rounds.
+const LEAST_ROUNDS: u32 = 20;
+
+/// The length of the windows of the highest rate, and the time before them.
+const CAPACITY_WINDOW: Duration = Duration::from_millis(150);
+const SETTLING: Duration = Duration::from_millis(50);
+
+/// Rounds after which commands start their servers anew: a lucky start does not decide.
+const ROUNDS_PER_START: u32 = 3;
+
+/// Seconds of the budget for each disturbed window that may be measured again.
+const SECONDS_PER_REPEAT: u32 = 2;
+
+/// Rounds before the first look.
+const FEWEST: u32 = 5;
+
+/// More rounds than there can be: intervals hold whenever they end.
+const MOST: usize = 1_000_000;
+
+/// Measures the servers until it is known whether the new one is worse.
+///
+/// # Errors
+/// If a server cannot be started, or does not answer.
+pub fn run(args: &AbArgs) -> anyhow::Result<Verdict> {
+    let servers = args.servers()?;
+    let sides = match servers {
+        Servers::Commands(..) if !args.no_pin => Sides::split(&cores::by_core(&cores::own())),
+        // Servers that run already are where they are.
+        _ => Sides::unpinned(""),
+    };
+    measure(Kind::Ab, args.options()?, |runner| {
+        let seed = environment::random_seed();
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut rounds = Rounds {
+            servers: &servers,
+            cpus: &sides.servers,
+            started: Vec::new(),
+        };
+        let run = &mut runner.store.run;
+        (run.margin, run.looks) = (Some(args.margin), MOST);
+        run.allowed = args.allowed();
+        runner.server_cpus.clone_from(&sides.servers);
+        runner.allow_repeats(args.budget.as_secs() as u32 / SECONDS_PER_REPEAT);
+        let deadline = Deadline::after(args.budget);
+        let mut window = WINDOW;
+        for trial in 1.. {
+            let targets = rounds.targets(trial)?;
+            let (mut calls, mut capacity) = args.plans(&targets)?;
+            rounds.complete(&mut calls);
+            if let Some(plans) = &mut capacity {
+                rounds.complete(plans);
+            }
+            if trial == 1 {
+                sides.confine_client();
+                runner.design(seed, pairings(capacity.is_some()));
+                runner.call_all(&calls)?;
+            }
+            let capacity = capacity.as_deref_mut().unwrap_or_default();
+            for plan in &mut calls {
+                plan.execution.extent = Extent::Time(window);
+            }
+            let begun = runner.steps().len();
+            measure_round(runner, &mut calls, capacity, trial, &mut random)?;
+            runner.judge_from(begun);
+            window = next_window(window, runner.steps(), args.budget);
+            let is_known = || runner.store.run.answer(args.margin) != Answer::Unknown;
+            let may_end = trial >= FEWEST && (deadline.left().is_zero() || is_known());
+            if runner.is_interrupted() || may_end {
+                break;
+            }
+        }
+        runner.console.say(&text::tables(&runner.store.run));
+        match runner.store.run.answer(args.margin) {
+            Answer::Within => {}
+            Answer::Beyond => runner.judge.decide(Verdict::Condition),
+            Answer::Unknown => runner.judge.decide(Verdict::Undecided),
+        }
+        Ok(())
+    })
+}
+
+/// Returns what is compared: the new server with the base, and each with itself; by turns, and by the highest
+/// rate.
+fn pairings(has_capacity: bool) -> Vec<Pairing> {
+    let of = |block: usize| {
+        let first = block * SERVERS.len();
+        let controls = SERVERS.iter().enumerate();
+        let controls = controls.filter_map(move |(at, (_, control_of))| {
+            Some(Pairing {
+                is_control: true,
+                ..Pairing::new(first + (*control_of)?, first + at)
+            })
+        });
+        controls.chain([Pairing::new(first, first + NEW)])
+    };
+    (0..=usize::from(has_capacity)).flat_map(of).collect()
+}
+
+/// Returns the length of the next window by turns, so that each server gets enough requests, and the budget has
+/// enough rounds.
+fn next_window(window: Duration, steps: &[Step], budget: Duration) -> Duration {
+    let last = steps
+        .iter()
+        .rev()
+        .filter(|step| step.settings.together.is_some());
+    let counts = last
+        .take(SERVERS.len())
+        .map(|step| step.summary.accounting.ok);
+    let fewest = counts.min().unwrap_or(0).max(1) as f64;
+    let longest = (budget / LEAST_ROUNDS).max(WINDOW);
+    window.mul_f64(REQUESTS / fewest).clamp(WINDOW, longest)
+}
+
+/// Measures a round: all servers by turns, and then the highest rate of each, if there are plans for that.
+fn measure_round(
+    runner: &mut Runner,
+    calls: &mut [Plan],
+    capacity: &mut [Plan],
+    trial: u32,
+    random: &mut ChaCha8Rng,
+) -> Result<(), StartError> {
+    let together = Together {
+        targets: calls.len(),
+        order_seed: random.next_u64(),
+    };
+    let workers = calls.iter().map(|plan| plan.execution.workers).min();
+    for plan in calls.iter_mut() {
+        plan.execution.workers = workers.unwrap_or(1);
+        plan.execution.together = Some(together);
+        plan.execution.warmup = Warmup::Time(WARM_UP);
+    }
+    let first = Place {
+        measurement: 0,
+        trial,
+    };
+    runner.explore_together(calls, first)?;
+    for at in shuffled(capacity.len(), random) {
+        if runner.is_interrupted() {
+            break;
+        }
+        let plan = &mut capacity[at];
+        plan.execution.warmup = Warmup::Time(SETTLING);
+        plan.execution.extent = Extent::Time(CAPACITY_WINDOW);
+        plan.execution.subject = Subject::Both;
+        let measurement = calls.len() + at;
+        runner.explore(plan, Place { measurement, trial }, |_| None)?;
+    }
+    Ok(())
+}
+
+/// The servers of the rounds.
+struct Rounds<'a> {
+    servers: &'a Servers,
+    /// The CPUs of servers that commands start; empty: any.
+    cpus: &'a [usize],
+    started: Vec<Started>,
+}
+
+impl Rounds<'_> {
+    /// Returns the targets of a round, in the order of [`SERVERS`]; where commands start them, starts them
+    /// anew every few rounds.
+    fn targets(&mut self, trial: u32) -> anyhow::Result<Vec<Target>> {
+        let (builds, url) = match self.servers {
+            Servers::Running([base, new]) => {
+                return Ok([base, base, new, new].map(Clone::clone).to_vec());
+            }
+            Servers::Commands(builds, url) => (builds, url),
+        };
+        if (trial - 1).is_multiple_of(ROUNDS_PER_START) {
+            // The old ones make room first.
+            self.started.clear();
+            for at in 0..SERVERS.len() {
+                self.started.push(builds[at / NEW].start(url, self.cpus)?);
+            }
+        }
+        Ok(self.started.iter().map(|own| own.target.clone()).collect())
+    }
+
+    /// Names the servers of plans, and says where their CPU time is known from.
+    fn complete(&self, plans: &mut [Plan]) {
+        for (at, (plan, (name, _))) in plans.iter_mut().zip(SERVERS).enumerate() {
+            plan.target.label = Some(name.to_owned());
+            if let Some(started) = self.started.get(at) {
+                plan.target.server = ServerSource::Processes(vec![started.pid()]);
+            }
+        }
+    }
+}

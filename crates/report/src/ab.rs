@@ -1,0 +1,209 @@
+//! The verdict of `netping ab`, and what it rests on.
+
+use netping_results::{
+    ab::{Answer, Gated},
+    format::{on_one_line, plural},
+    metric::Better,
+    run::Run,
+};
+
+use crate::{
+    finding::{change, change_interval, value},
+    table::{Column, Table},
+};
+
+const COLUMNS: [Column; 8] = [
+    Column::text(""),
+    Column::number("base"),
+    Column::number("new"),
+    Column::number("change"),
+    Column::number("95% interval"),
+    Column::text("worse by the margin"),
+    Column::number("base again").spare(1),
+    Column::number("new again").spare(1),
+];
+
+/// Returns the verdict, the metrics that it rests on, and how to read them.
+pub fn text(run: &Run, margin: f64) -> String {
+    let rows: Vec<_> = run.gated(margin).iter().map(|own| row(run, own)).collect();
+    let rounds = run.steps.iter().map(|step| step.trial).max().unwrap_or(0);
+    let is_by_turns = run.steps.iter().any(|step| step.settings.is_by_turns());
+    let how = if is_by_turns {
+        "every caller called the servers by turns, one request at a time, in random order; the highest rate is that of \
+         windows of each alone"
+    } else {
+        "all servers had requests at the same time"
+    };
+    format!(
+        "{}\n{}\n{}: {how}. A value is the mean of the rounds on a logarithmic scale; a change is that from base to \
+         new. With a probability of 95 %, all of these intervals held after every round. 'base again' and 'new again' \
+         are the changes from a server to itself.",
+        verdict(run, margin),
+        Table::whole(&COLUMNS, &rows),
+        plural(rounds.into(), "round"),
+    )
+}
+
+fn row(run: &Run, gated: &Gated) -> Vec<String> {
+    let own = &gated.comparison;
+    let answer = match gated.answer {
+        Answer::Within => "no",
+        Answer::Beyond => "yes",
+        Answer::Unknown => "unknown",
+    };
+    let pairs = run.compared();
+    let controls = pairs.iter().filter(|pair| pair.is_control);
+    let controls = controls.filter_map(|pair| pair.by(own.metric)).map(change);
+    let mut row = vec![
+        own.metric.title.to_owned(),
+        value(own.metric, own.base),
+        value(own.metric, own.new),
+        change(own),
+        change_interval(own),
+        answer.to_owned(),
+    ];
+    row.extend(controls);
+    row.resize(COLUMNS.len(), String::new());
+    row
+}
+
+/// Returns the verdict: one sentence, and what it rests on. `margin`: a new server that is worse by less is as
+/// good as its base.
+fn verdict(run: &Run, margin: f64) -> String {
+    let gated = run.gated(margin);
+    let of = |answer: Answer| -> Vec<&Gated> {
+        gated.iter().filter(|own| own.answer == answer).collect()
+    };
+    let percent = format!("{} %", margin * 100.0);
+    match run.answer(margin) {
+        Answer::Within => {
+            let all = in_words(&gated.iter().collect::<Vec<_>>());
+            format!("NOT WORSE: new is worse than base by no more than {percent}: {all}")
+        }
+        Answer::Beyond => {
+            let worse = in_words(&of(Answer::Beyond));
+            format!("WORSE: new is worse than base by more than {percent}: {worse}")
+        }
+        Answer::Unknown => format!(
+            "UNDECIDED: this machine cannot tell whether new is worse than base by more than {percent}: {}",
+            why(run, margin, &of(Answer::Unknown))
+        ),
+    }
+}
+
+/// Returns the changes of these metrics with their intervals.
+fn in_words(gated: &[&Gated]) -> String {
+    let of = |own: &&Gated| {
+        let own = &own.comparison;
+        format!(
+            "{} {} ({})",
+            own.metric.name,
+            change(own),
+            change_interval(own)
+        )
+    };
+    gated.iter().map(of).collect::<Vec<_>>().join(", ")
+}
+
+/// Says why there is no answer.
+fn why(run: &Run, margin: f64, unknown: &[&Gated]) -> String {
+    let invalid = run.objections();
+    if !invalid.is_empty() {
+        return format!("the run is NOT VALID ({})", invalid.join(", "));
+    }
+    if let Some((name, own)) = run.doubt(margin) {
+        let (name, metric) = (on_one_line(&name), own.metric.name);
+        return format!(
+            "{name} differs from itself in {metric} ({})",
+            change_interval(&own)
+        );
+    }
+    if unknown.is_empty() {
+        return "nothing was measured".to_owned();
+    }
+    let least = |own: &&Gated| {
+        let own = &own.comparison;
+        let Some(least) = own.detectable else {
+            return format!("{} has no interval", own.metric.name);
+        };
+        let far = match own.metric.better {
+            Better::Lower => least,
+            Better::Higher => least / (1.0 + least),
+        };
+        format!(
+            "{} {} ({}), of which a change of {:.1} % would have shown",
+            own.metric.name,
+            change(own),
+            change_interval(own),
+            far * 100.0
+        )
+    };
+    unknown.iter().map(least).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_results::{
+        fixtures::{run, step},
+        run::{Kind, Pairing, Step},
+    };
+
+    use super::*;
+
+    /// Returns twenty rounds of the four servers, of which the new ones take so much longer, and a run of them.
+    fn rounds(new: f64) -> Run {
+        let step = |at: usize| {
+            let (measurement, trial) = (at % 4, at as u32 / 4 + 1);
+            let factor = if measurement < 2 { 1.0 } else { new };
+            let noise = 1.0 + 0.001 * (at * 7 % 5) as f64;
+            let mut step = Step {
+                measurement,
+                trial,
+                label: Some(["base", "base again", "new", "new again"][measurement].to_owned()),
+                ..step(1, |_| vec![(1e6 * factor * noise) as u64; 1000])
+            };
+            step.settings.together = Some(4);
+            step
+        };
+        let control = |base: usize| Pairing {
+            is_control: true,
+            ..Pairing::new(base, base + 1)
+        };
+        Run {
+            kind: Kind::Ab,
+            looks: 1000,
+            pairings: vec![control(0), control(2), Pairing::new(0, 2)],
+            ..run((0..80).map(step).collect())
+        }
+    }
+
+    #[test]
+    fn the_verdict_comes_first_and_names_what_decided() {
+        let said = |new: f64, margin: f64| text(&rounds(new), margin);
+        let worse = said(1.2, 0.05);
+        assert!(
+            worse.starts_with("WORSE: new is worse than base by more than 5 %: p50 +20."),
+            "{worse}"
+        );
+        let same = said(1.0, 0.05);
+        assert!(
+            same.starts_with("NOT WORSE: new is worse than base by no more than 5 %: p50 "),
+            "{same}"
+        );
+        // The margin lies within the interval.
+        let unknown = said(1.0, 0.000_001);
+        assert!(unknown.starts_with("UNDECIDED: "), "{unknown}");
+        assert!(
+            unknown.contains("would have shown") && unknown.contains("20 rounds: "),
+            "{unknown}"
+        );
+        let row = worse
+            .lines()
+            .find(|line| line.starts_with("p50 us"))
+            .unwrap();
+        assert!(
+            row.contains("yes") && row.matches('%').count() >= 4,
+            "{row}"
+        );
+    }
+}
