@@ -119,7 +119,8 @@ fn why(run: &Run, margin: f64, unknown: &[&Gated]) -> String {
         );
     }
     if unknown.is_empty() {
-        return "nothing was measured".to_owned();
+        return "p50 or p99 has no value: too few requests in a round; give a longer --budget"
+            .to_owned();
     }
     let least = |own: &&Gated| {
         let own = &own.comparison;

@@ -1,6 +1,11 @@
 //! The answer of `netping ab`: whether a new server is worse than its base by more than a margin.
 
-use crate::{comparison::Comparison, metric::Better, run::Run, warning::Warnings};
+use crate::{
+    comparison::Comparison,
+    metric::{Better, Metric, P50, P99},
+    run::Run,
+    warning::Warnings,
+};
 
 /// An answer about one metric, or about all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,12 +92,15 @@ impl Run {
         let gated = self.gated(margin);
         let has = |answer: Answer| gated.iter().any(|own| own.answer == answer);
         let is_doubtful = self.doubt(margin).is_some() || !self.objections().is_empty();
-        if gated.is_empty() || is_doubtful {
+        if is_doubtful {
             return Answer::Unknown;
         }
+        // A time of which too few requests tell is no time that is good enough.
+        let is_known = |metric: &Metric| gated.iter().any(|own| own.comparison.metric == metric);
+        let are_known = is_known(&P50) && is_known(&P99);
         match () {
             () if has(Answer::Beyond) => Answer::Beyond,
-            () if has(Answer::Unknown) => Answer::Unknown,
+            () if has(Answer::Unknown) || !are_known => Answer::Unknown,
             () => Answer::Within,
         }
     }
@@ -100,6 +108,8 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
+    use netping_measure::{quantiles::Quantiles, times::Time};
+
     use super::*;
     use crate::{
         fixtures::{comparison, run, step},
@@ -168,5 +178,12 @@ mod tests {
         wrong.allowed = vec!["CLIENT_THROTTLED".to_owned()];
         assert_eq!(wrong.answer(0.05), Answer::Beyond);
         assert_eq!(run(Vec::new()).answer(0.05), Answer::Unknown);
+        // Too few requests for a p99.
+        let mut few = trials(1.0, 1.0);
+        for step in &mut few.steps {
+            let quantiles = Quantiles::of(|percent| (percent < 99.0).then_some(1000));
+            step.summary.times[Time::Response].quantiles = quantiles;
+        }
+        assert_eq!(few.answer(0.05), Answer::Unknown);
     }
 }

@@ -187,8 +187,7 @@ impl OutputArgs {
         let options = self.comparing()?;
         if let Some(change) = options.changes.first() {
             return Err(usage(format!(
-                "--fail-if '{change}' is about a difference between targets: give it to throughput, latency or \
-                 proxy, or to compare"
+                "--fail-if '{change}' is about a difference between targets: give it to throughput, latency or compare"
             )));
         }
         Ok(options)
