@@ -36,7 +36,7 @@ struct Truth {
 /// Takes a truth once it is checked.
 type Tell<'a> = &'a mut dyn FnMut(Truth);
 
-/// How often troubles and conditions are made.
+/// The number of times that troubles and conditions are made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     /// Once, on a machine that others use.

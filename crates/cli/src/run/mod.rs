@@ -91,7 +91,7 @@ pub struct Runner {
     pub interrupt: Interrupt,
     describe: fn(&Run) -> String,
     prove: bool,
-    /// How many disturbed windows may still be measured again.
+    /// The number of disturbed windows that may still be measured again.
     repeats: u32,
     /// The CPUs of servers that the command starts; empty: any.
     pub server_cpus: Vec<usize>,

@@ -65,13 +65,13 @@ pub struct Running<'a> {
     meter: RateMeter,
     /// The current rate, in replies per second.
     rate: f64,
-    /// What the machine had meanwhile.
+    /// The machine's part of the cost: its CPUs, hiccups and counters over the window.
     machine: Cost,
     /// The number of workers' parts that are done.
     done: usize,
 }
 
-/// What is measured of one plan.
+/// The sums and counters of one plan while it is measured.
 struct Party<'a> {
     plan: &'a Plan,
     counters: CounterReader,
@@ -80,7 +80,7 @@ struct Party<'a> {
     report: WorkerReport,
 }
 
-/// What was measured of one plan, once its window is over.
+/// The totals and reports of one plan, once its window is over.
 struct Ended<'a> {
     plan: &'a Plan,
     readings: Result<(Reading, Reading), String>,

@@ -24,7 +24,7 @@ struct Cycle {
     at: usize,
     /// That party has taken its turn.
     is_taken: bool,
-    /// What each party waits with.
+    /// The waker of each party that waits for its turn.
     wakers: Vec<Option<Waker>>,
     random: ChaCha8Rng,
 }

@@ -52,7 +52,7 @@ pub struct Workers {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the workers share of a plan.
+/// The counters and the backlog of a plan, which its workers share.
 #[derive(Debug)]
 pub struct Party {
     pub replies: Vec<Arc<ReplyCounter>>,
