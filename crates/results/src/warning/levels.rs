@@ -40,6 +40,10 @@ impl NotSteady {
     /// A rate that differs by more than this share, and by more than chance explains, is not steady.
     const DRIFT: f64 = 0.1;
 
+    /// The same for a single caller, whose rate is the inverse of its response time: that follows the machine's
+    /// speed, and is judged as loosely as the response times of an open loop.
+    const ONE_CALLER: f64 = 0.25;
+
     /// Upper bound of a reported drift: that of a rate that begins at 0 has no finite share.
     const MOST: f64 = 10.0;
 
@@ -58,11 +62,16 @@ impl NotSteady {
     }
 
     /// Returns the stretch whose rate differs from the rest by more than chance explains.
-    fn of_rate(slots: &[Slot]) -> Option<Self> {
+    fn of_rate(slots: &[Slot], callers: usize) -> Option<Self> {
+        let limit = if callers == 1 {
+            Self::ONE_CALLER
+        } else {
+            Self::DRIFT
+        };
         let counts: Vec<f64> = slots.iter().map(|slot| slot.ok as f64).collect();
         let change = change(&counts).filter(|change| !change.is_short(counts.len()))?;
         let found = Self::between([change.from, change.to], change.inside, change.outside);
-        (found.drift.abs() > Self::DRIFT).then_some(found)
+        (found.drift.abs() > limit).then_some(found)
     }
 
     /// Returns the stretch whose response times differ from the rest by more than chance explains.
@@ -136,7 +145,7 @@ impl WarningKind for NotSteady {
         let found = if facts.settings.planned_rate.is_some() {
             Self::of_response(facts.slots)
         } else {
-            Self::of_rate(facts.slots)
+            Self::of_rate(facts.slots, facts.settings.callers)
         };
         let found = found.filter(|found| !found.is_silence(facts));
         let warmup_failed = facts.warmup_failed;

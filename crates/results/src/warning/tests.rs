@@ -1031,6 +1031,13 @@ fn a_drift_is_more_than_chance_and_has_a_bound() {
         (0..30).map(|slot| level(slot) + slot % 3).collect()
     };
     assert_eq!(drift(levels(100, 105)), None);
+    // The rate of a single caller may change by more.
+    let one = |high: u64| {
+        let slots = levels(100, high).into_iter().map(slot).collect();
+        let warnings = step(|case| (case.slots, case.step.settings.callers) = (slots, 1));
+        names(&warnings).contains(&"NOT_STEADY")
+    };
+    assert_eq!([130, 140].map(one), [false, true]);
     let found = drift(levels(100, 150)).unwrap();
     assert!((found.drift + 0.33).abs() < 0.02, "{found:?}");
     assert_eq!((found.from, found.to), (Some(0.0), Some(1.5)));
