@@ -27,7 +27,7 @@ use netping_client::{
     engine::{self, Measured},
     error::StartError,
     interrupt::Interrupt,
-    plan::{Destination, Plan, Warmup},
+    plan::{Destination, Plan, Warmup, shuffled},
     workload::first_call::first_call,
 };
 use netping_measure::status::Status;
@@ -352,7 +352,7 @@ impl Runner {
         random: &mut ChaCha8Rng,
     ) -> Result<Option<Vec<Step>>, StartError> {
         let mut steps = vec![None; plans.len()];
-        for measurement in trials::shuffled(plans.len(), random) {
+        for measurement in shuffled(plans.len(), random) {
             let plan = plans[measurement];
             let (step, outcome) = self.run_step(plan, Place { measurement, trial })?;
             if self.is_interrupted() {

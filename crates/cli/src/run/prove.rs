@@ -4,7 +4,7 @@ use std::{thread, time::Duration};
 
 use anyhow::Context;
 use netping_client::{
-    plan::{Arrival, Destination, Extent, Plan, Trust, Warmup},
+    plan::{Arrival, Destination, Extent, Plan, Trust, Warmup, shuffled},
     transport,
 };
 use netping_measure::times::Time;
@@ -16,7 +16,7 @@ use netping_results::{
 use netping_system::signals;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::{Runner, trials::shuffled};
+use super::Runner;
 use crate::{environment, server_process::ServerProcess};
 
 /// The service time of the first server, and the share by which that of the second is longer.

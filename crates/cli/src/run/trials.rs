@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use netping_client::{
     error::StartError,
-    plan::{Plan, Together},
+    plan::{Plan, shuffled, together},
 };
 use netping_report::text;
 use netping_results::run::{Measurement, Pairing, Place, Step};
@@ -183,7 +183,8 @@ fn interleave(
                 measurement: first,
                 trial,
             };
-            runner.explore_together(&together(group, trial, random.next_u64()), place)?;
+            let plans: Vec<Plan> = group.iter().map(|plan| plan.of_trial(trial)).collect();
+            runner.explore_together(&together(&plans, random.next_u64()), place)?;
         } else {
             for at in shuffled(group.len(), random) {
                 if runner.is_interrupted() {
@@ -201,30 +202,6 @@ fn interleave(
     }
     runner.allow_repeats(0);
     Ok(())
-}
-
-/// Returns the plans of a trial in which all targets are measured together, on as many workers as suit all.
-fn together(group: &[Plan], trial: u32, order_seed: u64) -> Vec<Plan> {
-    let workers = group.iter().map(|plan| plan.execution.workers).min();
-    let plan = |plan: &Plan| {
-        let mut plan = plan.of_trial(trial);
-        plan.execution.workers = workers.unwrap_or(1);
-        plan.execution.together = Some(Together {
-            targets: group.len(),
-            order_seed,
-        });
-        plan
-    };
-    group.iter().map(plan).collect()
-}
-
-/// Returns the numbers below `count` in a random order (Fisher and Yates).
-pub(crate) fn shuffled(count: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..count).collect();
-    for last in (1..count).rev() {
-        order.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
-    }
-    order
 }
 
 #[cfg(test)]
@@ -288,19 +265,5 @@ mod tests {
                 ]
             )
         );
-    }
-
-    #[test]
-    fn every_target_comes_once_and_in_every_order() {
-        let mut random = ChaCha8Rng::seed_from_u64(1);
-        let mut orders = std::collections::BTreeSet::new();
-        for _ in 0..100 {
-            let order = shuffled(3, &mut random);
-            let mut sorted = order.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, [0, 1, 2]);
-            orders.insert(order);
-        }
-        assert_eq!(orders.len(), 6);
     }
 }

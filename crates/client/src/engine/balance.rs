@@ -156,31 +156,43 @@ impl BalanceMeter {
     }
 }
 
-/// Adds what the server's counters tell to the balances of a window. Of a server that is here, but whose
-/// processes cannot be seen, others have the CPU time so far.
-pub fn complete_balances(
-    balances: &mut Vec<Balance>,
-    target: &Destination,
-    demand: Option<&ServerDemand>,
-    readings: Option<&(Reading, Reading)>,
-) {
-    let is_here = readings.is_some_and(|(_, end)| end.is_of_this_host());
-    if !is_here && target.processes.is_none() {
-        let elsewhere = readings.and_then(|(start, end)| start.balance_until(end));
-        balances.extend(elsewhere);
-        return;
+/// What a server's counters tell of it over a window.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted<'a> {
+    /// The target that it serves.
+    pub target: &'a Destination,
+    /// What it had.
+    pub demand: Option<&'a ServerDemand>,
+    /// Its counters at the window's start and end.
+    pub readings: Option<&'a (Reading, Reading)>,
+}
+
+/// Adds what the counters of servers that were measured together tell to the balances of a window. Of those that
+/// are here, but whose processes cannot be seen, others have the CPU time so far.
+pub fn complete_balances(balances: &mut Vec<Balance>, servers: &[Counted<'_>]) {
+    let (is_elsewhere, here): (Vec<_>, Vec<_>) = servers.iter().copied().partition(|own| {
+        let is_of_this_host = |(_, end): &(Reading, Reading)| end.is_of_this_host();
+        own.target.processes.is_none() && !own.readings.is_some_and(is_of_this_host)
+    });
+    let is_seen = balances.iter().any(|balance| balance.server.is_some());
+    let demands: Option<Vec<_>> = here.iter().map(|own| own.demand).collect();
+    if let Some(demands) = demands.filter(|all| !all.is_empty() && !is_seen) {
+        let waited = demands.iter().map(|own| own.waited_seconds);
+        let side = SideUse {
+            cpu_seconds: demands.iter().map(|own| own.cpu_seconds).sum(),
+            waited_seconds: waited.sum(),
+        };
+        for balance in balances.iter_mut() {
+            balance.others_seconds = (balance.others_seconds - side.cpu_seconds).max(0.0);
+            balance.has_server_among_others = false;
+            balance.server = Some(side);
+        }
     }
-    let Some(demand) = demand else {
-        return;
-    };
-    let is_told = balances.iter().any(|balance| balance.server.is_some());
-    for balance in balances.iter_mut().filter(|_| !is_told) {
-        balance.others_seconds = (balance.others_seconds - demand.cpu_seconds).max(0.0);
-        balance.has_server_among_others = false;
-        balance.server = Some(SideUse {
-            cpu_seconds: demand.cpu_seconds,
-            waited_seconds: demand.waited_seconds,
-        });
+    for own in is_elsewhere {
+        let told = own
+            .readings
+            .and_then(|(start, end)| start.balance_until(end));
+        balances.extend(told);
     }
 }
 
@@ -236,6 +248,10 @@ mod tests {
             cpu_seconds: 3.0,
             ..ServerDemand::default()
         };
+        let more = ServerDemand {
+            cpu_seconds: 1.0,
+            ..ServerDemand::default()
+        };
         let balance = Balance {
             others_seconds: 4.0,
             has_server_among_others: true,
@@ -243,9 +259,21 @@ mod tests {
         };
         let mut balances = vec![balance.clone()];
         let target = here();
-        complete_balances(&mut balances, &target, None, None);
-        assert_eq!(balances, [balance]);
-        complete_balances(&mut balances, &target, Some(&demand), None);
+        let told = |demand| Counted {
+            target: &target,
+            demand,
+            readings: None,
+        };
+        let (one, other) = (told(Some(&demand)), told(None));
+        complete_balances(&mut balances, &[other]);
+        assert_eq!(balances, [balance.clone()]);
+        // Of two that are measured together, what one had is not known.
+        complete_balances(&mut balances, &[one, other]);
+        assert_eq!(balances, [balance.clone()]);
+        let mut both = vec![balance];
+        complete_balances(&mut both, &[one, told(Some(&more))]);
+        assert!(both[0].others_seconds < 1e-9);
+        complete_balances(&mut balances, &[one]);
         let balance = &balances[0];
         assert!(!balance.has_server_among_others);
         assert!((balance.others_seconds - 1.0).abs() < 1e-9);

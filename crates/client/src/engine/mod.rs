@@ -27,7 +27,7 @@ mod worker;
 mod worker_part;
 mod workers;
 
-pub use self::balance::{BalanceMeter, complete_balances};
+pub use self::balance::{BalanceMeter, Counted, complete_balances};
 #[cfg(feature = "simulation")]
 pub use self::worker::simulated;
 pub use self::{

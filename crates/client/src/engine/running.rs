@@ -21,7 +21,7 @@ use netping_system::counters::HostCounters;
 use crate::{
     clock::{Clock, TimeOfDay},
     engine::{
-        balance::{BalanceMeter, complete_balances},
+        balance::{BalanceMeter, Counted, complete_balances},
         hiccups::HiccupMeter,
         measured::{Measured, complete, counted_requests, host_events},
         observer::{Observer, Phase},
@@ -101,7 +101,7 @@ impl<'a> Running<'a> {
     ) -> Result<Self, StartError> {
         let party = |plan: &'a Plan| -> Result<Party<'a>, StartError> {
             let own = plans.iter().zip(&workers.parties);
-            let own = own.filter(|(other, _)| other.target.url == plan.target.url);
+            let own = own.filter(|(other, _)| plan.target.is_same_server(&other.target));
             let replies = own.flat_map(|(_, party)| &party.replies);
             let replies: Vec<_> = replies.map(Arc::clone).collect();
             let count = move || replies.iter().map(|counter| counter.count()).sum();
@@ -300,20 +300,26 @@ impl<'a> Running<'a> {
             .map(|(party, shared)| party.end(window, &shared.backlog.not_sent(window)))
             .collect();
         // The server's counters are of all its requests.
-        let of_server = |plan: &Plan| {
-            let own = ended.iter();
-            let own = own.filter(|other| other.plan.target.url == plan.target.url);
-            own.fold(Accounting::default(), |mut sum, other| {
-                sum += &other.totals.accounting;
-                sum
-            })
+        let of_server = |of: &Ended<'_>| {
+            let mut sum = Accounting::default();
+            for other in &ended {
+                if of.plan.target.is_same_server(&other.plan.target) {
+                    sum += &other.totals.accounting;
+                }
+            }
+            of.demand(&sum)
         };
-        let of_servers: Vec<Accounting> = ended.iter().map(|own| of_server(own.plan)).collect();
+        let demands: Vec<_> = ended.iter().map(of_server).collect();
+        let mut machine = self.machine;
+        // Without one of the client's, the step was too short for any.
+        if !machine.balances.is_empty() {
+            complete_balances(&mut machine.balances, &counted(&ended, &demands));
+        }
         // The threads' time is that of all requests.
         let handled = ended.iter().map(|own| own.totals.accounting.handled());
         let handled = handled.sum();
-        let measured = ended.into_iter().zip(&of_servers).map(|(own, of_server)| {
-            let mut own = own.measured(of_server, &self.machine);
+        let measured = ended.into_iter().zip(demands).map(|(own, demand)| {
+            let mut own = own.measured(demand, &machine);
             own.status = self.status;
             own.warmup = warmup;
             own.warmup_failed = self.warmup_failed;
@@ -344,21 +350,23 @@ impl<'a> Party<'a> {
 }
 
 impl Ended<'_> {
-    /// Returns what was measured, where `of_server` are all requests to its server, and `machine` is what the
-    /// machine had meanwhile.
-    fn measured(self, of_server: &Accounting, machine: &Cost) -> Measured {
+    /// Returns what its server had by its counters, where `requests` are all requests to it; or why that is not
+    /// known.
+    fn demand(&self, requests: &Accounting) -> Result<Option<ServerDemand>, String> {
+        let (start, end) = self.readings.as_ref().map_err(Clone::clone)?;
+        let demand = start.demand_until(end, requests.arrived())?;
+        let requests = counted_requests(self.plan, [start, end], requests);
+        Ok(demand.map(|demand| ServerDemand { requests, ..demand }))
+    }
+
+    /// Returns what was measured, where its server had this, and the machine that.
+    fn measured(self, demand: Result<Option<ServerDemand>, String>, machine: &Cost) -> Measured {
         let Self {
             plan,
             readings,
             totals,
             mut report,
         } = self;
-        let demand = readings.as_ref().map_err(Clone::clone);
-        let demand = demand.and_then(|(start, end)| {
-            let demand = start.demand_until(end, of_server.arrived())?;
-            let requests = counted_requests(plan, [start, end], of_server);
-            Ok(demand.map(|demand| ServerDemand { requests, ..demand }))
-        });
         let server_note = demand.as_ref().err().filter(|note| !note.is_empty());
         let server_note = server_note.cloned();
         let is_closed = plan.loop_kind() == LoopKind::Closed;
@@ -371,13 +379,6 @@ impl Ended<'_> {
         };
         report.cost = complete(cost, &totals, between, demand.ok().flatten());
         let readings = readings.ok();
-        let Cost {
-            balances, server, ..
-        } = &mut report.cost;
-        // Without one of the client's, the step was too short for any.
-        if !balances.is_empty() {
-            complete_balances(balances, &plan.target, server.as_ref(), readings.as_ref());
-        }
         Measured {
             totals,
             status: Status::Complete,
@@ -393,6 +394,25 @@ impl Ended<'_> {
             report,
         }
     }
+}
+
+/// Returns what the counters of these plans' servers tell, of each server once.
+fn counted<'a>(
+    ended: &'a [Ended<'_>],
+    demands: &'a [Result<Option<ServerDemand>, String>],
+) -> Vec<Counted<'a>> {
+    let mut all: Vec<Counted<'_>> = Vec::new();
+    for (own, demand) in ended.iter().zip(demands) {
+        let target = &own.plan.target;
+        if !all.iter().any(|other| target.is_same_server(other.target)) {
+            all.push(Counted {
+                target,
+                demand: demand.as_ref().ok().and_then(Option::as_ref),
+                readings: own.readings.as_ref().ok(),
+            });
+        }
+    }
+    all
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -3,7 +3,10 @@
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use rand_distr::{Distribution, Exp1};
 
-use crate::{engine::share::Share, plan::Arrival};
+use crate::{
+    engine::share::Share,
+    plan::{Arrival, Together},
+};
 
 /// The times at which one worker's requests are due, in nanoseconds since the schedule's beginning,
 /// ascending and without end.
@@ -17,21 +20,28 @@ pub struct Schedule {
 
 impl Schedule {
     /// Returns the schedule of one of `workers` workers, which have the whole rate together; `None`
-    /// in a closed loop.
-    pub fn new(arrival: Arrival, worker: usize, workers: usize) -> Option<Self> {
+    /// in a closed loop. Targets that are measured together have the whole rate each.
+    pub fn new(
+        arrival: Arrival,
+        worker: usize,
+        workers: usize,
+        together: Option<Together>,
+    ) -> Option<Self> {
         let gap = workers as f64 * 1e9 / arrival.rate()?;
+        let (targets, place) = together.map_or((1, 0), |own| (own.targets, own.place));
+        let (part, parts) = (worker * targets + place, workers * targets);
         let Arrival::Poisson { seed, .. } = arrival else {
-            // Workers take turns, so that together they are as even as one.
+            // All take turns, so that together they are as even as one.
             return Some(Self {
                 gap,
-                next: gap * worker as f64 / workers as f64,
+                next: gap * part as f64 / parts as f64,
                 random: None,
             });
         };
-        // One stream of the generator per worker: they are independent, and their sum is Poisson
+        // One stream of the generator per part: they are independent, and their sum is Poisson
         // again.
         let mut random = ChaCha8Rng::seed_from_u64(seed);
-        random.set_stream(worker as u64);
+        random.set_stream(part as u64);
         let mut schedule = Self {
             gap,
             next: 0.0,
@@ -75,9 +85,14 @@ pub struct FixedSchedule {
 impl FixedSchedule {
     /// Returns the schedule of a worker that has this share of so many connections, at least one; `None`
     /// in a closed loop.
-    pub fn new(arrival: Arrival, share: Share, connections: usize) -> Option<Self> {
+    pub fn new(
+        arrival: Arrival,
+        share: Share,
+        connections: usize,
+        together: Option<Together>,
+    ) -> Option<Self> {
         let mut schedule = Self {
-            all: Schedule::new(arrival, 0, 1)?,
+            all: Schedule::new(arrival, 0, 1, together)?,
             number: 0,
             connection: 0,
             share,
@@ -139,9 +154,18 @@ mod tests {
     use super::*;
 
     fn times(arrival: Arrival, workers: usize, count: usize) -> Vec<u64> {
+        times_of(arrival, workers, count, None)
+    }
+
+    fn times_of(
+        arrival: Arrival,
+        workers: usize,
+        count: usize,
+        together: Option<Together>,
+    ) -> Vec<u64> {
         let mut all = Vec::new();
         for worker in 0..workers {
-            let mut schedule = Schedule::new(arrival, worker, workers).unwrap();
+            let mut schedule = Schedule::new(arrival, worker, workers, together).unwrap();
             for _ in 0..count / workers {
                 all.push(schedule.peek());
                 schedule.advance();
@@ -160,6 +184,29 @@ mod tests {
                 .enumerate()
                 .all(|(number, &time)| time.abs_diff(number as u64 * 1_000_000) <= 1)
         );
+    }
+
+    #[test]
+    fn targets_that_are_measured_together_get_their_requests_in_turn() {
+        let of = |arrival, place| {
+            let together = Together {
+                targets: 2,
+                place,
+                order_seed: 0,
+            };
+            times_of(arrival, 2, 100, Some(together))
+        };
+        let constant = [0, 1].map(|place| of(Arrival::Constant(500.0), place));
+        let mut all = constant.concat();
+        all.sort_unstable();
+        assert_eq!(all, times(Arrival::Constant(1000.0), 4, 200));
+        assert_eq!(constant[0][1] - constant[0][0], 2_000_000);
+        let poisson = Arrival::Poisson {
+            rate: 500.0,
+            seed: 1,
+        };
+        let [one, other] = [0, 1].map(|place| of(poisson, place));
+        assert!(one.iter().all(|time| !other.contains(time)));
     }
 
     proptest! {
@@ -203,7 +250,7 @@ mod tests {
             });
             let mut all = Vec::new();
             for share in shares {
-                let mut own = FixedSchedule::new(arrival, share, 7).unwrap();
+                let mut own = FixedSchedule::new(arrival, share, 7, None).unwrap();
                 while own.peek().0 < 20_000_000_000 {
                     let (time, connection) = own.peek();
                     all.push((time, share.first_connection + connection));
@@ -212,7 +259,7 @@ mod tests {
             }
             all.sort_unstable();
             // They are those of a single worker, at its times.
-            let mut whole = Schedule::new(arrival, 0, 1).unwrap();
+            let mut whole = Schedule::new(arrival, 0, 1, None).unwrap();
             for (time, _) in &all {
                 assert_eq!(*time, whole.peek());
                 whole.advance();

@@ -12,7 +12,7 @@ use netping_protocol::secure::Connector;
 
 use super::*;
 use crate::{
-    plan::{Companion, Destination, Extent, OwnServer, Together, Trust, Warmup},
+    plan::{Companion, Destination, Extent, OwnServer, Trust, Warmup, together},
     probe::metrics::ServerSource,
     transport::Kind,
 };
@@ -156,13 +156,9 @@ fn targets_that_are_measured_together_are_called_by_turns() {
         plan.execution.warmup = Warmup::Time(Duration::ZERO);
         plan.execution.extent = Extent::Requests(50);
         plan.execution.keep_samples = true;
-        plan.execution.together = Some(Together {
-            targets: 3,
-            order_seed: 5,
-        });
         plan
     };
-    let plans = [plan(), plan(), plan()];
+    let plans = together(&[plan(), plan(), plan()], 5);
     let measured = run_together(&plans, &Interrupt::default(), &Events::default()).unwrap();
     let mut calls = Vec::new();
     for (party, own) in measured.iter().enumerate() {

@@ -7,10 +7,9 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use rand_chacha::{
-    ChaCha8Rng,
-    rand_core::{Rng, SeedableRng},
-};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use crate::plan::shuffle;
 
 /// The turns of one worker's callers: caller number n of every party takes them with the others of that number.
 #[derive(Debug)]
@@ -47,7 +46,7 @@ impl Turns {
                 wakers: vec![None; parties],
                 random: ChaCha8Rng::seed_from_u64(seed.wrapping_add(caller as u64)),
             };
-            cycle.shuffle();
+            shuffle(&mut cycle.order, &mut cycle.random);
             RefCell::new(cycle)
         };
         Self((0..callers).map(cycle).collect())
@@ -70,21 +69,18 @@ impl Turn {
         poll_fn(|context| cycle.borrow_mut().poll(self.party, context)).await;
     }
 
-    /// Ends a caller's turn, which it has, for good.
+    /// Ends a caller's turn, which it has; the others wait for it no more.
     pub fn leave(&self, caller: usize) {
         self.turns.0[caller].borrow_mut().leave(self.party);
+    }
+
+    /// Lets a caller that has left take turns again.
+    pub fn rejoin(&self, caller: usize) {
+        self.turns.0[caller].borrow_mut().order.push(self.party);
     }
 }
 
 impl Cycle {
-    /// Puts the parties in random order (Fisher and Yates).
-    fn shuffle(&mut self) {
-        for last in (1..self.order.len()).rev() {
-            let other = (self.random.next_u64() % (last as u64 + 1)) as usize;
-            self.order.swap(last, other);
-        }
-    }
-
     fn poll(&mut self, party: usize, context: &Context<'_>) -> Poll<()> {
         if self.order[self.at] == party && !self.is_taken {
             self.is_taken = true;
@@ -111,7 +107,7 @@ impl Cycle {
     fn give(&mut self) {
         self.is_taken = false;
         if self.at >= self.order.len() {
-            self.shuffle();
+            shuffle(&mut self.order, &mut self.random);
             self.at = 0;
         }
         let next = self.order.get(self.at);
@@ -123,8 +119,9 @@ impl Cycle {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::{cell::Cell, pin::pin};
 
+    use futures_util::poll;
     use tokio::task::{LocalSet, yield_now};
 
     use super::*;
@@ -180,6 +177,33 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
+    async fn a_party_that_pauses_holds_up_nobody() {
+        let turns = Rc::new(Turns::new(1, 2, 3));
+        let (one, other) = (turns.of(0), turns.of(1));
+        let (mut one_taken, mut other_taken) = (pin!(one.next(0)), pin!(other.next(0)));
+        let has_one = poll!(&mut one_taken).is_ready();
+        let (has, waits) = if has_one {
+            (&one, &other)
+        } else {
+            (&other, &one)
+        };
+        if !has_one {
+            assert!(poll!(&mut other_taken).is_ready());
+        }
+        has.leave(0);
+        for _ in 0..5 {
+            assert!(poll!(pin!(waits.next(0))).is_ready());
+        }
+        has.rejoin(0);
+        assert!(
+            poll!(pin!(has.next(0))).is_pending(),
+            "the other has its turn"
+        );
+        assert!(poll!(pin!(waits.next(0))).is_pending());
+        assert!(poll!(pin!(has.next(0))).is_ready());
+    }
+
+    #[tokio::test(flavor = "current_thread")]
     async fn a_caller_that_was_replaced_gives_its_turn_away() {
         let turns = Rc::new(Turns::new(1, 2, 1));
         let (one, other) = (turns.of(0), turns.of(1));
@@ -192,7 +216,7 @@ mod tests {
         has.next(0).await;
         // Its request took too long: another task goes on in its place.
         let again = has.next(0);
-        let (again, next) = (std::pin::pin!(again), std::pin::pin!(waits.next(0)));
+        let (again, next) = (pin!(again), pin!(waits.next(0)));
         let ended = futures_util::future::select(again, next).await;
         // Either may come first in a new cycle, but not before the other had its turn in this one.
         assert!(matches!(ended, futures_util::future::Either::Right(_)));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use netping_results::warning::Subject;
 
+use super::Together;
 use crate::clock::Moment;
 
 /// The phases' lengths and the client's threads.
@@ -29,15 +30,6 @@ pub struct Execution {
     pub keep_samples: bool,
     /// The targets that are measured at the same time as this one; `None`: it alone.
     pub together: Option<Together>,
-}
-
-/// Several targets that are measured at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Together {
-    /// Their number.
-    pub targets: usize,
-    /// Seed of the order in which the callers of a closed loop call them by turns.
-    pub order_seed: u64,
 }
 
 /// The phase before the window.

@@ -4,11 +4,13 @@ mod execution;
 mod load;
 mod settings;
 mod target;
+mod together;
 
 pub use self::{
-    execution::{Execution, Extent, Together, Warmup},
+    execution::{Execution, Extent, Warmup},
     load::{Arrival, Assign, Load},
     target::{Companion, Destination, OwnServer, ReplyLength, ServerEndpoint, Trust, resolve},
+    together::{Together, shuffle, shuffled, together},
 };
 
 use netping_measure::sample::LoopKind;

@@ -146,6 +146,12 @@ impl Destination {
         }
     }
 
+    /// Returns true if the counters of both targets' servers are the same: of one server, whose addresses may differ.
+    pub fn is_same_server(&self, other: &Self) -> bool {
+        let is_known = self.server != ServerSource::Nowhere;
+        self.url == other.url || (is_known && self.server == other.server)
+    }
+
     /// Returns true if the server shares the thread of the client's worker.
     pub fn is_on_worker(&self) -> bool {
         matches!(self.in_process, Some(OwnServer::OnWorker(_)))
@@ -186,4 +192,27 @@ pub fn resolve(target: &Target) -> Result<Vec<SocketAddr>, StartError> {
         source,
     })?;
     Ok(found.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_protocol::secure::Connector;
+
+    use super::*;
+
+    #[test]
+    fn a_server_is_known_by_its_address_or_its_counters() {
+        let target = |url: &str, server: ServerSource| {
+            let clear = (Connector::Plain, Trust::default());
+            Destination::new(url.parse().expect("a URL"), server, clear)
+        };
+        let pid = || ServerSource::Processes(vec![1]);
+        let one = target("tcp://h:1", pid());
+        assert!(one.is_same_server(&target("tcp://h:1", ServerSource::Nowhere)));
+        assert!(one.is_same_server(&target("grpc://h:2", pid())));
+        assert!(!one.is_same_server(&target("tcp://h:2", ServerSource::Processes(vec![2]))));
+        let [other, third] =
+            ["tcp://h:2", "tcp://h:3"].map(|url| target(url, ServerSource::Nowhere));
+        assert!(!other.is_same_server(&third));
+    }
 }

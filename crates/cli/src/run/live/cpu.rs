@@ -4,7 +4,7 @@ use std::{iter, process};
 
 use netping_client::{
     clock::{Clock, Monotonic},
-    engine::{BalanceMeter, complete_balances},
+    engine::{BalanceMeter, Counted, complete_balances},
     plan::{Destination, Plan},
     probe::metrics::{Probe, Reading, ServerSource},
 };
@@ -83,13 +83,12 @@ impl CpuMeter {
             .map_or_else(Vec::new, BalanceMeter::finish);
         if !balances.is_empty() {
             let server = spent[1].as_ref();
-            let demand = server.map(|own| &own.demand);
-            complete_balances(
-                &mut balances,
+            let counted = Counted {
                 target,
-                demand,
-                server.map(|own| &own.readings),
-            );
+                demand: server.map(|own| &own.demand),
+                readings: server.map(|own| &own.readings),
+            };
+            complete_balances(&mut balances, &[counted]);
         }
         self.balance = Some(BalanceMeter::start(
             iter::once(target),

@@ -4,7 +4,6 @@ use std::{rc::Rc, time::Duration};
 
 use netping_measure::{recorder::Sink, sample::Sample};
 use netping_protocol::payload::Exchange;
-use tokio::time;
 
 use super::state::Shared;
 use crate::{
@@ -67,7 +66,7 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
                 shared.note(failure.kind, failure.detail);
                 if failure.lost {
                     slot.discard(&mut held);
-                    time::sleep(pause).await;
+                    shared.pause(number, pause).await;
                     pause = (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
                 } else {
                     slot.release(&mut held);

@@ -1,6 +1,9 @@
 //! The state that the callers of one worker share.
 
-use std::cell::{Cell, RefCell};
+use std::{
+    cell::{Cell, RefCell},
+    time::Duration,
+};
 
 use netping_measure::{
     connect::ConnectPhase,
@@ -12,6 +15,7 @@ use netping_measure::{
     sample::Sample,
     window::Window,
 };
+use tokio::time;
 
 use super::assignment::{Assignment, WorkerReport};
 use crate::{
@@ -55,11 +59,12 @@ impl Supply {
         let Assignment { plan, share, .. } = assignment;
         let (timeline, backlog) = (assignment.timeline.clone(), assignment.backlog.clone());
         let (arrival, workers) = (plan.load.arrival, plan.execution.workers);
+        let together = plan.execution.together;
         let supply = match plan.load.assign {
-            Assign::Any => Schedule::new(arrival, share.worker, workers)
+            Assign::Any => Schedule::new(arrival, share.worker, workers, together)
                 .map(|schedule| Dispatch::new(schedule, timeline, backlog, share.worker))
                 .map(Self::Any),
-            Assign::Fixed => FixedSchedule::new(arrival, *share, plan.load.connections)
+            Assign::Fixed => FixedSchedule::new(arrival, *share, plan.load.connections, together)
                 .map(|own| FixedDispatch::new(own, share.connections, timeline, backlog))
                 .map(Self::Fixed),
         };
@@ -135,6 +140,16 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             start: now,
             end: now,
         })
+    }
+
+    /// Lets a caller pause before its next request; it holds up nobody with whom it takes turns.
+    pub async fn pause(&self, number: usize, pause: Duration) {
+        let Supply::Closed(Some(turn)) = &self.supply else {
+            return time::sleep(pause).await;
+        };
+        turn.leave(number);
+        time::sleep(pause).await;
+        turn.rejoin(number);
     }
 
     /// Records a request; returns true if it counts.

@@ -36,7 +36,7 @@ use tokio::{
 use self::stream::{BulkStream, Meter, Opened, Shape, Volume, shares};
 use crate::{
     clock::{Clock, Monotonic},
-    engine::{BalanceMeter, complete_balances},
+    engine::{BalanceMeter, Counted, complete_balances},
     error::{CANNOT_CONNECT, StartError},
     interrupt::Interrupt,
     plan::Destination,
@@ -207,13 +207,12 @@ impl Bulk {
             .map_or(Ok(None), |(start, end)| start.demand_until(end, 0));
         self.server_note = demand.as_ref().err().cloned().or(self.server_note.take());
         let server = demand.ok().flatten();
-        let target = &self.plan.target;
-        complete_balances(
-            &mut self.balances,
-            target,
-            server.as_ref(),
-            readings.as_ref(),
-        );
+        let counted = Counted {
+            target: &self.plan.target,
+            demand: server.as_ref(),
+            readings: readings.as_ref(),
+        };
+        complete_balances(&mut self.balances, &[counted]);
         let gib = volume.bytes as f64 / (1_u64 << 30) as f64;
         Ok(BulkRun {
             seconds,
