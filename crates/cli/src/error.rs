@@ -34,7 +34,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    fn code(self) -> u8 {
+    /// Returns the exit code.
+    pub fn code(self) -> u8 {
         match self {
             Self::Success => 0,
             Self::Requests => 1,

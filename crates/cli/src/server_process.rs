@@ -1,19 +1,27 @@
-//! A server started from this process's own binary, on a free port of the loopback.
+//! Servers that this process starts on its own host, and ends.
 
 use std::{
     env,
     ffi::OsString,
     io::{BufRead, BufReader},
     os::unix::process::CommandExt,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::Duration,
 };
 
 use anyhow::{Context, bail};
-use netping_client::probe::metrics::ServerSource;
+use netping_client::{clock::Deadline, probe::metrics::ServerSource};
 use netping_protocol::target::Target;
 use netping_system::signals;
 
-/// A running server; dropping it ends it.
+/// The time that a server has to end.
+const LONGEST_END: Duration = Duration::from_secs(30);
+
+/// Time between looks at whether it has.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A running server; dropping it ends it, and what it has started.
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
@@ -30,19 +38,12 @@ impl ServerProcess {
     /// # Errors
     /// If it does not.
     pub fn start(name: &str, flags: &[OsString], cores: &[usize]) -> anyhow::Result<Self> {
-        let program = env::current_exe().context("cannot find netping's own binary")?;
-        let confine = cores.iter().map(|core| format!("--cores={core}"));
-        let mut child = Command::new(program)
-            .args(["serve", "--die-with-parent"])
-            .args(confine)
+        let mut child = serve(cores)?
             .args([name, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"])
             .args(flags)
             // Its start and end are not worth a log line here; its warnings are.
             .env("RUST_LOG", "warn")
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            // Ctrl-C is for the client, which then ends its servers in order.
-            .process_group(0)
             .spawn()
             .context("cannot start a server")?;
         let stdout = child.stdout.take();
@@ -69,19 +70,67 @@ impl ServerProcess {
             source,
         })
     }
-}
 
-impl ServerProcess {
+    /// Starts a program with its flags, which is to serve this URL. It may not do so yet.
+    ///
+    /// # Errors
+    /// If there is no process for it. A program that is not there is one that ends.
+    pub fn start_program(
+        words: &[String],
+        target: Target,
+        cores: &[usize],
+    ) -> anyhow::Result<Self> {
+        let mut command = serve(cores)?;
+        // Standard output is for results.
+        command.arg("program").args(words).stdout(Stdio::null());
+        let child = command.spawn().context("cannot start a server")?;
+        let source = ServerSource::Processes(vec![child.id()]);
+        Ok(Self {
+            child,
+            target,
+            source,
+        })
+    }
+
     /// Returns its number.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Returns how it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Asks it to end, and does not wait.
+    pub fn terminate(&self) {
+        signals::terminate_group(self.child.id());
     }
 }
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // It ends by its drain timeout, and is gone already if the wait fails.
-        signals::terminate(self.child.id());
+        // What it has started is in its group.
+        let group = self.child.id();
+        self.terminate();
+        let deadline = Deadline::after(LONGEST_END);
+        while self.ended().is_none() && !deadline.left().is_zero() {
+            thread::sleep(LOOK);
+        }
+        signals::kill_group(group);
         let _ = self.child.wait();
     }
+}
+
+/// Returns the command of a server that ends with this process, on these cores.
+fn serve(cores: &[usize]) -> anyhow::Result<Command> {
+    let program = env::current_exe().context("cannot find netping's own binary")?;
+    let mut command = Command::new(program);
+    command
+        .args(["serve", "--die-with-parent"])
+        .args(cores.iter().map(|core| format!("--cores={core}")))
+        .stdin(Stdio::null())
+        // Ctrl-C is for the client, which then ends its servers in order.
+        .process_group(0);
+    Ok(command)
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::process::Output;
+use std::{collections::BTreeSet, net::TcpStream, process::Output};
 
 use common::{Server, load, run, stderr, stdout};
 
@@ -52,13 +52,95 @@ fn a_server_that_is_much_slower_fails() {
         assert_eq!(labels, ["base", "base again", "new", "new again"]);
         assert!(round.iter().all(|step| step["settings"]["together"] == 4));
     }
-    // Every three rounds, the servers are others.
-    let target = |at: usize| &steps[4 * at]["target"];
+    // The servers of each round are others, and none is left.
+    let targets: BTreeSet<_> = steps
+        .iter()
+        .map(|step| step["target"].as_str().unwrap())
+        .collect();
+    assert_eq!(targets.len(), steps.len());
+    for target in targets {
+        let address = target.strip_prefix("tcp://").unwrap();
+        assert!(TcpStream::connect(address).is_err(), "{address}");
+    }
+}
+
+#[test]
+fn what_a_command_has_started_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let pids = folder.path().join("pids");
+    let program = env!("CARGO_BIN_EXE_netping");
+    // The shell does not hand its signals on.
+    let command = format!(
+        "sh -c '{program} serve tokio --metrics off --listen {{listen}} & echo $! >>{}; wait'",
+        pids.display()
+    );
+    let args = ["--url", "tcp://{listen}", "--rate", "50", "--budget", "1s"];
+    let output = run(&[&["ab", "--base", &command, "--new", &command][..], &args].concat());
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    let pids = std::fs::read_to_string(pids).unwrap();
+    assert!(pids.lines().count() >= 20, "{pids}");
+    for pid in pids.lines() {
+        // One that nobody has waited for yet has no command line.
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        assert!(line.is_empty(), "{pid}");
+    }
+}
+
+#[test]
+fn servers_of_quic_are_started_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let certs = folder.path().join("certs");
+    let certs = certs.to_str().unwrap();
+    let made = common::netping().args(["certs", "--out", certs]).output();
+    assert!(made.unwrap().status.success());
+    let program = env!("CARGO_BIN_EXE_netping");
+    let command = format!(
+        "{program} serve quic --metrics off --tls-cert {certs}/server.pem --tls-key {certs}/server.key --listen {{listen}}"
+    );
+    let ca = format!("{certs}/ca.pem");
+    let args = [
+        "--url",
+        "quic://{listen}",
+        "--tls-ca",
+        &ca,
+        "--rate",
+        "50",
+        "--budget",
+        "1s",
+    ];
+    let output = run(&[&["ab", "--base", &command, "--new", &command][..], &args].concat());
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     assert!(
-        target(0) == target(2) && target(2) != target(3),
-        "{} {}",
-        target(2),
-        target(3)
+        stdout(&output).contains("UNDECIDED: "),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn a_server_that_does_not_start_is_told() {
+    let failed = |command: &str| {
+        let args = [
+            "--base",
+            command,
+            "--new",
+            command,
+            "--url",
+            "tcp://{listen}",
+        ];
+        let output = run(&[&["ab"][..], &args].concat());
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let ended = failed("false {listen}");
+    assert!(
+        ended.contains("ended before it listened: exit status: 1"),
+        "{ended}"
+    );
+    let missing = failed("/no/such/server {listen}");
+    assert!(
+        missing.contains("cannot start '/no/such/server'"),
+        "{missing}"
     );
 }
 
@@ -82,11 +164,18 @@ fn a_server_that_is_the_same_does_not_fail() {
 }
 
 #[test]
-fn servers_that_run_already_are_called_twice_in_a_cycle() {
+fn servers_that_run_already_are_called_twice_each() {
     let servers = [Server::start("tokio", &[]), Server::start("tokio", &[])];
     let [base, new] = [&servers[0].url, &servers[1].url];
-    let flags = ["--budget", "1s", "--capacity", "0", "--json", "-"];
+    let flags = ["--budget", "1s", "--rate", "50", "--json", "-"];
     let output = run(&[&["ab", base, new], &flags[..]].concat());
+    // Too few requests in a round for a p99.
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(7), "{text}");
+    assert!(
+        text.contains("UNDECIDED: ") && text.contains("too few requests"),
+        "{text}"
+    );
     let run: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let targets = run["steps"].as_array().unwrap().iter().take(4);
     let targets: Vec<_> = targets

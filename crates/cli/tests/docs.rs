@@ -499,6 +499,7 @@ fn check_server(server: &ServerCommand) -> Result<(), String> {
         ServerCommand::Tokio(flags) => ("netping-server-tokio", flags),
         ServerCommand::Grpc(flags) => ("netping-server-grpc", flags),
         ServerCommand::Quic(flags) => ("netping-server-quic", flags),
+        ServerCommand::Program(_) => return Err("an internal command".to_owned()),
     };
     let flags = flags
         .flags

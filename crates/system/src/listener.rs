@@ -29,6 +29,13 @@ pub fn processes(port: u16, transport: Transport) -> Vec<u32> {
         .collect()
 }
 
+/// Returns true if any process in this network namespace serves this port, be it over TCP or UDP.
+pub fn is_served(port: u16) -> bool {
+    let all = [Transport::Tcp, Transport::Udp];
+    all.into_iter()
+        .any(|transport| !sockets(port, transport).is_empty())
+}
+
 fn sockets(port: u16, transport: Transport) -> BTreeSet<u64> {
     match transport {
         Transport::Tcp => {

@@ -5,7 +5,7 @@ use std::{io, process, thread};
 use nix::{
     sys::{
         prctl,
-        signal::{Signal, kill},
+        signal::{Signal, kill, killpg},
     },
     unistd::Pid,
 };
@@ -38,6 +38,16 @@ pub fn on_stop(exit_code: i32, stop: impl FnOnce(i32) + Send + 'static) -> io::R
 /// Sends SIGTERM to a process. Does nothing if it has ended.
 pub fn terminate(pid: u32) {
     let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM);
+}
+
+/// Sends SIGTERM to all processes of a group; does nothing if all have ended.
+pub fn terminate_group(group: u32) {
+    let _ = killpg(Pid::from_raw(group.cast_signed()), Signal::SIGTERM);
+}
+
+/// Ends all processes of a group at once.
+pub fn kill_group(group: u32) {
+    let _ = killpg(Pid::from_raw(group.cast_signed()), Signal::SIGKILL);
 }
 
 /// Stops a process until [`resume`].

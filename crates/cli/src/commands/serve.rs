@@ -1,11 +1,18 @@
 //! `netping serve`: a server from the client's binary. The ladder starts its servers this way, so
 //! that client and server are separate processes, as in real use.
 
-use std::{ffi::OsString, iter, process::ExitCode};
+use std::{
+    ffi::OsString,
+    iter,
+    os::unix::process::CommandExt,
+    process::{Command, ExitCode},
+};
 
 use clap::{Args, Subcommand};
 use netping_serving::service::{self, Service};
 use netping_system::{cores, signals};
+
+use crate::error::{Verdict, tell};
 
 /// Flags of `netping serve`.
 #[derive(Debug, Args)]
@@ -35,6 +42,9 @@ pub enum ServerCommand {
     /// QUIC, quinn
     #[command(disable_help_flag = true)]
     Quic(ServerFlags),
+    /// Another program, in place of this one.
+    #[command(hide = true, disable_help_flag = true)]
+    Program(ServerFlags),
 }
 
 /// The flags of a server, which it reads itself.
@@ -62,7 +72,21 @@ pub fn run(args: ServeArgs) -> ExitCode {
         ServerCommand::Tokio(own) => serve(&netping_server_tokio::SERVICE, own),
         ServerCommand::Grpc(own) => serve(&netping_server_grpc::SERVICE, own),
         ServerCommand::Quic(own) => serve(&netping_server_quic::SERVICE, own),
+        ServerCommand::Program(own) => become_program(&own.flags),
     }
+}
+
+/// Runs another program in this process, with its number, its CPUs and its end.
+fn become_program(words: &[OsString]) -> ExitCode {
+    let Some((program, flags)) = words.split_first() else {
+        return ExitCode::from(2);
+    };
+    let error = Command::new(program).args(flags).exec();
+    tell(&format!(
+        "error: cannot start '{}': {error}",
+        program.display()
+    ));
+    ExitCode::from(Verdict::Unmeasured.code())
 }
 
 fn serve<A: Args>(service: &Service<A>, own: ServerFlags) -> ExitCode {

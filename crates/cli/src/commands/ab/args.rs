@@ -45,6 +45,10 @@ pub struct AbArgs {
     /// End after this time, though nothing is known
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = positive)]
     pub budget: Duration,
+    /// Time before each window by turns, in which requests do not count: servers that commands start are new in
+    /// each round
+    #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = positive)]
+    pub warmup: Duration,
     /// Callers that call the servers by turns; with --rate, the limit on outstanding requests
     /// [default: 1; 64 with --rate]
     #[arg(short = 'c', long, alias = "concurrency", value_name = "N", value_parser = number_in::<u32>(1..=4096))]
@@ -118,10 +122,11 @@ impl AbArgs {
         };
         let mut calls = of(self.callers.unwrap_or(callers));
         if let Some(rate) = self.rate {
+            let seed = environment::random_seed();
             for plan in &mut calls {
                 plan.load.arrival = Arrival::Poisson {
                     rate: rate as f64,
-                    seed: environment::random_seed(),
+                    seed,
                 };
                 plan.load.max_backlog = MAX_BACKLOG;
             }

@@ -1,42 +1,32 @@
 //! Servers that commands of the user's start.
 
 use std::{
-    net::{TcpListener, TcpStream},
-    os::unix::process::CommandExt,
-    process::{Child, Command, Stdio},
+    io::{self, ErrorKind},
+    net::{TcpListener, UdpSocket},
     str::FromStr,
     thread,
     time::Duration,
 };
 
 use anyhow::{Context, bail};
-use netping_client::clock::Deadline;
+use netping_client::{clock::Deadline, error::StartError, interrupt::Interrupt};
 use netping_protocol::target::Target;
-use netping_system::{cores, signals};
+use netping_system::listener::is_served;
 
-use crate::error::usage;
+use crate::{error::usage, server_process::ServerProcess};
 
 /// Stands for the address that a server is to listen on.
 pub const LISTEN: &str = "{listen}";
 
-/// The time for a server to begin to listen, and to end.
+/// The time for a server to begin to listen.
 const PATIENCE: Duration = Duration::from_secs(30);
-const LONGEST_END: Duration = Duration::from_secs(5);
 
 /// Time between looks at whether it does.
-const LOOK: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A command that starts a server.
 #[derive(Debug, Clone)]
 pub struct Build(Vec<String>);
-
-/// A server that was started; dropping it ends it.
-#[derive(Debug)]
-pub struct Started {
-    child: Child,
-    /// Its URL.
-    pub target: Target,
-}
 
 impl FromStr for Build {
     type Err = String;
@@ -54,79 +44,60 @@ impl FromStr for Build {
 }
 
 impl Build {
-    /// Starts a server on these CPUs, or on any if there are none, and waits until it listens. `url` is the
-    /// form of its URL.
-    pub fn start(&self, url: &str, cpus: &[usize]) -> anyhow::Result<Started> {
-        let address = free_address()?;
+    /// Starts a server on these CPUs, or on any if there are none. `url` is the form of its URL.
+    pub fn start(&self, url: &str, cpus: &[usize]) -> anyhow::Result<ServerProcess> {
+        let address = free_address().context("no free port")?;
         let fill = |text: &str| text.replace(LISTEN, &address);
         let target = fill(url).parse::<Target>();
         let target = target.map_err(|error| usage(format!("--url: {error}")))?;
         let words: Vec<String> = self.0.iter().map(|word| fill(word)).collect();
-        let line = words.join(" ");
-        let mut command = Command::new(&words[0]);
-        command
-            .args(&words[1..])
-            .stdin(Stdio::null())
-            // Standard output is for results.
-            .stdout(Stdio::null())
-            // Ctrl-C is for the client, which then ends its servers.
-            .process_group(0);
-        let child = on_cpus(cpus, || command.spawn());
-        let child = child.with_context(|| format!("cannot start '{line}'"))?;
-        let mut started = Started { child, target };
+        ServerProcess::start_program(&words, target, cpus)
+    }
+
+    /// Waits until a server that this started listens.
+    pub fn await_listening(
+        &self,
+        server: &mut ServerProcess,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<()> {
+        let port = server.target.port;
+        let line = || {
+            self.0
+                .join(" ")
+                .replace(LISTEN, &format!("127.0.0.1:{port}"))
+        };
         let deadline = Deadline::after(PATIENCE);
-        while TcpStream::connect(&address).is_err() {
-            if let Some(status) = started.child.try_wait()? {
-                bail!("'{line}' ended before it listened on {address}: {status}");
+        while !is_served(port) {
+            if interrupt.is_set() {
+                return Err(StartError::Interrupted.into());
+            }
+            if let Some(status) = server.ended() {
+                bail!("'{}' ended before it listened: {status}", line());
             }
             if deadline.left().is_zero() {
-                let seconds = PATIENCE.as_secs();
-                bail!("'{line}' does not listen on {address} after {seconds} s");
+                bail!(
+                    "'{}' does not listen after {} s",
+                    line(),
+                    PATIENCE.as_secs()
+                );
             }
             thread::sleep(LOOK);
         }
-        Ok(started)
+        Ok(())
     }
 }
 
-impl Started {
-    /// Returns the number of its process.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        signals::terminate(self.child.id());
-        let deadline = Deadline::after(LONGEST_END);
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if deadline.left().is_zero() {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
-            }
-            thread::sleep(LOOK);
+/// Returns an address of the loopback that nobody serves, over TCP or UDP.
+fn free_address() -> io::Result<String> {
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        match UdpSocket::bind(address) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            Err(error) => return Err(error),
+            Ok(_) => return Ok(address.to_string()),
         }
     }
-}
-
-/// Returns an address of the loopback on which nobody listens.
-fn free_address() -> anyhow::Result<String> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
-    Ok(listener.local_addr()?.to_string())
-}
-
-/// Runs `start` on these CPUs, which a process that it starts inherits; on any if there are none.
-fn on_cpus<T>(cpus: &[usize], start: impl FnOnce() -> T) -> T {
-    if cpus.is_empty() {
-        return start();
-    }
-    let own = cores::own();
-    cores::confine(cpus);
-    let started = start();
-    cores::confine(&own);
-    started
 }
 
 #[cfg(test)]
@@ -143,23 +114,5 @@ mod tests {
         for wrong in ["", "server", "server 'a {listen}"] {
             assert!(words(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_server_that_ends_at_once_is_told() {
-        let error = |line: &str| {
-            let build: Build = line.parse().unwrap();
-            build.start("tcp://{listen}", &[]).unwrap_err().to_string()
-        };
-        let ended = error("false {listen}");
-        assert!(
-            ended.contains("ended before it listened on 127.0.0.1:"),
-            "{ended}"
-        );
-        let missing = error("/no/such/server {listen}");
-        assert!(
-            missing.starts_with("cannot start '/no/such/server 127.0.0.1:"),
-            "{missing}"
-        );
     }
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use netping_client::{
     clock::Deadline,
     error::StartError,
-    plan::{Extent, Plan, Together, Warmup},
-    probe::metrics::ServerSource,
+    interrupt::Interrupt,
+    plan::{Extent, Plan, Warmup, shuffled, together},
 };
 use netping_protocol::target::Target;
 use netping_report::text;
@@ -28,15 +28,9 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
-use self::{
-    args::{AbArgs, Servers},
-    builds::Started,
-};
+use self::args::{AbArgs, Servers};
 use crate::{
-    commands::measure,
-    environment,
-    error::Verdict,
-    run::{Runner, trials::shuffled},
+    commands::measure, environment, error::Verdict, run::Runner, server_process::ServerProcess,
     sides::Sides,
 };
 
@@ -51,9 +45,8 @@ const SERVERS: [(&str, Option<usize>); 4] = [
 /// The place of the new server among them.
 const NEW: usize = 2;
 
-/// The shortest window by turns, and the time before it.
+/// The shortest window by turns.
 const WINDOW: Duration = Duration::from_millis(300);
-const WARM_UP: Duration = Duration::from_millis(100);
 
 /// Requests to each server that a window by turns should have: p99 takes 1,000, and counts vary.
 const REQUESTS: f64 = 1500.0;
@@ -64,9 +57,6 @@ const LEAST_ROUNDS: u32 = 20;
 /// The length of the windows of the highest rate, and the time before them.
 const CAPACITY_WINDOW: Duration = Duration::from_millis(150);
 const SETTLING: Duration = Duration::from_millis(50);
-
-/// Rounds after which commands start their servers anew: a lucky start does not decide.
-const ROUNDS_PER_START: u32 = 3;
 
 /// Seconds of the budget for each disturbed window that may be measured again.
 const SECONDS_PER_REPEAT: u32 = 2;
@@ -96,6 +86,7 @@ pub fn run(args: &AbArgs) -> anyhow::Result<Verdict> {
             cpus: &sides.servers,
             started: Vec::new(),
         };
+        sides.confine_client();
         let run = &mut runner.store.run;
         (run.margin, run.looks) = (Some(args.margin), MOST);
         run.allowed = args.allowed();
@@ -104,23 +95,25 @@ pub fn run(args: &AbArgs) -> anyhow::Result<Verdict> {
         let deadline = Deadline::after(args.budget);
         let mut window = WINDOW;
         for trial in 1.. {
-            let targets = rounds.targets(trial)?;
+            let targets = rounds.targets(&runner.interrupt)?;
             let (mut calls, mut capacity) = args.plans(&targets)?;
             rounds.complete(&mut calls);
             if let Some(plans) = &mut capacity {
                 rounds.complete(plans);
             }
             if trial == 1 {
-                sides.confine_client();
                 runner.design(seed, pairings(capacity.is_some()));
+            }
+            if trial == 1 || !rounds.started.is_empty() {
                 runner.call_all(&calls)?;
             }
             let capacity = capacity.as_deref_mut().unwrap_or_default();
             for plan in &mut calls {
                 plan.execution.extent = Extent::Time(window);
+                plan.execution.warmup = Warmup::Time(args.warmup);
             }
             let begun = runner.steps().len();
-            measure_round(runner, &mut calls, capacity, trial, &mut random)?;
+            measure_round(runner, &calls, capacity, trial, &mut random)?;
             runner.judge_from(begun);
             window = next_window(window, runner.steps(), args.budget);
             let is_known = || runner.store.run.answer(args.margin) != Answer::Unknown;
@@ -174,26 +167,17 @@ fn next_window(window: Duration, steps: &[Step], budget: Duration) -> Duration {
 /// Measures a round: all servers by turns, and then the highest rate of each, if there are plans for that.
 fn measure_round(
     runner: &mut Runner,
-    calls: &mut [Plan],
+    calls: &[Plan],
     capacity: &mut [Plan],
     trial: u32,
     random: &mut ChaCha8Rng,
 ) -> Result<(), StartError> {
-    let together = Together {
-        targets: calls.len(),
-        order_seed: random.next_u64(),
-    };
-    let workers = calls.iter().map(|plan| plan.execution.workers).min();
-    for plan in calls.iter_mut() {
-        plan.execution.workers = workers.unwrap_or(1);
-        plan.execution.together = Some(together);
-        plan.execution.warmup = Warmup::Time(WARM_UP);
-    }
+    let calls = together(calls, random.next_u64());
     let first = Place {
         measurement: 0,
         trial,
     };
-    runner.explore_together(calls, first)?;
+    runner.explore_together(&calls, first)?;
     for at in shuffled(capacity.len(), random) {
         if runner.is_interrupted() {
             break;
@@ -213,25 +197,27 @@ struct Rounds<'a> {
     servers: &'a Servers,
     /// The CPUs of servers that commands start; empty: any.
     cpus: &'a [usize],
-    started: Vec<Started>,
+    started: Vec<ServerProcess>,
 }
 
 impl Rounds<'_> {
-    /// Returns the targets of a round, in the order of [`SERVERS`]; where commands start them, starts them
-    /// anew every few rounds.
-    fn targets(&mut self, trial: u32) -> anyhow::Result<Vec<Target>> {
+    /// Returns the targets of a round, in the order of [`SERVERS`]. Where commands start them, they are started
+    /// anew: a start that is lucky counts once.
+    fn targets(&mut self, interrupt: &Interrupt) -> anyhow::Result<Vec<Target>> {
         let (builds, url) = match self.servers {
             Servers::Running([base, new]) => {
                 return Ok([base, base, new, new].map(Clone::clone).to_vec());
             }
             Servers::Commands(builds, url) => (builds, url),
         };
-        if (trial - 1).is_multiple_of(ROUNDS_PER_START) {
-            // The old ones make room first.
-            self.started.clear();
-            for at in 0..SERVERS.len() {
-                self.started.push(builds[at / NEW].start(url, self.cpus)?);
-            }
+        // The old ones make room first.
+        self.started.iter().for_each(ServerProcess::terminate);
+        self.started.clear();
+        for at in 0..SERVERS.len() {
+            self.started.push(builds[at / NEW].start(url, self.cpus)?);
+        }
+        for (at, server) in self.started.iter_mut().enumerate() {
+            builds[at / NEW].await_listening(server, interrupt)?;
         }
         Ok(self.started.iter().map(|own| own.target.clone()).collect())
     }
@@ -241,7 +227,7 @@ impl Rounds<'_> {
         for (at, (plan, (name, _))) in plans.iter_mut().zip(SERVERS).enumerate() {
             plan.target.label = Some(name.to_owned());
             if let Some(started) = self.started.get(at) {
-                plan.target.server = ServerSource::Processes(vec![started.pid()]);
+                plan.target.server.clone_from(&started.source);
             }
         }
     }
