@@ -2,9 +2,8 @@
 
 use netping_results::{
     ab::{Answer, Gated},
-    format::{on_one_line, plural},
-    metric::Better,
-    run::Run,
+    format::{on_one_line, plural, thousands},
+    run::{Run, Step},
 };
 
 use crate::{
@@ -27,21 +26,53 @@ const COLUMNS: [Column; 8] = [
 pub fn text(run: &Run, margin: f64) -> String {
     let rows: Vec<_> = run.gated(margin).iter().map(|own| row(run, own)).collect();
     let rounds = run.steps.iter().map(|step| step.trial).max().unwrap_or(0);
-    let is_by_turns = run.steps.iter().any(|step| step.settings.is_by_turns());
-    let how = if is_by_turns {
-        "every caller called the servers by turns, one request at a time, in random order; the highest rate is that of \
-         windows of each alone"
-    } else {
-        "all servers had requests at the same time"
-    };
     format!(
-        "{}\n{}\n{}: {how}. A value is the mean of the rounds on a logarithmic scale; a change is that from base to \
+        "{}\n{}\n{}: {}. A value is the mean of the rounds on a logarithmic scale; a change is that from base to \
          new. With a probability of 95 %, all of these intervals held after every round. 'base again' and 'new again' \
          are the changes from a server to itself.",
         verdict(run, margin),
         Table::whole(&COLUMNS, &rows),
         plural(rounds.into(), "round"),
+        how(run).join("; "),
     )
+}
+
+/// Says how the servers were called, and what that cannot show.
+fn how(run: &Run) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut together = run
+        .steps
+        .iter()
+        .filter(|step| step.settings.together.is_some());
+    let targets = together
+        .clone()
+        .filter_map(|step| step.settings.together)
+        .max();
+    if let Some(rate) = together.clone().find_map(|step| step.settings.planned_rate) {
+        let all = rate * targets.unwrap_or(1) as f64;
+        parts.push(format!(
+            "each server had {} requests per second, and all had {} at the same time",
+            thousands(rate),
+            thousands(all)
+        ));
+    } else {
+        parts.push(
+            "every caller called the servers by turns, one request at a time, in random order, so that each server had \
+             a part of the load"
+                .to_owned(),
+        );
+    }
+    let is_alone = |step: &Step| step.settings.together.is_none();
+    if run.steps.iter().any(is_alone) {
+        parts.push("the highest rate is that of windows of each server alone".to_owned());
+    }
+    if together.any(|step| step.cost.server.is_none()) {
+        parts.push(
+            "the servers' CPU time is not known, so work that a server does after its reply is not seen here"
+                .to_owned(),
+        );
+    }
+    parts
 }
 
 fn row(run: &Run, gated: &Gated) -> Vec<String> {
@@ -69,12 +100,13 @@ fn row(run: &Run, gated: &Gated) -> Vec<String> {
 
 /// Returns the verdict: one sentence, and what it rests on. `margin`: a new server that is worse by less is as
 /// good as its base.
-fn verdict(run: &Run, margin: f64) -> String {
+pub fn verdict(run: &Run, margin: f64) -> String {
     let gated = run.gated(margin);
     let of = |answer: Answer| -> Vec<&Gated> {
         gated.iter().filter(|own| own.answer == answer).collect()
     };
-    let percent = format!("{} %", margin * 100.0);
+    // Without the digits that a product of shares brings.
+    let percent = format!("{} %", (margin * 1e6).round() / 1e4);
     match run.answer(margin) {
         Answer::Within => {
             let all = in_words(&gated.iter().collect::<Vec<_>>());
@@ -86,7 +118,7 @@ fn verdict(run: &Run, margin: f64) -> String {
         }
         Answer::Unknown => format!(
             "UNDECIDED: this machine cannot tell whether new is worse than base by more than {percent}: {}",
-            why(run, margin, &of(Answer::Unknown))
+            why(run, margin, &of(Answer::Unknown)).join(", ")
         ),
     }
 }
@@ -106,47 +138,49 @@ fn in_words(gated: &[&Gated]) -> String {
 }
 
 /// Says why there is no answer.
-fn why(run: &Run, margin: f64, unknown: &[&Gated]) -> String {
+fn why(run: &Run, margin: f64, unknown: &[&Gated]) -> Vec<String> {
     let invalid = run.objections();
     if !invalid.is_empty() {
-        return format!("the run is NOT VALID ({})", invalid.join(", "));
+        return vec![format!("the run is NOT VALID ({})", invalid.join(", "))];
     }
     if let Some((name, own)) = run.doubt(margin) {
         let (name, metric) = (on_one_line(&name), own.metric.name);
-        return format!(
+        return vec![format!(
             "{name} differs from itself in {metric} ({})",
             change_interval(&own)
-        );
+        )];
     }
     if unknown.is_empty() {
-        return "p50 or p99 has no value: too few requests in a round; give a longer --budget"
-            .to_owned();
+        let text = "p50 or p99 has no value: too few requests in a round; give a longer --budget";
+        return vec![text.to_owned()];
     }
     let least = |own: &&Gated| {
         let own = &own.comparison;
         let Some(least) = own.detectable else {
             return format!("{} has no interval", own.metric.name);
         };
-        let far = match own.metric.better {
-            Better::Lower => least,
-            Better::Higher => least / (1.0 + least),
-        };
         format!(
-            "{} {} ({}), of which a change of {:.1} % would have shown",
+            "{} {} ({}), where {:.1} % worse would have been called worse",
             own.metric.name,
             change(own),
             change_interval(own),
-            far * 100.0
+            least_worse(margin, least) * 100.0
         )
     };
-    unknown.iter().map(least).collect::<Vec<_>>().join(", ")
+    unknown.iter().map(least).collect()
+}
+
+/// Returns the share by which a new server must be worse to be shown to be worse by more than the margin, where
+/// `detectable` is the least change that is shown to be one.
+fn least_worse(margin: f64, detectable: f64) -> f64 {
+    (1.0 + margin) * (1.0 + detectable) - 1.0
 }
 
 #[cfg(test)]
 mod tests {
     use netping_results::{
         fixtures::{run, step},
-        run::{Kind, Pairing, Step},
+        run::{Kind, Pairing},
     };
 
     use super::*;
@@ -191,11 +225,17 @@ mod tests {
             same.starts_with("NOT WORSE: new is worse than base by no more than 5 %: p50 "),
             "{same}"
         );
+        assert!(
+            same.contains("CPU time is not known") && !same.contains("highest rate"),
+            "{same}"
+        );
+        assert!(said(1.0, 0.07).contains(" 7 %: "), "{same}");
+        assert!((least_worse(0.05, 0.02) - 0.071).abs() < 1e-9);
         // The margin lies within the interval.
         let unknown = said(1.0, 0.000_001);
         assert!(unknown.starts_with("UNDECIDED: "), "{unknown}");
         assert!(
-            unknown.contains("would have shown") && unknown.contains("20 rounds: "),
+            unknown.contains("would have been called worse") && unknown.contains("20 rounds: "),
             "{unknown}"
         );
         let row = worse

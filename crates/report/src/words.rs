@@ -10,6 +10,7 @@ use netping_results::{
 };
 
 use crate::{
+    ab,
     finding::{
         self, added_in_words, change, change_interval, claim, connections, marked, range, sides,
     },
@@ -28,6 +29,7 @@ pub fn sentences(run: &Run) -> Vec<String> {
     let compared = run.compared();
     let mut all: Vec<String> = match run.kind {
         Kind::Ladder => return in_words(&compared),
+        Kind::Ab => return vec![ab::verdict(run, run.margin.unwrap_or(0.0))],
         Kind::Proxy => compared.iter().filter_map(overhead).collect(),
         _ => {
             let measurements = run.measurements().into_iter();

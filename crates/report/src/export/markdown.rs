@@ -7,12 +7,13 @@ use netping_results::{
     estimate::estimate,
     format::{micros, thousands},
     metric::{self, Metric, Unit},
-    run::{Measurement, Run, StepSettings},
+    run::{Kind, Measurement, Run, StepSettings},
     warning::Warnings,
 };
 
 use super::Rendered;
 use crate::{
+    ab,
     finding::{
         added, change, change_interval, has_failures, or_dash, shown, sides, value,
         value_with_interval,
@@ -32,7 +33,7 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
     let all = runs.iter().flat_map(Run::measurements);
     let (streams, others): (Vec<_>, Vec<_>) = all.partition(|own| own.settings().bulk.is_some());
     let compared: Vec<Compared<'_>> = runs.iter().flat_map(Run::compared).collect();
-    let mut tables = vec![not_valid(runs)];
+    let mut tables = vec![not_valid(runs), decisions(runs)];
     tables.extend([requests(&others), bulk(&streams), differences(&compared)]);
     if compared.iter().any(has_failures) {
         tables.push(MARK.to_owned());
@@ -52,6 +53,17 @@ fn not_valid(runs: &[Run]) -> String {
     };
     let lines: Vec<String> = runs.iter().filter_map(line).collect();
     lines.join("\n")
+}
+
+/// Returns the verdict of each run that is to decide.
+fn decisions(runs: &[Run]) -> String {
+    let decided = runs.iter().filter(|run| run.kind == Kind::Ab);
+    let line = |run: &Run| {
+        let verdict = ab::verdict(run, run.margin.unwrap_or(0.0));
+        let (answer, rest) = verdict.split_once(':').unwrap_or((&verdict, ""));
+        format!("**{}**:{}\n", escape(answer), escape(rest))
+    };
+    decided.map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a table with a line end; nothing where it has no rows.

@@ -12,7 +12,7 @@ use super::{
     charts::{forest, quantiles},
     document, figures, headline, settings, table,
 };
-use crate::{table::Column, words::changes};
+use crate::{table::Column, text::APART, words::changes};
 
 /// Returns the page: what changed, in words and in charts, what differs besides, and what each run
 /// was. `text` is the comparison as the terminal shows it.
@@ -75,6 +75,7 @@ fn section(comparison: &FileComparison<'_>, number: usize) -> Markup {
             @if comparison.pairs.is_empty() {
                 p."warning" { "Nothing to compare: no measurement of one run has the settings of one of the other." }
             }
+            @if comparison.is_apart { p."warning" { (APART) } }
             (differing(&comparison.diffs))
         }
     }

@@ -24,6 +24,10 @@ const COLUMNS: [Column; 7] = [
     Column::text("shown"),
 ];
 
+/// What nobody can know of files that do not overlap in time.
+pub const APART: &str = "measured one after the other: changes of the machine between them are in the differences; netping \
+                         ab, or trials of both in one command (--trials 5), leave them out";
+
 /// Describes a comparison for a terminal: first the environment, which may explain differences.
 pub fn comparison(comparison: &FileComparison<'_>) -> String {
     describe(comparison, Table::whole)
@@ -125,10 +129,9 @@ fn conclusion(comparison: &FileComparison<'_>) -> String {
         )
     };
     let apart = if comparison.is_apart {
-        "\nmeasured one after the other: changes of the machine between them are in the differences; trials of both in \
-         one command (--trials 5) leave them out"
+        format!("\n{APART}")
     } else {
-        ""
+        String::new()
     };
     format!(
         "{measurements}: {} better, {} worse, {} without a difference, {} without an error bar{standing}{apart}\n\

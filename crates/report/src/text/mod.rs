@@ -22,6 +22,7 @@ use crate::{ab, balance::remarks, verdict};
 
 pub(crate) use merge::table as contributions;
 
+pub(crate) use compare::APART;
 pub use compare::{comparison, comparison_in_full};
 pub use published::{Published, PublishedRow, published, setting_names};
 pub use rows::{Rows, of_sweep};
