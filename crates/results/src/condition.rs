@@ -34,6 +34,11 @@ pub enum Answer {
 }
 
 impl Condition {
+    /// Returns the metric that it is on.
+    pub fn metric(&self) -> &'static Metric {
+        self.metric
+    }
+
     /// Checks a step.
     pub fn check(&self, step: &Step) -> Answer {
         let Some(value) = self.metric.of_step(step) else {

@@ -8,7 +8,7 @@ use std::{
 use clap::{Args, builder::PossibleValuesParser};
 use netping_client::probe::metrics::ServerSource;
 use netping_protocol::target::Target;
-use netping_results::{compare::Gate, condition::Condition, warning::NAMES};
+use netping_results::{compare::Gate, condition::Condition, metric::Metric, warning::NAMES};
 use url::Url;
 
 use super::{
@@ -202,6 +202,15 @@ impl OutputArgs {
     pub fn has_changes(&self) -> bool {
         let mut all = self.fail_if.iter();
         all.any(|own| matches!(own, FailIf::Change(_)))
+    }
+
+    /// Returns true if a condition is on this metric or its difference.
+    pub fn is_on(&self, metric: &Metric) -> bool {
+        let mut all = self.fail_if.iter();
+        all.any(|own| match own {
+            FailIf::Step(condition) => condition.metric() == metric,
+            FailIf::Change(gate) => gate.metric() == metric,
+        })
     }
 
     /// Returns the options of a run that may compare targets; fails if two results have one file, or there

@@ -1,6 +1,7 @@
 //! Flags of the commands that measure requests in trials.
 
 use clap::Args;
+use netping_results::metric::RATE;
 
 use super::{
     in_step::InStepArgs,
@@ -49,6 +50,11 @@ impl ComparedArgs {
             !self.shared.output.has_changes() || (targets > 1 && trials.count > 1),
             "--fail-if with a change, such as 'p50>+10%', compares trials of several targets: name a second one, and \
              give --trials 5 or more, or --until",
+        )?;
+        require(
+            !(trials.comparison.by_turns && self.shared.output.is_on(&RATE)),
+            "--by-turns measures times: each target has a part of the callers' time, so its rate says nothing; leave out \
+             --by-turns, or the condition on the rate",
         )?;
         Ok(trials)
     }

@@ -4,6 +4,7 @@ pub mod args;
 
 use netping_client::{
     clock::{Clock, Moment, Monotonic},
+    plan::shuffled,
     workload::bulk::{Bulk, BulkPlan, Ended},
 };
 use netping_report::text;
@@ -15,12 +16,7 @@ use netping_results::{
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use self::args::BulkArgs;
-use crate::{
-    commands::measure,
-    environment,
-    error::Verdict,
-    run::{Runner, trials::shuffled},
-};
+use crate::{commands::measure, environment, error::Verdict, run::Runner};
 
 pub fn run(args: &BulkArgs) -> anyhow::Result<Verdict> {
     let mut plans = args.plans()?;
