@@ -199,3 +199,15 @@ fn commands_that_do_not_say_where_they_listen_are_wrong_usage() {
         ),
     ]);
 }
+
+#[test]
+fn conditions_on_rates_are_refused_where_they_say_nothing() {
+    let refused = ["rate<1k", "rate<-5%"].map(|condition| {
+        format!("latency tcp://h:1 tcp://h:2 --by-turns --trials 5 --fail-if {condition}")
+    });
+    common::assert_usage(
+        &refused
+            .each_ref()
+            .map(|args| (args.as_str(), "its rate says nothing")),
+    );
+}
