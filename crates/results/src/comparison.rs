@@ -24,6 +24,9 @@ pub struct Family {
     pub claims: usize,
     /// True where the trials could end after each of several looks.
     pub at_any_time: bool,
+    /// True where the new measurements were made after those of the base, or before them, so that drift is in the
+    /// differences.
+    pub is_apart: bool,
     /// The margin within which values are called equivalent, as a share.
     pub margin: Option<f64>,
 }
@@ -111,7 +114,8 @@ impl Comparison {
     /// Measurements of one run whose trials were interleaved are compared within each trial. Those
     /// of separate runs are compared by Welch's test; where one side has a single trial, the spread
     /// of the other side's trials stands for both, and where both have, the error bars found within
-    /// the runs. Metrics on a logarithmic scale are compared there.
+    /// the runs. The drift within runs that were made one after the other widens the interval. Metrics on
+    /// a logarithmic scale are compared there.
     pub fn of(
         metric: &'static Metric,
         base: &Measurement<'_>,
@@ -124,7 +128,7 @@ impl Comparison {
         }
         let values = base_value.zip(new_value);
         let change = values.and_then(|(a, b)| change(metric, a.value, b.value));
-        let difference = change.and_then(|_| difference(metric, base, new));
+        let difference = change.and_then(|_| difference(metric, base, new, family.is_apart));
         let together = family.together();
         let back = |value: f64| metric.scale.change(value);
         let margin = family.margin.map(|margin| metric.scale.extent(margin));
@@ -215,11 +219,12 @@ fn difference(
     metric: &Metric,
     base: &Measurement<'_>,
     new: &Measurement<'_>,
+    is_apart: bool,
 ) -> Option<Difference> {
     let [first, second] = [base, new].map(|own| Rounds::of(metric, own));
     let (a, b) = (&first.values[..], &second.values[..]);
     let resolution = resolution(metric, a, b);
-    match (a, b) {
+    let found = match (a, b) {
         ([], _) | (_, []) => None,
         ([_], [_]) => {
             let side = |rounds: &Rounds<'_>| side_within(metric, rounds.steps[0]);
@@ -229,7 +234,12 @@ fn difference(
         (_, [one]) => Difference::with_one(a, *one, 1.0, resolution),
         ([one], _) => Difference::with_one(b, *one, -1.0, resolution),
         _ => Difference::apart(Side::of_mean(a)?, Side::of_mean(b)?, resolution),
-    }
+    }?;
+    Some(if is_apart {
+        found.in_sequence(a, b)
+    } else {
+        found
+    })
 }
 
 /// Returns the resolution of a value on the metric's scale.
@@ -370,6 +380,7 @@ impl Run {
         Family {
             claims: claims.sum(),
             at_any_time: self.is_sequential(),
+            is_apart: false,
             margin: self.margin,
         }
     }
@@ -592,6 +603,7 @@ mod tests {
         let family = |claims| Family {
             claims,
             at_any_time: false,
+            is_apart: false,
             margin: None,
         };
         // t(0.99643, 5) = 4.38175 and t(0.8, 5) = 0.91954, times a standard error of ln(1.05) / sqrt(6).

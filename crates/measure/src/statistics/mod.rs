@@ -2,6 +2,7 @@
 
 pub mod change_point;
 pub mod difference;
+mod drift;
 pub mod knee;
 pub mod modes;
 pub mod moments;

@@ -50,9 +50,13 @@ pub fn compare_runs<'a>(
         let metrics = metrics(base, asked).into_iter();
         metrics.filter(|metric| metric.is_claimed()).count()
     };
+    let is_apart = span(base)
+        .zip(span(new))
+        .is_some_and(|(a, b)| a[1] < b[0] || b[1] < a[0]);
     let family = Family {
         claims: pairs.iter().map(|(base, _)| claimed(base)).sum(),
         at_any_time: false,
+        is_apart,
         margin: None,
     };
     let mut diffs = diff_runs(base, new);
@@ -73,9 +77,7 @@ pub fn compare_runs<'a>(
         diffs,
         only_base: names(&only_base),
         only_new: names(&only_new),
-        is_apart: span(base)
-            .zip(span(new))
-            .is_some_and(|(a, b)| a[1] < b[0] || b[1] < a[0]),
+        is_apart,
         pairs: pairs.into_iter().map(compare).collect(),
     }
 }
@@ -259,6 +261,23 @@ mod tests {
             ..around(10_000)
         };
         assert!(!is_apart(&run(vec![unknown]), &base));
+    }
+
+    #[test]
+    fn drift_within_runs_that_are_apart_widens_the_intervals() {
+        // The second run goes on where the first one ends.
+        let drifting = |first: u64, starts: u64| {
+            let step = |trial: u64| Step {
+                window_started_at: Some((starts + trial * 100) * 1_000_000_000),
+                ..around(10_000 + (first + trial) * 400)
+            };
+            run((0..5).map(step).collect())
+        };
+        let base = drifting(0, 0);
+        let [apart, at_once] = [500, 50].map(|starts| drifting(5, starts));
+        let p50 = |new: &Run| finding(&compare_runs(&base, new, &[]), 0, "p50");
+        assert_eq!(p50(&apart), Some(Finding::NoDifference));
+        assert_eq!(p50(&at_once), Some(Finding::Worse));
     }
 
     #[test]

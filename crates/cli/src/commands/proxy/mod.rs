@@ -48,6 +48,7 @@ fn promise<'a>(run: &Run, compared: impl Iterator<Item = &'a Vec<Plan>>, trials:
     let family = Family {
         claims: all_claims,
         at_any_time: false,
+        is_apart: false,
         margin: None,
     };
     let design = format!(
