@@ -27,8 +27,8 @@ pub fn text(run: &Run, margin: f64) -> String {
     let rows: Vec<_> = run.gated(margin).iter().map(|own| row(run, own)).collect();
     let rounds = run.steps.iter().map(|step| step.trial).max().unwrap_or(0);
     format!(
-        "{}\n{}\n{}: {}. A value is the mean of the rounds on a logarithmic scale; a change is that from base to \
-         new. With a probability of 95 %, all of these intervals held after every round. 'base again' and 'new again' \
+        "{}\n{}\n{}: {}. A value is the mean of the rounds on a logarithmic scale, with both of the two measurements \
+         of base and new; a change is that from base to new. With a probability of 95 %, all of these intervals held after every round. 'base again' and 'new again' \
          are the changes from a server to itself.",
         verdict(run, margin),
         Table::whole(&COLUMNS, &rows),

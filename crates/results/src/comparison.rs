@@ -390,12 +390,26 @@ impl Run {
         let family = self.family();
         let measurements = self.measurements();
         let find = |number: usize| measurements.iter().find(|own| own.number == number);
+        let control = |of: usize| {
+            let mut controls = self.pairings.iter().filter(|own| own.is_control);
+            find(controls.find(|own| own.base == of)?.new)
+        };
         let compare = |pairing: &Pairing| {
-            let (base, new) = find(pairing.base).zip(find(pairing.new))?;
+            let mut sides = [pairing.base, pairing.new].map(|number| find(number).cloned());
+            // What `ab` decides by is measured twice, and counts with both.
+            if self.kind == Kind::Ab && !pairing.is_control {
+                for side in sides.iter_mut().flatten() {
+                    let control = control(side.number);
+                    side.again = control.map_or_else(Vec::new, |own| own.trials.clone());
+                }
+            }
+            let [Some(base), Some(new)] = sides else {
+                return None;
+            };
             let metrics = self.compared_by(base.settings());
             Some(Compared {
                 is_control: pairing.is_control,
-                ..Compared::of(base.clone(), new.clone(), metrics, family)
+                ..Compared::of(base, new, metrics, family)
             })
         };
         let mut all: Vec<Compared<'_>> = self.pairings.iter().filter_map(compare).collect();
@@ -474,6 +488,46 @@ mod tests {
 
     fn by_p50<'a>(pairs: &'a [Compared<'_>], at: usize) -> &'a Comparison {
         pairs[at].by(&metric::P50).unwrap()
+    }
+
+    #[test]
+    fn what_ab_decides_by_counts_with_its_control() {
+        // The base's noise is the opposite of its control's.
+        let times: [&[f64]; 4] = [
+            &[100.0, 110.0, 100.0, 110.0],
+            &[110.0, 100.0, 110.0, 100.0],
+            &[200.0, 200.0, 200.0, 200.0],
+            &[242.0, 242.0, 242.0, 242.0],
+        ];
+        let mut run = against_first(&times, false);
+        let control = |base, new| Pairing {
+            is_control: true,
+            ..Pairing::new(base, new)
+        };
+        run.pairings = vec![control(0, 1), control(2, 3), Pairing::new(0, 2)];
+        let found = |run: &Run| {
+            let all = run.compared();
+            let own = *all[2].by(&metric::P50).unwrap();
+            let control = all[1].by(&metric::P50).unwrap().change.unwrap();
+            (own, control, all[2].new.names())
+        };
+        let (alone, _, name) = found(&run);
+        assert_eq!(name, "tcp://h:2");
+        run.kind = Kind::Ab;
+        for (at, step) in run.steps.iter_mut().enumerate() {
+            // By turns, as `ab` measures.
+            (step.settings.together, step.trial) = (Some(4), (at % 4 + 1) as u32);
+        }
+        let (both, control, name) = found(&run);
+        assert_eq!(name, "tcp://h:2 and tcp://h:3");
+        assert!((control - 0.21).abs() < 1e-3, "{control}");
+        // The means of both on logarithms: 104.88 and 220.
+        let change = both.change.unwrap();
+        assert!((change - (220.0 / 104.88 - 1.0)).abs() < 2e-3, "{change}");
+        let ratio = both.new.unwrap().value / both.base.unwrap().value - 1.0;
+        assert!((ratio - change).abs() < 1e-9);
+        let width = |own: &Comparison| own.interval.map(|[low, high]| high - low).unwrap();
+        assert!(width(&both) < width(&alone) / 5.0, "{both:?}");
     }
 
     #[test]

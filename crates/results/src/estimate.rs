@@ -1,6 +1,6 @@
 //! The one way from trials to a number.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
 
 use netping_measure::{
     statistics::{moments::Moments, together::Together},
@@ -65,7 +65,7 @@ pub fn estimate(metric: &Metric, measurement: &Measurement<'_>) -> Option<Estima
     };
     match rounds.steps[..] {
         [] => without_value(metric, measurement),
-        [only] => Some(of(
+        [only] if measurement.again.is_empty() => Some(of(
             metric.of_step(only)?,
             metric.interval(only).filter(|_| !together.at_any_time),
         )),
@@ -129,7 +129,8 @@ pub(crate) struct Rounds<'a> {
 
 impl<'a> Rounds<'a> {
     /// Returns the complete rounds of `measurement`: those in which every measurement that it is
-    /// compared with has a value. A measurement without any value is not waited for.
+    /// compared with has a value. A measurement without any value is not waited for. Where its control counts
+    /// as well, a round's value is the mean of both.
     pub fn of(metric: &Metric, measurement: &Measurement<'a>) -> Self {
         let mut known: BTreeMap<u32, usize> = BTreeMap::new();
         let mut valued: Vec<usize> = Vec::new();
@@ -142,16 +143,20 @@ impl<'a> Rounds<'a> {
             }
         }
         let is_complete = |step: &Step| known.get(&step.trial) == Some(&valued.len());
-        let (steps, places) = measurement
+        let place = |step: &Step| {
+            let again = measurement.again.iter();
+            let again = again.filter(|other| other.trial == step.trial);
+            let all = iter::once(&step).chain(again);
+            let places: Option<Vec<f64>> = all.map(|own| value(metric, own)).collect();
+            Some(Moments::of(&places?)?.mean)
+        };
+        let (steps, values) = measurement
             .trials
             .iter()
             .filter(|step| is_complete(step))
-            .filter_map(|step| Some((*step, value(metric, step)?)))
+            .filter_map(|step| Some((*step, place(step)?)))
             .unzip();
-        Self {
-            steps,
-            values: places,
-        }
+        Self { steps, values }
     }
 }
 

@@ -135,7 +135,7 @@ type Names = BTreeMap<usize, Vec<String>>;
 
 fn named_by(all: &[&Measurement<'_>], level: fn(&StepSettings) -> String) -> Names {
     let words = |own: &&Measurement<'_>| {
-        let mut words = vec![own.name().to_owned()];
+        let mut words = vec![own.names()];
         words.extend(level(own.settings()).split(", ").map(str::to_owned));
         (own.number, words)
     };

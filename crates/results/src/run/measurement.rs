@@ -46,6 +46,8 @@ pub struct Measurement<'a> {
     pub number: usize,
     /// Its trials; there is at least one.
     pub trials: Vec<&'a Step>,
+    /// The trials of a control, if they count as well: in each round, the value is then the mean of both.
+    pub(crate) again: Vec<&'a Step>,
     /// The trials of all measurements that it is compared with, directly or by way of others, and its
     /// own.
     pub(crate) together: Rc<[&'a Step]>,
@@ -74,6 +76,7 @@ impl Run {
                 run: self,
                 number,
                 trials,
+                again: Vec::new(),
                 together: Rc::clone(&together[&groups[&number]]),
             })
             .collect()
@@ -112,6 +115,15 @@ impl<'a> Measurement<'a> {
         self.first().name()
     }
 
+    /// Returns its name, and that of the control that counts as well.
+    pub fn names(&self) -> String {
+        let mut names = self.name().to_owned();
+        if let Some(control) = self.again.first() {
+            names.extend([" and ", control.name()]);
+        }
+        names
+    }
+
     /// Returns the settings, which all trials share.
     pub fn settings(&self) -> &'a StepSettings {
         &self.first().settings
@@ -127,17 +139,18 @@ impl<'a> Measurement<'a> {
 
     /// Returns the number of requests without a verified reply, over all trials.
     pub fn unserved(&self) -> u64 {
-        self.trials.iter().map(|step| step.summary.unserved()).sum()
+        let all = self.trials.iter().chain(&self.again);
+        all.map(|step| step.summary.unserved()).sum()
     }
 
     /// Returns its label or target, and its load.
     pub fn short_name(&self) -> String {
-        format!("{}, {}", self.name(), self.settings().load_in_words())
+        format!("{}, {}", self.names(), self.settings().load_in_words())
     }
 
     /// Returns its label or target, and its settings, as people read them.
     pub fn long_name(&self) -> String {
-        format!("{}  {}", self.name(), self.settings().in_words())
+        format!("{}  {}", self.names(), self.settings().in_words())
     }
 }
 
