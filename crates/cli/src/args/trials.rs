@@ -1,6 +1,6 @@
 //! Flags about trials.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use netping_client::plan::Plan;
 
 use super::{share::share_in_percent, until::Until};
@@ -11,6 +11,8 @@ use crate::{environment, error::require};
 pub struct Trials {
     /// Trials of each target; the most, with `until`.
     pub count: u32,
+    /// True where the callers of a trial call all targets by turns, instead of one target in each window.
+    pub by_turns: bool,
     /// Seed of the order of targets within a trial.
     pub order_seed: u64,
     /// Flags about their comparison.
@@ -54,10 +56,21 @@ impl TrialArgs {
     pub fn trials(&self) -> Trials {
         Trials {
             count: self.trials,
+            by_turns: false,
             order_seed: self.order_seed.unwrap_or_else(environment::random_seed),
             comparison: ComparisonArgs::default(),
         }
     }
+}
+
+/// The unit in which the targets of a trial alternate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Alternate {
+    /// Every caller calls the targets by turns, in random order: small differences of times show sooner,
+    /// but rates cannot be compared
+    Requests,
+    /// Each target has a window of its own, in random order
+    Windows,
 }
 
 /// Flags about the comparison of targets.
@@ -68,10 +81,9 @@ pub struct ComparisonArgs {
     /// is not shown
     #[arg(long)]
     pub aa: bool,
-    /// Measure all targets at the same time, each caller calling them by turns in random order: small
-    /// differences of times show sooner; rates are not compared
-    #[arg(long)]
-    pub by_turns: bool,
+    /// What alternates between the targets of a trial [default: requests; of throughput: windows]
+    #[arg(long, value_name = "requests|windows", value_enum)]
+    pub alternate: Option<Alternate>,
     /// Say where targets are equivalent: the same to within this share (two one-sided tests)
     #[arg(long, value_name = "SHARE%", value_parser = share_in_percent)]
     pub equivalent: Option<f64>,
@@ -84,24 +96,33 @@ pub struct ComparisonArgs {
 }
 
 impl ComparisonArgs {
-    /// Returns `trials` with what these flags ask for; fails if there is nothing to compare.
-    pub fn of(&self, trials: Trials, targets: usize) -> anyhow::Result<Trials> {
+    /// Returns `trials` with what these flags ask for, where the command alternates like this if no flag says
+    /// it; fails if there is nothing to compare.
+    pub fn of(
+        &self,
+        trials: Trials,
+        targets: usize,
+        alternate: Alternate,
+    ) -> anyhow::Result<Trials> {
         let count = self.until.map_or(trials.count, |_| self.max_trials);
         require(
             count > 1 || (!self.aa && self.equivalent.is_none()),
             "--aa and --equivalent compare trials: give --trials 3 or more, or --until",
         )?;
+        let are_compared = count > 1 && (targets > 1 || self.aa);
         require(
-            !self.by_turns || (count > 1 && (targets > 1 || self.aa)),
-            "--by-turns compares trials of several targets: name a second one or give --aa, and give --trials 5 or more, or \
-             --until",
+            self.alternate.is_none() || are_compared,
+            "--alternate is about trials of several targets: name a second one or give --aa, and give --trials 5 or more, \
+             or --until",
         )?;
         require(
             targets > 1 || self.aa || self.equivalent.is_none(),
             "--equivalent compares targets: give a second one",
         )?;
+        let alternate = self.alternate.unwrap_or(alternate);
         Ok(Trials {
             count,
+            by_turns: are_compared && alternate == Alternate::Requests,
             comparison: *self,
             ..trials
         })

@@ -42,7 +42,7 @@ impl Group {
             let place = group.plans.len();
             group.plans.push(plan.clone());
             group.control_of.push(None);
-            if trials.comparison.aa && (at == 0 || trials.comparison.by_turns) {
+            if trials.comparison.aa && (at == 0 || trials.by_turns) {
                 let mut again = plan.clone();
                 again.target.label = Some(again_label(at));
                 group.plans.push(again);
@@ -178,7 +178,7 @@ fn interleave(
             break;
         }
         let begun = runner.steps().len();
-        if trials.comparison.by_turns {
+        if trials.by_turns {
             let place = Place {
                 measurement: first,
                 trial,
@@ -226,9 +226,10 @@ mod tests {
         let plans = [plan("tcp://a:1"), plan("tcp://b:1"), plan("tcp://c:1")];
         let of = |aa, by_turns| {
             let mut comparison = ComparisonArgs::default();
-            (comparison.aa, comparison.by_turns) = (aa, by_turns);
+            comparison.aa = aa;
             let trials = Trials {
                 count: 5,
+                by_turns,
                 order_seed: 0,
                 comparison,
             };

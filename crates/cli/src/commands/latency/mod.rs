@@ -30,9 +30,10 @@ use crate::{
         range::{CountLimit, count, count_or},
         shared::ComparedArgs,
         time::{positive, warmup},
+        trials::{Alternate, Trials},
     },
     commands::measure,
-    error::Verdict,
+    error::{Verdict, require},
     run::{Runner, trials},
 };
 
@@ -46,7 +47,7 @@ pub struct LatencyArgs {
     /// that no request wakes another core, then with the server on a thread of its own
     #[arg(
         long, num_args = 0..=1, value_name = "tcp,grpc", value_delimiter = ',', default_missing_value = "tcp,grpc",
-        conflicts_with_all = ["targets", "all_addresses", "unix_socket", "server_metrics", "server_pid", "by_turns"]
+        conflicts_with_all = ["targets", "all_addresses", "unix_socket", "server_metrics", "server_pid"]
     )]
     in_process: Vec<Echo>,
     /// Round trips to measure
@@ -95,6 +96,23 @@ impl LatencyArgs {
         Ok(plans)
     }
 
+    /// Returns the trials of these groups: by turns, if no flag says otherwise and the servers are no part of this
+    /// process.
+    fn trials(&self, groups: &[Vec<Plan>]) -> anyhow::Result<Trials> {
+        let alternate = if self.in_process.is_empty() {
+            Alternate::Requests
+        } else {
+            Alternate::Windows
+        };
+        let targets = groups.iter().map(Vec::len).sum();
+        let trials = self.compared.trials(targets, alternate)?;
+        require(
+            !trials.by_turns || self.in_process.is_empty(),
+            "the servers of --in-process are measured in windows of their own: leave out --alternate requests",
+        )?;
+        Ok(trials)
+    }
+
     /// Returns the plans of a group for each echo in this process: with one thread and with two.
     /// `shutdown` ends the servers.
     fn plans_in_process(&self, shutdown: &Shutdown) -> anyhow::Result<Vec<Vec<Plan>>> {
@@ -137,7 +155,7 @@ fn run_until(args: &LatencyArgs, shutdown: &Shutdown) -> anyhow::Result<Verdict>
     } else {
         vec![args.plans(&args.targets)?]
     };
-    let trials = args.compared.trials(groups.iter().map(Vec::len).sum())?;
+    let trials = args.trials(&groups)?;
     measure(Kind::Latency, args.compared.options()?, |runner| {
         if let Some(warning) = warning {
             runner.console.remark(&warning);

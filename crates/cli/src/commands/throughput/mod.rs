@@ -11,6 +11,7 @@ use netping_results::{
 
 use self::args::ThroughputArgs;
 use crate::{
+    args::trials::Alternate,
     commands::measure,
     error::Verdict,
     run::{
@@ -22,7 +23,9 @@ use crate::{
 
 pub fn run(args: &ThroughputArgs) -> anyhow::Result<Verdict> {
     let groups = args.groups()?;
-    let trials = args.compared.trials(args.targets.len())?;
+    let trials = args
+        .compared
+        .trials(args.targets.len(), Alternate::Windows)?;
     let options = args.compared.options()?;
     measure(Kind::Throughput, options, |runner| {
         runner.call_all(&groups[0])?;
