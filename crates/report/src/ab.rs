@@ -1,7 +1,7 @@
 //! The verdict of `netping ab`, and what it rests on.
 
 use netping_results::{
-    ab::{Answer, Gated},
+    ab::{Decided, Decision, Gated},
     format::{on_one_line, plural, thousands},
     run::{Run, Step},
 };
@@ -24,13 +24,14 @@ const COLUMNS: [Column; 8] = [
 
 /// Returns the verdict, the metrics that it rests on, and how to read them.
 pub fn text(run: &Run, margin: f64) -> String {
-    let rows: Vec<_> = run.gated(margin).iter().map(|own| row(run, own)).collect();
+    let decided = run.decided(margin);
+    let rows: Vec<_> = decided.gated.iter().map(row).collect();
     let rounds = run.steps.iter().map(|step| step.trial).max().unwrap_or(0);
     format!(
         "{}\n{}\n{}: {}. A value is the mean of the rounds on a logarithmic scale, with both of the two measurements \
-         of base and new; a change is that from base to new. With a probability of 95 %, all of these intervals held after every round. 'base again' and 'new again' \
-         are the changes from a server to itself.",
-        verdict(run, margin),
+         of base and new; a change is that from base to new. With a probability of 95 %, all of these intervals held \
+         after every round. 'base again' and 'new again' are the changes from a server to itself.",
+        sentence(&decided, margin),
         Table::whole(&COLUMNS, &rows),
         plural(rounds.into(), "round"),
         how(run).join("; "),
@@ -75,25 +76,22 @@ fn how(run: &Run) -> Vec<String> {
     parts
 }
 
-fn row(run: &Run, gated: &Gated) -> Vec<String> {
+fn row(gated: &Gated) -> Vec<String> {
     let own = &gated.comparison;
-    let answer = match gated.answer {
-        Answer::Within => "no",
-        Answer::Beyond => "yes",
-        Answer::Unknown => "unknown",
+    let is_worse = match gated.decision {
+        Decision::NotWorse => "no",
+        Decision::Worse => "yes",
+        Decision::Undecided => "unknown",
     };
-    let pairs = run.compared();
-    let controls = pairs.iter().filter(|pair| pair.is_control);
-    let controls = controls.filter_map(|pair| pair.by(own.metric)).map(change);
     let mut row = vec![
         own.metric.title.to_owned(),
         value(own.metric, own.base),
         value(own.metric, own.new),
         change(own),
         change_interval(own),
-        answer.to_owned(),
+        is_worse.to_owned(),
     ];
-    row.extend(controls);
+    row.extend(gated.controls.iter().map(change));
     row.resize(COLUMNS.len(), String::new());
     row
 }
@@ -101,24 +99,28 @@ fn row(run: &Run, gated: &Gated) -> Vec<String> {
 /// Returns the verdict: one sentence, and what it rests on. `margin`: a new server that is worse by less is as
 /// good as its base.
 pub fn verdict(run: &Run, margin: f64) -> String {
-    let gated = run.gated(margin);
-    let of = |answer: Answer| -> Vec<&Gated> {
-        gated.iter().filter(|own| own.answer == answer).collect()
+    sentence(&run.decided(margin), margin)
+}
+
+fn sentence(decided: &Decided, margin: f64) -> String {
+    let of = |decision: Decision| -> Vec<&Gated> {
+        let all = decided.gated.iter();
+        all.filter(|own| own.decision == decision).collect()
     };
     // Without the digits that a product of shares brings.
     let percent = format!("{} %", (margin * 1e6).round() / 1e4);
-    match run.answer(margin) {
-        Answer::Within => {
-            let all = in_words(&gated.iter().collect::<Vec<_>>());
+    match decided.decision {
+        Decision::NotWorse => {
+            let all = in_words(&of(Decision::NotWorse));
             format!("NOT WORSE: new is worse than base by no more than {percent}: {all}")
         }
-        Answer::Beyond => {
-            let worse = in_words(&of(Answer::Beyond));
+        Decision::Worse => {
+            let worse = in_words(&of(Decision::Worse));
             format!("WORSE: new is worse than base by more than {percent}: {worse}")
         }
-        Answer::Unknown => format!(
+        Decision::Undecided => format!(
             "UNDECIDED: this machine cannot tell whether new is worse than base by more than {percent}: {}",
-            why(run, margin, &of(Answer::Unknown)).join(", ")
+            why(decided, margin, &of(Decision::Undecided)).join(", ")
         ),
     }
 }
@@ -138,16 +140,16 @@ fn in_words(gated: &[&Gated]) -> String {
 }
 
 /// Says why there is no answer.
-fn why(run: &Run, margin: f64, unknown: &[&Gated]) -> Vec<String> {
-    let invalid = run.objections();
+fn why(decided: &Decided, margin: f64, unknown: &[&Gated]) -> Vec<String> {
+    let invalid = &decided.objections;
     if !invalid.is_empty() {
         return vec![format!("the run is NOT VALID ({})", invalid.join(", "))];
     }
-    if let Some((name, own)) = run.doubt(margin) {
-        let (name, metric) = (on_one_line(&name), own.metric.name);
+    if let Some((name, own)) = &decided.doubt {
+        let (name, metric) = (on_one_line(name), own.metric.name);
         return vec![format!(
             "{name} differs from itself in {metric} ({})",
-            change_interval(&own)
+            change_interval(own)
         )];
     }
     if unknown.is_empty() {

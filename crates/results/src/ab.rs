@@ -1,4 +1,4 @@
-//! The answer of `netping ab`: whether a new server is worse than its base by more than a margin.
+//! The decision of `netping ab`: whether a new server is worse than its base by more than a margin.
 
 use crate::{
     comparison::Comparison,
@@ -7,38 +7,54 @@ use crate::{
     warning::Warnings,
 };
 
-/// An answer about one metric, or about all of them.
+/// A decision about one metric, or about all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum Decision {
     /// The new server is worse by no more than the margin: the worse end of the interval lies within it.
-    Within,
+    NotWorse,
     /// It is worse by more: the whole interval lies beyond the margin.
-    Beyond,
+    Worse,
     /// Neither is known.
-    Unknown,
+    Undecided,
 }
 
-/// A metric that decides, and its answer.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A metric that decides, and what it decides.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Gated {
     /// The new server against its base.
     pub comparison: Comparison,
-    /// Its answer.
-    pub answer: Answer,
+    /// Each of the two against itself.
+    pub controls: Vec<Comparison>,
+    /// Its decision.
+    pub decision: Decision,
 }
 
 impl Gated {
-    fn of(comparison: &Comparison, margin: f64) -> Self {
-        let answer = match worsening(comparison) {
-            Some([_, high]) if high <= margin => Answer::Within,
-            Some([low, _]) if low > margin => Answer::Beyond,
-            _ => Answer::Unknown,
+    fn of(comparison: &Comparison, controls: Vec<Comparison>, margin: f64) -> Self {
+        let decision = match worsening(comparison) {
+            Some([_, high]) if high <= margin => Decision::NotWorse,
+            Some([low, _]) if low > margin => Decision::Worse,
+            _ => Decision::Undecided,
         };
         Self {
             comparison: *comparison,
-            answer,
+            controls,
+            decision,
         }
     }
+}
+
+/// What a run decides, and by what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// The decision of all metrics together.
+    pub decision: Decision,
+    /// The metrics of which the run has values.
+    pub gated: Vec<Gated>,
+    /// The names of the warnings that invalidate the run, but for those that are allowed.
+    pub objections: Vec<&'static str>,
+    /// The first server that differs from itself by more than the margin, and the metric by which it does.
+    pub doubt: Option<(String, Comparison)>,
 }
 
 /// Returns the interval of a change as that by which the new value is worse: of a metric of which more is better,
@@ -58,50 +74,43 @@ fn is_apart(comparison: &Comparison, margin: f64) -> bool {
 }
 
 impl Run {
-    /// Returns the metrics that decide whether the new server is worse than its base, of all pairs that are no
-    /// control and of which the run has values.
-    pub fn gated(&self, margin: f64) -> Vec<Gated> {
+    /// Decides whether the new server is worse than its base by more than this share, by all pairs that are no
+    /// control. Nothing is known where the run is not valid, or where a server differs from itself by more than
+    /// the margin.
+    pub fn decided(&self, margin: f64) -> Decided {
         let pairs = self.compared();
-        let pairs = pairs.iter().filter(|pair| !pair.is_control);
-        let claimed = pairs.flat_map(|pair| pair.comparisons.iter().copied());
+        let (controls, pairs): (Vec<_>, Vec<_>) = pairs.iter().partition(|pair| pair.is_control);
+        let claimed = pairs.iter().flat_map(|pair| &pair.comparisons);
         let claimed = claimed.filter(|own| own.metric.is_claimed());
-        claimed.map(|own| Gated::of(&own, margin)).collect()
-    }
-
-    /// Returns the names of the warnings that invalidate it, but for those that are allowed.
-    pub fn objections(&self) -> Vec<&'static str> {
-        let mut names = Warnings::of_run(self).invalidating();
-        names.retain(|name| !self.allowed.iter().any(|own| own == name));
-        names
-    }
-
-    /// Returns the first control that differs from itself by more than the margin, and by which metric.
-    pub fn doubt(&self, margin: f64) -> Option<(String, Comparison)> {
-        let pairs = self.compared();
-        let mut controls = pairs.iter().filter(|pair| pair.is_control);
-        controls.find_map(|pair| {
+        let gate = |own: &Comparison| {
+            let controls = controls.iter().filter_map(|pair| pair.by(own.metric));
+            Gated::of(own, controls.copied().collect(), margin)
+        };
+        let gated: Vec<Gated> = claimed.map(gate).collect();
+        let doubt = controls.iter().find_map(|pair| {
             let mut all = pair.comparisons.iter();
             let own = all.find(|own| own.metric.is_claimed() && is_apart(own, margin))?;
             Some((pair.base.name().to_owned(), *own))
-        })
-    }
-
-    /// Returns the answer of all metrics together. Nothing is known where the run is not valid, or where a server
-    /// differs from itself by more than the margin.
-    pub fn answer(&self, margin: f64) -> Answer {
-        let gated = self.gated(margin);
-        let has = |answer: Answer| gated.iter().any(|own| own.answer == answer);
-        let is_doubtful = self.doubt(margin).is_some() || !self.objections().is_empty();
-        if is_doubtful {
-            return Answer::Unknown;
-        }
+        });
+        let mut objections = Warnings::of_run(self).invalidating();
+        objections.retain(|name| !self.allowed.iter().any(|own| own == name));
+        let has = |decision: Decision| gated.iter().any(|own| own.decision == decision);
         // A time of which too few requests tell is no time that is good enough.
         let is_known = |metric: &Metric| gated.iter().any(|own| own.comparison.metric == metric);
-        let are_known = is_known(&P50) && is_known(&P99);
-        match () {
-            () if has(Answer::Beyond) => Answer::Beyond,
-            () if has(Answer::Unknown) || !are_known => Answer::Unknown,
-            () => Answer::Within,
+        let decision = if doubt.is_some() || !objections.is_empty() {
+            Decision::Undecided
+        } else if has(Decision::Worse) {
+            Decision::Worse
+        } else if has(Decision::Undecided) || !is_known(&P50) || !is_known(&P99) {
+            Decision::Undecided
+        } else {
+            Decision::NotWorse
+        };
+        Decided {
+            decision,
+            gated,
+            objections,
+            doubt,
         }
     }
 }
@@ -120,22 +129,22 @@ mod tests {
 
     #[test]
     fn an_interval_decides_by_its_worse_end_or_as_a_whole() {
-        let answer = |metric, ends| {
+        let decision = |metric, ends| {
             let own = comparison(metric, 0.0, Some(ends));
-            Gated::of(&own, 0.05).answer
+            Gated::of(&own, Vec::new(), 0.05).decision
         };
         let p50 = &metric::P50;
-        assert_eq!(answer(p50, [-0.2, 0.0499]), Answer::Within);
-        assert_eq!(answer(p50, [-0.2, 0.0501]), Answer::Unknown);
-        assert_eq!(answer(p50, [0.0499, 0.2]), Answer::Unknown);
-        assert_eq!(answer(p50, [0.0501, 0.2]), Answer::Beyond);
+        assert_eq!(decision(p50, [-0.2, 0.0499]), Decision::NotWorse);
+        assert_eq!(decision(p50, [-0.2, 0.0501]), Decision::Undecided);
+        assert_eq!(decision(p50, [0.0499, 0.2]), Decision::Undecided);
+        assert_eq!(decision(p50, [0.0501, 0.2]), Decision::Worse);
         // A rate that is worse by 5 % is that of the base over 1.05.
         let rate = &metric::RATE;
-        assert_eq!(answer(rate, [-0.0475, 0.2]), Answer::Within);
-        assert_eq!(answer(rate, [-0.0477, 0.2]), Answer::Unknown);
-        assert_eq!(answer(rate, [-0.2, -0.0475]), Answer::Unknown);
-        assert_eq!(answer(rate, [-0.2, -0.0477]), Answer::Beyond);
-        assert_eq!(answer(p50, [f64::NAN, f64::NAN]), Answer::Unknown);
+        assert_eq!(decision(rate, [-0.0475, 0.2]), Decision::NotWorse);
+        assert_eq!(decision(rate, [-0.0477, 0.2]), Decision::Undecided);
+        assert_eq!(decision(rate, [-0.2, -0.0475]), Decision::Undecided);
+        assert_eq!(decision(rate, [-0.2, -0.0477]), Decision::Worse);
+        assert_eq!(decision(p50, [f64::NAN, f64::NAN]), Decision::Undecided);
     }
 
     /// Returns twenty trials of a base, its control and a new server, whose times are so much longer.
@@ -163,27 +172,27 @@ mod tests {
     }
 
     #[test]
-    fn all_metrics_answer_together() {
-        assert_eq!(trials(1.0, 1.0).answer(0.05), Answer::Within);
-        assert_eq!(trials(1.0, 0.5).answer(0.05), Answer::Within);
-        assert_eq!(trials(1.0, 1.2).answer(0.05), Answer::Beyond);
+    fn all_metrics_decide_together() {
+        assert_eq!(trials(1.0, 1.0).decided(0.05).decision, Decision::NotWorse);
+        assert_eq!(trials(1.0, 0.5).decided(0.05).decision, Decision::NotWorse);
+        assert_eq!(trials(1.0, 1.2).decided(0.05).decision, Decision::Worse);
         // A base that differs from itself decides nothing.
-        assert_eq!(trials(1.2, 1.2).answer(0.05), Answer::Unknown);
-        assert_eq!(trials(0.8, 1.2).answer(0.05), Answer::Unknown);
+        assert_eq!(trials(1.2, 1.2).decided(0.05).decision, Decision::Undecided);
+        assert_eq!(trials(0.8, 1.2).decided(0.05).decision, Decision::Undecided);
         let mut wrong = trials(1.0, 1.2);
         for step in &mut wrong.steps {
             step.warnings = vec![ClientThrottled { seconds: 0.5 }.into()];
         }
-        assert_eq!(wrong.answer(0.05), Answer::Unknown);
+        assert_eq!(wrong.decided(0.05).decision, Decision::Undecided);
         wrong.allowed = vec!["CLIENT_THROTTLED".to_owned()];
-        assert_eq!(wrong.answer(0.05), Answer::Beyond);
-        assert_eq!(run(Vec::new()).answer(0.05), Answer::Unknown);
+        assert_eq!(wrong.decided(0.05).decision, Decision::Worse);
+        assert_eq!(run(Vec::new()).decided(0.05).decision, Decision::Undecided);
         // Too few requests for a p99.
         let mut few = trials(1.0, 1.0);
         for step in &mut few.steps {
             let quantiles = Quantiles::of(|percent| (percent < 99.0).then_some(1000));
             step.summary.times[Time::Response].quantiles = quantiles;
         }
-        assert_eq!(few.answer(0.05), Answer::Unknown);
+        assert_eq!(few.decided(0.05).decision, Decision::Undecided);
     }
 }

@@ -18,7 +18,7 @@ use netping_client::{
 use netping_protocol::target::Target;
 use netping_report::text;
 use netping_results::{
-    ab::Answer,
+    ab::Decision,
     run::{Kind, Pairing, Place, Step},
     warning::Subject,
 };
@@ -116,17 +116,18 @@ pub fn run(args: &AbArgs) -> anyhow::Result<Verdict> {
             measure_round(runner, &calls, capacity, trial, &mut random)?;
             runner.judge_from(begun);
             window = next_window(window, runner.steps(), args.budget);
-            let is_known = || runner.store.run.answer(args.margin) != Answer::Unknown;
-            let may_end = trial >= FEWEST && (deadline.left().is_zero() || is_known());
+            let decision = || runner.store.run.decided(args.margin).decision;
+            let is_decided = || decision() != Decision::Undecided;
+            let may_end = trial >= FEWEST && (deadline.left().is_zero() || is_decided());
             if runner.is_interrupted() || may_end {
                 break;
             }
         }
         runner.console.say(&text::tables(&runner.store.run));
-        match runner.store.run.answer(args.margin) {
-            Answer::Within => {}
-            Answer::Beyond => runner.judge.decide(Verdict::Condition),
-            Answer::Unknown => runner.judge.decide(Verdict::Undecided),
+        match runner.store.run.decided(args.margin).decision {
+            Decision::NotWorse => {}
+            Decision::Worse => runner.judge.decide(Verdict::Condition),
+            Decision::Undecided => runner.judge.decide(Verdict::Undecided),
         }
         Ok(())
     })
