@@ -9,6 +9,7 @@ use rand_chacha::{
 };
 
 use netping_benches::processes::{Client, Server, time_of_day, wait};
+use netping_results::run::Step;
 
 use crate::{Tell, Truth};
 
@@ -76,10 +77,8 @@ fn stall(
     server.process.signal(Signal::SIGCONT);
     let continued = time_of_day();
     let said = client.finish();
-    let start = said.step()["window_started_at"]
-        .as_f64()
-        .unwrap_or_default()
-        / 1e9;
+    let step: Step = serde_json::from_value(said.step().clone()).expect("a step of a result file");
+    let start = step.window_started_at.expect("the window's start") as f64 / 1e9;
     // What was due in the window waited from then on.
     let waited = continued - stopped.max(start);
     let seen = Seen {

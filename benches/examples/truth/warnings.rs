@@ -50,7 +50,8 @@ const TROUBLES: [Trouble; 9] = [
         run: starved,
         possible: || true,
         must: &["CLIENT_STARVED", "FOREIGN_LOAD"],
-        may: &["NO_CALLER_FREE", "BEHIND_SCHEDULE", "NOISY"],
+        // Its turns on the core may be more than 20 ms apart.
+        may: &["NO_CALLER_FREE", "BEHIND_SCHEDULE", "NOISY", "STALLED"],
     },
     Trouble {
         what: "client throttled by its cgroup",
