@@ -147,6 +147,14 @@ mod tests {
         assert_eq!(decision(p50, [f64::NAN, f64::NAN]), Decision::Undecided);
     }
 
+    #[test]
+    fn a_control_is_apart_by_the_margin_in_either_direction() {
+        let is_apart = |ends| is_apart(&comparison(&metric::P50, 0.0, Some(ends)), 0.2);
+        assert!(is_apart([0.201, 0.3]) && !is_apart([0.199, 0.3]));
+        // To be as much better is to be 1 / 1.2 of it.
+        assert!(is_apart([-0.3, -0.167]) && !is_apart([-0.3, -0.166]));
+    }
+
     /// Returns twenty trials of a base, its control and a new server, whose times are so much longer.
     fn trials(control: f64, new: f64) -> Run {
         let times = [1.0, control, new];

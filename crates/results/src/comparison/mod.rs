@@ -364,6 +364,8 @@ mod tests {
             // By turns, as `ab` measures.
             (step.settings.together, step.trial) = (Some(4), (at % 4 + 1) as u32);
         }
+        // Nothing is claimed about controls.
+        assert_eq!(run.family().claims, claims(metric::BY_TURNS));
         let (both, control, name) = found(&run);
         assert_eq!(name, "tcp://h:2 and tcp://h:3");
         assert!((control - 0.21).abs() < 1e-3, "{control}");
