@@ -15,7 +15,7 @@ use netping_benches::recording::Recording;
 use netping_client::engine::simulated;
 use netping_measure::sample::LoopKind;
 use netping_protocol::{
-    codec::{Codec, Limits},
+    codec::{Codec, Limits, Rest},
     frame::{MAGIC, Reply},
     payload::Exchange,
     psk::{Key, Noise},
@@ -54,7 +54,7 @@ fn echo(lines: bool) {
         let request = codec.next(&mut input).expect("no violation");
         let request = request.expect("a whole request");
         let rest = codec.reply(request, &mut output);
-        assert!(rest.is_none());
+        assert_eq!(rest, Rest::default());
         assert!(exchange.verify(black_box(&output[header..][..PAYLOAD])));
         output.clear();
     }
