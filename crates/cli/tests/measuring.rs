@@ -605,6 +605,7 @@ fn the_servers_cpu_time_comes_from_the_source_that_is_given() {
             "{flags:?}: {demand}"
         );
         assert!(demand["resident_bytes"].as_u64().unwrap() > 0);
+        assert!(demand["cores"].as_u64().unwrap() > 0);
     }
     // A server whose port has something else is no reason not to measure.
     let flags = [

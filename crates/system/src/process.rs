@@ -22,6 +22,8 @@ pub struct Usage {
     pub context_switches: ContextSwitches,
     /// Process ids of the living children.
     pub children: Vec<u32>,
+    /// The cores that any of the living threads may run on.
+    pub cores: BTreeSet<usize>,
 }
 
 /// Numbers of context switches.
@@ -49,6 +51,7 @@ impl Usage {
         let process = Process::new(pid.cast_signed())?;
         let mut context_switches = ContextSwitches::default();
         let mut children = Vec::new();
+        let mut cores = BTreeSet::new();
         let mut living = 0.0;
         for task in process.tasks()?.flatten() {
             if let Ok(times) = task.schedstat() {
@@ -57,6 +60,8 @@ impl Usage {
             if let Ok(status) = task.status() {
                 context_switches.voluntary += status.voluntary_ctxt_switches.unwrap_or(0);
                 context_switches.involuntary += status.nonvoluntary_ctxt_switches.unwrap_or(0);
+                let ranges = status.cpus_allowed_list.into_iter().flatten();
+                cores.extend(ranges.flat_map(|(first, last)| first as usize..=last as usize));
             }
             children.extend(task.children().unwrap_or_default());
         }
@@ -73,6 +78,7 @@ impl Usage {
             resident_bytes: resident(&process).unwrap_or(0),
             context_switches,
             children,
+            cores,
         })
     }
 }

@@ -14,6 +14,7 @@ pub(super) const VOLUNTARY: &str = "process_context_switches_total{kind=\"volunt
 pub(super) const INVOLUNTARY: &str = "process_context_switches_total{kind=\"involuntary\"}";
 pub(super) const START: &str = "process_start_time_seconds";
 pub(super) const REQUESTS: &str = "netping_requests_total";
+pub(super) const CORES: &str = "netping_cores";
 pub(super) const USABLE_CPUS: &str = "netping_cpus_usable";
 
 /// The counters that are read, apart from netping's own, which begin with [`OWN`]. Other programs export

@@ -12,7 +12,7 @@ use ureq::Timeout;
 
 use super::{
     counters::{
-        CPU, Counters, INVOLUNTARY, MEMORY, REQUESTS, RUN_DELAY, START, SYSTEM, USABLE_CPUS,
+        CORES, CPU, Counters, INVOLUNTARY, MEMORY, REQUESTS, RUN_DELAY, START, SYSTEM, USABLE_CPUS,
         VOLUNTARY, check, check_change, parse,
     },
     http_agent::http_agent,
@@ -207,7 +207,7 @@ impl Reading {
             cpu_us_per_request: each(cpu_seconds * 1e6),
             context_switches_per_request: switches.and_then(each),
             resident_bytes: later.0.get(MEMORY).map(|&bytes| bytes as u64),
-            cores: later.count("netping_cores"),
+            cores: later.count(CORES),
             host: HostEvents {
                 cores: None,
                 steal_seconds: gained("netping_host_steal_seconds_total"),
@@ -330,33 +330,50 @@ impl Reading {
 /// Reads the system's accounts of processes of this host and their descendants, each of them once. Memory
 /// that several share counts for each.
 fn of_processes(pids: &[u32]) -> Result<Counters, String> {
-    let (mut seen, mut counters) = (BTreeSet::new(), Counters::new());
-    let mut add = |pid: &u32| add_family(*pid, &mut seen, &mut counters);
-    pids.iter().try_for_each(&mut add)?;
+    let mut all = Family::default();
+    pids.iter().try_for_each(|pid| all.add(*pid))?;
+    let mut counters = all.counters;
+    if !all.cores.is_empty() {
+        counters.insert(CORES.to_owned(), all.cores.len() as f64);
+    }
     Ok(counters)
 }
 
-/// Adds the system's accounts of a process and its descendants, except for those `seen` before.
-fn add_family(pid: u32, seen: &mut BTreeSet<u32>, counters: &mut Counters) -> Result<(), String> {
-    if !seen.insert(pid) {
-        return Ok(());
+/// Processes and their descendants, each once.
+#[derive(Default)]
+struct Family {
+    seen: BTreeSet<u32>,
+    counters: Counters,
+    /// The cores that any of them may run on.
+    cores: BTreeSet<usize>,
+}
+
+impl Family {
+    /// Adds the system's accounts of a process and its descendants, except for those seen before.
+    fn add(&mut self, pid: u32) -> Result<(), String> {
+        if !self.seen.insert(pid) {
+            return Ok(());
+        }
+        let failed = |error: ProcError| {
+            format!(
+                "cannot read the counters of process {pid}: {error}; is it running here, and yours?"
+            )
+        };
+        let usage = Usage::of(pid).map_err(failed)?;
+        let mut add = |name: &str, value: f64| {
+            *self.counters.entry(name.to_owned()).or_default() += value;
+        };
+        add(CPU, usage.cpu_seconds);
+        add(MEMORY, usage.resident_bytes as f64);
+        add(VOLUNTARY, usage.context_switches.voluntary as f64);
+        add(INVOLUNTARY, usage.context_switches.involuntary as f64);
+        self.cores.extend(usage.cores);
+        for child in usage.children {
+            // A process that has ended meanwhile is missing too.
+            let _ = self.add(child);
+        }
+        Ok(())
     }
-    let failed = |error: ProcError| {
-        format!(
-            "cannot read the counters of process {pid}: {error}; is it running here, and yours?"
-        )
-    };
-    let usage = Usage::of(pid).map_err(failed)?;
-    let mut add = |name: &str, value: f64| *counters.entry(name.to_owned()).or_default() += value;
-    add(CPU, usage.cpu_seconds);
-    add(MEMORY, usage.resident_bytes as f64);
-    add(VOLUNTARY, usage.context_switches.voluntary as f64);
-    add(INVOLUNTARY, usage.context_switches.involuntary as f64);
-    for child in usage.children {
-        // A process that has ended meanwhile is missing too.
-        let _ = add_family(child, seen, counters);
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -466,6 +483,11 @@ mod tests {
         let probe = Probe::new(ServerSource::Processes(vec![std::process::id()]));
         let own = probe.read().unwrap();
         assert!(own.0[CPU] > 0.0 && own.0[MEMORY] > 0.0);
+        let cores = netping_system::cores::own().len();
+        assert_eq!(
+            own.demand_until(&own, 1).unwrap().unwrap().cores,
+            Some(cores as u64)
+        );
         // The CPU time of a thread stays when it ends.
         let burn =
             || while netping_system::cpu::thread_time() < std::time::Duration::from_millis(50) {};
@@ -481,12 +503,12 @@ mod tests {
     fn descendants_are_counted_with_their_process_and_once() {
         // `cat` waits until its standard input ends.
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        let (mut seen, mut counters) = (BTreeSet::new(), Counters::new());
-        add_family(std::process::id(), &mut seen, &mut counters).unwrap();
-        assert!(seen.contains(&child.id()));
-        let before = counters.clone();
-        add_family(child.id(), &mut seen, &mut counters).unwrap();
-        assert_eq!(counters, before);
+        let mut all = Family::default();
+        all.add(std::process::id()).unwrap();
+        assert!(all.seen.contains(&child.id()));
+        let before = all.counters.clone();
+        all.add(child.id()).unwrap();
+        assert_eq!(all.counters, before);
         child.kill().unwrap();
         child.wait().unwrap();
     }
