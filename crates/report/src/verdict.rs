@@ -1,6 +1,6 @@
 //! The verdict on a run's numbers, as text.
 
-use netping_measure::status::Status;
+use netping_measure::{cost::Balance, status::Status};
 use netping_results::{
     format::{on_one_line, plural, thousands},
     limit::Limit,
@@ -37,6 +37,8 @@ pub fn describe(run: &Run, has_flag: impl Fn(&str) -> bool) -> String {
             lines.insert(0, red(&(word + &text)));
         }
     }
+    lines.extend(allowed(run, &all));
+    lines.extend(unknown_half(run).map(str::to_owned));
     lines.extend(run.proof.as_ref().map(proof::describe));
     for peak in peaks(run, &all) {
         lines.extend(limit(run, &peak, has_flag("--server-pid")));
@@ -171,6 +173,29 @@ pub(crate) fn replaced(run: &Run) -> Option<Remark> {
     ])
 }
 
+/// Names the warnings that would invalidate the run, had it not been told to accept them.
+fn allowed(run: &Run, all: &Warnings) -> Option<String> {
+    let kinds = all.kinds.iter().map(|found| found.worst.name());
+    let names: Vec<&str> = kinds
+        .filter(|name| run.allowed.iter().any(|own| own == name))
+        .collect();
+    (!names.is_empty()).then(|| format!("allowed, so they do not invalidate: {}", names.join(", ")))
+}
+
+/// Says that nobody knows who had the server's CPUs, where no window has a balance of them.
+fn unknown_half(run: &Run) -> Option<&'static str> {
+    let mut balances = run.steps.iter().flat_map(|step| &step.cost.balances);
+    let is_known = |own: &Balance| own.server.is_some() || own.has_server_among_others;
+    let is_beside = |step: &Step| {
+        step.settings.in_process.is_some() || step.warnings.contains(&SharedHost.into())
+    };
+    let is_elsewhere = balances.clone().next().is_some() && !run.steps.iter().any(is_beside);
+    (is_elsewhere && !balances.any(is_known)).then_some(
+        "not known: who had the CPUs of the server's host. Only netping's own servers tell; other programs there may have \
+         slowed this one",
+    )
+}
+
 /// Says which steps did not come to their end.
 fn cut_short(run: &Run) -> Option<Remark> {
     let steps = run.steps.iter();
@@ -226,7 +251,10 @@ fn fairness(Peak { step, among }: &Peak<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use netping_measure::fairness::{Fairness, PerConnection};
+    use netping_measure::{
+        cost::SideUse,
+        fairness::{Fairness, PerConnection},
+    };
     use netping_results::{
         fixtures,
         warning::{Errors, ForeignLoad, SideOfCpus, TooFewSamples},
@@ -284,6 +312,28 @@ mod tests {
             "1 window was measured again because others had the CPUs; at worst, other programs had 25.0% of the server's CPUs"
         );
         assert!(said().starts_with("2 windows were measured again because "));
+    }
+
+    #[test]
+    fn a_server_elsewhere_that_tells_nothing_is_half_of_the_balance_unknown() {
+        let said = |server: Option<SideUse>, warnings: &[Warning]| {
+            let mut step = fixtures::step(1, |_| vec![1000; 10]);
+            step.warnings = warnings.to_vec();
+            let of = |client, server| Balance {
+                client,
+                server,
+                ..Balance::default()
+            };
+            step.cost.balances = vec![of(Some(SideUse::default()), None)];
+            step.cost
+                .balances
+                .extend(server.map(|own| of(None, Some(own))));
+            let text = describe(&fixtures::run(vec![step]), |_| true);
+            text.contains("not known: who had the CPUs of the server's host")
+        };
+        assert!(said(None, &[]));
+        assert!(!said(Some(SideUse::default()), &[]));
+        assert!(!said(None, &[SharedHost.into()]));
     }
 
     #[test]

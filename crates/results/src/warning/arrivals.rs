@@ -213,9 +213,14 @@ impl WarningKind for LittlesLaw {
                         &[],
                     ),
                 ]
+            } else if missing > 0.0 {
+                &[(
+                    "some callers had no request out for part of the window, and netping does not know why: measure longer",
+                    &["-d", "--requests"],
+                )]
             } else {
                 &[(
-                    "the times of the requests do not account for all callers: measure longer",
+                    "more requests were out than there are callers, and netping does not know why: measure longer",
                     &["-d", "--requests"],
                 )]
             },
