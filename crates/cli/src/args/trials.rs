@@ -27,7 +27,8 @@ impl Trials {
             .map_or(1, |_| Until::looks(self.count))
     }
 
-    /// Returns the number of windows of a group that may be measured again: half as many as there are.
+    /// Returns the number of windows of a group that may be measured again: half as many as there are. By turns,
+    /// all targets of a trial have one window.
     /// Clients that measure in step cannot agree on one more. A single trial is what the user asked for.
     pub fn repeats(&self, group: &[Plan]) -> u32 {
         let mut plans = group.iter();
@@ -35,7 +36,8 @@ impl Trials {
         if is_in_step || self.count == 1 {
             return 0;
         }
-        self.count * group.len() as u32 / 2
+        let windows = if self.by_turns { 1 } else { group.len() as u32 };
+        self.count.saturating_mul(windows) / 2
     }
 }
 

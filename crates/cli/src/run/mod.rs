@@ -304,7 +304,7 @@ impl Runner {
                 Some(load) if self.repeats > 0 && !self.is_interrupted() => {
                     let load = load.clone();
                     self.repeats -= 1;
-                    self.replace(&plans[0], &all[0].0, load);
+                    self.replace(&plans, &all[0].0, load);
                 }
                 _ => return Ok(all),
             }
@@ -313,15 +313,19 @@ impl Runner {
 
     /// Counts a window that is measured again because of this load. Those of a ladder are too short and
     /// too many to be told one by one.
-    fn replace(&mut self, plan: &Plan, step: &Step, load: ForeignLoad) {
+    fn replace(&mut self, plans: &[Plan], step: &Step, load: ForeignLoad) {
         let progress = &self.console.progress;
-        progress.again(plan);
+        progress.again(&plans[0]);
         if let Some(push) = &progress.push {
             push.abandon_step();
         }
         if self.store.run.kind != Kind::Ladder {
             let why = Warning::from(load.clone());
-            let line = format!("{} is measured again: {why}", step.name());
+            let what = match plans {
+                [_] => step.name(),
+                _ => "a window of all targets",
+            };
+            let line = format!("{what} is measured again: {why}");
             self.console.remark(&wrap(&line, usize::MAX));
         }
         self.store.run.count_replaced(load);

@@ -36,7 +36,8 @@ pub struct Turn {
 }
 
 impl Turns {
-    /// Returns the turns of this number of callers of each of the parties.
+    /// Returns the turns of this number of callers of each of the parties. The order of the first has this seed, those
+    /// of the others the numbers that follow.
     pub fn new(callers: usize, parties: usize, seed: u64) -> Self {
         let cycle = |caller: usize| {
             let mut cycle = Cycle {

@@ -172,9 +172,10 @@ impl Workers {
         let cores = execution.pin.then(cores::own).unwrap_or_default();
         for (worker, parts) in threads.into_iter().enumerate() {
             let core = cores.iter().copied().cycle().nth(worker);
-            let callers = Share::of(&plans[0], worker).callers;
-            let turns =
-                turns.map(|together| (callers, together.order_seed.wrapping_add(worker as u64)));
+            let share = Share::of(&plans[0], worker);
+            // Each caller of the step has an order of its own.
+            let seed = |seed: u64| seed.wrapping_add(share.first_caller.into());
+            let turns = turns.map(|together| (share.callers, seed(together.order_seed)));
             let events = events.clone();
             let thread = thread::Builder::new()
                 .name(format!("client-{worker}"))

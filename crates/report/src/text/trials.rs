@@ -103,7 +103,8 @@ fn legend(run: &Run, compared: &[Compared<'_>]) -> String {
         let hold = hold_together(run.family().claims);
         sentences.push(format!(
             "Differences to the first target are taken within each trial. One is shown where its interval leaves out 0; {hold} \
-             (Student's t-test on logarithms). 'could have seen': found in 80 % of such trials."
+             ({}). 'could have seen': found in 80 % of such trials.",
+            if run.is_sequential() { "Bayes factors of logarithms" } else { "Student's t-test on logarithms" },
         ));
     }
     if run.is_sequential() {
@@ -121,7 +122,8 @@ fn legend(run: &Run, compared: &[Compared<'_>]) -> String {
     }
     if compared.iter().any(|own| own.is_control) {
         sentences.push(
-            "A/A, the control: the first target again; no difference that is smaller than theirs is shown."
+            "A/A, the control, is the first target again, B/B the second, and so on; no difference that is no larger \
+             than the largest of theirs is shown."
                 .to_owned(),
         );
     }

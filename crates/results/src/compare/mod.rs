@@ -55,7 +55,7 @@ pub fn compare_runs<'a>(
         .is_some_and(|(a, b)| a[1] < b[0] || b[1] < a[0]);
     let family = Family {
         claims: pairs.iter().map(|(base, _)| claimed(base)).sum(),
-        at_any_time: false,
+        at_any_time: base.is_sequential() || new.is_sequential(),
         is_apart,
         margin: None,
     };
