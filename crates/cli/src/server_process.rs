@@ -29,6 +29,8 @@ pub struct ServerProcess {
     pub target: Target,
     /// The source of its counters.
     pub source: ServerSource,
+    /// The end of the time that it has to end, once it was asked to.
+    deadline: Option<Deadline>,
 }
 
 impl ServerProcess {
@@ -68,6 +70,7 @@ impl ServerProcess {
             child,
             target,
             source,
+            deadline: None,
         })
     }
 
@@ -89,6 +92,7 @@ impl ServerProcess {
             child,
             target,
             source,
+            deadline: None,
         })
     }
 
@@ -103,8 +107,10 @@ impl ServerProcess {
     }
 
     /// Asks it to end, and does not wait.
-    pub fn terminate(&self) {
+    pub fn terminate(&mut self) {
         signals::terminate_group(self.child.id());
+        self.deadline
+            .get_or_insert_with(|| Deadline::after(LONGEST_END));
     }
 }
 
@@ -113,8 +119,8 @@ impl Drop for ServerProcess {
         // What it has started is in its group.
         let group = self.child.id();
         self.terminate();
-        let deadline = Deadline::after(LONGEST_END);
-        while self.ended().is_none() && !deadline.left().is_zero() {
+        let is_over = |deadline: Option<Deadline>| deadline.is_none_or(|own| own.left().is_zero());
+        while self.ended().is_none() && !is_over(self.deadline) {
             thread::sleep(LOOK);
         }
         signals::kill_group(group);

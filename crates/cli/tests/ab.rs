@@ -188,6 +188,8 @@ fn servers_that_run_already_are_called_twice_each() {
 fn commands_that_do_not_say_where_they_listen_are_wrong_usage() {
     common::assert_usage(&[
         ("ab tcp://h:1", "2"),
+        ("ab tcp://h:1 tcp://h:2 --unix-socket /run/s", "two servers"),
+        ("ab tcp://h:1 tcp://h:2 --server-pid 1", "--server-pid"),
         ("ab --base server --new server --url tcp://h:1", "{listen}"),
         ("ab --base a{listen} --new b{listen}", "--url"),
         (

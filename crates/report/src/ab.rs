@@ -2,13 +2,16 @@
 
 use netping_results::{
     ab::{Decided, Decision, Gated},
+    comparison::Comparison,
     format::{on_one_line, plural, thousands},
+    metric::{Better, SERVER_CPU},
     run::{Run, Step},
 };
 
 use crate::{
     finding::{change, change_interval, value},
-    table::{Column, Table},
+    grouped,
+    table::{Column, Layout, Table},
 };
 
 const COLUMNS: [Column; 8] = [
@@ -23,25 +26,50 @@ const COLUMNS: [Column; 8] = [
 ];
 
 /// Returns the verdict, the metrics that it rests on, and how to read them.
-pub fn text(run: &Run, margin: f64) -> String {
-    let decided = run.decided(margin);
+pub fn text(run: &Run) -> String {
+    let decided = run.decided();
+    let mut lines = vec![sentence(run, &decided), table(&decided, Table::whole)];
+    lines.extend(failures(run));
+    lines.push(legend(run, &decided));
+    lines.join("\n")
+}
+
+/// Lays out the metrics that the verdict rests on.
+pub fn table(decided: &Decided, layout: Layout) -> String {
     let rows: Vec<_> = decided.gated.iter().map(row).collect();
+    layout(&COLUMNS, &rows)
+}
+
+/// Says how to read the table.
+pub fn legend(run: &Run, decided: &Decided) -> String {
     let rounds = run.steps.iter().map(|step| step.trial).max().unwrap_or(0);
     format!(
-        "{}\n{}\n{}: {}. A value is the mean of the rounds on a logarithmic scale, with both of the two measurements \
-         of base and new; a change is that from base to new. With a probability of 95 %, all of these intervals held \
-         after every round. 'base again' and 'new again' are the changes from a server to itself.",
-        sentence(&decided, margin),
-        Table::whole(&COLUMNS, &rows),
+        "{}: {}. A value is the mean of the rounds on a logarithmic scale, with both of the two measurements of base \
+         and new; a change is that from base to new. If the rounds are independent, all of these intervals hold \
+         together, after every round, with a probability of 95 %. 'base again' and 'new again' are the changes from a \
+         server to itself.",
         plural(rounds.into(), "round"),
-        how(run).join("; "),
+        how(run, decided).join("; "),
     )
 }
 
+/// Says how many requests to which server had no verified reply, if any.
+pub fn failures(run: &Run) -> Option<String> {
+    let all = run.measurements();
+    let servers = grouped(all.iter().map(|own| (own.name(), own.unserved())));
+    let of = |(name, counts): &(&str, Vec<u64>)| {
+        let failed: u64 = counts.iter().sum();
+        (failed > 0).then(|| format!("{} to {}", thousands(failed as f64), on_one_line(name)))
+    };
+    let failed: Vec<String> = servers.iter().filter_map(of).collect();
+    (!failed.is_empty())
+        .then(|| format!("requests without a verified reply: {}", failed.join(", ")))
+}
+
 /// Says how the servers were called, and what that cannot show.
-fn how(run: &Run) -> Vec<String> {
+fn how(run: &Run, decided: &Decided) -> Vec<String> {
     let mut parts = Vec::new();
-    let mut together = run
+    let together = run
         .steps
         .iter()
         .filter(|step| step.settings.together.is_some());
@@ -67,7 +95,11 @@ fn how(run: &Run) -> Vec<String> {
     if run.steps.iter().any(is_alone) {
         parts.push("the highest rate is that of windows of each server alone".to_owned());
     }
-    if together.any(|step| step.cost.server.is_none()) {
+    if !decided
+        .gated
+        .iter()
+        .any(|own| *own.comparison.metric == SERVER_CPU)
+    {
         parts.push(
             "the servers' CPU time is not known, so work that a server does after its reply is not seen here"
                 .to_owned(),
@@ -91,18 +123,15 @@ fn row(gated: &Gated) -> Vec<String> {
         change_interval(own),
         is_worse.to_owned(),
     ];
-    row.extend(gated.controls.iter().map(change));
+    let control = |own: &Option<Comparison>| own.as_ref().map(change).unwrap_or_default();
+    row.extend(gated.controls.iter().map(control));
     row.resize(COLUMNS.len(), String::new());
     row
 }
 
-/// Returns the verdict: one sentence, and what it rests on. `margin`: a new server that is worse by less is as
-/// good as its base.
-pub fn verdict(run: &Run, margin: f64) -> String {
-    sentence(&run.decided(margin), margin)
-}
-
-fn sentence(decided: &Decided, margin: f64) -> String {
+/// Returns the verdict: one sentence, and what it rests on.
+pub fn sentence(run: &Run, decided: &Decided) -> String {
+    let margin = run.margin.unwrap_or(0.0);
     let of = |decision: Decision| -> Vec<&Gated> {
         let all = decided.gated.iter();
         all.filter(|own| own.decision == decision).collect()
@@ -112,12 +141,16 @@ fn sentence(decided: &Decided, margin: f64) -> String {
     match decided.decision {
         Decision::NotWorse => {
             let all = in_words(&of(Decision::NotWorse));
-            format!("NOT WORSE: new is worse than base by no more than {percent}: {all}")
+            format!("NOT WORSE: new is not worse than base by more than {percent}: {all}")
         }
         Decision::Worse => {
             let worse = in_words(&of(Decision::Worse));
             format!("WORSE: new is worse than base by more than {percent}: {worse}")
         }
+        Decision::Undecided if !decided.objections.is_empty() => format!(
+            "UNDECIDED: the run is NOT VALID ({}), so nobody knows whether new is worse than base by more than {percent}",
+            decided.objections.join(", ")
+        ),
         Decision::Undecided => format!(
             "UNDECIDED: this machine cannot tell whether new is worse than base by more than {percent}: {}",
             why(decided, margin, &of(Decision::Undecided)).join(", ")
@@ -141,10 +174,6 @@ fn in_words(gated: &[&Gated]) -> String {
 
 /// Says why there is no answer.
 fn why(decided: &Decided, margin: f64, unknown: &[&Gated]) -> Vec<String> {
-    let invalid = &decided.objections;
-    if !invalid.is_empty() {
-        return vec![format!("the run is NOT VALID ({})", invalid.join(", "))];
-    }
     if let Some((name, own)) = &decided.doubt {
         let (name, metric) = (on_one_line(name), own.metric.name);
         return vec![format!(
@@ -153,20 +182,27 @@ fn why(decided: &Decided, margin: f64, unknown: &[&Gated]) -> Vec<String> {
         )];
     }
     if unknown.is_empty() {
-        let text = "p50 or p99 has no value: too few requests in a round; give a longer --budget";
+        let text =
+            "p50 or p99 has no value: too few requests in every round; give a longer --budget";
         return vec![text.to_owned()];
     }
-    let least = |own: &&Gated| {
-        let own = &own.comparison;
+    let least = |gated: &&Gated| {
+        let own = &gated.comparison;
+        let name = own.metric.name;
+        if gated.is_missing() {
+            let missing = plural(gated.missing() as u64, "round");
+            return format!(
+                "{name} has no value in {missing}: too few requests; give a longer --budget"
+            );
+        }
         let Some(least) = own.detectable else {
-            return format!("{} has no interval", own.metric.name);
+            return format!("{name} has no interval");
         };
         format!(
-            "{} {} ({}), where {:.1} % worse would have been called worse",
-            own.metric.name,
+            "{name} {} ({}), where {:.1} % worse would have been called worse in 80 % of such runs",
             change(own),
             change_interval(own),
-            least_worse(margin, least) * 100.0
+            least_worse(own.metric.better, margin, least) * 100.0
         )
     };
     unknown.iter().map(least).collect()
@@ -174,8 +210,11 @@ fn why(decided: &Decided, margin: f64, unknown: &[&Gated]) -> Vec<String> {
 
 /// Returns the share by which a new server must be worse to be shown to be worse by more than the margin, where
 /// `detectable` is the least change that is shown to be one.
-fn least_worse(margin: f64, detectable: f64) -> f64 {
-    (1.0 + margin) * (1.0 + detectable) - 1.0
+fn least_worse(better: Better, margin: f64, detectable: f64) -> f64 {
+    match better {
+        Better::Lower => (1.0 + margin) * (1.0 + detectable) - 1.0,
+        Better::Higher => 1.0 - (1.0 - margin) / (1.0 + detectable),
+    }
 }
 
 #[cfg(test)]
@@ -216,7 +255,12 @@ mod tests {
 
     #[test]
     fn the_verdict_comes_first_and_names_what_decided() {
-        let said = |new: f64, margin: f64| text(&rounds(new), margin);
+        let said = |new: f64, margin: f64| {
+            text(&Run {
+                margin: Some(margin),
+                ..rounds(new)
+            })
+        };
         let worse = said(1.2, 0.05);
         assert!(
             worse.starts_with("WORSE: new is worse than base by more than 5 %: p50 +20."),
@@ -224,7 +268,7 @@ mod tests {
         );
         let same = said(1.0, 0.05);
         assert!(
-            same.starts_with("NOT WORSE: new is worse than base by no more than 5 %: p50 "),
+            same.starts_with("NOT WORSE: new is not worse than base by more than 5 %: p50 "),
             "{same}"
         );
         assert!(
@@ -232,12 +276,16 @@ mod tests {
             "{same}"
         );
         assert!(said(1.0, 0.07).contains(" 7 %: "), "{same}");
-        assert!((least_worse(0.05, 0.02) - 0.071).abs() < 1e-9);
+        assert!((least_worse(Better::Lower, 0.05, 0.02) - 0.071).abs() < 1e-9);
+        // A rate of 0.95 times the base's that is 2 % lower still.
+        assert!((least_worse(Better::Higher, 0.05, 0.02) - 0.068_627).abs() < 1e-6);
+        assert!(!same.contains("without a verified reply"), "{same}");
         // The margin lies within the interval.
         let unknown = said(1.0, 0.000_001);
         assert!(unknown.starts_with("UNDECIDED: "), "{unknown}");
         assert!(
-            unknown.contains("would have been called worse") && unknown.contains("20 rounds: "),
+            unknown.contains("called worse in 80 % of such runs")
+                && unknown.contains("20 rounds: "),
             "{unknown}"
         );
         let row = worse

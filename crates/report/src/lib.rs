@@ -26,6 +26,13 @@ pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
     all
 }
 
+/// Returns a command line as a shell would take it.
+pub(crate) fn in_shell(words: &[String]) -> String {
+    let line = shlex::try_join(words.iter().map(String::as_str));
+    // Only a byte that no command line has cannot be quoted.
+    line.unwrap_or_else(|_| words.join(" "))
+}
+
 /// Returns values by their keys, in the order of the keys' first.
 pub(crate) fn grouped<K: PartialEq, V>(values: impl Iterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();
@@ -36,4 +43,15 @@ pub(crate) fn grouped<K: PartialEq, V>(values: impl Iterator<Item = (K, V)>) -> 
         }
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_can_be_pasted_into_a_shell() {
+        let words = ["netping", "tcp://h:1", "p99>2ms", "it's", ""].map(str::to_owned);
+        assert_eq!(in_shell(&words), r#"netping tcp://h:1 'p99>2ms' "it's" ''"#);
+    }
 }

@@ -29,7 +29,7 @@ pub fn sentences(run: &Run) -> Vec<String> {
     let compared = run.compared();
     let mut all: Vec<String> = match run.kind {
         Kind::Ladder => return in_words(&compared),
-        Kind::Ab => return vec![ab::verdict(run, run.margin.unwrap_or(0.0))],
+        Kind::Ab => return vec![ab::sentence(run, &run.decided())],
         Kind::Proxy => compared.iter().filter_map(overhead).collect(),
         _ => {
             let measurements = run.measurements().into_iter();

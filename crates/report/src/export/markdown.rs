@@ -18,6 +18,7 @@ use crate::{
         added, change, change_interval, has_failures, or_dash, shown, sides, value,
         value_with_interval,
     },
+    in_shell,
     table::Column,
 };
 
@@ -32,8 +33,11 @@ const MARK: &str = "\\*: requests failed on one of the two sides; the times are 
 pub(super) fn render(runs: &[Run]) -> Rendered {
     let all = runs.iter().flat_map(Run::measurements);
     let (streams, others): (Vec<_>, Vec<_>) = all.partition(|own| own.settings().bulk.is_some());
-    let compared: Vec<Compared<'_>> = runs.iter().flat_map(Run::compared).collect();
-    let mut tables = vec![not_valid(runs), decisions(runs)];
+    let (deciding, comparing): (Vec<&Run>, Vec<&Run>) =
+        runs.iter().partition(|own| own.kind == Kind::Ab);
+    let compared: Vec<Compared<'_>> = comparing.into_iter().flat_map(Run::compared).collect();
+    let mut tables = vec![not_valid(runs)];
+    tables.extend(deciding.into_iter().map(decision));
     tables.extend([requests(&others), bulk(&streams), differences(&compared)]);
     if compared.iter().any(has_failures) {
         tables.push(MARK.to_owned());
@@ -55,15 +59,32 @@ fn not_valid(runs: &[Run]) -> String {
     lines.join("\n")
 }
 
-/// Returns the verdict of each run that is to decide.
-fn decisions(runs: &[Run]) -> String {
-    let decided = runs.iter().filter(|run| run.kind == Kind::Ab);
-    let line = |run: &Run| {
-        let verdict = ab::verdict(run, run.margin.unwrap_or(0.0));
-        let (answer, rest) = verdict.split_once(':').unwrap_or((&verdict, ""));
-        format!("**{}**:{}\n", escape(answer), escape(rest))
-    };
-    decided.map(line).collect::<Vec<_>>().join("\n")
+/// Returns the verdict of a run that is to decide, and what it rests on.
+fn decision(run: &Run) -> String {
+    let decided = run.decided();
+    let sentence = ab::sentence(run, &decided);
+    let (answer, rest) = sentence.split_once(':').unwrap_or((&sentence, ""));
+    let mut lines = vec![
+        format!("**{}**:{}", escape(answer), escape(rest)),
+        ab::table(&decided, in_markdown),
+    ];
+    lines.extend(ab::failures(run).as_deref().map(escape));
+    lines.push(escape(&ab::legend(run, &decided)));
+    // What differs between the two are the commands that start them, or their URLs.
+    lines.push(in_code(&in_shell(&run.command_line)));
+    lines.join("\n\n") + "\n"
+}
+
+/// Returns a block of code.
+fn in_code(text: &str) -> String {
+    format!("    {}", text.replace('\n', "\n    "))
+}
+
+/// Lays out a table in Markdown, without the last line end.
+fn in_markdown(columns: &[Column], rows: &[Vec<String>]) -> String {
+    let columns = columns.iter().enumerate();
+    let columns = columns.map(|(at, column)| cells(column.clone(), rows, |row| row[at].clone()));
+    table(&columns.collect::<Vec<_>>()).trim_end().to_owned()
 }
 
 /// Returns a table with a line end; nothing where it has no rows.
@@ -306,6 +327,43 @@ mod tests {
         let text = String::from_utf8(render(&[run]).unwrap()).unwrap();
         assert!(
             text.contains("verified\\* |") && text.ends_with("requests alone.\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_run_that_decides_has_its_verdict_its_table_and_its_command() {
+        let steps = ["base", "base again", "new", "new again"].map(|name| {
+            let mut step = fixture::step("tcp://h:1", 1, &[1000; 1000]);
+            step.label = Some(name.to_owned());
+            step.summary.scheduled += u64::from(name == "new");
+            step
+        });
+        let mut run = Run {
+            kind: Kind::Ab,
+            margin: Some(0.05),
+            pairings: vec![Pairing::new(0, 2)],
+            command_line: ["netping", "ab", "--base", "server {listen}"]
+                .map(str::to_owned)
+                .to_vec(),
+            ..fixture::run(steps.to_vec())
+        };
+        for (number, step) in run.steps.iter_mut().enumerate() {
+            step.measurement = number;
+        }
+        let text = String::from_utf8(render(&[run]).unwrap()).unwrap();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+        assert!(lines[0].starts_with("**UNDECIDED**: "), "{text}");
+        assert!(
+            lines[1].starts_with("|  | base | new | change | 95% interval | worse by the margin |"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\nrequests without a verified reply: 1 to new\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n    netping ab --base 'server {listen}'\n"),
             "{text}"
         );
     }

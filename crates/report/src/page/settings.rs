@@ -17,6 +17,7 @@ use super::{table, unit::counted};
 use crate::{
     fields::fields,
     finding::{or_dash, value_with_interval},
+    in_shell,
     table::{Column, Table},
     text::contributions,
 };
@@ -31,7 +32,7 @@ pub(super) fn section(runs: &[Run]) -> Markup {
             section."details" {
                 h2 { "Settings and environment" @if runs.len() > 1 { " of run " (at + 1) } }
                 h3 { "Command line" }
-                pre."wide" { code { (command_line(&run.command_line)) } }
+                pre."wide" { code { (in_shell(&run.command_line)) } }
                 (measurements("Measurements", run, false))
                 @if !run.parts.is_empty() && run.kind != Kind::Bulk {
                     h3 { "Clients" }
@@ -189,29 +190,5 @@ fn text(value: &Value) -> String {
         Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
-    }
-}
-
-/// The command line as a shell would take it.
-fn command_line(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
-    let quoted = |word: &String| match word {
-        word if !word.is_empty() && word.chars().all(plain) => word.clone(),
-        word => format!("'{}'", word.replace('\'', r"'\''")),
-    };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_line_can_be_pasted_into_a_shell() {
-        let words = ["netping", "tcp://h:1", "p99>2ms", "it's", ""].map(str::to_owned);
-        assert_eq!(
-            command_line(&words),
-            r"netping tcp://h:1 'p99>2ms' 'it'\''s' ''"
-        );
     }
 }

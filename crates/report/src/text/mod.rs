@@ -35,7 +35,7 @@ pub fn tables(run: &Run) -> String {
         Kind::Ladder => ladder::text(run),
         Kind::Proxy => proxy::text(run),
         Kind::Bulk => bulk::text(run),
-        Kind::Ab => ab::text(run, run.margin.unwrap_or(0.0)),
+        Kind::Ab => ab::text(run),
         _ if run.order_seed.is_some() => trials::text(run),
         _ => rows::text(run),
     };

@@ -63,7 +63,7 @@ impl Warnings {
     }
 
     /// Collects all warnings about a run. Those that invalidate a window invalidate its measurement where
-    /// they are in over a fifth of its windows.
+    /// they are in over a fifth of its windows, unless the run allows them.
     pub fn of(run: &Run) -> Self {
         let mut warnings: Vec<(usize, Warning)> = Vec::new();
         for (at, step) in run.steps.iter().enumerate() {
@@ -71,7 +71,8 @@ impl Warnings {
         }
         warnings.extend(Self::of_several_steps(run));
         let spoils = |at: usize, own: &Warning| {
-            own.severity() == Severity::Invalid && !run.steps[at].set_aside
+            let is_allowed = run.allowed.iter().any(|name| name == own.name());
+            own.severity() == Severity::Invalid && !run.steps[at].set_aside && !is_allowed
         };
         let spoiled = warnings.iter().filter(|(at, own)| spoils(*at, own));
         let invalid = mostly_spoiled(run, &spoiled.map(|(at, _)| *at).collect());

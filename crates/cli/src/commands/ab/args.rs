@@ -22,9 +22,10 @@ use crate::{
 /// Flags of `netping ab`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_long_help = "Exit codes: 0 the new server is worse by no more than the margin, 4 it is worse by more, 7 this machine \
-                  cannot tell, or the run is NOT VALID; 2 wrong usage, 3 a server could not be started or does not \
-                  answer, 6 a result could not be saved, 130 interrupted."
+    after_long_help = "Exit codes: 0 the new server is worse by no more than the margin, 4 it is worse by more, or a \
+                  --fail-if condition holds, 7 this machine cannot tell, or the run is NOT VALID; 1 requests failed, \
+                  2 wrong usage, 3 a server could not be started or does not answer, 5 NOT VALID with --strict or a condition, 6 a result could not \
+                  be saved, 130 interrupted."
 )]
 pub struct AbArgs {
     /// The base and the new server, such as http://127.0.0.1:8080/ http://127.0.0.1:8081/
@@ -42,7 +43,7 @@ pub struct AbArgs {
     /// A new server that is worse by less than this is as good as the base
     #[arg(long, default_value = "5%", value_name = "SHARE%", value_parser = share_in_percent)]
     pub margin: f64,
-    /// End after this time, though nothing is known
+    /// Begin no round after this time, but for the first five, though nothing is known
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = positive)]
     pub budget: Duration,
     /// Time before each window by turns, in which requests do not count: servers that commands start are new in
@@ -84,6 +85,16 @@ const MAX_BACKLOG: usize = 1_000_000;
 impl AbArgs {
     /// Returns the servers to compare.
     pub fn servers(&self) -> anyhow::Result<Servers> {
+        let counters = &self.request.server;
+        require(
+            !counters.is_given() || counters.is_off(),
+            "ab has two servers, and looks for the CPU time of each: leave out --server-pid and --server-metrics URL; \
+             that of servers that --base and --new start is known",
+        )?;
+        require(
+            self.request.unix_socket.is_none(),
+            "--unix-socket is one socket, and ab compares two servers: give each a port",
+        )?;
         let (Some(base), Some(new), Some(url)) = (&self.base, &self.new, &self.url) else {
             let [base, new] = &self.targets[..] else {
                 return Err(usage("ab compares two servers: the base, and the new one"));

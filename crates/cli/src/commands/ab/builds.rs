@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, ErrorKind},
-    net::{TcpListener, UdpSocket},
+    net::{SocketAddr, TcpListener, UdpSocket},
     str::FromStr,
     thread,
     time::Duration,
@@ -44,10 +44,9 @@ impl FromStr for Build {
 }
 
 impl Build {
-    /// Starts a server on these CPUs, or on any if there are none. `url` is the form of its URL.
-    pub fn start(&self, url: &str, cpus: &[usize]) -> anyhow::Result<ServerProcess> {
-        let address = free_address().context("no free port")?;
-        let fill = |text: &str| text.replace(LISTEN, &address);
+    /// Starts a server at an address, on these CPUs, or on any if there are none. `url` is the form of its URL.
+    pub fn start(&self, address: &str, url: &str, cpus: &[usize]) -> anyhow::Result<ServerProcess> {
+        let fill = |text: &str| text.replace(LISTEN, address);
         let target = fill(url).parse::<Target>();
         let target = target.map_err(|error| usage(format!("--url: {error}")))?;
         let words: Vec<String> = self.0.iter().map(|word| fill(word)).collect();
@@ -67,12 +66,15 @@ impl Build {
                 .replace(LISTEN, &format!("127.0.0.1:{port}"))
         };
         let deadline = Deadline::after(PATIENCE);
-        while !is_served(port) {
+        loop {
             if interrupt.is_set() {
                 return Err(StartError::Interrupted.into());
             }
             if let Some(status) = server.ended() {
                 bail!("'{}' ended before it listened: {status}", line());
+            }
+            if is_served(port) {
+                return Ok(());
             }
             if deadline.left().is_zero() {
                 bail!(
@@ -83,26 +85,43 @@ impl Build {
             }
             thread::sleep(LOOK);
         }
-        Ok(())
     }
 }
 
-/// Returns an address of the loopback that nobody serves, over TCP or UDP.
-fn free_address() -> io::Result<String> {
-    loop {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
-        match UdpSocket::bind(address) {
-            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
-            Err(error) => return Err(error),
-            Ok(_) => return Ok(address.to_string()),
-        }
+/// Returns this number of different addresses of the loopback that nobody serves, over TCP or UDP.
+pub fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
+    // All are held until the last is found: a port that was let go may come again.
+    let mut held = Vec::new();
+    while held.len() < count {
+        held.extend(free_address().context("no free port")?);
+    }
+    Ok(held
+        .into_iter()
+        .map(|(_, _, address)| address.to_string())
+        .collect())
+}
+
+/// Holds an address; `None` where another program has its port over UDP.
+fn free_address() -> io::Result<Option<(TcpListener, UdpSocket, SocketAddr)>> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    match UdpSocket::bind(address) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Ok(None),
+        Err(error) => Err(error),
+        Ok(socket) => Ok(Some((listener, socket, address))),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_a_round_are_different() {
+        let all = free_addresses(64).unwrap();
+        let different: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!((all.len(), different.len()), (64, 64));
+    }
 
     #[test]
     fn a_command_says_where_it_listens() {

@@ -7,7 +7,7 @@
 pub mod args;
 mod builds;
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
 use netping_client::{
     clock::Deadline,
@@ -51,7 +51,7 @@ const WINDOW: Duration = Duration::from_millis(300);
 /// Requests to each server that a window by turns should have: p99 takes 1,000, and counts vary.
 const REQUESTS: f64 = 1500.0;
 
-/// The budget has at least this many rounds.
+/// The windows by turns of this many rounds fit the budget.
 const LEAST_ROUNDS: u32 = 20;
 
 /// The length of the windows of the highest rate, and the time before them.
@@ -63,6 +63,10 @@ const SECONDS_PER_REPEAT: u32 = 2;
 
 /// Rounds before the first look.
 const FEWEST: u32 = 5;
+
+/// The time in which servers that have been started must answer a first request, and that between two tries.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+const BETWEEN_CALLS: Duration = Duration::from_millis(20);
 
 /// More rounds than there can be: intervals hold whenever they end.
 const MOST: usize = 1_000_000;
@@ -95,7 +99,7 @@ pub fn run(args: &AbArgs) -> anyhow::Result<Verdict> {
         let deadline = Deadline::after(args.budget);
         let mut window = WINDOW;
         for trial in 1.. {
-            let targets = rounds.targets(&runner.interrupt)?;
+            let targets = rounds.targets(&runner.interrupt, &mut random)?;
             let (mut calls, mut capacity) = args.plans(&targets)?;
             rounds.complete(&mut calls);
             if let Some(plans) = &mut capacity {
@@ -105,18 +109,21 @@ pub fn run(args: &AbArgs) -> anyhow::Result<Verdict> {
                 runner.design(seed, pairings(capacity.is_some()));
             }
             if trial == 1 || !rounds.started.is_empty() {
-                runner.call_all(&calls)?;
+                rounds.call_first(runner, &calls, &mut random)?;
             }
             let capacity = capacity.as_deref_mut().unwrap_or_default();
             for plan in &mut calls {
                 plan.execution.extent = Extent::Time(window);
                 plan.execution.warmup = Warmup::Time(args.warmup);
             }
+            if deadline.left().is_zero() {
+                runner.allow_repeats(0);
+            }
             let begun = runner.steps().len();
             measure_round(runner, &calls, capacity, trial, &mut random)?;
             runner.judge_from(begun);
             window = next_window(window, runner.steps(), args.budget);
-            let decision = || runner.store.run.decided(args.margin).decision;
+            let decision = || runner.store.run.decided().decision;
             let is_decided = || decision() != Decision::Undecided;
             let may_end = trial >= FEWEST && (deadline.left().is_zero() || is_decided());
             if runner.is_interrupted() || may_end {
@@ -124,7 +131,7 @@ pub fn run(args: &AbArgs) -> anyhow::Result<Verdict> {
             }
         }
         runner.console.say(&text::tables(&runner.store.run));
-        match runner.store.run.decided(args.margin).decision {
+        match runner.store.run.decided().decision {
             Decision::NotWorse => {}
             Decision::Worse => runner.judge.decide(Verdict::Condition),
             Decision::Undecided => runner.judge.decide(Verdict::Undecided),
@@ -150,8 +157,8 @@ fn pairings(has_capacity: bool) -> Vec<Pairing> {
     (0..=usize::from(has_capacity)).flat_map(of).collect()
 }
 
-/// Returns the length of the next window by turns, so that each server gets enough requests, and the budget has
-/// enough rounds.
+/// Returns the length of the next window by turns, so that each server gets enough requests, and the windows of
+/// [`LEAST_ROUNDS`] fit the budget.
 fn next_window(window: Duration, steps: &[Step], budget: Duration) -> Duration {
     let last = steps
         .iter()
@@ -203,8 +210,12 @@ struct Rounds<'a> {
 
 impl Rounds<'_> {
     /// Returns the targets of a round, in the order of [`SERVERS`]. Where commands start them, they are started
-    /// anew: a start that is lucky counts once.
-    fn targets(&mut self, interrupt: &Interrupt) -> anyhow::Result<Vec<Target>> {
+    /// anew, in random order: a start that is lucky, or a little earlier, counts once.
+    fn targets(
+        &mut self,
+        interrupt: &Interrupt,
+        random: &mut ChaCha8Rng,
+    ) -> anyhow::Result<Vec<Target>> {
         let (builds, url) = match self.servers {
             Servers::Running([base, new]) => {
                 return Ok([base, base, new, new].map(Clone::clone).to_vec());
@@ -212,15 +223,39 @@ impl Rounds<'_> {
             Servers::Commands(builds, url) => (builds, url),
         };
         // The old ones make room first.
-        self.started.iter().for_each(ServerProcess::terminate);
+        self.started.iter_mut().for_each(ServerProcess::terminate);
         self.started.clear();
-        for at in 0..SERVERS.len() {
-            self.started.push(builds[at / NEW].start(url, self.cpus)?);
+        let addresses = builds::free_addresses(SERVERS.len())?;
+        let mut started = Vec::new();
+        for at in shuffled(SERVERS.len(), random) {
+            started.push((at, builds[at / NEW].start(&addresses[at], url, self.cpus)?));
         }
+        started.sort_by_key(|(at, _)| *at);
+        self.started = started.into_iter().map(|(_, server)| server).collect();
         for (at, server) in self.started.iter_mut().enumerate() {
             builds[at / NEW].await_listening(server, interrupt)?;
         }
         Ok(self.started.iter().map(|own| own.target.clone()).collect())
+    }
+
+    /// Sends each server its first request, in random order, so that a server that does not answer is told before
+    /// anything is measured. A server that has just been started may take a while to answer.
+    fn call_first(
+        &self,
+        runner: &mut Runner,
+        calls: &[Plan],
+        random: &mut ChaCha8Rng,
+    ) -> Result<(), StartError> {
+        let order = shuffled(calls.len(), random);
+        let calls: Vec<Plan> = order.into_iter().map(|at| calls[at].clone()).collect();
+        let deadline = Deadline::after(FIRST_ANSWER);
+        let may_wait = || !self.started.is_empty() && !deadline.left().is_zero();
+        loop {
+            match runner.call_all(&calls) {
+                Err(StartError::Server(..)) if may_wait() => thread::sleep(BETWEEN_CALLS),
+                answered => return answered,
+            }
+        }
     }
 
     /// Names the servers of plans, and says where their CPU time is known from.
