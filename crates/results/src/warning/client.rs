@@ -4,7 +4,7 @@ use netping_measure::{cost::Cost, times::Time};
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Subject, Told, WarningKind, arrivals::part, busiest_worker};
-use crate::format::nanos_as_micros;
+use crate::{balance::Shares, format::nanos_as_micros};
 
 /// The client's own cores are full: the numbers are the client's, not the server's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,8 +86,9 @@ impl ClientStarved {
     const WAITED: f64 = 0.02;
 
     /// Returns the longest wait of a worker of a closed loop for its CPU, as a share of the window, if it
-    /// is long and nobody of the measurement had that CPU: not the server, not another worker, and not the
-    /// client's other threads, which had it for no longer than their CPU time.
+    /// is long and others had that CPU, for which it waited no longer than their CPU time: not the server, not
+    /// another worker, and not the client's other threads, which had it for no longer than theirs. A virtual
+    /// CPU that wakes up late makes a thread wait, too, though nobody has it.
     fn waited(facts: &Facts<'_>) -> Option<f64> {
         let cost = facts.cost;
         let mut balances = cost.balances.iter();
@@ -99,7 +100,10 @@ impl ClientStarved {
         let delays = cost.client_worker_run_delay_seconds.iter().copied();
         let workers: f64 = cost.client_worker_cpu_seconds.iter().sum();
         let other_threads = (client.cpu_seconds - workers).max(0.0);
-        let waited = (delays.fold(0.0, f64::max) - other_threads) / facts.summary.seconds;
+        let shares = Shares::of(own)?;
+        let foreign = (shares.others + shares.steal) * own.total_seconds;
+        let waited = (delays.fold(0.0, f64::max) - other_threads).min(foreign);
+        let waited = waited / facts.summary.seconds;
         (waited > Self::WAITED).then_some(waited)
     }
 }

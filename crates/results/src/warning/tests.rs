@@ -155,7 +155,15 @@ impl Case {
     /// Takes a closed loop on CPUs of the client's own, whose worker waits for this share of the window
     /// while a sleeping thread wakes up late. Of these CPUs, the worker has a tenth of one.
     fn starve(&mut self, waited: f64, late: u64) {
-        self.balance(5.7, |balance| balance.server = None);
+        self.starve_by(1.6, waited, late);
+    }
+
+    /// Takes the same, of which other programs had CPU time for so long, in seconds.
+    fn starve_by(&mut self, others: f64, waited: f64, late: u64) {
+        self.balance(5.7 - others, |balance| {
+            balance.server = None;
+            balance.others_seconds = others;
+        });
         self.worker(0.1, waited);
         self.step.cost.client_hiccups = Some(Hiccups {
             p99_ns: Some(late),
@@ -415,6 +423,14 @@ fn rows() -> Vec<Row> {
                 }),
                 &[],
             ),
+        ),
+        // A virtual CPU that wakes up late: nobody had it.
+        row(
+            "CLIENT_STARVED",
+            invalid,
+            step(|case| case.starve_by(0.061, 0.5, 520_000)),
+            step(|case| case.starve_by(0.059, 0.5, 520_000)),
+            (step(|case| case.starve_by(0.0, 0.5, 520_000)), &[]),
         ),
         // The client's other threads have its CPU for a while.
         row(
