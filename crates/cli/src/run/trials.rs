@@ -233,6 +233,7 @@ mod tests {
                 order_seed: 0,
                 comparison,
             };
+            let repeats = trials.repeats(&plans);
             let group = Group::of(trials, &plans);
             let label = |plan: &Plan| plan.target.label.clone().unwrap_or_default();
             let labels: Vec<String> = group.plans.iter().map(label).collect();
@@ -240,17 +241,19 @@ mod tests {
             let pairs: Vec<_> = pairs
                 .map(|own| (own.base - 10, own.new - 10, own.is_control))
                 .collect();
-            (labels.join(" "), pairs)
+            (labels.join(" "), pairs, repeats)
         };
+        // By turns, a window has all targets, and is measured again as a whole.
         assert_eq!(
             of(false, true),
-            ("  ".to_owned(), vec![(0, 1, false), (0, 2, false)])
+            ("  ".to_owned(), vec![(0, 1, false), (0, 2, false)], 2)
         );
         assert_eq!(
             of(true, false),
             (
                 " A/A  ".to_owned(),
-                vec![(0, 1, true), (0, 2, false), (0, 3, false)]
+                vec![(0, 1, true), (0, 2, false), (0, 3, false)],
+                7
             )
         );
         assert_eq!(
@@ -263,7 +266,8 @@ mod tests {
                     (2, 3, true),
                     (0, 4, false),
                     (4, 5, true)
-                ]
+                ],
+                2
             )
         );
     }

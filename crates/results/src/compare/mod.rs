@@ -230,6 +230,18 @@ mod tests {
         }
         // Shown, but without a claim.
         assert_eq!(finding(&slower, 0, "mean"), None);
+        // Trials that could end as soon as something was known need intervals that hold at any time.
+        let sequential = Run {
+            looks: 18,
+            ..new.clone()
+        };
+        let width = |new: &Run| {
+            let [low, high] = compare_runs(&base, new, &[]).pairs[0]
+                .by(&metric::P50)?
+                .interval?;
+            Some(high - low)
+        };
+        assert!(width(&sequential) > width(&new) && width(&new).is_some());
         let new = trials([10_300, 9_900, 10_000, 9_850, 10_200]);
         let alike = compare_runs(&base, &new, &[]);
         assert_eq!(finding(&alike, 0, "p50"), Some(Finding::NoDifference));
