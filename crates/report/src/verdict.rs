@@ -257,6 +257,7 @@ mod tests {
     };
     use netping_results::{
         fixtures,
+        run::InProcess,
         warning::{Errors, ForeignLoad, SideOfCpus, TooFewSamples},
     };
 
@@ -316,24 +317,32 @@ mod tests {
 
     #[test]
     fn a_server_elsewhere_that_tells_nothing_is_half_of_the_balance_unknown() {
-        let said = |server: Option<SideUse>, warnings: &[Warning]| {
+        let of_client = Balance {
+            client: Some(SideUse::default()),
+            ..Balance::default()
+        };
+        let said = |change: fn(&mut Step)| {
             let mut step = fixtures::step(1, |_| vec![1000; 10]);
-            step.warnings = warnings.to_vec();
-            let of = |client, server| Balance {
-                client,
-                server,
-                ..Balance::default()
-            };
-            step.cost.balances = vec![of(Some(SideUse::default()), None)];
-            step.cost
-                .balances
-                .extend(server.map(|own| of(None, Some(own))));
+            step.cost.balances = vec![of_client.clone()];
+            change(&mut step);
             let text = describe(&fixtures::run(vec![step]), |_| true);
             text.contains("not known: who had the CPUs of the server's host")
         };
-        assert!(said(None, &[]));
-        assert!(!said(Some(SideUse::default()), &[]));
-        assert!(!said(None, &[SharedHost.into()]));
+        assert!(said(|_| {}));
+        assert!(!said(|step| step.cost.balances.clear()));
+        assert!(!said(|step| {
+            step.cost.balances.push(Balance {
+                server: Some(SideUse::default()),
+                ..Balance::default()
+            });
+        }));
+        assert!(!said(
+            |step| step.cost.balances[0].has_server_among_others = true
+        ));
+        assert!(!said(|step| step.warnings = vec![SharedHost.into()]));
+        assert!(!said(
+            |step| step.settings.in_process = Some(InProcess::OneThread)
+        ));
     }
 
     #[test]

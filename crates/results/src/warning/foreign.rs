@@ -83,8 +83,9 @@ impl ForeignLoad {
 }
 
 /// Returns the time for which threads of a side waited because of others, as a share of the time for which they
-/// were ready to run, or of the window where that is less. A thread cannot know who ran in its place: others, which had `foreign` seconds, are taken to be at fault
-/// by their share of the CPU time that was used.
+/// were ready to run, or of the window where that is less. A thread cannot know who ran in its place: others, which
+/// had `foreign` seconds, are taken to be at fault by their share of the CPU time that was used. Nobody waits for
+/// them longer than they ran: a cgroup's limit makes threads wait, too.
 fn waited(balance: &Balance, foreign: f64) -> f64 {
     let sides = || [balance.client, balance.server].into_iter().flatten();
     let used: f64 = sides().map(|side: SideUse| side.cpu_seconds).sum();
@@ -98,7 +99,8 @@ fn waited(balance: &Balance, foreign: f64) -> f64 {
         let of_ready = waited / (waited + side.cpu_seconds);
         Some((waited / balance.window_seconds).min(of_ready))
     });
-    waited.fold(0.0, f64::max) * foreign / (foreign + used)
+    let blamed = waited.fold(0.0, f64::max) * foreign / (foreign + used);
+    blamed.min(foreign / balance.window_seconds)
 }
 
 impl WarningKind for ForeignLoad {

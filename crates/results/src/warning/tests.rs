@@ -172,6 +172,15 @@ impl Case {
         });
     }
 
+    /// Takes the same, of which the hypervisor had CPU time for so long, in seconds. Of that, ticks may be wrong by
+    /// 20 ms.
+    fn starve_by_steal(&mut self, steal: f64) {
+        self.starve_by(0.0, 0.5, 520_000);
+        let balance = &mut self.step.cost.balances[0];
+        balance.idle_seconds -= steal;
+        balance.steal_seconds = steal;
+    }
+
     /// Takes the same, of a client whose other threads have 0.2 s of CPU time, a fifteenth of the window.
     fn starve_beside_threads(&mut self, waited: f64) {
         self.starve(waited, 520_000);
@@ -219,6 +228,12 @@ fn wait_for_others(balance: &mut Balance, seconds: f64) {
         cpu_seconds: 0.0,
         waited_seconds: Some(seconds),
     });
+}
+
+/// Takes other programs that had this time, while the client waited for all of the window.
+fn wait_longer_than_others_ran(balance: &mut Balance, others: f64) {
+    wait_for_others(balance, 3.0);
+    balance.others_seconds = others;
 }
 
 /// Returns 100 ms with so many requests, each of which took 1 ms.
@@ -432,6 +447,14 @@ fn rows() -> Vec<Row> {
             step(|case| case.starve_by(0.059, 0.5, 520_000)),
             (step(|case| case.starve_by(0.0, 0.5, 520_000)), &[]),
         ),
+        // The hypervisor had it.
+        row(
+            "CLIENT_STARVED",
+            invalid,
+            step(|case| case.starve_by_steal(0.1)),
+            step(|case| case.starve_by_steal(0.05)),
+            (step(|case| case.starve_by_steal(0.0)), &[]),
+        ),
         // The client's other threads have its CPU for a while.
         row(
             "CLIENT_STARVED",
@@ -462,6 +485,17 @@ fn rows() -> Vec<Row> {
                         balance.has_server_among_others = true;
                     });
                 }),
+                &[],
+            ),
+        ),
+        // Threads that wait for a cgroup's limit wait longer than others ran.
+        row(
+            "FOREIGN_LOAD",
+            invalid,
+            step(|case| case.balance(5.9, |balance| wait_longer_than_others_ran(balance, 0.061))),
+            step(|case| case.balance(5.9, |balance| wait_longer_than_others_ran(balance, 0.059))),
+            (
+                step(|case| case.balance(5.9, |balance| wait_longer_than_others_ran(balance, 0.0))),
                 &[],
             ),
         ),
@@ -912,17 +946,21 @@ fn nothing_measured_is_invalid_and_a_little_is_not() {
 
 #[test]
 fn the_client_is_blamed_for_its_own_pauses_alone() {
-    let is_blamed = |in_system, between| {
+    let remedy = |in_system, between| {
         let callers = 8.0;
         let law = LittlesLaw {
             callers,
             in_system,
             between,
         };
-        Warning::from(law).remedy().contains("(--workers)")
+        Warning::from(law).remedy()
     };
+    let is_blamed =
+        |in_system, between: Option<f64>| remedy(in_system, between).contains("(--workers)");
     assert!(is_blamed(7.0, Some(0.52)) && !is_blamed(7.0, Some(0.48)));
     assert!(is_blamed(7.0, None) && !is_blamed(9.0, None));
+    assert!(remedy(7.0, Some(0.0)).starts_with("some callers had no request out"));
+    assert!(remedy(9.0, Some(0.0)).starts_with("more requests were out"));
 }
 
 #[test]
