@@ -4,7 +4,7 @@ use netping_results::{
     comparison::Compared,
     estimate::estimate,
     format::{plural, thousands},
-    metric::{self, Metric},
+    metric::Metric,
     run::{Measurement, Run},
 };
 
@@ -48,7 +48,8 @@ pub(super) fn text(run: &Run) -> String {
             );
             row
         };
-        let rows: Vec<_> = metric::TRIALS.iter().map(row).collect();
+        let metrics = run.compared_by(measurement.settings());
+        let rows: Vec<_> = metrics.iter().map(row).collect();
         parts.push(heading(&measurement));
         parts.push(Table::whole(columns, &rows));
         if measurement.unserved() > 0 {
@@ -56,7 +57,7 @@ pub(super) fn text(run: &Run) -> String {
                 "requests failed on this target: its times are of those that did not".to_owned(),
             );
         }
-        parts.extend(missing(metric::TRIALS, &measurement));
+        parts.extend(missing(metrics, &measurement));
     }
     let targets = grouped(run.measurements().into_iter().map(|own| (own.name(), own)));
     let is_valid = is_valid(run);
