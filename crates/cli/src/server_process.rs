@@ -106,11 +106,12 @@ impl ServerProcess {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Asks it to end, and does not wait.
-    pub fn terminate(&mut self) {
+    /// Asks it to end, and does not wait. Returns the end of the time that it has for that, from the first time on.
+    pub fn terminate(&mut self) -> Deadline {
         signals::terminate_group(self.child.id());
-        self.deadline
-            .get_or_insert_with(|| Deadline::after(LONGEST_END));
+        *self
+            .deadline
+            .get_or_insert_with(|| Deadline::after(LONGEST_END))
     }
 }
 
@@ -118,9 +119,8 @@ impl Drop for ServerProcess {
     fn drop(&mut self) {
         // What it has started is in its group.
         let group = self.child.id();
-        self.terminate();
-        let is_over = |deadline: Option<Deadline>| deadline.is_none_or(|own| own.left().is_zero());
-        while self.ended().is_none() && !is_over(self.deadline) {
+        let deadline = self.terminate();
+        while self.ended().is_none() && !deadline.left().is_zero() {
             thread::sleep(LOOK);
         }
         signals::kill_group(group);

@@ -54,6 +54,11 @@ impl Shares {
             error: error / total,
         })
     }
+
+    /// Returns the part that neither side had, nor idled away: of other programs and of the hypervisor.
+    pub fn foreign(&self) -> f64 {
+        self.others + self.steal
+    }
 }
 
 /// Returns the sum of the balances of each set of CPUs, in the order of their first. CPUs on which the

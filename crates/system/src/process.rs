@@ -51,7 +51,7 @@ impl Usage {
         let process = Process::new(pid.cast_signed())?;
         let mut context_switches = ContextSwitches::default();
         let mut children = Vec::new();
-        let mut cores = BTreeSet::new();
+        let mut ranges = BTreeSet::new();
         let mut living = 0.0;
         for task in process.tasks()?.flatten() {
             if let Ok(times) = task.schedstat() {
@@ -60,8 +60,8 @@ impl Usage {
             if let Ok(status) = task.status() {
                 context_switches.voluntary += status.voluntary_ctxt_switches.unwrap_or(0);
                 context_switches.involuntary += status.nonvoluntary_ctxt_switches.unwrap_or(0);
-                let ranges = status.cpus_allowed_list.into_iter().flatten();
-                cores.extend(ranges.flat_map(|(first, last)| first as usize..=last as usize));
+                // Nearly all threads have the same.
+                ranges.extend(status.cpus_allowed_list.into_iter().flatten());
             }
             children.extend(task.children().unwrap_or_default());
         }
@@ -78,7 +78,10 @@ impl Usage {
             resident_bytes: resident(&process).unwrap_or(0),
             context_switches,
             children,
-            cores,
+            cores: ranges
+                .into_iter()
+                .flat_map(|(first, last)| first as usize..=last as usize)
+                .collect(),
         })
     }
 }

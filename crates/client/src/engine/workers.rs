@@ -173,9 +173,11 @@ impl Workers {
         for (worker, parts) in threads.into_iter().enumerate() {
             let core = cores.iter().copied().cycle().nth(worker);
             let share = Share::of(&plans[0], worker);
-            // Each caller of the step has an order of its own.
-            let seed = |seed: u64| seed.wrapping_add(share.first_caller.into());
-            let turns = turns.map(|together| (share.callers, seed(together.order_seed)));
+            let turns = turns.map(|together| {
+                // Each caller of the step has an order of its own.
+                let seed = together.order_seed.wrapping_add(share.first_caller.into());
+                (share.callers, seed)
+            });
             let events = events.clone();
             let thread = thread::Builder::new()
                 .name(format!("client-{worker}"))

@@ -100,8 +100,7 @@ impl ClientStarved {
         let delays = cost.client_worker_run_delay_seconds.iter().copied();
         let workers: f64 = cost.client_worker_cpu_seconds.iter().sum();
         let other_threads = (client.cpu_seconds - workers).max(0.0);
-        let shares = Shares::of(own)?;
-        let foreign = (shares.others + shares.steal) * own.total_seconds;
+        let foreign = Shares::of(own)?.foreign() * own.total_seconds;
         let waited = (delays.fold(0.0, f64::max) - other_threads).min(foreign);
         let waited = waited / facts.summary.seconds;
         (waited > Self::WAITED).then_some(waited)

@@ -66,14 +66,11 @@ impl ForeignLoad {
             side,
             others: shares.others,
             steal: shares.steal,
-            waited: waited(
-                balance,
-                (shares.others + shares.steal) * balance.total_seconds,
-            ),
+            waited: waited(balance, shares.foreign() * balance.total_seconds),
             busiest: balance.busiest_other.clone(),
         };
         let is_full = shares.idle < Self::IDLE.max(shares.error);
-        let is_taken = is_full && found.others + found.steal > Self::SHARE;
+        let is_taken = is_full && shares.foreign() > Self::SHARE;
         (is_taken || found.waited > Self::SHARE).then_some(found)
     }
 

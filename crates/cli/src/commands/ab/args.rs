@@ -24,8 +24,8 @@ use crate::{
 #[command(
     after_long_help = "Exit codes: 0 the new server is worse by no more than the margin, 4 it is worse by more, or a \
                   --fail-if condition holds, 7 this machine cannot tell, or the run is NOT VALID; 1 requests failed, \
-                  2 wrong usage, 3 a server could not be started or does not answer, 5 NOT VALID with --strict or a condition, 6 a result could not \
-                  be saved, 130 interrupted."
+                  2 wrong usage, 3 a server could not be started or does not answer, 5 NOT VALID with --strict or a \
+                  condition, 6 a result could not be saved, 130 interrupted."
 )]
 pub struct AbArgs {
     /// The base and the new server, such as http://127.0.0.1:8080/ http://127.0.0.1:8081/

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, ErrorKind},
-    net::{SocketAddr, TcpListener, UdpSocket},
+    net::{TcpListener, UdpSocket},
     str::FromStr,
     thread,
     time::Duration,
@@ -95,20 +95,17 @@ pub fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
     while held.len() < count {
         held.extend(free_address().context("no free port")?);
     }
-    Ok(held
-        .into_iter()
-        .map(|(_, _, address)| address.to_string())
-        .collect())
+    Ok(held.into_iter().map(|(address, ..)| address).collect())
 }
 
 /// Holds an address; `None` where another program has its port over UDP.
-fn free_address() -> io::Result<Option<(TcpListener, UdpSocket, SocketAddr)>> {
+fn free_address() -> io::Result<Option<(String, TcpListener, UdpSocket)>> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     match UdpSocket::bind(address) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => Ok(None),
         Err(error) => Err(error),
-        Ok(socket) => Ok(Some((listener, socket, address))),
+        Ok(socket) => Ok(Some((address.to_string(), listener, socket))),
     }
 }
 

@@ -223,7 +223,9 @@ impl Rounds<'_> {
             Servers::Commands(builds, url) => (builds, url),
         };
         // The old ones make room first.
-        self.started.iter_mut().for_each(ServerProcess::terminate);
+        for server in &mut self.started {
+            server.terminate();
+        }
         self.started.clear();
         let addresses = builds::free_addresses(SERVERS.len())?;
         let mut started = Vec::new();
