@@ -8,7 +8,7 @@ use std::{thread, time::Duration};
 
 use clap::Args;
 use netping_client::{
-    engine::{self, Measured, Observer, Phase},
+    engine::{self, Measured, Silent},
     interrupt::Interrupt,
     plan::{Destination, Extent, Plan, Trust, Warmup},
     probe::metrics::ServerSource,
@@ -84,11 +84,4 @@ pub fn plan(target: &Target, extent: Extent) -> Plan {
 /// If it cannot start.
 pub fn run(plan: &Plan) -> Measured {
     engine::run(plan, &Interrupt::default(), &Silent).expect("a server that listens")
-}
-
-struct Silent;
-
-impl Observer for Silent {
-    fn phase(&self, _: Phase, _: Option<Duration>) {}
-    fn tick(&self, _: Duration, _: f64) {}
 }

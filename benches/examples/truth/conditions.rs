@@ -35,7 +35,7 @@ const BESIDE_OTHERS: &[&str] = &[
     "UNLIKE_TRIALS",
 ];
 
-const CONDITIONS: [Trouble; 9] = [
+const CONDITIONS: [Trouble; 11] = [
     Trouble {
         what: "two hogs on the core of a closed loop's client",
         run: || beside(CLIENT, 2, || client(&tokio(), &["-c", "64"]).finish()),
@@ -53,6 +53,24 @@ const CONDITIONS: [Trouble; 9] = [
     Trouble {
         what: "a hog on the server's core, round trips of one caller",
         run: || beside(SERVER, 1, round_trips),
+        possible: || true,
+        must: &["FOREIGN_LOAD"],
+        may: BESIDE_OTHERS,
+    },
+    Trouble {
+        what: "a hog on the client's core, round trips of one caller",
+        run: || beside(CLIENT, 1, round_trips),
+        possible: || true,
+        must: &["FOREIGN_LOAD"],
+        may: BESIDE_OTHERS,
+    },
+    Trouble {
+        what: "a hog on the server's core, an open loop of 10,000 req/s",
+        run: || {
+            beside(SERVER, 1, || {
+                client(&tokio(), &["-c", "64", "--rate", "10k"]).finish()
+            })
+        },
         possible: || true,
         must: &["FOREIGN_LOAD"],
         may: BESIDE_OTHERS,

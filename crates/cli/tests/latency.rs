@@ -266,6 +266,43 @@ fn targets_that_are_compared_alternate_by_requests_or_by_windows() {
 }
 
 #[test]
+fn several_targets_are_compared_unless_flags_say_how_often_they_are_measured() {
+    let servers = [Server::start("tokio", &[]), Server::start("tokio", &[])];
+    let measured = |flags: &[&str]| -> Vec<(u64, u64, bool)> {
+        let targets = servers.each_ref().map(|own| own.url.as_str());
+        let output = latency(&[&["--json", "-"], &targets[..], flags].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let number = |own: &Value| own.as_u64().unwrap();
+        let of = |step: &Value| {
+            let is_together = !step["settings"]["together"].is_null();
+            (number(&step["trial"]), number(&step["ok"]), is_together)
+        };
+        steps(&output).iter().map(of).collect()
+    };
+    let compared = measured(&[]);
+    let trials: Vec<u64> = compared.iter().map(|own| own.0).collect();
+    assert_eq!(trials, [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]);
+    // Each target has a fifth of 50 round trips in each trial, give or take the one that is on its way.
+    assert!(
+        compared
+            .iter()
+            .all(|(_, ok, is_together)| *is_together && (9..=11).contains(ok)),
+        "{compared:?}"
+    );
+    assert_eq!(measured(&["--trials", "1"]), [(1, 50, false); 2]);
+    let repeated = measured(&["--repeat", "2", "--every", "0s"]);
+    assert_eq!(
+        repeated,
+        [
+            (1, 50, false),
+            (1, 50, false),
+            (2, 50, false),
+            (2, 50, false)
+        ]
+    );
+}
+
+#[test]
 fn what_cannot_alternate_is_refused() {
     let line = |flags: &str| format!("latency tcp://h:1 tcp://h:2 {flags}");
     let cases = [
@@ -277,7 +314,10 @@ fn what_cannot_alternate_is_refused() {
             line("--trials 5 --fail-if rate<-5%"),
             "its rate says nothing",
         ),
-        (line("--alternate requests"), "--trials 5 or more"),
+        (
+            line("--trials 1 --alternate requests"),
+            "--trials 5 or more",
+        ),
     ];
     assert_usage(
         &cases

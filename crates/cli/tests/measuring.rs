@@ -45,6 +45,37 @@ fn the_server_counts_the_requests_that_were_asked_for() {
 }
 
 #[test]
+fn what_is_planted_between_trials_is_seen() {
+    let server = Server::start("tokio", &[]);
+    let trials = [
+        "--trials",
+        "12",
+        "--requests",
+        "100",
+        "-c",
+        "2",
+        "--warmup",
+        "0s",
+    ];
+    let flags = ["--json", "-", "--prove", "--progress", "none"];
+    let output = run(&[&["throughput", &server.url], &trials[..], &flags].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("\nplanted on this machine: a service time of 10.0 ms, seen as ")
+    );
+    let run = parse(&stdout(&output));
+    // It is none of the steps, and is measured once after each trial.
+    assert_eq!(run["steps"].as_array().unwrap().len(), 12);
+    let proof = &run["proof"];
+    assert_eq!(proof["trials"], 12);
+    let number = |name: &str| proof[name].as_f64().unwrap();
+    // A timer is never early.
+    assert!(number("seen_service_ns") >= number("service_ns"), "{proof}");
+    assert!(proof["seen_stall_seconds"].is_number(), "{proof}");
+    assert!(proof["interval"].is_array(), "{proof}");
+}
+
+#[test]
 fn requests_inside_and_outside_the_window_add_up_to_the_servers_count() {
     for (kind, flags) in WAYS {
         let server = Server::start(kind, &[]);

@@ -113,6 +113,9 @@ pub struct Balance {
     pub steal_seconds: f64,
     /// The time for which the CPUs were idle, in seconds.
     pub idle_seconds: f64,
+    /// The time for which any thread of this host waited for a CPU, in seconds (pressure stall information);
+    /// absent for another host, and where the kernel does not count it.
+    pub pressure_seconds: Option<f64>,
     /// The other program that had the most; absent where none had any.
     pub busiest_other: Option<Program>,
     /// The number of windows in it. Ticks of the clock, by which idle and stolen time are known, are
@@ -160,6 +163,8 @@ impl Balance {
         self.steal_seconds += other.steal_seconds;
         self.idle_seconds += other.idle_seconds;
         self.windows = self.windows.saturating_add(other.windows);
+        let pressures = self.pressure_seconds.zip(other.pressure_seconds);
+        self.pressure_seconds = pressures.map(|(own, more)| own + more);
         for (own, more) in [
             (&mut self.client, other.client),
             (&mut self.server, other.server),

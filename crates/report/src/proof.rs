@@ -1,6 +1,6 @@
 //! What was planted on the client's machine and what was seen of it, as text.
 
-use netping_results::run::Proof;
+use netping_results::{format::plural, run::Proof};
 
 /// Returns a sentence about a proof.
 pub fn describe(proof: &Proof) -> String {
@@ -14,10 +14,11 @@ pub fn describe(proof: &Proof) -> String {
     let service = seen(proof.seen_service_ns.map(|time| time as f64 / 1e9));
     let stall = seen(proof.seen_stall_seconds);
     format!(
-        "planted on this machine: a service time of {}, {service}; a stall of {}, {stall}; a difference of {}, {}",
+        "planted on this machine: a service time of {}, {service}; a stall of {}, {stall}; a difference of {} in {}, {}",
         milliseconds(proof.service_ns as f64 / 1e9),
         milliseconds(proof.stall_seconds),
         percent(proof.difference),
+        plural(proof.trials.into(), "trial"),
         difference(proof)
     )
 }
@@ -50,6 +51,7 @@ mod tests {
             seen_service_ns: Some(10_100_000),
             stall_seconds: 0.3,
             seen_stall_seconds: Some(0.298),
+            trials: 11,
             difference: 0.02,
             seen_difference: Some(0.021),
             interval: Some([0.015, 0.027]),
@@ -58,10 +60,13 @@ mod tests {
         assert_eq!(
             describe(&proof),
             "planted on this machine: a service time of 10.0 ms, seen as 10.1 ms; a stall of 300.0 ms, seen as 298.0 ms; \
-             a difference of 2.0%, seen as 2.1% (1.5..2.7)"
+             a difference of 2.0% in 11 trials, seen as 2.1% (1.5..2.7)"
         );
         proof.interval = Some([-0.01, 0.04]);
         proof.detectable = Some(0.031);
-        assert!(describe(&proof).ends_with("2.0%, not seen: such trials show 3.1% or more"));
+        assert!(
+            describe(&proof)
+                .ends_with("2.0% in 11 trials, not seen: such trials show 3.1% or more")
+        );
     }
 }

@@ -97,6 +97,7 @@ mod tests {
             interrupt_seconds: 0.5,
             steal_seconds: 0.2,
             idle_seconds: 1.0,
+            pressure_seconds: Some(2.0),
             windows: 1,
             ..Balance::default()
         }
@@ -155,5 +156,6 @@ mod tests {
         let sums = sums(&all);
         assert_eq!(sums[1..], [client, unknown]);
         assert_eq!((sums[0].total_seconds, sums[0].windows), (40.0, 2));
+        assert_eq!(sums[0].pressure_seconds, Some(4.0));
     }
 }

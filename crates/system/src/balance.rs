@@ -6,7 +6,7 @@ use nix::{
     time::{ClockId, clock_getcpuclockid, clock_gettime},
     unistd::Pid,
 };
-use procfs::{process::Process, ticks_per_second};
+use procfs::{CpuPressure, Current, process::Process, ticks_per_second};
 
 /// A process counts as a thread of the kernel by this flag (`PF_KTHREAD` in `include/linux/sched.h`).
 const KERNEL_THREAD: u32 = 0x0020_0000;
@@ -23,6 +23,8 @@ pub struct CpuReading {
     /// By their numbers. Those that are offline, or hidden from a container, have none.
     cpus: BTreeMap<usize, CpuTicks>,
     processes: BTreeMap<u32, Duration>,
+    /// The time for which any thread of the machine waited for a CPU; `None` where the kernel does not count it.
+    pressure: Option<Duration>,
 }
 
 /// The times of one CPU, or of several together.
@@ -55,6 +57,7 @@ impl CpuReading {
             processes: pids()
                 .filter_map(|pid| Some((pid, time_of(pid)?)))
                 .collect(),
+            pressure: pressure(),
             ..Self::read_cpus()
         }
     }
@@ -65,7 +68,7 @@ impl CpuReading {
         Self {
             at: now(),
             cpus: stats.lines().filter_map(CpuTicks::parse).collect(),
-            processes: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -91,6 +94,12 @@ impl CpuReading {
     /// Returns the time from this reading to a `later` one.
     pub fn elapsed_until(&self, later: &Self) -> Duration {
         later.at.saturating_sub(self.at)
+    }
+
+    /// Returns the time from this reading to a `later` one for which any thread of the machine waited for a CPU;
+    /// `None` where the kernel does not count it.
+    pub fn pressure_until(&self, later: &Self) -> Option<Duration> {
+        Some(later.pressure?.saturating_sub(self.pressure?))
     }
 
     /// Returns the times of these CPUs from this reading to a `later` one; `None` where the kernel does not
@@ -181,6 +190,13 @@ fn now() -> Duration {
         .unwrap_or_default()
 }
 
+/// Returns the pressure stall information of the CPUs (`Documentation/accounting/psi.rst` of Linux), since it was
+/// turned on.
+fn pressure() -> Option<Duration> {
+    let read = CpuPressure::current().ok()?;
+    Some(Duration::from_micros(read.some.total))
+}
+
 /// Returns the numbers of all processes that can be seen.
 fn pids() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -218,6 +234,7 @@ mod tests {
                 .iter()
                 .map(|(pid, time)| (*pid, milliseconds(*time)))
                 .collect(),
+            pressure: Some(milliseconds(at / 10)),
         }
     }
 
@@ -241,6 +258,8 @@ mod tests {
             reading(10, [100, 200], &[]).ticks_until(&stopped, &[0]),
             None
         );
+        assert_eq!(start.pressure_until(&end), Some(milliseconds(10)));
+        assert_eq!(CpuReading::default().pressure_until(&end), None);
         let used = |pid| start.process_until(&end, pid);
         assert_eq!(used(1), Some(milliseconds(20)));
         // It started meanwhile; the other has ended.

@@ -46,6 +46,11 @@ impl InStepArgs {
         })
     }
 
+    /// Returns true if the client measures in step with others.
+    pub fn is_given(&self) -> bool {
+        self.start_at.is_some()
+    }
+
     /// Returns the flags that are given, with their values, for the steps of a scenario.
     pub fn flags(&self) -> Vec<(&'static str, String)> {
         let mut flags = Vec::new();

@@ -35,7 +35,7 @@ pub struct Options {
     pub clock: ClockDemand,
     /// URL of the Pushgateway that gets live numbers.
     pub gateway: Option<String>,
-    /// What was planted is measured at the end.
+    /// Something planted is measured, too.
     pub prove: bool,
 }
 
@@ -149,8 +149,8 @@ pub struct OutputArgs {
     /// /metrics/job/netping
     #[arg(long, value_name = "URL", value_parser = gateway)]
     prometheus_push: Option<String>,
-    /// At the end, measure servers with a planted stall and a planted difference of 2 %, and say what was
-    /// seen of them: about 10 s
+    /// Between trials or rounds, and at the end, measure servers with a planted difference of 2 % and a planted
+    /// stall, and say what was seen of them: about 10 s
     #[arg(long)]
     prove: bool,
     /// Exit with 4 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k', or between trials of a

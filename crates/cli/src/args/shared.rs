@@ -42,10 +42,20 @@ impl ComparedArgs {
         })
     }
 
-    /// Returns the trials of each step, with this number of targets, which alternate like this if no flag says it;
-    /// fails if there is nothing to compare that a flag needs.
-    pub fn trials(&self, targets: usize, alternate: Alternate) -> anyhow::Result<Trials> {
-        let trials = self.shared.trials.trials();
+    /// Returns true if the trials are those of a flag, or clients in step have to agree on them.
+    pub fn has_trials(&self) -> bool {
+        self.shared.trials.is_given() || self.comparison.until.is_some() || self.in_step.is_given()
+    }
+
+    /// Returns the trials of each step, with this number of targets: as many, and alternating like this, if no flag
+    /// says otherwise. Fails if there is nothing to compare that a flag needs.
+    pub fn trials(
+        &self,
+        targets: usize,
+        count: u32,
+        alternate: Alternate,
+    ) -> anyhow::Result<Trials> {
+        let trials = self.shared.trials.trials(count);
         let trials = self.comparison.of(trials, targets, alternate)?;
         require(
             !self.shared.output.has_changes() || (targets > 1 && trials.count > 1),

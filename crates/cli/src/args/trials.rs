@@ -45,19 +45,24 @@ impl Trials {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Trials")]
 pub struct TrialArgs {
-    /// Measure everything N times, the targets in random order each time, and compare the targets
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    trials: u32,
+    /// Measure everything N times, the targets in random order each time, and compare the targets [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    trials: Option<u32>,
     /// Seed of the random order, to have the same one again [default: random; in the JSON]
     #[arg(long, value_name = "N")]
     order_seed: Option<u64>,
 }
 
 impl TrialArgs {
-    /// Returns trials whose comparison shows no more than differences.
-    pub fn trials(&self) -> Trials {
+    /// Returns true if a flag gives their number.
+    pub fn is_given(&self) -> bool {
+        self.trials.is_some()
+    }
+
+    /// Returns trials whose comparison shows no more than differences: as many, if no flag says otherwise.
+    pub fn trials(&self, count: u32) -> Trials {
         Trials {
-            count: self.trials,
+            count: self.trials.unwrap_or(count),
             by_turns: false,
             order_seed: self.order_seed.unwrap_or_else(environment::random_seed),
             comparison: ComparisonArgs::default(),

@@ -50,6 +50,7 @@ use crate::{
         console::Console,
         judge::Judge,
         progress::{Progress, ProgressForm},
+        prove::Planted,
         push::Push,
         servers::Servers,
         step::step,
@@ -91,6 +92,8 @@ pub struct Runner {
     pub interrupt: Interrupt,
     describe: fn(&Run) -> String,
     prove: bool,
+    /// What was planted so far.
+    planted: Option<Planted>,
     /// The number of disturbed windows that may still be measured again.
     repeats: u32,
     /// The CPUs of servers that the command starts; empty: any.
@@ -120,6 +123,7 @@ impl Runner {
             interrupt,
             describe,
             prove: options.prove,
+            planted: None,
             repeats: 0,
             server_cpus: Vec::new(),
         })
@@ -453,17 +457,39 @@ impl Runner {
         }
     }
 
-    /// Measures what is planted on this machine, if that is wished. A run stands without it.
+    /// Measures what is planted on this machine, between two rounds or trials, if that is wished.
+    pub fn plant(&mut self) {
+        self.with_planted(|runner, mut planted| {
+            planted.measure(&runner.interrupt)?;
+            runner.planted = Some(planted);
+            Ok(())
+        });
+    }
+
+    /// Says what was seen of what is planted, if that is wished.
     fn prove(&mut self) {
+        self.with_planted(|runner, planted| {
+            runner.store.run.proof = planted.finish(&runner.store.run, &runner.interrupt)?;
+            Ok(())
+        });
+    }
+
+    /// Takes what is planted, if that is wished and there is something to prove. A run stands without it.
+    fn with_planted(&mut self, measure: impl FnOnce(&mut Self, Planted) -> anyhow::Result<()>) {
         if !self.prove || self.is_interrupted() || self.steps().is_empty() {
             return;
         }
-        match prove::prove(self) {
-            Ok(proof) => self.store.run.proof = proof,
-            Err(error) => self.fail(
-                Verdict::Unmeasured,
-                &format!("error: nothing could be planted on this machine: {error:#}"),
-            ),
+        self.console.progress.begin("what is planted (--prove)");
+        let planted = match self.planted.take() {
+            Some(planted) => Ok(planted),
+            None => Planted::start(&self.server_cpus),
+        };
+        let measured = planted.and_then(|planted| measure(self, planted));
+        self.console.progress.end();
+        if let Err(error) = measured {
+            self.prove = false;
+            let line = format!("error: nothing could be planted on this machine: {error:#}");
+            self.fail(Verdict::Unmeasured, &line);
         }
     }
 

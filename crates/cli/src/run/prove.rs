@@ -1,9 +1,12 @@
-//! `--prove`: what a run could see on this machine, shown by something planted.
+//! `--prove`: what a run could see on this machine, shown by something planted between its windows.
 
 use std::{thread, time::Duration};
 
 use anyhow::Context;
 use netping_client::{
+    engine::{self, Silent},
+    error::StartError,
+    interrupt::Interrupt,
     plan::{Arrival, Destination, Extent, Plan, Trust, Warmup, shuffled},
     transport,
 };
@@ -16,7 +19,7 @@ use netping_results::{
 use netping_system::signals;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::Runner;
+use super::step::step;
 use crate::{environment, server_process::ServerProcess};
 
 /// The service time of the first server, and the share by which that of the second is longer.
@@ -26,7 +29,7 @@ const DIFFERENCE: f64 = 0.02;
 /// The length of the stall.
 const STALL: Duration = Duration::from_millis(300);
 
-/// The trials of each server, and the length of their windows and of the time before them.
+/// The fewest trials of each server, and the length of their windows and of the time before them.
 const TRIALS: u32 = 10;
 const WINDOW: Duration = Duration::from_millis(250);
 const WARM_UP: Duration = Duration::from_millis(100);
@@ -41,46 +44,105 @@ const RATE: f64 = 200.0;
 const STALL_WINDOW: Duration = Duration::from_secs(1);
 const BEFORE_STALL: Duration = Duration::from_millis(300);
 
-/// Measures two servers of known service times in trials, and a stall of the first. `None` if the user
-/// ends it.
-///
-/// # Errors
-/// If a server cannot be started or does not answer.
-pub fn prove(runner: &mut Runner) -> anyhow::Result<Option<Proof>> {
-    // What is planted for a moment is not measured again.
-    runner.allow_repeats(0);
-    let longer = SERVICE.mul_f64(1.0 + DIFFERENCE);
-    let servers = [SERVICE, longer].map(|time| {
-        let delay = format!("{}us", time.as_micros());
-        let flags = ["--delay", &delay].map(Into::into);
-        ServerProcess::start("tokio", &flags, &runner.server_cpus)
-    });
-    let [first, second] = servers;
-    let (first, second) = (first?, second?);
-    let plans = [&first, &second].map(plan);
-    let Some(steps) = trials(runner, &plans)? else {
-        return Ok(None);
-    };
-    let stalled = stall(runner, &first, plans[0].clone())?;
-    if runner.is_interrupted() {
-        return Ok(None);
+/// Two servers of which it is known how long they take, and what was measured of them so far.
+#[derive(Debug)]
+pub struct Planted {
+    servers: [ServerProcess; 2],
+    plans: [Plan; 2],
+    steps: Vec<Step>,
+    /// The trials so far.
+    trials: u32,
+    random: ChaCha8Rng,
+}
+
+impl Planted {
+    /// Starts the servers on these cores, or on any if there are none.
+    ///
+    /// # Errors
+    /// If one does not start.
+    pub fn start(cores: &[usize]) -> anyhow::Result<Self> {
+        let server = |time: Duration| {
+            let delay = format!("{}us", time.as_micros());
+            let flags = ["--delay", &delay].map(Into::into);
+            ServerProcess::start("tokio", &flags, cores)
+        };
+        let servers = [server(SERVICE)?, server(SERVICE.mul_f64(1.0 + DIFFERENCE))?];
+        Ok(Self {
+            plans: servers.each_ref().map(plan),
+            servers,
+            steps: Vec::new(),
+            trials: 0,
+            random: ChaCha8Rng::seed_from_u64(environment::random_seed()),
+        })
     }
-    let run = of_trials(&runner.store.run, steps);
-    let compared = run.compared();
-    let medians = compared.first().and_then(|own| own.by(&P50));
-    let seen = medians.and_then(|own| own.base);
-    Ok(Some(Proof {
-        service_ns: SERVICE.as_nanos() as u64,
-        seen_service_ns: seen.map(|own| own.value as u64),
-        stall_seconds: STALL.as_secs_f64(),
-        seen_stall_seconds: stalled.summary.times[Time::Response]
-            .max
-            .map(|longest| longest as f64 / 1e9),
-        difference: DIFFERENCE,
-        seen_difference: medians.and_then(|own| own.change),
-        interval: medians.and_then(|own| own.interval),
-        detectable: medians.and_then(|own| own.detectable),
-    }))
+
+    /// Measures a window of each, in random order, as one trial.
+    ///
+    /// # Errors
+    /// [`StartError`] if a server does not answer.
+    pub fn measure(&mut self, interrupt: &Interrupt) -> Result<(), StartError> {
+        self.trials += 1;
+        for measurement in shuffled(self.plans.len(), &mut self.random) {
+            let plan = &self.plans[measurement];
+            let measured = engine::run(plan, interrupt, &Silent)?;
+            let place = Place {
+                measurement,
+                trial: self.trials,
+            };
+            self.steps.push(step(plan, &measured, place));
+        }
+        Ok(())
+    }
+
+    /// Measures the trials that are missing and a stall, and returns what was seen; `None` if the user ends it.
+    /// `of` is the run in which all this was planted.
+    ///
+    /// # Errors
+    /// If a server does not answer.
+    pub fn finish(mut self, of: &Run, interrupt: &Interrupt) -> anyhow::Result<Option<Proof>> {
+        while self.trials < TRIALS && !interrupt.is_set() {
+            self.measure(interrupt)?;
+        }
+        let stalled = self.stall(interrupt)?;
+        if interrupt.is_set() {
+            return Ok(None);
+        }
+        let run = of_trials(of, self.steps);
+        let compared = run.compared();
+        let medians = compared.first().and_then(|own| own.by(&P50));
+        let seen = medians.and_then(|own| own.base);
+        Ok(Some(Proof {
+            service_ns: SERVICE.as_nanos() as u64,
+            seen_service_ns: seen.map(|own| own.value as u64),
+            stall_seconds: STALL.as_secs_f64(),
+            seen_stall_seconds: stalled.map(|longest| longest as f64 / 1e9),
+            trials: self.trials,
+            difference: DIFFERENCE,
+            seen_difference: medians.and_then(|own| own.change),
+            interval: medians.and_then(|own| own.interval),
+            detectable: medians.and_then(|own| own.detectable),
+        }))
+    }
+
+    /// Measures an open loop in which the first server stops for a while; returns the longest response time, in
+    /// nanoseconds.
+    fn stall(&self, interrupt: &Interrupt) -> anyhow::Result<Option<u64>> {
+        let mut plan = self.plans[0].clone();
+        plan.load.arrival = Arrival::Constant(RATE);
+        plan.execution.extent = Extent::Time(STALL_WINDOW);
+        let pid = self.servers[0].pid();
+        let stopping = thread::Builder::new().spawn(move || {
+            thread::sleep(WARM_UP + BEFORE_STALL);
+            signals::stop(pid);
+            thread::sleep(STALL);
+            signals::resume(pid);
+        });
+        let stopping = stopping.context("cannot start a thread")?;
+        let measured = engine::run(&plan, interrupt, &Silent);
+        // It does nothing that could panic.
+        let _ = stopping.join();
+        Ok(step(&plan, &measured?, Place::ALONE).summary.times[Time::Response].max)
+    }
 }
 
 /// Returns the run of these trials, of whatever kind the run is in which they were planted.
@@ -99,47 +161,11 @@ fn plan(server: &ServerProcess) -> Plan {
     let clear = (Connector::Plain, Trust::default());
     let target = Destination::new(server.target.clone(), server.source.clone(), clear);
     let mut plan = Plan::new(target, transport::Kind::Line);
-    plan.target.label = Some("planted".to_owned());
     plan.load.callers = CALLERS;
     plan.load.connections = CALLERS;
     plan.execution.warmup = Warmup::Time(WARM_UP);
     plan.execution.extent = Extent::Time(WINDOW);
     plan
-}
-
-/// Measures both plans in interleaved trials; `None` if the user ends it.
-fn trials(runner: &mut Runner, plans: &[Plan; 2]) -> anyhow::Result<Option<Vec<Step>>> {
-    let mut random = ChaCha8Rng::seed_from_u64(environment::random_seed());
-    let mut steps = Vec::new();
-    for trial in 1..=TRIALS {
-        for measurement in shuffled(plans.len(), &mut random) {
-            let place = Place { measurement, trial };
-            let (step, _) = runner.run_step(&plans[measurement], place)?;
-            if runner.is_interrupted() {
-                return Ok(None);
-            }
-            steps.push(step);
-        }
-    }
-    Ok(Some(steps))
-}
-
-/// Measures an open loop in which the server stops for a while.
-fn stall(runner: &mut Runner, server: &ServerProcess, mut plan: Plan) -> anyhow::Result<Step> {
-    plan.load.arrival = Arrival::Constant(RATE);
-    plan.execution.extent = Extent::Time(STALL_WINDOW);
-    let pid = server.pid();
-    let stopping = thread::Builder::new().spawn(move || {
-        thread::sleep(WARM_UP + BEFORE_STALL);
-        signals::stop(pid);
-        thread::sleep(STALL);
-        signals::resume(pid);
-    });
-    let stopping = stopping.context("cannot start a thread")?;
-    let measured = runner.run_step(&plan, Place::ALONE);
-    // It does nothing that could panic.
-    let _ = stopping.join();
-    Ok(measured?.0)
 }
 
 #[cfg(test)]

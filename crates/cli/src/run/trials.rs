@@ -196,6 +196,7 @@ fn interleave(
             }
         }
         runner.judge_from(begun);
+        runner.plant();
         if runner.is_interrupted() {
             break;
         }

@@ -147,6 +147,7 @@ impl BalanceMeter {
             interrupt_seconds: ticks.interrupts.as_secs_f64(),
             steal_seconds: ticks.steal.as_secs_f64(),
             idle_seconds: ticks.idle.as_secs_f64(),
+            pressure_seconds: start.pressure_until(end).map(|own| own.as_secs_f64()),
             busiest_other: busiest.map(|(name, time)| Program {
                 name,
                 cpu_seconds: time.as_secs_f64(),

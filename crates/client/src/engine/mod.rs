@@ -32,7 +32,7 @@ pub use self::balance::{BalanceMeter, Counted, complete_balances};
 pub use self::worker::simulated;
 pub use self::{
     measured::Measured,
-    observer::{Observer, Phase},
+    observer::{Observer, Phase, Silent},
 };
 
 use std::{hint, slice, thread, time::Duration};

@@ -19,6 +19,15 @@ pub trait Observer {
     }
 }
 
+/// Shows nothing.
+#[derive(Debug)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn phase(&self, _: Phase, _: Option<Duration>) {}
+    fn tick(&self, _: Duration, _: f64) {}
+}
+
 /// The phases of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {

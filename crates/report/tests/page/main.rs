@@ -319,7 +319,7 @@ fn the_terminal_the_page_and_the_warning_tell_the_same_part_of_others() {
     assert!(text.contains(line), "{text}");
     assert!(page::html(std::slice::from_ref(&run)).contains("other programs: 28.0% (rustc)"));
     let steps = run.steps.iter().step_by(3);
-    let warning = ForeignLoad::of_round(steps).unwrap();
+    let warning = ForeignLoad::of_windows(steps).unwrap();
     let told = Warning::from(warning).to_string();
     assert!(told.contains("other programs had 28.0% of"), "{told}");
 }

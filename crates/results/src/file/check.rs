@@ -155,6 +155,7 @@ fn check_balance(balance: &Balance) -> Result<(), String> {
         ),
         ("balances.steal_seconds", Some(balance.steal_seconds)),
         ("balances.idle_seconds", Some(balance.idle_seconds)),
+        ("balances.pressure_seconds", balance.pressure_seconds),
         ("balances.busiest_other", busiest.map(|own| own.cpu_seconds)),
     ])
 }

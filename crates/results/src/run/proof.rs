@@ -15,6 +15,9 @@ pub struct Proof {
     pub stall_seconds: f64,
     /// The longest response time that was seen of it in an open loop, in seconds.
     pub seen_stall_seconds: Option<f64>,
+    /// The number of trials in which both servers were measured.
+    #[serde(default)]
+    pub trials: u32,
     /// The difference between the service times of two servers, as a share of the first one's.
     pub difference: f64,
     /// The difference between their medians that was seen.

@@ -82,7 +82,8 @@ impl ForeignLoad {
 /// Returns the time for which threads of a side waited because of others, as a share of the time for which they
 /// were ready to run, or of the window where that is less. A thread cannot know who ran in its place: others, which
 /// had `foreign` seconds, are taken to be at fault by their share of the CPU time that was used. Nobody waits for
-/// them longer than they ran: a cgroup's limit makes threads wait, too.
+/// them longer than they ran: a cgroup's limit makes threads wait, too. Where the waiting of a side is not known,
+/// that of any thread of the host is the most that it can be.
 fn waited(balance: &Balance, foreign: f64) -> f64 {
     let sides = || [balance.client, balance.server].into_iter().flatten();
     let used: f64 = sides().map(|side: SideUse| side.cpu_seconds).sum();
@@ -90,7 +91,7 @@ fn waited(balance: &Balance, foreign: f64) -> f64 {
         return 0.0;
     }
     let waited = sides().filter_map(|side| {
-        let waited = side.waited_seconds?;
+        let waited = side.waited_seconds.or(balance.pressure_seconds)?;
         // Of many threads, each waits for a part of the window. Of a few that seldom run, each wake-up takes a
         // moment, which is much beside their CPU time.
         let of_ready = waited / (waited + side.cpu_seconds);

@@ -13,6 +13,10 @@ use crate::{
     run::{Kind, Run, Step},
 };
 
+/// Windows that are shorter than this, in seconds, are judged by their balances together: ticks of 10 ms are much
+/// beside a small share of them.
+const SHORT: f64 = 5.0;
+
 /// A kind of warning, and the results that it is about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
@@ -91,8 +95,8 @@ impl Warnings {
     }
 
     /// Returns the warnings that no step shows by itself, each with the place of a step that it is about.
-    /// Trials of a measurement are held against each other by the metrics on which claims are made. The
-    /// windows of a ladder are so short that those of a round, and all of them, are judged together, too.
+    /// Trials of a measurement are held against each other by the metrics on which claims are made. Windows
+    /// that are short are judged together, too.
     pub fn of_several_steps(run: &Run) -> Vec<(usize, Warning)> {
         let mut measurements: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (at, step) in run.steps.iter().enumerate() {
@@ -114,9 +118,9 @@ impl Warnings {
                 all.extend(places.iter().map(|at| (*at, warning.clone())));
             }
         }
-        for places in windows_of_ladder(run) {
+        for places in judged_together(run) {
             let steps = places.iter().map(|at| &run.steps[*at]);
-            if let Some(load) = ForeignLoad::of_round(steps) {
+            if let Some(load) = ForeignLoad::of_windows(steps) {
                 all.extend(places.iter().map(|at| (*at, load.clone().into())));
             }
         }
@@ -168,9 +172,9 @@ impl Warnings {
 }
 
 impl ForeignLoad {
-    /// Returns the load that disturbed a round of windows that are too short to be judged one by one:
-    /// that of all of them together.
-    pub fn of_round<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<Self> {
+    /// Returns the load that disturbed windows that are too short to be judged one by one: that of all of
+    /// them together.
+    pub fn of_windows<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<Self> {
         let balances = steps.flat_map(|step| step.cost.balances.iter().cloned());
         Self::of_balances(&balances.collect::<Vec<Balance>>())
     }
@@ -191,17 +195,28 @@ fn mostly_spoiled(run: &Run, spoiled: &BTreeSet<usize>) -> BTreeSet<usize> {
     mostly.map(|(number, _)| number).collect()
 }
 
-/// Returns the places of the steps of each round of a ladder, and of all of them; nothing of another run.
-fn windows_of_ladder(run: &Run) -> Vec<Vec<usize>> {
-    if run.kind != Kind::Ladder {
-        return Vec::new();
-    }
-    let mut rounds: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+/// Returns the places of steps whose balances are judged together: of a ladder, those of each round, and all of
+/// them; of another run, the windows of each measurement that are shorter than [`SHORT`].
+fn judged_together(run: &Run) -> Vec<Vec<usize>> {
+    let is_ladder = run.kind == Kind::Ladder;
+    let is_short = |step: &Step| is_ladder || step.summary.seconds < SHORT;
+    let number = |step: &Step| {
+        if is_ladder {
+            step.trial as usize
+        } else {
+            step.measurement
+        }
+    };
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (at, step) in run.steps.iter().enumerate() {
-        rounds.entry(step.trial).or_default().push(at);
+        if is_short(step) && !step.set_aside {
+            groups.entry(number(step)).or_default().push(at);
+        }
     }
-    let mut groups: Vec<Vec<usize>> = rounds.into_values().collect();
-    groups.push((0..run.steps.len()).collect());
+    let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
+    if is_ladder {
+        groups.push((0..run.steps.len()).collect());
+    }
     groups
 }
 
@@ -425,10 +440,34 @@ mod tests {
             .map(|(name, steps)| (name, steps.len()))
             .collect();
         assert_eq!(told, [("FOREIGN_LOAD", 60)]);
-        let throughput = Run {
-            kind: Kind::Throughput,
-            ..disturbed
+    }
+
+    #[test]
+    fn short_windows_of_a_measurement_are_judged_together() {
+        let among = |others: f64, length: f64, set_aside: usize| -> Vec<Vec<usize>> {
+            let mut run = Run {
+                kind: Kind::Throughput,
+                ..rounds(0.0)
+            };
+            for step in &mut run.steps {
+                // No window has a part that exceeds its own error.
+                let is_first = step.measurement == 0;
+                step.cost.balances[0].steal_seconds = if is_first { others } else { 0.0 };
+                step.summary.seconds = length;
+            }
+            for step in &mut run.steps[..set_aside] {
+                step.set_aside = true;
+            }
+            let kinds = Warnings::of_run(&run).kinds.into_iter();
+            kinds.map(|found| found.steps).collect()
         };
-        assert_eq!(found(&throughput).count(), 0);
+        let found = |others, length| among(others, length, 0);
+        // Three windows of 0.15 s, with an error of 24.5 ms: 2 % beyond that are 33.5 ms.
+        assert_eq!(found(0.0112, 0.15), [[0, 10, 20]]);
+        assert_eq!(found(0.0111, 0.15), [[0; 0]; 0]);
+        assert_eq!(found(0.0112, 4.9), [[0, 10, 20]]);
+        assert_eq!(found(0.0112, 5.0), [[0; 0]; 0]);
+        // Of those that nothing relies on, nothing is said.
+        assert_eq!(among(0.02, 0.15, 30), [[0; 0]; 0]);
     }
 }

@@ -230,6 +230,13 @@ fn wait_for_others(balance: &mut Balance, seconds: f64) {
     });
 }
 
+/// Takes the same, of a client whose waiting is not known, on a host of which any thread waited for so long.
+fn wait_unknown(balance: &mut Balance, pressure: Option<f64>) {
+    wait_for_others(balance, 0.0);
+    balance.client = Some(SideUse::default());
+    balance.pressure_seconds = pressure;
+}
+
 /// Takes other programs that had this time, while the client waited for all of the window.
 fn wait_longer_than_others_ran(balance: &mut Balance, others: f64) {
     wait_for_others(balance, 3.0);
@@ -528,6 +535,17 @@ fn rows() -> Vec<Row> {
                         balance.others_seconds = 0.0;
                     });
                 }),
+                &[],
+            ),
+        ),
+        // Of threads whose waiting is not known, that of the whole host is.
+        row(
+            "FOREIGN_LOAD",
+            invalid,
+            step(|case| case.balance(3.0, |balance| wait_unknown(balance, Some(0.0945)))),
+            step(|case| case.balance(3.0, |balance| wait_unknown(balance, Some(0.0855)))),
+            (
+                step(|case| case.balance(3.0, |balance| wait_unknown(balance, None))),
                 &[],
             ),
         ),

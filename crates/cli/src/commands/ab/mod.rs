@@ -122,6 +122,7 @@ pub fn run(args: &AbArgs) -> anyhow::Result<Verdict> {
             let begun = runner.steps().len();
             measure_round(runner, &calls, capacity, trial, &mut random)?;
             runner.judge_from(begun);
+            runner.plant();
             window = next_window(window, runner.steps(), args.budget);
             let decision = || runner.store.run.decided().decision;
             let is_decided = || decision() != Decision::Undecided;

@@ -175,8 +175,9 @@ fn climb(
         let Some(steps) = runner.round(&plans, round, &mut random)? else {
             break;
         };
-        pace.count(Duration::from_nanos(clock.now() - begun));
         runner.keep(steps);
+        runner.plant();
+        pace.count(Duration::from_nanos(clock.now() - begun));
     }
     Ok(())
 }

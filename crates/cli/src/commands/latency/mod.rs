@@ -80,17 +80,22 @@ pub struct LatencyArgs {
     compared: ComparedArgs,
 }
 
+/// Parts of the measurement that are the trials of several targets, if no flag gives their number.
+const TRIALS: u32 = 5;
+
 impl LatencyArgs {
-    /// Returns a plan for each of these targets.
+    /// Returns a plan for each of these targets, for one of the trials.
     pub fn plans(&self, targets: &[Target]) -> anyhow::Result<Vec<Plan>> {
+        let parts = self.parts(targets.len());
         let request = &self.compared.shared.request;
         request.check(targets)?;
         let mut plans = request.plans(targets)?;
         for plan in &mut plans {
             plan.execution.warmup = self.warmup;
-            plan.execution.extent = self
-                .duration
-                .map_or(Extent::Requests(self.samples.get()), Extent::Time);
+            plan.execution.extent = match self.duration {
+                None => Extent::Requests(self.samples.get().div_ceil(parts.into())),
+                Some(duration) => Extent::Time(duration / parts),
+            };
             self.compared.in_step.apply(&mut plan.execution)?;
         }
         Ok(plans)
@@ -105,12 +110,26 @@ impl LatencyArgs {
             Alternate::Windows
         };
         let targets = groups.iter().map(Vec::len).sum();
-        let trials = self.compared.trials(targets, alternate)?;
+        let trials = self
+            .compared
+            .trials(targets, self.parts(targets), alternate)?;
         require(
             !trials.by_turns || self.in_process.is_empty(),
             "the servers of --in-process are measured in windows of their own: leave out --alternate requests",
         )?;
         Ok(trials)
+    }
+
+    /// Returns the number of trials into which the measurement of so many targets is divided: several are compared,
+    /// unless flags say how often they are measured.
+    fn parts(&self, targets: usize) -> u32 {
+        let is_once = self.repeat.0.is_some_and(|times| times.get() == 1);
+        let is_compared = targets > 1
+            && self.in_process.is_empty()
+            && !self.all_addresses
+            && is_once
+            && !self.compared.has_trials();
+        if is_compared { TRIALS } else { 1 }
     }
 
     /// Returns the plans of a group for each echo in this process: with one thread and with two.
@@ -233,4 +252,50 @@ fn repeat(runner: &mut Runner, args: &LatencyArgs, plans: &[Plan]) -> anyhow::Re
         runner.wait(next);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: LatencyArgs,
+    }
+
+    #[test]
+    fn several_targets_are_measured_in_parts_unless_flags_say_how_often() {
+        let of = |flags: &str| {
+            let words = ["latency", "tcp://a:1", "tcp://b:1"];
+            let words = words.into_iter().chain(flags.split_whitespace());
+            let args = Command::try_parse_from(words).map(|own| own.args);
+            let args = args.unwrap_or_else(|error| panic!("{error}"));
+            let plans = args.plans(&args.targets).unwrap_or_default();
+            (args.parts(2), plans[0].execution.extent)
+        };
+        assert_eq!(of(""), (5, Extent::Requests(2000)));
+        assert_eq!(of("-n 3"), (5, Extent::Requests(1)));
+        assert_eq!(of("-d 10s"), (5, Extent::Time(Duration::from_secs(2))));
+        let whole = (1, Extent::Requests(10_000));
+        for flags in [
+            "--trials 1",
+            "--trials 6",
+            "--repeat 2",
+            "--repeat forever",
+            "--all-addresses",
+        ] {
+            assert_eq!(of(flags), whole, "{flags}");
+        }
+        let until = ["--until", "p50 +-5%"];
+        let words = ["latency", "tcp://a:1", "tcp://b:1"];
+        let args = Command::parse_from(words.into_iter().chain(until)).args;
+        assert_eq!(args.parts(2), 1);
+        let in_step = of("--start-at +10s -d 1s");
+        assert_eq!(in_step, (1, Extent::Time(Duration::from_secs(1))));
+        let args = Command::parse_from(words).args;
+        assert_eq!(args.parts(1), 1);
+    }
 }

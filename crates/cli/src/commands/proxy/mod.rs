@@ -21,7 +21,7 @@ const ASSUMED_SPREAD: f64 = 0.05;
 
 pub fn run(args: &ProxyComparisonArgs) -> anyhow::Result<Verdict> {
     let groups = args.groups()?;
-    let trials = args.shared.trials.trials();
+    let trials = args.shared.trials.trials(1);
     let is_compared = |group: &[Plan]| args.is_compared(group);
     measure(Kind::Proxy, args.shared.output.options()?, |runner| {
         // All paths first, so that a missing proxy is found before the others are measured.

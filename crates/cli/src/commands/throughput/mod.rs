@@ -25,7 +25,7 @@ pub fn run(args: &ThroughputArgs) -> anyhow::Result<Verdict> {
     let groups = args.groups()?;
     let trials = args
         .compared
-        .trials(args.targets.len(), Alternate::Windows)?;
+        .trials(args.targets.len(), 1, Alternate::Windows)?;
     let options = args.compared.options()?;
     measure(Kind::Throughput, options, |runner| {
         runner.call_all(&groups[0])?;
