@@ -7,7 +7,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::common::{
-    NO_FIRST_CALL, NO_METRICS, Server, assert_usage, netping, nobody, parse, stderr, stdout,
+    NO_FIRST_CALL, NO_METRICS, Server, assert_usage, netping, nobody, parse, run, stderr, stdout,
 };
 
 /// Runs `netping latency` for 50 round trips; the first call is made.
@@ -270,7 +270,8 @@ fn several_targets_are_compared_unless_flags_say_how_often_they_are_measured() {
     let servers = [Server::start("tokio", &[]), Server::start("tokio", &[])];
     let measured = |flags: &[&str]| -> Vec<(u64, u64, bool)> {
         let targets = servers.each_ref().map(|own| own.url.as_str());
-        let output = latency(&[&["--json", "-"], &targets[..], flags].concat());
+        let common = ["latency", "--json", "-", "--progress", "none"];
+        let output = run(&[&common[..], &targets[..], flags].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let number = |own: &Value| own.as_u64().unwrap();
         let of = |step: &Value| {
@@ -279,18 +280,18 @@ fn several_targets_are_compared_unless_flags_say_how_often_they_are_measured() {
         };
         steps(&output).iter().map(of).collect()
     };
-    let compared = measured(&[]);
+    let compared = measured(&["-n", "5000"]);
     let trials: Vec<u64> = compared.iter().map(|own| own.0).collect();
     assert_eq!(trials, [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]);
-    // Each target has a fifth of 50 round trips in each trial, give or take the one that is on its way.
+    // Each target has a fifth of the round trips in each trial, give or take the one that is on its way.
     assert!(
         compared
             .iter()
-            .all(|(_, ok, is_together)| *is_together && (9..=11).contains(ok)),
+            .all(|(_, ok, is_together)| *is_together && (999..=1001).contains(ok)),
         "{compared:?}"
     );
-    assert_eq!(measured(&["--trials", "1"]), [(1, 50, false); 2]);
-    let repeated = measured(&["--repeat", "2", "--every", "0s"]);
+    assert_eq!(measured(&["-n", "50"]), [(1, 50, false); 2]);
+    let repeated = measured(&["-n", "50", "--repeat", "2", "--every", "0s"]);
     assert_eq!(
         repeated,
         [

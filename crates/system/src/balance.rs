@@ -6,7 +6,7 @@ use nix::{
     time::{ClockId, clock_getcpuclockid, clock_gettime},
     unistd::Pid,
 };
-use procfs::{CpuPressure, Current, process::Process, ticks_per_second};
+use procfs::{process::Process, ticks_per_second};
 
 /// A process counts as a thread of the kernel by this flag (`PF_KTHREAD` in `include/linux/sched.h`).
 const KERNEL_THREAD: u32 = 0x0020_0000;
@@ -193,8 +193,18 @@ fn now() -> Duration {
 /// Returns the pressure stall information of the CPUs (`Documentation/accounting/psi.rst` of Linux), since it was
 /// turned on.
 fn pressure() -> Option<Duration> {
-    let read = CpuPressure::current().ok()?;
-    Some(Duration::from_micros(read.some.total))
+    parse_pressure(&fs::read_to_string("/proc/pressure/cpu").ok()?)
+}
+
+/// Reads the line `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, in microseconds. Before Linux 5.13 it is the only one.
+fn parse_pressure(text: &str) -> Option<Duration> {
+    let total = text
+        .lines()
+        .next()?
+        .strip_prefix("some ")?
+        .rsplit_once("total=")?
+        .1;
+    Some(Duration::from_micros(total.parse().ok()?))
 }
 
 /// Returns the numbers of all processes that can be seen.
@@ -286,6 +296,15 @@ mod tests {
             total: ticks(997),
         };
         assert_eq!(cpus[0].1, expected);
+    }
+
+    #[test]
+    fn pressure_is_that_of_some_threads() {
+        let some = "some avg10=0.03 avg60=1.30 avg300=0.65 total=2763427\n";
+        let all = format!("{some}full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n");
+        let read = Duration::from_micros(2_763_427);
+        assert_eq!([some, &all].map(parse_pressure), [Some(read); 2]);
+        assert_eq!(parse_pressure("full avg10=0.00 total=7\n"), None);
     }
 
     #[test]

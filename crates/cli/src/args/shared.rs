@@ -42,13 +42,17 @@ impl ComparedArgs {
         })
     }
 
-    /// Returns true if the trials are those of a flag, or clients in step have to agree on them.
+    /// Returns true if flags decide on the number of trials: `--trials`, `--until`, `--start-at`, or a condition that
+    /// each step has to meet, for which a part of the samples may be too few.
     pub fn has_trials(&self) -> bool {
-        self.shared.trials.is_given() || self.comparison.until.is_some() || self.in_step.is_given()
+        self.shared.trials.is_given()
+            || self.comparison.until.is_some()
+            || self.in_step.is_given()
+            || self.shared.output.has_conditions()
     }
 
-    /// Returns the trials of each step, with this number of targets: as many, and alternating like this, if no flag
-    /// says otherwise. Fails if there is nothing to compare that a flag needs.
+    /// Returns the trials of each step, with this number of targets; `count` and `alternate` are the defaults. Fails
+    /// if there is nothing to compare that a flag needs.
     pub fn trials(
         &self,
         targets: usize,
@@ -59,7 +63,7 @@ impl ComparedArgs {
         let trials = self.comparison.of(trials, targets, alternate)?;
         require(
             !self.shared.output.has_changes() || (targets > 1 && trials.count > 1),
-            "--fail-if with a change, such as 'p50>+10%', compares trials of several targets: name a second one, and \
+            "--fail-if with a change, such as 'p50>+10%', compares trials of several targets: name a second one, or \
              give --trials 5 or more, or --until",
         )?;
         require(

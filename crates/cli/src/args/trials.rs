@@ -45,7 +45,7 @@ impl Trials {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Trials")]
 pub struct TrialArgs {
-    /// Measure everything N times, the targets in random order each time, and compare the targets [default: 1]
+    /// Measure everything N times, the targets in random order each time, and compare the targets
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     trials: Option<u32>,
     /// Seed of the random order, to have the same one again [default: random; in the JSON]
@@ -59,7 +59,7 @@ impl TrialArgs {
         self.trials.is_some()
     }
 
-    /// Returns trials whose comparison shows no more than differences: as many, if no flag says otherwise.
+    /// Returns trials whose comparison shows no more than differences; `count` is the default.
     pub fn trials(&self, count: u32) -> Trials {
         Trials {
             count: self.trials.unwrap_or(count),

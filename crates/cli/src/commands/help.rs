@@ -39,7 +39,7 @@ const SHORT: [Short; 9] = [
         command: "latency",
         flags: "samples duration payload trials fail-if",
         examples: "netping latency tcp://HOST:8004\n\
-                   netping latency tcp://HOST:8004 grpc://HOST:8005 --trials 6",
+                   netping latency tcp://HOST:8004 grpc://HOST:8005",
     },
     Short {
         command: "throughput",

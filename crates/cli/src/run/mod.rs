@@ -468,27 +468,33 @@ impl Runner {
 
     /// Says what was seen of what is planted, if that is wished.
     fn prove(&mut self) {
+        let line = "measuring what is planted (--prove)";
+        if self.prove && !self.is_interrupted() {
+            self.console.remark(line);
+        }
         self.with_planted(|runner, planted| {
             runner.store.run.proof = planted.finish(&runner.store.run, &runner.interrupt)?;
             Ok(())
         });
     }
 
-    /// Takes what is planted, if that is wished and there is something to prove. A run stands without it.
+    /// Measures the planted servers, which are started first, if that is wished and something was measured of which
+    /// they are the proof. The run stands without it.
     fn with_planted(&mut self, measure: impl FnOnce(&mut Self, Planted) -> anyhow::Result<()>) {
         if !self.prove || self.is_interrupted() || self.steps().is_empty() {
             return;
         }
-        self.console.progress.begin("what is planted (--prove)");
         let planted = match self.planted.take() {
             Some(planted) => Ok(planted),
             None => Planted::start(&self.server_cpus),
         };
         let measured = planted.and_then(|planted| measure(self, planted));
-        self.console.progress.end();
-        if let Err(error) = measured {
+        if let Err(error) = measured
+            && !self.is_interrupted()
+        {
             self.prove = false;
-            let line = format!("error: nothing could be planted on this machine: {error:#}");
+            let line =
+                format!("error: what was planted (--prove) could not be measured: {error:#}");
             self.fail(Verdict::Unmeasured, &line);
         }
     }

@@ -83,6 +83,9 @@ impl Planted {
     pub fn measure(&mut self, interrupt: &Interrupt) -> Result<(), StartError> {
         self.trials += 1;
         for measurement in shuffled(self.plans.len(), &mut self.random) {
+            if interrupt.is_set() {
+                break;
+            }
             let plan = &self.plans[measurement];
             let measured = engine::run(plan, interrupt, &Silent)?;
             let place = Place {
@@ -102,6 +105,9 @@ impl Planted {
     pub fn finish(mut self, of: &Run, interrupt: &Interrupt) -> anyhow::Result<Option<Proof>> {
         while self.trials < TRIALS && !interrupt.is_set() {
             self.measure(interrupt)?;
+        }
+        if interrupt.is_set() {
+            return Ok(None);
         }
         let stalled = self.stall(interrupt)?;
         if interrupt.is_set() {
@@ -127,9 +133,7 @@ impl Planted {
     /// Measures an open loop in which the first server stops for a while; returns the longest response time, in
     /// nanoseconds.
     fn stall(&self, interrupt: &Interrupt) -> anyhow::Result<Option<u64>> {
-        let mut plan = self.plans[0].clone();
-        plan.load.arrival = Arrival::Constant(RATE);
-        plan.execution.extent = Extent::Time(STALL_WINDOW);
+        let plan = in_open_loop(self.plans[0].clone());
         let pid = self.servers[0].pid();
         let stopping = thread::Builder::new().spawn(move || {
             thread::sleep(WARM_UP + BEFORE_STALL);
@@ -157,6 +161,14 @@ fn of_trials(of: &Run, steps: Vec<Step>) -> Run {
     }
 }
 
+/// Returns the plan of the open loop in which the server stops for a while. What is due meanwhile waits for a caller.
+fn in_open_loop(mut plan: Plan) -> Plan {
+    plan.load.arrival = Arrival::Constant(RATE);
+    plan.load.max_backlog = (RATE * STALL_WINDOW.as_secs_f64()) as usize;
+    plan.execution.extent = Extent::Time(STALL_WINDOW);
+    plan
+}
+
 fn plan(server: &ServerProcess) -> Plan {
     let clear = (Connector::Plain, Trust::default());
     let target = Destination::new(server.target.clone(), server.source.clone(), clear);
@@ -170,9 +182,19 @@ fn plan(server: &ServerProcess) -> Plan {
 
 #[cfg(test)]
 mod tests {
+    use netping_client::probe::metrics::ServerSource;
     use netping_results::fixtures;
 
     use super::*;
+
+    #[test]
+    fn what_is_due_while_the_server_stops_waits_for_a_caller() {
+        let url = "tcp://127.0.0.1:1".parse().unwrap();
+        let clear = (Connector::Plain, Trust::default());
+        let target = Destination::new(url, ServerSource::Nowhere, clear);
+        let plan = in_open_loop(Plan::new(target, transport::Kind::Line));
+        assert!(plan.load.max_backlog as f64 >= RATE * STALL.as_secs_f64());
+    }
 
     #[test]
     fn what_is_planted_is_compared_by_times_in_a_run_of_any_kind() {

@@ -16,7 +16,7 @@ pub struct Proof {
     /// The longest response time that was seen of it in an open loop, in seconds.
     pub seen_stall_seconds: Option<f64>,
     /// The number of trials in which both servers were measured.
-    #[serde(default)]
+    #[serde(default = "ten")]
     pub trials: u32,
     /// The difference between the service times of two servers, as a share of the first one's.
     pub difference: f64,
@@ -33,4 +33,9 @@ impl Proof {
     pub fn has_seen_difference(&self) -> bool {
         self.interval.is_some_and(|[low, _]| low > 0.0)
     }
+}
+
+/// Returns the number of trials that there once always were.
+fn ten() -> u32 {
+    10
 }

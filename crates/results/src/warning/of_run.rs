@@ -196,10 +196,15 @@ fn mostly_spoiled(run: &Run, spoiled: &BTreeSet<usize>) -> BTreeSet<usize> {
 }
 
 /// Returns the places of steps whose balances are judged together: of a ladder, those of each round, and all of
-/// them; of another run, the windows of each measurement that are shorter than [`SHORT`].
+/// them; of another run in trials, the windows of each measurement that are shorter than [`SHORT`], but for those that
+/// are known to be disturbed.
 fn judged_together(run: &Run) -> Vec<Vec<usize>> {
     let is_ladder = run.kind == Kind::Ladder;
-    let is_short = |step: &Step| is_ladder || step.summary.seconds < SHORT;
+    let is_disturbed = |own: &Warning| matches!(own, Warning::ForeignLoad(_));
+    let is_short = |step: &Step| {
+        is_ladder || (step.summary.seconds < SHORT && !step.warnings.iter().any(is_disturbed))
+    };
+    let is_in_trials = is_ladder || run.order_seed.is_some();
     let number = |step: &Step| {
         if is_ladder {
             step.trial as usize
@@ -209,7 +214,7 @@ fn judged_together(run: &Run) -> Vec<Vec<usize>> {
     };
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (at, step) in run.steps.iter().enumerate() {
-        if is_short(step) && !step.set_aside {
+        if is_in_trials && is_short(step) && !step.set_aside {
             groups.entry(number(step)).or_default().push(at);
         }
     }
@@ -447,6 +452,7 @@ mod tests {
         let among = |others: f64, length: f64, set_aside: usize| -> Vec<Vec<usize>> {
             let mut run = Run {
                 kind: Kind::Throughput,
+                order_seed: Some(1),
                 ..rounds(0.0)
             };
             for step in &mut run.steps {
@@ -469,5 +475,35 @@ mod tests {
         assert_eq!(found(0.0112, 5.0), [[0; 0]; 0]);
         // Of those that nothing relies on, nothing is said.
         assert_eq!(among(0.02, 0.15, 30), [[0; 0]; 0]);
+    }
+
+    #[test]
+    fn windows_that_are_disturbed_themselves_spoil_no_others() {
+        let mut run = Run {
+            kind: Kind::Throughput,
+            order_seed: Some(1),
+            ..windows(&[&[][..]; 10])
+        };
+        for step in &mut run.steps {
+            step.cost.balances = rounds(0.0).steps[0].cost.balances.clone();
+        }
+        let all = |run: &Run| Warnings::of_several_steps(run).len();
+        for step in &mut run.steps[..2] {
+            step.cost.balances[0].others_seconds = 0.075;
+            step.cost.balances[0].server = Some(SideUse::default());
+        }
+        assert_eq!(all(&run), 10);
+        // Windows that are no trials may be hours apart.
+        let repeated = Run {
+            order_seed: None,
+            ..run.clone()
+        };
+        assert_eq!(all(&repeated), 0);
+        for step in &mut run.steps[..2] {
+            let load = ForeignLoad::of_balances(&step.cost.balances);
+            step.warnings = vec![load.expect("a load").into()];
+        }
+        assert_eq!(all(&run), 0);
+        assert!(Warnings::of(&run).is_valid());
     }
 }

@@ -545,7 +545,13 @@ fn rows() -> Vec<Row> {
             step(|case| case.balance(3.0, |balance| wait_unknown(balance, Some(0.0945)))),
             step(|case| case.balance(3.0, |balance| wait_unknown(balance, Some(0.0855)))),
             (
-                step(|case| case.balance(3.0, |balance| wait_unknown(balance, None))),
+                // What is known of the side itself counts.
+                step(|case| {
+                    case.balance(3.0, |balance| {
+                        wait_unknown(balance, Some(3.0));
+                        wait_for_others(balance, 0.0);
+                    });
+                }),
                 &[],
             ),
         ),

@@ -39,6 +39,9 @@ use crate::{
 
 /// Flags of `netping latency`.
 #[derive(Debug, Clone, Args)]
+#[command(mut_arg("trials", |arg| arg.help(format!(
+    "Measure everything N times, and compare the targets [default: 1; of several targets, {TRIALS} parts of -n or -d]"
+))))]
 pub struct LatencyArgs {
     /// Servers, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
     #[arg(required_unless_present = "in_process", value_name = "URL")]
@@ -80,8 +83,11 @@ pub struct LatencyArgs {
     compared: ComparedArgs,
 }
 
-/// Parts of the measurement that are the trials of several targets, if no flag gives their number.
+/// Trials of several targets, unless a flag gives their number; each has this part of the round trips or the time.
 const TRIALS: u32 = 5;
+
+/// The fewest round trips of each: p99 takes as many.
+const FEWEST: u64 = 1000;
 
 impl LatencyArgs {
     /// Returns a plan for each of these targets, for one of the trials.
@@ -120,14 +126,15 @@ impl LatencyArgs {
         Ok(trials)
     }
 
-    /// Returns the number of trials into which the measurement of so many targets is divided: several are compared,
-    /// unless flags say how often they are measured.
+    /// Returns the number of trials into which the measurement of this many targets is divided: several are compared,
+    /// unless flags decide on that, or there are too few round trips.
     fn parts(&self, targets: usize) -> u32 {
         let is_once = self.repeat.0.is_some_and(|times| times.get() == 1);
         let is_compared = targets > 1
             && self.in_process.is_empty()
             && !self.all_addresses
             && is_once
+            && (self.duration.is_some() || self.samples.get() >= FEWEST * u64::from(TRIALS))
             && !self.compared.has_trials();
         if is_compared { TRIALS } else { 1 }
     }
@@ -277,7 +284,9 @@ mod tests {
             (args.parts(2), plans[0].execution.extent)
         };
         assert_eq!(of(""), (5, Extent::Requests(2000)));
-        assert_eq!(of("-n 3"), (5, Extent::Requests(1)));
+        assert_eq!(of("-n 5000"), (5, Extent::Requests(1000)));
+        assert_eq!(of("-n 4999"), (1, Extent::Requests(4999)));
+        assert_eq!(of("--fail-if p50>+10%"), (5, Extent::Requests(2000)));
         assert_eq!(of("-d 10s"), (5, Extent::Time(Duration::from_secs(2))));
         let whole = (1, Extent::Requests(10_000));
         for flags in [
@@ -286,6 +295,7 @@ mod tests {
             "--repeat 2",
             "--repeat forever",
             "--all-addresses",
+            "--fail-if p99.9>5ms",
         ] {
             assert_eq!(of(flags), whole, "{flags}");
         }
