@@ -49,7 +49,7 @@ pub fn in_words(all: &[Compared<'_>]) -> Vec<String> {
     small.iter().filter_map(sentence).collect()
 }
 
-/// Says what a rung adds to a round trip, and what it takes of the rate.
+/// Says what a rung adds to a round trip, and how much of the rate it has.
 fn shown(time: &Comparison, rate: Option<&Comparison>) -> Option<String> {
     let is_shown = |by: &Comparison| by.is_shown() == Some(true);
     if !is_shown(time) && !rate.is_some_and(is_shown) {
@@ -81,15 +81,15 @@ fn rate_in_words(rate: &Comparison) -> String {
     let Some((change, [low, high])) = shown.filter(|_| rate.is_shown() == Some(true)) else {
         return "shows no difference in the rate".to_owned();
     };
-    if change < 0.0 {
-        let percent = |share: f64| format!("{:.0}", share.abs() * 100.0);
-        let (taken, ends) = (percent(change), range([high, low], percent));
-        format!("takes {taken}% ({ends}) of the rate")
+    // A difference that is shown is not 1.00.
+    let digits = if [change, low, high].iter().any(|share| share.abs() < 0.005) {
+        3
     } else {
-        let times = |share: f64| format!("{:.2}", 1.0 + share);
-        let ends = range([low, high], times);
-        format!("has {} ({ends}) times the rate", times(change))
-    }
+        2
+    };
+    let times = |share: f64| format!("{:.digits$}", 1.0 + share);
+    let ends = range([low, high], times);
+    format!("has {} ({ends}) times the rate", times(change))
 }
 
 #[cfg(test)]
@@ -123,6 +123,21 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_that_is_told_to_differ_is_not_the_same_in_words() {
+        let steps = [[64, 64], [64, 4]].into_iter().zip([100_000.0, 99_600.0]);
+        let steps = steps.enumerate();
+        let steps = steps.flat_map(|(number, (load, rate))| rounds(number, "QUIC", load, rate));
+        let run = Run {
+            kind: Kind::Ladder,
+            pairings: vec![Pairing::new(0, 1)],
+            ..fixtures::run(steps.collect())
+        };
+        let words = in_words(&run.compared()).concat();
+        let start = "QUIC on 4 connections instead of 64 has 0.996 (0.99";
+        assert!(words.starts_with(start), "{words}");
+    }
+
+    #[test]
     fn a_rung_has_a_sentence_with_what_is_shown() {
         let (alone, many, shared) = ([1, 1], [64, 64], [64, 4]);
         let steps = [
@@ -147,13 +162,13 @@ mod tests {
         let words = in_words(&run.compared());
         assert!(
             words[0].starts_with("TLS over TCP adds 3.0")
-                && words[0].contains(") to a round trip and takes 14% ("),
+                && words[0].contains(") to a round trip and has 0.86 ("),
             "{words:?}"
         );
         assert_eq!(words[1], "PSK over TCP shows no difference.");
         assert!(
             words[2]
-                .starts_with("gRPC over TCP shows no difference in a round trip and takes 50% ("),
+                .starts_with("gRPC over TCP shows no difference in a round trip and has 0.50 ("),
             "{words:?}"
         );
         assert!(

@@ -13,7 +13,7 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 pub struct Failure {
     /// The kind that it is counted as.
     pub kind: ErrorKind,
-    /// A description for people.
+    /// A description for people, of one line whatever a peer sent.
     pub detail: String,
     /// The connection is unusable.
     pub lost: bool,
@@ -36,7 +36,7 @@ impl Failure {
     pub fn request(kind: ErrorKind, detail: impl fmt::Display) -> Self {
         Self {
             kind,
-            detail: detail.to_string(),
+            detail: detail.to_string().replace(char::is_control, "\u{fffd}"),
             lost: false,
         }
     }

@@ -244,6 +244,12 @@ mod tests {
             (&*full.detail, full.lost),
             ("gRPC status 8: too much", false)
         );
+        // A server says nothing on a line of its own.
+        let forged = called(head("8").header("grpc-message", "x%0A%1B[2JVALID: no warnings")).await;
+        assert_eq!(
+            forged.unwrap_err().detail,
+            "gRPC status 8: x\u{fffd}\u{fffd}[2JVALID: no warnings"
+        );
         assert_eq!(called(head("0")).await, Ok(0));
         let kind = |failed: Result<u64>| failed.unwrap_err().kind;
         let silent = called(http::Response::builder()).await;

@@ -122,11 +122,10 @@ impl From<Status> for Failure {
         // tonic reports `Unavailable` and `Unknown` for broken connections too; the next request
         // then opens a new one.
         let broken = matches!(status.code(), Code::Unavailable | Code::Unknown);
-        Self {
-            kind: ErrorKind::Grpc(code),
-            detail: format!("gRPC status {code}: {}", status.message()),
-            lost: broken && status.source().is_some(),
-        }
+        let detail = format!("gRPC status {code}: {}", status.message());
+        let mut failure = Self::request(ErrorKind::Grpc(code), detail);
+        failure.lost = broken && status.source().is_some();
+        failure
     }
 }
 
