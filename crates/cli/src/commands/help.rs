@@ -1,88 +1,313 @@
-//! The two helps of a command: `-h` fits a screen, with the flags that most people need and
-//! examples; `--help` has every flag.
+//! The two helps of a command: `-h` is a screen with the flags that most people need, and examples; `--help` has
+//! every flag.
+
+use std::env;
 
 use clap::{
     Arg, Command, CommandFactory, Error, FromArgMatches,
+    builder::Resettable,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
 use super::Cli;
 
-/// The short help of a command.
-struct Short {
+/// The screen of a command.
+struct Screen {
+    /// Its name; of a command of another one, after that.
     command: &'static str,
-    /// Its flags by their long names, separated by spaces, beside [`ALWAYS`] and the arguments without
-    /// a flag.
-    flags: &'static str,
+    /// Its arguments and flags, by their ids or long names, each with a text of one line.
+    lines: &'static [[&'static str; 2]],
     examples: &'static str,
 }
 
-/// Flags that every command shows that has them.
-const ALWAYS: [&str; 4] = ["tls-ca", "tls-insecure", "json", "html"];
+/// The columns and rows of a screen.
+const WIDTH: usize = 80;
 
-/// The short helps; of a command that is not here, both helps are the same.
-const SHORT: [Short; 9] = [
-    Short {
-        command: "netping",
-        flags: "duration",
-        examples: "netping ladder                 measure every server on this machine\n\
-                   netping tcp://HOST:8004        look at a server for 10 s\n\
-                   netping http://HOST:80/PATH    look at a service of your own",
-    },
-    Short {
+/// The screen without a command.
+const TOP: &str = "\
+Measures what a small request costs over TCP, gRPC, QUIC and HTTP
+
+Usage: netping URL...             look at servers for ten seconds each
+       netping COMMAND [OPTIONS]  'netping COMMAND -h' has the flags
+
+Measure
+  ladder      every server on this machine, from plain TCP to gRPC over TLS
+  latency     round trips, one after another
+  throughput  rate and times of many callers, or at a given rate
+  connect     opening a connection, and the first call on it
+  bulk        bulk streams, one way
+  proxy       what proxies add to the direct path
+Compare
+  ab          two builds of a server, until it is known whether one is worse
+  compare     result files
+Prepare
+  check       look at this host and at servers before an expensive run
+  clock       offset of this host's clock from those of servers
+  grpc        methods of a gRPC server
+  serve       netping's own servers; 'certs' makes certificates for them
+  run         commands from a file
+Show
+  report      result files as tables and pages; 'merge' adds up those of clients";
+
+const TARGETS: [&str; 2] = [
+    "targets",
+    "tcp://HOST:8004, grpc://HOST:8005, http://HOST:80/PATH",
+];
+const CA: [&str; 2] = ["tls-ca", "authorities of servers' certificates (PEM)"];
+const JSON: [&str; 2] = ["json", "write the results as JSON; '-': to standard output"];
+const HTML: [&str; 2] = ["html", "write the results as a page with charts"];
+const FAIL_IF: [&str; 2] = ["fail-if", "exit with 4 if this holds, such as 'p99>2ms'"];
+const TRIALS: [&str; 2] = ["trials", "measure all so often, and compare the targets"];
+const DATA: [&str; 2] = ["data", "JSON of a gRPC message, or an HTTP body; @FILE"];
+const HEADER: [&str; 2] = ["header", "header of HTTP requests, metadata of gRPC calls"];
+const METHOD: [&str; 2] = ["method", "method of HTTP requests [GET; with --data POST]"];
+
+/// The screens; of a command that is not here, both helps are the same.
+const SCREENS: [Screen; 15] = [
+    Screen {
         command: "ladder",
-        flags: "quick full budget callers no-pin",
+        lines: &[
+            ["quick", "three rounds, in about 15 s: too few for claims"],
+            ["full", "also mutual TLS, and messages of 581 bytes"],
+            ["budget", "measure rounds for this time [50s]"],
+            ["callers", "callers under load [64]"],
+            ["no-pin", "do not choose the CPUs of client and servers"],
+            JSON,
+            HTML,
+        ],
         examples: "netping ladder\n\
                    netping ladder --budget 5m --html ladder.html",
     },
-    Short {
+    Screen {
         command: "latency",
-        flags: "samples duration payload trials fail-if",
-        examples: "netping latency tcp://HOST:8004\n\
-                   netping latency tcp://HOST:8004 grpc://HOST:8005",
+        lines: &[
+            TARGETS,
+            ["samples", "round trips to each target [10000]"],
+            ["duration", "measure for this long instead"],
+            ["payload", "bytes of each request [4]"],
+            TRIALS,
+            DATA,
+            HEADER,
+            METHOD,
+            JSON,
+            HTML,
+            FAIL_IF,
+        ],
+        examples: "netping latency tcp://HOST:8004 grpc://HOST:8005",
     },
-    Short {
+    Screen {
         command: "throughput",
-        flags: "callers rate find duration requests connections trials fail-if data",
-        examples: "netping throughput tcp://HOST:8004 -c 1..1024x4\n\
-                   netping throughput tcp://HOST:8004 --rate 10k --fail-if 'p99>2ms'\n\
-                   netping throughput grpc://HOST:50051/package.Service/Method --data '{\"id\": 1}'",
+        lines: &[
+            TARGETS,
+            ["callers", "callers at once: 64, 1,8,64 or 1..4096 [64]"],
+            ["rate", "open loop: requests per second, replies or not"],
+            ["find", "the highest rate that keeps this, as 'p99<1ms'"],
+            ["duration", "measured time of each step [10s]"],
+            TRIALS,
+            DATA,
+            HEADER,
+            METHOD,
+            JSON,
+            HTML,
+            FAIL_IF,
+        ],
+        examples: "netping throughput http://HOST:80/PATH --rate 2000 --fail-if 'p99>20ms'",
     },
-    Short {
+    Screen {
         command: "connect",
-        flags: "samples callers tls-resume fail-if",
+        lines: &[
+            [
+                "targets",
+                "tcp+tls://HOST:8004, quic://HOST:8006, https://HOST/PATH",
+            ],
+            ["samples", "connections to open [10000]"],
+            ["callers", "callers, each with one connection at a time [1]"],
+            ["tls-resume", "resume TLS sessions: on or off [off]"],
+            ["tls-insecure", "accept any certificate"],
+            CA,
+            JSON,
+            HTML,
+            FAIL_IF,
+        ],
         examples: "netping connect https://HOST/\n\
                    netping connect tcp+tls://HOST:8004 --tls-insecure -c 16",
     },
-    Short {
+    Screen {
         command: "bulk",
-        flags: "size chunk streams runs direction",
+        lines: &[
+            [
+                "targets",
+                "servers, such as tcp://HOST:8004 or grpc://HOST:8005",
+            ],
+            ["size", "bytes of each run, over all streams [1GiB]"],
+            ["chunk", "bytes of each message [256KiB]"],
+            ["streams", "parallel streams [1]"],
+            ["runs", "rounds, each of all combinations [10]"],
+            ["direction", "down from the server, or up [down]"],
+            JSON,
+            HTML,
+        ],
         examples: "netping bulk tcp://HOST:8004\n\
                    netping bulk grpc://HOST:8005 --size 1GiB --chunk 64KiB,1MiB",
     },
-    Short {
+    Screen {
         command: "proxy",
-        flags: "direct via rate max duration callers trials proxy-pid",
-        examples: "netping proxy --direct tcp://HOST:8004 --via haproxy=tcp://HOST:8011 --rate 10k\n\
-                   netping proxy --direct tcp://HOST:8004 --via haproxy=tcp://HOST:8011 --max",
+        lines: &[
+            ["direct", "the backend, such as tcp://HOST:8004"],
+            ["via", "a proxy before it: haproxy=tcp://HOST:8011"],
+            ["rate", "open loop: 10k or 10k..25k+1k"],
+            ["max", "also the highest rate, of 16, 64 and 256 callers"],
+            ["duration", "measured time of each step [10s]"],
+            ["trials", "measure all so often [6]"],
+            ["proxy-pid", "process of a proxy, for its CPU time"],
+            JSON,
+            HTML,
+        ],
+        examples: "netping proxy --direct tcp://HOST:8004 --via haproxy=tcp://HOST:8011 --max",
     },
-    Short {
+    Screen {
+        command: "ab",
+        lines: &[
+            [
+                "targets",
+                "the base and the new server, if they run already",
+            ],
+            ["base", "command that starts the base; {listen}: address"],
+            ["new", "command that starts the new server"],
+            ["url", "URL of servers that commands start"],
+            ["margin", "not worse: by less than this [5%]"],
+            ["budget", "time in which it has to be known [60s]"],
+            ["rate", "open loop: requests per second to each server"],
+            DATA,
+            HEADER,
+            ["markdown", "write the answer for a pull request"],
+            JSON,
+        ],
+        examples: "netping ab http://127.0.0.1:8080/ http://127.0.0.1:8081/\n\
+                   netping ab --base './a {listen}' --new './b {listen}' --url 'tcp://{listen}'",
+    },
+    Screen {
         command: "compare",
-        flags: "fail-if",
+        lines: &[
+            ["base", "result file to compare with"],
+            ["new", "result files, each compared with the base"],
+            ["fail-if", "exit with 4 on such a change, as 'p99>+5%'"],
+            ["html", "write the comparison as a page, too"],
+        ],
         examples: "netping compare base.json new.json\n\
                    netping compare base.json new.json --fail-if 'p99>+5%'",
     },
-    Short {
+    Screen {
+        command: "check",
+        lines: &[
+            ["targets", "servers; without one, this host alone"],
+            ["connections", "connections that the run is to open [1024]"],
+            [
+                "max-clock-error",
+                "most offset of this host's clock from a server's",
+            ],
+            ["json", "write the findings as JSON"],
+        ],
+        examples: "netping check\n\
+                   netping check tcp://HOST:8004 --connections 10000",
+    },
+    Screen {
+        command: "clock",
+        lines: &[
+            [
+                "targets",
+                "netping's servers: tcp://HOST:8004, quic://HOST:8006",
+            ],
+            [
+                "max-clock-error",
+                "exit with 4 if the clock may be further off",
+            ],
+            ["tls-insecure", "accept any certificate"],
+            CA,
+        ],
+        examples: "netping clock tcp://HOST:8004",
+    },
+    Screen {
+        command: "merge",
+        lines: &[
+            ["files", "result files, one of each client"],
+            ["json", "write the sum as JSON"],
+            ["clients", "number of clients: fewer and more are refused"],
+            ["min-overlap", "least share of the windows in common [99%]"],
+            ["allow", "accept clients with this warning, or 'all'"],
+        ],
+        examples: "netping merge client-1.json client-2.json --json sum.json",
+    },
+    Screen {
+        command: "grpc list",
+        lines: &[
+            ["target", "grpc://HOST:PORT"],
+            ["proto", "schema; otherwise the server's own"],
+            ["tls-insecure", "accept any certificate"],
+            CA,
+        ],
+        examples: "netping grpc list grpc://HOST:50051",
+    },
+    Screen {
+        command: "grpc describe",
+        lines: &[
+            ["target", "grpc://HOST:PORT/package.Service/Method"],
+            ["proto", "schema; otherwise the server's own"],
+            ["tls-insecure", "accept any certificate"],
+            CA,
+        ],
+        examples: "netping grpc describe grpc://HOST:50051/helloworld.Greeter",
+    },
+    Screen {
+        command: "run",
+        lines: &[
+            ["file", "scenario: command lines in TOML"],
+            ["set", "value of a variable of the file"],
+            ["from", "print the scenario of this result file instead"],
+        ],
+        examples: "netping run measure.toml\n\
+                   netping run --from run.json > measure.toml",
+    },
+    Screen {
         command: "report",
-        flags: "markdown csv",
+        lines: &[
+            ["files", "result files; several share the charts"],
+            HTML,
+            ["csv", "write the results as comma-separated values"],
+            ["markdown", "write the results as a table in Markdown"],
+        ],
         examples: "netping report run.json\n\
                    netping report run.json --html run.html",
     },
 ];
 
+/// Flags of other load generators, and netping's for the same.
+const HABITS: [(&[&str], &str); 6] = [
+    (
+        &["-r", "-R", "--rps", "-q", "-Q", "--qps"],
+        "--rate N (throughput, ab, proxy): requests per second of an open loop",
+    ),
+    (&["-z"], "-d TIME: measured time of each step"),
+    (&["-t", "--threads"], "--workers N: threads of the client"),
+    (
+        &["-k", "--insecure"],
+        "--tls-insecure: accept any certificate",
+    ),
+    (&["-m"], "-X METHOD: method of HTTP requests"),
+    (
+        &["-D", "--body", "--data-file"],
+        "--data TEXT or --data @FILE",
+    ),
+];
+
 /// Reads the command line; a wrong one, or one that asks for help, ends the process.
 pub fn parse() -> Cli {
-    let matches = command().try_get_matches();
+    let command = if env::args_os().any(|word| word == "-h") {
+        screens()
+    } else {
+        command()
+    };
+    let matches = command.try_get_matches();
     let matches = matches.unwrap_or_else(|error| with_hints(error).exit());
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
@@ -100,13 +325,19 @@ pub(super) fn with_hints(mut error: Error) -> Error {
     }
     if error.kind() == ErrorKind::UnknownArgument
         && let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
-        && let Some(tip) = commands_with(flag)
+        && let Some(tip) = habit(flag).or_else(|| commands_with(flag))
     {
         error.remove(ContextKind::SuggestedArg);
         let tip = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tip);
     }
     error
+}
+
+/// Says which flag does what a flag of other tools does.
+fn habit(flag: &str) -> Option<String> {
+    let own = HABITS.iter().find(|(flags, _)| flags.contains(&flag));
+    own.map(|(_, own)| format!("what '{flag}' is elsewhere is here {own}"))
 }
 
 /// Says which commands have a flag, if any does.
@@ -139,47 +370,121 @@ fn similar_command(word: &str) -> Option<ContextValue> {
 
 /// Returns the command line's definition.
 pub fn command() -> Command {
-    let [top, commands @ ..] = &SHORT;
-    let with = |cli: Command, short: &Short| {
-        cli.mut_subcommand(short.command, |command| shortened(command, short))
-    };
-    commands.iter().fold(shortened(Cli::command(), top), with)
+    with_screens(Cli::command(), |command, screen| {
+        let examples = examples(screen);
+        let further = command.get_after_long_help();
+        let all = further.map_or_else(|| examples.clone(), |text| format!("{examples}\n\n{text}"));
+        command.after_long_help(all)
+    })
 }
 
-fn shortened(command: Command, short: &Short) -> Command {
-    let is_short =
-        |flag: &str| ALWAYS.contains(&flag) || short.flags.split(' ').any(|own| own == flag);
-    let command = command.mut_args(|arg| {
-        let is_short = arg.is_positional() || arg.get_long().is_some_and(is_short);
-        arg.hide_short_help(!is_short)
-    });
-    let examples = format!("Examples:\n  {}", short.examples.replace('\n', "\n  "));
-    let further = command.get_after_long_help();
-    let long = further.map_or_else(|| examples.clone(), |text| format!("{examples}\n\n{text}"));
-    command.after_help(examples).after_long_help(long)
+/// Returns the command line's definition, of which a help is a screen.
+fn screens() -> Command {
+    with_screens(Cli::command().override_help(TOP), |command, screen| {
+        let shown = |arg: Arg| {
+            let names = [Some(arg.get_id().as_str()), arg.get_long()];
+            let line = screen
+                .lines
+                .iter()
+                .find(|[name, _]| names.contains(&Some(*name)));
+            match line {
+                Some([_, text]) => {
+                    let has_value = arg.get_action().takes_values();
+                    arg.help(*text)
+                        .long_help(*text)
+                        .help_heading(Resettable::Reset)
+                        .hide_default_value(has_value)
+                        .hide_possible_values(has_value)
+                }
+                None => arg.hide(true),
+            }
+        };
+        command
+            .mut_args(shown)
+            .term_width(WIDTH)
+            .after_help(examples(screen))
+    })
+}
+
+fn examples(screen: &Screen) -> String {
+    format!("Examples:\n  {}", screen.examples.replace('\n', "\n  "))
+}
+
+/// Returns the command line with a change of every command that has a screen, in the same order.
+fn with_screens(cli: Command, change: impl Fn(Command, &Screen) -> Command) -> Command {
+    let of = |command: Command, path: &str| match SCREENS.iter().find(|own| own.command == path) {
+        Some(screen) => change(command, screen),
+        None => command,
+    };
+    mut_subcommands(cli, |command| {
+        let path = command.get_name().to_owned();
+        let command = mut_subcommands(command, |own| {
+            let path = format!("{path} {}", own.get_name());
+            of(own, &path)
+        });
+        of(command, &path)
+    })
+}
+
+fn mut_subcommands(mut command: Command, change: impl Fn(Command) -> Command) -> Command {
+    let all = command.get_subcommands();
+    let names: Vec<String> = all.map(|own| own.get_name().to_owned()).collect();
+    for name in names {
+        command = command.mut_subcommand(name, &change);
+    }
+    command
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Calls `look` with the name of every command, and it.
+    fn each(command: &mut Command, path: &str, look: &mut dyn FnMut(&str, &mut Command)) {
+        look(path, command);
+        for own in command.get_subcommands_mut() {
+            let path = format!("{path} {}", own.get_name());
+            each(own, &path, look);
+        }
+    }
+
     #[test]
-    fn the_short_help_fits_a_screen_and_names_flags_that_exist() {
-        for short in &SHORT {
-            let mut cli = command().term_width(100);
-            cli.build();
-            let command = match short.command {
-                "netping" => &mut cli,
-                name => cli.find_subcommand_mut(name).unwrap(),
-            };
-            for flag in short.flags.split(' ') {
-                let exists = command
-                    .get_arguments()
-                    .any(|arg| arg.get_long() == Some(flag));
-                assert!(exists, "{}: --{flag}", short.command);
-            }
+    fn the_short_help_of_each_command_fits_a_small_screen() {
+        let mut cli = screens().term_width(WIDTH);
+        cli.build();
+        each(&mut cli, "", &mut |path, command| {
             let help = command.render_help().to_string();
-            assert!(help.lines().count() <= 50, "{}:\n{help}", short.command);
+            let widest = help.lines().map(|line| line.chars().count()).max();
+            let fits = help.lines().count() <= 24 && widest <= Some(WIDTH);
+            assert!(fits || path.starts_with(" help"), "{path}:\n{help}");
+        });
+    }
+
+    #[test]
+    fn what_a_screen_names_exists() {
+        let mut cli = command();
+        cli.build();
+        let mut known = Vec::new();
+        each(&mut cli, "", &mut |path, command| {
+            let Some(screen) = SCREENS.iter().find(|own| path.trim() == own.command) else {
+                return;
+            };
+            known.push(screen.command);
+            for [name, _] in screen.lines {
+                let mut all = command.get_arguments();
+                let exists = all.any(|arg| arg.get_long() == Some(*name) || arg.get_id() == *name);
+                assert!(exists, "{path}: {name}");
+            }
+            for arg in command.get_positionals() {
+                let is_told = screen.lines.iter().any(|[name, _]| arg.get_id() == *name);
+                assert!(is_told, "{path}: {}", arg.get_id());
+            }
+        });
+        assert_eq!(known.len(), SCREENS.len());
+        // Every command is on the first screen, or beside another.
+        for own in cli.get_subcommands().map(Command::get_name) {
+            let is_told = ["completions", "man", "help"].contains(&own) || TOP.contains(own);
+            assert!(is_told, "{own}");
         }
     }
 
@@ -197,14 +502,17 @@ mod tests {
         assert!(!flag.contains("as a value"), "{flag}");
         assert!(flag.contains("'--pin'") || !flag.contains("tip"), "{flag}");
         let elsewhere = said(&["netping", "tcp://localhost", "--rate=1k"]);
-        let tip = "'--rate' is a flag of netping ab, throughput, proxy";
+        let tip = "'--rate' is a flag of netping throughput, proxy, ab";
         assert!(elsewhere.contains(tip), "{elsewhere}");
+        let habit = said(&["netping", "throughput", "tcp://localhost", "-q", "1k"]);
+        let tip = "what '-q' is elsewhere is here --rate N";
+        assert!(habit.contains(tip), "{habit}");
     }
 
     #[test]
     fn the_examples_are_command_lines() {
-        for line in SHORT.iter().flat_map(|short| short.examples.lines()) {
-            let (line, _) = line.split_once("   ").unwrap_or((line, ""));
+        for line in SCREENS.iter().flat_map(|screen| screen.examples.lines()) {
+            let (line, _) = line.split_once(" > ").unwrap_or((line, ""));
             let words = shlex::split(line).unwrap();
             assert!(command().try_get_matches_from(words).is_ok(), "{line}");
         }
