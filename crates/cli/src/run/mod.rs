@@ -92,7 +92,7 @@ pub struct Runner {
     pub interrupt: Interrupt,
     describe: fn(&Run) -> String,
     prove: bool,
-    /// What was planted so far.
+    /// The planted servers, once they run.
     planted: Option<Planted>,
     /// The number of disturbed windows that may still be measured again.
     repeats: u32,
@@ -303,7 +303,7 @@ impl Runner {
                 };
                 all.push((step(plan, &own, place), own));
             }
-            let disturbed = all.iter().find_map(|(own, _)| disturbance(own));
+            let disturbed = all.iter().find_map(|(own, _)| ForeignLoad::of_window(own));
             match disturbed {
                 Some(load) if self.repeats > 0 && !self.is_interrupted() => {
                     let load = load.clone();
@@ -468,11 +468,9 @@ impl Runner {
 
     /// Says what was seen of what is planted, if that is wished.
     fn prove(&mut self) {
-        let line = "measuring what is planted (--prove)";
-        if self.prove && !self.is_interrupted() {
-            self.console.remark(line);
-        }
         self.with_planted(|runner, planted| {
+            let line = "measuring what is planted (--prove)";
+            runner.console.remark(line);
             runner.store.run.proof = planted.finish(&runner.store.run, &runner.interrupt)?;
             Ok(())
         });
@@ -565,14 +563,6 @@ impl Runner {
     }
 }
 
-/// Returns the load that disturbed a step.
-fn disturbance(step: &Step) -> Option<&ForeignLoad> {
-    step.warnings.iter().find_map(|own| match own {
-        Warning::ForeignLoad(load) => Some(load),
-        _ => None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use netping_results::{
@@ -593,8 +583,8 @@ mod tests {
         };
         let mut step = fixtures::step(1, |_| vec![1000; 10]);
         step.warnings = vec![ClientThrottled { seconds: 0.5 }.into(), SharedHost.into()];
-        assert_eq!(disturbance(&step), None);
+        assert_eq!(ForeignLoad::of_window(&step), None);
         step.warnings.push(load.clone().into());
-        assert_eq!(disturbance(&step), Some(&load));
+        assert_eq!(ForeignLoad::of_window(&step), Some(&load));
     }
 }

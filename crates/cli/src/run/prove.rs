@@ -50,8 +50,6 @@ pub struct Planted {
     servers: [ServerProcess; 2],
     plans: [Plan; 2],
     steps: Vec<Step>,
-    /// The trials so far.
-    trials: u32,
     random: ChaCha8Rng,
 }
 
@@ -71,7 +69,6 @@ impl Planted {
             plans: servers.each_ref().map(plan),
             servers,
             steps: Vec::new(),
-            trials: 0,
             random: ChaCha8Rng::seed_from_u64(environment::random_seed()),
         })
     }
@@ -81,20 +78,22 @@ impl Planted {
     /// # Errors
     /// [`StartError`] if a server does not answer.
     pub fn measure(&mut self, interrupt: &Interrupt) -> Result<(), StartError> {
-        self.trials += 1;
+        let trial = self.trials() + 1;
         for measurement in shuffled(self.plans.len(), &mut self.random) {
             if interrupt.is_set() {
                 break;
             }
             let plan = &self.plans[measurement];
             let measured = engine::run(plan, interrupt, &Silent)?;
-            let place = Place {
-                measurement,
-                trial: self.trials,
-            };
+            let place = Place { measurement, trial };
             self.steps.push(step(plan, &measured, place));
         }
         Ok(())
+    }
+
+    /// Returns the number of trials so far.
+    fn trials(&self) -> u32 {
+        self.steps.last().map_or(0, |step| step.trial)
     }
 
     /// Measures the trials that are missing and a stall, and returns what was seen; `None` if the user ends it.
@@ -103,7 +102,7 @@ impl Planted {
     /// # Errors
     /// If a server does not answer.
     pub fn finish(mut self, of: &Run, interrupt: &Interrupt) -> anyhow::Result<Option<Proof>> {
-        while self.trials < TRIALS && !interrupt.is_set() {
+        while self.trials() < TRIALS && !interrupt.is_set() {
             self.measure(interrupt)?;
         }
         if interrupt.is_set() {
@@ -113,6 +112,7 @@ impl Planted {
         if interrupt.is_set() {
             return Ok(None);
         }
+        let trials = self.trials();
         let run = of_trials(of, self.steps);
         let compared = run.compared();
         let medians = compared.first().and_then(|own| own.by(&P50));
@@ -122,7 +122,7 @@ impl Planted {
             seen_service_ns: seen.map(|own| own.value as u64),
             stall_seconds: STALL.as_secs_f64(),
             seen_stall_seconds: stalled.map(|longest| longest as f64 / 1e9),
-            trials: self.trials,
+            trials,
             difference: DIFFERENCE,
             seen_difference: medians.and_then(|own| own.change),
             interval: medians.and_then(|own| own.interval),

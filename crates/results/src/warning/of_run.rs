@@ -98,12 +98,8 @@ impl Warnings {
     /// Trials of a measurement are held against each other by the metrics on which claims are made. Windows
     /// that are short are judged together, too.
     pub fn of_several_steps(run: &Run) -> Vec<(usize, Warning)> {
-        let mut measurements: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (at, step) in run.steps.iter().enumerate() {
-            measurements.entry(step.measurement).or_default().push(at);
-        }
         let mut all = Vec::new();
-        for places in measurements.into_values() {
+        for places in places_by(run, |step| Some(step.measurement)) {
             let metrics = run.compared_by(&run.steps[places[0]].settings);
             let trials: Vec<Trial> = places
                 .iter()
@@ -172,6 +168,14 @@ impl Warnings {
 }
 
 impl ForeignLoad {
+    /// Returns the load that disturbed a window by itself.
+    pub fn of_window(step: &Step) -> Option<&Self> {
+        step.warnings.iter().find_map(|own| match own {
+            Warning::ForeignLoad(load) => Some(load),
+            _ => None,
+        })
+    }
+
     /// Returns the load that disturbed windows that are too short to be judged one by one: that of all of
     /// them together.
     pub fn of_windows<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<Self> {
@@ -199,30 +203,30 @@ fn mostly_spoiled(run: &Run, spoiled: &BTreeSet<usize>) -> BTreeSet<usize> {
 /// them; of another run in trials, the windows of each measurement that are shorter than [`SHORT`], but for those that
 /// are known to be disturbed.
 fn judged_together(run: &Run) -> Vec<Vec<usize>> {
-    let is_ladder = run.kind == Kind::Ladder;
-    let is_disturbed = |own: &Warning| matches!(own, Warning::ForeignLoad(_));
-    let is_short = |step: &Step| {
-        is_ladder || (step.summary.seconds < SHORT && !step.warnings.iter().any(is_disturbed))
-    };
-    let is_in_trials = is_ladder || run.order_seed.is_some();
-    let number = |step: &Step| {
-        if is_ladder {
-            step.trial as usize
-        } else {
-            step.measurement
-        }
-    };
-    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (at, step) in run.steps.iter().enumerate() {
-        if is_in_trials && is_short(step) && !step.set_aside {
-            groups.entry(number(step)).or_default().push(at);
-        }
-    }
-    let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
-    if is_ladder {
+    if run.kind == Kind::Ladder {
+        let mut groups = places_by(run, |step| Some(step.trial));
         groups.push((0..run.steps.len()).collect());
+        return groups;
     }
-    groups
+    let is_short = |step: &Step| {
+        let is_relied_on = !step.set_aside && ForeignLoad::of_window(step).is_none();
+        is_relied_on && step.summary.seconds < SHORT
+    };
+    let is_in_trials = run.order_seed.is_some();
+    places_by(run, |step| {
+        (is_in_trials && is_short(step)).then_some(step.measurement)
+    })
+}
+
+/// Returns the places of the steps that have a key, grouped by it and in its order.
+fn places_by<K: Ord>(run: &Run, key: impl Fn(&Step) -> Option<K>) -> Vec<Vec<usize>> {
+    let mut groups: BTreeMap<K, Vec<usize>> = BTreeMap::new();
+    for (at, step) in run.steps.iter().enumerate() {
+        if let Some(key) = key(step) {
+            groups.entry(key).or_default().push(at);
+        }
+    }
+    groups.into_values().collect()
 }
 
 /// Returns the places of the steps of requests that are held against each other, ordered by measurement:

@@ -13,6 +13,7 @@ use netping_client::{
     plan::{Extent, Plan, Warmup},
     probe::metrics::ServerSource,
 };
+use netping_measure::distribution::samples_for;
 use netping_protocol::target::Target;
 use netping_report::text::Rows;
 use netping_results::{
@@ -86,9 +87,6 @@ pub struct LatencyArgs {
 /// Trials of several targets, unless a flag gives their number; each has this part of the round trips or the time.
 const TRIALS: u32 = 5;
 
-/// The fewest round trips of each: p99 takes as many.
-const FEWEST: u64 = 1000;
-
 impl LatencyArgs {
     /// Returns a plan for each of these targets, for one of the trials.
     pub fn plans(&self, targets: &[Target]) -> anyhow::Result<Vec<Plan>> {
@@ -134,7 +132,8 @@ impl LatencyArgs {
             && self.in_process.is_empty()
             && !self.all_addresses
             && is_once
-            && (self.duration.is_some() || self.samples.get() >= FEWEST * u64::from(TRIALS))
+            && (self.duration.is_some()
+                || self.samples.get() >= samples_for(99.0) * u64::from(TRIALS))
             && !self.compared.has_trials();
         if is_compared { TRIALS } else { 1 }
     }

@@ -21,6 +21,7 @@ use crate::{
 
 /// Flags of `netping throughput`.
 #[derive(Debug, Clone, Args)]
+#[command(mut_arg("trials", |arg| arg.default_value("1")))]
 pub struct ThroughputArgs {
     /// Servers, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
     #[arg(required = true, value_name = "URL")]
