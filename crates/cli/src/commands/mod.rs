@@ -37,7 +37,12 @@ use crate::{
 #[derive(Debug, Parser)]
 #[command(
     name = "netping",
-    version,
+    version = env!("NETPING_BUILD"),
+    long_version = concat!(
+        env!("NETPING_BUILD"),
+        "\ntarget: ", env!("NETPING_TARGET"),
+        "\nTLS and QUIC: rustls with aws-lc-rs\nallocator: mimalloc"
+    ),
     after_long_help = "Exit codes: 0 ok, 1 errors above --max-error-rate, 2 wrong usage, 3 could not start, 4 a condition such \
                   as --fail-if, 5 NOT VALID with --strict or a condition, 6 a result could not be saved, 7 'ab' cannot tell, \
                   130 interrupted. Of several, the first in the order 130, 6, 3, 1, 5, 7, 4 holds.",
