@@ -412,7 +412,7 @@ impl Runner {
 
     fn execute(&self, plans: &[Plan]) -> Result<Vec<Measured>, StartError> {
         let progress = &self.console.progress;
-        progress.begin_step(&plans[0]);
+        progress.begin_step(plans);
         let outcome = engine::run_together(plans, &self.interrupt, progress);
         progress.end();
         if let (Err(_), Some(push)) = (&outcome, &progress.push) {
