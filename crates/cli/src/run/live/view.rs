@@ -44,8 +44,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, step: &RunningStep, balances: &[String
     }
     let room: u16 = facts.iter().map(|fact| lines(fact, area.width)).sum();
     let mut left = area.height;
-    let mut take = |lines: u16| {
-        let taken = lines.min(left);
+    let mut take = |wanted: u16| {
+        let taken = wanted.min(left);
         left -= taken;
         taken
     };
@@ -236,7 +236,7 @@ mod tests {
     use netping_measure::{
         error_kind::ErrorKind, histogram::record, recorder::Interval, times::Time,
     };
-    use ratatui::{Terminal, backend::TestBackend};
+    use ratatui::{Terminal, backend::TestBackend, buffer::Cell};
 
     use super::*;
 
@@ -376,7 +376,7 @@ mod tests {
             RunningStep::default(),
             measuring(0, None),
             measuring(1, None),
-            measuring(5000, Some(Duration::from_secs(9000))),
+            measuring(5000, Some(Duration::from_mins(150))),
             broken,
         ];
         for step in &steps {
@@ -402,7 +402,7 @@ mod tests {
             .buffer
             .content
             .iter()
-            .map(|cell| cell.symbol())
+            .map(Cell::symbol)
             .collect();
         assert!(
             text.is_ascii() && text.contains('*') && !text.contains('?'),
