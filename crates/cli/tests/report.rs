@@ -2,9 +2,14 @@
 
 mod common;
 
-use std::{fs, path::Path, process::Output};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Output, Stdio},
+};
 
-use common::{Server, load, netping, run, stderr, stdout};
+use common::{Server, interrupt, load, netping, run, spawn, stderr, stdout};
 
 fn report(folder: &Path, args: &[&str]) -> Output {
     netping()
@@ -112,4 +117,136 @@ fn a_failed_report_leaves_the_old_page() {
             .code(),
         Some(2)
     );
+}
+
+/// Returns the lines of a text, but for the one above numbers that are not valid: rows that are printed as they
+/// are measured do not know yet.
+fn below_verdict(text: &str) -> Vec<&str> {
+    let is_above = |line: &&str| line.ends_with("do not rely on the numbers below");
+    text.lines().filter(|line| !is_above(line)).collect()
+}
+
+#[test]
+fn a_report_says_what_the_command_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start("tokio", &[]);
+    let other = Server::start("tokio", &[]);
+    let (one, two) = (server.url.as_str(), other.url.as_str());
+    let (direct, via) = (format!("--direct={one}"), format!("--via=p={two}"));
+    let commands: [&[&str]; 9] = [
+        &[one, "-d", "500ms"],
+        &["latency", one, "-n", "300"],
+        &["latency", one, two, "-n", "300", "--trials", "3"],
+        &["throughput", one, "-c", "1,2", "--requests", "300"],
+        &[
+            "throughput",
+            one,
+            two,
+            "-c",
+            "2",
+            "--requests",
+            "300",
+            "--trials",
+            "2",
+        ],
+        &["connect", one, "-n", "30"],
+        &[
+            "bulk",
+            one,
+            "--size",
+            "1MiB",
+            "--chunk",
+            "64KiB,1MiB",
+            "--runs",
+            "2",
+        ],
+        &[
+            "proxy", &direct, &via, "--rate", "100", "-d", "200ms", "--trials", "2",
+        ],
+        &["ab", one, two, "--budget", "1s", "--rate", "50"],
+    ];
+    for command in commands {
+        let output = run(&[
+            command,
+            &["--json", folder.path().join("run.json").to_str().unwrap()],
+        ]
+        .concat());
+        let said = stdout(&output);
+        let mut expected = below_verdict(&said);
+        // Said before the first step.
+        expected.retain(|line| {
+            !line.contains("is shown in 80 % of such runs") && !line.contains("stays unknown")
+        });
+        let reported = report(folder.path(), &["run.json"]);
+        assert_eq!(
+            below_verdict(&stdout(&reported)),
+            expected,
+            "{command:?}{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn trials_that_were_interrupted_say_what_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("run.json");
+    let server = Server::start("tokio", &[]);
+    let args = [
+        "latency",
+        &server.url,
+        &server.url,
+        "-d",
+        "60s",
+        "--warmup",
+        "0s",
+    ];
+    let more = [
+        "--trials",
+        "3",
+        "--alternate",
+        "windows",
+        "--json",
+        json.to_str().unwrap(),
+    ];
+    let client = spawn(&[&args[..], &more].concat());
+    server.await_requests();
+    let said = stdout(&interrupt(client));
+    let line = "PARTIAL: no trial is whole, so nothing can be compared; in trial 1, 0 of ";
+    assert!(
+        said.starts_with("interrupted\n") && said.contains(line),
+        "{said}"
+    );
+    let reported = report(folder.path(), &["run.json"]);
+    assert!(stdout(&reported).contains(line), "{}", stdout(&reported));
+}
+
+#[test]
+fn a_ladder_without_a_whole_round_compares_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ladder = netping()
+        .current_dir(folder.path())
+        .args(["ladder", "--no-pin", "--progress", "lines"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(ladder.stderr.take().unwrap()).lines();
+    let mut rounds = lines
+        .map_while(Result::ok)
+        .filter(|line| line.starts_with("round "));
+    assert!(
+        rounds
+            .next()
+            .is_some_and(|line| line.starts_with("round 1 "))
+    );
+    let said = stdout(&interrupt(ladder));
+    assert!(
+        said.starts_with("interrupted in round 1, after ")
+            && said.contains(
+                " windows: no round is whole, so nothing can be compared, and nothing is saved"
+            ),
+        "{said}"
+    );
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -1,5 +1,6 @@
 //! The verdict of `netping ab`, and what it rests on.
 
+use netping_measure::status::Status;
 use netping_results::{
     ab::{Decided, Decision, Gated},
     comparison::Comparison,
@@ -28,9 +29,11 @@ const COLUMNS: [Column; 8] = [
 /// Returns the verdict, the metrics that it rests on, and how to read them.
 pub fn text(run: &Run) -> String {
     let decided = run.decided();
-    let mut lines = vec![sentence(run, &decided), table(&decided, Table::whole)];
+    let mut lines = vec![sentence(run, &decided)];
+    let is_compared = !decided.gated.is_empty();
+    lines.extend(is_compared.then(|| table(&decided, Table::whole)));
     lines.extend(failures(run));
-    lines.push(legend(run, &decided));
+    lines.extend(is_compared.then(|| legend(run, &decided)));
     lines.join("\n")
 }
 
@@ -40,15 +43,20 @@ pub fn table(decided: &Decided, layout: Layout) -> String {
     layout(&COLUMNS, &rows)
 }
 
+/// Returns the number of whole rounds, as text.
+fn rounds(run: &Run) -> String {
+    let whole = run.whole_rounds().map_or(0, |rounds| rounds.whole);
+    plural(whole as u64, "round")
+}
+
 /// Says how to read the table.
 pub fn legend(run: &Run, decided: &Decided) -> String {
-    let rounds = run.steps.iter().map(|step| step.trial).max().unwrap_or(0);
     format!(
         "{}: {}. A value is the mean of the rounds on a logarithmic scale, with both of the two measurements of base \
          and new; a change is that from base to new. If the rounds are independent, all of these intervals hold \
          together, after every round, with a probability of 95 %. 'base again' and 'new again' are the changes from a \
          server to itself.",
-        plural(rounds.into(), "round"),
+        rounds(run),
         how(run, decided).join("; "),
     )
 }
@@ -151,6 +159,10 @@ pub fn sentence(run: &Run, decided: &Decided) -> String {
             "UNDECIDED: the run is NOT VALID ({}), so nobody knows whether new is worse than base by more than {percent}",
             decided.objections.join(", ")
         ),
+        Decision::Undecided if run.status == Status::Partial => format!(
+            "UNDECIDED: the run ended after {}, before it was known whether new is worse than base by more than {percent}",
+            rounds(run)
+        ),
         Decision::Undecided => format!(
             "UNDECIDED: this machine cannot tell whether new is worse than base by more than {percent}: {}",
             why(decided, margin, &of(Decision::Undecided)).join(", ")
@@ -247,6 +259,7 @@ mod tests {
         };
         Run {
             kind: Kind::Ab,
+            order_seed: Some(1),
             looks: 1000,
             pairings: vec![control(0), control(2), Pairing::new(0, 2)],
             ..run((0..80).map(step).collect())
@@ -280,6 +293,13 @@ mod tests {
         // A rate of 0.95 times the base's that is 2 % lower still.
         assert!((least_worse(Better::Higher, 0.05, 0.02) - 0.068_627).abs() < 1e-6);
         assert!(!same.contains("without a verified reply"), "{same}");
+        let mut cut = rounds(1.2);
+        cut.steps.truncate(2);
+        cut.status = Status::Partial;
+        assert_eq!(
+            text(&cut),
+            "UNDECIDED: the run ended after 0 rounds, before it was known whether new is worse than base by more than 0 %"
+        );
         // The margin lies within the interval.
         let unknown = said(1.0, 0.000_001);
         assert!(unknown.starts_with("UNDECIDED: "), "{unknown}");

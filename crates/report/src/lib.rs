@@ -9,6 +9,7 @@ pub mod finding;
 pub mod ladder;
 pub mod loads;
 pub mod page;
+mod partial;
 mod proof;
 pub mod table;
 pub mod text;

@@ -1,6 +1,6 @@
 //! The loads of a target: the fullest one, and the knee of a sweep.
 
-use netping_measure::statistics::knee;
+use netping_measure::{statistics::knee, status::Status};
 use netping_results::{
     estimate::estimate,
     metric::{self, Metric},
@@ -96,9 +96,14 @@ pub fn value(metric: &Metric, own: &Measurement<'_>) -> f64 {
     estimate(metric, own).map_or(0.0, |own| own.value)
 }
 
-/// Returns the largest number of trials that a measurement of the run has.
+/// Returns the largest number of trials that a measurement of the run has, without those that were cut short.
 pub fn most_trials(run: &Run) -> u64 {
-    let all = run.measurements();
-    let trials = all.iter().map(|own| own.trials.len() as u64);
+    let trials = run.measurements().into_iter().map(|own| {
+        let whole = own
+            .trials
+            .iter()
+            .filter(|step| step.status == Status::Complete);
+        whole.count() as u64
+    });
     trials.max().unwrap_or(0)
 }

@@ -8,7 +8,7 @@ use netping_results::{
     warning::{Found, SharedHost, Warning, Warnings},
 };
 
-use crate::{distinct, finding::connections, grouped, loads::load_of, proof, table::red};
+use crate::{distinct, finding::connections, grouped, loads::load_of, partial, proof, table::red};
 
 /// Most rows that a warning names.
 const NAMED: usize = 3;
@@ -20,10 +20,10 @@ const BELOW: &str = "do not rely on the numbers below";
 /// has a coefficient of variation of 14 %.
 const EVEN: f64 = 0.98;
 
-/// Returns each warning about a run once, with the rows that it is about and its remedy, and the
-/// verdict: `VALID`, or `NOT VALID`, which stands above the warnings; then the limit of the highest rate,
-/// and its spread over connections where that is uneven. Texts name those flags for which `has_flag`
-/// holds.
+/// Returns what stands below the numbers of a run: what counts of one that did not come to its end; each
+/// warning once, with the rows that it is about and its remedy, and the verdict: `VALID`, or `NOT VALID`,
+/// which stands above the warnings; then the limit of the highest rate, and its spread over connections
+/// where that is uneven. Texts name those flags for which `has_flag` holds.
 pub fn describe(run: &Run, has_flag: impl Fn(&str) -> bool) -> String {
     let all = Warnings::of_run(run);
     let mut lines = warnings(run, &all, &has_flag);
@@ -36,6 +36,9 @@ pub fn describe(run: &Run, has_flag: impl Fn(&str) -> bool) -> String {
         } else {
             lines.insert(0, red(&(word + &text)));
         }
+    }
+    if let Some(line) = partial::describe(run) {
+        lines.insert(0, line);
     }
     lines.extend(allowed(run, &all));
     lines.extend(unknown_half(run).map(str::to_owned));

@@ -141,8 +141,7 @@ impl ResultArgs {
 pub struct OutputArgs {
     #[command(flatten)]
     results: ResultArgs,
-    /// Show the running step on the whole terminal, with keys to end it; the server's counters are
-    /// read once a second
+    /// Show the running step on the whole terminal, with keys to end it
     #[arg(long, conflicts_with = "progress")]
     pub live: bool,
     /// Push live numbers to a Prometheus Pushgateway once a second; without a path: to

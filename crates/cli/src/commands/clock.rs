@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use netping_client::{clock_offset, plan::Destination, probe::metrics::ServerSource};
 use netping_protocol::target::Target;
-use netping_report::table::{Column, Table};
+use netping_report::table::{Column, Table, wrap};
 use netping_results::run::{ClockOffset, HostClock};
 
 use super::text::print;
@@ -51,9 +51,9 @@ pub fn run(args: &ClockArgs) -> anyhow::Result<Verdict> {
     }
     let rows: Vec<_> = offsets.iter().map(row).collect();
     let (state, table) = (quality(&clock), Table::whole(&COLUMNS, &rows));
-    print(format!(
-        "this host's clock: {state}\n{table}\noffset: the server's clock less this host's\n"
-    ))?;
+    let text =
+        format!("this host's clock: {state}\n{table}\noffset: the server's clock less this host's");
+    print(wrap(&text, usize::MAX) + "\n")?;
     let mut verdict = Verdict::Success;
     let max = args.max_clock_error.unwrap_or(Duration::MAX);
     for offset in &offsets {

@@ -2,7 +2,7 @@
 
 use std::{
     cell::Cell,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
 };
 
 use netping_report::table::wrap;
@@ -47,8 +47,13 @@ impl Console {
         });
     }
 
-    /// Prints a remark to standard error.
+    /// Prints a remark to standard error, broken at words where that is a terminal.
     pub fn remark(&self, line: &str) {
+        let line = if io::stderr().is_terminal() {
+            wrap(line, usize::MAX)
+        } else {
+            line.to_owned()
+        };
         self.progress.hidden(|| {
             let _ = writeln!(io::stderr(), "{line}");
         });

@@ -31,10 +31,10 @@ use netping_client::{
     workload::first_call::first_call,
 };
 use netping_measure::status::Status;
-use netping_report::table::wrap;
+use netping_report::text;
 use netping_results::{
     format::on_lines,
-    run::{Kind, Pairing, Place, Run, Step},
+    run::{Kind, PLACEMENT, Pairing, Place, Run, Step},
     warning::{ForeignLoad, Warning},
 };
 use netping_system::limits::raise_open_files;
@@ -57,10 +57,11 @@ use crate::{
         store::Store,
         troubles::troubles,
     },
+    sides::Sides,
 };
 
-/// Runs the body of a measuring command; what it measured is kept, whether it succeeds or not.
-/// `describe` returns the text about the whole run that is printed at the end.
+/// Runs the body of a measuring command; what it measured is kept and told, whether it succeeds or not.
+/// `describe` returns the text that stands below the numbers.
 ///
 /// # Errors
 /// Those of `body`, and files that cannot be written, before anything is measured.
@@ -97,7 +98,11 @@ pub struct Runner {
     /// The number of disturbed windows that may still be measured again.
     repeats: u32,
     /// The CPUs of servers that the command starts; empty: any.
-    pub server_cpus: Vec<usize>,
+    server_cpus: Vec<usize>,
+    /// Where a round was interrupted, which is left out.
+    cut: Option<String>,
+    /// The files that the command named itself.
+    files: Vec<PathBuf>,
 }
 
 impl Runner {
@@ -126,7 +131,19 @@ impl Runner {
             planted: None,
             repeats: 0,
             server_cpus: Vec::new(),
+            cut: None,
+            files: Vec::new(),
         })
+    }
+
+    /// Keeps this process to the client's CPUs and servers that it starts to theirs, and notes them.
+    pub fn place(&mut self, sides: &Sides) {
+        self.server_cpus.clone_from(&sides.servers);
+        if !sides.sentence.is_empty() {
+            let settings = &mut self.store.run.environment.system;
+            settings.insert(PLACEMENT.to_owned(), sides.sentence.clone());
+        }
+        sides.confine_client();
     }
 
     /// Prints the reason for a verdict, though the command goes on.
@@ -330,7 +347,7 @@ impl Runner {
                 _ => "a window of all targets",
             };
             let line = format!("{what} is measured again: {why}");
-            self.console.remark(&wrap(&line, usize::MAX));
+            self.console.remark(&line);
         }
         self.store.run.count_replaced(load);
     }
@@ -364,6 +381,10 @@ impl Runner {
             let plan = plans[measurement];
             let (step, outcome) = self.run_step(plan, Place { measurement, trial })?;
             if self.is_interrupted() {
+                let (measured, all) = (steps.iter().flatten().count(), plans.len());
+                self.cut = Some(format!(
+                    " in round {trial}, after {measured} of {all} windows"
+                ));
                 return Ok(None);
             }
             if step.summary.unserved() > 0 {
@@ -388,10 +409,10 @@ impl Runner {
         self.store.run.steps.push(step);
     }
 
-    /// Writes a page and a result file with this stem at the end, unless others were asked for;
-    /// returns their paths.
-    pub fn save_as(&mut self, stem: &str) -> Vec<PathBuf> {
-        self.store.add_files(stem)
+    /// Writes a page and a result file with this stem at the end, unless others were asked for, and
+    /// names them.
+    pub fn save_as(&mut self, stem: &str) {
+        self.files = self.store.add_files(stem);
     }
 
     /// Warns if the system or the server cannot have as many connections as planned. A server is
@@ -412,7 +433,7 @@ impl Runner {
 
     fn execute(&self, plans: &[Plan]) -> Result<Vec<Measured>, StartError> {
         let progress = &self.console.progress;
-        progress.begin_step(&plans[0]);
+        progress.begin_step(plans);
         let outcome = engine::run_together(plans, &self.interrupt, progress);
         progress.end();
         if let (Err(_), Some(push)) = (&outcome, &progress.push) {
@@ -504,23 +525,12 @@ impl Runner {
         if !is_interrupted {
             self.store.run.status = Status::Complete;
         }
-        let is_worth_saving = self.store.is_worth_saving();
-        if is_worth_saving {
-            self.save();
-        }
         self.end_push();
         if is_interrupted {
             self.judge.decide(Verdict::Interrupted);
-            self.console.say(if is_worth_saving {
-                "interrupted: these are the results up to that point"
-            } else {
-                "interrupted before there was a result"
-            });
+            self.console.say(&self.interruption());
         }
-        for line in self.judge.whole(&self.store.run) {
-            self.console.remark(&line);
-        }
-        self.console.say(&(self.describe)(&self.store.run));
+        self.tell();
         self.print();
         if !is_interrupted && let Some(line) = self.judge.passed() {
             self.console.say(&line);
@@ -534,13 +544,49 @@ impl Runner {
         self.judge.verdict
     }
 
-    /// Ends a run that failed: its steps are saved already, and what can be said of them is said.
+    /// Ends a run that failed: what it has measured is saved, and what can be said of it is said.
     fn end(mut self) {
         self.end_push();
-        if !self.store.run.steps.is_empty() {
-            self.console.say(&(self.describe)(&self.store.run));
+        if self.is_interrupted() {
+            self.console.say(&self.interruption());
+        }
+        if !self.steps().is_empty() {
+            self.tell();
         }
         self.print();
+    }
+
+    /// Says where the user interrupted the run.
+    fn interruption(&self) -> String {
+        let cut = self.cut.as_deref().unwrap_or_default();
+        match (self.store.is_worth_saving(), &self.cut) {
+            (true, _) => format!("interrupted{cut}"),
+            (false, Some(_)) => format!(
+                "interrupted{cut}: no round is whole, so nothing can be compared, and nothing is saved"
+            ),
+            (false, None) => "interrupted before there was a result".to_owned(),
+        }
+    }
+
+    /// Saves the run, and prints what `netping report` prints of its file, but for rows that stand above
+    /// already.
+    fn tell(&mut self) {
+        let is_worth_saving = self.store.is_worth_saving();
+        if is_worth_saving {
+            self.save();
+        }
+        if text::has_rounds(&self.store.run) && !self.steps().is_empty() {
+            self.console.say(&text::tables(&self.store.run));
+        }
+        for line in self.judge.whole(&self.store.run) {
+            self.console.remark(&line);
+        }
+        self.console.say(&(self.describe)(&self.store.run));
+        if is_worth_saving {
+            for file in &self.files {
+                self.console.say(&format!("results: {}", file.display()));
+            }
+        }
     }
 
     /// Waits for the last push.

@@ -135,8 +135,9 @@ impl Progress {
         self.round.set(Some((round, ends)));
     }
 
-    /// Begins a step of the outline, or a further one.
-    pub fn begin_step(&self, plan: &Plan) {
+    /// Begins a step of the outline, or a further one: that of plans that are measured together.
+    pub fn begin_step(&self, plans: &[Plan]) {
+        let plan = &plans[0];
         let length = planned(plan);
         let mut place = String::new();
         if let Some(mut outline) = self.outline.get() {
@@ -151,7 +152,10 @@ impl Progress {
         if let Some((round, _)) = self.round.get() {
             place = format!("round {round}  ");
         }
-        let name = plan.target.label.clone();
+        let name = match plans.len() {
+            1 => plan.target.label.clone(),
+            targets => Some(format!("{targets} targets together")),
+        };
         let name = name.unwrap_or_else(|| plan.target.url.to_string());
         let load = match plan.load.arrival.rate() {
             Some(rate) => format!("{} req/s planned", thousands(rate)),
@@ -160,7 +164,7 @@ impl Progress {
         self.begin(&format!("{place}{name}  {load}"));
         self.step.borrow_mut().ahead = length;
         if let Some(live) = &self.live {
-            live.begin_step(plan);
+            live.begin_step(plans);
         }
         if let Some(push) = &self.push {
             push.begin_step(plan);
@@ -240,7 +244,7 @@ impl Observer for Progress {
             push.tick(elapsed, rate);
         }
         let mut step = self.step.borrow_mut();
-        (step.elapsed, step.rate) = (elapsed, rate);
+        step.tick(elapsed, rate);
         step.left = self.left(&step);
         if let Some(live) = &self.live {
             return live.tick(&step);

@@ -1,13 +1,16 @@
 //! The step that runs, as progress shows it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use humantime::format_duration;
 use netping_client::engine::Phase;
 use netping_measure::{counts::Counts, error_kind::ErrorKind, recorder::Interval};
 
 /// Seconds that are kept.
-const KEPT: usize = 60;
+pub const KEPT: usize = 60;
+
+/// The time after a second in which its last replies are counted.
+const COUNTED_AFTER: Duration = Duration::from_millis(500);
 
 /// The step that runs.
 #[derive(Debug, Clone, Default)]
@@ -32,8 +35,12 @@ pub struct RunningStep {
     pub times: Counts,
     /// Failures so far.
     pub errors: BTreeMap<ErrorKind, u64>,
+    /// Planned length of the window, once it has begun, if known.
+    pub window: Option<Duration>,
+    /// Whole seconds of the window that are over, and whose replies are counted.
+    pub over: u64,
     /// Response times of the last seconds of the window, each with its number.
-    pub seconds: BTreeMap<u64, Counts>,
+    pub seconds: BTreeMap<u64, Arc<Counts>>,
 }
 
 impl RunningStep {
@@ -46,12 +53,23 @@ impl RunningStep {
             _ => None,
         };
         self.measures = phase == Phase::Measure;
+        if self.measures {
+            self.window = planned;
+        }
         self.phase = match phase {
             Phase::Connect => "connecting",
             Phase::Warmup => "warming up",
             Phase::Measure => "measuring",
             Phase::Drain => "waiting for the last replies",
         };
+    }
+
+    /// Takes the time since the phase began, and the rate.
+    pub fn tick(&mut self, elapsed: Duration, rate: f64) {
+        (self.elapsed, self.rate) = (elapsed, rate);
+        if self.measures {
+            self.over = elapsed.saturating_sub(COUNTED_AFTER).as_secs();
+        }
     }
 
     /// Adds a worker's interval.
@@ -62,7 +80,7 @@ impl RunningStep {
             *self.errors.entry(*kind).or_default() += count;
         }
         let second = self.seconds.entry(interval.index).or_default();
-        second.add_histogram(times);
+        Arc::make_mut(second).add_histogram(times);
         if self.seconds.len() > KEPT {
             self.seconds.pop_first();
         }

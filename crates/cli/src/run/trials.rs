@@ -6,7 +6,6 @@ use netping_client::{
     error::StartError,
     plan::{Plan, shuffled, together},
 };
-use netping_report::text;
 use netping_results::run::{Measurement, Pairing, Place, Step};
 use rand_chacha::{
     ChaCha8Rng,
@@ -69,11 +68,11 @@ fn again_label(at: usize) -> String {
     format!("{letter}/{letter}")
 }
 
-/// Runs each group of plans, which differ only in their targets, in trials, and prints how the
-/// targets compare. `describe` returns the text to print right after a step.
+/// Runs each group of plans, which differ only in their targets, in trials. `describe` returns the text to
+/// print right after a step.
 ///
 /// # Errors
-/// [`StartError`]; earlier steps are saved and printed.
+/// [`StartError`]; earlier steps are saved.
 pub fn run(
     runner: &mut Runner,
     trials: Trials,
@@ -116,19 +115,15 @@ pub fn run_comparing(
     let run = &mut runner.store.run;
     (run.looks, run.margin) = (trials.looks(), trials.comparison.equivalent);
     let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);
-    let mut outcome = Ok(());
     for Group { plans: group, .. } in &groups {
-        outcome = interleave(runner, trials, group, first, &mut random, &describe);
-        if outcome.is_err() || runner.is_interrupted() {
+        interleave(runner, trials, group, first, &mut random, &describe)?;
+        if runner.is_interrupted() {
             break;
         }
         tell_precision(runner, trials, first..first + group.len());
         first += group.len();
     }
-    if !runner.steps().is_empty() {
-        runner.console.say(&text::tables(&runner.store.run));
-    }
-    outcome
+    Ok(())
 }
 
 /// Prints whether the trials of these measurements ended with the precision that was asked for.

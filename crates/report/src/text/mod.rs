@@ -12,10 +12,9 @@ mod sparkline;
 mod steps;
 mod trials;
 
-use netping_measure::status::Status;
 use netping_results::{
     format::on_one_line,
-    run::{Kind, Run},
+    run::{Kind, PLACEMENT, Run},
 };
 
 use crate::{ab, balance::remarks, verdict};
@@ -28,7 +27,7 @@ pub use published::{Published, PublishedRow, published, setting_names};
 pub use rows::{Rows, of_sweep};
 
 /// Returns the tables of a run, and in words what they show; above them, that it is not valid, where it is
-/// not.
+/// not, and which CPUs both sides had, where the command chose them.
 pub fn tables(run: &Run) -> String {
     let text = match run.kind {
         _ if !run.parts.is_empty() => merge::text(run),
@@ -40,9 +39,16 @@ pub fn tables(run: &Run) -> String {
         _ => rows::text(run),
     };
     let mut lines: Vec<String> = verdict::above(run).into_iter().collect();
+    lines.extend(run.environment.system.get(PLACEMENT).cloned());
     lines.push(text);
     lines.extend(remarks_below(run));
     lines.join("\n")
+}
+
+/// Returns true for a run whose tables are printed at its end: one of rounds or trials. The rows of others are
+/// printed as they are measured.
+pub fn has_rounds(run: &Run) -> bool {
+    run.order_seed.is_some()
 }
 
 /// Returns who had the CPUs over the whole run, where others had a part. Rows of steps have their own.
@@ -58,14 +64,13 @@ fn remarks_below(run: &Run) -> Vec<String> {
 
 /// Returns the tables of a run from a file. Texts in it are made safe for a terminal.
 pub fn tables_of_file(mut run: Run) -> String {
+    if let Some(placement) = run.environment.system.get_mut(PLACEMENT) {
+        *placement = on_one_line(placement);
+    }
     for step in &mut run.steps {
         step.target = on_one_line(&step.target);
         step.label = step.label.as_deref().map(on_one_line);
         step.settings.arrivals = on_one_line(&step.settings.arrivals);
     }
-    let mut text = tables(&run);
-    if run.status == Status::Partial {
-        text.push_str("\nPARTIAL: it was interrupted, or is still going on");
-    }
-    text
+    tables(&run)
 }

@@ -111,7 +111,7 @@ impl Rows {
         let callers = step.settings.callers;
         let width = terminal_width().unwrap_or(usize::MAX);
         let drawn = bars(&step.histograms.times[Time::Response], is_unicode(), width);
-        (!drawn.is_empty()).then(|| format!("\nresponse times with {callers} callers\n{drawn}\n"))
+        (!drawn.is_empty()).then(|| format!("\nresponse times with {callers} callers\n{drawn}"))
     }
 }
 

@@ -120,6 +120,9 @@ impl Run {
             let [Some(base), Some(new)] = sides else {
                 return None;
             };
+            if !base.has_whole_trial_with(&new) {
+                return None;
+            }
             let metrics = self.compared_by(base.settings());
             Some(Compared {
                 is_control: pairing.is_control,

@@ -27,6 +27,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Returns what measuring everything once is called.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Ladder | Self::Ab | Self::Bulk => "round",
+            _ => "trial",
+        }
+    }
+
     /// Returns the name of its command.
     pub fn name(self) -> &'static str {
         match self {

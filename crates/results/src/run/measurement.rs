@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Range, rc::Rc};
 
+use netping_measure::status::Status;
 use serde::{Deserialize, Serialize};
 
 use super::{Run, Step, StepSettings};
@@ -135,6 +136,16 @@ impl<'a> Measurement<'a> {
     pub fn has_connections_like(&self, other: &Self) -> bool {
         let [own, others] = [self, other].map(Self::settings);
         own.connections == others.connections || own.bulk.is_some() || self.name() == other.name()
+    }
+
+    /// Returns true if both were measured to the end in one trial at least: what was cut short is not compared.
+    pub(crate) fn has_whole_trial_with(&self, other: &Self) -> bool {
+        let whole = |own: &&&Step| own.status == Status::Complete;
+        let mut trials = self.trials.iter().filter(whole);
+        trials.any(|own| {
+            let mut others = other.trials.iter().filter(whole);
+            others.any(|other| other.trial == own.trial)
+        })
     }
 
     /// Returns the number of requests without a verified reply, over all trials.

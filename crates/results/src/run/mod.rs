@@ -6,6 +6,7 @@ pub mod measurement;
 pub mod part;
 pub mod proof;
 pub mod replaced;
+pub mod rounds;
 pub mod settings;
 pub mod step;
 
@@ -15,6 +16,7 @@ pub use measurement::{Measurement, Pairing};
 pub use part::{Part, PartStep};
 pub use proof::Proof;
 pub use replaced::Replaced;
+pub use rounds::{CutRound, WholeRounds};
 pub use settings::{InProcess, StepSettings};
 pub use step::{Place, Step};
 
@@ -76,6 +78,9 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
 }
+
+/// The name under which the environment's settings have which CPUs client and servers were kept to.
+pub const PLACEMENT: &str = "placement";
 
 fn once() -> usize {
     1

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use netping_client::{clock::Deadline, error::StartError, interrupt::Interrupt};
-use netping_protocol::target::Target;
+use netping_protocol::{scheme::port::METRICS_OFFSET, target::Target};
 use netping_system::listener::is_served;
 
 use crate::{error::usage, server_process::ServerProcess};
@@ -95,17 +95,41 @@ pub fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
     while held.len() < count {
         held.extend(free_address().context("no free port")?);
     }
-    Ok(held.into_iter().map(|(address, ..)| address).collect())
+    let address = |held: &HeldAddress| Ok(held.tcp.local_addr()?.to_string());
+    held.iter().map(address).collect()
 }
 
-/// Holds an address; `None` where another program has its port over UDP.
-fn free_address() -> io::Result<Option<(String, TcpListener, UdpSocket)>> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
-    match UdpSocket::bind(address) {
-        Err(error) if error.kind() == ErrorKind::AddrInUse => Ok(None),
-        Err(error) => Err(error),
-        Ok(socket) => Ok(Some((address.to_string(), listener, socket))),
+/// Holds an address; `None` where it is not free.
+fn free_address() -> io::Result<Option<HeldAddress>> {
+    HeldAddress::of(TcpListener::bind("127.0.0.1:0")?)
+}
+
+/// An address that is held over TCP and UDP, and the one that a server of netping's takes beside it for its
+/// metrics.
+struct HeldAddress {
+    tcp: TcpListener,
+    _udp: UdpSocket,
+    _metrics: TcpListener,
+}
+
+impl HeldAddress {
+    /// Holds a listener's address; `None` where another program has its port over UDP, or the one beside it.
+    fn of(tcp: TcpListener) -> io::Result<Option<Self>> {
+        let mut beside = tcp.local_addr()?;
+        let Some(port) = beside.port().checked_add(METRICS_OFFSET) else {
+            return Ok(None);
+        };
+        let udp = UdpSocket::bind(beside);
+        beside.set_port(port);
+        match (udp, TcpListener::bind(beside)) {
+            (Ok(udp), Ok(metrics)) => Ok(Some(Self {
+                tcp,
+                _udp: udp,
+                _metrics: metrics,
+            })),
+            (Err(error), _) | (_, Err(error)) if error.kind() == ErrorKind::AddrInUse => Ok(None),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        }
     }
 }
 
@@ -118,6 +142,16 @@ mod tests {
         let all = free_addresses(64).unwrap();
         let different: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!((all.len(), different.len()), (64, 64));
+    }
+
+    #[test]
+    fn an_address_is_not_free_where_the_port_for_metrics_is_taken() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut beside = listener.local_addr().unwrap();
+        beside.set_port(beside.port().saturating_add(METRICS_OFFSET));
+        // If this fails, somebody else has it.
+        let taken = TcpListener::bind(beside);
+        assert!(HeldAddress::of(listener).unwrap().is_none(), "{taken:?}");
     }
 
     #[test]

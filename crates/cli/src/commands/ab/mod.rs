@@ -16,7 +16,6 @@ use netping_client::{
     plan::{Extent, Plan, Warmup, shuffled, together},
 };
 use netping_protocol::target::Target;
-use netping_report::text;
 use netping_results::{
     ab::Decision,
     run::{Kind, Pairing, Place, Step},
@@ -90,11 +89,10 @@ pub fn run(args: &AbArgs) -> anyhow::Result<Verdict> {
             cpus: &sides.servers,
             started: Vec::new(),
         };
-        sides.confine_client();
+        runner.place(&sides);
         let run = &mut runner.store.run;
         (run.margin, run.looks) = (Some(args.margin), MOST);
         run.allowed = args.allowed();
-        runner.server_cpus.clone_from(&sides.servers);
         runner.allow_repeats(args.budget.as_secs() as u32 / SECONDS_PER_REPEAT);
         let deadline = Deadline::after(args.budget);
         let mut window = WINDOW;
@@ -131,7 +129,6 @@ pub fn run(args: &AbArgs) -> anyhow::Result<Verdict> {
                 break;
             }
         }
-        runner.console.say(&text::tables(&runner.store.run));
         match runner.store.run.decided().decision {
             Decision::NotWorse => {}
             Decision::Worse => runner.judge.decide(Verdict::Condition),

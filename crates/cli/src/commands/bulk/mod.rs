@@ -7,7 +7,6 @@ use netping_client::{
     plan::shuffled,
     workload::bulk::{Bulk, BulkPlan, Ended},
 };
-use netping_report::text;
 use netping_results::{
     bulk::BulkSettings,
     run::{Kind, Pairing, Place},
@@ -27,7 +26,6 @@ pub fn run(args: &BulkArgs) -> anyhow::Result<Verdict> {
         let mut streams = Bulk::open(&plans, &runner.interrupt)?;
         tell_security(runner, &plans, &streams);
         measure_rounds(runner, args, &plans, &mut streams);
-        runner.console.say(&text::tables(&runner.store.run));
         for (plan, bulk) in plans.iter().zip(&streams) {
             if let Some(note) = bulk.server_note() {
                 let line = format!("  {}: server CPU time unknown: {note}", plan.target.url);

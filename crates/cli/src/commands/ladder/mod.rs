@@ -17,7 +17,6 @@ use netping_client::{
     transport,
 };
 use netping_protocol::{frame::Reply, message, pki, scheme::Protocol};
-use netping_report::text;
 use netping_results::{
     run::{Kind, Pairing},
     warning::Subject,
@@ -69,23 +68,14 @@ pub fn run(args: &LadderArgs) -> anyhow::Result<Verdict> {
         let start =
             |rung: &&Rung| ServerProcess::start(rung.server, &rung.flags(folder), &sides.servers);
         let servers = rungs.iter().map(start).collect::<Result<Vec<_>, _>>()?;
-        sides.confine_client();
-        runner.server_cpus.clone_from(&sides.servers);
+        runner.place(&sides);
         let blocks = Block::all(args.callers.into(), args.connections.into(), args.full);
         let cells = cells(&rungs, &servers, &blocks, folder)?;
-        climb(runner, args.rounds(), &cells)?;
-        if runner.steps().is_empty() {
-            return Ok(());
-        }
-        runner.console.say(&sides.sentence);
-        runner.console.say(&text::tables(&runner.store.run));
-        // What was interrupted replaces nothing that is complete.
-        let is_partial = runner.is_interrupted();
-        let stem = if is_partial { PARTIAL_STEM } else { STEM };
-        for file in runner.save_as(stem) {
-            runner.console.say(&format!("results: {}", file.display()));
-        }
-        Ok(())
+        let climbed = climb(runner, args.rounds(), &cells);
+        // What came to no end replaces nothing that is complete.
+        let is_partial = climbed.is_err() || runner.is_interrupted();
+        runner.save_as(if is_partial { PARTIAL_STEM } else { STEM });
+        Ok(climbed?)
     })
 }
 

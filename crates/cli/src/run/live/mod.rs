@@ -1,16 +1,17 @@
 //! `--live`: a full-screen view of the step that runs, and keys to end it.
 //!
-//! A thread of the view's own draws the step on standard error, and reads the processor time of both
-//! sides and of others, only where a CPU has nothing else to do.
+//! A thread of the view's own draws the step on standard error, and reads who has the CPUs, only where a
+//! CPU has nothing else to do.
 
 mod cpu;
+mod plot;
 mod screen;
 mod view;
 
 use std::{
     cell::{Cell, RefCell},
     io,
-    sync::mpsc::{self, Receiver, Sender},
+    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -65,11 +66,11 @@ impl Live {
         }
     }
 
-    /// Shows a step that begins.
-    pub fn begin_step(&self, plan: &Plan) {
+    /// Shows a step that begins, of plans that are measured together.
+    pub fn begin_step(&self, plans: &[Plan]) {
         self.keys.borrow_mut().ends_step = Interrupt::default();
         self.next.set(None);
-        *self.running.borrow_mut() = Some(Sides::of(plan));
+        *self.running.borrow_mut() = Some(Sides::of(plans));
         self.hide();
         self.show();
     }
@@ -135,17 +136,27 @@ impl Drop for Live {
     }
 }
 
-/// Draws each step that comes, and obeys keys, until there are no more. Leaves the screen at the
-/// end.
+/// Draws the newest step, and obeys keys, until there are no more. Leaves the screen at the end.
+///
+/// It looks for keys, and for a terminal of another size, also while no step tells of itself: while
+/// connections are opened, or something is planted between two steps.
 fn watch(mut screen: Screen, sides: Sides, steps: &Receiver<RunningStep>, keys: &Keys) {
     run_when_idle();
     let mut cpu = CpuMeter::new(sides);
-    while let Ok(first) = steps.recv() {
-        // Only the newest counts where drawing is late.
-        let step = steps.try_iter().last().unwrap_or(first);
-        screen.draw(&step, cpu.latest());
+    let mut newest = None;
+    loop {
+        match steps.recv_timeout(REDRAW) {
+            // Only the newest counts where drawing is late.
+            Ok(step) => newest = steps.try_iter().last().or(Some(step)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        if let Some(step) = &newest {
+            screen.draw(step, cpu.latest());
+        }
+        let measures = newest.as_ref().is_some_and(|step| step.measures);
         match pressed() {
-            Some(KeyPress::EndStep) if step.measures => keys.ends_step.set(),
+            Some(KeyPress::EndStep) if measures => keys.ends_step.set(),
             Some(KeyPress::Quit) => keys.interrupt.set(),
             _ => {}
         }

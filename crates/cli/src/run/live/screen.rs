@@ -15,7 +15,7 @@ use ratatui::{
     },
 };
 
-use super::{cpu::CpuUse, view};
+use super::view;
 use crate::run::running::RunningStep;
 
 /// A key that means something.
@@ -44,9 +44,9 @@ impl Screen {
         entered
     }
 
-    pub(super) fn draw(&mut self, step: &RunningStep, cpu: &CpuUse) {
+    pub(super) fn draw(&mut self, step: &RunningStep, balances: &[String]) {
         // A picture that did not get out is followed by the next.
-        let _ = self.0.draw(|frame| view::draw(frame, step, cpu));
+        let _ = self.0.draw(|frame| view::draw(frame, step, balances));
     }
 }
 
