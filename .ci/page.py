@@ -82,7 +82,8 @@ def against_load(runs):
     all = measurements(runs)
     loads = collections.defaultdict(set)
     for trials in all:
-        loads[(name(trials[0]), is_open(trials[0]))].add(load(trials[0]))
+        if trials[0]["settings"].get("together") is None:
+            loads[(name(trials[0]), is_open(trials[0]))].add(load(trials[0]))
     if max(map(len, loads.values()), default=0) > 1:
         for trials in all:
             suffix = "-open" if is_open(trials[0]) else ""

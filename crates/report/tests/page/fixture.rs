@@ -547,7 +547,8 @@ pub fn one() -> Run {
     )
 }
 
-/// Twelve rounds of a base and a new server, each measured twice in a round; the new one has a longer tail.
+/// Twelve rounds of a base and a new server, each measured twice in a round by turns and then alone; the new one has a
+/// longer tail.
 pub fn ab() -> Run {
     let mut steps = Vec::new();
     for round in 0..12_u64 {
@@ -575,6 +576,17 @@ pub fn ab() -> Run {
             }
             steps.push(step);
         }
+        for (at, label) in ["base", "new"].into_iter().enumerate() {
+            let mut alone = step(
+                &format!("tcp://server-{at}:8004"),
+                64,
+                None,
+                90_000.0 + round as f64 * 50.0,
+                1,
+            );
+            alone.label = Some(label.to_owned());
+            steps.push(alone);
+        }
     }
     let control = |base: usize| Pairing {
         is_control: true,
@@ -584,7 +596,12 @@ pub fn ab() -> Run {
         order_seed: Some(1),
         looks: 1000,
         margin: Some(0.05),
-        pairings: vec![control(0), control(2), Pairing::new(0, 2)],
+        pairings: vec![
+            control(0),
+            control(2),
+            Pairing::new(0, 2),
+            Pairing::new(4, 5),
+        ],
         ..run(
             Kind::Ab,
             &["tcp://server-0:8004", "tcp://server-1:8004"],

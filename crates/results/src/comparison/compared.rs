@@ -285,7 +285,7 @@ mod tests {
         let at = |percent: f64| {
             shift
                 .iter()
-                .find(|(own, _)| *own == percent)
+                .find(|(own, _)| own.total_cmp(&percent).is_eq())
                 .map(|own| own.1)
         };
         let claimed = run.compared();

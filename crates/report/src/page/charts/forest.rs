@@ -157,17 +157,18 @@ fn chart(text: [&'static str; 3], adds: bool, rows: &[DifferenceRow<'_>]) -> Cha
     let metrics = metrics(rows.iter().map(|row| row.comparison));
     let panels = metrics.iter().map(|metric| panel(adds, metric, rows));
     let mut chart = Chart::new(text, "against", panels);
-    chart.note += &notes(rows.iter().map(|row| row.pair));
+    let pairs: Vec<_> = rows.iter().map(|row| row.pair).collect();
+    chart.note += &notes(&pairs);
     chart
 }
 
 /// Says how to read differences.
-pub(super) fn notes<'a>(pairs: impl Iterator<Item = &'a Compared<'a>> + Clone) -> String {
+pub(super) fn notes(pairs: &[&Compared<'_>]) -> String {
     let mut notes = TOGETHER.to_owned();
-    if pairs.clone().any(|pair| pair.is_control) {
+    if pairs.iter().any(|pair| pair.is_control) {
         notes.push_str(CONTROL);
     }
-    if pairs.clone().any(has_failures) {
+    if pairs.iter().any(|pair| has_failures(pair)) {
         notes.push_str(FAILED);
     }
     notes

@@ -43,7 +43,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
             bands.extend(band(&load, &rungs, pairs));
         }
         if run.kind == Kind::Ladder {
-            note += &notes(pairs.iter());
+            note += &notes(&pairs.iter().collect::<Vec<_>>());
         }
     }
     let key = |(place, (side, _)): (usize, &(&str, &Metric))| {
@@ -68,10 +68,12 @@ fn band(load: &str, rungs: &[&Measurement<'_>], pairs: &[Compared<'_>]) -> [Pane
     let values = strips(metric.label, metric, rungs.iter().map(value).collect());
     let added = |pair: &&Compared<'_>| {
         let own = pair.by(metric)?;
-        let base = names.get(&pair.base.number)?.join(", ");
+        let own_words = &names[&pair.new.number];
+        let mut base = names.get(&pair.base.number)?.clone();
+        base.retain(|word| !own_words.contains(word));
         let over = if pair.is_control { "against " } else { "over " };
         let point = Point {
-            name: Some(over.to_owned() + &base),
+            name: Some(over.to_owned() + &base.join(", ")),
             ..difference(own, pair.base.name(), true)?
         };
         Some(Series::new(name(&pair.new), 0, vec![point]))

@@ -38,8 +38,8 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
         [only] => (only.name.as_str(), vec![RESPONSE.to_owned()]),
         _ => (RESPONSE, all.iter().map(|own| own.name.clone()).collect()),
     };
-    let named = all.iter().zip(&names);
-    let series = named.flat_map(|(own, name)| curves(own, name, is_open(own)));
+    let targets = all.iter().zip(&names);
+    let series = targets.flat_map(|(own, name)| curves(own, name, is_open(own)));
     let plane = Plane::new(QUANTILE, AxisScale::Log);
     let panel = Panel::rows(title, PageUnit::NANOS, series.collect()).on(plane);
     let text = ["quantiles", "Quantiles", ""];

@@ -61,13 +61,12 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     LOADS.iter().map(|load| chart(&groups, load)).collect()
 }
 
-/// Returns true if the measurements of a group have several loads.
+/// Returns true if the measurements of a group have several loads. Windows in which targets are called by turns are no
+/// part of a sweep: they tell no rate.
 pub(super) fn is_sweep(group: &Group<'_>) -> bool {
-    let loads = group
-        .measurements
-        .iter()
-        .map(|own| own.settings().load_in_words());
-    distinct(loads).len() > 1
+    let settings = group.measurements.iter().map(Measurement::settings);
+    let alone = settings.filter(|own| own.together.is_none());
+    distinct(alone.map(StepSettings::load_in_words)).len() > 1
 }
 
 fn chart(groups: &[Group<'_>], load: &Load) -> Chart {
@@ -128,9 +127,12 @@ fn times(group: &Group<'_>, load: &Load, metric: &Metric) -> Series {
     )
 }
 
+/// The part of a side in a balance.
+type SideOf = fn(&Balance) -> Option<SideUse>;
+
 /// Returns the waits of both sides at each rate.
 fn waits(group: &Group<'_>, load: &Load, metric: &Metric) -> [Series; 2] {
-    let sides: [(&str, bool, fn(&Balance) -> Option<SideUse>); 2] = [
+    let sides: [(&str, bool, SideOf); 2] = [
         ("client", false, |own| own.client),
         ("server", true, |own| own.server),
     ];

@@ -51,23 +51,22 @@ pub(super) fn margins(panel: &Panel, frame: &AxisFrame) -> Markup {
         *rows.entry(key(range)).or_insert(0.0) += point.y;
     }
     let longest = |sums: &BTreeMap<[u64; 2], f64>| sums.values().fold(1.0, |a: f64, b| a.max(*b));
-    let mut path = String::new();
-    for (ends, sum) in &columns {
+    let (widest, tallest) = (longest(&rows), longest(&columns));
+    let column = |(ends, sum): (&[u64; 2], &f64)| {
         let [left, right] = ends.map(|end| number(frame.x.place(end as f64)));
-        let height = number(sum / longest(&columns) * LONGEST);
-        path += &format!(
-            "M{left} {}v-{height}H{right}v{height}z",
-            number(frame.top - GAP)
-        );
-    }
-    for (ends, sum) in &rows {
+        let (bottom, height) = (number(frame.top - GAP), number(sum / tallest * LONGEST));
+        format!("M{left} {bottom}v-{height}H{right}v{height}z")
+    };
+    let row = |(ends, sum): (&[u64; 2], &f64)| {
         let [low, high] = ends.map(|end| number(frame.y.place(end as f64)));
-        let length = number(sum / longest(&rows) * LONGEST);
-        path += &format!(
-            "M{} {low}h{length}V{high}h-{length}z",
-            number(frame.right + GAP)
-        );
-    }
+        let (left, length) = (number(frame.right + GAP), number(sum / widest * LONGEST));
+        format!("M{left} {low}h{length}V{high}h-{length}z")
+    };
+    let path: String = columns
+        .iter()
+        .map(column)
+        .chain(rows.iter().map(row))
+        .collect();
     html! {
         g class=(class(colour)) color=(PALETTE[colour % PALETTE.len()]) fill="currentColor" {
             path."sums" d=(path) fill-opacity="0.45" {}

@@ -122,12 +122,11 @@ fn values(panel: &Panel, plane: &Plane) -> Vec<f64> {
     let mut ends = Vec::new();
     for point in panel.series.iter().flat_map(|series| &series.points) {
         let range = point.range.into_iter().flatten();
-        match point.mark {
-            Mark::Cell { .. } => marks.extend(range),
-            _ => {
-                marks.push(point.at);
-                ends.extend(range.map(|end| end.max(least)));
-            }
+        if let Mark::Cell { .. } = point.mark {
+            marks.extend(range);
+        } else {
+            marks.push(point.at);
+            ends.extend(range.map(|end| end.max(least)));
         }
     }
     let grey = plane.grey.iter().flat_map(|(_, ends)| *ends);

@@ -216,7 +216,8 @@ fn labels<'a>(
     slot: &Slot,
 ) -> Vec<Label<'a>> {
     let span = |(place, text): (f64, &String)| {
-        let width = text.chars().count() as f64 * CHARACTER;
+        // Signs of percentages are wide.
+        let width = (text.chars().count() as f64 + 0.6) * CHARACTER;
         let left = (place - width / 2.0).min(slot.right - width).max(slot.left);
         [left, left + width]
     };
