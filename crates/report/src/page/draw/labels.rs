@@ -1,6 +1,6 @@
 //! Names that stand at points, none over another.
 
-use super::pen::{CHARACTER, LINE};
+use super::pen::{DIGIT, LINE};
 
 /// The height of a line of letters.
 const HEIGHT: f64 = LINE - 3.0;
@@ -31,7 +31,7 @@ impl Labels {
 
     /// Returns a free place for a name above, below or beside a mark; `None` where there is none.
     pub(super) fn place(&mut self, name: &str, [x, y]: [f64; 2], radius: f64) -> Option<Place> {
-        let width = name.chars().count() as f64 * CHARACTER;
+        let width = name.chars().count() as f64 * DIGIT;
         let (beside, away) = (radius + 3.0, radius + 2.0);
         // A line that rises to the right leaves the upper left and the lower right free.
         let (near, middle) = (radius * 0.5, y - HEIGHT / 2.0);

@@ -16,6 +16,9 @@ pub(super) const LINE: f64 = 16.0;
 /// The mean width of a character on a phone, where text is largest.
 pub(super) const CHARACTER: f64 = 8.7;
 
+/// The width of a digit on a phone. The names of points and the numbers of axes have little else.
+pub(super) const DIGIT: f64 = 9.7;
+
 /// Near the colours of Okabe and Ito ("Color Universal Design", 2008), which people who see few
 /// colours tell apart; the bright ones are darker, to show on white. The style sheet has them for
 /// both themes.

@@ -8,7 +8,7 @@ use super::{
     cells,
     key::{self, key},
     labels::{Labels, apart},
-    pen::{CHARACTER, LINE, PALETTE, Pen, arrow, class, number, point, shape},
+    pen::{DIGIT, LINE, PALETTE, Pen, arrow, class, number, point, shape},
 };
 use crate::page::{
     chart::{Mark, Panel, Plane, Point, Series},
@@ -230,7 +230,7 @@ fn numbers(axes: &Axes<'_>, frame: &AxisFrame, pen: &mut Pen) -> Markup {
     pen.take(3.0);
     let ticks = frame.x.ticks();
     let texts = axes.plane.x.unit.ticks(ticks);
-    let half = |text: &String| text.chars().count() as f64 * CHARACTER / 2.0;
+    let half = |text: &String| text.chars().count() as f64 * DIGIT / 2.0;
     let place = |at: usize| frame.x.place(ticks[at]);
     let spans = texts
         .iter()
@@ -314,7 +314,12 @@ fn events(plane: &Plane, frame: &AxisFrame) -> Markup {
 
 /// Draws the names of points, those that stand out first, each where it covers nothing.
 fn names(series: &[Series], frame: &AxisFrame) -> Markup {
-    let mut labels = Labels::new([frame.left, frame.top, frame.right + RIGHT, frame.bottom]);
+    let mut labels = Labels::new([
+        frame.left,
+        frame.top,
+        frame.right + RIGHT - 2.0,
+        frame.bottom,
+    ]);
     let points = || {
         series
             .iter()

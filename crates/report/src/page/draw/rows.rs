@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::{
     heading,
     labels::apart,
-    pen::{CHARACTER, LINE, Pen, arrow, coloured, number, point, shape, shortened},
+    pen::{CHARACTER, DIGIT, LINE, Pen, arrow, coloured, number, point, shape, shortened},
 };
 use crate::{
     distinct,
@@ -217,7 +217,7 @@ fn labels<'a>(
 ) -> Vec<Label<'a>> {
     let span = |(place, text): (f64, &String)| {
         // Signs of percentages are wide.
-        let width = (text.chars().count() as f64 + 0.6) * CHARACTER;
+        let width = (text.chars().count() as f64 + 0.5) * DIGIT;
         let left = (place - width / 2.0).min(slot.right - width).max(slot.left);
         [left, left + width]
     };
