@@ -28,8 +28,8 @@ const FEWEST_COLUMNS: usize = 15;
 /// The darkness of a cell with a single response.
 const LIGHTEST: f64 = 0.15;
 
-const NOTE: &str = "Each column is a second, or several of a long run, and each row a range of response times. The darker a cell, the more replies \
-                    it has, on a logarithmic scale. Above and at the right are the sums of columns and rows. A triangle marks a stall, or a second \
+const NOTE: &str = "Each column is a second, or several of a long run, and each row a range of response times. The stronger its colour, the more replies \
+                    a cell has, on a logarithmic scale. Above and at the right are the sums of columns and rows. A triangle marks a stall, or a second \
                     in which requests failed. The load is the one with the highest rate, and of several trials, the one with the highest p99.";
 
 /// Returns the chart of the times of each second.

@@ -70,10 +70,10 @@ pub(super) fn svg(chart: &Chart, width: f64, before: &Markup) -> Markup {
             plane,
             xs: xs(chart, plane),
             id: format!("{}-{drawn}-{width}", chart.file_stem()),
-            height: if pen.is_wide() && drawn == 0 {
-                TALL
-            } else {
-                HEIGHTS[usize::from(planes.len() > 1)]
+            height: match drawn {
+                0 if pen.is_wide() => TALL,
+                0 if chart.leads => HEIGHTS[0],
+                _ => HEIGHTS[usize::from(planes.len() > 1)],
             },
             named: drawn + 1 == planes.len(),
         };

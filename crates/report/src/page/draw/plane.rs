@@ -31,7 +31,7 @@ const MOST_MARKS: usize = 300;
 const APART: [f64; 2] = [1.0, 10.0];
 
 /// The height of a plane that one target has to itself.
-const SMALL: f64 = 80.0;
+const SMALL: f64 = 64.0;
 
 /// The distance between ticks of the vertical axis, at least.
 const TICK_Y: f64 = 30.0;

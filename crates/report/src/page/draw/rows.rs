@@ -118,7 +118,7 @@ fn wrapped(name: &str, most: usize) -> Vec<String> {
     let end = (most / 2..=most).rev().find(is_break).unwrap_or(most);
     let [first, second] =
         [&letters[..end], &letters[end..]].map(|line| line.iter().collect::<String>());
-    vec![first, second.trim_start().to_owned()]
+    vec![first, second.trim_start_matches([',', ' ']).to_owned()]
 }
 
 /// Returns a name as there is room for it; the whole of one that is shortened is told to who points at it.
@@ -454,6 +454,10 @@ mod tests {
     fn a_long_name_takes_two_lines() {
         let lines = |name: &str| wrapped(name, 20);
         assert_eq!(lines("tcp://h:1, 64 callers"), ["tcp://h:1, 64", "callers"]);
+        assert_eq!(
+            lines("grpc://server-1:8005, 1 caller"),
+            ["grpc://server-1:8005", "1 caller"]
+        );
         assert_eq!(lines("tcp://server-1:8004"), ["tcp://server-1:8004"]);
         assert_eq!(
             lines("tcp://a-host-with-a-long-name:8004").concat(),
